@@ -3,6 +3,7 @@
 SwarmMemoryError
 ├── InputError              the caller: change the arguments
 │   └── NotFoundError       the caller: nothing has this id in this scope
+├── NotAllowed              the caller's role is not enough
 ├── ConfigError             the operator: change a setting, a file or the installation
 │   └── QuotaReached        agents added as much as they may in a day
 ├── StorageError            the database refused or could not be reached
@@ -12,6 +13,8 @@ SwarmMemoryError
 │   ├── StoreDamaged        the file was a bank and can no longer be read as one; it was not touched
 │   ├── StoreFull           no room is left on the disk
 │   └── StoreReplaced       the file was moved, deleted or replaced while it was open
+├── SourceUnavailable       what was to be searched elsewhere gave no answer that can be used
+├── TeamUnavailable         the team's server gave no answer that can be used; trying later may help
 └── ModelError              a chat model or embedding endpoint
     ├── ModelUnavailable    gave no answer; trying later may help
     │   ├── ModelTooSlow    not within its time limit
@@ -45,6 +48,10 @@ class InputError(SwarmMemoryError):
 
 class NotFoundError(InputError):
     """No row with this id in the caller's scope."""
+
+
+class NotAllowed(SwarmMemoryError):
+    """The caller's role is not enough; the message names the one that is needed. Nothing was done."""
 
 
 class ConfigError(SwarmMemoryError):
@@ -93,6 +100,10 @@ class StoreReplaced(StorageError):
 
 class SourceUnavailable(SwarmMemoryError):
     """What was to be indexed or searched elsewhere was not reached, or gave no answer that can be used."""
+
+
+class TeamUnavailable(SwarmMemoryError):
+    """The team's server was not reached, or gave no answer that can be used."""
 
 
 class ModelError(SwarmMemoryError):

@@ -13,7 +13,7 @@ INSERT INTO scopes (tenant_id, project) VALUES (?, ?) ON CONFLICT DO NOTHING;
 
 -- name: add_event
 -- Write a line of the audit trail.
-INSERT INTO events (scope_id, type, subject_id, data, created_at) VALUES (?, ?, ?, ?, ?);
+INSERT INTO events (scope_id, type, subject_id, data, created_at, person_id) VALUES (?, ?, ?, ?, ?, ?);
 
 -- name: briefing
 -- What the user said, and the surest of strategies and of what ended an error in two sessions and never failed; of two that contradict each other one.
@@ -55,6 +55,25 @@ SELECT p.id, p.pattern_data ->> '$.title', p.pattern_data ->> '$.content' || coa
     AND o.standing >= 0), ''), p.standing
 FROM surest JOIN patterns AS p ON p.seq = surest.seq
 ORDER BY p.standing DESC, surest.shared, p.confidence DESC, p.usage_count DESC, p.seq DESC LIMIT :limit;
+
+-- name: team_briefing
+-- The surest of what a team shares, and of its ways out what worked for several people and never failed; without what an own item says too.
+SELECT
+  p.id, (p.pattern_data ->> '$.title') || ' (the team''s'
+    || CASE WHEN h.tried = 0 THEN '' ELSE '; worked ' || h.worked || ' of ' || h.tried END
+    || CASE WHEN h.tried = 0 THEN '' WHEN h.tried = 1 THEN ' time for ' ELSE ' times for ' END
+    || CASE WHEN h.tried = 0 THEN '' WHEN h.people = 1 THEN '1 person' ELSE h.people || ' people' END || ')',
+  p.pattern_data ->> '$.content', 0
+FROM patterns AS p JOIN shared_memories AS h ON h.memory_id = p.id AND h.scope_id = p.scope_id
+WHERE p.scope_id IN (SELECT id FROM scopes WHERE tenant_id = :tenant_id AND project IN (:team, :team_global))
+  AND p.status = 'active' AND p.standing >= 0
+  AND (h.people >= 2 AND h.worked = h.tried
+    OR NOT EXISTS (SELECT 1 FROM pattern_tags WHERE seq = p.seq AND tag IN ('repair', 'open-problem')))
+  AND NOT EXISTS (
+    SELECT 1 FROM pattern_links AS l JOIN patterns AS o ON o.id = l.src_id AND o.status = 'active'
+    JOIN scopes AS s ON s.id = o.scope_id AND s.tenant_id = :tenant_id AND s.project IN (:project, :global)
+    WHERE l.dst_id = p.id AND l.relation = 'duplicate_of')
+ORDER BY h.people DESC, p.confidence DESC, p.seq DESC LIMIT :limit;
 
 -- name: set_status
 -- Change the status of an item.

@@ -4,7 +4,7 @@ INSERT INTO benchmark_runs (run_id, scope_id, suite, status, settings, results, 
 VALUES (:run_id, :scope_id, :suite, :status, :settings, :results, :created_at, :ended_at)
 ON CONFLICT (run_id) DO UPDATE
 SET status = excluded.status, settings = excluded.settings, results = excluded.results, ended_at = excluded.ended_at
-WHERE scope_id = excluded.scope_id;
+WHERE benchmark_runs.scope_id = excluded.scope_id;
 
 -- name: find_benchmark_run
 -- A run by its id.

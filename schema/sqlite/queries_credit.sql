@@ -19,6 +19,10 @@ INSERT INTO performance_metrics (scope_id, metric, value, data, created_at) VALU
 -- Take back a figure that a later one replaces.
 DELETE FROM performance_metrics WHERE seq = ? AND scope_id = ? AND metric = ?;
 
+-- name: delete_figures
+-- Take back all figures of one kind.
+DELETE FROM performance_metrics WHERE scope_id = ? AND metric = ?;
+
 -- name: figures
 -- All figures of one kind, oldest first.
 SELECT value, data, created_at FROM performance_metrics WHERE scope_id = ? AND metric = ? ORDER BY created_at, seq;

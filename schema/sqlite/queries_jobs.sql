@@ -4,12 +4,12 @@ SELECT id FROM jobs WHERE scope_id = ? AND kind = ? AND key = ? AND status = 'qu
 
 -- name: replace_job
 -- Give a queued job the payload and the time of a later one.
-UPDATE jobs SET payload = ?, run_after = ?, attempts = 0, error = NULL WHERE id = ?;
+UPDATE jobs SET payload = ?, run_after = ?, person_id = ?, attempts = 0, error = NULL WHERE id = ?;
 
 -- name: add_job
 -- Queue a job.
-INSERT INTO jobs (id, scope_id, kind, key, payload, status, attempts, run_after, created_at)
-VALUES (?, ?, ?, ?, ?, 'queued', 0, ?, ?);
+INSERT INTO jobs (id, scope_id, kind, key, payload, status, attempts, run_after, created_at, person_id)
+VALUES (?, ?, ?, ?, ?, 'queued', 0, ?, ?, ?);
 
 -- name: release_jobs
 -- Bring queued jobs forward whose key starts so.
@@ -61,14 +61,14 @@ WHERE id = :id;
 -- One job.
 SELECT
   j.id, s.tenant_id, s.project, j.kind, j.key, j.payload, j.status, j.attempts, j.run_after, j.created_at,
-  j.started_at, j.ended_at, j.worker, j.result, j.error
+  j.started_at, j.ended_at, j.worker, j.result, j.error, j.person_id
 FROM jobs AS j JOIN scopes AS s ON s.id = j.scope_id WHERE j.id = ?;
 
 -- name: list_jobs
 -- Jobs of a scope by status, newest first.
 SELECT
   j.id, s.tenant_id, s.project, j.kind, j.key, j.payload, j.status, j.attempts, j.run_after, j.created_at,
-  j.started_at, j.ended_at, j.worker, j.result, j.error
+  j.started_at, j.ended_at, j.worker, j.result, j.error, j.person_id
 FROM jobs AS j JOIN scopes AS s ON s.id = j.scope_id
 WHERE j.scope_id = :scope_id AND j.status IN (SELECT value FROM json_each(:statuses))
 ORDER BY j.seq DESC LIMIT :limit;
@@ -86,14 +86,14 @@ UPDATE jobs SET result = ? WHERE id = ? AND worker = ? AND status = 'running';
 -- One job of a scope.
 SELECT
   j.id, s.tenant_id, s.project, j.kind, j.key, j.payload, j.status, j.attempts, j.run_after, j.created_at,
-  j.started_at, j.ended_at, j.worker, j.result, j.error
+  j.started_at, j.ended_at, j.worker, j.result, j.error, j.person_id
 FROM jobs AS j JOIN scopes AS s ON s.id = j.scope_id WHERE j.id = ? AND j.scope_id = ?;
 
 -- name: find_job
 -- The latest job of a scope, kind and key.
 SELECT
   j.id, s.tenant_id, s.project, j.kind, j.key, j.payload, j.status, j.attempts, j.run_after, j.created_at,
-  j.started_at, j.ended_at, j.worker, j.result, j.error
+  j.started_at, j.ended_at, j.worker, j.result, j.error, j.person_id
 FROM jobs AS j JOIN scopes AS s ON s.id = j.scope_id WHERE j.scope_id = ? AND j.kind = ? AND j.key = ?
 ORDER BY j.seq DESC LIMIT 1;
 

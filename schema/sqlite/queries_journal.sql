@@ -5,8 +5,8 @@ WHERE id IN (SELECT value FROM json_each(:ids)) AND scope_id IN (SELECT id FROM 
 
 -- name: add_event_of
 -- Write a line of the audit trail in a scope that is looked up here; nothing where there is no such scope.
-INSERT INTO events (scope_id, type, subject_id, data, created_at)
-SELECT id, :type, :subject_id, :data, :at FROM scopes WHERE tenant_id = :tenant_id AND project = :project;
+INSERT INTO events (scope_id, type, subject_id, data, created_at, person_id)
+SELECT id, :type, :subject_id, :data, :at, :person_id FROM scopes WHERE tenant_id = :tenant_id AND project = :project;
 
 -- name: add_metric_of
 -- Write a figure in such a scope.

@@ -2,14 +2,14 @@
 -- Write a new item behind all that ever were; nothing when its id is taken.
 INSERT INTO patterns (
   seq, id, type, pattern_data, confidence, usage_count, created_at, last_used, updated_at, scope_id, status, status_reason,
-  outcome, domain, task_id, run_id, agent_id, standing, content_hash
+  outcome, domain, task_id, run_id, agent_id, standing, content_hash, person_id
 ) VALUES (
   1 + max(
     coalesce((SELECT max(seq) FROM patterns), 0),
     coalesce((SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'forgotten_position'), 0)
   ),
   :id, 'reasoning_memory', :pattern_data, :confidence, :usage_count, :created_at, :last_used, :updated_at, :scope_id,
-  :status, :status_reason, :outcome, :domain, :task_id, :run_id, :agent_id, :standing, :content_hash
+  :status, :status_reason, :outcome, :domain, :task_id, :run_id, :agent_id, :standing, :content_hash, :person_id
 ) ON CONFLICT (id) DO NOTHING;
 
 -- name: update_pattern
@@ -169,7 +169,7 @@ DELETE FROM pattern_embeddings WHERE space_id = (SELECT id FROM vector_spaces WH
 -- name: count_members
 -- Change the number of active items of a scope that have a vector in a space.
 INSERT INTO space_members (space_id, scope_id, active) VALUES (:space_id, :partition, :change)
-ON CONFLICT DO UPDATE SET active = active + :change;
+ON CONFLICT (space_id, scope_id) DO UPDATE SET active = space_members.active + :change;
 
 -- name: members
 -- How many active items of a scope have a vector in a space.

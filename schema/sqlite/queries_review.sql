@@ -87,7 +87,7 @@ SELECT * FROM (
   GROUP BY agent_id
   UNION ALL
   SELECT 'tag', t.tag, count(*) FROM pattern_tags AS t JOIN patterns AS p ON p.seq = t.seq
-  WHERE p.scope_id IN (SELECT value FROM json_each(:scopes)) AND p.status = 'active' GROUP BY t.tag)
+  WHERE p.scope_id IN (SELECT value FROM json_each(:scopes)) AND p.status = 'active' GROUP BY t.tag) AS counted
 ORDER BY items DESC, value;
 
 -- name: projects

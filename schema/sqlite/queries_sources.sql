@@ -47,8 +47,8 @@ DELETE FROM source_groups WHERE id = ?;
 SELECT seq FROM passages WHERE group_id = ?;
 
 -- name: last_passage
--- The last position in the index, 0 in an empty one.
-SELECT coalesce(max(seq), 0) FROM passages;
+-- The last position in the index, 0 in an empty one, and how many come behind it.
+SELECT coalesce((SELECT max(seq) FROM passages), 0), ?;
 
 -- name: add_passage
 -- Write a passage.
@@ -125,7 +125,7 @@ DELETE FROM passage_embeddings WHERE model = ? AND dims = ?;
 -- name: count_members
 -- Change the number of passages of a partition that have a vector in a space.
 INSERT INTO source_space_members (space_id, partition_id, passages) VALUES (:space_id, :partition, :change)
-ON CONFLICT DO UPDATE SET passages = passages + :change;
+ON CONFLICT (space_id, partition_id) DO UPDATE SET passages = source_space_members.passages + :change;
 
 -- name: members
 -- How many passages of a partition have a vector in a space.

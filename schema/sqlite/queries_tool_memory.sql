@@ -19,10 +19,11 @@ WHERE EXISTS (
 -- name: add_call
 -- Write a call of a tool unless it is there.
 INSERT INTO tool_calls (
-  scope_id, tool_name, input, output, success, time_cost_s, token_cost, created_at, session_id, task_id, call_id
+  scope_id, tool_name, input, output, success, time_cost_s, token_cost, created_at, session_id, task_id, call_id,
+  person_id
 ) VALUES (
   :scope_id, :tool_name, :input, :output, :success, :time_cost_s, :token_cost, :created_at, :session_id, :task_id,
-  :call_id
+  :call_id, :person_id
 ) ON CONFLICT DO NOTHING;
 
 -- name: add_call_task
@@ -123,7 +124,7 @@ WHERE EXISTS (SELECT 1 FROM tool_calls WHERE seq = :seq AND scope_id = :scope_id
 ON CONFLICT (seq) DO UPDATE SET
   score = excluded.score, summary = excluded.summary, evaluation = excluded.evaluation, method = excluded.method,
   model = excluded.model, terms = excluded.terms, retry_at = NULL, created_at = excluded.created_at
-WHERE score IS NULL;
+WHERE tool_call_evaluations.score IS NULL;
 
 -- name: count_evaluation
 -- Add an evaluation to the totals of the tool of a call.
@@ -225,7 +226,7 @@ SELECT seq FROM tool_calls WHERE scope_id = ? AND tool_name = ?;
 -- name: count_trimmed
 -- Count the ids of calls that have left the window, no further than needed.
 SELECT count(*) FROM (
-  SELECT 1 FROM trimmed_tool_calls WHERE scope_id = :scope_id AND call_id <> :whole LIMIT :most + 1);
+  SELECT 1 FROM trimmed_tool_calls WHERE scope_id = :scope_id AND call_id <> :whole LIMIT :most + 1) AS found;
 
 -- name: fold_sessions
 -- Note the sessions of which no call is in the window any more.

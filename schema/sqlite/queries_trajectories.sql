@@ -6,14 +6,16 @@ UPDATE patterns SET confidence = min(1.0, confidence + ?), updated_at = ? WHERE 
 -- Write a trajectory, or its newer verdict.
 INSERT INTO task_trajectories (
   id, task_id, scope_id, agent_id, query, trajectory_json, content_digest, started_at, ended_at, judge_label,
-  judge_conf, verdict_json, run_id, created_at, content_hash, source, session_id, failures
+  judge_conf, verdict_json, run_id, created_at, content_hash, source, session_id, failures, person_id
 ) VALUES (
   :id, :task_id, :scope_id, :agent_id, :query, :trajectory_json, :content_digest, :started_at, :ended_at,
-  :judge_label, :judge_conf, :verdict_json, :run_id, :created_at, :content_hash, :source, :session_id, :failures
+  :judge_label, :judge_conf, :verdict_json, :run_id, :created_at, :content_hash, :source, :session_id, :failures,
+  :person_id
 ) ON CONFLICT (id) DO UPDATE SET
   judge_label = excluded.judge_label, judge_conf = excluded.judge_conf, verdict_json = excluded.verdict_json,
-  run_id = coalesce(excluded.run_id, run_id), failures = coalesce(excluded.failures, failures)
-WHERE scope_id = excluded.scope_id AND content_digest = excluded.content_digest;
+  run_id = coalesce(excluded.run_id, task_trajectories.run_id),
+  failures = coalesce(excluded.failures, task_trajectories.failures)
+WHERE task_trajectories.scope_id = excluded.scope_id AND task_trajectories.content_digest = excluded.content_digest;
 
 -- name: recent_tasks
 -- The beginnings of the newest tasks of a scope.

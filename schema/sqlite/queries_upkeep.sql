@@ -21,7 +21,7 @@ WHERE p.seq IN (SELECT value FROM json_each(:seqs))
 SELECT
   (SELECT count(*) FROM (
     SELECT 1 FROM patterns AS p NOT INDEXED
-    WHERE p.seq > s.consolidated_seq AND p.scope_id = s.id AND p.status = 'active' LIMIT :most)),
+    WHERE p.seq > s.consolidated_seq AND p.scope_id = s.id AND p.status = 'active' LIMIT :most) AS new),
   s.active - coalesce((
     SELECT sum(m.active) FROM space_members AS m JOIN vector_spaces AS v ON v.id = m.space_id
     WHERE m.scope_id = s.id AND v.model = :model), 0)

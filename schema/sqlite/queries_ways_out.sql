@@ -4,7 +4,7 @@ INSERT INTO ways_out (signature, seq)
 SELECT :signature, seq FROM patterns WHERE id = :id AND scope_id = :scope_id ON CONFLICT DO NOTHING;
 
 -- name: ways_out
--- The active items that ended errors of a signature, for a duplicate what it was archived for, with the tasks it did so in and was tried in.
+-- The active items that ended errors of a signature, for a duplicate what it was archived for or what the team shares of the same, with the tasks it did so in and was tried in, of the team's for how many people.
 WITH RECURSIVE standing (id, origin) AS (
   SELECT p.id, p.id FROM ways_out AS w JOIN patterns AS p ON p.seq = w.seq WHERE w.signature = :signature
   UNION
@@ -14,18 +14,30 @@ WITH RECURSIVE standing (id, origin) AS (
 )
 SELECT
   p.id, p.pattern_data ->> '$.title', p.pattern_data ->> '$.content',
-  count(DISTINCT e.data ->> '$.task_id') FILTER (WHERE e.data ->> '$.worked') AS worked,
-  count(DISTINCT e.data ->> '$.task_id') AS tried
+  coalesce(h.worked, count(DISTINCT e.data ->> '$.task_id') FILTER (WHERE e.data ->> '$.worked')) AS won,
+  coalesce(h.tried, count(DISTINCT e.data ->> '$.task_id')) AS attempts, h.people
 FROM standing AS s
 CROSS JOIN patterns AS p ON p.id = s.id AND p.status = 'active' AND p.standing >= 0
-JOIN scopes AS c ON c.id = p.scope_id AND c.tenant_id = :tenant_id AND c.project IN (:project, :global)
+JOIN scopes AS c
+  ON c.id = p.scope_id AND c.tenant_id = :tenant_id AND c.project IN (:project, :global, :team, :team_global)
+LEFT JOIN shared_memories AS h ON h.memory_id = p.id AND h.scope_id = p.scope_id
 LEFT JOIN events AS e
   ON e.subject_id IN (s.id, s.origin) AND +e.type = :tried AND e.data ->> '$.signature' = :signature
+WHERE :team = '' OR NOT EXISTS (
+  SELECT 1 FROM pattern_links AS l
+  JOIN patterns AS o ON o.id = l.dst_id AND o.status = 'active'
+  JOIN scopes AS t ON t.id = o.scope_id AND t.tenant_id = :tenant_id AND t.project IN (:team, :team_global)
+  WHERE l.src_id = p.id AND l.relation = 'duplicate_of')
 GROUP BY p.seq
 ORDER BY
-  c.project = :global, p.pattern_data ->> '$.source.hearsay' IS TRUE, (worked + 1.0) / (tried + 2) DESC,
+  c.project IN (:global, :team_global), p.pattern_data ->> '$.source.hearsay' IS TRUE, (won + 1.0) / (attempts + 2) DESC,
   p.confidence DESC, p.usage_count DESC, p.seq DESC
 LIMIT :limit;
+
+-- name: read_with
+-- Under which names a project reads what a team shares: that about it before that about all.
+SELECT k.project FROM team_caches AS k JOIN scopes AS s ON s.id = k.scope_id
+WHERE s.tenant_id = :tenant_id AND s.project = :project ORDER BY k.project DESC;
 
 -- name: count_kept
 -- How often it was noted that a task which did not meet an item's errors kept to it, or did not.
@@ -46,6 +58,15 @@ SELECT DISTINCT signature FROM ways_out WHERE signature IN (SELECT value FROM js
 SELECT src_id, dst_id FROM pattern_links
 WHERE src_id IN (SELECT value FROM json_each(:ids)) AND dst_id IN (SELECT value FROM json_each(:ids))
   AND relation = 'contradicts';
+
+-- name: said_by_user
+-- Which of some items (a JSON list of ids) the user said.
+SELECT id FROM patterns WHERE id IN (SELECT value FROM json_each(:ids)) AND standing > 0;
+
+-- name: anchors_of
+-- What of their project some items (a JSON list of ids) name; those that name nothing are left out.
+SELECT id, pattern_data ->> '$.source.anchors' FROM patterns
+WHERE id IN (SELECT value FROM json_each(:ids)) AND pattern_data ->> '$.source.anchors' IS NOT NULL;
 
 -- name: told_at_failures
 -- What a session was told when calls failed; the signs keep SQLite from reading all events of the type.

@@ -44,12 +44,27 @@ def code_table(table: str, bits: int) -> str:
     )
 
 
+class Query(str):
+    """The text of a query for SQLite, and the name by which another engine finds its own: `subject.query`."""
+
+    __slots__ = ("name",)
+    name: str
+
+
 @cache
-def queries(subject: str) -> dict[str, str]:
+def queries(subject: str) -> dict[str, Query]:
     """Return every query of `queries_<subject>.sql` by its name."""
-    parts = _read(f"queries_{subject}.sql").split("-- name: ")[1:]
-    named = (part.partition("\n") for part in parts)
-    return {name: body.strip().removesuffix(";") for name, _, body in named}
+    found: dict[str, Query] = {}
+    for name, text in named_texts(_read(f"queries_{subject}.sql")):
+        found[name] = query = Query(text)
+        query.name = f"{subject}.{name}"
+    return found
+
+
+def named_texts(script: str) -> list[tuple[str, str]]:
+    """Return (name, text) of the queries in a script, of which each begins with `-- name: `."""
+    parts = (part.partition("\n") for part in script.split("-- name: ")[1:])
+    return [(name, text.strip().removesuffix(";")) for name, _, text in parts]
 
 
 @cache

@@ -10,14 +10,41 @@ from contextlib import closing
 from functools import cache
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 from swarm_memory.schema.errors import ConfigError
 
 if TYPE_CHECKING:
     import sqlite3
+    from collections.abc import Iterable, Iterator
 
-    Connection: TypeAlias = sqlite3.Connection
+    SqliteConnection: TypeAlias = sqlite3.Connection
+
+    class Cursor(Protocol):
+        """What a statement gave."""
+
+        @property
+        def rowcount(self) -> int: ...
+        @property
+        def lastrowid(self) -> int | None: ...
+        @property
+        def description(self) -> Any: ...
+        def fetchone(self) -> Any: ...
+        def fetchall(self) -> list[Any]: ...
+        def fetchmany(self, size: int, /) -> list[Any]: ...
+        def __iter__(self) -> Iterator[Any]: ...
+
+    class Connection(Protocol):
+        """What the stores ask of a connection, on either engine; its parameters are as sqlite3 has them."""
+
+        @property
+        def OperationalError(self) -> type[Exception]:  # noqa: N802 - as sqlite3 names it
+            """What it raises where a table is not there."""
+            ...
+
+        def execute(self, sql: str, parameters: Any = ..., /) -> Cursor: ...
+        def executemany(self, sql: str, parameters: Iterable[Any], /) -> Cursor: ...
+
 
 RUNGS = ("pysqlite3", "stdlib", "ctypes", "scan")
 OLDEST_SQLITE = (3, 38, 0)
@@ -46,7 +73,7 @@ class Driver(NamedTuple):
         version = _numbers(self.sqlite_version)
         return version >= (3, 51, 3) or (3, 50, 7) <= version < (3, 51) or (3, 44, 6) <= version < (3, 45)
 
-    def prepare(self, connection: "Connection") -> None:
+    def prepare(self, connection: "SqliteConnection") -> None:
         """Load sqlite-vec into a connection, and forbid loading anything else."""
         if self.vec_library is not None:
             connection.enable_load_extension(True)

@@ -22,7 +22,7 @@ from swarm_memory.server.storage.stores.rows import content_hash
 from swarm_memory.tools.ports.care import Inspection
 
 if TYPE_CHECKING:
-    from swarm_memory.server.storage.driver import Connection
+    from swarm_memory.server.storage.driver import Connection, SqliteConnection
     from swarm_memory.server.storage.search.vectors import Space
 
 _QUERIES = queries("repair")
@@ -78,7 +78,7 @@ def health(connection: "Connection", database: Path, driver: Driver, read_only: 
     )
 
 
-def inspect(connection: "Connection", searchable: bool) -> Inspection:
+def inspect(connection: "SqliteConnection", searchable: bool) -> Inspection:
     """Look at everything once, as of one moment. `searchable`: whether sqlite-vec is loaded.
 
     Raises what the driver raises when the damage lets no statement through.

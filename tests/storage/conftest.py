@@ -3,19 +3,22 @@
 import math
 import random
 from array import array
-from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 from laid_bank import laid
 from made_items import HERE, made_item
+from postgres_server import lent_database
 from rungs import AVAILABLE
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.memory import MemoryItem
+from swarm_memory.server.storage.postgres.connection import Place
+from swarm_memory.server.storage.postgres.store import PostgresStore, open_postgres
 from swarm_memory.server.storage.store import SqliteStore, open_store
 from swarm_memory.tools.ports.memories import StoredMemory
 from swarm_memory.tools.ports.models import Vector
@@ -60,7 +63,7 @@ def stored(item: MemoryItem, embedder: Numbers | None = None) -> StoredMemory:
     )
 
 
-OpenBank = Callable[..., AbstractAsyncContextManager[SqliteStore]]
+OpenBank = Callable[..., AbstractAsyncContextManager[Any]]
 
 
 @pytest.fixture(params=AVAILABLE)
@@ -95,6 +98,32 @@ def open_bank(database: Path, embedder: Numbers, rung: str) -> OpenBank:
             await store.close()
 
     return opened
+
+
+@pytest.fixture
+def bank_on(database: Path, embedder: Numbers) -> Iterator[Callable[[str], OpenBank]]:
+    """Return what opens the test's bank on an engine: a rung of SQLite, or PostgreSQL in a database of its own."""
+    lent = ExitStack()
+
+    def on_engine(engine: str) -> OpenBank:
+        url = lent.enter_context(lent_database()) if engine == "postgres" else ""
+
+        @asynccontextmanager
+        async def opened(*, embedder: Numbers = embedder) -> AsyncGenerator[SqliteStore | PostgresStore]:
+            store = (
+                await open_postgres(Place(url), pool_size=3, embedder=embedder)
+                if url
+                else await open_store(laid(database, engine), sqlite=engine, embedder=embedder, busy_timeout_s=2.0)
+            )
+            try:
+                yield store
+            finally:
+                await store.close()
+
+        return opened
+
+    with lent:
+        yield on_engine
 
 
 @pytest.fixture

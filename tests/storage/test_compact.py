@@ -41,7 +41,7 @@ def write_former(connection: "Connection", memories: list[StoredMemory], model: 
     for seq, memory in enumerate(memories, start=1):
         now = to_text(memory.item.created_at)
         row = {"seq": seq, "type": "reasoning_memory", **pattern_row(memory.item, 1, now)}
-        del row["standing"], row["agent_id"]  # of schemas 10 and 12
+        del row["standing"], row["agent_id"], row["person_id"]  # of schemas 10, 12 and 14
         names = ", ".join(row)
         connection.execute(f"INSERT INTO patterns ({names}) VALUES ({', '.join('?' * len(row))})", list(row.values()))
         fields = (memory.title_tokens, memory.description_tokens, memory.content_tokens)

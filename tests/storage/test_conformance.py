@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from rungs import AVAILABLE
 
 from swarm_memory.schema.base import GLOBAL_PROJECT, Scope, new_id
 from swarm_memory.schema.benchmark import BenchmarkRun
@@ -19,22 +20,22 @@ from swarm_memory.schema.source import Passage
 from swarm_memory.schema.tool_memory import Evaluation, ToolCall, ToolTotals
 from swarm_memory.schema.trajectory import Step, Trajectory, Verdict
 from swarm_memory.tools.ports.jobs import JobEnd
-from swarm_memory.tools.ports.journal import Event, HostSession
+from swarm_memory.tools.ports.journal import CORRECTED, Event, HostSession
 from swarm_memory.tools.ports.memories import DayLimit, MemoryFilter, SearchFilter, SearchQuery
 from swarm_memory.tools.ports.rollouts import RunEnd
 from swarm_memory.tools.ports.sources import SourceKey, SourceQuery, StoredGroup, StoredPassage
-from swarm_memory.tools.ports.tool_memory import CORRECTED, EvaluatedCall, FailedEvaluation, ToolMemoryCounts
+from swarm_memory.tools.ports.tool_memory import EvaluatedCall, FailedEvaluation, ToolMemoryCounts
 from swarm_memory.tools.ports.trajectories import LearnRecord
 from swarm_memory.tools.ports.upkeep import Aging, PendingUpkeep, UpkeepBatch, UpkeepChange, UpkeepEnd
 
-ENGINES = ("sqlite",)
+ENGINES = (*AVAILABLE, "postgres")
 T0 = AT = datetime(2026, 5, 1, 9, 30, tzinfo=UTC)
 
 
 @pytest.fixture(params=ENGINES)
-def open_store(request: pytest.FixtureRequest, open_bank: Any) -> Any:
+def open_store(request: pytest.FixtureRequest, bank_on: Any) -> Any:
     """Open the test's bank on the engine, as often as wanted; SQLite on every rung."""
-    return {"sqlite": open_bank}[request.param]
+    return bank_on(request.param)
 
 
 async def test_items_come_back_as_they_were_written_by_id_and_by_filter(

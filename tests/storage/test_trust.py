@@ -34,7 +34,7 @@ from swarm_memory.tools.toolbox import Toolbox
 Make = Callable[..., MemoryItem]
 COPIED = (
     "type", "pattern_data", "confidence", "usage_count", "created_at", "last_used", "updated_at", "scope_id", "status",
-    "status_reason", "outcome", "domain", "task_id", "run_id", "content_hash", "1", "NULL",
+    "status_reason", "outcome", "domain", "task_id", "run_id", "content_hash", "1", "NULL", "NULL",
 )  # fmt: skip
 """Columns of `patterns` but the position and the id."""
 

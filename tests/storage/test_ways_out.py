@@ -19,6 +19,7 @@ from swarm_memory.server.storage import hook_reader
 from swarm_memory.server.storage.engine.lock import writer_lock
 from swarm_memory.server.storage.hook_reader import HookBank, open_for_hook
 from swarm_memory.server.storage.store import SqliteStore
+from swarm_memory.tools.credit.holdout import Lots
 from swarm_memory.tools.ports.journal import HostSession
 from swarm_memory.tools.ports.trajectories import LearnRecord, TriedWay
 from swarm_memory.tools.ports.upkeep import UpkeepBatch, UpkeepChange
@@ -32,11 +33,10 @@ def opened(place: Location, wait_s: float) -> AbstractContextManager[HookBank]:
     return open_for_hook(place.database, ("default", place.project), wait_s)
 
 
-def never(task_id: str) -> bool:
-    return False
+NEVER, ALWAYS = Lots(), Lots(holdout_rate=1.0)
 
 
-def first(ways: Sequence[tuple[str, str, str, int, int]], contradicting: object) -> tuple[str, list[str]]:
+def first(ways: Sequence[tuple[str, str, str, int, int, int | None]], contradicting: object) -> tuple[str, list[str]]:
     return ways[0][0], [ways[0][0]]
 
 
@@ -82,12 +82,10 @@ def learn(store: SqliteStore, here: Scope, embedder: Any, item: Any, with_indexe
     return learned
 
 
-def ask(
-    place: Location, session: str = SESSION, signature: str = SIGNATURE, held_out: Callable[[str], bool] = never
-) -> str | None:
+def ask(place: Location, session: str = SESSION, signature: str = SIGNATURE, lots: Lots = NEVER) -> str | None:
     """Return the id of the surest way that the session was not told yet, told alone."""
     with opened(place, 0.3) as bank:
-        return bank.tell_ways_out(session, signature, first, held_out) or None
+        return bank.tell_ways_out(session, signature, first, lots) or None
 
 
 async def test_a_way_out_is_told_once_in_a_session_and_then_another(learn: Any, place: Location) -> None:
@@ -103,11 +101,11 @@ async def test_all_that_is_told_is_recorded_and_nothing_of_it_told_again(
     items = [await learn(f"Way {number}", confidence=number / 10) for number in (9, 8, 7, 6)]
     ids = [item.id for item in items]
 
-    def three(ways: Sequence[tuple[str, str, str, int, int]], _: object) -> tuple[str, list[str]]:
+    def three(ways: Sequence[tuple[str, str, str, int, int, int | None]], _: object) -> tuple[str, list[str]]:
         return "told", [way[0] for way in ways[:3]]
 
     with opened(place, 0.3) as bank:
-        assert bank.tell_ways_out(SESSION, SIGNATURE, three, never) == "told"
+        assert bank.tell_ways_out(SESSION, SIGNATURE, three, NEVER) == "told"
     (event,) = await store.events_of_kind(here, events.RETRIEVED, 9)
     assert event.data["scores"] == dict.fromkeys(ids[:3], 1.0)
     assert [item.usage_count for item in await store.get_memories([here], ids)] == [1, 1, 1, 0]
@@ -120,10 +118,13 @@ async def test_what_worked_more_often_is_told_first_and_a_task_counts_once(
     often = await learn("Install it", confidence=0.2)
     seldom = await learn("Leave it out", confidence=0.9, task_id="t1")
     await learn("Something else", OTHER, task_id="t1", more=(TriedWay(SIGNATURE, seldom.id, worked=False),))
-    assert [way[1:] for way in await store.known_ways(here, [SIGNATURE])] == [(seldom.id, 1, 1), (often.id, 1, 1)]
+    assert [way[1:] for way in await store.known_ways(here, [SIGNATURE])] == [
+        (seldom.id, 1, 1, None),
+        (often.id, 1, 1, None),
+    ]
     await learn("A third thing", OTHER, task_id="t2", more=(TriedWay(SIGNATURE, seldom.id, worked=False),))
     ways = await store.known_ways(here, [SIGNATURE])
-    assert [way[1:] for way in ways] == [(often.id, 1, 1), (seldom.id, 1, 2)]
+    assert [way[1:] for way in ways] == [(often.id, 1, 1, None), (seldom.id, 1, 2, None)]
     assert await store.ways_beside(here, [seldom.id]) == ways
     assert [ask(place), ask(place)] == [often.id, seldom.id]
 
@@ -135,7 +136,7 @@ async def test_that_tasks_keep_to_a_way_is_noted_a_few_times_and_counts_for_no_e
     for number in range(1, 12):
         await learn(f"Thing {number}", OTHER, task_id=f"t{number}", more=(TriedWay("", item.id),))
     (way,) = await store.known_ways(here, [SIGNATURE])
-    assert way[1:] == (item.id, 1, 1)
+    assert way[1:] == (item.id, 1, 1, None)
     assert len((await store.memory_histories([here], [item.id], [events.TRIED]))[item.id]) == 9
 
 
@@ -147,12 +148,14 @@ async def test_ways_that_a_link_sets_against_each_other_are_told_of(
     await store.write_upkeep(here, UpkeepBatch(new_id(RUN), NOW, (), (link,)))
     seen: list[object] = []
 
-    def look(ways: Sequence[tuple[str, str, str, int, int]], contradicting: object) -> tuple[str, list[str]]:
+    def look(
+        ways: Sequence[tuple[str, str, str, int, int, int | None]], contradicting: object
+    ) -> tuple[str, list[str]]:
         seen.append(contradicting)
         return first(ways, contradicting)
 
     with opened(place, 0.3) as bank:
-        bank.tell_ways_out(SESSION, SIGNATURE, look, never)
+        bank.tell_ways_out(SESSION, SIGNATURE, look, NEVER)
     assert seen == [{frozenset((one.id, other.id))}]
 
 
@@ -236,19 +239,11 @@ async def test_a_held_out_task_is_told_nothing_and_its_record_says_what_was_kept
     item = await learn("Install it")
     task_id = f"{SESSION}:2"
     await store.put_session(HostSession(session_id=SESSION, scope=here, task_id=task_id, updated_at=NOW))
-    asked: list[str] = []
-
-    def always(task_id: str) -> bool:
-        asked.append(task_id)
-        return True
-
-    assert ask(place, held_out=always) is None
-    assert asked == [task_id]
+    assert ask(place, lots=ALWAYS) is None
     given = await store.injections(here, task_id)
     assert (given.given, given.withheld, given.held_out) == ({}, (item.id,), True)
     assert (await store.statistics(here, embedder.name)).retrievals == 0
-    assert ask(place, "no-task-yet", held_out=always) is None
-    assert asked[-1] == "no-task-yet:1"
+    assert ask(place, "no-task-yet", lots=ALWAYS) is None
 
 
 async def test_a_busy_bank_tells_nothing_in_time_and_records_nothing(
@@ -261,7 +256,7 @@ async def test_a_busy_bank_tells_nothing_in_time_and_records_nothing(
         pytest.raises(StoreBusy),
         opened(place, 0.02) as bank,
     ):
-        bank.tell_ways_out(SESSION, SIGNATURE, first, never)
+        bank.tell_ways_out(SESSION, SIGNATURE, first, NEVER)
     assert time.monotonic() - started < 1
     assert await store.events_of_kind(here, events.TOLD_AT_FAILURE, 9) == []
     assert ask(place) == item.id
@@ -270,13 +265,27 @@ async def test_a_busy_bank_tells_nothing_in_time_and_records_nothing(
 async def test_where_nothing_is_known_nothing_is_written_and_nobody_waited_for(learn: Any, place: Location) -> None:
     await learn("Install it")
     with writer_lock(place.database, 1), opened(place, 0.02) as bank:
-        assert bank.tell_ways_out(SESSION, OTHER, first, never) == ""
+        assert bank.tell_ways_out(SESSION, OTHER, first, NEVER) == ""
 
 
 async def test_the_look_up_goes_by_the_indexes(store: SqliteStore, place: Location) -> None:
     text = hook_reader.queries("ways_out")
     values: dict[str, str] = dict.fromkeys(
-        ("signature", "tenant_id", "project", "global", "limit", "session_id", "type", "tried", "ids", "id", "worked"),
+        [
+            "signature",
+            "tenant_id",
+            "project",
+            "global",
+            "team",
+            "team_global",
+            "limit",
+            "session_id",
+            "type",
+            "tried",
+            "ids",
+            "id",
+            "worked",
+        ],
         "[]",
     )
     plans = await store.read(
@@ -295,3 +304,30 @@ async def test_the_look_up_goes_by_the_indexes(store: SqliteStore, place: Locati
     assert all("(id=?)" in line or "(rowid=?)" in line for line in of_patterns)
     assert not any("AUTOMATIC" in line for lines in plans.values() for line in lines)
     assert any("events_by_subject" in line for line in plans["told_at_failures"])
+
+
+async def test_what_names_only_what_the_project_has_no_more_is_told_neither_at_a_failure_nor_in_a_briefing(
+    place: Location, learn: Callable[..., Any]
+) -> None:
+    """A part of what it names is enough, and what names nothing always applies."""
+    named = Provenance(distiller="model", judge="evidence", anchors=("script:make check", "file:a.py"))
+    lost = await learn("Run make check", confidence=0.9, provenance=named)
+    kept = await learn("Look at the log", confidence=0.4)
+
+    def told(*there: str) -> list[list[str]]:
+        found: list[list[str]] = []
+        with open_for_hook(place.database, ("default", place.project), 0.1, there.__contains__) as bank:
+
+            def every(
+                ways: Sequence[tuple[str, str, str, int, int, int | None]], contradicting: object
+            ) -> tuple[str, list[str]]:
+                found.append([way[0] for way in ways])
+                return "", []
+
+            bank.tell_ways_out(SESSION, SIGNATURE, every, NEVER)
+            found.append([row[0] for row in bank.briefing_rows(5)])
+        return found
+
+    assert told("file:a.py")[0] == [lost.id, kept.id]
+    assert lost.id in told("file:a.py")[1]
+    assert told() == [[kept.id], [each for each in told("file:a.py")[1] if each != lost.id]]

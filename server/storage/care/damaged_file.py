@@ -15,7 +15,7 @@ from swarm_memory.server.storage.engine.files import make_private
 from swarm_memory.server.storage.engine.ownership import check_content
 
 if TYPE_CHECKING:
-    from swarm_memory.server.storage.driver import Connection
+    from swarm_memory.server.storage.driver import SqliteConnection
 
 MAX_STEPS = 200_000
 """So many single rows of a table are tried between the last that was read from the front and from the back."""
@@ -25,7 +25,7 @@ _HEADER_BYTES = 100
 _MAGIC = b"SQLite format 3\0"
 
 
-def open_damaged(database: Path, copy: Path, module: ModuleType) -> "Connection":
+def open_damaged(database: Path, copy: Path, module: ModuleType) -> "SqliteConnection":
     """Open a damaged bank for reading: as it is, with a right count of pages, or with a header of one schema's banks.
 
     With another header it is a `copy` that is opened. Raises `StoreDamaged` when it cannot be read as a bank, whatever
@@ -79,7 +79,7 @@ class Salvage:
     Within a write transaction of the new bank, whose foreign keys are not enforced meanwhile.
     """
 
-    def __init__(self, damaged: "Connection", fresh: "Connection", module: ModuleType) -> None:
+    def __init__(self, damaged: "SqliteConnection", fresh: "SqliteConnection", module: ModuleType) -> None:
         self._damaged = damaged
         self._fresh = fresh
         self._module = module
@@ -158,7 +158,7 @@ def _plain_tables() -> list[str]:
     return [name for name, sql in schema_objects().items() if sql.startswith("CREATE TABLE ")]
 
 
-def _drop_orphans(fresh: "Connection", table: str) -> int:
+def _drop_orphans(fresh: "SqliteConnection", table: str) -> int:
     dropped = 0
     for row in fresh.execute(f"PRAGMA foreign_key_list({table})").fetchall():
         parent, child_column, parent_column = row[2], row[3], row[4]

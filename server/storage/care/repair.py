@@ -39,7 +39,7 @@ from swarm_memory.tools.ports.care import Inspection, Repaired
 from swarm_memory.tools.text.tokens import tokenize
 
 if TYPE_CHECKING:
-    from swarm_memory.server.storage.driver import Connection
+    from swarm_memory.server.storage.driver import SqliteConnection
 
 _QUERIES = queries("repair")
 _TEXTS = {"patterns": "pattern_data", "task_trajectories": "trajectory_json"}
@@ -86,7 +86,7 @@ def _mend(database: Path, driver: Driver, timeout_s: float) -> Repaired | None:
         close(connection, database)
 
 
-def _mend_rows(connection: "Connection", database: Path, driver: Driver, found: Inspection) -> list[str]:
+def _mend_rows(connection: "SqliteConnection", database: Path, driver: Driver, found: Inspection) -> list[str]:
     actions = [*found.indexes]
     for model, dims, seqs in found.vectors:
         connection.executemany(_QUERIES["drop_vector"], ((seq, model, dims) for seq in seqs))
@@ -101,13 +101,13 @@ def _mend_rows(connection: "Connection", database: Path, driver: Driver, found: 
     return [*actions, "indexes made anew from the rows"]
 
 
-def _rebuild(connection: "Connection", index: Index) -> None:
+def _rebuild(connection: "SqliteConnection", index: Index) -> None:
     """Make every pair of indexes anew: that of the memories and that of the sources."""
     index.rebuild(connection)
     Index(index.searchable, index.reason, queries("sources")).rebuild(connection)
 
 
-def make_tokens(connection: "Connection") -> None:
+def make_tokens(connection: "SqliteConnection") -> None:
     """Make the tokens of memories that have none, or none that can be read. Within a write transaction."""
     for seq, packed in connection.execute(_QUERIES["all_tokens"]).fetchall():
         try:
@@ -120,7 +120,7 @@ def make_tokens(connection: "Connection") -> None:
         connection.execute(queries("memories")["put_tokens"], (seq, tokens))
 
 
-def _heal_memories(connection: "Connection", index: Index, backups: "_Backups", ids: Sequence[str]) -> list[str]:
+def _heal_memories(connection: "SqliteConnection", index: Index, backups: "_Backups", ids: Sequence[str]) -> list[str]:
     actions: list[str] = []
     for memory_id in ids:
         place = connection.execute(_QUERIES["place_of_pattern"], (memory_id,)).fetchone()
@@ -141,7 +141,7 @@ def _heal_memories(connection: "Connection", index: Index, backups: "_Backups", 
     return actions
 
 
-def _heal_trajectories(connection: "Connection", backups: "_Backups", ids: Sequence[str]) -> list[str]:
+def _heal_trajectories(connection: "SqliteConnection", backups: "_Backups", ids: Sequence[str]) -> list[str]:
     actions: list[str] = []
     for trajectory_id in ids:
         text = backups.text("trajectory_text", trajectory_id)
@@ -185,7 +185,7 @@ def _salvage(database: Path, driver: Driver, timeout_s: float) -> Repaired:
     return Repaired(tuple(actions), kept)
 
 
-def _carry_over(database: Path, grafted: Path, fresh: Path, target: "Connection", driver: Driver) -> list[str]:
+def _carry_over(database: Path, grafted: Path, fresh: Path, target: "SqliteConnection", driver: Driver) -> list[str]:
     with closing(open_damaged(database, grafted, driver.module)) as damaged:
         target.execute("PRAGMA foreign_keys = OFF")
         with write_transaction(target, fresh, 10.0):
@@ -241,14 +241,14 @@ class _Backups:
                     return str(text)
         return None
 
-    def bring_back(self, bank: "Connection") -> dict[str, int]:
+    def bring_back(self, bank: "SqliteConnection") -> dict[str, int]:
         """Add to the bank, within a transaction, the memories and records that it lacks; return how many of each table.
 
         A row is taken that is what its hash says. Its tokens, vectors and indexes are the caller's.
         """
         return {table: sum(self._add(bank, path, table) for path in self._paths) for table in _TEXTS}
 
-    def _add(self, bank: "Connection", path: Path, table: str) -> int:
+    def _add(self, bank: "SqliteConnection", path: Path, table: str) -> int:
         there = {row[1] for row in self._rows(path, f"PRAGMA table_info({table})")}
         columns = [row[1] for row in bank.execute(f"PRAGMA table_info({table})") if row[1] in there and row[1] != "seq"]
         if "content_hash" not in columns:
@@ -258,7 +258,7 @@ class _Backups:
         return sum(_add_row(bank, insert, table, row) for row in self._lacking(bank, path, table, columns))
 
     def _lacking(
-        self, bank: "Connection", path: Path, table: str, columns: Sequence[str]
+        self, bank: "SqliteConnection", path: Path, table: str, columns: Sequence[str]
     ) -> Iterator[tuple[dict[str, Any], Scope]]:
         """Yield the rows of a table that the bank has not, each with its scope."""
         known = {row[0] for row in bank.execute(f"SELECT id FROM {table}")}  # noqa: S608 - our own names
@@ -294,7 +294,7 @@ class _Backups:
                 yield row
 
 
-def _add_row(bank: "Connection", insert: str, table: str, found: tuple[dict[str, Any], Scope]) -> int:
+def _add_row(bank: "SqliteConnection", insert: str, table: str, found: tuple[dict[str, Any], Scope]) -> int:
     row, scope = found
     if content_hash(row["id"], row[_TEXTS[table]]) != row["content_hash"]:
         return 0

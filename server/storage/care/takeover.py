@@ -41,7 +41,7 @@ from swarm_memory.tools.ports.care import ForeignBank
 from swarm_memory.tools.text.cleaning import is_memory_id
 
 if TYPE_CHECKING:
-    from swarm_memory.server.storage.driver import Connection
+    from swarm_memory.server.storage.driver import SqliteConnection
 
 _QUERIES = queries("takeover")
 _TAKEN = (
@@ -83,7 +83,7 @@ def take_over(database: Path, driver: Driver, settings: Settings, here: Scope) -
 
 
 @contextmanager
-def _opened_copy(database: Path, driver: Driver) -> Generator["Connection"]:
+def _opened_copy(database: Path, driver: Driver) -> Generator["SqliteConnection"]:
     """Open a private copy: no journal is in it, so that nothing is played back over the user's files."""
     if not check_path(database):
         raise InputError(f"there is no bank at {database}")
@@ -111,7 +111,7 @@ def _is_trusted(database: Path, bank: str) -> bool:
     return record is not None and (not record.banks or bank in record.banks)
 
 
-def _told(foreign: "Connection", settings: Settings, name: str) -> ForeignBank:
+def _told(foreign: "SqliteConnection", settings: Settings, name: str) -> ForeignBank:
     counts = {query: foreign.execute(_QUERIES[query]).fetchone()[0] for query in ("trajectories", "calls", "jobs")}
     items: list[MemoryItem] = []
     faulty = 0
@@ -133,8 +133,8 @@ def _as_new(item: MemoryItem, settings: Settings, name: str) -> MemoryItem:
 
 
 def _carry_over(
-    foreign: "Connection",
-    target: "Connection",
+    foreign: "SqliteConnection",
+    target: "SqliteConnection",
     fresh: Path,
     driver: Driver,
     items: tuple[MemoryItem, ...],
@@ -154,7 +154,7 @@ def _carry_over(
         Index(driver.vec_version is not None, driver.reason).rebuild(target)
 
 
-def _write_items(target: "Connection", items: tuple[MemoryItem, ...]) -> None:
+def _write_items(target: "SqliteConnection", items: tuple[MemoryItem, ...]) -> None:
     """Write the items over their rows, and drop the rows of which there is none."""
     known = {row[0]: row[1:] for row in target.execute(_QUERIES["places"])}
     for item in items:

@@ -22,7 +22,7 @@ from swarm_memory.server.storage.engine.files import flush, make_folder, make_pr
 from swarm_memory.tools.ports.care import Backup
 
 if TYPE_CHECKING:
-    from swarm_memory.server.storage.driver import Connection
+    from swarm_memory.server.storage.driver import SqliteConnection
 
 FOLDER = "backups"
 KEEP = 5
@@ -69,7 +69,7 @@ def advice(database: Path, *, repairable: bool = True) -> str:
 
 
 def back_up(
-    connection: "Connection", module: ModuleType, database: Path, reason: str = ASKED, target: Path | None = None
+    connection: "SqliteConnection", module: ModuleType, database: Path, reason: str = ASKED, target: Path | None = None
 ) -> Path:
     """Copy an open bank, for this user alone, and return the checked copy's path; `target` names another than our own.
 
@@ -95,7 +95,7 @@ def back_up(
     return path
 
 
-def copy_bank(connection: "Connection", module: ModuleType, path: Path) -> None:
+def copy_bank(connection: "SqliteConnection", module: ModuleType, path: Path) -> None:
     """Copy an open bank into a file that is complete, checked and on the disk before it has its name."""
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
@@ -114,7 +114,7 @@ def copy_bank(connection: "Connection", module: ModuleType, path: Path) -> None:
 
 
 def drop_backups_with(module: ModuleType, database: Path, ids: Sequence[str]) -> int:
-    """Delete the copies that hold any of these memories or trajectories, or cannot be read; return how many.
+    """Delete the copies that hold any of these memories, trajectories or people, or cannot be read; return how many.
 
     Half copies go unread: those that a killed process left, and those that are being made, which fails then.
     """
@@ -166,7 +166,11 @@ def _holds(module: ModuleType, path: Path, ids: Sequence[str]) -> bool:
         with closing(module.connect(f"{path.as_uri()}?mode=ro&immutable=1", uri=True)) as connection:
             connection.execute("PRAGMA trusted_schema = OFF")
             values = {"ids": json.dumps(list(ids))}
-            return connection.execute(queries("forgetting")["holds_any"], values).fetchone() is not None
+            if connection.execute(queries("forgetting")["holds_any"], values).fetchone() is not None:
+                return True
+            knows_people = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'people'").fetchone()
+            holds = queries("people")["holds_people"]
+            return knows_people is not None and connection.execute(holds, (values["ids"],)).fetchone() is not None
     except module.Error:
         return True
 

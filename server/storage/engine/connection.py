@@ -39,7 +39,7 @@ from swarm_memory.server.storage.engine.ownership import BankState, check_conten
 from swarm_memory.server.storage.search.words import scoped
 
 if TYPE_CHECKING:
-    from swarm_memory.server.storage.driver import Connection
+    from swarm_memory.server.storage.driver import SqliteConnection
 
 LARGE_WAL_BYTES = 64 * 1024 * 1024
 _SIGNS_OF_DAMAGE = (
@@ -73,7 +73,7 @@ def connect(
     read_only: bool = False,
     create: bool = True,
     timeout_s: float = 10.0,
-) -> "Connection":
+) -> "SqliteConnection":
     """Open the bank in a file that is trusted; make or migrate it first where that is needed and `read_only` is not.
 
     Without `driver` the connection has no sqlite-vec and is for what needs no vectors. Raises `StoreUntrusted`,
@@ -114,7 +114,7 @@ def connect(
         return connection
 
 
-def close(connection: "Connection", database: Path, wait_s: float = 1.0) -> None:
+def close(connection: "SqliteConnection", database: Path, wait_s: float = 1.0) -> None:
     """Close a connection that could write. The last one to close checkpoints, which needs the writer lock.
 
     When another process holds the lock it is connected too: then this one is not the last.
@@ -129,7 +129,7 @@ def close(connection: "Connection", database: Path, wait_s: float = 1.0) -> None
 
 @contextmanager
 def write_transaction(
-    connection: "Connection", database: Path, timeout_s: float, opened: OpenedFile | None = None
+    connection: "SqliteConnection", database: Path, timeout_s: float, opened: OpenedFile | None = None
 ) -> Generator[None]:
     """Hold the writer lock and one IMMEDIATE transaction: committed at the end of the block, undone by an exception.
 
@@ -148,7 +148,7 @@ def write_transaction(
             truncate_wal(connection)
 
 
-def truncate_wal(connection: "Connection", *, for_good: bool = False) -> bool:
+def truncate_wal(connection: "SqliteConnection", *, for_good: bool = False) -> bool:
     """Write the log into the database and empty it; False when a reader stood in the way. Needs the writer lock.
 
     SQLite flushes what it commits, not what it truncates: a power cut could bring back what stood in the log. With
@@ -234,7 +234,7 @@ def _look(module: ModuleType, database: Path, timeout_s: float) -> tuple[BankSta
         return check_content(connection, database), registry.identity(connection)
 
 
-def open_read_only(module: ModuleType, database: Path) -> "Connection":
+def open_read_only(module: ModuleType, database: Path) -> "SqliteConnection":
     """Open any database without trusting it: nothing in it is run, nothing is written, not even by closing."""
     connection = _open(module, database, "ro", 10.0)
     connection.execute("PRAGMA trusted_schema = OFF")
@@ -242,9 +242,9 @@ def open_read_only(module: ModuleType, database: Path) -> "Connection":
     return connection
 
 
-def _open(module: ModuleType, database: Path, mode: str, timeout_s: float) -> "Connection":
+def _open(module: ModuleType, database: Path, mode: str, timeout_s: float) -> "SqliteConnection":
     uri = f"{database.absolute().as_uri()}?mode={mode}"
-    connection: Connection = module.connect(
+    connection: SqliteConnection = module.connect(
         uri, uri=True, timeout=timeout_s, isolation_level=None, check_same_thread=False
     )
     try:
@@ -259,7 +259,9 @@ def _open(module: ModuleType, database: Path, mode: str, timeout_s: float) -> "C
     return connection
 
 
-def _complete(module: ModuleType, connection: "Connection", database: Path, state: BankState, timeout_s: float) -> None:
+def _complete(
+    module: ModuleType, connection: "SqliteConnection", database: Path, state: BankState, timeout_s: float
+) -> None:
     """Make or migrate what is not yet a bank of this schema, with the journal that is safe there."""
     if state == "bank" and registry.is_complete(database) and _has_its_journal(connection, database):
         registry.note_log(database)
@@ -275,7 +277,7 @@ def _complete(module: ModuleType, connection: "Connection", database: Path, stat
     check_content(connection, database)
 
 
-def _set_up(connection: "Connection", driver: Driver | None) -> None:
+def _set_up(connection: "SqliteConnection", driver: Driver | None) -> None:
     for setting in _SETTINGS:
         connection.execute(setting)
     connection.create_function("scoped", 3, scoped, deterministic=True)
@@ -288,12 +290,12 @@ def _journal_for(database: Path) -> str:
     return "wal" if remote_kind(database) is None else "delete"
 
 
-def _has_its_journal(connection: "Connection", database: Path) -> bool:
+def _has_its_journal(connection: "SqliteConnection", database: Path) -> bool:
     (mode,) = connection.execute("PRAGMA journal_mode").fetchone()
     return bool(mode == _journal_for(database))
 
 
-def _use_journal(module: ModuleType, connection: "Connection", database: Path, timeout_s: float) -> None:
+def _use_journal(module: ModuleType, connection: "SqliteConnection", database: Path, timeout_s: float) -> None:
     """Switch the journal; SQLite does not wait here by itself while another process only looks."""
     wanted, deadline = _journal_for(database), time.monotonic() + timeout_s
     while True:
@@ -309,12 +311,12 @@ def _use_journal(module: ModuleType, connection: "Connection", database: Path, t
         time.sleep(0.005)
 
 
-def migrate(connection: "Connection") -> int:
+def migrate(connection: "SqliteConnection") -> int:
     """Apply what is missing; return how many migrations that were. The caller holds the writer lock."""
     return sum(_apply(connection, migration) for migration in migrations())
 
 
-def _apply(connection: "Connection", migration: Migration) -> bool:
+def _apply(connection: "SqliteConnection", migration: Migration) -> bool:
     """Apply one migration unless it is there: the version is looked at again inside the exclusive transaction."""
     with transaction(connection, "EXCLUSIVE"):
         (version,) = connection.execute("PRAGMA user_version").fetchone()

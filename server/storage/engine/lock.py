@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal
 from swarm_memory.schema.errors import StorageError, StoreBusy, StoreReadOnly
 
 if TYPE_CHECKING:
-    from swarm_memory.server.storage.driver import Connection
+    from swarm_memory.server.storage.driver import SqliteConnection
 
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.001, 0.02
 
@@ -92,7 +92,7 @@ def _acquire(descriptor: int, database: Path, timeout_s: float) -> None:
 
 
 @contextmanager
-def transaction(connection: "Connection", kind: Literal["IMMEDIATE", "EXCLUSIVE"]) -> Generator[None]:
+def transaction(connection: "SqliteConnection", kind: Literal["IMMEDIATE", "EXCLUSIVE"]) -> Generator[None]:
     """Write the block in one transaction: committed at its end, undone by an exception."""
     connection.execute(f"BEGIN {kind}")
     try:
@@ -104,7 +104,7 @@ def transaction(connection: "Connection", kind: Literal["IMMEDIATE", "EXCLUSIVE"
 
 
 @contextmanager
-def one_moment(connection: "Connection") -> Generator[None]:
+def one_moment(connection: "SqliteConnection") -> Generator[None]:
     """Have all that is read in the block be of one moment."""
     connection.execute("BEGIN")
     try:
@@ -113,6 +113,6 @@ def one_moment(connection: "Connection") -> Generator[None]:
         _undo(connection)
 
 
-def _undo(connection: "Connection") -> None:
+def _undo(connection: "SqliteConnection") -> None:
     if connection.in_transaction:  # SQLite undoes one itself where it has no memory or no disk
         connection.execute("ROLLBACK")

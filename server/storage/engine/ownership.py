@@ -23,7 +23,7 @@ from swarm_memory.server.storage.engine.backup import advice
 from swarm_memory.server.storage.engine.lock import one_moment
 
 if TYPE_CHECKING:
-    from swarm_memory.server.storage.driver import Connection
+    from swarm_memory.server.storage.driver import SqliteConnection
 
 BankState = Literal["new", "bank", "outdated"]
 
@@ -72,7 +72,7 @@ def _check_file(path: Path, status: os.stat_result) -> None:
         raise StoreUntrusted(f"{path} belongs to another user (uid {status.st_uid}): it was not opened")
 
 
-def check_content(connection: "Connection", database: Path) -> BankState:
+def check_content(connection: "SqliteConnection", database: Path) -> BankState:
     """Look at an open database and say what it is: `new` (nothing in it), a `bank`, or one of an older schema.
 
     Raises `StoreUntrusted` for anything else.
@@ -95,7 +95,7 @@ def check_content(connection: "Connection", database: Path) -> BankState:
     return "bank" if version == newest else "outdated"
 
 
-def _contents(connection: "Connection") -> tuple[int, int, list[tuple[str, str, str, str | None]]]:
+def _contents(connection: "SqliteConnection") -> tuple[int, int, list[tuple[str, str, str, str | None]]]:
     """Return application id, schema version and objects as of one moment: another process may be making the bank."""
     with one_moment(connection):
         (application_id,) = connection.execute("PRAGMA application_id").fetchone()
@@ -103,7 +103,7 @@ def _contents(connection: "Connection") -> tuple[int, int, list[tuple[str, str, 
         return application_id, version, connection.execute(_OBJECTS).fetchall()
 
 
-def _objects_of(connection: "Connection", version: int) -> dict[str, str]:
+def _objects_of(connection: "SqliteConnection", version: int) -> dict[str, str]:
     """Return what a bank of an older schema holds, by replaying its migrations in memory."""
     replayed = type(connection)(":memory:", isolation_level=None)
     try:

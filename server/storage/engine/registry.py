@@ -32,7 +32,7 @@ from swarm_memory.server.storage.engine.files import (
 from swarm_memory.server.storage.engine.lock import writer_lock
 
 if TYPE_CHECKING:
-    from swarm_memory.server.storage.driver import Connection
+    from swarm_memory.server.storage.driver import SqliteConnection
 
 FOLDER = "banks"
 TRUST = "look into it and take it over with `swarm-memory trust`"
@@ -194,7 +194,7 @@ def replaced(database: Path) -> str:
     )
 
 
-def identity(connection: "Connection") -> str:
+def identity(connection: "SqliteConnection") -> str:
     """Return the id of an open bank; empty for one of a schema that had none, and for one that is yet empty."""
     if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone() is None:
         return ""

@@ -8,10 +8,10 @@ import logging
 import os
 from collections.abc import Callable
 from contextlib import AsyncExitStack, suppress
-from functools import partial, wraps
+from functools import partial
 from pathlib import Path
-from types import CoroutineType, ModuleType
-from typing import TYPE_CHECKING, Any, Concatenate, Literal, NamedTuple, ParamSpec, Protocol, Self, TypeVar
+from types import ModuleType
+from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
 
 import aiosqlite
 
@@ -24,19 +24,18 @@ from swarm_memory.server.storage.engine.connection import (
     truncate_wal,
     write_transaction,
 )
+from swarm_memory.server.storage.engine.engine import Engine
 from swarm_memory.server.storage.engine.files import OpenedFile
 from swarm_memory.server.storage.engine.lock import writer_lock
 from swarm_memory.server.storage.engine.registry import mark_file
-from swarm_memory.server.storage.search.codes import Quantization
 from swarm_memory.server.storage.search.index import Index
 from swarm_memory.server.storage.search.words import says
-from swarm_memory.tools.ports.models import Accompanied, Embedder
+from swarm_memory.tools.ports.models import Embedder
 
 if TYPE_CHECKING:
-    from swarm_memory.server.storage.driver import Connection
+    from swarm_memory.server.storage.driver import SqliteConnection
 
 T = TypeVar("T")
-P = ParamSpec("P")
 
 END_WAIT_S = 2.0
 """How long the thread of a connection that failed to open is waited for."""
@@ -49,7 +48,7 @@ log = logging.getLogger(__name__)
 class _Host(aiosqlite.Connection):
     """aiosqlite's thread, on which a whole function runs in one go; nothing else touches what is inside aiosqlite."""
 
-    def __init__(self, connector: "Callable[[], Connection]") -> None:
+    def __init__(self, connector: "Callable[[], SqliteConnection]") -> None:
         super().__init__(connector, 64)
         self._thread.daemon = True  # an open connection must not keep the process alive
 
@@ -64,11 +63,11 @@ class _Host(aiosqlite.Connection):
             raise
 
     @property
-    def hosted(self) -> "Connection":
+    def hosted(self) -> "SqliteConnection":
         """The connection, for what runs on the thread."""
         return self._conn
 
-    def host(self, connection: "Connection") -> None:
+    def host(self, connection: "SqliteConnection") -> None:
         """Take another connection, from the thread."""
         self._connection = connection
 
@@ -92,9 +91,9 @@ class ConnectionThread:
         self,
         database: Path,
         module: ModuleType,
-        connector: "Callable[[], Connection]",
+        connector: "Callable[[], SqliteConnection]",
         *,
-        again: "Callable[[], Connection] | None" = None,
+        again: "Callable[[], SqliteConnection] | None" = None,
         writes: bool = False,
     ) -> None:
         """`again` connects to what was put in the file's place; without it `connector` does."""
@@ -113,7 +112,7 @@ class ConnectionThread:
         await self._host.open()
         return self
 
-    async def run(self, function: "Callable[[Connection], T]") -> T:
+    async def run(self, function: "Callable[[SqliteConnection], T]") -> T:
         """Run a function on the thread and return its result, in errors of ours.
 
         A caller that is cancelled leaves at once; the function still runs to its end. Raises `StorageError` after a
@@ -129,7 +128,7 @@ class ConnectionThread:
 
         return await self._host.run(guarded)
 
-    async def close(self, closing: "Callable[[Connection], None]") -> None:
+    async def close(self, closing: "Callable[[SqliteConnection], None]") -> None:
         """Run `closing`, which closes the connection, and end the thread."""
         if os.getpid() != self._process:
             return
@@ -231,7 +230,7 @@ async def open_threads(path: Path, driver: Driver, timeout_s: float) -> Threads:
 
 
 async def _open_reader(path: Path, driver: Driver, timeout_s: float, opened: AsyncExitStack) -> ConnectionThread:
-    def open_connection() -> "Connection":
+    def open_connection() -> "SqliteConnection":
         connection = connect(path, driver=driver, read_only=True, timeout_s=timeout_s)
         connection.create_function("says", 2, says, deterministic=True)
         return connection
@@ -241,24 +240,21 @@ async def _open_reader(path: Path, driver: Driver, timeout_s: float, opened: Asy
     return reader
 
 
-def _close(connection: "Connection") -> None:
+def _close(connection: "SqliteConnection") -> None:
     connection.close()
 
 
-def _look(connection: "Connection") -> None:
+def _look(connection: "SqliteConnection") -> None:
     connection.execute("PRAGMA schema_version").fetchone()
 
 
-class BankThreads:
+class BankThreads(Engine):
     """Writes run one after another on one thread, reads on two others and never wait for them."""
 
     def __init__(self, path: Path, driver: Driver, embedder: Embedder, threads: Threads, busy_timeout_s: float) -> None:
+        super().__init__(embedder, Index(driver.vec_version is not None, driver.reason))
         self._path = path
         self._driver = driver
-        self.index = Index(driver.vec_version is not None, driver.reason)
-        """Whether this process has sqlite-vec, and the indexes of the memories."""
-        self._embedder = embedder
-        self.light = embedder.light if isinstance(embedder, Accompanied) else None
         self._threads = threads
         self._busy_timeout_s = busy_timeout_s
         self._opening_again = asyncio.Lock()
@@ -268,32 +264,25 @@ class BankThreads:
         """Whether this user may only read the bank."""
         return self._threads.writer is None
 
-    def quantization_of(self, embedder: str) -> Quantization:
-        """Return how the vectors of an embedder's space are kept when the space is new."""
-        for known in (self._embedder, self.light):
-            if known is not None and known.name == embedder:
-                return known.quantization
-        return "float32"
-
-    async def read(self, function: "Callable[[Connection], T]") -> T:
+    async def read(self, function: "Callable[[SqliteConnection], T]") -> T:
         """Run a function that only reads. Raises `StorageError`, as all of these do."""
         return await self._run(self._threads.reader, function)
 
-    async def read_beside(self, function: "Callable[[Connection], T]") -> T:
+    async def read_beside(self, function: "Callable[[SqliteConnection], T]") -> T:
         """The same on a second connection, for what can be read at the same time."""
         return await self._run(self._threads.beside, function)
 
-    async def write(self, function: "Callable[[Connection], T]") -> T:
+    async def transact(self, function: "Callable[[SqliteConnection], T]") -> T:
         """Run a function in one transaction under the writer lock. Raises `StoreBusy`, `StoreReadOnly`."""
 
-        def transaction(connection: "Connection") -> T:
+        def transaction(connection: "SqliteConnection") -> T:
             opened = None if self._threads.writer is None else self._threads.writer.opened
             with write_transaction(connection, self._path, self._busy_timeout_s, opened):
                 return function(connection)
 
         return await self.on_writer(transaction)
 
-    async def on_writer(self, function: "Callable[[Connection], T]") -> T:
+    async def on_writer(self, function: "Callable[[SqliteConnection], T]") -> T:
         """Run a function on the writer's thread without a transaction. Raises `StoreReadOnly`."""
         if self._threads.writer is None:
             raise StoreReadOnly(f"{self._path} can only be read: give this user the file and its folder")
@@ -305,7 +294,7 @@ class BankThreads:
         False when a reader stood in the way.
         """
 
-        def truncate(connection: "Connection") -> bool:
+        def truncate(connection: "SqliteConnection") -> bool:
             with writer_lock(self._path, self._busy_timeout_s):
                 return truncate_wal(connection, for_good=True)
 
@@ -318,7 +307,7 @@ class BankThreads:
         if self._threads.writer is not None:
             await self._threads.writer.close(partial(close, database=self._path))
 
-    async def _run(self, thread: ConnectionThread, function: "Callable[[Connection], T]") -> T:
+    async def _run(self, thread: ConnectionThread, function: "Callable[[SqliteConnection], T]") -> T:
         """Run a function on a thread; when the bank's files were replaced, on what is there now."""
         try:
             return await thread.run(function)
@@ -343,41 +332,3 @@ class BankThreads:
             for thread in self._threads.all:
                 await thread.reconnect()
             log.warning("%s was replaced, or its log deleted, while it was open: it was opened anew", self._path)
-
-
-class Part:
-    """A store that stands beside those that the bank itself is."""
-
-    def __init__(self, bank: BankThreads) -> None:
-        self.bank = bank
-        self.read, self.read_beside, self.write = bank.read, bank.read_beside, bank.write
-
-
-S = TypeVar("S", bound=BankThreads | Part)
-
-
-class _Door(Protocol):
-    def __call__(
-        self, method: "Callable[Concatenate[S, Connection, P], T]", /
-    ) -> "Callable[Concatenate[S, P], CoroutineType[Any, Any, T]]": ...
-
-
-def _through(name: Literal["read", "read_beside", "write"]) -> _Door:
-    """Return a decorator that has a method, which gets the connection, run by `BankThreads` as that is named."""
-
-    def decorate(
-        method: "Callable[Concatenate[S, Connection, P], T]",
-    ) -> "Callable[Concatenate[S, P], CoroutineType[Any, Any, T]]":
-        @wraps(method)
-        async def run(self: S, *args: P.args, **kwargs: P.kwargs) -> T:
-            def call(connection: "Connection") -> T:
-                return method(self, connection, *args, **kwargs)
-
-            return await getattr(self, name)(call)
-
-        return run
-
-    return decorate
-
-
-reads, reads_beside, writes = _through("read"), _through("read_beside"), _through("write")

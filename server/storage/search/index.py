@@ -9,7 +9,7 @@ and filled again by the next process that has it.
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from swarm_memory.schema.sqlite.statements import queries, vector_table
 from swarm_memory.server.storage.search.codes import Quantization
@@ -51,6 +51,10 @@ class Index:
         self.term_counts = TermCounts()
         self.items = 0
         """So many stood in the partitions that were searched last."""
+
+    def beside(self, statements: Mapping[str, str]) -> Self:
+        """Return the index, of the same engine, of what other statements are about."""
+        return type(self)(self.searchable, self.reason, statements)
 
     def enter(self, connection: "Connection", seq: int, partition: int) -> None:
         """Enter an item that has become active, with its tokens and whatever vectors it has."""

@@ -9,7 +9,6 @@ Each statement of a search sees the bank of its own moment: what came or went be
 left out.
 """
 
-import asyncio
 import json
 import math
 import sys
@@ -34,12 +33,12 @@ from swarm_memory.server.storage.search.words import (
     usable,
 )
 from swarm_memory.tools.ports.memories import SearchQuery, View
-from swarm_memory.tools.ports.sources import SourceQuery
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.driver import Connection
     from swarm_memory.server.storage.search.index import Index
     from swarm_memory.tools.ports.models import Vector
+    from swarm_memory.tools.ports.sources import SourceQuery
 
 T = TypeVar("T")
 
@@ -451,7 +450,7 @@ class Search:
     """One search: in which partitions, and for what."""
 
     index: "Index"
-    query: SearchQuery | SourceQuery
+    query: "SearchQuery | SourceQuery"
     where: Mapping[str, str]
     """Parameters of the statement `searched` that name the partitions."""
     narrowed: "Callable[[Connection, Sequence[Partition]], Narrowed]" = _everything
@@ -463,6 +462,8 @@ class Search:
         """
         if self.index.items < SMALL:
             return await read(self._one_after_the_other(join))
+        import asyncio
+
         near, keywords = await asyncio.gather(read(self.near), read_beside(self.keywords))
         if near.vector is None and self.query.vector is not None and keywords.found:
             near = await read(self.near)  # the bank's first vector came between the two looks

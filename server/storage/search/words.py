@@ -67,8 +67,7 @@ def _fields(packed: bytes | str) -> list[str]:
 
 def usable(tokens: Sequence[str]) -> list[str]:
     """Return the distinct tokens that can stand in the index, folded as it folds them."""
-    folded = (_fold(token) for token in tokens if token and not _SEPARATOR.search(token))
-    return list(dict.fromkeys(folded))
+    return list(dict.fromkeys(folded(token) for token in tokens if token and not _SEPARATOR.search(token)))
 
 
 def in_scope(scope_id: int, token: str) -> str:
@@ -81,7 +80,8 @@ def match_any(scope_id: int, tokens: Sequence[str]) -> str:
     return " OR ".join(f'"{in_scope(scope_id, token)}"' for token in tokens)
 
 
-def _fold(token: str) -> str:
+def folded(token: str) -> str:
+    """Return a token as the index has it: ASCII letters small."""
     return token.lower() if token.isascii() else "".join(c.lower() if c.isascii() else c for c in token)
 
 

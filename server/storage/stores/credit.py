@@ -10,11 +10,11 @@ from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any
 
 from swarm_memory.schema.base import Scope
-from swarm_memory.schema.outcome import Credit, OutcomeRecord, TaskFigures
+from swarm_memory.schema.outcome import Credit, LiftReport, OutcomeRecord, TaskFigures
 from swarm_memory.schema.sqlite.events import INJECTED, WITHHELD
 from swarm_memory.schema.sqlite.statements import queries
-from swarm_memory.server.storage.engine.threads import reads, writes
-from swarm_memory.server.storage.stores.journal import SqliteJournal
+from swarm_memory.server.storage.engine.engine import reads, writes
+from swarm_memory.server.storage.stores.journal import Journal
 from swarm_memory.server.storage.stores.memories import find_patterns
 from swarm_memory.server.storage.stores.rows import find_scope, log_event, make_scope, to_json, to_moment, to_text
 from swarm_memory.tools.credit.outcome import credited
@@ -28,11 +28,14 @@ CREDITED = "reasoning_memory.credited"
 FIGURE = "task_outcome"
 """The metric of a task's outcome; its value is 1 for a success, 0 for a failure, 0.5 where nothing is known."""
 
+LIFTS, REPORT = "memory_lifts", "lift_report"
+"""The metrics of what is expected of memories, and of the report on it; their value is how many were measured."""
+
 _VALUES = {"Success": 1.0, "Failure": 0.0, "Undecided": 0.5}
 _QUERIES, _BANK = queries("credit"), queries("bank")
 
 
-class SqliteCredit(SqliteJournal):
+class Outcomes(Journal):
     """Outcomes of tasks in one bank."""
 
     async def injections(self, scope: Scope, task_id: str) -> TaskInjections:
@@ -84,6 +87,25 @@ class SqliteCredit(SqliteJournal):
     def list_outcomes(self, connection: "Connection", scope: Scope) -> list[TaskOutcome]:
         rows = connection.execute(_QUERIES["figures"], (find_scope(connection, scope), FIGURE)).fetchall()
         return [_task_outcome(json.loads(data), to_moment(at)) for _, data, at in rows]
+
+    @writes
+    def save_lifts(
+        self, connection: "Connection", scope: Scope, lifts: Mapping[str, float], report: LiftReport
+    ) -> None:
+        scope_id, now = make_scope(connection, scope), to_text(datetime.now(UTC))
+        for metric, data in ((LIFTS, to_json(dict(lifts))), (REPORT, report.model_dump_json(exclude_defaults=True))):
+            connection.execute(_QUERIES["delete_figures"], (scope_id, metric))
+            connection.execute(_QUERIES["add_figure"], (scope_id, metric, float(len(lifts)), data, now))
+
+    @reads
+    def kept_report(self, connection: "Connection", scope: Scope) -> LiftReport | None:
+        rows = connection.execute(_QUERIES["figures"], (find_scope(connection, scope), REPORT)).fetchall()
+        return LiftReport.model_validate_json(rows[-1][1]) if rows else None
+
+    @reads
+    def lifts(self, connection: "Connection", scope: Scope) -> dict[str, float]:
+        rows = connection.execute(_QUERIES["figures"], (find_scope(connection, scope), LIFTS)).fetchall()
+        return json.loads(rows[-1][1]) if rows else {}
 
     @reads
     def items_by_day(self, connection: "Connection", scope: Scope) -> dict[date, int]:
@@ -156,6 +178,7 @@ def _add_figure(connection: "Connection", scope_id: int, record: OutcomeRecord) 
         "randomised": record.randomised,
         "injected": len(record.credits),
         "used": record.used,
+        "weight": record.weight,
         "figures": record.figures.model_dump(mode="json", exclude_none=True),
     }
     values = (scope_id, FIGURE, _VALUES[record.label], to_json(counted), to_text(record.at))

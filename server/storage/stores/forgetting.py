@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from swarm_memory.schema.base import Scope
-from swarm_memory.schema.sqlite.events import VERDICT
+from swarm_memory.schema.sqlite.events import RETRIEVED, VERDICT
 from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.server.location import LOG
@@ -21,6 +21,7 @@ from swarm_memory.server.storage.engine.files import make_private
 from swarm_memory.server.storage.search.index import Index
 from swarm_memory.server.storage.stores.memories import find_patterns
 from swarm_memory.server.storage.stores.rows import content_hash, find_scopes, log_event, to_json
+from swarm_memory.server.storage.stores.team.sharing import forget_shared
 from swarm_memory.tools.ports.memories import Forgotten
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ _COLUMNS = {
 _WORDS_OF_RUN = ("task", "preamble", "notes", "reason")
 _WORDS_OF_ROLLOUT = ("notes", "error")
 _QUERIES, _MEMORIES, _TOOLS = queries("forgetting"), queries("memories"), queries("tool_memory")
+_PEOPLE = queries("people")
 
 
 class Task(NamedTuple):
@@ -122,14 +124,22 @@ class Phrases:
 
 
 def find_traces(
-    connection: "Connection", scopes: Sequence[Scope], ids: Sequence[str], *, with_trajectories: bool
+    connection: "Connection",
+    scopes: Sequence[Scope],
+    ids: Sequence[str],
+    *,
+    with_trajectories: bool,
+    also: Sequence[Task] = (),
 ) -> Traces:
-    """Look through every table of the tenant. `with_trajectories`: records go that memories rest on which stay, too."""
+    """Look through every table of the tenant. `with_trajectories`: records go that memories rest on which stay, too.
+
+    The records of the tasks in `also` go in any case.
+    """
     scope_ids = to_json(list(find_scopes(connection, scopes)))
     rows = connection.execute(_QUERIES["patterns_to_forget"], {"ids": to_json(list(ids)), "scope_ids": scope_ids})
     found = rows.fetchall()
     known = {row[0] for row in found}
-    tasks: dict[Task, None] = {}
+    tasks: dict[Task, None] = dict.fromkeys(also)
     resting: dict[str, None] = {}
     for task in dict.fromkeys(Task(row[1], row[2]) for row in found if row[2] is not None):
         others = [each for (each,) in connection.execute(_QUERIES["patterns_of_task"], task._asdict())]
@@ -207,11 +217,35 @@ def forget(connection: "Connection", index: Index, scopes: Sequence[Scope], trac
         connection.execute(_MEMORIES["note_forgotten"], {"seq": seq})
         connection.execute(_MEMORIES["delete_pattern"], (seq,))
         connection.execute(_MEMORIES["clear_events_of"], (item_id,))
+        forget_shared(connection, item_id)
         log_event(connection, scope_id, "reasoning_memory.forgotten", item_id, {})
     if traces.ids:
         connection.execute(_MEMORIES["optimize_keyword_index"])
     index.tidy(connection)
     return Forgotten(traces.ids, records, traces.resting, traces.alike)
+
+
+def find_traces_of_person(connection: "Connection", scopes: Sequence[Scope], person_id: str) -> Traces:
+    """Look for what a person brought besides memories: records of tasks, calls, queries."""
+    tasks = [Task(*row) for row in connection.execute(_PEOPLE["tasks_of_person"], (person_id, FORGOTTEN)).fetchall()]
+    traces = find_traces(connection, scopes, (), with_trajectories=True, also=tasks)
+    calls = connection.execute(_PEOPLE["calls_of_person"], (person_id,)).fetchall()
+    asked = connection.execute(_PEOPLE["retrievals_of_person"], (person_id, RETRIEVED)).fetchall()
+    return traces._replace(
+        quoting={**traces.quoting, "calls": tuple(seq for (seq,) in calls)},
+        queries=tuple({*traces.queries, *(seq for (seq,) in asked)}),
+    )
+
+
+def forget_person(connection: "Connection", person_id: str, traces: Traces) -> int:
+    """Take out what a person brought besides memories, and their name; return how many records lost their text."""
+    blanked = _take_out(connection, traces)
+    for scope_id, task_id in connection.execute(_PEOPLE["verdicts_of_person"], (person_id, VERDICT)).fetchall():
+        values = {"scope_id": scope_id, "task_id": task_id, "type": VERDICT}
+        connection.execute(_QUERIES["clear_verdicts_of_task"], values)
+    connection.execute(_PEOPLE["drop_work_of_person"], (person_id,))
+    connection.execute(_PEOPLE["drop_person"], (person_id,))
+    return blanked
 
 
 def _take_out(connection: "Connection", traces: Traces) -> int:

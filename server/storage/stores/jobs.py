@@ -1,14 +1,14 @@
 """The queue of jobs in the bank."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.job import Job, JobStatus, Progress
 from swarm_memory.schema.sqlite.statements import queries
-from swarm_memory.server.storage.engine.threads import BankThreads, reads, writes
+from swarm_memory.server.storage.engine.engine import Engine, reads, writes
 from swarm_memory.server.storage.hook_reader import JobRow, now_text, put_job
 from swarm_memory.server.storage.stores.rows import (
     find_scope,
@@ -32,13 +32,13 @@ CLOCK_SET_BACK = timedelta(hours=1)
 """A sign of life further ahead was given before the clock was set back: its lease would not lapse for ages."""
 
 
-class SqliteJobs(BankThreads):
+class Jobs(Engine):
     """The job queue of one bank."""
 
     @writes
     def enqueue(self, connection: "Connection", job: Job) -> str:
         times = to_text(job.run_after), to_text(job.created_at)
-        row = JobRow(job.id, job.kind, job.key, to_json(job.payload), *times)
+        row = JobRow(job.id, job.kind, job.key, to_json(job.payload), *times, job.person_id or self.person_id)
         return put_job(connection, make_scope(connection, job.scope), row)
 
     @writes
@@ -49,6 +49,9 @@ class SqliteJobs(BankThreads):
     async def claim(self, worker: str, now: datetime, lease_s: float, kinds: Sequence[str]) -> Job | None:
         # A worker looks often and finds seldom: the look alone must not take the writer lock.
         return await self._take(worker, now, lease_s, kinds) if await self._is_due(now, lease_s, kinds) else None
+
+    async def watch_jobs(self, wake: Callable[[], object]) -> None:
+        return None  # a file tells nobody
 
     @reads
     def _is_due(self, connection: "Connection", now: datetime, lease_s: float, kinds: Sequence[str]) -> bool:

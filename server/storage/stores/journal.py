@@ -1,22 +1,16 @@
 """What is noted of what happened: sessions of hosts, events, retrievals, calls to chat models, runs of benchmarks."""
 
-import asyncio
 import json
-import logging
-from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from datetime import datetime
-from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.benchmark import BenchmarkRun
-from swarm_memory.schema.errors import StorageError
 from swarm_memory.schema.sqlite.events import RETRIEVED
 from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.schema.status import BankStatistics, ChatDay
-from swarm_memory.server.storage.engine.threads import BankThreads, Part, reads, writes
+from swarm_memory.server.storage.engine.engine import Engine, Part, reads, writes
 from swarm_memory.server.storage.hook_reader import RetrievalRow, write_retrieval
 from swarm_memory.server.storage.stores.rows import (
     event_of,
@@ -34,23 +28,15 @@ from swarm_memory.tools.ports.memories import RetrievalRecord
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.driver import Connection
+    from swarm_memory.server.storage.engine.recorder import Record, Recorder
 
 CHAT_TOKENS = "chat_tokens"
 """The metric of a call; its value is the tokens of input and output."""
 
-Record: TypeAlias = RetrievalRecord | ChatRecord
-
-MAX_WAITING = 1000
-GATHER_S = 0.05
-RETRY_S = 0.5
-CLOSE_LIMIT_S = 2.0
-
-log = logging.getLogger(__name__)
-
 _QUERIES, _BENCHMARKS = queries("journal"), queries("benchmarks")
 
 
-class SqliteJournal(BankThreads):
+class Journal(Engine):
     """Sessions of hosts, events and figures of one bank; what a store queues is written behind by its recorder."""
 
     recorder: "Recorder"
@@ -80,7 +66,7 @@ class SqliteJournal(BankThreads):
 
     async def record_retrieval(self, record: RetrievalRecord) -> None:
         if not self.read_only:
-            self.recorder.add(record)
+            self.recorder.add(record._replace(person_id=self.person_id))
 
     def record_chat(self, record: ChatRecord) -> None:
         if self.read_only:
@@ -140,7 +126,7 @@ class SqliteJournal(BankThreads):
         )
 
     @writes
-    def write_records(self, connection: "Connection", records: Sequence[Record]) -> None:
+    def write_records(self, connection: "Connection", records: "Sequence[Record]") -> None:
         """Write what was queued."""
         for record in records:
             if isinstance(record, RetrievalRecord):
@@ -162,6 +148,9 @@ def _write_retrieval(connection: "Connection", record: RetrievalRecord) -> None:
         record.session_id,
         record.withheld,
         via=record.via,
+        person_id=record.person_id,
+        draw=record.draw,
+        gone=record.gone or None,
     )
     if not write_retrieval(connection, row):
         make_scope(connection, scope)
@@ -184,81 +173,7 @@ def _counts(connection: "Connection", query: str, scope_id: int | None) -> dict[
     return dict(connection.execute(_QUERIES[query], (scope_id,)).fetchall())
 
 
-class Recorder:
-    """Gathers records for a moment and gives them to `write` in one batch; a busy database is tried again."""
-
-    def __init__(self, write: Callable[[Sequence[Record]], Awaitable[None]]) -> None:
-        self._write = write
-        self._waiting: deque[Record] = deque()
-        self._task: asyncio.Task[None] | None = None
-        self._wanted = asyncio.Event()
-        self.dropped = 0
-        """Records that were given up because too many were waiting."""
-
-    @property
-    def waiting(self) -> tuple[Record, ...]:
-        """Records that are not written yet."""
-        return tuple(self._waiting)
-
-    def add(self, record: Record) -> None:
-        """Queue a record; the oldest is dropped when too many wait."""
-        if len(self._waiting) >= MAX_WAITING:
-            self._waiting.popleft()
-            self.dropped += 1
-        self._waiting.append(record)
-        if self._task is None or self._task.done():
-            self._task = asyncio.get_running_loop().create_task(self._write_behind())
-
-    async def settle(self) -> None:
-        """Wait until what is queued was written, for at most two seconds."""
-        if self._task is not None and not self._task.done():
-            self._wanted.set()
-            await asyncio.wait([self._task], timeout=CLOSE_LIMIT_S)
-
-    async def close(self) -> None:
-        """Write what waits, for at most two seconds; what then is left is logged and lost."""
-        await self.settle()
-        if self._task is not None and not self._task.done():
-            self._task.cancel()
-            await asyncio.wait([self._task])
-        if self._waiting:
-            log.warning("%d records were not written: time is up", len(self._waiting))
-
-    async def _write_behind(self) -> None:
-        wait_s = GATHER_S
-        while self._waiting:
-            await self._pause(wait_s)
-            try:
-                await self._write_waiting()
-            except StorageError as error:
-                log.info("records wait to be written: %s", error)
-                wait_s = RETRY_S
-
-    async def _pause(self, wait_s: float) -> None:
-        """Wait for more records, unless somebody waits for those that are there."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(wait_s):
-                await self._wanted.wait()
-        self._wanted.clear()
-
-    async def _write_waiting(self) -> None:
-        while self._waiting:
-            batch = list(self._waiting)
-            # Cancelled or not, a write that has begun is done: its records must not be written twice.
-            work = asyncio.ensure_future(self._write(batch))
-            work.add_done_callback(partial(self._written, batch))
-            await asyncio.shield(work)
-
-    def _written(self, batch: Sequence[Record], work: "asyncio.Future[None]") -> None:
-        """Take what was written from the queue, whose oldest may have been dropped meanwhile."""
-        if work.cancelled() or work.exception() is not None:
-            return
-        for record in batch:
-            if self._waiting and self._waiting[0] is record:
-                self._waiting.popleft()
-
-
-class SqliteBenchmarks(Part):
+class Benchmarks(Part):
     """The benchmark runs of a bank; the values of single cases are left to a run's file, which may be long."""
 
     @writes

@@ -1,7 +1,8 @@
 """Memory items in the bank: searched, read, written with their indexes, put aside, and counted by the day."""
 
+import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
@@ -11,8 +12,8 @@ from swarm_memory.schema.base import GLOBAL_PROJECT, Scope
 from swarm_memory.schema.errors import InputError, NotFoundError, QuotaReached
 from swarm_memory.schema.memory import OPEN_PROBLEM, WAY_OUT, MemoryItem, MemoryStatus
 from swarm_memory.schema.sqlite.statements import queries
-from swarm_memory.server.storage.engine.threads import BankThreads, reads, writes
-from swarm_memory.server.storage.hook_reader import now_text
+from swarm_memory.server.storage.engine.engine import Engine, reads, writes
+from swarm_memory.server.storage.hook_reader import now_text, ways_of
 from swarm_memory.server.storage.search.index import Index
 from swarm_memory.server.storage.search.vectors import (
     Keywords,
@@ -31,6 +32,7 @@ from swarm_memory.server.storage.search.words import EVERYTHING, Narrowed, Passi
 from swarm_memory.server.storage.stores.rows import (
     content_hash,
     event_of,
+    event_row,
     find_scope,
     find_scopes,
     item_of,
@@ -46,6 +48,7 @@ from swarm_memory.tools.ports.journal import Event
 from swarm_memory.tools.ports.memories import (
     Candidate,
     DayLimit,
+    KnownWay,
     MemoryFilter,
     SearchFilter,
     SearchQuery,
@@ -58,7 +61,8 @@ from swarm_memory.tools.ports.models import Vector
 if TYPE_CHECKING:
     from swarm_memory.server.storage.driver import Connection
 
-_QUERIES, _BANK, _WAYS = queries("memories"), queries("bank"), queries("ways_out")
+_QUERIES, _BANK = queries("memories"), queries("bank")
+_WAYS, _TASKS = queries("ways_out"), queries("trajectories")
 
 _MAX_LEFT_OUT = 256
 """So many items of an excluded task are fetched too much and dropped; more are filtered within the search."""
@@ -69,7 +73,7 @@ _WAY_OUT, _OPEN_PROBLEM = f'"{WAY_OUT}"', f'"{OPEN_PROBLEM}"'
 CREATED, EDITED = "reasoning_memory.created", "reasoning_memory.edited"
 
 
-class SqliteMemories(BankThreads):
+class Memories(Engine):
     """The memories of one bank."""
 
     async def search(self, query: SearchQuery) -> SearchResult:
@@ -117,6 +121,20 @@ class SqliteMemories(BankThreads):
     @reads
     def contradictions_among(self, connection: "Connection", ids: Sequence[str]) -> list[tuple[str, str]]:
         return connection.execute(_WAYS["contradicting"], {"ids": to_json(list(ids))}).fetchall()
+
+    @reads
+    def known_ways(self, connection: "Connection", scope: Scope, signatures: Sequence[str]) -> list[KnownWay]:
+        return _known_ways(connection, scope, signatures)
+
+    @reads
+    def ways_beside(self, connection: "Connection", scope: Scope, memory_ids: Sequence[str]) -> list[KnownWay]:
+        rows = connection.execute(_WAYS["signatures_of"], {"ids": to_json(list(memory_ids))}).fetchall()
+        return _known_ways(connection, scope, [signature for (signature,) in rows])
+
+    @reads
+    def common_words(self, connection: "Connection", scope: Scope) -> frozenset[str]:
+        row = connection.execute(_TASKS["common_words"], (scope.tenant_id, scope.project)).fetchone()
+        return frozenset() if row is None else frozenset(json.loads(row[0]))
 
     @reads
     def surest_memories(self, connection: "Connection", scope: Scope, limit: int) -> list[MemoryItem]:
@@ -181,6 +199,17 @@ class SqliteMemories(BankThreads):
         return found
 
 
+def _known_ways(connection: "Connection", scope: Scope, signatures: Iterable[str]) -> list[KnownWay]:
+    asked = list(dict.fromkeys(signatures))
+    ended = {signature for (signature,) in connection.execute(_WAYS["signatures_ended"], {"ids": to_json(asked)})}
+    return [
+        KnownWay(signature, memory_id, worked, tried, people)
+        for signature in asked
+        if signature in ended  # most errors are new
+        for memory_id, _, _, worked, tried, people in ways_of(connection, (scope.tenant_id, scope.project), signature)
+    ]
+
+
 class _New(NamedTuple):
     """A memory that was written just now, and where."""
 
@@ -189,10 +218,18 @@ class _New(NamedTuple):
     memory: StoredMemory
 
 
+def _created(new: _New) -> tuple[Any, ...]:
+    """Return the event of a new item, with the run and the task that it came from."""
+    source = new.memory.item.provenance
+    origin = {"run_id": source.run_id, "task_id": source.task_id}
+    known = {name: value for name, value in origin.items() if value is not None}
+    return event_row(new.scope_id, CREATED, new.memory.item.id, known)
+
+
 class MemoryWriter:
     """Writes items for one embedder: its vectors go into the space of its name and their dimensions."""
 
-    def __init__(self, connection: "Connection", bank: BankThreads, embedder: str) -> None:
+    def __init__(self, connection: "Connection", bank: Engine, embedder: str) -> None:
         self._connection = connection
         self._index = bank.index
         self._bank = bank
@@ -217,11 +254,7 @@ class MemoryWriter:
         self._connection.executemany(_QUERIES["add_tag"], tags)
         self._connection.executemany(_QUERIES["put_tokens"], [(each.seq, _packed(each.memory)) for each in new])
         self._enter(new)
-        for each in new:
-            source = each.memory.item.provenance
-            origin = {"run_id": source.run_id, "task_id": source.task_id}
-            known = {name: value for name, value in origin.items() if value is not None}
-            log_event(self._connection, each.scope_id, CREATED, each.memory.item.id, known)
+        self._connection.executemany(_BANK["add_event"], [_created(each) for each in new])
         return [each.memory.item for each in new]
 
     def _enter(self, new: Sequence["_New"]) -> None:
@@ -436,21 +469,39 @@ def _candidates(
     seen = view_cosines(connection, index, views, seqs) if views else {}
     scored = keyword_scores(near.items, keywords.frequency, [unpack(row[1]) for row in rows])
     return tuple(
-        Candidate(
-            id=item[0],
-            project=item[2],
-            confidence=item[4],
-            created_at=to_moment(item[6]),
-            standing=standing,
-            cosine=known.get(seq) if distance is None else 1.0 - distance,
-            keyword=score,
-            words=words,
-            is_strategy=is_strategy(item[3]),
-            read_item=partial(item_of, item),
-            read_vector=partial(_decoded, blob, quantization),
-            views=seen.get(seq, ()),
+        candidate_of(
+            item,
+            known.get(seq) if distance is None else 1.0 - distance,
+            score,
+            (blob, quantization),
+            seen.get(seq, ()),
         )
-        for (seq, _, blob, distance, *item, standing), (score, words) in zip(rows, scored, strict=True)
+        for (seq, _, blob, distance, *item), score in zip(rows, scored, strict=True)
+    )
+
+
+def candidate_of(
+    row: Sequence[Any],
+    cosine: float | None,
+    scored: tuple[float | None, frozenset[str]],
+    vector: tuple[bytes | None, Quantization],
+    views: tuple[float | None, ...],
+) -> Candidate:
+    """Return what a search gives of an item, of its row as `get_patterns` gives it with its standing behind."""
+    *item, standing = row
+    return Candidate(
+        id=item[0],
+        project=item[2],
+        confidence=item[4],
+        created_at=to_moment(item[6]),
+        standing=standing,
+        cosine=cosine,
+        keyword=scored[0],
+        words=scored[1],
+        is_strategy=is_strategy(item[3]),
+        read_item=partial(item_of, item),
+        read_vector=partial(_decoded, *vector),
+        views=views,
     )
 
 

@@ -10,7 +10,7 @@ from swarm_memory.schema.base import Scope
 from swarm_memory.schema.memory import MemoryItem, MemoryLink
 from swarm_memory.schema.outcome import OutcomeRecord
 from swarm_memory.schema.sqlite.statements import queries
-from swarm_memory.server.storage.engine.threads import Part, reads, writes
+from swarm_memory.server.storage.engine.engine import Part, reads, writes
 from swarm_memory.server.storage.hook_reader import RETRIEVED, WITHHELD
 from swarm_memory.server.storage.search.index import Index
 from swarm_memory.server.storage.search.vectors import view_cosines
@@ -31,9 +31,9 @@ from swarm_memory.server.storage.stores.rows import (
     to_text,
 )
 from swarm_memory.server.storage.stores.upkeep import upkeep_item
-from swarm_memory.tools.ports.journal import Event
+from swarm_memory.tools.ports.journal import DECIDED, TAKEN_BACK, Event
 from swarm_memory.tools.ports.memories import Candidate, SearchQuery, SearchResult, View
-from swarm_memory.tools.ports.upkeep import DECIDED, TAKEN_BACK, Decision, Facets, Telling, UpkeepItem
+from swarm_memory.tools.ports.upkeep import Decision, Facets, Telling, UpkeepItem
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.driver import Connection
@@ -52,7 +52,7 @@ _MAX_FACET = 100
 _QUERIES, _MEMORIES = queries("review"), queries("memories")
 
 
-class SqliteReview(Part):
+class Review(Part):
     """The review of one bank's memories."""
 
     @reads

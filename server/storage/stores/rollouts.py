@@ -9,7 +9,7 @@ from swarm_memory.schema.base import Scope
 from swarm_memory.schema.rollout import MattsRun, Rollout, RunStatus
 from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.schema.trajectory import Trajectory, Verdict
-from swarm_memory.server.storage.engine.threads import BankThreads, reads, writes
+from swarm_memory.server.storage.engine.engine import Engine, reads, writes
 from swarm_memory.server.storage.stores.memories import MemoryWriter, added_on, count_added
 from swarm_memory.server.storage.stores.rows import find_scope, log_event, made, make_scope, named, to_json, to_text
 from swarm_memory.server.storage.stores.trajectories import Reinforcement, add_trajectory, reinforce
@@ -22,7 +22,7 @@ BEGUN, ENDED = "matts.begun", "matts.ended"
 _QUERIES = queries("rollouts")
 
 
-class SqliteRollouts(BankThreads):
+class Rollouts(Engine):
     """MaTTS runs and their rollouts in one bank.
 
     A run's summary grows with each rollout, in the transaction that writes the rollout's trajectory: what is not in it

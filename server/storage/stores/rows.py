@@ -14,6 +14,7 @@ from swarm_memory.schema.base import Model, Scope
 from swarm_memory.schema.errors import StoreDamaged
 from swarm_memory.schema.memory import MemoryItem, MemoryStatus, Outcome, Provenance
 from swarm_memory.schema.sqlite.statements import queries
+from swarm_memory.server.storage.engine.author import author
 from swarm_memory.server.storage.hook_reader import scope_row, to_json
 from swarm_memory.tools.ports.journal import Event
 
@@ -83,8 +84,14 @@ def log_event(
     connection: "Connection", scope_id: int, kind: str, subject_id: str | None, data: Any, at: datetime | None = None
 ) -> None:
     """Write a line of the audit trail."""
-    moment = to_text(at or datetime.now(UTC))
-    connection.execute(_QUERIES["add_event"], (scope_id, kind, subject_id, to_json(data), moment))
+    connection.execute(_QUERIES["add_event"], event_row(scope_id, kind, subject_id, data, at))
+
+
+def event_row(
+    scope_id: int, kind: str, subject_id: str | None, data: Any, at: datetime | None = None
+) -> tuple[int, str, str | None, str, str, str | None]:
+    """Return what `add_event` writes."""
+    return scope_id, kind, subject_id, to_json(data), to_text(at or datetime.now(UTC)), author()
 
 
 def event_of(row: Sequence[Any]) -> Event:
@@ -125,6 +132,7 @@ def pattern_row(item: MemoryItem, scope_id: int, now: str) -> dict[str, Any]:
         "agent_id": item.provenance.agent_id,
         "standing": item.provenance.standing,
         "content_hash": content_hash(item.id, data),
+        "person_id": author(),
     }
 
 

@@ -9,7 +9,7 @@ from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import NotFoundError
 from swarm_memory.schema.source import Passage, SourceInfo, SourceKind
 from swarm_memory.schema.sqlite.statements import queries
-from swarm_memory.server.storage.engine.threads import BankThreads, Part, reads, writes
+from swarm_memory.server.storage.engine.engine import Engine, Part, reads, writes
 from swarm_memory.server.storage.hook_reader import now_text
 from swarm_memory.server.storage.search.index import Index
 from swarm_memory.server.storage.search.vectors import (
@@ -23,7 +23,7 @@ from swarm_memory.server.storage.search.vectors import (
 )
 from swarm_memory.server.storage.search.words import joined
 from swarm_memory.server.storage.stores.rows import find_scope, find_scopes, made, make_scope, named, pairs, to_json
-from swarm_memory.server.storage.stores.upkeep import SqliteVectors
+from swarm_memory.server.storage.stores.upkeep import Vectors
 from swarm_memory.tools.ports.models import Vector
 from swarm_memory.tools.ports.sources import (
     FoundPassage,
@@ -43,13 +43,13 @@ _GROUPS_AT_ONCE = 200
 """So many groups are removed in one transaction: other writers wait for it."""
 
 
-class SqliteSources(Part):
+class Sources(Part):
     """The passages of one bank."""
 
-    def __init__(self, bank: BankThreads) -> None:
+    def __init__(self, bank: Engine) -> None:
         super().__init__(bank)
-        self._index = Index(bank.index.searchable, bank.index.reason, _QUERIES)
-        self.vectors = SqliteVectors(bank, self._index)
+        self._index = bank.index.beside(_QUERIES)
+        self.vectors = Vectors(bank, self._index)
 
     @reads
     def groups(self, connection: "Connection", source: SourceKey) -> dict[str, str]:
@@ -138,7 +138,8 @@ class _GroupWriter:
             _remove_group(self._connection, self._index, self._partition, self._source_id, group.name)
             for group in groups
         ]
-        ((last,),) = self._connection.execute(_QUERIES["last_passage"]).fetchall()
+        count = sum(len(group.passages) for group in groups)
+        ((last, _),) = self._connection.execute(_QUERIES["last_passage"], (count,)).fetchall()
         rows: list[dict[str, Any]] = []
         stored: list[tuple[int, StoredPassage]] = []
         for group in groups:

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.schema.tool_memory import Evaluation, KeptCall, ToolCall, ToolMemory, ToolSummary, ToolTotals
-from swarm_memory.server.storage.engine.threads import Part, reads, reads_beside, writes
+from swarm_memory.server.storage.engine.author import author
+from swarm_memory.server.storage.engine.engine import Part, reads, reads_beside, writes
 from swarm_memory.server.storage.search.words import in_scope, match_any, usable
 from swarm_memory.server.storage.stores.rows import (
     find_scope,
@@ -25,8 +26,8 @@ from swarm_memory.server.storage.stores.rows import (
     to_moment,
     to_text,
 )
+from swarm_memory.tools.ports.journal import CORRECTED
 from swarm_memory.tools.ports.tool_memory import (
-    CORRECTED,
     EvaluatedCall,
     FailedEvaluation,
     Neighbour,
@@ -60,7 +61,7 @@ WHOLE_SESSION = "\x01"
 _QUERIES = queries("tool_memory")
 
 
-class SqliteToolMemory(Part):
+class ToolCalls(Part):
     """The tool memory of one bank."""
 
     @writes
@@ -244,6 +245,7 @@ def _add_call(connection: "Connection", scope_id: int, call: ToolCall, window: i
         "counted": int(call.token_cost is not None),
         "tokens": call.token_cost or 0,
         "whole": WHOLE_SESSION,
+        "person_id": author(),
     }
     if call.call_id is not None and connection.execute(_QUERIES["is_trimmed"], values).fetchone():
         return False

@@ -1,7 +1,6 @@
 """Trajectories in the bank, and what was learned from them."""
 
-import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -11,8 +10,9 @@ from swarm_memory.schema.outcome import RecordedTask
 from swarm_memory.schema.sqlite.events import TOLD_AT_FAILURE, TRIED, VERDICT
 from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.schema.trajectory import Trajectory, TrajectorySource, Verdict
-from swarm_memory.server.storage.engine.threads import BankThreads, reads, writes
-from swarm_memory.server.storage.hook_reader import to_json, ways_of
+from swarm_memory.server.storage.engine.author import author
+from swarm_memory.server.storage.engine.engine import Engine, reads, writes
+from swarm_memory.server.storage.hook_reader import to_json
 from swarm_memory.server.storage.search.index import Index
 from swarm_memory.server.storage.stores.credit import OUTCOME, outcome_in
 from swarm_memory.server.storage.stores.forgetting import FORGOTTEN
@@ -37,7 +37,6 @@ from swarm_memory.server.storage.stores.upkeep import REMOVED
 from swarm_memory.tools.guard.trust import REINFORCED
 from swarm_memory.tools.ports.trajectories import (
     KeptTask,
-    KnownWay,
     LearnedBefore,
     LearnRecord,
     Revision,
@@ -66,7 +65,7 @@ class Reinforcement(NamedTuple):
     session_id: str | None = None
 
 
-class SqliteTrajectories(BankThreads):
+class Trajectories(Engine):
     """What was done, and what was learned from it, in one bank."""
 
     @reads
@@ -111,11 +110,6 @@ class SqliteTrajectories(BankThreads):
         values = {"scope_id": find_scope(connection, scope), "limit": limit, "chars": chars}
         return [task for (task,) in connection.execute(_QUERIES["recent_tasks"], values).fetchall()]
 
-    @reads
-    def common_words(self, connection: "Connection", scope: Scope) -> frozenset[str]:
-        row = connection.execute(_QUERIES["common_words"], (scope.tenant_id, scope.project)).fetchone()
-        return frozenset() if row is None else frozenset(json.loads(row[0]))
-
     @writes
     def put_common_words(self, connection: "Connection", scope: Scope, words: Sequence[str]) -> None:
         values = {"scope_id": make_scope(connection, scope), "words": to_json(list(words))}
@@ -131,15 +125,6 @@ class SqliteTrajectories(BankThreads):
         kept_id = trajectory_id if before is None else str(before[0])
         add_trajectory(connection, scope_id, kept_id, trajectory, verdict, datetime.now(UTC))
         return kept_id
-
-    @reads
-    def known_ways(self, connection: "Connection", scope: Scope, signatures: Sequence[str]) -> list[KnownWay]:
-        return _known_ways(connection, scope, signatures)
-
-    @reads
-    def ways_beside(self, connection: "Connection", scope: Scope, memory_ids: Sequence[str]) -> list[KnownWay]:
-        rows = connection.execute(_WAYS["signatures_of"], {"ids": to_json(list(memory_ids))}).fetchall()
-        return _known_ways(connection, scope, [signature for (signature,) in rows])
 
     @reads
     def told_ways(self, connection: "Connection", scope: Scope) -> list[ToldWay]:
@@ -218,17 +203,6 @@ def _note_tried(connection: "Connection", scope_id: int, record: LearnRecord) ->
             log_event(connection, scope_id, TRIED, memory_id, tried, record.at)
 
 
-def _known_ways(connection: "Connection", scope: Scope, signatures: Iterable[str]) -> list[KnownWay]:
-    asked = list(dict.fromkeys(signatures))
-    ended = {signature for (signature,) in connection.execute(_WAYS["signatures_ended"], {"ids": to_json(asked)})}
-    return [
-        KnownWay(signature, memory_id, worked, tried)
-        for signature in asked
-        if signature in ended  # most errors are new
-        for memory_id, _, _, worked, tried in ways_of(connection, (scope.tenant_id, scope.project), signature)
-    ]
-
-
 def _learned_before(connection: "Connection", scope: Scope, task_id: str, content_digest: str) -> LearnedBefore | None:
     scope_id = find_scope(connection, scope)
     row = connection.execute(_QUERIES["learned_before"], (scope_id, task_id, content_digest)).fetchone()
@@ -270,6 +244,7 @@ def _columns(trajectory_id: str, trajectory: Trajectory, verdict: Verdict | None
         "verdict_json": None if verdict is None else verdict.model_dump_json(),
         "created_at": to_text(at),
         "content_hash": content_hash(trajectory_id, text),
+        "person_id": author(),
     }
 
 

@@ -13,7 +13,7 @@ from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import NotFoundError
 from swarm_memory.schema.memory import MemoryLink, MemoryStatus
 from swarm_memory.schema.sqlite.statements import queries
-from swarm_memory.server.storage.engine.threads import BankThreads, Part, reads, reads_beside, writes
+from swarm_memory.server.storage.engine.engine import Engine, Part, reads, reads_beside, writes
 from swarm_memory.server.storage.hook_reader import now_text
 from swarm_memory.server.storage.search.index import Index
 from swarm_memory.server.storage.stores.credit import OUTCOME
@@ -70,7 +70,7 @@ _QUERIES, _BANK, _JOURNAL = queries("upkeep"), queries("bank"), queries("journal
 _RETENTION = queries("retention")
 
 
-class SqliteUpkeep(BankThreads):
+class Upkeep(Engine):
     """What the upkeep of one bank reads and writes."""
 
     @reads
@@ -188,10 +188,10 @@ class SqliteUpkeep(BankThreads):
         return self.index.put_vectors(connection, embedder, lacking, self.quantization_of(embedder), now_text())
 
 
-class SqliteVectors(Part):
+class Vectors(Part):
     """The vectors of all that stands in one index, of every scope, and the index itself."""
 
-    def __init__(self, bank: BankThreads, index: Index) -> None:
+    def __init__(self, bank: Engine, index: Index) -> None:
         super().__init__(bank)
         self._index = index
 
@@ -222,7 +222,7 @@ class SqliteVectors(Part):
         await self.write(self._index.rebuild)
 
 
-class SqliteRetention(Part):
+class Retention(Part):
     """The age of what one bank keeps."""
 
     @reads

@@ -1,0 +1,169 @@
+-- name: memory_partitions
+-- A part of a search: its space, and of scopes (two lists) what is counted there.
+WITH space AS MATERIALIZED (
+  SELECT id, quantization FROM vector_spaces WHERE model = :model AND dims = :dims),
+part AS MATERIALIZED (
+  SELECT s.id, w.place, s.active AS items, i.tokens::double precision AS tokens, coalesce(m.active, 0) AS embedded
+  FROM unnest(:tenants::text[], :projects::text[]) WITH ORDINALITY AS w(tenant_id, project, place)
+  JOIN scopes AS s ON s.tenant_id = w.tenant_id AND s.project = w.project AND s.active > 0
+  LEFT JOIN indexed_words AS i ON i.kind = 1 AND i.partition = s.id
+  LEFT JOIN space_members AS m ON m.space_id = (SELECT id FROM space) AND m.scope_id = s.id)
+
+-- name: passage_partitions
+-- The same for passages, of scopes (two lists) and kinds (a list).
+WITH space AS MATERIALIZED (
+  SELECT id, quantization FROM source_spaces WHERE model = :model AND dims = :dims),
+part AS MATERIALIZED (
+  SELECT r.id, w.place, r.passages AS items, i.tokens::double precision AS tokens, coalesce(m.passages, 0) AS embedded
+  FROM unnest(:tenants::text[], :projects::text[]) WITH ORDINALITY AS w(tenant_id, project, place)
+  JOIN scopes AS s ON s.tenant_id = w.tenant_id AND s.project = w.project
+  JOIN source_partitions AS r ON r.scope_id = s.id AND r.kind = ANY(:kinds::text[]) AND r.passages > 0
+  LEFT JOIN indexed_words AS i ON i.kind = 2 AND i.partition = r.id
+  LEFT JOIN source_space_members AS m ON m.space_id = (SELECT id FROM space) AND m.partition_id = r.id)
+
+-- name: passing
+-- A part of a search: the items that pass filters, and those of a task that is left out.
+left_out AS MATERIALIZED (
+  SELECT p.seq FROM part JOIN patterns AS p ON p.scope_id = part.id
+  WHERE p.task_id = :exclude_task AND p.status = 'active'),
+passing AS MATERIALIZED (
+  SELECT p.seq FROM part JOIN patterns AS p ON p.scope_id = part.id AND p.status = 'active'
+  WHERE :narrowed = 1
+    AND (:domain::text IS NULL OR p.domain = :domain) AND (:agent_id::text IS NULL OR p.agent_id = :agent_id)
+    AND NOT EXISTS (
+      SELECT 1 FROM unnest(:tags::text[]) AS wanted(tag)
+      WHERE NOT EXISTS (SELECT 1 FROM pattern_tags AS t WHERE t.seq = p.seq AND t.tag = wanted.tag))
+    AND p.seq NOT IN (SELECT seq FROM left_out))
+
+-- name: keywords
+-- A part of a search: in how many items words (a list) stand, the rarest of them, and the best items for those by BM25
+-- as FTS5 has it, with the items and the mean length of each partition.
+word AS MATERIALIZED (SELECT token, place FROM unnest(:tokens::text[]) WITH ORDINALITY AS w(token, place)),
+fresh AS MATERIALIZED (
+  SELECT r.partition, r.seq, r.sign, r.length, w.token, w.weight
+  FROM part JOIN recent_words AS r ON r.kind = :kind AND r.partition = part.id
+  CROSS JOIN LATERAL unnest(r.words, r.weights) AS w(token, weight)
+  WHERE w.token = ANY(:tokens::text[])),
+counted AS MATERIALIZED (
+  SELECT each.partition, each.token, sum(each.n)::bigint AS n FROM (
+    SELECT p.partition, p.token, p.documents AS n FROM part CROSS JOIN word
+    JOIN postings AS p ON p.kind = :kind AND p.partition = part.id AND p.token = word.token AND p.block = 0
+    UNION ALL SELECT partition, token, sign FROM fresh) AS each
+  GROUP BY each.partition, each.token HAVING sum(each.n) > 0),
+ordered AS (
+  SELECT c.partition, c.token, c.n, row_number() OVER by_count AS number, sum(c.n) OVER by_count AS total
+  FROM counted AS c JOIN word USING (token)
+  WINDOW by_count AS (PARTITION BY c.partition ORDER BY c.n, word.place ROWS UNBOUNDED PRECEDING)),
+asked AS MATERIALIZED (
+  SELECT o.partition, o.token, greatest(ln((part.items - o.n + 0.5) / (o.n + 0.5)), 1e-6)::double precision AS idf,
+    part.tokens / part.items AS mean
+  FROM ordered AS o JOIN part ON part.id = o.partition AND o.n <= part.items
+  WHERE o.number = 1
+    OR (o.number <= :most_tokens AND o.total <= CASE WHEN o.number <= :sure_tokens THEN :sure_postings ELSE :postings END)),
+hit AS (
+  SELECT a.partition, e >> 24 AS seq, (e >> 14 & 1023) / 5.0::double precision AS weight, e & 16383 AS length, a.idf, a.mean
+  FROM asked AS a JOIN postings AS p ON p.kind = :kind AND p.partition = a.partition AND p.token = a.token
+  CROSS JOIN LATERAL unnest(p.entries) AS e
+  WHERE NOT EXISTS (SELECT 1 FROM fresh AS f WHERE f.sign < 0 AND f.partition = a.partition AND f.seq = e >> 24)
+  UNION ALL
+  SELECT a.partition, f.seq, f.weight / 5.0::double precision, f.length, a.idf, a.mean
+  FROM asked AS a JOIN fresh AS f ON f.partition = a.partition AND f.token = a.token AND f.sign > 0),
+keyword AS MATERIALIZED (
+  SELECT seq, number, score FROM (
+    SELECT h.partition, h.seq, row_number() OVER (PARTITION BY h.partition ORDER BY sum(s.score) DESC, h.seq) AS number,
+      sum(s.score) AS score
+    FROM hit AS h CROSS JOIN LATERAL (
+      SELECT h.idf * h.weight * 2.2 / (h.weight + 1.2 * (0.25 + 0.75 * h.length / h.mean)) AS score) AS s
+    WHERE {h.passes}
+    GROUP BY h.partition, h.seq) AS best
+  WHERE number <= :pool)
+
+-- name: everything
+-- What may be found of one where nothing is filtered.
+true
+
+-- name: not_left_out
+-- What may be found of one where a task is left out.
+{seq} NOT IN (SELECT seq FROM left_out)
+
+-- name: is_passing
+-- What may be found of one where items are filtered.
+{seq} IN (SELECT seq FROM passing)
+
+-- name: nearest
+-- A part of a search: the nearest in one partition. Both numbers are written out: by them its own index is found.
+(SELECT v.seq, v.partition FROM item_vectors AS v
+  WHERE v.kind = :kind AND v.space_id = :space_id AND v.partition = {partition} AND ({v.passes})
+  ORDER BY v.embedding::halfvec(:dims) <=> (SELECT vector FROM query) LIMIT :near)
+
+-- name: nearest_passing
+-- The same among those that pass: few are compared one by one, many by the index.
+(SELECT v.seq, v.partition FROM item_vectors AS v
+  WHERE v.kind = :kind AND v.space_id = :space_id AND v.partition = {partition}
+    AND v.seq = ANY(ARRAY(SELECT seq FROM passing)) AND (SELECT count(*) FROM passing) < :large
+  ORDER BY v.embedding::halfvec(:dims) <=> (SELECT vector FROM query), v.seq LIMIT :near)
+UNION ALL
+(SELECT v.seq, v.partition FROM item_vectors AS v
+  WHERE v.kind = :kind AND v.space_id = :space_id AND v.partition = {partition}
+    AND (v.seq IN (SELECT seq FROM passing)) IS TRUE AND (SELECT count(*) FROM passing) >= :large
+  ORDER BY v.embedding::halfvec(:dims) <=> (SELECT vector FROM query) LIMIT :near)
+
+-- name: nowhere
+-- The same where no vector is asked for.
+(SELECT NULL::bigint AS seq, NULL::bigint AS partition WHERE false)
+
+-- name: vectors
+-- A part of a search: the nearest of all partitions.
+query AS MATERIALIZED (SELECT :vector::halfvec AS vector),
+near AS MATERIALIZED ({near})
+
+-- name: found
+-- A part of a search: what either leg found, and what a search says beside.
+found AS MATERIALIZED (
+  SELECT seq, max(partition) AS partition, max(number) AS number
+  FROM (SELECT seq, partition, NULL::bigint AS number FROM near UNION ALL SELECT seq, NULL, number FROM keyword) AS each
+  GROUP BY seq),
+told AS (
+  SELECT (SELECT id FROM space) AS space_id, (SELECT quantization FROM space) AS quantization,
+    (SELECT json_agg(json_build_array(id, items, embedded) ORDER BY place, id) FROM part)::text AS partitions,
+    (SELECT json_agg(json_build_array(partition, token, n)) FROM counted)::text AS counts)
+
+-- name: memories_found
+-- The end of a search of memories: each row begins with what the search says, the counts in the first one alone.
+SELECT told.space_id, told.quantization, told.partitions, CASE WHEN row_number() OVER () = 1 THEN told.counts END, f.*
+FROM told LEFT JOIN (
+  SELECT f.partition, f.number, p.seq, t.tokens, e.vector,
+    p.id, s.tenant_id, s.project, p.pattern_data, p.confidence, p.usage_count, p.created_at, p.last_used, p.status,
+    p.status_reason, p.outcome, p.standing
+  FROM found AS f JOIN patterns AS p ON p.seq = f.seq AND p.status = 'active'
+  JOIN scopes AS s ON s.id = p.scope_id
+  JOIN pattern_tokens AS t ON t.seq = p.seq
+  LEFT JOIN pattern_embeddings AS e ON e.seq = p.seq AND e.space_id = (SELECT id FROM space)) AS f ON true;
+
+-- name: passages_found
+-- The end of a search of passages, with the neighbours (distances by kind, two lists) of what was found.
+SELECT told.space_id, told.quantization, told.partitions, CASE WHEN row_number() OVER () = 1 THEN told.counts END, f.*
+FROM told LEFT JOIN (
+  SELECT w.partition, w.number, p.seq, r.kind, p.group_id, p.position, t.title, t.description, t.content, g.name_tokens,
+    e.vector, w.is_neighbour
+  FROM (
+    SELECT seq, partition, number, false AS is_neighbour FROM found
+    UNION ALL (
+      SELECT n.seq, NULL::bigint, NULL::bigint, true FROM found AS f JOIN passages AS p ON p.seq = f.seq
+      JOIN source_partitions AS r ON r.id = p.partition_id
+      JOIN unnest(:near_kinds::text[], :distances::bigint[]) AS beside(kind, far) ON beside.kind = r.kind
+      JOIN passages AS n ON n.group_id = p.group_id AND n.position BETWEEN p.position - beside.far AND p.position + beside.far
+      EXCEPT SELECT seq, NULL::bigint, NULL::bigint, true FROM found)) AS w
+  JOIN passages AS p ON p.seq = w.seq
+  JOIN source_groups AS g ON g.id = p.group_id
+  JOIN source_partitions AS r ON r.id = p.partition_id
+  JOIN passage_tokens AS t ON t.seq = p.seq
+  LEFT JOIN passage_embeddings AS e ON e.seq = p.seq AND e.model = :model AND e.dims = :dims) AS f ON true;
+
+-- name: nearest_found
+-- The end of a search of the nearest memories alone.
+SELECT (SELECT id FROM space), (SELECT quantization FROM space), 
+  (SELECT json_agg(json_build_array(id)) FROM part)::text, p.id, e.vector
+FROM (SELECT true) AS one LEFT JOIN near AS n ON true
+LEFT JOIN patterns AS p ON p.seq = n.seq
+LEFT JOIN pattern_embeddings AS e ON e.seq = n.seq AND e.space_id = (SELECT id FROM space);

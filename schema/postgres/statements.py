@@ -1,0 +1,83 @@
+"""The SQL of the bank for PostgreSQL, read from the files beside this one: what differs from SQLite's, and migrations.
+
+A query is asked for by the name that SQLite's carries. One that is not here is SQLite's own text, a few turns of phrase
+of which are put into PostgreSQL's; functions of SQLite's that PostgreSQL lacks stand in the first migration.
+"""
+
+import re
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from swarm_memory.schema.sqlite.statements import Query, named_texts
+
+_HERE = Path(__file__).parent
+
+SCHEMA = "swarm_memory"
+"""The database schema that all tables stand in."""
+
+IN_WRITE = "_in_write"
+"""So ends the name of what stands in for a query within a write transaction: it locks what it finds."""
+
+_TURNS = (
+    (r"\s(?:NOT INDEXED|INDEXED BY \w+)\b", ""),  # PostgreSQL chooses by its statistics
+    (r"(?<=[\s(])\+(?=[a-z])", ""),  # the sign that keeps SQLite from an index
+    (r"\bCROSS JOIN\b", "JOIN"),  # SQLite's way to fix the order of tables; each has its ON
+    (r"\b((?:seq|scope_id) (?:= wanted\.|IN \(SELECT ))value\b", r"\1value::bigint"),
+    (r"\bINSERT OR IGNORE (INTO [^;]+)", r"INSERT \1 ON CONFLICT DO NOTHING"),
+)
+_MARKS = re.compile(r"'(?:[^']|'')*'|--[^\n]*|::|:([a-z_]+)|(\?)|%")
+
+
+class Migration(NamedTuple):
+    """One numbered step of the schema."""
+
+    number: int
+    name: str
+    script: str
+
+
+@cache
+def migrations() -> tuple[Migration, ...]:
+    """Return the migrations in their order; they are numbered from 1 without gaps."""
+    files = sorted((_HERE / "migrations").glob("[0-9][0-9][0-9][0-9]_*.sql"))
+    return tuple(Migration(int(file.name[:4]), file.stem, file.read_text("utf-8")) for file in files)
+
+
+@cache
+def queries(subject: str) -> dict[str, Query]:
+    """Return the queries of `queries_<subject>.sql` by name, as they stand there; none where there is no such file."""
+    file = _HERE / f"queries_{subject}.sql"
+    found: dict[str, Query] = {}
+    for name, text in named_texts(file.read_text("utf-8")) if file.is_file() else ():
+        found[name] = query = Query(text)
+        query.name = f"{subject}.{name}"
+    return found
+
+
+@cache
+def text_of(query: Query, *, in_write: bool = False) -> str:
+    """Return what PostgreSQL is sent for a query, with psycopg's placeholders."""
+    subject, _, name = query.name.partition(".")
+    own = queries(subject)
+    if in_write and name + IN_WRITE in own:
+        return with_placeholders(own[name + IN_WRITE])
+    return with_placeholders(own[name] if name in own else turned(query))
+
+
+def turned(text: str) -> str:
+    """Return a text of SQLite's in PostgreSQL's words, where no more than words differ."""
+    for pattern, instead in _TURNS:
+        text = re.sub(pattern, instead, text)
+    return text
+
+
+def with_placeholders(text: str) -> str:
+    """Return a text whose `?` and `:name` are psycopg's placeholders, and whose `%` are doubled."""
+
+    def put(found: re.Match[str]) -> str:
+        if found[1]:
+            return f"%({found[1]})s"
+        return "%s" if found[2] else found[0].replace("%", "%%")
+
+    return _MARKS.sub(put, text)

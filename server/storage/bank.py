@@ -1,0 +1,123 @@
+"""What one open bank holds, whichever engine it stands on: every store, and what all of them do together."""
+
+from collections.abc import Sequence
+from copy import copy
+from functools import partial
+from typing import TYPE_CHECKING, Self
+
+from swarm_memory.schema.base import Scope
+from swarm_memory.schema.team.person import Person
+from swarm_memory.server.storage.stores import memories
+from swarm_memory.server.storage.stores.credit import Outcomes
+from swarm_memory.server.storage.stores.forgetting import (
+    Traces,
+    find_traces,
+    find_traces_of_person,
+    forget,
+    forget_person,
+)
+from swarm_memory.server.storage.stores.jobs import Jobs
+from swarm_memory.server.storage.stores.journal import Benchmarks
+from swarm_memory.server.storage.stores.memories import Memories
+from swarm_memory.server.storage.stores.review import Review
+from swarm_memory.server.storage.stores.rollouts import Rollouts
+from swarm_memory.server.storage.stores.sources import Sources
+from swarm_memory.server.storage.stores.team.leaving import take_out_of_team
+from swarm_memory.server.storage.stores.team.people import People, note
+from swarm_memory.server.storage.stores.team.sharing import SharedMemories
+from swarm_memory.server.storage.stores.tool_memory import ToolCalls
+from swarm_memory.server.storage.stores.trajectories import Trajectories
+from swarm_memory.server.storage.stores.upkeep import Retention, Upkeep, Vectors
+from swarm_memory.tools.ports.memories import Forgotten
+from swarm_memory.tools.ports.team.people import FORGOTTEN_PERSON
+
+if TYPE_CHECKING:
+    from swarm_memory.server.storage.driver import Connection
+    from swarm_memory.server.storage.engine.recorder import Recorder
+
+_PACKED_AT_ONCE = 2_000
+"""Items whose tokens are packed in one transaction: other writers wait no longer than for that."""
+
+
+class Bank(Memories, Trajectories, Jobs, Outcomes, Upkeep, Rollouts):
+    """Every store of one bank; an engine comes before it among a class's bases."""
+
+    def hold_stores(self, consolidate_every: int, recorder: "Recorder") -> None:
+        """Make the stores that stand beside; the engine must be there."""
+        self.consolidate_every = consolidate_every
+        self.recorder = recorder
+        self.unwritable = []
+        self._closed = False
+        self._add_parts()
+
+    def _add_parts(self) -> None:
+        self.vectors = Vectors(self, self.index)
+        self.sources = Sources(self)
+        self.tool_memory = ToolCalls(self)
+        self.benchmarks = Benchmarks(self)
+        self.retention = Retention(self)
+        self.review = Review(self)
+        self.people = People(self)
+        self.team = SharedMemories(self)
+
+    def by(self, person_id: str | None) -> Self:
+        """Return the same bank, what is written to which a person wrote."""
+        bank = copy(self)
+        bank.person_id = person_id
+        bank._add_parts()
+        return bank
+
+    async def close(self) -> None:
+        """Write what is queued (at most 2 s) and close. A second call does nothing."""
+        if self._closed:
+            return
+        self._closed = True
+        await self.recorder.close()
+        await self.close_threads()
+
+    async def forget(
+        self, scopes: Sequence[Scope], ids: Sequence[str], *, with_trajectories: bool = False
+    ) -> Forgotten:
+        await self.recorder.settle()  # a retrieval that is written later would bring its query back
+        # Looking through all texts takes longest, and holds up no writer.
+        traces = await self.read(partial(find_traces, scopes=scopes, ids=ids, with_trajectories=with_trajectories))
+        forgotten = await self.write(partial(forget, index=self.index, scopes=scopes, traces=traces))
+        if forgotten.ids:
+            await self.forget_outside(traces)
+        return forgotten
+
+    async def forget_person(self, person: Person) -> int:
+        await self.recorder.settle()
+        scopes = await self.people.scopes(person.tenant_id)
+        traces = await self.read(partial(find_traces_of_person, scopes=scopes, person_id=person.id))
+
+        def forget_all(connection: "Connection") -> int:
+            records = forget_person(connection, person.id, traces)
+            take_out_of_team(connection, person)
+            note(connection, person.tenant_id, FORGOTTEN_PERSON, person.id, {})
+            return records
+
+        records = await self.write(forget_all)
+        await self.forget_outside(traces._replace(ids=(person.id,)))
+        return records
+
+    async def forget_outside(self, traces: Traces) -> None:
+        """Take what was forgotten out of what lies beside the database."""
+
+    async def refresh(self) -> int:
+        """Fill vector indexes again that a process without sqlite-vec left behind; return how many."""
+        return 0 if self.read_only else await self.vectors.refresh() + await self.sources.vectors.refresh()
+
+    async def reindex(self) -> None:
+        """Make the keyword index and the vector indexes anew from the plain tables; pack what is kept as text."""
+        after: int | None = 0
+        while after is not None:
+            after = await self.write(partial(memories.pack_tokens, after=after, limit=_PACKED_AT_ONCE))
+        await self.vectors.rebuild()
+        await self.sources.vectors.rebuild()
+
+    async def drop_other_spaces(self, embedder: str, dimensions: int) -> list[str]:
+        """Delete the vectors of every other embedder; return their names."""
+        dropped = await self.vectors.drop_others(embedder, dimensions)
+        others = await self.sources.vectors.drop_others(embedder, dimensions)
+        return list(dict.fromkeys([*dropped, *others]))

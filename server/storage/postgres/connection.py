@@ -1,0 +1,233 @@
+"""A connection to PostgreSQL as the stores speak to one: queries by name, SQLite's placeholders, errors of ours."""
+
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
+from typing import Any, NamedTuple, TypeAlias, cast
+
+import psycopg
+from psycopg import conninfo, errors
+from psycopg.adapt import AdaptersMap, Dumper, Loader
+
+from swarm_memory.schema.errors import (
+    ConfigError,
+    InputError,
+    StorageError,
+    StoreBusy,
+    StoreDamaged,
+    StoreFull,
+    StoreReadOnly,
+)
+from swarm_memory.schema.postgres.statements import SCHEMA, text_of
+from swarm_memory.schema.sqlite.statements import Query
+
+RawConnection: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
+
+_SENT_AT_ONCE = 500
+"""So many rows of `executemany` go in one message: over a network each message costs a way there and back."""
+
+_REFUSALS = ("authentication failed", "no pg_hba.conf entry", "does not exist", "is not permitted to log in")
+
+_VECTORS = "SET hnsw.ef_search = 400; SET hnsw.iterative_scan = relaxed_order"
+"""An index of vectors looks at so many, and at more where a filter leaves too few. Among 100,000 memories 400 hold
+98.1 % of the ten nearest, 300 hold 97.5 %."""
+
+_GONE_AFTER_S = 15
+"""So long a network that gives no answer is waited for where the system can be told so."""
+
+
+class Place(NamedTuple):
+    """Where a database is, and how long it is waited for."""
+
+    url: str
+    """It may hold a password: it stands in no message."""
+    connect_timeout_s: float = 3.0
+    statement_timeout_s: float = 30.0
+    busy_timeout_s: float = 10.0
+
+    def __str__(self) -> str:
+        """Return what messages call it."""
+        parts = conninfo.conninfo_to_dict(self.url)
+        host, port = parts.get("host") or parts.get("hostaddr") or "this machine", parts.get("port")
+        return f"{parts.get('dbname') or parts.get('user') or 'the database'} at {host}{f':{port}' if port else ''}"
+
+    def check(self) -> None:
+        """Raise `ConfigError` when the URL is none."""
+        try:
+            conninfo.conninfo_to_dict(self.url)
+        except psycopg.ProgrammingError as error:
+            raise ConfigError(
+                "storage.url is no address of a PostgreSQL database: postgresql://USER:PASSWORD@HOST/DATABASE"
+            ) from error
+
+
+class LostInCommit(StorageError):
+    """The connection broke while a change was being committed: nobody knows whether it was."""
+
+
+class _Number(Loader):
+    """PostgreSQL sums whole numbers as `numeric`: they come back as what they were."""
+
+    def load(self, data: Any) -> int | float:
+        text = bytes(data)
+        return int(text) if text.lstrip(b"-").isdigit() else float(text)
+
+
+class _Flag(Dumper):
+    """SQLite has no truth values: the columns are numbers."""
+
+    def dump(self, obj: bool) -> bytes:
+        return b"1" if obj else b"0"
+
+    def quote(self, obj: bool) -> bytes:
+        return b"1" if obj else b"0"
+
+
+def _adapters() -> AdaptersMap:
+    made = AdaptersMap(psycopg.adapters)
+    made.register_loader("numeric", _Number)
+    made.register_dumper(bool, _Flag)
+    return made
+
+
+_ADAPTERS = _adapters()
+
+
+def connect(place: Place) -> RawConnection:
+    """Connect. Raises what psycopg raises."""
+    return psycopg.connect(**arguments(place), cursor_factory=Cursor, context=_ADAPTERS)
+
+
+def arguments(place: Place) -> dict[str, Any]:
+    """Return what every connection to a place is made with."""
+    return {
+        "conninfo": place.url,
+        "autocommit": True,
+        "connect_timeout": max(2, round(place.connect_timeout_s)),  # libpq takes no less
+        "application_name": "swarm-memory",
+        "keepalives_idle": 10,
+        "keepalives_interval": 5,
+        "keepalives_count": 3,
+        "tcp_user_timeout": _GONE_AFTER_S * 1000,
+    }
+
+
+def set_up(raw: RawConnection, place: Place) -> None:
+    """Give a new connection its limits and the schema it looks in."""
+    milliseconds = {
+        "statement_timeout": place.statement_timeout_s,
+        "lock_timeout": place.busy_timeout_s,
+        "idle_in_transaction_session_timeout": 2 * place.statement_timeout_s,
+    }
+    limits = "; ".join(f"SET {name} = {round(each * 1000)}" for name, each in milliseconds.items())
+    # Short queries gain nothing by being compiled.
+    raw.execute(f"SET search_path = {SCHEMA}, public; SET jit = off; {_VECTORS}; {limits}".encode())
+
+
+class Cursor(psycopg.ClientCursor[tuple[Any, ...]]):
+    """What a statement gave, as sqlite3's cursor gives it."""
+
+    @property
+    def lastrowid(self) -> int | None:
+        """The position that a statement with RETURNING gave; None where it wrote nothing."""
+        if self.rowcount < 1:
+            return None
+        self.scroll(0, "absolute")  # it may be asked again
+        (position, *_) = self.fetchone() or (None,)
+        return position
+
+
+class PostgresConnection:
+    """psycopg's connection, asked by the `Query` values that SQLite's is asked by."""
+
+    OperationalError: type[Exception] = psycopg.Error
+
+    def __init__(self, raw: RawConnection, *, in_write: bool = False) -> None:
+        self.raw = raw
+        self._in_write = in_write
+
+    def execute(self, sql: str, parameters: Any = (), /) -> Cursor:
+        """Run a query by its name. Raises `TypeError` for a text that has none."""
+        cursor = self._cursor()
+        return cursor.execute(self._text(sql), parameters)
+
+    def executemany(self, sql: str, parameters: Iterable[Any], /) -> Cursor:
+        """Run a query once for each of many rows of parameters."""
+        cursor, text = self._cursor(), self._text(sql)
+        rows = list(parameters)
+        for start in range(0, len(rows), _SENT_AT_ONCE):
+            statements = [cursor.mogrify(text, row) for row in rows[start : start + _SENT_AT_ONCE]]
+            cursor.execute(";\n".join(statements).encode())
+        return cursor
+
+    def _cursor(self) -> Cursor:
+        return cast("Cursor", self.raw.cursor())
+
+    def _text(self, sql: str) -> bytes:
+        if not isinstance(sql, Query):
+            raise TypeError(f"a query that has no name cannot be run on PostgreSQL: {sql[:80]!r}")
+        return text_of(sql, in_write=self._in_write).encode()
+
+
+@contextmanager
+def postgres_errors(place: Place) -> Generator[None]:
+    """Turn what psycopg raises into errors of ours, none of which holds the URL."""
+    try:
+        yield
+    except psycopg.Error as error:
+        raise translated(error, place) from error
+    except UnicodeEncodeError as error:
+        raise InputError("a text holds a lone surrogate: it is not valid Unicode and cannot be stored") from error
+
+
+def translated(error: psycopg.Error, place: Place) -> StorageError | InputError | ConfigError:
+    """Return what a user is told of an error."""
+    said = _first_line(error)
+    match error:
+        case psycopg.DataError() if "NUL" in str(error):
+            return InputError("a text holds a NUL character, which PostgreSQL cannot store")
+        case errors.LockNotAvailable() | errors.DeadlockDetected() | errors.SerializationFailure():
+            return StoreBusy(f"{place} is busy with the same memories: nothing was written; try again")
+        case errors.QueryCanceled():
+            return StoreBusy(
+                f"{place} took longer than {place.statement_timeout_s:g} s (storage.statement_timeout_s): {said}"
+            )
+        case errors.ReadOnlySqlTransaction():
+            return StoreReadOnly(f"{place} can only be read, as a stand-by can: name the one that is written to")
+        case errors.InsufficientPrivilege():
+            return StoreReadOnly(f"this role may not do that in {place} ({said}): ask who owns the database")
+        case errors.DiskFull():
+            return StoreFull(f"the disk of {place} is full: nothing was written; make room and try again")
+        case errors.DataCorrupted() | errors.IndexCorrupted():
+            return StoreDamaged(f"{place} is damaged ({said}): restore it as its own documentation says")
+        case psycopg.OperationalError() if _is_refused(error):
+            return ConfigError(f"{place} lets nobody in so ({said.rpartition('FATAL:')[2].strip()}): mend storage.url")
+        case psycopg.OperationalError() if "too many" in said:
+            return StoreBusy(
+                f"{place} takes no more connections: lower storage.pool_size, or raise its max_connections"
+            )
+        case psycopg.OperationalError():
+            return StorageError(f"the database {place} does not answer: {said}")
+        case _:
+            return StorageError(f"{place}: {said}")
+
+
+def is_lost(error: BaseException | None) -> bool:
+    """Tell whether an error says that the connection is gone, or was never made, and nothing more."""
+    if not isinstance(error, psycopg.OperationalError) or _is_refused(error):
+        return False
+    return error.sqlstate is None or error.sqlstate.startswith(("08", "57P"))
+
+
+def _is_refused(error: psycopg.Error) -> bool:
+    """Tell whether the database answered that it does not let this user in: trying again does not help."""
+    return isinstance(error, psycopg.OperationalError) and any(sign in str(error) for sign in _REFUSALS)
+
+
+def collides(error: BaseException | None) -> bool:
+    """Tell whether a transaction was undone because another one came first: run again it sees what that one wrote."""
+    return isinstance(error, errors.DeadlockDetected | errors.SerializationFailure | errors.UniqueViolation)
+
+
+def _first_line(error: psycopg.Error) -> str:
+    told = error.diag.message_primary or str(error).strip()
+    return told.splitlines()[0] if told else type(error).__name__

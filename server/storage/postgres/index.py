@@ -1,0 +1,225 @@
+"""The index of what is searched on PostgreSQL: postings of words, and vectors as pgvector has them.
+
+Vectors are compared one by one, by what a scope holds, until a partition is large: it then gets an HNSW index of its
+own. One over all scopes would look past the vectors of the others and find too little.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+from swarm_memory.schema.postgres.statements import queries
+from swarm_memory.schema.sqlite.statements import queries as common_queries
+from swarm_memory.server.storage.postgres.postings import Place, Words, drop_what_went, enter, leave, words_of
+from swarm_memory.server.storage.search.codes import Quantization
+from swarm_memory.server.storage.search.index import Index
+from swarm_memory.server.storage.search.vectors import LARGE, Space, all_spaces, decode, find_space
+from swarm_memory.server.storage.search.words import unpack
+
+if TYPE_CHECKING:
+    from swarm_memory.server.storage.driver import Connection
+    from swarm_memory.server.storage.postgres.connection import PostgresConnection, RawConnection
+
+MEMORIES, PASSAGES = 1, 2
+"""The kinds of what is searched."""
+
+MAX_INDEXED_DIMS = 4000
+"""pgvector indexes no longer vectors of 16-bit numbers; they are compared one by one in a partition of any size."""
+
+_BATCH = 5_000
+_VECTORS_AT_ONCE = 50
+"""So many in one statement, whose time is limited: in an index of a large partition each takes some milliseconds."""
+
+_QUERIES, _MEMORIES = queries("index"), common_queries("memories")
+_NAMES = {MEMORIES: "memories", PASSAGES: "passages"}
+
+
+class Plan(NamedTuple):
+    """Where a search looks: what the search before it said."""
+
+    space_id: int | None = None
+    """None: nothing has a vector of the query's model."""
+    quantization: Quantization = "int8"
+    partitions: tuple[int, ...] = ()
+
+
+class PostgresIndex(Index):
+    """Keeps words and vectors in step with the items."""
+
+    def __init__(self, searchable: bool, reason: str, statements: Mapping[str, str] = _MEMORIES) -> None:
+        super().__init__(searchable, reason, statements)
+        self.kind = MEMORIES if statements is _MEMORIES else PASSAGES
+        self.plans: dict[tuple[Any, ...], Plan] = {}
+        """Where searches looked last."""
+        self.outgrown = True
+        """Whether a partition may have become large since the last look."""
+
+    def enter(self, connection: "Connection", seq: int, partition: int) -> None:
+        self.enter_new(connection, [seq], partition)
+        for *space, vector in connection.execute(self.statements["spaces_of_item"], (seq,)).fetchall():
+            self._enter_vector(connection, Space(*space), seq, partition, vector)
+
+    def enter_new(self, connection: "Connection", seqs: Sequence[int], partition: int) -> None:
+        place = self._place(connection, partition)
+        enter(connection, place, self._words(connection, seqs))
+        connection.execute(self.statements["count_active"], (len(seqs), partition))
+
+    def leave(self, connection: "Connection", seq: int, partition: int) -> None:
+        place = self._place(connection, partition)
+        for item in self._words(connection, [seq]):
+            leave(connection, place, item)
+        connection.execute(self.statements["count_active"], (-1, partition))
+        for *space, _ in connection.execute(self.statements["spaces_of_item"], (seq,)).fetchall():
+            self._leave_vector(connection, Space(*space), seq, partition)
+
+    def make_space(self, connection: "Connection", model: str, dims: int, quantization: Quantization) -> Space:
+        space = find_space(connection, model, dims, self.statements)
+        if space is None:
+            connection.execute(self.statements["add_space"], (model, dims, quantization, 0))
+            space = find_space(connection, model, dims, self.statements)
+            assert space is not None
+        return space
+
+    def lacks(self, connection: "Connection") -> bool:
+        """Return whether a partition has become large and has no index of its own."""
+        return bool(self._unindexed(connection))
+
+    def refresh(self, connection: "Connection") -> int:
+        """Give partitions that have become large an index each, outside of a transaction; return how many.
+
+        Some ten seconds for each 20,000 vectors: for a role that does not own the bank whoever writes vectors waits.
+        """
+        if not self.lacks(connection) or not connection.execute(_QUERIES["try_indexing"]).fetchone()[0]:
+            return 0
+        limit, _ = connection.execute(_QUERIES["limit_time"], {"limit": "0"}).fetchone()
+        try:
+            found = self._unindexed(connection)
+            (may_index,) = connection.execute(_QUERIES["may_index"]).fetchone()
+            for space_id, partition, dims in found:
+                values = {"kind": self.kind, "space_id": space_id, "partition": partition, "dims": dims}
+                if may_index:
+                    _index_beside(cast("PostgresConnection", connection).raw, **values)
+                else:
+                    connection.execute(_QUERIES["index_vectors"], values)
+        finally:
+            connection.execute(_QUERIES["limit_time"], {"limit": limit})
+            connection.execute(_QUERIES["end_indexing"])
+        return len(found)
+
+    def rebuild_space(self, connection: "Connection", space: Space) -> None:
+        connection.execute(self.statements["forget_members"], (space.id,))
+        connection.execute(self.statements["recount_members"], (space.id,))
+        asked = {"kind": self.kind, "space_id": space.id, "limit": _BATCH}
+        connection.execute(_QUERIES["forget_vectors"], asked)
+        self.outgrown = True
+        after: int | None = 0
+        while after is not None:
+            named = _QUERIES[f"vectors_of_{_NAMES[self.kind]}"]
+            rows = connection.execute(named, {**asked, "after": after}).fetchall()
+            after = rows[-1][0] if rows else None
+            partitions: dict[int, list[tuple[int, bytes]]] = {}
+            for seq, partition, vector in rows:
+                partitions.setdefault(partition, []).append((seq, vector))
+            for partition, entered in partitions.items():
+                self._index_vectors(connection, space, partition, entered)
+
+    def rebuild(self, connection: "Connection") -> None:
+        connection.execute(_QUERIES["no_time_limit"])
+        # What another enters meanwhile would be entered twice.
+        cast("PostgresConnection", connection).raw.execute("LOCK TABLE recent_words, item_vectors IN EXCLUSIVE MODE")
+        connection.execute(_QUERIES["forget_words"], {"kind": self.kind})
+        connection.execute(self.statements["recount_active"])
+        after: int | None = 0
+        while after is not None:
+            named = _QUERIES[f"active_{_NAMES[self.kind]}"]
+            rows = connection.execute(named, {"after": after, "limit": _BATCH}).fetchall()
+            after = rows[-1][0] if rows else None
+            places: dict[Place, list[Words]] = {}
+            for seq, partition, scope_id, *fields in rows:
+                place = Place(self.kind, partition, scope_id)
+                places.setdefault(place, []).append(self._words_of(seq, fields))
+            for place, items in places.items():
+                enter(connection, place, items)
+        for space in all_spaces(connection, self.statements):
+            self.rebuild_space(connection, space)
+
+    def drop_spaces_but(self, connection: "Connection", kept: Collection[tuple[str, int]]) -> list[str]:
+        """Delete the vectors of every other (model, dimensions); return the names of their models.
+
+        The spaces themselves stay: those of other tenants may have vectors there that this role does not see.
+        """
+        dropped: list[str] = []
+        for space in all_spaces(connection, self.statements):
+            if (space.model, space.dims) in kept:
+                continue
+            if connection.execute(self.statements["delete_vectors_of_space"], (space.model, space.dims)).rowcount:
+                dropped.append(space.model)
+            connection.execute(_QUERIES["forget_vectors"], {"kind": self.kind, "space_id": space.id})
+            connection.execute(self.statements["forget_members"], (space.id,))
+        return dropped
+
+    def tidy(self, connection: "Connection") -> None:
+        """Take the words of what left out of the postings."""
+        drop_what_went(connection, self.kind)
+
+    def _enter_vectors(
+        self, connection: "Connection", space: Space, partition: int, entered: Sequence[tuple[int, bytes]]
+    ) -> None:
+        self._count(connection, space, partition, len(entered))
+        self._index_vectors(connection, space, partition, entered)
+
+    def _index_vectors(
+        self, connection: "Connection", space: Space, partition: int, entered: Sequence[tuple[int, bytes]]
+    ) -> None:
+        place = {**self._place(connection, partition)._asdict(), "space_id": space.id}
+        for start in range(0, len(entered), _VECTORS_AT_ONCE):
+            some = entered[start : start + _VECTORS_AT_ONCE]
+            vectors = [text_of(blob, space.quantization) for _, blob in some]
+            values = {**place, "seqs": [seq for seq, _ in some], "vectors": vectors}
+            connection.execute(_QUERIES["enter_vectors"], values)
+
+    def _leave_vector(self, connection: "Connection", space: Space, seq: int, partition: int) -> None:
+        self._count(connection, space, partition, -1)
+        values = {"kind": self.kind, "space_id": space.id, "partition": partition, "seq": seq}
+        connection.execute(_QUERIES["leave_vector"], values)
+
+    def _count(self, connection: "Connection", space: Space, partition: int, change: int) -> None:
+        values = {"space_id": space.id, "partition": partition, "change": change}
+        (members,) = connection.execute(self.statements["count_members"], values).fetchone()
+        self.outgrown = self.outgrown or members - change < LARGE <= members
+
+    def _unindexed(self, connection: "Connection") -> list[tuple[int, int, int]]:
+        values = {"large": LARGE, "longest": MAX_INDEXED_DIMS}
+        return connection.execute(_QUERIES[f"unindexed_{_NAMES[self.kind]}"], values).fetchall()
+
+    def _place(self, connection: "Connection", partition: int) -> Place:
+        if self.kind == MEMORIES:
+            return Place(self.kind, partition, partition)
+        (scope_id,) = connection.execute(_QUERIES["scope_of_partition"], {"partition": partition}).fetchone()
+        return Place(self.kind, partition, scope_id)
+
+    def _words(self, connection: "Connection", seqs: Sequence[int]) -> list[Words]:
+        rows = connection.execute(_QUERIES[f"words_of_{_NAMES[self.kind]}"], {"seqs": list(seqs)}).fetchall()
+        return [self._words_of(seq, fields) for seq, *fields in rows]
+
+    def _words_of(self, seq: int, fields: Sequence[str | bytes]) -> Words:
+        """Return the words of an item, by its packed tokens, or of a passage by those of its three fields."""
+        return words_of(seq, unpack(fields[0]).split("\n") if len(fields) == 1 else [str(each) for each in fields])
+
+
+def text_of(blob: bytes, quantization: Quantization) -> str:
+    """Return an encoded vector as pgvector reads one. 8-bit numbers are 16-bit ones too, so that no cosine changes."""
+    numbers = decode(blob, quantization)
+    return f"[{','.join(map(str, numbers) if quantization == 'int8' else (f'{each:.9g}' for each in numbers))}]"
+
+
+def _index_beside(raw: "RawConnection", kind: int, space_id: int, partition: int, dims: int) -> None:
+    """Make the index of a partition while others write vectors; what an interrupted try left goes first."""
+    name = f"hnsw_{kind}_{space_id}_{partition}"
+    raw.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {name}".encode())
+    raw.execute("SET maintenance_work_mem = '512MB'")
+    raw.execute(
+        f"CREATE INDEX CONCURRENTLY {name} ON item_vectors "
+        f"USING hnsw ((embedding::halfvec({dims})) halfvec_cosine_ops) WITH (m = 24, ef_construction = 64) "
+        f"WHERE kind = {kind} AND space_id = {space_id} AND partition = {partition}".encode()
+    )
+    raw.execute("RESET maintenance_work_mem; ANALYZE item_vectors")

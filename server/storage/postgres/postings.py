@@ -1,0 +1,124 @@
+"""Words on PostgreSQL: in which items each stands. What is new is noted in a row of its own, and entered with others.
+
+A row for each word of an item would weigh ten times as much, and a writer of one item would write fifty rows. So the
+items of a word stand in blocks, and an item's words wait, where a search sees them too, until there are enough.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from swarm_memory.schema.postgres.statements import queries
+from swarm_memory.server.storage.search.words import folded
+
+if TYPE_CHECKING:
+    from swarm_memory.server.storage.driver import Connection
+
+ENTERED_AT_ONCE = 64
+"""So many items wait at most: a search looks through all their words."""
+
+FULL = 128
+"""A block with so many entries gets no more."""
+
+WEIGHTS = (10, 6, 5)
+"""Of title, description and content, five times those that the keyword index of SQLite is asked with."""
+
+MAX_WEIGHT, MAX_LENGTH = (1 << 10) - 1, (1 << 14) - 1
+_QUERIES = queries("index")
+
+
+class Words(NamedTuple):
+    """What is entered of one item."""
+
+    seq: int
+    length: int
+    """In words."""
+    weights: Mapping[str, int]
+    """Of each word, at all its places together."""
+
+
+class Place(NamedTuple):
+    """Where items are entered: the kind and the partition, and whose scope that is."""
+
+    kind: int
+    partition: int
+    scope_id: int
+
+
+def words_of(seq: int, fields: Sequence[str]) -> Words:
+    """Return the words of an item by its fields (title, description, content), each of tokens joined by spaces."""
+    weights: Counter[str] = Counter()
+    length = 0
+    for field, weight in zip(fields, WEIGHTS, strict=True):
+        tokens = [token for token in field.split(" ") if token]
+        length += len(tokens)
+        for token in tokens:
+            weights[folded(token)] += weight
+    return Words(seq, length, weights)
+
+
+def enter(connection: "Connection", place: Place, items: Sequence[Words]) -> None:
+    """Enter items that are new there: a few are noted, many go into the postings at once."""
+    if len(items) >= ENTERED_AT_ONCE:
+        connection.execute(_QUERIES["lock"], place._asdict())
+        _merge(connection, place, items)
+        return
+    waiting = 0
+    for each in items:
+        (waiting,) = connection.execute(_QUERIES["add_recent"], _recent(place, each, 1)).fetchone()
+    if waiting >= ENTERED_AT_ONCE and connection.execute(_QUERIES["try_lock"], place._asdict()).fetchone() == (True,):
+        _merge(connection, place)
+
+
+def leave(connection: "Connection", place: Place, item: Words) -> None:
+    """Take an item out; its words must be those that it was entered with."""
+    if connection.execute(_QUERIES["drop_recent"], {**place._asdict(), "seq": item.seq}).rowcount:
+        _count(connection, place, -item.length)
+    else:
+        connection.execute(_QUERIES["add_recent"], _recent(place, item, -1))
+
+
+def drop_what_went(connection: "Connection", kind: int) -> None:
+    """Take the words of items that left out of the postings."""
+    for partition, scope_id in connection.execute(_QUERIES["partitions_to_enter"], {"kind": kind}).fetchall():
+        place = Place(kind, partition, scope_id)
+        connection.execute(_QUERIES["lock"], place._asdict())
+        _merge(connection, place)
+
+
+def _merge(connection: "Connection", place: Place, items: Sequence[Words] = ()) -> None:
+    """Enter items and those that wait, and take out those that left. Nobody else may do so there meanwhile."""
+    taken = connection.execute(_QUERIES["take_recent"], place._asdict()).fetchall()
+    came = [(seq, length, zip(words, weights, strict=True)) for seq, sign, length, words, weights in taken if sign > 0]
+    came += [(each.seq, each.length, each.weights.items()) for each in items]
+    went = [(word, seq) for seq, sign, _, words, _ in taken if sign < 0 for word in words]
+    entries = [(word, _entry(seq, length, weight)) for seq, length, weights in came for word, weight in weights]
+    gone = [word for word, _ in went]
+    if went:
+        removed = {"words": gone, "seqs": [seq for _, seq in went]}
+        connection.execute(_QUERIES["remove_entries"], {**place._asdict(), **removed})
+    if entries:
+        added = {"words": [word for word, _ in entries], "entries": [entry for _, entry in entries], "full": FULL}
+        full = connection.execute(_QUERIES["add_entries"], {**place._asdict(), **added}).fetchall()
+        if full:
+            filled = {**place._asdict(), "words": [word for (word,) in full]}
+            connection.execute(_QUERIES["close_blocks"], filled)
+            connection.execute(_QUERIES["empty_blocks"], filled)
+    if went:
+        connection.execute(_QUERIES["drop_empty"], {**place._asdict(), "words": gone})
+    _count(connection, place, sum(each.length for each in items))
+
+
+def _entry(seq: int, length: int, weight: int) -> int:
+    return seq << 24 | min(weight, MAX_WEIGHT) << 14 | min(length, MAX_LENGTH)
+
+
+def _recent(place: Place, item: Words, sign: int) -> dict[str, Any]:
+    weights = [min(weight, MAX_WEIGHT) for weight in item.weights.values()]
+    words = {"seq": item.seq, "sign": sign, "length": item.length, "words": list(item.weights), "weights": weights}
+    return {**place._asdict(), **words}
+
+
+def _count(connection: "Connection", place: Place, tokens: int) -> None:
+    if tokens:
+        connection.execute(_QUERIES["count_words"], {**place._asdict(), "tokens": tokens})

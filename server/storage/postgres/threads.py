@@ -1,0 +1,171 @@
+"""The connections of one open bank on PostgreSQL: whole functions run on worker threads, each with one of its own."""
+
+import asyncio
+import logging
+import os
+import random
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
+
+import psycopg
+
+from swarm_memory.schema.errors import StorageError
+from swarm_memory.server.storage.engine.engine import Engine
+from swarm_memory.server.storage.postgres.connection import (
+    LostInCommit,
+    Place,
+    PostgresConnection,
+    RawConnection,
+    arguments,
+    collides,
+    connect,
+    is_lost,
+    postgres_errors,
+    set_up,
+    translated,
+)
+from swarm_memory.server.storage.search.index import Index
+from swarm_memory.tools.ports.models import Embedder
+
+if TYPE_CHECKING:
+    from swarm_memory.server.storage.driver import Connection
+
+T = TypeVar("T")
+
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.02, 0.5
+"""Between two tries of what collided, or met a lost connection: each is drawn below a limit that doubles."""
+
+LONGEST_LISTEN_PAUSE_S = 30.0
+
+MOST_COLLISIONS = 20
+
+log = logging.getLogger(__name__)
+
+
+class PostgresThreads(Engine):
+    """As many functions at a time as there may be connections; the others wait for a thread.
+
+    A caller that is cancelled leaves at once; its function still runs to its end. What collided with another
+    transaction is undone and run again; what met a lost connection is run again on a new one, unless it was lost in
+    the commit.
+    """
+
+    def __init__(self, place: Place, size: int, embedder: Embedder, index: Index) -> None:
+        super().__init__(embedder, index)
+        self.place = place
+        self._threads = ThreadPoolExecutor(size, "postgres")
+        self._own = threading.local()
+        self._connections: set[RawConnection] = set()
+        self._process = os.getpid()
+
+    @property
+    def read_only(self) -> bool:
+        """Whether this user may only read: a role that may is refused at its first write."""
+        return False
+
+    async def read(self, function: "Callable[[Connection], T]") -> T:
+        """Run a function that only reads; each statement sees the bank of its own moment."""
+        return await self._run(lambda raw: function(PostgresConnection(raw)))
+
+    async def read_beside(self, function: "Callable[[Connection], T]") -> T:
+        """The same: there is a connection for each thread."""
+        return await self.read(function)
+
+    async def transact(self, function: "Callable[[Connection], T]") -> T:
+        """Run a function in one transaction; a scope that it looks up is locked for it until the end."""
+        return await self._run(partial(self._commit, function))
+
+    async def watch_jobs(self, wake: Callable[[], object]) -> None:
+        """Listen until cancelled; what was queued while the connection was away is looked for when it is back."""
+        pause_s = FIRST_PAUSE_S
+        while True:
+            try:
+                async with await psycopg.AsyncConnection.connect(**arguments(self.place)) as raw:
+                    await raw.execute("LISTEN swarm_memory_jobs")
+                    wake()
+                    pause_s = FIRST_PAUSE_S
+                    async for _ in raw.notifies():
+                        wake()
+            except psycopg.InterfaceError as error:  # Windows' own event loop
+                log.warning("jobs of other servers are looked for now and then alone: %s", error)
+                return
+            except psycopg.OperationalError as error:
+                log.warning("%s", translated(error, self.place))
+            await asyncio.sleep(pause_s)
+            pause_s = min(2 * pause_s, LONGEST_LISTEN_PAUSE_S)
+
+    async def truncate_log(self) -> bool:
+        """The database's log is not the bank's own: how long it is kept is for who runs the database."""
+        return True
+
+    async def close_threads(self) -> None:
+        """Let what runs end, and close every connection."""
+        await asyncio.to_thread(self._threads.shutdown)
+        for raw in self._connections:
+            raw.close()
+
+    async def _run(self, function: Callable[[RawConnection], T]) -> T:
+        if os.getpid() != self._process:
+            raise StorageError("the bank was opened before this process forked: open it anew in the child")
+        try:
+            running = asyncio.get_running_loop().run_in_executor(self._threads, self._persist, function)
+        except RuntimeError as error:
+            raise StorageError("the bank is closed") from error
+        return await running
+
+    def _persist(self, function: Callable[[RawConnection], T]) -> T:
+        started, limit, collisions = time.monotonic(), FIRST_PAUSE_S, 0
+        while True:
+            try:
+                with postgres_errors(self.place):
+                    return function(self._connection())
+            except StorageError as error:
+                cause = error.__cause__
+                lost, collided = is_lost(cause), collides(cause)
+                collisions += collided
+                if lost:
+                    self._drop()
+                waits_s = self.place.connect_timeout_s if lost else self.place.busy_timeout_s
+                over = collisions > MOST_COLLISIONS or time.monotonic() + limit > started + waits_s
+                if over or not (lost or collided) or isinstance(error, LostInCommit):
+                    raise
+            time.sleep(random.uniform(0, limit))
+            limit = min(2 * limit, LONGEST_PAUSE_S)
+
+    def _commit(self, function: "Callable[[Connection], T]", raw: RawConnection) -> T:
+        done = False
+        try:
+            with raw.transaction():
+                result = function(PostgresConnection(raw, in_write=True))
+                done = True
+        except psycopg.Error as error:
+            if done and is_lost(error):
+                raise LostInCommit(
+                    f"the connection to {self.place} broke while a change was being committed: look whether it was made"
+                ) from error
+            raise
+        return result
+
+    def _connection(self) -> RawConnection:
+        """Return the connection of this thread, which is made where there is none."""
+        raw: RawConnection | None = getattr(self._own, "raw", None)
+        if raw is None or raw.closed:
+            self._drop()
+            raw = connect(self.place)
+            set_up(raw, self.place)
+            self._own.raw = raw
+            self._connections.add(raw)
+        return raw
+
+    def _drop(self) -> None:
+        raw: RawConnection | None = getattr(self._own, "raw", None)
+        if raw is not None:
+            self._own.raw = None
+            self._connections.discard(raw)
+            with suppress(psycopg.Error):
+                raw.close()

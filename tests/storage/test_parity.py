@@ -1,0 +1,316 @@
+"""A search of the same memories on SQLite and on PostgreSQL: the same found, scored and ordered alike."""
+
+import asyncio
+import math
+import random
+from array import array
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from made_items import made_item
+
+from swarm_memory.schema.base import GLOBAL_PROJECT, Scope
+from swarm_memory.schema.errors import StorageError
+from swarm_memory.schema.memory import Provenance
+from swarm_memory.schema.settings import Settings
+from swarm_memory.schema.source import Passage, SourceKind
+from swarm_memory.server.storage.postgres import index as postgres_index
+from swarm_memory.server.storage.postgres import postings
+from swarm_memory.server.storage.postgres import search as postgres_search
+from swarm_memory.server.wiring import SystemClock
+from swarm_memory.tools.ports.memories import ANY, SearchFilter, SearchQuery, SearchResult, View
+from swarm_memory.tools.ports.sources import SourceKey, SourceQuery, SourceResult, StoredGroup, StoredPassage
+from swarm_memory.tools.retrieve.retrieve import retrieve
+from swarm_memory.tools.text.tokens import query_tokens, tokenize
+from swarm_memory.tools.toolbox import Toolbox
+
+ENGINES = ("auto", "postgres")
+HERE, EVERYWHERE, THERE = (Scope(project=name) for name in ("here", GLOBAL_PROJECT, "there"))
+WORDS = "retry cache lock token shell parse index merge branch deploy timeout header cookie proxy queue batch".split()  # noqa: SIM905
+OLD = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a handful of items do what hundreds do."""
+    monkeypatch.setattr(postings, "ENTERED_AT_ONCE", 5)
+    monkeypatch.setattr(postings, "FULL", 3)
+
+
+def told(found: SearchResult) -> dict[str, tuple[Any, ...]]:
+    return {each.id: (each.project, each.words, each.standing, each.is_strategy) for each in found.candidates}
+
+
+def assert_same(one: SearchResult, other: SearchResult) -> None:
+    assert (one.documents, one.document_frequency, one.notices) == (
+        other.documents,
+        other.document_frequency,
+        other.notices,
+    )
+    assert told(one) == told(other)
+    theirs = {each.id: each for each in other.candidates}
+    for each in one.candidates:
+        twin = theirs[each.id]
+        unused = {"usage_count": 0, "last_used": None}
+        assert each.read_item().model_copy(update=unused) == twin.read_item().model_copy(update=unused)
+        assert each.keyword == pytest.approx(twin.keyword)
+        assert (each.cosine, *each.views) == pytest.approx((twin.cosine, *twin.views), abs=1e-5)
+
+
+async def rows_of(store: Any, text: str) -> list[tuple[Any, ...]]:
+    def read(connection: Any) -> list[tuple[Any, ...]]:
+        return connection.raw.execute(text).fetchall()
+
+    return await store.read(read)
+
+
+def drawn_items(count: int) -> list[Any]:
+    draw = random.Random(3)
+    items: list[Any] = []
+    for number in range(count):
+        scope = draw.choices((HERE, EVERYWHERE, THERE), (80, 10, 10))[0]
+        items.append(
+            made_item(
+                " ".join(draw.choices(WORDS, k=4)),
+                content=f"{number}. {' '.join(draw.choices(WORDS, range(16, 0, -1), k=draw.randint(4, 20)))}",
+                scope=scope,
+                tags=tuple(draw.sample(("net", "git", "ci"), draw.randint(0, 2))),
+                domain=draw.choice((None, "web", "shell")),
+                status=draw.choice(("active", "active", "active", "archived", "quarantined")),
+                confidence=draw.random(),
+                created_at=OLD,
+                provenance=Provenance(task_id=f"t{number % 7}", agent_id=draw.choice((None, "a"))),
+            )
+        )
+    return items
+
+
+async def test_the_same_bank_is_retrieved_from_in_the_same_order(
+    bank_on: Any, embedder: Any, with_indexes: Any, small: None
+) -> None:
+    items = drawn_items(110)
+    memories = [with_indexes(each, embedder if number % 9 else None) for number, each in enumerate(items)]
+    filters = (
+        ANY,
+        SearchFilter(domain="web"),
+        SearchFilter(tags=("net",), exclude_task="t1"),
+        SearchFilter(exclude_task="t2"),
+        SearchFilter(agent_id="a", domain="shell"),
+        SearchFilter(domain="none of them"),
+    )
+    async with AsyncExitStack() as stack:
+        one, other = [await stack.enter_async_context(bank_on(engine)()) for engine in ENGINES]
+        for store in (one, other):
+            for start in (0, 3, 4, 60):
+                end = {0: 3, 3: 4, 4: 60}.get(start, len(memories))
+                await store.add_memories(memories[start:end], embedder.name)
+            ids = [each.id for each in items]
+            await store.set_status([HERE], ids[10:14], "archived", "old")
+            await store.set_status([HERE, EVERYWHERE], ids[12:30], "active", "good after all")
+        boxes = [Toolbox(store, embedder, SystemClock(), Settings(), HERE) for store in (one, other)]
+        for number, only in enumerate(filters):
+            text = f"{' '.join(WORDS[number : number + 5])} once more. Then {WORDS[-number]} {WORDS[number - 3]} again."
+            vector = embedder.vector(text)
+            views = (View(embedder.name, embedder.vector("part")), View("of another model", vector))
+            for pool in (8, 500):
+                scopes = (HERE, EVERYWHERE)
+                query = SearchQuery(scopes, embedder.name, vector, query_tokens(text), pool, only, views)
+                found = [await store.search(query) for store in (one, other)]
+                if pool == 500:  # all that passes
+                    assert_same(*found)
+            chosen = [await retrieve(box, text, k=8, only=only) for box in boxes]
+            assert [each.item.id for each in chosen[0].memories] == [each.item.id for each in chosen[1].memories]
+            assert bool(chosen[0].memories) == (only.domain != "none of them")
+            scores = [[each.score for each in answer.memories] for answer in chosen]
+            # The pool of words ends a little elsewhere: SQLite's index weighs words by the bank, not by the scope.
+            assert scores[0] == pytest.approx(scores[1], abs=2e-3)
+            near = [await store.nearest([HERE], embedder.name, vector, 20) for store in (one, other)]
+            assert [each for each, _ in near[0]] == [each for each, _ in near[1]]
+
+
+async def test_of_one_scope_the_pool_of_words_is_that_of_sqlites_index(
+    bank_on: Any, embedder: Any, with_indexes: Any, small: None
+) -> None:
+    items = [each.model_copy(update={"scope": HERE, "status": "active"}) for each in drawn_items(120)]
+    async with AsyncExitStack() as stack:
+        stores = [await stack.enter_async_context(bank_on(engine)()) for engine in ENGINES]
+        for store in stores:
+            await store.add_memories([with_indexes(each) for each in items], embedder.name)
+        for number in range(10):
+            tokens = tokenize(" ".join(WORDS[number : number + 4]))
+            found = [await store.search(SearchQuery((HERE,), embedder.name, None, tokens, 10)) for store in stores]
+            assert_same(*found)
+
+
+ODD = st.text(st.sampled_from("ab Zß\u0130ǅ漢字한é\u0301🙂\u200d_-'\"%:?{}\\\n\t\x01\u2003\x85"), max_size=12)
+TEXTS = st.lists(st.one_of(st.sampled_from(WORDS), ODD), min_size=1, max_size=6).map(" ".join)
+CHANGES = st.lists(st.tuples(st.integers(0, 9), st.sampled_from(("archived", "active", "edited")), TEXTS), max_size=8)
+
+
+@settings(
+    max_examples=5,
+    deadline=None,
+    derandomize=True,
+    phases=(Phase.explicit, Phase.generate),
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(texts=st.lists(TEXTS, min_size=1, max_size=10), changes=CHANGES, asked=TEXTS)
+def test_whatever_is_written_changed_and_asked_both_find_the_same(
+    bank_on: Any, embedder: Any, with_indexes: Any, small: None, texts: list[str], changes: list[Any], asked: str
+) -> None:
+    items: list[Any] = [
+        made_item(text.strip() or "-", content=text.strip() or "-", domain=text or None) for text in texts
+    ]
+
+    async def answer(engine: str, project: str) -> SearchResult:
+        scope = Scope(project=project)
+        mine: list[Any] = [each.model_copy(update={"scope": scope, "id": f"{each.id}{project}"}) for each in items]
+        async with bank_on(engine)() as store:
+            for each in mine:
+                await store.add_memories([with_indexes(each, embedder)], embedder.name)
+            for place, change, text in changes:
+                item = mine[place % len(mine)]
+                if change != "edited":
+                    await store.set_status([scope], [item.id], change, "so")
+                    continue
+                (now,) = await store.get_memories([scope], [item.id])
+                edited = now.model_copy(update={"content": text.strip() or "-"})
+                await store.replace_memory(with_indexes(edited, embedder), embedder.name, "better")
+            query = SearchQuery((scope,), embedder.name, embedder.vector(asked), tokenize(asked), 50)
+            return await store.search(query)
+
+    project = f"p{len(PROJECTS)}"
+    PROJECTS.append(project)
+    first, second = (asyncio.run(answer(engine, project)) for engine in ENGINES)
+    assert_same(first, second)
+
+
+PROJECTS: list[str] = []
+
+
+@pytest.mark.parametrize("numbers", [[0.0] * 16, [math.nan] * 16, [0.5] * 16, [1.0] + [0.0] * 14, [math.inf] * 16])
+async def test_a_vector_that_cannot_be_right_is_refused_with_the_same_words(
+    bank_on: Any, embedder: Any, with_indexes: Any, numbers: Sequence[float]
+) -> None:
+    memory, wrong = with_indexes(made_item("Retry"), embedder), array("f", numbers)
+    said: list[list[str]] = []
+    async with AsyncExitStack() as stack:
+        for engine in ENGINES:
+            store = await stack.enter_async_context(bank_on(engine)())
+            await store.add_memories([memory], embedder.name)
+            other = with_indexes(made_item("Again"), embedder)._replace(vector=wrong)
+            said.append([])
+            for act in (
+                store.search(SearchQuery((HERE,), embedder.name, wrong, (), 5)),
+                store.nearest([HERE], embedder.name, wrong, 5),
+                *([store.add_memories([memory, other], embedder.name)] if len(wrong) == 16 else ()),
+            ):
+                try:
+                    said[-1].append(repr(await act))
+                except StorageError as error:
+                    said[-1].append(str(error))
+    assert said[0] == said[1]
+    assert len(wrong) < 16 or all("refused" in text for text in said[0])
+
+
+async def test_a_large_scope_gets_an_index_of_its_own_and_finds_the_same_by_it(
+    bank_on: Any, embedder: Any, with_indexes: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres_index, "LARGE", 100)
+    monkeypatch.setattr(postgres_search, "LARGE", 20)
+    items = [made_item(f"{WORDS[n % 16]} {n}", domain="even" if n % 2 else None) for n in range(300)]
+    async with bank_on("postgres")() as store:
+        await store.add_memories([with_indexes(each, embedder) for each in items[:99]], embedder.name)
+        queries = [SearchQuery((HERE,), embedder.name, embedder.vector(f"q{n}"), (), 10) for n in range(4)]
+        queries += [query._replace(only=SearchFilter(domain="even")) for query in queries]
+        queries += [query._replace(only=SearchFilter(exclude_task="t")) for query in queries[:2]]
+        await asyncio.gather(*store._indexing)
+        assert await store.vectors.refresh() == 0
+        await store.add_memories([with_indexes(each, embedder) for each in items[99:]], embedder.name)
+        (indexing,) = store._indexing
+        before = [await store.search(query) for query in queries]
+        await indexing
+        assert await store.vectors.refresh() == 0
+        assert len(await rows_of(store, "SELECT relname FROM pg_class WHERE relname ~ 'hnsw'")) == 1
+        after = [await store.search(query) for query in queries]
+        assert [told(each).keys() for each in after] == [told(each).keys() for each in before]
+
+
+def passage(embedder: Any, group: str, position: int, text: str) -> StoredPassage:
+    made = Passage(kind="document", group=group, position=position, title=f"{group} {position}", content=text)
+    return StoredPassage(made, embedder.vector(text), tokenize(made.title), (), tokenize(text))
+
+
+async def test_passages_are_found_alike_with_their_neighbours(bank_on: Any, embedder: Any, small: None) -> None:
+    draw = random.Random(9)
+    groups = [
+        StoredGroup(
+            f"{name}.md",
+            name,
+            (name,),
+            tuple(passage(embedder, f"{name}.md", n, " ".join(draw.choices(WORDS, k=9))) for n in range(6)),
+        )
+        for name in "abcdefgh"
+    ]
+    answers: list[list[SourceResult]] = []
+    async with AsyncExitStack() as stack:
+        for engine in ENGINES:
+            store = await stack.enter_async_context(bank_on(engine)())
+            key = SourceKey(HERE, "document", "/docs")
+            await store.sources.write_groups(key, groups[:5], embedder.name)
+            await store.sources.write_groups(key, groups[3:], embedder.name)
+            assert await store.sources.remove_groups(key, ["a.md", "no.md"]) == 1
+            answers.append([])
+            for words, pool, far in (("retry cache", 3, 1), ("merge queue batch", 60, 0), ("nothing", 2, 9)):
+                vector, near = embedder.vector(words), dict[SourceKind, int]({"document": far} if far else {})
+                scopes = (HERE, EVERYWHERE)
+                query = SourceQuery(scopes, ("document",), embedder.name, vector, tokenize(words), pool, near)
+                answers[-1].append(await store.sources.search(query))
+    for one, other in zip(*answers, strict=True):
+        assert (one.passages, one.document_frequency, one.legs) == (
+            other.passages,
+            other.document_frequency,
+            other.legs,
+        )
+        places = [{(each.title, each.position): each for each in answer.candidates} for answer in (one, other)]
+        assert places[0].keys() == places[1].keys()
+        for place, each in places[0].items():
+            twin = places[1][place]
+            assert each[4:8] == twin[4:8]
+            assert each.cosine == pytest.approx(twin.cosine, abs=1e-5)
+
+
+async def test_writers_of_one_scope_at_once_lose_no_word_and_no_count(
+    bank_on: Any, embedder: Any, with_indexes: Any, small: None
+) -> None:
+    items = [made_item(f"word{n % 3} other{n}") for n in range(40)]
+    async with bank_on("postgres")() as store:
+        await asyncio.gather(*(store.add_memories([with_indexes(each, embedder)], embedder.name) for each in items))
+        await asyncio.gather(*(store.set_status([HERE], [each.id], "archived", "so") for each in items[::4]))
+        found = await store.search(SearchQuery((HERE,), embedder.name, embedder.vector("q"), ("word0", "word1"), 100))
+        assert found.documents == 30
+        left = [each for number, each in enumerate(items) if number % 4]
+        expected = {word: sum(word in each.title for each in left) for word in ("word0", "word1")}
+        assert found.document_frequency == expected
+        assert {each.id for each in found.candidates} == {each.id for each in left}
+        before = await store.search(SearchQuery((HERE,), embedder.name, None, ("word2",), 100))
+        await store.vectors.rebuild()
+        assert_same(before, await store.search(SearchQuery((HERE,), embedder.name, None, ("word2",), 100)))
+
+
+async def test_forgotten_words_stand_in_no_table_of_the_search(
+    bank_on: Any, embedder: Any, with_indexes: Any, small: None
+) -> None:
+    items = [made_item(f"common secret{n}") for n in range(12)]
+    async with bank_on("postgres")() as store:
+        for each in items:
+            await store.add_memories([with_indexes(each, embedder)], embedder.name)
+        await store.forget([HERE], [items[1].id, items[11].id])
+        rows = await rows_of(store, "SELECT token FROM postings UNION SELECT unnest(words) FROM recent_words")
+        assert {f"secret{n}" for n in range(12) if n not in (1, 11)} | {"common"} <= {token for (token,) in rows}
+        assert not {"secret1", "secret11"} & {token for (token,) in rows}

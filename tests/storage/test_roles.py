@@ -1,0 +1,200 @@
+"""Roles of the database: one that is admitted to a tenant sees and changes nothing of another, by SQL itself."""
+
+import os
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import psycopg
+import pytest
+from made_items import made_item
+from postgres_server import lent_database
+from psycopg import sql
+
+from swarm_memory.schema.base import Scope
+from swarm_memory.schema.errors import InputError, StoreReadOnly
+from swarm_memory.schema.source import Passage
+from swarm_memory.server.storage.postgres import index as postgres_index
+from swarm_memory.server.storage.postgres.connection import Place, RawConnection, connect, set_up
+from swarm_memory.server.storage.postgres.roles import admit
+from swarm_memory.server.storage.postgres.store import PostgresStore, open_postgres
+from swarm_memory.tools.ports.memories import SearchQuery
+from swarm_memory.tools.ports.sources import SourceKey, SourceQuery, StoredGroup, StoredPassage
+
+OURS, THEIRS = Scope(tenant_id="ours", project="shop"), Scope(tenant_id="theirs", project="shop")
+ROLE = f"ours_{os.getpid()}"
+"""Roles are of the whole server, which other processes test on too."""
+DROP = f"DROP OWNED BY {ROLE}; DROP ROLE {ROLE}".encode()
+FOR_ALL = {"schema_migrations", "vector_spaces", "source_spaces"}
+"""Tables that say nothing of anybody."""
+
+ASKED = """
+SELECT c.relname, c.relrowsecurity, c.relforcerowsecurity FROM pg_class AS c
+WHERE c.relnamespace = 'swarm_memory'::regnamespace AND c.relkind = 'r'
+"""
+
+
+@pytest.fixture
+def owner() -> Iterator[Place]:
+    """An empty bank, as its owner reaches it; the role of an earlier test is gone."""
+    with lent_database() as url:
+        with psycopg.connect(url, autocommit=True) as raw:
+            raw.execute("DELETE FROM swarm_memory.admissions WHERE role = %s", (ROLE,))
+            if raw.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", (ROLE,)).fetchone():
+                raw.execute(DROP)
+        yield Place(url)
+        with psycopg.connect(url, autocommit=True) as raw:
+            raw.execute(DROP)
+
+
+@pytest.fixture
+def place(owner: Place) -> Place:
+    """The same bank as a role reaches it, which is admitted to one tenant."""
+    url = admit(owner, ROLE, "ours")
+    assert url is not None
+    return Place(url)
+
+
+@asynccontextmanager
+async def opened(place: Place, embedder: Any) -> AsyncGenerator[PostgresStore]:
+    store = await open_postgres(place, pool_size=2, embedder=embedder)
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+async def fill(place: Place, scope: Scope, embedder: Any, with_indexes: Any) -> str:
+    item = made_item(f"Retry the upload of {scope.tenant_id}", scope=scope, tags=("net",))
+    async with opened(place, embedder) as store:
+        await store.add_memories([with_indexes(item, embedder)], embedder.name)
+        await store.put_common_words(scope, ["upload"])
+    return item.id
+
+
+def rows(raw: RawConnection, table: str) -> int:
+    (count,) = raw.execute(sql.SQL("SELECT count(*) FROM {}").format(sql.Identifier(table))).fetchone() or (0,)
+    return int(count)
+
+
+async def test_a_role_sees_and_changes_by_sql_only_what_is_of_its_tenant(
+    owner: Place, place: Place, embedder: Any, with_indexes: Any
+) -> None:
+    theirs = await fill(owner, THEIRS, embedder, with_indexes)
+    with connect(owner) as raw, connect(place) as held:
+        set_up(raw, owner)
+        set_up(held, place)
+        filled = {name for name, *_ in raw.execute(ASKED).fetchall() if rows(raw, name)} - FOR_ALL - {"admissions"}
+        assert {
+            "patterns",
+            "pattern_tokens",
+            "pattern_embeddings",
+            "item_vectors",
+            "events",
+            "scopes",
+            "meta",
+        } <= filled
+        assert {name: rows(held, name) for name in filled} == dict.fromkeys(filled, 0)
+        before = {name: rows(raw, name) for name in filled}
+        (scope_id,) = raw.execute("SELECT max(id) FROM scopes").fetchone() or (0,)
+        for name in filled:
+            held.execute(sql.SQL("DELETE FROM {}").format(sql.Identifier(name)))
+        held.execute("DELETE FROM vector_spaces")
+        assert held.execute("UPDATE patterns SET status = 'archived'").rowcount == 0
+        assert {name: rows(raw, name) for name in filled} == before
+        for forbidden in (
+            "ALTER TABLE patterns DISABLE ROW LEVEL SECURITY",
+            "ALTER TABLE patterns NO FORCE ROW LEVEL SECURITY",
+            "DROP POLICY admitted ON patterns",
+            f"INSERT INTO admissions (role) VALUES ('{ROLE}')",
+            "INSERT INTO scopes (tenant_id, project) VALUES ('theirs', 'another')",
+            f"INSERT INTO events (scope_id, type, data, created_at) VALUES ({scope_id}, 'x', '{{}}', '')",
+            "CREATE TABLE taken (x INT)",
+            "SET ROLE postgres",
+            "SET row_security = off; SELECT * FROM patterns",
+        ):
+            with pytest.raises(psycopg.Error):
+                held.execute(forbidden.encode())
+    async with opened(place, embedder) as store:
+        assert await store.get_memories([THEIRS], [theirs]) == []
+        with pytest.raises(StoreReadOnly, match="row-level security"):
+            await store.put_common_words(THEIRS, ["x"])
+
+
+async def test_every_table_is_held_for_its_owner_too(owner: Place) -> None:
+    admit(owner, ROLE, "ours")
+    with connect(owner) as raw:
+        held = {name: (on, forced) for name, on, forced in raw.execute(ASKED).fetchall() if name not in FOR_ALL}
+    assert held.pop("admissions") == (True, False)  # who owns the bank admits
+    assert {name for name, state in held.items() if state != (True, True)} == set()
+
+
+async def test_a_role_works_in_its_own_tenant_as_an_owner_does(
+    owner: Place, place: Place, embedder: Any, with_indexes: Any
+) -> None:
+    await fill(owner, THEIRS, embedder, with_indexes)
+    mine = await fill(place, OURS, embedder, with_indexes)
+    async with opened(place, embedder) as store:
+        (found,) = await store.get_memories([OURS, THEIRS], [mine])
+        assert found.title == "Retry the upload of ours"
+        assert [each for each, _ in await store.nearest([OURS, THEIRS], embedder.name, embedder.vector("x"), 5)] == [
+            mine
+        ]
+        assert await store.set_status([OURS], [mine], "archived", "old") == 1
+        assert (await store.forget([OURS], [mine])).ids == (mine,)
+        told = await store.health()
+        assert told.notices == ()
+    async with opened(owner, embedder) as store:
+        assert "row-level security" in (await store.health()).notices[0]
+
+
+def test_a_role_that_is_admitted_to_projects_sees_no_other_of_the_tenant(owner: Place) -> None:
+    url = admit(owner, ROLE, "ours", ("shop", "*"))
+    assert admit(owner, ROLE, "ours", ("yard",)) is None, "the role was there"
+    assert url is not None
+    with connect(owner) as raw, connect(Place(url)) as held:
+        set_up(raw, owner)
+        set_up(held, owner)
+        for project in ("shop", "yard", "mill"):
+            raw.execute("INSERT INTO scopes (tenant_id, project) VALUES ('ours', %s)", (project,))
+        assert held.execute("SELECT project FROM scopes ORDER BY project").fetchall() == [("shop",), ("yard",)]
+
+
+@pytest.mark.parametrize("name", ["Ours", "o;drop", "", "postgres"])
+def test_a_name_that_is_none_or_is_not_held_is_refused(owner: Place, name: str) -> None:
+    admit(owner, ROLE, "ours")
+    with pytest.raises(InputError):
+        admit(owner, name, "ours")
+
+
+async def test_a_role_searches_and_its_large_scope_is_indexed_with_the_rights_of_the_owner(
+    owner: Place, place: Place, embedder: Any, with_indexes: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres_index, "LARGE", 70)
+    theirs = await fill(owner, THEIRS, embedder, with_indexes)
+    items = [made_item(f"Retry upload {number}", scope=OURS) for number in range(80)]
+    query = SearchQuery((OURS, THEIRS), embedder.name, embedder.vector("upload"), ("upload", "79"), 100)
+    told = [Passage(kind="document", group="a", position=n, title="T", content="c") for n in range(2)]
+    group = StoredGroup("a", "h", ("a",), tuple(StoredPassage(each, None, ("a",), (), ("b",)) for each in told))
+    async with opened(place, embedder) as store:
+        await store.add_memories([with_indexes(each, embedder) for each in items[:66]], embedder.name)
+        for each in items[66:]:
+            await store.add_memories([with_indexes(each, embedder)], embedder.name)
+        await store.vectors.refresh()
+        await store.sources.write_groups(SourceKey(OURS, "document", "/d"), [group], embedder.name)
+        found = await store.search(query)
+        assert {each.id for each in found.candidates} == {each.id for each in items}
+        assert theirs not in {each.id for each in found.candidates}
+        assert (found.documents, found.document_frequency) == (80, {"upload": 80, "79": 1})
+        passages = SourceQuery((OURS,), ("document",), embedder.name, None, ("b",), 5, {})
+        assert len((await store.sources.search(passages)).candidates) == 2
+    with connect(owner) as raw, connect(place) as held:
+        set_up(raw, owner)
+        set_up(held, place)
+        (of_theirs,) = raw.execute("SELECT id FROM scopes WHERE tenant_id = 'theirs'").fetchone() or (0,)
+        for asked in ((1, 1, of_theirs), (2, 1, of_theirs), (1, 99, 1)):
+            with pytest.raises(psycopg.errors.InsufficientPrivilege, match="not admitted"):
+                held.execute("SELECT index_vectors(%s, %s, %s)", asked)
+        assert raw.execute("SELECT count(*) FROM pg_index WHERE indexrelid::regclass::text ~ 'hnsw_1'").fetchone() == (
+            1,
+        )

@@ -1,0 +1,129 @@
+"""Several servers on one PostgreSQL database: they wake each other, and what one began another ends."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from typing import Any
+
+import psycopg
+import pytest
+from made_items import made_item
+from postgres_server import lent_database
+
+from swarm_memory.schema.base import Scope, new_id
+from swarm_memory.schema.errors import StorageError
+from swarm_memory.schema.job import Job
+from swarm_memory.server.storage.postgres.connection import Place
+from swarm_memory.server.storage.postgres.store import PostgresStore, open_postgres
+
+AT = datetime(2026, 5, 1, 9, 30, tzinfo=UTC)
+NOBODY = """
+SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
+"""
+
+
+@pytest.fixture
+def place() -> Iterator[Place]:
+    with lent_database() as url:
+        yield Place(url)
+
+
+@pytest.fixture
+def opened(place: Place, embedder: Any) -> Callable[..., Any]:
+    @asynccontextmanager
+    async def one() -> AsyncGenerator[PostgresStore]:
+        store = await open_postgres(place, pool_size=2, embedder=embedder)
+        try:
+            yield store
+        finally:
+            await store.close()
+
+    return one
+
+
+def job(here: Scope) -> Job:
+    return Job(id=new_id("job"), scope=here, kind="learn", key="k", payload={}, run_after=AT, created_at=AT)
+
+
+async def until_woken(woken: asyncio.Event) -> None:
+    async with asyncio.timeout(4):
+        await woken.wait()
+    woken.clear()
+
+
+async def test_a_job_that_another_server_queued_wakes_the_worker_also_after_the_connection_was_lost(
+    opened: Any, here: Scope, place: Place
+) -> None:
+    woken = asyncio.Event()
+    async with opened() as mine, opened() as other:
+        watching = asyncio.create_task(mine.watch_jobs(woken.set))
+        await until_woken(woken)  # it listens
+        await other.enqueue(job(here))
+        await until_woken(woken)
+        with psycopg.connect(place.url, autocommit=True) as raw:
+            raw.execute(NOBODY.encode())
+        await until_woken(woken)  # it listens again, and looks for what it may have missed
+        watching.cancel()
+
+
+async def test_work_goes_on_after_the_database_dropped_every_connection(
+    opened: Any, here: Scope, embedder: Any, with_indexes: Any, place: Place
+) -> None:
+    item = made_item("Retry the upload")
+    async with opened() as store:
+        await store.add_memories([with_indexes(item, embedder)], embedder.name)
+        with psycopg.connect(place.url, autocommit=True) as raw:
+            raw.execute(NOBODY.encode())
+        assert await store.get_memories([here], [item.id]) == [item]
+        with psycopg.connect(place.url, autocommit=True) as raw:
+            raw.execute(NOBODY.encode())
+        assert await store.set_status([here], [item.id], "archived", "old") == 1
+
+
+async def test_two_that_change_the_same_memories_in_different_order_both_succeed(
+    opened: Any, here: Scope, embedder: Any, with_indexes: Any, place: Place
+) -> None:
+    items = [made_item(f"Retry the upload {number}") for number in range(6)]
+    async with opened() as one, opened() as other:
+        await one.add_memories([with_indexes(each, embedder) for each in items], embedder.name)
+        ids = [each.id for each in items]
+        done = await asyncio.gather(
+            *(
+                store.set_status([here], asked, status, "x")
+                for store, asked in ((one, ids), (other, ids[::-1]))
+                for status in ("archived", "active")
+            )
+        )
+        assert sum(done) > 0
+        found = await one.statistics(here, embedder.name)
+        assert sum(found.memories.values()) == len(items)
+    with psycopg.connect(place.url) as raw:
+        assert raw.execute("SELECT active FROM swarm_memory.scopes").fetchone() == (found.memories["active"],)
+
+
+async def test_a_caller_that_leaves_breaks_no_transaction(
+    opened: Any, here: Scope, embedder: Any, with_indexes: Any
+) -> None:
+    item = made_item("Retry the upload")
+    async with opened() as store:
+        writing = asyncio.create_task(store.add_memories([with_indexes(item, embedder)], embedder.name))
+        await asyncio.sleep(0)
+        writing.cancel()
+        await asyncio.gather(writing, return_exceptions=True)
+        await store.add_memories([], embedder.name)
+    async with opened() as store:  # closing let what ran end: all of it is there, or nothing
+        found = await store.get_memories([here], [item.id])
+        assert found in ([], [item])
+        assert (await store.statistics(here, embedder.name)).memories["active"] == len(found)
+
+
+async def test_a_statement_that_takes_too_long_is_ended_and_a_closed_bank_says_so(
+    place: Place, embedder: Any, here: Scope
+) -> None:
+    store = await open_postgres(place._replace(statement_timeout_s=0.05), pool_size=1, embedder=embedder)
+    with pytest.raises(StorageError, match="took longer than"):
+        await store.read(lambda connection: connection.raw.execute("SELECT pg_sleep(3)"))  # pyright: ignore
+    await store.close()
+    with pytest.raises(StorageError, match="closed"):
+        await store.get_memories([here], ["rm_x"])
