@@ -7,7 +7,7 @@ COPY schema schema
 COPY tools tools
 COPY server server
 ENV UV_PROJECT_ENVIRONMENT=/opt/swarm-memory UV_PYTHON=/usr/local/bin/python UV_LINK_MODE=copy
-RUN uv sync --frozen --no-default-groups --no-editable --compile-bytecode
+RUN uv sync --frozen --extra postgres --no-default-groups --no-editable --compile-bytecode
 
 FROM python:3.13-slim
 LABEL org.opencontainers.image.source="https://github.com/owner--not-set/swarm-memory" \

@@ -1,10 +1,16 @@
 """Kinds of events in the audit trail. Hook commands import this: the standard library alone."""
 
+from collections.abc import Container, Iterable
+from typing import NamedTuple
+
 RETRIEVED = "reasoning_memory.retrieved"
 """Memories were found for a query; the subject is the retrieval."""
 
 INJECTED, WITHHELD = "task.injected", "task.withheld"
 """What a task was given, and what was found for it and kept from it; the subject is the task."""
+
+DRAWN = "task.drawn"
+"""Lots were drawn for the memories that a task would be told, with a `Draw`; the subject is the task."""
 
 TOLD_AT_FAILURE = "failure.told"
 """A way out of an error that a session was told, or that was kept from it; the subject is the session."""
@@ -17,3 +23,24 @@ ASKED = "agent.asked"
 
 VERDICT = "task.verdict"
 """The verdict on a task was changed, or asked for once more; the subject is the task."""
+
+PROMOTED, DEMOTED = "reasoning_memory.promoted", "reasoning_memory.demoted"
+"""A memory was written into a file that agents read by themselves, or taken out of it; the subject is the memory."""
+
+
+class Draw(NamedTuple):
+    """The lots that were drawn for the memories that a task would be told, at its beginning or on its way."""
+
+    rate: float
+    """The probability with which each was left out."""
+    told: tuple[str, ...]
+    left_out: tuple[str, ...]
+    tokens: int
+    """About how many the notes have that it was told, also those that no lot was drawn for."""
+
+    @classmethod
+    def of(cls, by_lot: Iterable[str], gone: Container[str], rate: float, notes: str) -> "Draw":
+        """Return the lots of some memories, of which those that are `gone` were left out of the notes."""
+        ids = list(by_lot)
+        told, left_out = ([each for each in ids if (each in gone) is is_out] for is_out in (False, True))
+        return cls(rate, tuple(told), tuple(left_out), -(-len(notes.encode("utf-8", "replace")) // 3))

@@ -30,7 +30,7 @@ CREATE TABLE patterns (
   task_id TEXT,
   run_id TEXT,
   content_hash TEXT NOT NULL
-, standing INTEGER NOT NULL DEFAULT 0, agent_id TEXT);
+, standing INTEGER NOT NULL DEFAULT 0, agent_id TEXT, person_id TEXT);
 
 CREATE INDEX patterns_by_scope ON patterns (scope_id, status, created_at);
 
@@ -89,7 +89,7 @@ CREATE TABLE task_trajectories (
   matts_run_id TEXT,
   created_at TEXT NOT NULL,
   content_hash TEXT NOT NULL
-, source TEXT, session_id TEXT, failures INTEGER);
+, source TEXT, session_id TEXT, failures INTEGER, person_id TEXT);
 
 CREATE INDEX task_trajectories_by_task ON task_trajectories (scope_id, task_id, content_digest);
 
@@ -111,7 +111,7 @@ CREATE TABLE events (
   subject_id TEXT,
   data TEXT NOT NULL,
   created_at TEXT NOT NULL
-);
+, person_id TEXT);
 
 CREATE INDEX events_by_subject ON events (subject_id);
 
@@ -141,7 +141,7 @@ CREATE TABLE tool_calls (
   session_id TEXT NOT NULL DEFAULT '',
   task_id TEXT,
   call_id TEXT
-);
+, person_id TEXT);
 
 CREATE INDEX tool_calls_by_tool ON tool_calls (scope_id, tool_name, created_at);
 
@@ -175,7 +175,7 @@ CREATE TABLE jobs (
   worker TEXT,
   result TEXT,
   error TEXT
-);
+, person_id TEXT);
 
 CREATE UNIQUE INDEX jobs_queued ON jobs (scope_id, kind, key) WHERE status = 'queued';
 
@@ -453,3 +453,111 @@ CREATE INDEX task_trajectories_by_time
 ON task_trajectories (scope_id, coalesce(ended_at, created_at), judge_label, source, task_id);
 
 CREATE INDEX tool_calls_failed ON tool_calls (scope_id, created_at) WHERE success = 0;
+
+CREATE TABLE people (
+  id TEXT PRIMARY KEY,
+  tenant_id TEXT NOT NULL,
+  name TEXT NOT NULL,
+  role TEXT NOT NULL,
+  token_hash TEXT UNIQUE,
+  issuer TEXT,
+  subject TEXT,
+  created_at TEXT NOT NULL,
+  revoked_at TEXT,
+  UNIQUE (tenant_id, name),
+  UNIQUE (tenant_id, issuer, subject)
+) WITHOUT ROWID;
+
+CREATE TABLE audit (
+  seq INTEGER PRIMARY KEY,
+  tenant_id TEXT NOT NULL,
+  at TEXT NOT NULL,
+  person_id TEXT,
+  action TEXT NOT NULL,
+  subject_id TEXT,
+  data TEXT NOT NULL
+);
+
+CREATE INDEX audit_by_tenant ON audit (tenant_id, seq);
+
+CREATE TABLE proposals (
+  seq INTEGER PRIMARY KEY,
+  id TEXT NOT NULL UNIQUE,
+  scope_id INTEGER NOT NULL REFERENCES scopes (id),
+  person_id TEXT NOT NULL,
+  origin_id TEXT NOT NULL,
+  bank TEXT NOT NULL,
+  item TEXT NOT NULL,
+  word TEXT NOT NULL,
+  held TEXT,
+  same_as TEXT,
+  status TEXT NOT NULL,
+  memory_id TEXT,
+  decided_by TEXT,
+  decided_at TEXT,
+  decision TEXT NOT NULL DEFAULT '',
+  created_at TEXT NOT NULL,
+  UNIQUE (scope_id, person_id, origin_id)
+);
+
+CREATE INDEX proposals_by_status ON proposals (scope_id, status, seq);
+
+CREATE INDEX proposals_by_memory ON proposals (memory_id);
+
+CREATE TABLE shared_memories (
+  memory_id TEXT PRIMARY KEY,
+  scope_id INTEGER NOT NULL REFERENCES scopes (id),
+  revision INTEGER NOT NULL,
+  state TEXT NOT NULL,
+  worked INTEGER NOT NULL DEFAULT 0,
+  tried INTEGER NOT NULL DEFAULT 0,
+  told INTEGER NOT NULL DEFAULT 0,
+  people INTEGER NOT NULL DEFAULT 0,
+  proposed_by TEXT NOT NULL DEFAULT '[]',
+  accepted_by TEXT,
+  accepted_at TEXT NOT NULL,
+  worked_before INTEGER NOT NULL DEFAULT 0,
+  tried_before INTEGER NOT NULL DEFAULT 0
+);
+
+CREATE INDEX shared_memories_by_revision ON shared_memories (scope_id, revision);
+
+CREATE TABLE evidence (
+  memory_id TEXT NOT NULL,
+  person_id TEXT NOT NULL,
+  bank TEXT NOT NULL,
+  scope_id INTEGER NOT NULL REFERENCES scopes (id),
+  worked INTEGER NOT NULL,
+  tried INTEGER NOT NULL,
+  told INTEGER NOT NULL,
+  updated_at TEXT NOT NULL,
+  PRIMARY KEY (memory_id, person_id, bank)
+);
+
+CREATE TABLE team_revisions (
+  scope_id INTEGER PRIMARY KEY REFERENCES scopes (id),
+  stamp TEXT NOT NULL,
+  revision INTEGER NOT NULL
+);
+
+CREATE TABLE team_caches (
+  scope_id INTEGER NOT NULL REFERENCES scopes (id),
+  project TEXT NOT NULL,
+  url TEXT NOT NULL,
+  stamp TEXT NOT NULL DEFAULT '',
+  cursor INTEGER NOT NULL DEFAULT 0,
+  checked_at TEXT,
+  failures INTEGER NOT NULL DEFAULT 0,
+  fault TEXT,
+  PRIMARY KEY (scope_id, project)
+);
+
+CREATE TABLE sent_proposals (
+  memory_id TEXT NOT NULL,
+  url TEXT NOT NULL,
+  scope_id INTEGER NOT NULL REFERENCES scopes (id),
+  content_hash TEXT NOT NULL,
+  proposal TEXT NOT NULL,
+  sent_at TEXT NOT NULL,
+  PRIMARY KEY (memory_id, url)
+);

@@ -4,25 +4,32 @@ Host, Origin, kind and size of a request are checked by the SDK behind it.
 """
 
 import asyncio
-import hmac
+import logging
 import math
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from typing import NamedTuple
 
-from starlette.datastructures import Headers
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+from mcp.server.auth.provider import AccessToken
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from swarm_memory.schema.errors import SwarmMemoryError
 from swarm_memory.schema.settings import HttpSettings
+from swarm_memory.server.access.roles import SCOPE_KEY, Caller
 
 STRANGERS_PER_S = 5.0
 STRANGERS_BURST = 20
 """What an address may ask without a valid token: enough to see that the token is wrong, too little to guess one."""
 
 MAX_CLIENTS = 4096
-"""Addresses that are remembered; the one not heard of for longest is forgotten first."""
+"""Addresses and people that are remembered; the one not heard of for longest is forgotten first."""
+
+RECHECK_S = 1.0
+"""Nothing more goes to somebody in an answer that lasts for longer, unless they may still come in then."""
 
 WITHOUT_BODY = ("GET", "HEAD", "DELETE", "OPTIONS")
 
@@ -48,31 +55,39 @@ class RateLimit:
         return 0.0 if admitted else (1.0 - left) / self._per_second
 
 
-def has_bearer(token: str) -> Callable[[Scope], bool]:
-    """Return what tells whether a request carries the token."""
-    expected = token.encode()
+Admits = Callable[[Scope], Awaitable[Caller | None]]
+"""Tells who sends a request; None: nobody who is known. Raises `SwarmMemoryError` where that cannot be seen."""
 
-    def admits(scope: Scope) -> bool:
-        given = Headers(scope=scope).getlist("authorization")
-        scheme, _, told = given[0].partition(" ") if len(given) == 1 else ("", "", "")
-        return scheme.lower() == "bearer" and hmac.compare_digest(told.strip().encode("latin-1"), expected)
 
-    return admits
+class Strangers(NamedTuple):
+    """What happens to whom nobody knows."""
+
+    refused: bool = True
+    """Or passed on, a few times a second."""
+    challenge: str = "Bearer"
+    """What `WWW-Authenticate` tells them."""
+    open_paths: frozenset[str] = frozenset()
+    """What they may read all the same."""
+    on_refused: Callable[[], None] = lambda: None
+    """Is called for each that is refused."""
+
+
+_REFUSED = Strangers()
+
+log = logging.getLogger(__name__)
 
 
 class Guard:
     """An ASGI application that passes on only what may come in."""
 
-    def __init__(
-        self, app: ASGIApp, admits: Callable[[Scope], bool], limits: HttpSettings, *, refuses: bool = True
-    ) -> None:
-        """Whom `admits` does not know is refused, or without `refuses` passed on, a few times a second."""
+    def __init__(self, app: ASGIApp, admits: Admits, limits: HttpSettings, strangers: Strangers = _REFUSED) -> None:
         self._app = app
         self._admits = admits
-        self._refuses = refuses
+        self._strangers = strangers
         self._limits = limits
-        self._known = RateLimit(limits.requests_per_s, limits.burst)
-        self._strangers = RateLimit(STRANGERS_PER_S, STRANGERS_BURST)
+        self._addresses = RateLimit(limits.requests_per_s, limits.burst)
+        self._people = RateLimit(limits.requests_per_s, limits.burst)
+        self._unknown = RateLimit(STRANGERS_PER_S, STRANGERS_BURST)
         self._working = 0
         self._closing = asyncio.Event()
 
@@ -91,7 +106,16 @@ class Guard:
             await send({"type": "websocket.close", "code": 1008})
 
     async def _request(self, scope: Scope, receive: Receive, send: Send) -> None:
-        refusal = self._refusal(scope)
+        try:
+            caller = await self._admits(scope)
+        except SwarmMemoryError as error:
+            log.warning("nobody is let in: %s", error)
+            await _refused(503, "It cannot be seen who you are now; the server's log says why")(scope, receive, send)
+            return
+        refusal = self._refusal(scope, caller)
+        if caller is not None:
+            scope = {**scope, SCOPE_KEY: caller, "user": _user(caller)}
+            send = self._while_known(caller, scope, send)
         if refusal is not None:
             await refusal(scope, receive, send)
         elif scope["method"] == "GET":
@@ -105,13 +129,44 @@ class Guard:
             finally:
                 self._working -= 1
 
-    def _refusal(self, scope: Scope) -> Response | None:
+    def _refusal(self, scope: Scope, caller: Caller | None) -> Response | None:
         client = (scope.get("client") or ("unknown", 0))[0]
-        if self._admits(scope):
-            return _too_often(self._known.seconds_to_wait(client))
-        if (late := _too_often(self._strangers.seconds_to_wait(client))) or not self._refuses:
+        if caller is not None:
+            wait_s = self._addresses.seconds_to_wait(client)
+            if caller.person is not None:
+                wait_s = max(wait_s, self._people.seconds_to_wait(caller.person.id))
+            return _too_often(wait_s)
+        late = _too_often(self._unknown.seconds_to_wait(client))
+        if not self._strangers.refused or (scope["method"] == "GET" and scope["path"] in self._strangers.open_paths):
             return late
-        return _refused(401, "A bearer token is needed", {"www-authenticate": "Bearer"})
+        self._strangers.on_refused()
+        return late or _refused(401, "A bearer token is needed", {"www-authenticate": self._strangers.challenge})
+
+    def _while_known(self, caller: Caller, scope: Scope, send: Send) -> Send:
+        """Return what ends an answer that lasts when its caller was revoked, or may do less than when it began."""
+        if caller.person is None:
+            return send
+        checked, is_over = time.monotonic(), False
+
+        async def sending(message: Message) -> None:
+            nonlocal checked, is_over
+            if is_over:
+                return
+            if message["type"] == "http.response.body" and time.monotonic() - checked >= RECHECK_S:
+                checked, is_over = time.monotonic(), not await self._is_still(caller, scope)
+                if is_over:
+                    message = {"type": "http.response.body", "body": b"", "more_body": False}
+            await send(message)
+
+        return sending
+
+    async def _is_still(self, caller: Caller, scope: Scope) -> bool:
+        try:
+            now = await self._admits(scope)
+        except SwarmMemoryError as error:
+            log.warning("an answer was ended: %s", error)
+            return False
+        return now is not None and now.person is not None and now.may(caller.role)
 
     async def _work(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass on a request whose body must have come in, up to its end, in time."""
@@ -153,6 +208,12 @@ class Guard:
         await self._app(scope, until_closing, watch)
         if open_ended and self._closing.is_set():
             await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+def _user(caller: Caller) -> AuthenticatedUser:
+    """Return whose sessions the SDK takes a session for: nobody else's request finds it."""
+    name = "owner" if caller.person is None else caller.person.id
+    return AuthenticatedUser(AccessToken(token="", client_id=name, scopes=[caller.role]))
 
 
 def _too_often(wait_s: float) -> Response | None:

@@ -24,8 +24,11 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from swarm_memory.schema.errors import ConfigError
 from swarm_memory.schema.settings import HttpSettings
-from swarm_memory.server.http.guard import Guard, has_bearer
+from swarm_memory.server.access.roles import Caller
+from swarm_memory.server.http.guard import Guard, Strangers
+from swarm_memory.server.http.identity import Identity
 from swarm_memory.server.http.sessions import Sessions
+from swarm_memory.server.http.team import team_routes
 
 PATH, VIEWER = "/mcp", "/ui"
 MAX_HEADER_BYTES = 32 * 1024
@@ -37,6 +40,7 @@ FINISH_TIMEOUT_S = 1.0
 """How much of that a request has that is being answered."""
 
 _AUTHORITY = re.compile(r"(\[[0-9a-fA-F:.]{2,45}\]|[A-Za-z0-9](?:[A-Za-z0-9._-]{0,251}[A-Za-z0-9])?)(?::(\d{1,5}))?")
+_PASSED_ON = Strangers(refused=False)
 _SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")
 
 
@@ -98,8 +102,8 @@ class _Server(uvicorn.Server):
 class Pages(Protocol):
     """What is seen in a browser; it lets browsers in by itself."""
 
-    def admits(self, scope: Scope) -> bool:
-        """Tell whether a request comes from a browser that was let in."""
+    async def admits(self, scope: Scope) -> Caller | None:
+        """Return who is at the browser that a request comes from; None: it was not let in."""
         ...
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None: ...
@@ -108,7 +112,7 @@ class Pages(Protocol):
 def run_http(
     server: MCPServer[Any],
     address: Address,
-    token: str,
+    identity: Identity,
     limits: HttpSettings,
     on_listening: Callable[[str], None],
     pages: Pages | None = None,
@@ -119,30 +123,41 @@ def run_http(
     """
 
     async def serve(listener: socket.socket) -> None:
-        application = server.streamable_http_app(
-            streamable_http_path=PATH,
-            host=address.host,
-            transport_security=transport_security(address, listener.getsockname()[1]),
-            max_request_body_size=limits.max_body_bytes,
-            max_sessions=limits.max_sessions,
-            session_idle_timeout=limits.session_idle_s,
-        )
-        Sessions(server.session_manager, limits.max_sessions)
         _still_streams()
-        guards = [Guard(application, has_bearer(token), limits)]
+        guards = [guarded(server, address, listener.getsockname()[1], identity, limits)]
         if pages is not None:
-            guards.append(Guard(pages, pages.admits, limits, refuses=False))
+            guards.append(Guard(pages, pages.admits, limits, _PASSED_ON))
         await _serve(guards, limits, listener, on_listening)
 
     with _listen(address) as listener:
         anyio.run(serve, listener)
 
 
+def guarded(server: MCPServer[Any], address: Address, port: int, identity: Identity, limits: HttpSettings) -> Guard:
+    """Return the server at `PATH`, and what a team's people ask of it, behind what lets them in."""
+    application = server.streamable_http_app(
+        streamable_http_path=PATH,
+        host=address.host,
+        transport_security=transport_security(address, port),
+        max_request_body_size=limits.max_body_bytes,
+        max_sessions=limits.max_sessions,
+        session_idle_timeout=limits.session_idle_s,
+    )
+    application.routes.extend(team_routes(identity.bank))
+    Sessions(server.session_manager, limits.max_sessions)
+    strangers = Strangers(on_refused=identity.note_refused)
+    if (issuer := identity.issuer) is not None:
+        application.routes.extend(issuer.routes)
+        told = frozenset(route.path for route in issuer.routes)
+        strangers = strangers._replace(challenge=issuer.challenge, open_paths=told)
+    return Guard(application, identity, limits, strangers)
+
+
 def run_pages(pages: Pages, address: Address, limits: HttpSettings, on_listening: Callable[[str], None]) -> None:
     """As `run_http`, with pages alone."""
 
     async def serve(listener: socket.socket) -> None:
-        await _serve([Guard(pages, pages.admits, limits, refuses=False)], limits, listener, on_listening)
+        await _serve([Guard(pages, pages.admits, limits, _PASSED_ON)], limits, listener, on_listening)
 
     with _listen(address) as listener:
         anyio.run(serve, listener)

@@ -7,10 +7,12 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from http.cookies import CookieError, SimpleCookie
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from starlette.datastructures import Headers
 from starlette.types import Scope
+
+from swarm_memory.server.access.roles import OWNER, Caller
 
 KEY_LIFETIME_S = 600.0
 """A link that nobody followed for so long opens nothing."""
@@ -43,6 +45,7 @@ class Session:
     form_token: str
     """Stands in every form: what is posted without it comes from another page."""
     seen: float
+    caller: Caller = OWNER
     notices: list[Notice] = field(default_factory=list[Notice])
 
     def say(self, notice: Notice) -> None:
@@ -55,15 +58,31 @@ class Session:
         return notices
 
 
+class Known(Protocol):
+    """Knows people by their tokens. Raises `SwarmMemoryError` where that cannot be seen."""
+
+    async def by_token(self, token: str) -> Caller | None:
+        """Return whose token it is."""
+        ...
+
+    async def still(self, caller: Caller) -> Caller | None:
+        """Return who was let in before as they are now; None: they may come in no more."""
+        ...
+
+    def note_refused(self) -> None:
+        """Count a wrong token."""
+        ...
+
+
 class Access:
     """Lets browsers in, and knows them again by their cookie."""
 
     def __init__(
-        self, names: Sequence[str], token: str | None = None, now: Callable[[], float] = time.monotonic
+        self, names: Sequence[str], known: Known | None = None, now: Callable[[], float] = time.monotonic
     ) -> None:
-        """`names` are those that `Host` may hold, each with or without a port; `token` lets in besides the links."""
+        """`names` are those that `Host` may hold, each with or without a port; who is `known` comes in without link."""
         self._names = frozenset(names)
-        self._token = token
+        self._known = known
         self._now = now
         self._keys: dict[str, float] = {}
         self._sessions: OrderedDict[str, Session] = OrderedDict()
@@ -79,16 +98,29 @@ class Access:
     @property
     def takes_token(self) -> bool:
         """Whether a browser may come in by the bearer token."""
-        return self._token is not None
+        return self._known is not None
 
-    def enter(self, key: str = "", token: str = "") -> str | None:
-        """Return the cookie's value for a browser with a key or the token; None: neither is right."""
-        ends = self._keys.pop(key, None)
-        by_token = self._token is not None and hmac.compare_digest(token.strip().encode(), self._token.encode())
-        if not by_token and (ends is None or ends < self._now()):
+    async def enter_by_token(self, token: str) -> str | None:
+        """Return the cookie's value for whoever has a token; None: it is nobody's.
+
+        Raises `NotAllowed` for a role that sees no pages, `SwarmMemoryError`.
+        """
+        caller = None if self._known is None else await self._known.by_token(token.strip())
+        if caller is None:
+            if self._known is not None:
+                self._known.note_refused()
             return None
+        caller.require("review", "looking at the pages")
+        return self._let_in(caller)
+
+    def enter(self, key: str) -> str | None:
+        """Return the cookie's value for a browser with the key of a link; None: it holds no more."""
+        ends = self._keys.pop(key, None)
+        return None if ends is None or ends < self._now() else self._let_in(OWNER)
+
+    def _let_in(self, caller: Caller) -> str:
         value = secrets.token_urlsafe(32)
-        self._sessions[value] = Session(secrets.token_urlsafe(32), self._now())
+        self._sessions[value] = Session(secrets.token_urlsafe(32), self._now(), caller)
         while len(self._sessions) > MAX_SESSIONS:
             self._sessions.popitem(last=False)
         return value
@@ -112,9 +144,17 @@ class Access:
         """Forget a browser."""
         self._sessions = OrderedDict((value, each) for value, each in self._sessions.items() if each is not session)
 
-    def knows(self, scope: Scope) -> bool:
-        """Tell whether a request comes from a browser that was let in."""
-        return self.session(scope) is not None
+    async def caller(self, session: Session) -> Caller | None:
+        """Return who is at a browser, as they are now; None: they may come in no more, and it is forgotten.
+
+        Raises `SwarmMemoryError`.
+        """
+        if self._known is None:
+            return session.caller
+        caller = await self._known.still(session.caller)
+        if caller is None:
+            self.leave(session)
+        return caller
 
     def is_called_by_name(self, headers: Headers) -> bool:
         """Tell whether `Host` is one of our names: a foreign one is that of a page that was led here (rebinding)."""

@@ -16,7 +16,16 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route as StarletteRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from swarm_memory.schema.errors import ConfigError, InputError, NotFoundError, StorageError, SwarmMemoryError
+from swarm_memory.schema.errors import (
+    ConfigError,
+    InputError,
+    NotAllowed,
+    NotFoundError,
+    StorageError,
+    SwarmMemoryError,
+)
+from swarm_memory.server.access.roles import PAGES as PAGES_NEED
+from swarm_memory.server.access.roles import SCOPE_KEY, Caller, caller_of, role_of_page, serving
 from swarm_memory.server.bank import Bank
 from swarm_memory.server.config import ResolvedSettings
 from swarm_memory.server.viewer.access import Access, Notice, Session, is_own_form
@@ -28,6 +37,8 @@ from swarm_memory.server.viewer.pages import (
     desk,
     jobs,
     memories,
+    people,
+    proposals,
     sessions,
     settings,
     sources,
@@ -44,13 +55,14 @@ MAX_FIELDS = 400
 PAGES: tuple[tuple[str, str, tuple[Route, ...]], ...] = (
     ("Today", "/", today.ROUTES),
     ("Memories", "/memories", memories.ROUTES),
-    ("Desk", "/desk", desk.ROUTES),
+    ("Desk", "/desk", (*desk.ROUTES, *proposals.ROUTES)),
     ("Sessions", "/sessions", sessions.ROUTES),
     ("Tools", "/tools", tools.ROUTES),
     ("Ask", "/ask", ask.ROUTES),
     ("Sources", "/sources", sources.ROUTES),
     ("Jobs", "/jobs", jobs.ROUTES),
     ("Benchmarks", "/benchmarks", benchmarks.ROUTES),
+    ("People", "/people", people.ROUTES),
     ("Settings", "/settings", settings.ROUTES),
 )
 """In the order of the menu: the name, the path, and all routes of each."""
@@ -70,6 +82,7 @@ _HEADERS = {
 _STATUSES: tuple[tuple[type[SwarmMemoryError], HTTPStatus], ...] = (
     (NotFoundError, HTTPStatus.NOT_FOUND),
     (InputError, HTTPStatus.BAD_REQUEST),
+    (NotAllowed, HTTPStatus.FORBIDDEN),
     (ConfigError, HTTPStatus.CONFLICT),
     (StorageError, HTTPStatus.SERVICE_UNAVAILABLE),
     (SwarmMemoryError, HTTPStatus.BAD_GATEWAY),
@@ -111,7 +124,7 @@ class Viewer:
                 *(
                     StarletteRoute(
                         BASE if each.path == "/" else BASE + each.path,
-                        self._endpoint(each.handler, path),
+                        self._endpoint(each, path),
                         methods=[each.method],
                     )
                     for _, path, routes in PAGES
@@ -122,9 +135,10 @@ class Viewer:
             lifespan=lifespan,
         )
 
-    def admits(self, scope: Scope) -> bool:
-        """Tell whether a request comes from a browser that was let in."""
-        return self._access.knows(scope)
+    async def admits(self, scope: Scope) -> Caller | None:
+        """Return who is at the browser that a request comes from; None: it was not let in."""
+        session = self._access.session(scope)
+        return None if session is None else await self._access.caller(session)
 
     def link(self, origin: str) -> str:
         """Return the address that lets a browser in once, at a server whose address begins with `origin`."""
@@ -134,11 +148,14 @@ class Viewer:
         """Answer one request."""
         await self._app(scope, receive, send)
 
-    def _endpoint(self, handler: Handler, menu: str) -> Callable[[Request], Awaitable[Response]]:
+    def _endpoint(self, route: Route, menu: str) -> Callable[[Request], Awaitable[Response]]:
         async def answer(request: Request) -> Response:
-            session = self._let_in(request)
+            session = await self._let_in(request)
+            caller = caller_of(request)
             try:
-                return await self._answer(request, handler, menu, session)
+                caller.require(role_of_page(route.method, route.path, request.path_params), "this")
+                with serving(caller):
+                    return await self._answer(request, route.handler, menu, session)
             except SwarmMemoryError as error:
                 status = next(status for kind, status in _STATUSES if isinstance(error, kind))
                 return self._error(request, status, str(error), session)
@@ -163,13 +180,23 @@ class Viewer:
             return RedirectResponse(BASE + found.to.rstrip("/"), 303, _HEADERS)
         return self._page(request, found, menu, session, toolbox.scope.project)
 
-    def _let_in(self, request: Request) -> Session:
+    async def _let_in(self, request: Request) -> Session:
         """Return the session of a request. Raises `HTTPException`."""
         if not self._access.is_called_by_name(request.headers):
             raise HTTPException(421, "This server is not called by that name.")
-        session = self._access.session(request.scope)
+        session = await self._session(request)
         if session is None:
             raise HTTPException(401)
+        return session
+
+    async def _session(self, request: Request) -> Session | None:
+        """Return the session of a request, which knows from now on who sent it; None: they may not come in."""
+        session = self._access.session(request.scope)
+        if session is not None and SCOPE_KEY not in request.scope:
+            caller = await self._access.caller(session)
+            if caller is None:
+                return None
+            request.scope[SCOPE_KEY] = caller
         return session
 
     def _page(self, request: Request, page: Page, menu: str, session: Session, project: str) -> Response:
@@ -179,7 +206,11 @@ class Viewer:
     def _framed(self, request: Request, menu: str, session: Session, project: str) -> dict[str, object]:
         """Return what stands around every page."""
         return {
-            "menu": [(name, BASE + path.rstrip("/"), path == menu) for name, path, _ in PAGES],
+            "menu": [
+                (name, BASE + path.rstrip("/"), path == menu)
+                for name, path, _ in PAGES
+                if caller_of(request).may(PAGES_NEED[f"GET {path}"])
+            ],
             "project": project,
             "read_only": self._viewed.read_only,
             "form_token": session.form_token,
@@ -207,7 +238,11 @@ class Viewer:
         if not self._access.is_called_by_name(request.headers):
             raise HTTPException(421, "This server is not called by that name.")
         form = await _form(request) if request.method == "POST" else {}
-        value = self._access.enter(request.query_params.get("key", ""), form.get("token", ""))
+        try:
+            by_token = await self._access.enter_by_token(form["token"]) if form.get("token") else None
+        except SwarmMemoryError as error:
+            raise HTTPException(403 if isinstance(error, NotAllowed) else 503, str(error)) from error
+        value = by_token or self._access.enter(request.query_params.get("key", ""))
         if value is None:
             raise HTTPException(401, "That link was used, or is too old." if not form else "That is not the token.")
         answer = self._drawn(request, "entered.html", {})
@@ -215,7 +250,7 @@ class Viewer:
         return answer
 
     async def _leave(self, request: Request) -> Response:
-        session = self._let_in(request)
+        session = await self._let_in(request)
         if not is_own_form(request.headers, session, (await _form(request)).get("form_token", "")):
             raise HTTPException(403)
         self._access.leave(session)
@@ -233,7 +268,7 @@ class Viewer:
         if error.status_code == 401:
             told = "" if error.detail == "Unauthorized" else error.detail
             return self._drawn(request, "enter.html", {"told": told, "takes_token": self._access.takes_token}, 401)
-        session = self._access.session(request.scope) if self._access.is_called_by_name(request.headers) else None
+        session = await self._session(request) if self._access.is_called_by_name(request.headers) else None
         return self._error(request, error.status_code, error.detail, session)
 
     async def _failed(self, request: Request, error: Exception) -> Response:

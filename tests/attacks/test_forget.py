@@ -1,15 +1,13 @@
 """Forgetting: no byte of a memory, of its task or of what quotes it is left anywhere, and it is not learned again."""
 
 import json
-import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from attacked_bank import HERE, NOW, Told, item, items_of, opened, put
-from patience import HANG_S
+from attacked_bank import HERE, NOW, Told, files_with, item, items_of, opened, put
 from pydantic import JsonValue
 
 from swarm_memory.schema.base import JOB, Scope, new_id
@@ -39,13 +37,6 @@ TASK, OUTPUT, ADVICE, FORMER = "zqxylophoneqz", "zqmarimbaqz", "zqcelestaqz", "z
 MARKS = (TASK, OUTPUT, ADVICE, FORMER)
 TITLE = f"Tune the {ADVICE} first"
 DRAFT = MemoryDraft(title=TITLE, content=f"1. Tune the {ADVICE} of the {TASK}\n2. Play")
-
-
-def files_with(folder: Path, *marks: str) -> int:
-    """Count the files of the bank that hold any of the texts: by another process, for the bank is open here."""
-    patterns = [part for mark in marks for part in ("-e", mark)]
-    found = subprocess.run(["grep", "-rlaiF", *patterns, str(folder)], capture_output=True, timeout=HANG_S, check=False)
-    return len(found.stdout.splitlines())
 
 
 def played(task_id: str = "t1") -> Told:
@@ -158,7 +149,7 @@ async def test_memories_that_say_the_same_are_named(tmp_path: Path) -> None:
         await put(tools, copy)
         done = await forget_memories(tools, [learned.stored[0].id])
         assert done.alike == (copy.id,)
-        assert [copy.id in said for said in what_stayed(done, "")] == [True]
+        assert [copy.id in said for said in what_stayed(done, "", {})] == [True]
 
 
 async def test_another_tenant_keeps_what_it_says_itself(tmp_path: Path) -> None:

@@ -59,18 +59,18 @@ def test_a_browser_that_was_not_heard_of_for_long_comes_in_anew() -> None:
     access = Access(NAMES, now=now)
     value = access.enter(access.new_key())
     now.at = SESSION_IDLE_S
-    assert access.knows(cookie(access, value))
+    assert access.session(cookie(access, value))
     now.at += SESSION_IDLE_S + 1
-    assert not access.knows(cookie(access, value))
+    assert not access.session(cookie(access, value))
 
 
 def test_of_many_browsers_the_one_not_heard_of_for_longest_gives_way() -> None:
     access = Access(NAMES)
     values = [access.enter(access.new_key()) for _ in range(MAX_SESSIONS)]
-    assert access.knows(cookie(access, values[0]))
+    assert access.session(cookie(access, values[0]))
     access.enter(access.new_key())
-    assert access.knows(cookie(access, values[0]))
-    assert not access.knows(cookie(access, values[1]))
+    assert access.session(cookie(access, values[0]))
+    assert not access.session(cookie(access, values[1]))
 
 
 async def test_the_bearer_token_of_a_server_lets_in_and_a_wrong_one_does_not(browser: Browsing) -> None:

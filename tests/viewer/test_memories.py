@@ -13,6 +13,7 @@ from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Step, Trajectory, Verdict
 from swarm_memory.server.location import Location
 from swarm_memory.tools.memories.desk import latest_decisions
+from swarm_memory.tools.promote.marks import BEGIN, digest, marked
 
 FOREIGN = {"script", "img", "iframe", "object", "embed", "link", "style", "base", "meta", "h6"}
 """Elements that our pages do not have in their main part."""
@@ -109,6 +110,13 @@ async def test_an_edit_keeps_the_former_text_and_is_taken_back(browser: Browsing
     assert "Taken back: edit" in await browser.post("/desk/undo", id=decided.id, back=f"/memories/{memory_id}")
     assert (await browser.item(memory_id)).title == "Parse the token"
     await browser.post(f"/memories/{memory_id}/edit", status=400, title="x")
+
+
+async def test_a_promoted_memory_says_where_it_stands(browser: Browsing, place: Location) -> None:
+    memory_id = await browser.put("Parse the token")
+    assert "AGENTS.md" not in await browser.text(f"/memories/{memory_id}")
+    (place.root / "AGENTS.md").write_text(f"{BEGIN}\n{marked([memory_id], digest('source'), 'body')}")
+    assert "agents read it in AGENTS.md" in await browser.text(f"/memories/{memory_id}")
 
 
 async def test_what_is_withdrawn_is_restored_promoted_and_forgotten_after_a_question(browser: Browsing) -> None:

@@ -27,6 +27,7 @@ async def cards(asked: Asked) -> Page:
             "kept": {"kind": kind, **project},
             "back": f"/desk?kind={kind}",
             "decided": await latest_decisions(toolbox),
+            "proposed": await toolbox.store.team.count_waiting(toolbox.scope.tenant_id),
             "project_query": project,
         },
     )

@@ -109,6 +109,8 @@ async def memory(asked: Asked) -> Page:
         {
             "record": record,
             "item": record.item,
+            "sharing": (await toolbox.store.team.sharing([record.item.id])).get(record.item.id),
+            "promoted": toolbox.promoted(None).get(record.item.id),
             "steps": list(_steps(record.source)) if record.source else [],
             "changes": [
                 (former, list(_changes(former, later)))
@@ -140,7 +142,7 @@ async def act(asked: Asked) -> Done:
     memory_id, what = asked.path["memory_id"], asked.path["act"]
     if what == "forget":
         done = await forget_memories(toolbox, [memory_id], with_trajectories=asked.form.get("with_task") == "on")
-        stayed = "; ".join(what_stayed(done, "forget these too and it goes"))
+        stayed = "; ".join(what_stayed(done, "forget these too and it goes", toolbox.promoted(None)))
         return Done(
             in_project(back_of(asked.form, "/memories"), asked.form),
             f"Forgotten for good.{' ' if stayed else ''}{stayed}",
@@ -255,6 +257,8 @@ def _happened(event: Event) -> str:
         return f"you decided: {data.get('decision')}{', and took it back' if what == 'taken_back' else ''}"
     if what == "tried":
         return f"{'it worked' if data.get('worked') else 'it did not help'} in task {data.get('task_id')}"
+    if what == "promoted":
+        return f"promoted to {data.get('path')}"
     words = {"created": "stored", "edited": "changed", "reinforced": "drawn again", "active": "restored"}
     told = [f"{name} {data[name]}" for name in ("task_id", "run_id") if data.get(name)]
     reason = data.get("reason")

@@ -11,6 +11,7 @@ from swarm_memory.schema.sqlite.events import RETRIEVED
 from swarm_memory.server.missed import told as what_hooks_missed
 from swarm_memory.server.viewer.page import Asked, Page, Route
 from swarm_memory.tools.benchmark.charts import svg
+from swarm_memory.tools.credit.lift import lift_report
 from swarm_memory.tools.credit.metrics import memory_effect, weekly_metrics
 from swarm_memory.tools.memories.desk import desk_counts
 from swarm_memory.tools.memories.edit import list_memories
@@ -35,11 +36,13 @@ async def today(asked: Asked) -> Page:
         {
             "counts": statistics,
             "effect": await memory_effect(toolbox),
+            "lift": await lift_report(toolbox),
             "chat": await chat_status(toolbox),
             "faults": out_of_order(toolbox, await toolbox.store.health(), statistics),
             "learned": await list_memories(toolbox, MemoryFilter(limit=SHOWN)),
             "told": [(event, memories) for event, memories in await _with_memories(toolbox, told)],
             "waiting": await desk_counts(toolbox),
+            "proposed": await toolbox.store.team.count_waiting(toolbox.scope.tenant_id),
             "missed": what_hooks_missed(asked.root),
             "failed": failed,
             "week": weeks[-1] if weeks else None,
@@ -52,7 +55,7 @@ async def _with_memories(toolbox: Toolbox, told: Sequence[Event]) -> list[tuple[
     """Return each retrieval with the memories that it gave, as far as they are still there."""
     ids = {event.subject_id: list(_scores(event)) for event in told}
     wanted = list(dict.fromkeys(each for some in ids.values() for each in some))
-    found = {item.id: item for item in await toolbox.store.get_memories(toolbox.scope.readable(), wanted)}
+    found = {item.id: item for item in await toolbox.store.get_memories(toolbox.readable, wanted)}
     return [(event, [found[each] for each in ids[event.subject_id] if each in found]) for event in told]
 
 

@@ -1,0 +1,168 @@
+"""What people share over a team's server: what is proposed, what came of it, the evidence, and what has changed."""
+
+from typing import Literal, NamedTuple
+
+from pydantic import Field
+
+from swarm_memory.schema.base import GLOBAL_PROJECT, MAX_PROJECT_CHARS, TEAM, Model, Scope, Timestamp, Unit, counted
+from swarm_memory.schema.memory import Distiller, MemoryDraft, Outcome
+
+MAX_TEAM_PROJECT_CHARS = MAX_PROJECT_CHARS - len(TEAM)
+MAX_WORD_CHARS = 500
+MAX_COUNT = 1_000_000
+MAX_SIGNATURES = 50
+MAX_SENT = 50
+"""So many proposals, or shared memories, go in one request or answer."""
+
+MAX_EVIDENCE = 500
+
+ProposalStatus = Literal["waiting", "accepted", "declined"]
+Act = Literal["accept", "edit", "decline", "undo"]
+
+Signature = Field(min_length=1, max_length=128, pattern=r"^[0-9a-zA-Z:_-]+$")
+
+
+def team_scope(tenant_id: str, project: str) -> Scope:
+    """Return the scope of what a team shares about a project of its, or with `*` about all of them."""
+    return Scope(tenant_id=tenant_id, project=f"{TEAM}{project}")
+
+
+def team_scopes(tenant_id: str, project: str | None) -> tuple[Scope, ...]:
+    """Return what is read with a project that the team has under a name: what is shared about it, and about all."""
+    if project is None:
+        return ()
+    return team_scope(tenant_id, project), team_scope(tenant_id, GLOBAL_PROJECT)
+
+
+class Evidence(Model):
+    """What came of a memory, in whole tasks: absolute, so that saying it again changes nothing."""
+
+    worked: int = Field(default=0, ge=0, le=MAX_COUNT)
+    tried: int = Field(default=0, ge=0, le=MAX_COUNT)
+    told: int = Field(default=0, ge=0, le=MAX_COUNT)
+    people: int = Field(default=1, ge=0, le=MAX_COUNT)
+    """Of how many people these are the counts."""
+
+    @property
+    def says(self) -> str:
+        """In words: `worked 9 of 11 times for 4 people`."""
+        if not self.tried:
+            return f"told {counted(self.told, 'time')}, and not yet seen to be used"
+        return f"worked {self.worked} of {counted(self.tried, 'time')} for {people(self.people)}"
+
+
+def people(number: int) -> str:
+    """Return the number of people in words."""
+    return "1 person" if number == 1 else f"{number:,} people"
+
+
+class Shareable(Model):
+    """A memory as it goes over the wire: its words, and nothing of the task that it came from."""
+
+    draft: MemoryDraft
+    outcome: Outcome = "Success"
+    confidence: Unit = 0.5
+    distiller: Distiller = "extractive"
+    signatures: tuple[str, ...] = Field(default=(), max_length=MAX_SIGNATURES)
+    """Digests of the errors that it ended."""
+    evidence: Evidence = Evidence()
+
+
+class Proposed(Shareable):
+    """What a person proposes to the team."""
+
+    origin_id: str = Field(pattern=r"^rm_[0-9A-Z]{26}$")
+    """The memory in the bank of whoever proposes it."""
+    project: str = Field(min_length=1, max_length=MAX_TEAM_PROJECT_CHARS)
+    word: str = Field(default="", max_length=MAX_WORD_CHARS)
+
+
+class Proposal(Proposed):
+    """A proposal on the server, and what came of it."""
+
+    id: str
+    status: ProposalStatus = "waiting"
+    held: str | None = None
+    """Why screening holds it back: it can be edited or declined, and not accepted as it is."""
+    same_as: str | None = None
+    """The proposal that says the same and waited before it: what is decided about that one is decided about this."""
+    memory_id: str | None = None
+    """The shared memory that it became, or was found to say the same as."""
+    person_id: str | None = None
+    """Who proposed it; None: the user of the server's own bank."""
+    person: str | None = None
+    """Their name."""
+    decided_by: str | None = None
+    """The name of who decided; None: nobody yet, or the user of the server's own bank."""
+    decided_at: Timestamp | None = None
+    decision: str = Field(default="", max_length=MAX_WORD_CHARS)
+    """The word of whoever decided."""
+    created_at: Timestamp
+
+
+class Decided(Model):
+    """What a reviewer does about a proposal."""
+
+    act: Act
+    word: str = Field(default="", max_length=MAX_WORD_CHARS)
+    draft: MemoryDraft | None = None
+    """With `edit`: the words as they are accepted."""
+
+
+class SentProposal(Model):
+    """What became of one's own proposal, as one's own bank keeps it: without the words."""
+
+    id: str
+    status: ProposalStatus
+    memory_id: str | None = None
+    decided_by: str | None = None
+    decision: str = ""
+
+
+class SharedMemory(Shareable):
+    """A memory that the team shares, as its server tells it."""
+
+    id: str = Field(pattern=r"^rm_[0-9A-Z]{26}$")
+    proposed_by: tuple[str, ...] = Field(default=(), max_length=100)
+    """Names."""
+    accepted_by: str | None = Field(default=None, max_length=200)
+    accepted_at: Timestamp
+    origins: tuple[str, ...] = Field(default=(), max_length=1000)
+    """The memories of whoever asks that it came from."""
+
+
+class Changes(Model):
+    """What has changed in what the team shares about a project since a cursor."""
+
+    stamp: str = Field(max_length=100)
+    """Of the counter: a cursor counts only with the stamp that it came with."""
+    cursor: int = Field(ge=0)
+    shared: tuple[SharedMemory, ...] = Field(default=(), max_length=MAX_SENT)
+    """New, or with other words or counts."""
+    withdrawn: tuple[str, ...] = Field(default=(), max_length=MAX_SENT)
+    has_more: bool = False
+
+
+class Counted(Model):
+    """The evidence of one person, in one bank, about one shared memory."""
+
+    memory_id: str = Field(pattern=r"^rm_[0-9A-Z]{26}$")
+    evidence: Evidence
+
+
+class Member(Model):
+    """Whom the server takes the caller for."""
+
+    name: str | None = None
+    """None: the user of the server's own bank."""
+    role: Literal["read", "write", "review", "admin"]
+
+
+class Sharing(NamedTuple):
+    """What is known of a shared memory beside its words."""
+
+    memory_id: str
+    evidence: Evidence
+    proposed_by: tuple[str, ...]
+    accepted_by: str | None
+    accepted_at: Timestamp

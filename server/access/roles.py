@@ -1,0 +1,178 @@
+"""Who calls, and the least role that each tool, resource, prompt and page needs: one table, and what asks it."""
+
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, NamedTuple
+
+from swarm_memory.schema.errors import NotAllowed
+from swarm_memory.schema.team.person import Person, Role, greatest, rank
+
+SCOPE_KEY = "swarm_memory.caller"
+"""Under which a request over HTTP that was let in carries its caller."""
+
+TOOLS: dict[str, Role | dict[str, Role]] = {
+    "retrieve_memories": "read",
+    "memory_status": "read",
+    "retrieve_tool_memory": "read",
+    "search_sources": "read",
+    "manage_memories": {
+        "list": "read",
+        "get": "read",
+        "history": "read",
+        "edit": "review",
+        "quarantine": "review",
+        "archive": "review",
+        "restore": "review",
+        "promote": "review",
+        "forget": "admin",
+    },
+    "learn_from_trajectory": "write",
+    "distill_memories": "write",
+    "judge_trajectory": "write",
+    "record_outcome": "write",
+    "log_tool_call": "write",
+    "summarize_tool_memory": "write",
+    "job": {"status": "write", "result": "write", "list": "write", "cancel": "review", "resume": "review"},
+    "remember": "review",  # it goes before what was learned, for everybody
+    "consolidate_memories": "review",
+    "index_sources": "admin",  # they read files of the server's machine, or run commands there
+    "run_matts": "admin",
+    "run_benchmark": "admin",
+}
+"""By name; of a tool with actions by action."""
+
+ARGUMENTS: dict[str, Role] = {"transcript_path": "admin", "repository": "admin"}
+"""Arguments that read files of the server's machine, or use its user's own access elsewhere; of any tool."""
+
+RESOURCES: dict[str, Role] = {
+    "memory://status": "read",
+    "memory://strategies": "read",
+    "memory://newest": "read",
+    "memory://statistics": "read",
+    "memory://item/": "read",
+    "memory://decisions": "review",
+    "memory://trajectory/": "review",  # all that was said in somebody's task
+}
+"""By how the address begins."""
+
+PROMPTS: dict[str, Role] = {"what_do_we_know": "read", "learn_from_this_session": "write"}
+
+PAGES: dict[str, Role] = {
+    "GET /settings": "admin",
+    "GET /people": "admin",
+    "GET /memories/{memory_id}/forget": "admin",
+    "POST /memories/{memory_id}/forget": "admin",
+    "POST /jobs/{job_id}": "admin",
+    **dict.fromkeys(
+        (
+            "GET /", "GET /memories", "GET /memories/{memory_id}", "GET /memories/{memory_id}/edit", "GET /desk",
+            "GET /proposals", "POST /proposals/{act}",
+            "POST /memories/{memory_id}/{act}", "POST /desk/{what}", "GET /sessions", "GET /tasks/{task:path}",
+            "POST /tasks/{task:path}/verdict", "POST /tasks/{task:path}/again", "GET /tools", "GET /ask",
+            "GET /sources", "GET /jobs", "GET /benchmarks", "GET /benchmarks/{run_id}",
+        ),
+        "review",
+    ),
+}  # fmt: skip
+"""Below `/ui`, by method and path as the route has it."""
+
+
+ROUTES: dict[str, Role] = {
+    "GET /team/v1/me": "read",
+    "GET /team/v1/changes": "read",
+    "GET /team/v1/proposals": "write",  # one's own; those of others need `review`
+    "POST /team/v1/proposals": "write",
+    "POST /team/v1/evidence": "write",
+    "POST /team/v1/proposals/{id}": "review",
+}
+"""What people's installations ask, by method and path."""
+
+
+class Caller(NamedTuple):
+    """Who sends a request that was let in; without a person the bank's own user, who may do all."""
+
+    person: Person | None = None
+
+    @property
+    def role(self) -> Role:
+        """What they may do."""
+        return "admin" if self.person is None else self.person.role
+
+    def may(self, needed: Role) -> bool:
+        """Tell whether their role is enough."""
+        return rank(self.role) >= rank(needed)
+
+    def require(self, needed: Role, what: str) -> None:
+        """Raise `NotAllowed`, which names the role that is needed, where theirs is not enough."""
+        if not self.may(needed):
+            raise NotAllowed(f"{what} needs the role {needed}; yours is {self.role}: ask who looks after this server")
+
+
+OWNER = Caller()
+
+_calling: ContextVar[Caller] = ContextVar("calling", default=OWNER)
+
+
+def calling() -> Caller:
+    """Return for whom this task works; outside of a request the bank's own user."""
+    return _calling.get()
+
+
+@contextmanager
+def serving(caller: Caller) -> Generator[None]:
+    """Have a block, and the tasks that it starts, work for a caller."""
+    before = _calling.set(caller)
+    try:
+        yield
+    finally:
+        _calling.reset(before)
+
+
+def caller_of(request: Any) -> Caller:
+    """Return the caller of a request over HTTP; without a request, as over stdio, the bank's own user.
+
+    Raises `KeyError` for a request that nobody let in.
+    """
+    return OWNER if request is None else request.scope[SCOPE_KEY]
+
+
+def role_of_call(tool: str, arguments: Mapping[str, object]) -> Role:
+    """Return the least role for a call of a tool; of an action that there is none of, the greatest."""
+    needed = TOOLS[tool]
+    of_tool = needed.get(str(arguments.get("action")), "admin") if isinstance(needed, dict) else needed
+    return greatest(of_tool, *(ARGUMENTS[name] for name in ARGUMENTS if arguments.get(name) is not None))
+
+
+def role_of_resource(uri: str) -> Role:
+    """Return the least role for reading a resource; of one that is unknown the greatest."""
+    roles = [RESOURCES[begins] for begins in RESOURCES if uri.startswith(begins)]
+    return greatest(*roles) if roles else "admin"
+
+
+def role_of_page(method: str, path: str, given: Mapping[str, str]) -> Role:
+    """Return the least role for a page, by the path of its route and what the address gives for the route's names."""
+    act = path.replace("{act}", given.get("act", ""))
+    return PAGES.get(f"{method} {act}") or PAGES[f"{method} {path}"]
+
+
+def shown(tool: dict[str, Any], caller: Caller) -> dict[str, Any] | None:
+    """Return a tool as `tools/list` shows it to a caller: without actions and arguments that their role does not allow.
+
+    None: they may not use it.
+    """
+    needed = TOOLS[tool["name"]]
+    if isinstance(needed, str):
+        if not caller.may(needed):
+            return None
+        allowed = None
+    else:
+        allowed = [action for action, role in needed.items() if caller.may(role)]
+        if not allowed:
+            return None
+    schema = tool["inputSchema"]
+    fields = {name: each for name, each in schema["properties"].items() if caller.may(ARGUMENTS.get(name, "read"))}
+    if allowed is not None:
+        kept = [action for action in fields["action"]["enum"] if action in allowed]
+        fields["action"] = {**fields["action"], "enum": kept}
+    return {**tool, "inputSchema": {**schema, "properties": fields}}

@@ -1,0 +1,99 @@
+"""Knows who sends a request: by the server's own token, by a person's, or by one that an issuer signed."""
+
+import asyncio
+import hmac
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from starlette.datastructures import Headers
+from starlette.types import Scope
+
+from swarm_memory.schema.errors import SwarmMemoryError
+from swarm_memory.server.access.roles import OWNER, Caller
+from swarm_memory.server.bank import Bank
+from swarm_memory.tools.team.people import TOKEN_PREFIX, SignedIn, add_signed_in, hash_of
+
+if TYPE_CHECKING:
+    from swarm_memory.server.http.issuer import Issuer
+
+MAX_TOKEN_CHARS = 16_384
+COUNTED_S = 60.0
+"""Requests without a valid token are written to the audit trail together, so often."""
+
+log = logging.getLogger(__name__)
+
+
+class Identity:
+    """Whoever may come in, looked up anew for each request: who was revoked a moment ago does not."""
+
+    def __init__(self, token: str, bank: Callable[[], Bank], issuer: "Issuer | None" = None) -> None:
+        """`token` is the server's own: whoever has it is the bank's own user."""
+        self._expected = token.encode()
+        self.bank = bank
+        self.issuer = issuer
+        self._refused = 0
+        self._counting: asyncio.Task[None] | None = None
+
+    async def __call__(self, scope: Scope) -> Caller | None:
+        """Return who sends a request; None: nobody who may come in. Raises `SwarmMemoryError`."""
+        given = Headers(scope=scope).getlist("authorization")
+        scheme, _, told = given[0].partition(" ") if len(given) == 1 else ("", "", "")
+        if scheme.lower() != "bearer":
+            return None
+        token = told.strip()
+        if self.issuer is not None and token.count(".") == 2:
+            return await self._by_issuer(self.issuer, token)
+        return await self.by_token(token)
+
+    async def by_token(self, token: str) -> Caller | None:
+        """Return whose token of ours it is. Raises `SwarmMemoryError`."""
+        if hmac.compare_digest(token.encode("utf-8", "replace"), self._expected):
+            return OWNER
+        if not token.startswith(TOKEN_PREFIX) or len(token) > MAX_TOKEN_CHARS:
+            return None
+        found = await self.bank().people()
+        if found is None:
+            return None
+        people, tenant_id = found
+        # Looked up by its hash, of which nobody can choose the beginning: the time of the look-up tells nothing.
+        person = await people.by_token(tenant_id, hash_of(token))
+        return None if person is None else Caller(person)
+
+    async def still(self, caller: Caller) -> Caller | None:
+        """Return who was let in before as they are now; None: they were revoked since. Raises `SwarmMemoryError`."""
+        if caller.person is None:
+            return caller
+        found = await self.bank().people()
+        person = None if found is None else await found[0].get(found[1], caller.person.id)
+        return None if person is None or person.revoked_at is not None else Caller(person)
+
+    async def _by_issuer(self, issuer: "Issuer", token: str) -> Caller | None:
+        claims = await issuer.claims_of(token) if len(token) <= MAX_TOKEN_CHARS else None
+        found = None if claims is None else await self.bank().people()
+        if claims is None or found is None:
+            return None
+        people, tenant_id = found
+        person = await people.by_subject(tenant_id, issuer.url, claims.subject)
+        if person is None and claims.role is not None:
+            signed = SignedIn(issuer.url, claims.subject, claims.name, claims.role)
+            person = await add_signed_in(people, tenant_id, signed)
+        if person is None or person.revoked_at is not None:
+            return None
+        return Caller(person if claims.role is None else person.model_copy(update={"role": claims.role}))
+
+    def note_refused(self) -> None:
+        """Count a request without a valid token; what was counted is written behind."""
+        self._refused += 1
+        if self._counting is None or self._counting.done():
+            self._counting = asyncio.get_running_loop().create_task(self._write_refused())
+
+    async def _write_refused(self) -> None:
+        while self._refused:
+            count, self._refused = self._refused, 0
+            try:
+                if (found := await self.bank().people()) is not None:
+                    await found[0].count_refused(found[1], count)
+            except SwarmMemoryError as error:
+                log.warning("%d requests without a valid token are not in the audit trail: %s", count, error)
+            await asyncio.sleep(COUNTED_S)

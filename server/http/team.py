@@ -1,0 +1,133 @@
+"""What people's installations ask of a team's server: JSON below `/team/v1`, each with its least role."""
+
+from collections.abc import Awaitable, Callable
+from http import HTTPStatus
+from typing import Any, TypeVar
+
+from pydantic import Field, ValidationError
+from pydantic_core import to_jsonable_python
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from swarm_memory.schema.base import Model
+from swarm_memory.schema.errors import InputError, NotAllowed, NotFoundError, StorageError, SwarmMemoryError
+from swarm_memory.schema.team.sharing import MAX_EVIDENCE, MAX_SENT, Counted, Decided, ProposalStatus, Proposed
+from swarm_memory.server.access.roles import ROUTES, caller_of, serving
+from swarm_memory.server.bank import Bank
+from swarm_memory.tools.team.bank import TeamBank
+
+MAX_BODY_BYTES = 1_000_000
+MAX_CURSOR = 2**62
+STATUSES: dict[str, ProposalStatus | None] = {
+    "waiting": "waiting",
+    "accepted": "accepted",
+    "declined": "declined",
+    "any": None,
+}
+_CODES: tuple[tuple[type[SwarmMemoryError], HTTPStatus], ...] = (
+    (NotFoundError, HTTPStatus.NOT_FOUND),
+    (InputError, HTTPStatus.BAD_REQUEST),
+    (NotAllowed, HTTPStatus.FORBIDDEN),
+    (StorageError, HTTPStatus.SERVICE_UNAVAILABLE),
+    (SwarmMemoryError, HTTPStatus.CONFLICT),
+)
+"""First match wins."""
+
+M = TypeVar("M", bound=Model)
+Act = Callable[[Request, TeamBank], Awaitable[Any]]
+
+
+class _Proposals(Model):
+    bank: str = Field(max_length=100)
+    proposed: tuple[Proposed, ...] = Field(max_length=MAX_SENT)
+
+
+class _Evidence(Model):
+    bank: str = Field(max_length=100)
+    counted: tuple[Counted, ...] = Field(max_length=MAX_EVIDENCE)
+
+
+async def _me(request: Request, team: TeamBank) -> Model:
+    return await team.me()
+
+
+async def _propose(request: Request, team: TeamBank) -> Any:
+    given = await _given(request, _Proposals)
+    return await team.propose(given.bank, given.proposed)
+
+
+async def _list(request: Request, team: TeamBank) -> Any:
+    mine, status = request.query_params.get("mine") == "yes", request.query_params.get("status", "waiting")
+    if status not in STATUSES:
+        raise InputError(f"status is one of {', '.join(STATUSES)}")
+    if not mine:
+        caller_of(request).require("review", "to see what others propose")
+    return await team.proposals(STATUSES[status], mine=mine)
+
+
+async def _decide(request: Request, team: TeamBank) -> Model:
+    return await team.decide(request.path_params["id"], await _given(request, Decided))
+
+
+async def _changes(request: Request, team: TeamBank) -> Model:
+    given = request.query_params
+    after = given.get("after", "0")
+    if not (after.isascii() and after.isdigit() and int(after[:20]) <= MAX_CURSOR):
+        raise InputError("after is a cursor that an answer gave")
+    return await team.changes(given.get("project", ""), given.get("stamp", "")[:100], int(after))
+
+
+async def _evidence(request: Request, team: TeamBank) -> Any:
+    given = await _given(request, _Evidence)
+    await team.send_evidence(given.bank, given.counted)
+    return {}
+
+
+def team_routes(bank: Callable[[], Bank]) -> list[Route]:
+    """Return the routes over a bank, which is opened at the first request. They stand behind the guard."""
+    acts: dict[str, Act] = {
+        "GET /team/v1/me": _me,
+        "POST /team/v1/proposals": _propose,
+        "GET /team/v1/proposals": _list,
+        "POST /team/v1/proposals/{id}": _decide,
+        "GET /team/v1/changes": _changes,
+        "POST /team/v1/evidence": _evidence,
+    }
+    return [
+        Route(path, _endpoint(bank, f"{method} {path}", act), methods=[method])
+        for name, act in acts.items()
+        for method, _, path in (name.partition(" "),)
+    ]
+
+
+def _endpoint(bank: Callable[[], Bank], name: str, act: Act) -> Callable[[Request], Awaitable[Response]]:
+    async def answer(request: Request) -> Response:
+        caller = caller_of(request)
+        try:
+            caller.require(ROUTES[name], "this")
+            with serving(caller), bank().serving():
+                found = await act(request, TeamBank(await bank().toolbox(), caller.person))
+        except SwarmMemoryError as error:
+            code = next(code for kind, code in _CODES if isinstance(error, kind))
+            return JSONResponse({"error": str(error)}, code)
+        return JSONResponse(to_jsonable_python(found))
+
+    return answer
+
+
+async def _given(request: Request, kind: type[M]) -> M:
+    """Return a body as what it is to be. Raises `InputError` that quotes nothing of it."""
+    body = bytearray()
+    try:
+        async for part in request.stream():
+            body += part
+            if len(body) > MAX_BODY_BYTES:
+                raise InputError(f"that is more than {MAX_BODY_BYTES:,} bytes")
+    except ClientDisconnect as error:
+        raise InputError("the request was broken off") from error
+    try:
+        return kind.model_validate_json(bytes(body))
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        raise InputError(f"{'.'.join(map(str, first['loc'])) or 'the body'}: {first['msg']}") from error

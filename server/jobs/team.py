@@ -1,0 +1,74 @@
+"""The exchange with a team's server, in the background: queued as a worker begins, and again by itself after each."""
+
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from typing import TypeAlias
+
+import anyio
+from pydantic import JsonValue
+
+from swarm_memory.schema.base import GLOBAL_PROJECT, TEAM
+from swarm_memory.schema.errors import StorageError, SwarmMemoryError
+from swarm_memory.schema.job import Job, Report
+from swarm_memory.schema.settings import TeamSettings
+from swarm_memory.server.team.client import TeamClient
+from swarm_memory.tools.ports.team.sharing import Team
+from swarm_memory.tools.team.cache import sync
+from swarm_memory.tools.toolbox import Toolbox
+
+SYNC = "team_sync"
+"""The kind of the job, and its key: a project has one."""
+
+LIMIT_S = 120.0
+"""So long one exchange may take."""
+
+MOST_PAUSE = timedelta(hours=6)
+"""A server that does not answer is asked again after twice as long each time, and at least so often."""
+
+Connect: TypeAlias = Callable[[TeamSettings], Team]
+
+
+async def queue_sync(toolbox: Toolbox) -> None:
+    """Have the team's server be asked now; where there is no team any more, forget what was kept of one.
+
+    A server that did not answer is asked when its pause is over. Raises `StorageError`.
+    """
+    url, store = toolbox.settings.team.url, toolbox.store.team
+    caches = await store.caches(toolbox.scope)
+    if url is None or not toolbox.team:
+        if caches:
+            await store.keep_caches(toolbox.scope, "", ())
+        return
+    project = toolbox.team[0].project.removeprefix(TEAM)
+    await store.keep_caches(toolbox.scope, url, (project, GLOBAL_PROJECT))
+    if any(cache.failures and cache.url == url for cache in caches):
+        waiting = await toolbox.store.find_job(toolbox.scope, SYNC, SYNC)
+        if waiting is not None and waiting.status == "queued":
+            return
+    await toolbox.queue(SYNC, SYNC, {"project": project})
+
+
+async def sync_team(
+    toolbox: Toolbox, job: Job, report: Report, *, connect: Connect = TeamClient
+) -> Mapping[str, JsonValue]:
+    """Exchange with the team's server what is new, and queue the next time. A server that is away fails no job."""
+    settings, project = toolbox.settings.team, str(job.payload.get("project"))
+    if settings.url is None:
+        return {"fault": "there is no team any more"}
+    pause = timedelta(minutes=settings.every_minutes)
+    result: dict[str, JsonValue]
+    try:
+        with anyio.fail_after(LIMIT_S):
+            done = await sync(
+                toolbox, connect(settings), settings.url, project, propose_proven=settings.propose == "proven"
+            )
+        result = {**done._asdict(), "refused": list(done.refused)}
+    except StorageError:
+        raise
+    except (SwarmMemoryError, TimeoutError) as error:
+        fault = str(error) or f"no end after {LIMIT_S:g} s"
+        failures = await toolbox.store.team.note_check(toolbox.scope, toolbox.clock.now(), fault)
+        pause = min(MOST_PAUSE, pause * 2 ** min(failures, 16))
+        result = {"fault": fault}
+    await toolbox.queue(SYNC, SYNC, {"project": project}, after=pause)
+    return result

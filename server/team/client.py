@@ -1,0 +1,131 @@
+"""A team's server, as a person's installation asks it: within bounds of time and size, and never anybody else."""
+
+import asyncio
+import json
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+from urllib.parse import quote, urlsplit
+
+from pydantic import ValidationError
+
+from swarm_memory.schema.base import Model
+from swarm_memory.schema.errors import ConfigError, InputError, NotAllowed, NotFoundError, TeamUnavailable
+from swarm_memory.schema.settings import TeamSettings
+from swarm_memory.schema.team.sharing import Changes, Counted, Decided, Member, Proposal, ProposalStatus, Proposed
+from swarm_memory.tools.text.cleaning import clean, one_line
+
+if TYPE_CHECKING:
+    import httpx
+
+MAX_ANSWER_BYTES = 4_000_000
+MAX_SAID_CHARS = 300
+BASE = "/team/v1"
+
+M = TypeVar("M", bound=Model)
+
+
+class TeamClient:
+    """A `Team` over HTTP. It follows no redirect: its token goes to the address in the settings alone."""
+
+    def __init__(self, settings: TeamSettings, transport: "httpx.AsyncBaseTransport | None" = None) -> None:
+        """Connect to nothing yet. Raises `ConfigError` without an address or a token.
+
+        `transport` is what requests go through instead of the network.
+        """
+        if settings.url is None:
+            raise ConfigError("there is no team: set team.url in your own settings")
+        token = os.environ.get(settings.token_env, "").strip()
+        if not token or not token.isascii() or not token.isprintable():
+            raise ConfigError(f"your token for the team is missing: put it into the variable {settings.token_env}")
+        self._url = settings.url
+        self._host = urlsplit(settings.url).hostname
+        self._token = token
+        self._timeout_s = settings.timeout_s
+        self._transport = transport
+
+    async def me(self) -> Member:
+        return _as(Member, await self._ask("GET", "/me"))
+
+    async def propose(self, bank: str, proposed: Sequence[Proposed]) -> list[Proposal]:
+        body = {"bank": bank, "proposed": [each.model_dump(mode="json") for each in proposed]}
+        return _each(Proposal, await self._ask("POST", "/proposals", body))
+
+    async def proposals(self, status: ProposalStatus | None = "waiting", *, mine: bool = False) -> list[Proposal]:
+        asked = {"status": status or "any", "mine": "yes" if mine else "no"}
+        return _each(Proposal, await self._ask("GET", "/proposals", given=asked))
+
+    async def decide(self, proposal_id: str, decided: Decided) -> Proposal:
+        path = f"/proposals/{quote(proposal_id, safe='')}"
+        return _as(Proposal, await self._ask("POST", path, decided.model_dump(mode="json")))
+
+    async def changes(self, project: str, stamp: str, after: int) -> Changes:
+        asked = {"project": project, "stamp": stamp, "after": str(after)}
+        return _as(Changes, await self._ask("GET", "/changes", given=asked))
+
+    async def send_evidence(self, bank: str, counted: Sequence[Counted]) -> None:
+        if counted:
+            body = {"bank": bank, "counted": [each.model_dump(mode="json") for each in counted]}
+            await self._ask("POST", "/evidence", body)
+
+    async def _ask(self, method: str, path: str, body: Any = None, given: Mapping[str, str] | None = None) -> Any:
+        """Return the JSON that answers one request. No error holds the token; what the server says is shortened."""
+        import httpx
+
+        headers = {"authorization": f"Bearer {self._token}", "user-agent": "swarm-memory"}
+        try:
+            async with (
+                asyncio.timeout(self._timeout_s),
+                httpx.AsyncClient(
+                    headers=headers, timeout=self._timeout_s, trust_env=False, transport=self._transport
+                ) as client,
+                client.stream(method, f"{self._url}{BASE}{path}", params=given, json=body) as answer,
+            ):
+                status, text = answer.status_code, await _body(answer)
+        except TimeoutError:
+            raise TeamUnavailable(f"{self._host} gave no whole answer within {self._timeout_s:g} s") from None
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            raise TeamUnavailable(f"{self._host} was not reached ({type(error).__name__})") from None
+        return self._answered(status, text)
+
+    def _answered(self, status: int, text: bytes) -> Any:
+        if 300 <= status < 400:
+            raise TeamUnavailable(
+                f"{self._host} leads elsewhere ({status}), where your token does not go: mend team.url"
+            )
+        try:
+            answer: Any = json.loads(text)
+        except (ValueError, RecursionError):
+            answer = None
+        if status == 200 and answer is not None:
+            return answer
+        told = cast("dict[str, Any]", answer).get("error") if isinstance(answer, dict) else None
+        said = one_line(clean(told), MAX_SAID_CHARS) if isinstance(told, str) else f"it answered {status}"
+        if status == 401:
+            raise ConfigError(f"{self._host} does not know your token: it was revoked, or is another server's")
+        for known, kind in ((400, InputError), (403, NotAllowed), (404, NotFoundError)):
+            if status == known:
+                raise kind(f"{self._host}: {said}")
+        raise TeamUnavailable(f"{self._host}: {said}")
+
+
+async def _body(answer: "httpx.Response") -> bytes:
+    body = bytearray()
+    async for part in answer.aiter_bytes():
+        body += part
+        if len(body) > MAX_ANSWER_BYTES:
+            raise TeamUnavailable(f"the team's server answered with more than {MAX_ANSWER_BYTES:,} bytes")
+    return bytes(body)
+
+
+def _as(kind: type[M], answer: Any) -> M:
+    try:
+        return kind.model_validate(answer)
+    except ValidationError:
+        raise TeamUnavailable("the team's server answered with something that cannot be used") from None
+
+
+def _each(kind: type[M], answer: Any) -> list[M]:
+    if not isinstance(answer, list):
+        raise TeamUnavailable("the team's server answered with something that cannot be used")
+    return [_as(kind, each) for each in answer]  # pyright: ignore[reportUnknownVariableType]

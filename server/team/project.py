@@ -1,0 +1,64 @@
+"""Under which name a team has a project: host and path of its git remote, which are the same in everybody's clone."""
+
+import re
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from swarm_memory.schema.settings import Settings
+from swarm_memory.schema.team.sharing import MAX_TEAM_PROJECT_CHARS
+from swarm_memory.tools.text.cleaning import clean
+
+MAX_CONFIG_BYTES = 200_000
+_SECTION = re.compile(r'^\s*\[remote "origin"\]\s*$(?P<body>.*?)(?=^\s*\[|\Z)', re.MULTILINE | re.DOTALL)
+_URL = re.compile(r"^\s*url\s*=\s*(?P<url>\S+)\s*$", re.MULTILINE)
+_SCP = re.compile(r"(?:[^@/:]+@)?(?P<host>[A-Za-z0-9.-]+):(?!/)(?P<path>.+)")
+
+
+def team_project(root: Path, settings: Settings) -> str | None:
+    """Return the team's name of the project in a folder; None without a team.
+
+    The setting, else `github.com/acme/shop` of the remote `origin` (never a user or password in it), else the folder's.
+    """
+    if settings.team.url is None:
+        return None
+    return settings.team.project or remote_name(root) or clean(root.name)[:MAX_TEAM_PROJECT_CHARS] or "root"
+
+
+def remote_name(root: Path) -> str | None:
+    """Return host and path of the remote `origin` of the clone in a folder; None without one."""
+    config = _config(root)
+    try:
+        if config is None or not config.is_file() or config.stat().st_size > MAX_CONFIG_BYTES:
+            return None
+        section = _SECTION.search(config.read_text("utf-8", "replace"))
+    except OSError:
+        return None
+    found = _URL.search(section["body"]) if section else None
+    return None if found is None else _name(found["url"])
+
+
+def _config(root: Path) -> Path | None:
+    """Return the settings of a clone, also where the folder is a worktree of it."""
+    git = root / ".git"
+    if git.is_dir():
+        return git / "config"
+    try:
+        told = git.read_text("utf-8", "replace")[:4096].strip() if git.is_file() else ""
+        folder = root / told.removeprefix("gitdir:").strip()
+        common = folder / "commondir"
+        return (folder / common.read_text("utf-8").strip() if common.is_file() else folder) / "config" if told else None
+    except OSError:
+        return None
+
+
+def _name(url: str) -> str | None:
+    parts = urlsplit(url) if "://" in url else None
+    short = _SCP.fullmatch(url)
+    if parts is not None and parts.scheme != "file" and parts.hostname:
+        host, path = parts.hostname, parts.path
+    elif parts is None and short is not None:
+        host, path = short["host"], short["path"]
+    else:
+        return None  # a folder of this machine
+    name = f"{host.lower()}/{path.strip('/').removesuffix('.git')}"
+    return name if clean(name) == name and len(name) <= MAX_TEAM_PROJECT_CHARS else None

@@ -1,0 +1,269 @@
+"""Whoever may do less tries more: other people's tokens and sessions, tools and pages above one's role."""
+
+import asyncio
+import hashlib
+import logging
+import random
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from attacked_bank import files_with
+from banks import look
+from browsed import ORIGIN, browsing
+from local_issuer import AUDIENCE, running_issuer
+from served import place, settings
+from starlette.types import Message, Receive, Scope, Send
+from team_server import OWN_TOKEN, serving_team
+from tool_arguments import valid
+
+from swarm_memory.schema.base import Scope as BankScope
+from swarm_memory.schema.errors import NotAllowed
+from swarm_memory.schema.settings import HttpSettings, Settings
+from swarm_memory.schema.team.person import ROLES, Person, Role, rank
+from swarm_memory.server.access.roles import TOOLS, Caller, role_of_call
+from swarm_memory.server.http import guard
+from swarm_memory.server.http.guard import Guard
+from swarm_memory.server.http.issuer import Issuer
+from swarm_memory.server.location import Location
+from swarm_memory.tools.team.people import add_person, audit_trail, change_role, hash_of, revoke
+
+__all__ = ["place", "settings"]
+
+Record = Callable[[str, str], None]
+pytestmark = [pytest.mark.attack, pytest.mark.allow_hosts(["127.0.0.1"])]
+
+ABOVE = [role for role in ROLES if role != "admin"]
+
+
+async def test_no_token_but_a_persons_own_lets_anybody_in(place: Location, settings: Settings, record: Record) -> None:
+    async with serving_team(place, settings) as team:
+        token = await team.add("ada", "admin")
+        other = replace(team.toolbox, scope=BankScope(tenant_id="other", project="shop"))
+        foreign = (await add_person(other, "eve", "admin")).token
+        revoked = await team.add("bob", "admin")
+        await revoke(team.toolbox, "bob")
+        wrong = {
+            "of another tenant": foreign,
+            "revoked": revoked,
+            "what is kept of it": hash_of(token),
+            "with what is kept of it behind the prefix": f"swm_{hash_of(token)}",
+            "cut": token[:-1],
+            "longer": f"{token}A",
+            "in other letters": token.swapcase(),
+            "the prefix alone": "swm_",
+            "a pattern": "swm_%",
+            "a quote": "swm_' OR '1'='1",
+            "huge": "swm_" + "A" * 20_000,
+        }
+        statuses = {what: (await team.post(each, {})).status_code for what, each in wrong.items()}
+        assert {what for what, status in statuses.items() if status != 401} == set()
+        assert not (await team.call(token, "memory_status"))[0]
+    record("G2", f"tokens of people that are none here: passed through 0 of {len(wrong)}")
+
+
+@pytest.mark.parametrize("role", ABOVE)
+async def test_no_tool_resource_or_prompt_above_ones_role_is_reached(
+    place: Location, settings: Settings, role: Role, record: Record
+) -> None:
+    chance = random.Random(20261123)
+    async with serving_team(place, settings) as team:
+        token = await team.add("ada", role)
+        known = (await team.ask(OWN_TOKEN, "tools/list"))["result"]["tools"]
+        before = look(place.root)["rows"]
+        tried = 0
+        for tool in known:
+            schema = tool["inputSchema"]
+            actions = schema["properties"].get("action", {}).get("enum", [None])
+            for action in [*actions, *(() if actions == [None] else ("FORGET", ["forget"], "list\0"))]:
+                arguments = valid(schema, chance) | ({} if action is None else {"action": action})
+                arguments.pop("transcript_path", None)
+                arguments.pop("repository", None)
+                needed = role_of_call(tool["name"], {"action": action})
+                if rank(needed) <= rank(role):
+                    continue
+                failed, told = await team.call(token, tool["name"], **arguments)
+                assert failed, tool["name"]
+                assert f"needs the role {needed}; yours is {role}" in told
+                tried += 1
+        for tool in ("learn_from_trajectory", "judge_trajectory", "distill_memories"):
+            assert (await team.call(token, tool, transcript_path="/etc/passwd"))[0]
+        assert (await team.call(token, "search_sources", query="x", repository="a/b"))[0]
+        for uri in ("memory://trajectory/t1", "memory://decisions", "MEMORY://trajectory/t1", "memory:///decisions"):
+            answer = await team.ask(token, "resources/read", uri=uri)
+            if role != "review":
+                assert "error" in answer, uri
+        assert ("error" in await team.ask(token, "prompts/get", name="learn_from_this_session")) == (role == "read")
+        assert look(place.root)["rows"] == before
+    assert tried
+    record("G2", f"calls above the role {role}: done 0 of {tried}")
+
+
+async def test_nobody_uses_the_session_of_another(place: Location, settings: Settings) -> None:
+    begin = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "initialize",
+        "params": {
+            "protocolVersion": "2025-11-25",
+            "capabilities": {},
+            "clientInfo": {"name": "test", "version": "1"},
+        },
+    }
+    ping = {"jsonrpc": "2.0", "id": 2, "method": "ping"}
+    async with serving_team(place, settings) as team:
+        ada, eve = await team.add("ada", "read"), await team.add("eve", "admin")
+        opened = await team.post(ada, begin)
+        session = {"mcp_session_id": opened.headers["mcp-session-id"], "mcp_protocol_version": "2025-11-25"}
+        for other in (eve, OWN_TOKEN):
+            assert (await team.post(other, ping, **session)).status_code == 404
+            async with team.http(other) as called:
+                sent = {name.replace("_", "-"): value for name, value in session.items()}
+                assert (await called.delete("/mcp", headers=sent)).status_code == 404
+                stream = {**sent, "accept": "text/event-stream"}
+                assert (await called.get("/mcp", headers=stream)).status_code == 404
+        assert (await team.post(ada, ping, **session)).status_code == 200
+
+
+class Streaming:
+    """An application whose answer goes on as a test says."""
+
+    def __init__(self) -> None:
+        self.go_on = asyncio.Event()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"first", "more_body": True})
+        await self.go_on.wait()
+        await send({"type": "http.response.body", "body": b"secret", "more_body": True})
+        await send({"type": "http.response.body", "body": b"more", "more_body": False})
+
+
+def request(method: str, address: str = "10.0.0.1") -> dict[str, Any]:
+    return {"type": "http", "method": method, "path": "/mcp", "headers": [], "client": (address, 1)}
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+@pytest.mark.parametrize("later", [None, "read", "admin"])
+async def test_an_answer_that_lasts_ends_when_its_reader_is_revoked_or_may_do_less(
+    method: str, later: Role | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(guard, "RECHECK_S", 0.0)
+    now: list[Role | None] = ["review"]
+
+    async def admits(_: Scope) -> Caller | None:
+        return None if now[0] is None else Caller(person("p", now[0]))
+
+    sent, begun = list[Message](), asyncio.Event()
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+        if "body" in message:
+            begun.set()
+
+    async def receive() -> Message:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    app = Streaming()
+    answering = asyncio.ensure_future(Guard(app, admits, HttpSettings())(request(method), receive, send))
+    await begun.wait()
+    now[0] = later
+    app.go_on.set()
+    await answering
+    told = b"".join(message.get("body", b"") for message in sent)
+    assert told == (b"firstsecretmore" if later == "admin" else b"first")
+    assert sent[-1]["more_body"] is False
+
+
+def person(name: str, role: Role) -> Person:
+    return Person.model_validate(
+        {"id": f"pn_{name}", "tenant_id": "default", "name": name, "role": role, "created_at": "2026-05-01T00:00:00Z"}
+    )
+
+
+async def test_a_person_has_one_rate_however_many_addresses_they_have() -> None:
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 204, "headers": []})
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def admits(scope: Scope) -> Caller | None:
+        return Caller(person(scope["query_string"], "read"))
+
+    guarded = Guard(app, admits, HttpSettings(requests_per_s=0.01, burst=2))
+
+    async def status(who: str, address: str) -> int:
+        sent: list[Message] = []
+
+        async def send(message: Message) -> None:
+            sent.append(message)
+
+        async def receive() -> Message:
+            return {"type": "http.request", "body": b"", "more_body": False}
+
+        await guarded({**request("POST", address), "query_string": who}, receive, send)
+        return int(sent[0]["status"])
+
+    assert [await status("ada", f"10.0.0.{n}") for n in range(3)] == [204, 204, 429]
+    assert await status("bob", "10.0.0.9") == 204
+
+
+async def test_no_token_stands_in_a_log_an_answer_the_trail_or_the_bank(
+    place: Location, settings: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    with running_issuer() as issuer:
+        told = HttpSettings.model_validate({"oauth_issuer": issuer.url, "oauth_algorithm": "ES256"})
+        async with serving_team(place, settings, Issuer(told, AUDIENCE)) as team:
+            ada, eve = await team.add("ada", "read"), await team.add("eve", "review")
+            await add_person(team.toolbox, "cem", "read", issuer.url, "cem")
+            signed, expired = issuer.token("cem"), issuer.token("cem", exp=1)
+            tokens = [ada, eve, signed, expired, OWN_TOKEN, f"{ada}x"]
+            answers = [(await team.post(each, {"jsonrpc": "2.0"})).text for each in tokens]
+            answers += [(await team.call(each, "remember", text="We use pnpm"))[1] for each in (ada, eve, signed)]
+            await revoke(team.toolbox, "eve")
+            issuer.answers = False
+            answers += [(await team.post(each, {})).text for each in (eve, issuer.token("cem"))]
+            answers += [repr(each) for each in await audit_trail(team.toolbox)]
+            answers += [repr(each) for each in await team.toolbox.store.people.list("default")]
+            seen = "\n".join([caplog.text, *answers])
+            assert [each for each in tokens if each in seen] == []
+            assert [each for each in tokens if each.rpartition(".")[2] in seen] == []
+            assert files_with(place.root, *tokens) == 0
+            assert files_with(place.root, hashlib.sha256(ada.encode()).hexdigest()) > 0
+        assert files_with(place.root, *tokens) == 0
+
+
+async def test_the_pages_let_in_by_role_and_only_as_long_as_it_lasts(place: Location, settings: Settings) -> None:
+    form = {"content-type": "application/x-www-form-urlencoded", "origin": ORIGIN}
+    async with browsing(place, settings, let_in=False) as browser:
+        toolbox = await browser.bank.toolbox()
+        tokens = {role: str((await add_person(toolbox, role, role)).token) for role in ROLES}
+        for role in ("read", "write"):
+            refused = await browser.client.post("/ui/enter", content=f"token={tokens[role]}", headers=form)
+            assert (refused.status_code, "needs the role review" in refused.text) == (403, True)
+            assert (await browser.client.get("/ui")).status_code == 401
+        assert (
+            await browser.client.post("/ui/enter", content=f"token={tokens['review']}", headers=form)
+        ).status_code == 200
+        assert (await browser.client.get("/ui/desk")).status_code == 200
+        for page in ("/ui/settings", "/ui/people", f"/ui/memories/rm_{'0' * 26}/forget"):
+            answer = await browser.client.get(page)
+            assert (answer.status_code, "needs the role admin" in answer.text) == (403, True)
+        desk = await browser.client.get("/ui/desk")
+        assert "/ui/settings" not in desk.text
+        forget = f"/ui/memories/rm_{'0' * 26}/forget"
+        assert (await browser.client.post(forget, content="", headers=form)).status_code == 403
+        await change_role(toolbox, "review", "read")
+        assert (await browser.client.get("/ui/desk")).status_code == 403
+        await revoke(toolbox, "review")
+        assert (await browser.client.get("/ui/desk")).status_code == 401
+
+
+def test_whoever_has_no_role_for_it_is_told_which_one_it_needs() -> None:
+    with pytest.raises(NotAllowed, match="index_sources needs the role admin; yours is write"):
+        Caller(person("ada", "write")).require(role_of_call("index_sources", {}), "index_sources")
+    assert all(
+        role_of_call(name, {"action": "unheard of"}) == "admin" for name in TOOLS if not isinstance(TOOLS[name], str)
+    )

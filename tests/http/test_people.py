@@ -1,0 +1,128 @@
+"""People over HTTP: let in by their tokens, each with a role, shown what it allows, and named on what they write."""
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from anyio import lowlevel
+from served import place, settings
+from team_server import OWN_TOKEN, serving_team, structure
+
+from swarm_memory.schema.settings import Settings
+from swarm_memory.schema.team.person import ROLES, Role, rank
+from swarm_memory.server.access.roles import PAGES, PROMPTS, RESOURCES, TOOLS, role_of_call
+from swarm_memory.server.location import Location
+from swarm_memory.server.mcp.app import build_server
+from swarm_memory.server.viewer.viewer import PAGES as VIEWED
+from swarm_memory.tools.memories.transfer import export_memories
+from swarm_memory.tools.ports.team.people import REFUSED
+from swarm_memory.tools.team.people import audit_trail, change_role, renew_token, revoke
+
+__all__ = ["place", "settings"]
+
+ITEM = {"title": "Freeze the clock in date tests", "content": "1. Freeze the clock\n2. Run the test twice"}
+WORK = {
+    "task_id": "t1",
+    "task": "make the flaky date test pass",
+    "steps": [{"role": "user", "content": "go"}, {"role": "assistant", "content": "done"}],
+    "verdict": "Success",
+    "items": [ITEM],
+}
+
+
+async def test_a_person_comes_in_by_their_token_until_they_are_revoked(place: Location, settings: Settings) -> None:
+    async with serving_team(place, settings) as team:
+        token = await team.add("ada", "read")
+        assert not (await team.call(token, "memory_status"))[0]
+        await revoke(team.toolbox, "ada")
+        assert (await team.post(token, {})).status_code == 401
+        renewed = (await renew_token(team.toolbox, "ada")).token
+        assert renewed is not None
+        async with team.client(renewed) as client:
+            structure(await client.call_tool("memory_status", {}))
+        assert (await team.post(token, {})).status_code == 401
+
+
+async def test_a_role_counts_from_the_next_request_on(place: Location, settings: Settings) -> None:
+    async with serving_team(place, settings) as team:
+        token = await team.add("ada", "read")
+        failed, told = await team.call(token, "remember", text="We use pnpm here")
+        assert (failed, "needs the role review; yours is read" in told) == (True, True)
+        await change_role(team.toolbox, "ada", "review")
+        assert not (await team.call(token, "remember", text="We use pnpm here"))[0]
+        await change_role(team.toolbox, "ada", "write")
+        assert (await team.call(token, "remember", text="We use npm here"))[0]
+
+
+def test_every_tool_resource_prompt_and_page_has_its_least_role() -> None:
+    async def never() -> Any:
+        raise AssertionError
+
+    server = build_server(never)
+    tools = {tool.name: tool for tool in asyncio.run(server.list_tools())}
+    assert set(TOOLS) == set(tools)
+    for name, needed in TOOLS.items():
+        if not isinstance(needed, str):
+            assert set(needed) == set(tools[name].input_schema["properties"]["action"]["enum"])
+    templates = [each.uri_template.partition("{")[0] for each in asyncio.run(server.list_resource_templates())]
+    assert set(RESOURCES) == set(templates)
+    assert set(PROMPTS) == {each.name for each in asyncio.run(server.list_prompts())}
+    routes = {f"{route.method} {route.path}" for _, _, routes in VIEWED for route in routes}
+    assert routes == {page for page in PAGES if not page.endswith("/{memory_id}/forget") or page.startswith("GET")}
+
+
+@pytest.mark.parametrize("role", ROLES[:-1])
+async def test_the_lists_show_what_a_role_may_use_and_nothing_else(
+    place: Location, settings: Settings, role: Role
+) -> None:
+    async with serving_team(place, settings) as team:
+        token = await team.add("ada", role)
+        listed = (await team.ask(token, "tools/list"))["result"]["tools"]
+        known = {each["name"]: each for each in (await team.ask(OWN_TOKEN, "tools/list"))["result"]["tools"]}
+        assert set(known) == set(TOOLS)
+        shown = {each["name"]: each["inputSchema"]["properties"] for each in listed}
+        for name, tool in known.items():
+            actions = tool["inputSchema"]["properties"].get("action", {}).get("enum", [None])
+            may = [each for each in actions if rank(role_of_call(name, {"action": each})) <= rank(role)]
+            assert (name in shown) == bool(may)
+            if may and may != [None]:
+                assert shown[name]["action"]["enum"] == may
+            assert "transcript_path" not in shown.get(name, {})
+        templates = (await team.ask(token, "resources/templates/list"))["result"]["resourceTemplates"]
+        assert ("memory://trajectory/{trajectory_id}" in {each["uriTemplate"] for each in templates}) == (
+            role == "review"
+        )
+        prompts = {each["name"] for each in (await team.ask(token, "prompts/list"))["result"]["prompts"]}
+        assert prompts == {name for name, needed in PROMPTS.items() if rank(needed) <= rank(role)}
+
+
+async def test_what_a_person_brings_names_them_and_what_the_server_brings_nobody(
+    place: Location, settings: Settings
+) -> None:
+    async with serving_team(place, settings) as team:
+        token = await team.add("ada", "write")
+        assert not (await team.call(token, "distill_memories", **WORK))[0]
+        ours = {**WORK, "task_id": "t2", "items": [{**ITEM, "title": "Close the file", "content": "1. Use with"}]}
+        assert not (await team.call(OWN_TOKEN, "distill_memories", **ours))[0]
+        found = await team.toolbox.store.surest_memories(team.toolbox.scope, 9)
+        authors = await team.toolbox.store.people.authors([team.toolbox.scope], [each.id for each in found])
+        assert {each.title: authors.get(each.id) for each in found} == {ITEM["title"]: "ada", "Close the file": None}
+        exported = [json.loads(line) async for line in export_memories(team.toolbox)]
+        assert {each["title"]: each["provenance"]["person"] for each in exported} == {
+            ITEM["title"]: "ada",
+            "Close the file": None,
+        }
+        ids = [each.id for each in found]
+        assert '"person":"ada"' in (await team.call(token, "manage_memories", action="get", ids=ids))[1]
+
+
+async def test_requests_without_a_valid_token_are_counted_in_the_trail(place: Location, settings: Settings) -> None:
+    async with serving_team(place, settings) as team:
+        await team.add("ada", "read")
+        for token in (None, "swm_guess", "a.b.c"):
+            assert (await team.post(token, {})).status_code == 401
+        while not (counted := [each for each in await audit_trail(team.toolbox) if each.action == REFUSED]):
+            await lowlevel.checkpoint()
+        assert len(counted) == 1
+        assert int(str(counted[0].data["count"])) >= 1

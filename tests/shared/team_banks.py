@@ -1,0 +1,91 @@
+"""A team in one process: a server's bank, and homes of people that speak to it without a network."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from clock import NOW, SetClock
+from laid_bank import opened_bank
+
+from swarm_memory.schema.base import MEMORY, Scope, new_id
+from swarm_memory.schema.memory import MemoryItem
+from swarm_memory.schema.settings import Settings, TeamSettings
+from swarm_memory.schema.sqlite.events import TRIED
+from swarm_memory.schema.team.person import Person, Role
+from swarm_memory.schema.team.sharing import Decided, Proposal, team_scopes
+from swarm_memory.tools.ports.journal import Event
+from swarm_memory.tools.retrieve.embed import prepare
+from swarm_memory.tools.team.bank import TeamBank
+from swarm_memory.tools.team.cache import Synced, sync
+from swarm_memory.tools.team.propose import outgoing, propose
+from swarm_memory.tools.toolbox import Toolbox
+
+URL, PROJECT = "https://memory.acme.example", "github.com/acme/shop"
+LOGIN = ("Send the CSRF token with every login", "1. Read the token from the form.\n2. Send it with the POST.")
+LOGIN_AGAIN = (
+    "Send the CSRF token with each login",
+    "1. Read the token from the form.\n2. Send it along with the POST.",
+)
+
+
+@dataclass
+class Home:
+    """One person's installation."""
+
+    toolbox: Toolbox
+    server: TeamBank
+
+    async def learn(self, title: str, content: str, **fields: Any) -> str:
+        """Put a memory into the bank and return its id."""
+        values: dict[str, Any] = {"confidence": 0.6, "created_at": NOW, **fields}
+        item = MemoryItem(id=new_id(MEMORY), scope=self.toolbox.scope, title=title, content=content, **values)
+        store, embedder = self.toolbox.store, self.toolbox.embedder
+        (added,) = await store.add_memories(await prepare(self.toolbox, [item]), embedder.name)
+        return added
+
+    async def tried(self, memory_id: str, task: str, *, worked: bool) -> None:
+        """Note what came of a memory in a task of a session of its own."""
+        told = {"signature": "s1", "task_id": f"{task}:1", "session_id": task, "worked": worked}
+        await self.toolbox.store.add_event(self.toolbox.scope, Event(TRIED, NOW, memory_id, told))
+
+    async def propose(self, memory_id: str, word: str = "") -> Proposal:
+        (proposal,) = await propose(
+            self.toolbox, self.server, URL, await outgoing(self.toolbox, [memory_id], PROJECT, word)
+        )
+        return proposal
+
+    async def sync(self, **options: Any) -> Synced:
+        return await sync(self.toolbox, self.server, URL, PROJECT, **options)
+
+    async def decide(self, proposal: Proposal, act: Any = "accept", **options: Any) -> Proposal:
+        return await self.server.decide(proposal.id, Decided(act=act, **options))
+
+
+NewHome = Callable[..., Awaitable[Home]]
+
+
+@pytest.fixture
+async def server(tmp_path: Path) -> AsyncIterator[Toolbox]:
+    """The bank of a team's server."""
+    async with opened_bank(tmp_path / "server" / "memory.db", scope=Scope(project="hub")) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def home(tmp_path: Path, server: Toolbox) -> AsyncIterator[NewHome]:
+    """What makes a person with a role, and their home."""
+    settings = Settings().model_copy(update={"team": TeamSettings(url=URL, project=PROJECT)})
+    async with AsyncExitStack() as opened:
+
+        async def made(name: str, role: Role = "write") -> Home:
+            path = tmp_path / name / "memory.db"
+            toolbox = await opened.enter_async_context(opened_bank(path, settings=settings, clock=SetClock()))
+            person = Person(id=new_id("pe"), tenant_id="default", name=name, role=role, created_at=NOW)
+            await server.store.people.add(person, None)
+            toolbox = replace(toolbox, team=team_scopes("default", PROJECT))
+            return Home(toolbox, TeamBank(server.by(person), person))
+
+        yield made

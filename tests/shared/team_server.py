@@ -1,0 +1,114 @@
+"""A server over HTTP in this process, with people who call it: all that stands behind the socket is the real one."""
+
+import json
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import anyio
+import httpx2
+from laid_bank import laid
+from mcp.client import Client
+from mcp.client.streamable_http import streamable_http_client
+
+from swarm_memory.schema.settings import HttpSettings, Settings
+from swarm_memory.schema.team.person import Role
+from swarm_memory.server.bank import Bank
+from swarm_memory.server.http.guard import Guard
+from swarm_memory.server.http.identity import Identity
+from swarm_memory.server.http.issuer import Issuer
+from swarm_memory.server.http.serve import Address, guarded
+from swarm_memory.server.location import Location
+from swarm_memory.server.mcp.app import build_server
+from swarm_memory.server.wiring import open_toolbox
+from swarm_memory.tools.team.people import add_person
+from swarm_memory.tools.toolbox import Toolbox
+
+OWN_TOKEN = "token-of-the-server-that-is-long-enough"
+ENOUGH = {"requests_per_s": 1000.0, "burst": 1000}
+NEWEST = "2026-07-28"
+URL = "http://127.0.0.1:8765"
+JSON = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
+
+
+@dataclass
+class TeamServer:
+    """A running server, its bank, and how it is called."""
+
+    guard: Guard
+    identity: Identity
+    toolbox: Toolbox
+    """Of the bank's own user."""
+
+    async def add(self, name: str, role: Role) -> str:
+        """Add somebody; return their token."""
+        token = (await add_person(self.toolbox, name, role)).token
+        assert token is not None
+        return token
+
+    def http(self, token: str | None) -> httpx2.AsyncClient:
+        """Return a client that sends a token."""
+        headers = {} if token is None else {"authorization": f"Bearer {token}"}
+        return httpx2.AsyncClient(transport=httpx2.ASGITransport(self.guard), base_url=URL, headers=headers)
+
+    @asynccontextmanager
+    async def client(self, token: str) -> AsyncGenerator[Client]:
+        """Connect the SDK's client."""
+        async with self.http(token) as called:
+            transport = streamable_http_client(f"{URL}/mcp", http_client=called)
+            async with Client(transport) as client:
+                yield client
+
+    async def call(self, token: str, tool: str, /, **arguments: Any) -> tuple[bool, str]:
+        """Call a tool in one request of the newest protocol; return whether it failed, and what was said."""
+        answer = await self.ask(token, "tools/call", name=tool, arguments=arguments)
+        if "error" in answer:
+            return True, answer["error"]["message"]
+        return bool(answer["result"].get("isError")), answer["result"]["content"][0]["text"]
+
+    async def ask(self, token: str, method: str, **params: Any) -> dict[str, Any]:
+        """Send one request of the newest protocol, which has no sessions; return the message that answers it."""
+        meta: dict[str, Any] = {
+            "io.modelcontextprotocol/protocolVersion": NEWEST,
+            "io.modelcontextprotocol/clientCapabilities": {},
+        }
+        body: dict[str, Any] = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {**params, "_meta": meta}}
+        named = {"mcp_name": str(params.get("name") or params["uri"])} if {"name", "uri"} & params.keys() else {}
+        answer = await self.post(token, body, mcp_protocol_version=NEWEST, mcp_method=method, **named)
+        return json.loads(answer.text.rpartition("data: ")[2])
+
+    async def post(self, token: str | None, body: Any, **headers: str) -> httpx2.Response:
+        """Send one request with JSON; underscores in the names of headers become hyphens."""
+        async with self.http(token) as called:
+            sent = JSON | {name.replace("_", "-"): value for name, value in headers.items()}
+            return await called.post("/mcp", json=body, headers=sent)
+
+
+@asynccontextmanager
+async def serving_team(
+    place: Location, settings: Settings, issuer: Issuer | None = None, **limits: Any
+) -> AsyncGenerator[TeamServer]:
+    """Serve a bank over HTTP without a socket."""
+    laid(place.database)
+    banks: list[Bank] = []
+
+    async def heard(bank: Bank) -> None:
+        banks.append(bank)
+
+    server = build_server(
+        lambda: open_toolbox(place, settings), None, root=place.root, place=lambda: place, listen=heard
+    )
+    identity = Identity(OWN_TOKEN, lambda: banks[-1], issuer)
+    address = Address("127.0.0.1", 8765, ("127.0.0.1", "localhost"))
+    guard = guarded(server, address, 8765, identity, HttpSettings.model_validate(ENOUGH | limits))
+    async with server.session_manager.run():
+        while not banks:
+            await anyio.lowlevel.checkpoint()
+        yield TeamServer(guard, identity, await banks[-1].toolbox())
+
+
+def structure(result: Any) -> Mapping[str, Any]:
+    """Return what a tool answered that was to succeed."""
+    assert not result.is_error, result.content
+    return result.structured_content

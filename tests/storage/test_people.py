@@ -1,0 +1,153 @@
+"""People of a tenant in the bank: found by what they are known by, and named on each row that they wrote."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from swarm_memory.schema.base import PERSON, Scope, new_id
+from swarm_memory.schema.job import Job
+from swarm_memory.schema.sqlite.statements import Query
+from swarm_memory.schema.team.person import Person
+from swarm_memory.schema.tool_memory import ToolCall
+from swarm_memory.schema.trajectory import Trajectory, Verdict
+from swarm_memory.tools.ports.journal import Event
+from swarm_memory.tools.ports.memories import RetrievalRecord
+from swarm_memory.tools.ports.team.people import ADDED, REVOKED, ROLE_CHANGED, TOKEN_MADE
+
+AT = datetime(2026, 5, 1, 9, 30, tzinfo=UTC)
+WON = Verdict(label="Success", confidence=0.9, judge="evidence")
+
+
+@pytest.fixture(params=["auto", "postgres"])
+def open_store(request: pytest.FixtureRequest, bank_on: Any) -> Any:
+    """Open the test's bank on each engine."""
+    return bank_on(request.param)
+
+
+def person(name: str = "ada", **others: Any) -> Person:
+    made: dict[str, Any] = {"id": new_id(PERSON), "tenant_id": "default", "name": name, "role": "write"}
+    return Person.model_validate(made | {"created_at": AT} | others)
+
+
+async def rows(store: Any, query: str) -> list[Any]:
+    """Return what a query gives, read past the stores."""
+    named = Query(query)
+    named.name = f"test.{query}"
+
+    def read(connection: Any) -> list[Any]:
+        return connection.execute(named).fetchall()
+
+    return await store.read(read)
+
+
+async def test_a_person_is_found_by_token_subject_and_name_in_their_tenant_alone(open_store: Any) -> None:
+    ada = person(issuer="https://issuer", subject="a-1")
+    async with open_store() as store:
+        people = store.people
+        assert await people.add(ada, "hash-a")
+        assert not await people.add(person("ada"), "hash-b")
+        assert not await people.add(person("eve", issuer="https://issuer", subject="a-1"), None)
+        assert await people.add(person("ada", tenant_id="other"), "hash-c")
+        assert await people.by_token("default", "hash-a") == ada
+        assert await people.by_token("other", "hash-a") is None
+        assert await people.by_subject("default", "https://issuer", "a-1") == ada
+        assert await people.by_subject("default", "https://elsewhere", "a-1") is None
+        assert await people.by_name("default", "ada") == await people.get("default", ada.id) == ada
+        assert await people.get("other", ada.id) is None
+        assert await people.list("default") == [ada]
+
+
+async def test_roles_tokens_and_revoking_count_at_once_and_stand_in_the_trail(open_store: Any) -> None:
+    ada, root = person(), person("root", role="admin")
+    async with open_store() as store:
+        await store.people.add(root, "r")
+        mine = store.by(root.id).people
+        await mine.add(ada, "old")
+        await mine.set_role(ada, "review")
+        await mine.set_token(ada, "new")
+        assert await store.people.by_token("default", "old") is None
+        assert (await store.people.by_token("default", "new")).role == "review"
+        await mine.revoke(ada)
+        assert await store.people.by_token("default", "new") is None
+        assert (await store.people.by_name("default", "ada")).revoked_at is not None
+        await mine.set_token(ada, "again")
+        assert await store.people.by_token("default", "again") is not None
+        trail = await store.people.audit("default", 10)
+        assert [each.action for each in trail] == [TOKEN_MADE, REVOKED, TOKEN_MADE, ROLE_CHANGED, ADDED, ADDED]
+        assert {each.person for each in trail[:5]} == {"root"}
+        assert (trail[5].person, trail[5].subject) == (None, "root")
+        assert trail[3].data == {"from": "write", "to": "review"}
+        assert await store.people.audit("other", 10) == []
+
+
+async def test_every_row_that_a_person_writes_names_them_and_no_other_row_does(
+    open_store: Any, embedder: Any, here: Scope, item: Any, with_indexes: Any
+) -> None:
+    ada = person()
+    theirs, ours = item("Retry the upload"), item("Close the file")
+    call = ToolCall(scope=here, tool_name="Bash", success=True, created_at=AT, call_id="c")
+    job = Job(id=new_id("job"), scope=here, kind="k", key="k", run_after=AT, created_at=AT)
+    async with open_store() as store:
+        await store.people.add(ada, "hash")
+        for bank, which, mark in ((store, ours, "o"), (store.by(ada.id), theirs, "t")):
+            await bank.add_memories([with_indexes(which, embedder)], embedder.name)
+            await bank.save_verdict(here, f"tr_{mark}", Trajectory(task_id=mark, task=mark), WON)
+            await bank.tool_memory.add_calls([call.model_copy(update={"call_id": mark})], 100)
+            await bank.add_event(here, Event("noted", AT, mark))
+            await bank.record_retrieval(RetrievalRecord(f"rt_{mark}", here, "q", {which.id: 1.0}, 1.0, AT))
+            await bank.enqueue(job.model_copy(update={"id": f"job_{mark}", "key": mark}))
+        assert await store.people.authors([here], [theirs.id, ours.id]) == {theirs.id: "ada"}
+        assert await store.people.authors([Scope(project="there")], [theirs.id]) == {}
+        assert (await store.get_job(here, "job_t")).person_id == ada.id
+        await store.set_status([here], [theirs.id, ours.id], "archived", "done with")
+        await store.recorder.settle()
+        for table, key in (
+            ("patterns", "id"),
+            ("task_trajectories", "task_id"),
+            ("tool_calls", "call_id"),
+            ("jobs", "key"),
+        ):
+            written = dict(await rows(store, f"SELECT {key}, person_id FROM {table}"))
+            assert set(written) in ({"o", "t"}, {ours.id, theirs.id})
+            assert {who for row, who in written.items() if row in ("t", theirs.id)} == {ada.id}
+            assert {who for row, who in written.items() if row in ("o", ours.id)} == {None}
+        events = await rows(store, "SELECT type, subject_id, person_id FROM events")
+    by_ada = {(kind, subject) for kind, subject, who in events if who == ada.id}
+    assert by_ada == {("reasoning_memory.created", theirs.id), ("noted", "t"), ("reasoning_memory.retrieved", "rt_t")}
+    assert len(events) == 2 * len(by_ada) + 2  # and what was archived, by nobody
+
+
+async def test_refused_requests_of_an_hour_are_one_line_of_the_trail(open_store: Any) -> None:
+    async with open_store() as store:
+        for count in (3, 4):
+            await store.people.count_refused("default", count)
+        assert sum(int(each.data["count"]) for each in await store.people.audit("default", 9)) == 7
+
+
+async def test_somebody_is_forgotten_with_what_they_brought_and_nobody_else_is(
+    open_store: Any, embedder: Any, here: Scope, item: Any, with_indexes: Any
+) -> None:
+    ada, eve = person(), person("eve")
+    async with open_store() as store:
+        for who in (ada, eve):
+            await store.people.add(who, f"hash of {who.name}")
+            theirs = store.by(who.id)
+            brought = item(f"What {who.name} brought to all")
+            await theirs.add_memories([with_indexes(brought, embedder)], embedder.name)
+            await theirs.save_verdict(here, f"tr_{who.name}", Trajectory(task_id=who.name, task=who.name), WON)
+            call = ToolCall(scope=here, tool_name="Bash", success=True, created_at=AT, call_id=who.name)
+            await theirs.tool_memory.add_calls([call], 100)
+        ids = await store.people.brought(ada, 9)
+        await store.forget(await store.people.scopes("default"), ids)
+        assert await store.forget_person(ada) == 1
+        assert [each.name for each in await store.people.list("default")] == ["eve"]
+        assert await store.people.by_token("default", "hash of ada") is None
+        assert [row[0] for row in await rows(store, "SELECT person_id FROM patterns")] == [eve.id]
+        assert [row[0] for row in await rows(store, "SELECT person_id FROM tool_calls")] == [eve.id]
+        assert dict(await rows(store, "SELECT task_id, query FROM task_trajectories")) == {
+            "ada": "(forgotten)",
+            "eve": "eve",
+        }
+        trail = await store.people.audit("default", 9)
+        assert (trail[0].action, trail[0].subject_id, trail[0].subject) == ("person.forgotten", ada.id, None)

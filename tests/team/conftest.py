@@ -1,0 +1,5 @@
+"""A team whose server and homes are banks in real files."""
+
+from team_banks import home, server
+
+__all__ = ["home", "server"]

@@ -1,0 +1,194 @@
+"""The team's routes and the client that asks them: the real server behind its guard, without a socket."""
+
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import anyio
+import httpx
+import pytest
+from served import place, settings
+from team_banks import LOGIN, PROJECT
+from team_server import URL, serving_team
+
+from swarm_memory.schema.base import MEMORY, new_id
+from swarm_memory.schema.errors import ConfigError, InputError, NotAllowed, NotFoundError, TeamUnavailable
+from swarm_memory.schema.memory import MemoryDraft
+from swarm_memory.schema.settings import Settings, TeamSettings
+from swarm_memory.schema.team.person import ROLES
+from swarm_memory.schema.team.sharing import Counted, Decided, Evidence, Proposed, team_scope
+from swarm_memory.server.access.roles import ROUTES
+from swarm_memory.server.http.team import MAX_BODY_BYTES, team_routes
+from swarm_memory.server.location import Location
+from swarm_memory.server.team.client import MAX_ANSWER_BYTES, TeamClient
+from swarm_memory.tools.team.people import revoke
+
+__all__ = ["place", "settings"]
+
+VARIABLE = "SWARM_MEMORY_TEAM_TOKEN"
+UNKNOWN = Counted(memory_id=new_id(MEMORY), evidence=Evidence())
+Connect = Callable[..., TeamClient]
+
+
+@pytest.fixture
+def connect(monkeypatch: pytest.MonkeyPatch) -> Connect:
+    """Return what makes a client whose requests a transport answers."""
+
+    def made(answers: httpx.AsyncBaseTransport, token: str = "t" * 20, timeout_s: float = 30.0) -> TeamClient:
+        monkeypatch.setenv(VARIABLE, token)
+        return TeamClient(TeamSettings(url=URL, timeout_s=timeout_s), answers)
+
+    return made
+
+
+def proposed(**fields: Any) -> Proposed:
+    draft = MemoryDraft(title=LOGIN[0], content=LOGIN[1])
+    given: dict[str, Any] = {"draft": draft, "origin_id": new_id(MEMORY), "project": PROJECT}
+    return Proposed(**given | fields)
+
+
+async def test_what_is_asked_over_http_is_what_the_bank_answers(
+    place: Location, settings: Settings, connect: Connect
+) -> None:
+    async with serving_team(place, settings) as team:
+        asgi = httpx.ASGITransport(team.guard)
+        ann, rob = connect(asgi, await team.add("ann", "write")), connect(asgi, await team.add("rob", "review"))
+        assert ((await ann.me()).name, (await rob.me()).role) == ("ann", "review")
+        given = proposed(signatures=("s1",), evidence=Evidence(worked=2, tried=3, told=4), word="a day")
+        (proposal,) = await ann.propose("bank-a", [given])
+        (waiting,) = await rob.proposals()
+        assert waiting == proposal
+        assert (waiting.person, waiting.word, waiting.signatures) == ("ann", "a day", ("s1",))
+        accepted = await rob.decide(proposal.id, Decided(act="accept", word="yes"))
+        counted = Counted(memory_id=str(accepted.memory_id), evidence=Evidence(worked=4, tried=5))
+        await ann.send_evidence("bank-a", [counted])
+        changes = await ann.changes(PROJECT, "", 0)
+        (shared,) = changes.shared
+        assert (shared.accepted_by, shared.proposed_by, shared.origins) == ("rob", ("ann",), (given.origin_id,))
+        assert shared.evidence == Evidence(worked=4, tried=5, told=0, people=1)
+        assert not (await ann.changes(PROJECT, changes.stamp, changes.cursor)).shared
+        (mine,) = await ann.proposals(None, mine=True)
+        assert (mine.status, mine.decided_by, mine.decision) == ("accepted", "rob", "yes")
+        (item,) = await team.toolbox.store.get_memories((team_scope("default", PROJECT),), [shared.id])
+        assert item.provenance.imported_from == "the team"
+
+
+CALLS: dict[str, Callable[[TeamClient], Awaitable[object]]] = {
+    "GET /team/v1/me": lambda asked: asked.me(),
+    "GET /team/v1/changes": lambda asked: asked.changes(PROJECT, "", 0),
+    "GET /team/v1/proposals": lambda asked: asked.proposals(mine=True),
+    "POST /team/v1/proposals": lambda asked: asked.propose("b", [proposed()]),
+    "POST /team/v1/evidence": lambda asked: asked.send_evidence("b", [UNKNOWN]),
+    "POST /team/v1/proposals/{id}": lambda asked: asked.decide("pr_1", Decided(act="accept")),
+}
+
+
+async def test_each_route_has_a_least_role_and_refuses_less(
+    place: Location, settings: Settings, connect: Connect
+) -> None:
+    async with serving_team(place, settings) as team:
+        routes = {f"{method} {each.path}" for each in team_routes(team.identity.bank) for method in each.methods or ()}
+        assert {name for name in routes if not name.startswith("HEAD")} == set(ROUTES) == set(CALLS)
+        for role in ROLES:
+            asked = connect(httpx.ASGITransport(team.guard), await team.add(role, role))
+            for name, call in CALLS.items():
+                if ROLES.index(ROUTES[name]) > ROLES.index(role):
+                    with pytest.raises(NotAllowed, match=f"needs the role {ROUTES[name]}"):
+                        await call(asked)
+                elif name.endswith("{id}"):
+                    with pytest.raises(NotFoundError):
+                        await call(asked)
+                else:
+                    await call(asked)
+        ann = connect(httpx.ASGITransport(team.guard), await team.add("ann", "write"))
+        with pytest.raises(NotAllowed, match="to see what others propose"):
+            await ann.proposals()
+        await revoke(team.toolbox, "ann")
+        with pytest.raises(ConfigError, match="does not know your token"):
+            await ann.me()
+
+
+def test_without_a_token_nothing_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(VARIABLE, raising=False)
+    with pytest.raises(ConfigError, match=f"put it into the variable {VARIABLE}"):
+        TeamClient(TeamSettings(url=URL))
+
+
+PLAIN = proposed().model_dump(mode="json")
+BODIES: dict[str, Any] = {
+    "no JSON": b"{",
+    "too large": b"x" * (MAX_BODY_BYTES + 1),
+    "more than fifty": {"proposed": [{}] * 51},
+    "another's field": {"proposed": [PLAIN | {"person_id": "pe_1"}]},
+    "a title too long": {"proposed": [PLAIN | {"draft": {"title": "t" * 201, "content": "xyz"}}]},
+    "no such scope": {"proposed": [PLAIN | {"project": "a\nb"}]},
+    "no id": {"proposed": [PLAIN | {"origin_id": "../../x"}]},
+    "counts below none": {"proposed": [PLAIN | {"evidence": {"worked": -1}}]},
+}
+
+
+async def test_what_is_no_proposal_is_refused_and_leaves_nothing(place: Location, settings: Settings) -> None:
+    async with serving_team(place, settings) as team, team.http(await team.add("ann", "write")) as called:
+        for what, body in BODIES.items():
+            content = body if isinstance(body, bytes) else json.dumps({"bank": "b", **body}).encode()
+            answer = await called.post("/team/v1/proposals", content=content)
+            assert answer.status_code == 400, what
+            assert len(answer.json()["error"]) < 300, what
+        assert await team.toolbox.store.team.count_waiting("default") == 0
+
+
+async def test_no_token_goes_where_a_server_leads(connect: Connect) -> None:
+    asked: list[str] = []
+
+    def redirect(request: httpx.Request) -> httpx.Response:
+        asked.append(str(request.url))
+        return httpx.Response(307, headers={"location": "https://evil.example/team/v1/me"})
+
+    with pytest.raises(TeamUnavailable, match="leads elsewhere"):
+        await connect(httpx.MockTransport(redirect)).me()
+    assert asked == [f"{URL}/team/v1/me"]
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "said"),
+    [
+        (200, b"[" * 100_000, "answered 200"),
+        (200, b"x" * (MAX_ANSWER_BYTES + 1), "more than"),
+        (200, b'{"role": "root"}', "cannot be used"),
+        (500, json.dumps({"error": "\x1b[2J" + "a" * 5000}).encode(), "aaaa"),
+        (404, b"<html>", "answered 404"),
+    ],
+    ids=["nested", "huge", "unknown role", "loud", "no JSON"],
+)
+async def test_what_a_server_answers_is_bounded_and_checked(
+    status: int, body: bytes, said: str, connect: Connect
+) -> None:
+    answers = httpx.MockTransport(lambda request: httpx.Response(status, content=body))
+    with pytest.raises((TeamUnavailable, InputError), match=said) as raised:
+        await connect(answers).me()
+    assert len(str(raised.value)) < 400
+    assert "\x1b" not in str(raised.value)
+
+
+class Drip(httpx.AsyncByteStream):
+    """A body that never ends."""
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        while True:
+            yield b" "
+            await anyio.sleep(0.02)
+
+
+async def test_a_server_that_drips_is_given_up_in_time(connect: Connect) -> None:
+    dripping = httpx.MockTransport(lambda request: httpx.Response(200, stream=Drip()))
+    with pytest.raises(TeamUnavailable, match="no whole answer within"):
+        await connect(dripping, timeout_s=0.1).me()
+
+
+@pytest.mark.parametrize(
+    "url", ["http://acme.example", "ftp://x", "https://user:pw@x.example", "https://x.example?a=b"]
+)
+def test_a_token_goes_only_over_https_or_to_this_machine(url: str) -> None:
+    with pytest.raises(ValueError, match=r"must (begin|hold)"):
+        TeamSettings(url=url)
+    assert TeamSettings(url="http://127.0.0.1:8765/").url == URL

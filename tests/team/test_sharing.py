@@ -1,0 +1,185 @@
+"""What is proposed, reviewed, shared, pulled and borne out: on real banks, without a network."""
+
+import pytest
+from team_banks import LOGIN, LOGIN_AGAIN, PROJECT, NewHome
+
+from swarm_memory.schema.errors import InputError
+from swarm_memory.schema.memory import MemoryDraft, Provenance
+from swarm_memory.schema.team.sharing import Counted, Evidence, team_scope
+from swarm_memory.tools.memories.decide import restore
+from swarm_memory.tools.memories.edit import MemoryChange, edit_memory, forget_memories
+from swarm_memory.tools.retrieve.retrieve import retrieve
+from swarm_memory.tools.toolbox import Toolbox
+
+TEAM = team_scope("default", PROJECT)
+
+
+async def told(toolbox: Toolbox) -> str:
+    return (await retrieve(toolbox, "login fails without the CSRF token in the form", k=5)).preamble
+
+
+async def test_nobody_is_told_a_proposal_before_a_reviewer_accepted_it(home: NewHome) -> None:
+    ann, rob, cem = await home("ann"), await home("rob", "review"), await home("cem")
+    proposal = await ann.propose(await ann.learn(*LOGIN), "it cost me a day")
+    await cem.sync()
+    assert LOGIN[0] not in await told(cem.toolbox)
+    (waiting,) = await rob.server.proposals()
+    assert (waiting.person, waiting.word, waiting.draft.title) == ("ann", "it cost me a day", LOGIN[0])
+    accepted = await rob.decide(proposal, word="seen it too")
+    assert (accepted.status, accepted.decided_by, accepted.decision) == ("accepted", "rob", "seen it too")
+    await cem.sync()
+    assert f"{LOGIN[0]} (the team's)" in await told(cem.toolbox)
+
+
+async def test_what_several_people_propose_becomes_one_with_the_evidence_of_all(home: NewHome, server: Toolbox) -> None:
+    ann, rob, cem, dia = await home("ann"), await home("rob", "review"), await home("cem"), await home("dia")
+    first, second = await ann.learn(*LOGIN), await cem.learn(*LOGIN_AGAIN)
+    for task in range(5):
+        await ann.tried(first, f"a{task}", worked=task > 0)
+        await cem.tried(second, f"c{task}", worked=True)
+    proposal, other = await ann.propose(first), await cem.propose(second)
+    assert other.same_as == proposal.id
+    assert [each.id for each in await rob.server.proposals()] == [proposal.id], "one card for both"
+    await rob.decide(proposal)
+    later = await dia.propose(await dia.learn(*LOGIN))
+    assert (later.status, later.memory_id) == ("accepted", (await server.store.team.newest(TEAM, None, 9))[0])
+    for each in (ann, cem, dia):
+        await each.sync()
+    assert f"{LOGIN[0]} (the team's; worked 9 of 10 times for 2 people)" in await told(dia.toolbox)
+    assert (await told(ann.toolbox)).count("CSRF token with") == 1, "one's own that says the same comes once"
+    known = await dia.toolbox.store.team.sharing([str(later.memory_id)])
+    assert known[str(later.memory_id)].proposed_by == ("ann", "cem", "dia")
+
+
+async def test_sending_the_same_again_changes_nothing(home: NewHome, server: Toolbox) -> None:
+    ann, rob = await home("ann"), await home("rob", "review")
+    own = await ann.learn(*LOGIN)
+    await ann.tried(own, "a1", worked=True)
+    proposal = await ann.propose(own)
+    assert await ann.propose(own) == proposal
+    memory_id = str((await rob.decide(proposal)).memory_id)
+    for _ in range(3):
+        await ann.sync()
+    evidence = (await server.store.team.sharing([memory_id]))[memory_id].evidence
+    assert (evidence.worked, evidence.tried, evidence.people) == (1, 1, 1)
+    before = await ann.server.changes(PROJECT, "", 0)
+    await ann.sync()
+    assert (await ann.server.changes(PROJECT, "", 0)).cursor == before.cursor
+
+
+async def test_what_fails_for_many_withdraws_itself_and_a_reviewer_may_restore_it(
+    home: NewHome, server: Toolbox
+) -> None:
+    ann, rob, cem = await home("ann"), await home("rob", "review"), await home("cem")
+    memory_id = str((await rob.decide(await ann.propose(await ann.learn(*LOGIN)))).memory_id)
+    for each in (ann, cem):
+        await each.sync()
+        for task in range(6):
+            await each.tried(memory_id, f"t{task}", worked=task == 0)
+    await ann.sync()
+    assert LOGIN[0] in await told(cem.toolbox), "one person alone withdraws nothing"
+    await cem.sync()
+    (item,) = await server.store.get_memories((TEAM,), [memory_id])
+    assert item.status == "archived"
+    assert "worked 2 of 12 times for 2 people" in str(item.status_reason)
+    await ann.sync()
+    assert "the team's" not in await told(ann.toolbox), "only one's own is left"
+    assert await restore(rob.server.toolbox.in_project(TEAM.project), [memory_id])
+    await cem.sync()
+    assert "the team's" in await told(cem.toolbox)
+    await cem.tried(memory_id, "t9", worked=False)
+    await cem.sync()
+    (item,) = await server.store.get_memories((TEAM,), [memory_id])
+    assert item.status == "active", "what was known when it was restored does not count again"
+
+
+async def test_edited_withdrawn_and_forgotten_words_reach_everybody_and_an_undone_decision_too(
+    home: NewHome, server: Toolbox
+) -> None:
+    ann, rob, cem = await home("ann"), await home("rob", "review"), await home("cem")
+    proposal = await ann.propose(await ann.learn(*LOGIN))
+    words = MemoryDraft(title="Send the CSRF token with every form", content=LOGIN[1])
+    memory_id = str((await rob.decide(proposal, "edit", draft=words)).memory_id)
+    await cem.sync()
+    assert words.title in await told(cem.toolbox)
+    there = rob.server.toolbox.in_project(TEAM.project)
+    await edit_memory(there, memory_id, MemoryChange(title="Send the CSRF token along"))
+    await cem.sync()
+    assert "Send the CSRF token along (the team's)" in await told(cem.toolbox)
+    await rob.decide(proposal, "undo")
+    await cem.sync()
+    assert "the team's" not in await told(cem.toolbox)
+    assert (await rob.decide(proposal)).memory_id == memory_id
+    await cem.sync()
+    assert LOGIN[0] in await told(cem.toolbox)
+    await forget_memories(there, [memory_id])
+    await cem.sync()
+    assert await cem.toolbox.store.get_memories(cem.toolbox.readable, [memory_id]) == []
+
+
+async def test_a_declined_proposal_says_why_and_comes_back_only_with_other_words(home: NewHome) -> None:
+    ann, rob = await home("ann"), await home("rob", "review")
+    own = await ann.learn(*LOGIN)
+    proposal = await ann.propose(own)
+    await rob.decide(proposal, "decline", word="only true for the old form")
+    await ann.sync()
+    (sent,) = (await ann.toolbox.store.team.sent(ann.toolbox.scope, "https://memory.acme.example")).values()
+    assert (sent.proposal.status, sent.proposal.decision) == ("declined", "only true for the old form")
+    assert (await ann.propose(own)).status == "declined"
+    await edit_memory(ann.toolbox, own, MemoryChange(title="Send the CSRF token of the old form"))
+    assert (await ann.propose(own)).status == "waiting"
+    with pytest.raises(InputError, match="not waiting"):
+        await rob.decide(proposal, "undo")
+
+
+async def test_only_what_is_proven_is_proposed_by_itself_and_never_what_the_user_said(home: NewHome) -> None:
+    ann, rob = await home("ann"), await home("rob", "review")
+    drawn = Provenance(judge="evidence")
+    proven, failed = (
+        await ann.learn(*LOGIN, provenance=drawn),
+        await ann.learn("Clear the cache", "1. rm it", provenance=drawn),
+    )
+    said = await ann.learn("Answer in Dutch", "1. Always.", provenance=Provenance(distiller="user"))
+    for memory_id in (proven, failed, said):
+        await ann.tried(memory_id, "s1", worked=True)
+        await ann.tried(memory_id, "s2", worked=memory_id != failed)
+    assert (await ann.sync()).proposed == 0, "nothing leaves without being asked for"
+    assert (await ann.sync(propose_proven=True)).proposed == 1
+    (waiting,) = await rob.server.proposals()
+    assert waiting.origin_id == proven
+    assert (await ann.sync(propose_proven=True)).proposed == 0
+
+
+async def test_a_cache_is_changed_on_the_server_alone(home: NewHome) -> None:
+    ann, rob = await home("ann"), await home("rob", "review")
+    memory_id = str((await rob.decide(await ann.propose(await ann.learn(*LOGIN)))).memory_id)
+    await ann.sync()
+    with pytest.raises(InputError, match="is the team's"):
+        await edit_memory(ann.toolbox, memory_id, MemoryChange(title="Other words"))
+    there = ann.server.toolbox.in_project(TEAM.project)
+    with pytest.raises(InputError, match="review is needed"):
+        await edit_memory(there, memory_id, MemoryChange(title="Other words"))
+
+
+async def test_a_server_that_was_made_anew_leaves_nothing_of_the_former_one(home: NewHome, server: Toolbox) -> None:
+    ann, rob, cem = await home("ann"), await home("rob", "review"), await home("cem")
+    memory_id = str((await rob.decide(await ann.propose(await ann.learn(*LOGIN)))).memory_id)
+    await cem.sync()
+    changes = await cem.server.changes(PROJECT, "", 0)
+    await cem.toolbox.store.team.take_in(
+        cem.toolbox.scope,
+        PROJECT,
+        changes.model_copy(update={"stamp": "of another", "cursor": 7, "shared": ()}),
+        [],
+        "",
+    )
+    await forget_memories(server.in_project(TEAM.project), [memory_id])
+    await cem.sync()
+    assert await cem.toolbox.store.team.cached_ids(TEAM) == set()
+
+
+async def test_evidence_about_what_is_not_shared_is_passed_over(home: NewHome) -> None:
+    ann = await home("ann")
+    own = await ann.learn(*LOGIN)
+    await ann.server.send_evidence("b1", [Counted(memory_id=own, evidence=Evidence(worked=3, tried=3))])
+    assert await ann.server.toolbox.store.team.sharing([own]) == {}

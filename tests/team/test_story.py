@@ -1,0 +1,94 @@
+"""Three homes and a server, all real processes: one agent fails and learns, another person reviews, a third is told."""
+
+import json
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+from hook_project import NOTE, HookProject
+from http_server import serving_http
+
+REMOTE = '[remote "origin"]\n\turl = git@github.com:acme/shop.git\n'
+
+
+def person(tmp_path: Path, name: str, url: str, token: str) -> HookProject:
+    """A home of its own, with a clone of the same repository in a folder of another name."""
+    told = {"SWARM_MEMORY_TEAM__URL": url, "SWARM_MEMORY_TEAM__TOKEN_ENV": "ACME_TOKEN", "ACME_TOKEN": token}
+    project = HookProject(tmp_path / name / f"shop-of-{name}", tmp_path / name / "home", told)
+    for folder in (project.root / ".git", project.transcript.parent):
+        folder.mkdir(parents=True)
+    (project.root / ".git" / "config").write_text(REMOTE)
+    return project
+
+
+def failure(project: HookProject, error: str, session: str) -> str:
+    """Return what the hook tells an agent beside a command that failed so."""
+    event = project.event(
+        hook_event_name="PostToolUseFailure",
+        session_id=session,
+        tool_name="Bash",
+        tool_input={"command": "python -m pytest -q"},
+        error=error,
+    )
+    done = project.hook("tool-failure", event)
+    assert done.returncode == 0, done.stderr
+    return str(json.loads(done.stdout)["hookSpecificOutput"]["additionalContext"]) if done.stdout else ""
+
+
+def first_error(transcript: Path) -> str:
+    """Return what the first command of the session failed with."""
+    for line in transcript.read_text("utf-8").splitlines():
+        told: dict[str, Any] = json.loads(line)
+        content: Any = told.get("message", {}).get("content")
+        if "config/test.toml not found" in line and content[0]["type"] == "tool_result":
+            return str(content[0]["content"])
+    raise AssertionError("the session has no such error")
+
+
+def shared(server: HookProject) -> list[tuple[object, ...]]:
+    """Read what the server's bank shares; another process has it open."""
+    connection = sqlite3.connect(f"file:{server.database}?mode=ro", uri=True)
+    try:
+        return connection.execute(
+            "SELECT worked, tried, people, proposed_by, accepted_by FROM shared_memories"
+        ).fetchall()
+    finally:
+        connection.close()
+
+
+def test_what_one_learned_and_another_accepted_is_told_a_third_beside_the_same_failure(tmp_path: Path) -> None:
+    server = HookProject(tmp_path / "hub", tmp_path / "hub-home")
+    server.root.mkdir()
+    server.home.mkdir()
+    tokens = {
+        name: server.cli("team", "add", name, "--role", role).strip()
+        for name, role in (("ann", "write"), ("rob", "review"), ("cem", "write"))
+    }
+    with serving_http(server.root, server.home, [], {}) as hub:
+        url = hub.url.removesuffix("/mcp")
+        ann, rob, cem = (person(tmp_path, name, url, token) for name, token in tokens.items())
+        demo = Path(__file__).parents[2] / "server" / "cli" / "demo" / "session.jsonl"
+        for each in (ann, cem):
+            each.transcript.write_bytes(demo.read_bytes())
+        error = first_error(ann.transcript)
+        ann.cli("learn", str(ann.transcript))
+        (own,) = [each for each in json.loads(ann.cli("memories", "list", "--json")) if NOTE in json.dumps(each)]
+        told = ann.cli("propose", own["id"], "--word", "every new clone", "--yes")
+        assert "waits for a reviewer" in told
+        (card,) = json.loads(rob.cli("proposals", "--json"))
+        assert (card["person"], card["word"], card["evidence"]["worked"]) == ("ann", "every new clone", 1)
+        cem.cli("remember", "We use pytest here")  # a bank, so that the hook has one to ask
+        cem.cli("jobs", "work", "--until-idle")
+        assert failure(cem, error, "c0") == "", "nobody is told before it is accepted"
+        assert "accepted by rob" in rob.cli("review", card["id"], "accept", "--word", "seen it too")
+        cem.cli("jobs", "work", "--until-idle")
+        beside = failure(cem, error, "c1")
+        assert NOTE in beside
+        assert "(the team's; worked 1 of 1 time for 1 person)" in beside
+        cem.cli("learn", str(cem.transcript))  # where it worked
+        cem.cli("jobs", "work", "--until-idle")
+        assert shared(server) == [(2, 2, 2, '["ann"]', "rob")], "the evidence of both stands on it"
+        ann.cli("jobs", "work", "--until-idle")
+        assert "accepted by rob: seen it too" in ann.cli("proposals", "--mine")
+        assert "proposed: 1 accepted" in ann.cli("status")
+    assert "(the team's" in failure(cem, error, "c2"), "without the server it goes on"

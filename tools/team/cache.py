@@ -1,0 +1,235 @@
+"""A person's own copy of what the team shares: pulled in the background, read like one's own, and answered by evidence.
+
+What a server sends is data from outside: bounded, redacted, screened, never trusted more for what it says of itself.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from swarm_memory.schema.base import GLOBAL_PROJECT, Scope, counted
+from swarm_memory.schema.errors import InputError, TeamUnavailable
+from swarm_memory.schema.memory import MemoryItem, Provenance
+from swarm_memory.schema.team.sharing import MAX_EVIDENCE, Changes, Counted, SharedMemory, team_scope
+from swarm_memory.tools.consolidate.duplicates import gist_of, is_same
+from swarm_memory.tools.consolidate.pairs import duplicate_threshold
+from swarm_memory.tools.guard.gate import gated
+from swarm_memory.tools.memories.edit import checked_texts
+from swarm_memory.tools.ports.memories import StoredMemory
+from swarm_memory.tools.ports.team.sharing import Cache, Team
+from swarm_memory.tools.retrieve.embed import prepare_or_say
+from swarm_memory.tools.team.propose import note, outgoing, propose, proven
+from swarm_memory.tools.text.cleaning import clean
+from swarm_memory.tools.toolbox import Toolbox
+
+MAX_CACHED = 5_000
+"""So many memories of a project are kept; a team that shares more is told to tidy."""
+
+_MAX_PAGES = 500
+_MAX_DECLINED = 5
+_NEAREST = 5
+_COMPARED = 100
+_MAX_NAMES, _MAX_NAME = 20, 100
+_WORDS = {"title", "description", "content", "tags", "domain"}
+
+
+class Synced(NamedTuple):
+    """What one exchange with the server did."""
+
+    pulled: int = 0
+    """New, or with other words or counts."""
+    withdrawn: int = 0
+    proposed: int = 0
+    refused: tuple[str, ...] = ()
+    """Why something that was sent was not taken in."""
+
+
+async def sync(toolbox: Toolbox, team: Team, url: str, project: str, *, propose_proven: bool = False) -> Synced:
+    """Pull what changed, send what came of it here, and look what became of one's own proposals.
+
+    Only evidence about what the team shares is sent, and with `propose_proven` what is proven. Raises `TeamUnavailable`
+    and what the server refuses; what was done until then stays.
+    """
+    store, projects = toolbox.store.team, (project, GLOBAL_PROJECT)
+    await store.keep_caches(toolbox.scope, url, projects)
+    done, fresh = Synced(), list[StoredMemory]()
+    caches = {cache.project: cache for cache in await store.caches(toolbox.scope)}
+    for each in projects:
+        pulled, new = await _pull(toolbox, team, caches[each])
+        done = Synced(
+            done.pulled + pulled.pulled, done.withdrawn + pulled.withdrawn, 0, (*done.refused, *pulled.refused)
+        )
+        fresh += new
+    await _link(toolbox, fresh, [team_scope(toolbox.scope.tenant_id, each) for each in projects], caches[project])
+    await _send_evidence(toolbox, team, projects)
+    sent = await store.sent(toolbox.scope, url)
+    if sent:
+        mine = await team.proposals(None, mine=True)
+        await note(toolbox, url, mine, {each.memory_id: each.content_hash for each in sent.values()})
+    proposed = 0
+    if propose_proven and (ids := await proven(toolbox, url)):
+        proposed = await _propose_each(toolbox, team, url, ids, project)
+    await store.note_check(toolbox.scope, toolbox.clock.now(), None)
+    return done._replace(proposed=proposed)
+
+
+async def _propose_each(toolbox: Toolbox, team: Team, url: str, ids: Sequence[str], project: str) -> int:
+    """Propose what is proven; what may not be sent stays here."""
+    proposed = 0
+    for memory_id in ids:
+        try:
+            proposed += len(await propose(toolbox, team, url, await outgoing(toolbox, [memory_id], project)))
+        except InputError:
+            continue  # it is of suspect wording, or the server takes no more: it waits, as it did before
+    return proposed
+
+
+async def _pull(toolbox: Toolbox, team: Team, cache: Cache) -> tuple[Synced, list[StoredMemory]]:
+    """Take in the pages of changes; what a server that was made anew does not name goes."""
+    store, there = toolbox.store.team, team_scope(toolbox.scope.tenant_id, cache.project)
+    stamp, after, seen = cache.stamp, cache.cursor, set[str]()
+    done, new, begun_anew = Synced(), list[StoredMemory](), False
+    for _ in range(_MAX_PAGES):
+        changes = await team.changes(cache.project, stamp, after)
+        begun_anew = begun_anew or changes.stamp != cache.stamp or changes.cursor < after
+        seen.update(each.id for each in changes.shared)
+        if len(seen) > MAX_CACHED:
+            raise TeamUnavailable(f"the team shares more than {MAX_CACHED:,} memories about {cache.project}: tidy them")
+        prepared = await _prepared(toolbox, there, changes)
+        # Until all was seen the cursor stays where it was: a pull that is cut off begins anew too.
+        written = changes.model_copy(update={"stamp": "", "cursor": 0}) if begun_anew and changes.has_more else changes
+        refused = await store.take_in(toolbox.scope, cache.project, written, prepared, toolbox.embedder.name)
+        new += [memory for memory, _ in prepared if memory is not None and memory.item.status == "active"]
+        done = Synced(
+            done.pulled + len(changes.shared),
+            done.withdrawn + len(changes.withdrawn),
+            0,
+            (*done.refused, *(f"{each}: the id is that of a memory of yours" for each in refused)),
+        )
+        if not changes.has_more:
+            break
+        if changes.stamp == stamp and changes.cursor <= after:
+            raise TeamUnavailable("the team's server tells the same changes again and again")
+        stamp, after = changes.stamp, changes.cursor
+    if begun_anew and (gone := await store.cached_ids(there) - seen):
+        await store.drop_cached(there, list(gone))
+    return done, new
+
+
+async def _prepared(toolbox: Toolbox, there: Scope, changes: Changes) -> list[tuple[StoredMemory | None, SharedMemory]]:
+    """Return what was pulled as it may be stored; None for words that are as they were."""
+    former = {
+        item.id: item for item in await toolbox.store.get_memories((there,), [each.id for each in changes.shared])
+    }
+    taken: list[tuple[SharedMemory, MemoryItem | None]] = []
+    for each in changes.shared:
+        shared = _bounded(each)
+        try:
+            item = _item(toolbox, there, shared, former.get(each.id))
+        except InputError:
+            continue  # nothing was left of it: words of no allowed length
+        before = former.get(each.id)
+        is_same_text = before is not None and before.model_dump(include=_WORDS) == item.model_dump(include=_WORDS)
+        taken.append((shared, None if is_same_text else item))
+    stored, _ = await prepare_or_say(toolbox, [item for _, item in taken if item is not None])
+    by_id = {each.item.id: each for each in stored}
+    return [(None if item is None else by_id[item.id], shared) for shared, item in taken]
+
+
+def _bounded(shared: SharedMemory) -> SharedMemory:
+    """Return what is shared with names that can be shown, and counts that can be."""
+    counts = shared.evidence
+    return shared.model_copy(
+        update={
+            "proposed_by": tuple(clean(name)[:_MAX_NAME] for name in shared.proposed_by[:_MAX_NAMES]),
+            "accepted_by": None if shared.accepted_by is None else clean(shared.accepted_by)[:_MAX_NAME],
+            "evidence": counts.model_copy(update={"worked": min(counts.worked, counts.tried)}),
+        }
+    )
+
+
+def _item(toolbox: Toolbox, there: Scope, shared: SharedMemory, former: MemoryItem | None) -> MemoryItem:
+    """Return what is shared as a memory of the cache, in quarantine where screening finds it suspect."""
+    texts = checked_texts(shared.draft.model_dump(include=_WORDS), toolbox.settings)
+    item = MemoryItem(
+        id=shared.id,
+        scope=there,
+        **texts,
+        outcome=shared.outcome,
+        confidence=shared.confidence if former is None else former.confidence,
+        created_at=min(shared.accepted_at, toolbox.clock.now()),
+        provenance=Provenance(distiller=shared.distiller, imported_from="the team"),
+    )
+    return gated(item)
+
+
+async def _link(toolbox: Toolbox, fresh: Sequence[StoredMemory], team: Sequence[Scope], cache: Cache) -> None:
+    """Note which own memories say the same as a shared one: what is new there, and what is new here since."""
+    own = (toolbox.scope,)
+    pairs = [(own_id, each.item.id) for each in fresh for own_id in await _say_the_same(toolbox, own, each)]
+    newest = await toolbox.store.team.newest(toolbox.scope, _since(cache), _COMPARED)
+    items = await toolbox.store.get_memories(own, newest) if newest else []
+    for each in (await prepare_or_say(toolbox, items))[0] if items else []:
+        pairs += [(each.item.id, shared_id) for shared_id in await _say_the_same(toolbox, team, each)]
+    if pairs:
+        await toolbox.store.team.link_same(pairs)
+
+
+def _since(cache: Cache) -> datetime | None:
+    return cache.checked_at
+
+
+async def _say_the_same(toolbox: Toolbox, scopes: Sequence[Scope], memory: StoredMemory) -> list[str]:
+    if memory.vector is None:
+        return []
+    near = await toolbox.store.nearest(scopes, toolbox.embedder.name, memory.vector, _NEAREST)
+    ids = [memory_id for memory_id, similarity in near if similarity >= duplicate_threshold(toolbox)]
+    gist, threshold = gist_of(memory.item), toolbox.settings.consolidate.contradiction_threshold
+    found = await toolbox.store.get_memories(scopes, ids) if ids else []
+    return [item.id for item in found if is_same(gist, gist_of(item), threshold)]
+
+
+async def _send_evidence(toolbox: Toolbox, team: Team, projects: Sequence[str]) -> None:
+    """Send what tasks here showed of what the team shares: absolute counts, and nothing of the tasks."""
+    store, tenant = toolbox.store.team, toolbox.scope.tenant_id
+    ids = [each for project in projects for each in sorted(await store.cached_ids(team_scope(tenant, project)))]
+    known = await store.own_evidence(ids)
+    told = [
+        Counted(memory_id=each, evidence=found.evidence)
+        for each, found in known.items()
+        if found.evidence.tried or found.evidence.told
+    ]
+    bank = await store.bank_id()
+    for at in range(0, len(told), MAX_EVIDENCE):
+        await team.send_evidence(bank, told[at : at + MAX_EVIDENCE])
+
+
+def says(caches: Sequence[Cache], now: datetime) -> str:
+    """Return in a line how the cache stands, for `status` and `doctor`."""
+    if not caches:
+        return "not asked yet: the first look is made in the background"
+    cache = caches[0]
+    if cache.fault is None:
+        minutes = 0 if cache.checked_at is None else round((now - cache.checked_at).total_seconds() / 60)
+        return f"{cache.url}, project {cache.project}: asked {counted(max(0, minutes), 'minute')} ago"
+    kept = "nothing was pulled yet" if cache.checked_at is None else f"kept as of {cache.checked_at:%Y-%m-%d %H:%M} UTC"
+    return f"{cache.url} does not answer ({counted(cache.failures, 'time')}: {cache.fault}); {kept}"
+
+
+async def how_it_stands(toolbox: Toolbox) -> list[str]:
+    """Return what `status` says of the team: how the copy stands, and what became of one's own proposals.
+
+    Nothing without a team. Raises `StorageError`.
+    """
+    url = toolbox.settings.team.url
+    if url is None:
+        return []
+    told = [f"the team: {says(await toolbox.store.team.caches(toolbox.scope), toolbox.clock.now())}"]
+    sent = list((await toolbox.store.team.sent(toolbox.scope, url)).values())
+    if sent:
+        counts = Counter(each.proposal.status for each in sent)
+        told.append(f"proposed: {', '.join(f'{number} {status}' for status, number in sorted(counts.items()))}")
+    words = [each for each in sent if each.proposal.status == "declined" and each.proposal.decision]
+    told += [f"{each.memory_id} was declined: {each.proposal.decision}" for each in words[-_MAX_DECLINED:]]
+    return told

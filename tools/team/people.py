@@ -1,0 +1,188 @@
+"""People of a team: let in with a role, given a token, let in no more; what they did is in the audit trail."""
+
+import hashlib
+import secrets
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from swarm_memory.schema.base import PERSON, new_id
+from swarm_memory.schema.errors import InputError, NotFoundError
+from swarm_memory.schema.team.person import MAX_NAME_CHARS, AuditEntry, Person, Role
+from swarm_memory.tools.memories.edit import MAX_IDS, joined
+from swarm_memory.tools.ports.memories import Forgotten
+from swarm_memory.tools.ports.team.people import PeopleStore
+from swarm_memory.tools.text.cleaning import clean
+from swarm_memory.tools.toolbox import Toolbox
+
+TOKEN_PREFIX = "swm_"  # noqa: S105 - how one begins, so that it is known wherever it lands
+TOKEN_BYTES = 32
+MAX_SUBJECT_CHARS = 500
+MAX_ENTRIES = 1000
+
+
+class Added(NamedTuple):
+    """A person, and the token that is shown this once; None: an issuer signs them in."""
+
+    person: Person
+    token: str | None
+
+
+def new_token() -> str:
+    """Return a token of 256 random bits."""
+    return TOKEN_PREFIX + secrets.token_urlsafe(TOKEN_BYTES)
+
+
+def hash_of(token: str) -> str:
+    """Return what is kept of a token: its SHA-256.
+
+    Of 256 random bits nothing can be guessed, so that no slow or salted hash is needed, which would make each request
+    cost what a password's check does.
+    """
+    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+async def add_person(
+    toolbox: Toolbox, name: str, role: Role, issuer: str | None = None, subject: str | None = None
+) -> Added:
+    """Let somebody in. With the subject that an issuer knows them by, that signs them in, and they get no token.
+
+    Raises `InputError` for a name that is none, or a name or subject that is taken.
+    """
+    if (issuer is None) != (subject is None):
+        raise InputError("a subject needs the issuer that vouches for it: set http.oauth_issuer")
+    if subject is not None and not 1 <= len(subject) <= MAX_SUBJECT_CHARS:
+        raise InputError(f"a subject has 1 to {MAX_SUBJECT_CHARS} characters, not {len(subject)}")
+    person = Person(
+        id=new_id(PERSON),
+        tenant_id=toolbox.scope.tenant_id,
+        name=_name(name),
+        role=role,
+        issuer=issuer,
+        subject=subject,
+        created_at=toolbox.clock.now(),
+    )
+    token = new_token() if subject is None else None
+    if not await toolbox.store.people.add(person, None if token is None else hash_of(token)):
+        known = await toolbox.store.people.by_name(person.tenant_id, person.name)
+        if known is None:
+            raise InputError("this subject of the issuer is somebody else already: `swarm-memory team people`")
+        raise InputError(
+            f"there is somebody called {known.name} already{' (revoked)' if known.revoked_at else ''}: "
+            f"`swarm-memory team token` gives them a new token, `swarm-memory team role` another role"
+        )
+    return Added(person, token)
+
+
+class SignedIn(NamedTuple):
+    """Somebody whom an issuer vouches for, with a role."""
+
+    issuer: str
+    subject: str
+    name: str
+    role: Role
+
+
+async def add_signed_in(people: PeopleStore, tenant_id: str, who: SignedIn) -> Person | None:
+    """Let somebody in whom nobody added, since their issuer names their role; where their name is taken by another.
+
+    None: somebody else of the issuer has the subject by now, or both names are taken.
+    """
+    made = new_id(PERSON)
+    given = " ".join(clean(who.name).split())[:MAX_NAME_CHARS] or made
+    for name in (given, f"{given[: MAX_NAME_CHARS - 9]} ({made[-6:]})"):
+        person = Person(
+            id=made,
+            tenant_id=tenant_id,
+            name=name,
+            role=who.role,
+            issuer=who.issuer,
+            subject=who.subject,
+            created_at=datetime.now(UTC),
+        )
+        if await people.add(person, None):
+            return person
+        if (known := await people.by_subject(tenant_id, who.issuer, who.subject)) is not None:
+            return known
+    return None
+
+
+async def renew_token(toolbox: Toolbox, name: str) -> Added:
+    """Give somebody a new token; the former holds no more. Whoever was revoked may come in again.
+
+    Raises `NotFoundError`, and `InputError` for one whom an issuer signs in.
+    """
+    person = await find_person(toolbox, name)
+    if person.subject is not None and person.revoked_at is None:
+        raise InputError(f"{person.name} is signed in by {person.issuer}, and needs no token")
+    token = new_token()
+    await toolbox.store.people.set_token(person, hash_of(token))
+    return Added(await find_person(toolbox, name), token)
+
+
+async def revoke(toolbox: Toolbox, name: str) -> Person:
+    """Let somebody in no more, from the next request on. Raises `NotFoundError`."""
+    person = await find_person(toolbox, name)
+    await toolbox.store.people.revoke(person)
+    return await find_person(toolbox, name)
+
+
+async def change_role(toolbox: Toolbox, name: str, role: Role) -> Person:
+    """Let somebody do more, or less, from the next request on. Raises `NotFoundError`."""
+    person = await find_person(toolbox, name)
+    if person.role != role:
+        await toolbox.store.people.set_role(person, role)
+    return person.model_copy(update={"role": role})
+
+
+class ForgottenPerson(NamedTuple):
+    """What somebody brought, and is gone."""
+
+    memories: Forgotten
+    records: int
+    """Of tasks that lost their text."""
+
+
+async def forget_person(toolbox: Toolbox, name: str) -> ForgottenPerson:
+    """Let somebody in no more, and delete for good what they brought: memories, records of tasks, calls, their name.
+
+    In the audit trail nobody is named in their place. What they changed in memories of others stays. Where it is broken
+    off, it is taken up again by another call. Raises `NotFoundError`.
+    """
+    person = await find_person(toolbox, name)
+    people = toolbox.store.people
+    if person.revoked_at is None:
+        await people.revoke(person)
+    scopes = await people.scopes(person.tenant_id)
+    parts: list[Forgotten] = []
+    while ids := await people.brought(person, MAX_IDS):
+        parts.append(await toolbox.store.forget(scopes, ids))
+    records = await toolbox.store.forget_person(person)
+    memories = joined(parts)
+    return ForgottenPerson(memories, memories.records + records)
+
+
+async def list_people(toolbox: Toolbox) -> list[Person]:
+    """Return everybody, those that were revoked too, by name."""
+    return await toolbox.store.people.list(toolbox.scope.tenant_id)
+
+
+async def audit_trail(toolbox: Toolbox, limit: int = 50) -> list[AuditEntry]:
+    """Return who did what, the newest first. Raises `InputError` for a limit outside 1…1000."""
+    if not 1 <= limit <= MAX_ENTRIES:
+        raise InputError(f"limit is {limit}: it must be from 1 to {MAX_ENTRIES}")
+    return list(await toolbox.store.people.audit(toolbox.scope.tenant_id, limit))
+
+
+async def find_person(toolbox: Toolbox, name: str) -> Person:
+    """Return somebody by name. Raises `NotFoundError`."""
+    person = await toolbox.store.people.by_name(toolbox.scope.tenant_id, _name(name))
+    if person is None:
+        raise NotFoundError(f"there is nobody called {name[:MAX_NAME_CHARS]!r}: `swarm-memory team people`")
+    return person
+
+
+def _name(name: str) -> str:
+    cleaned = " ".join(clean(name).split())
+    if not 1 <= len(cleaned) <= MAX_NAME_CHARS:
+        raise InputError(f"a name has 1 to {MAX_NAME_CHARS} characters")
+    return cleaned
