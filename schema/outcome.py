@@ -47,6 +47,8 @@ class TaskFigures(Model):
     """Input, output and what was written to the cache; what was read from the cache again is not counted."""
     cost_usd: float | None = Field(default=None, ge=0)
     duration_s: float | None = Field(default=None, ge=0)
+    repeats: int | None = Field(default=None, ge=0)
+    """Failures in the way that a call had failed before in the same task."""
 
 
 class OutcomeRecord(Model):
@@ -59,6 +61,8 @@ class OutcomeRecord(Model):
     judge: Judge
     given: bool = False
     """Somebody gave the label for this task: what evidence says of a later version does not change it."""
+    weight: Unit = 1.0
+    """How much the label counts, by how sure it is and who gave it; 0 where it is Undecided."""
     arm: Arm
     randomised: bool = False
     """Whether tasks were being held out at random at that time: only then both arms can be compared."""
@@ -145,6 +149,87 @@ class Effect(Model):
     """The same in one sentence."""
 
 
+Worth = Literal["proven", "harmful", "too few to tell"]
+
+
+class Bounds(Model):
+    """A figure with the 95 % confidence sequence that holds however often one looks."""
+
+    value: float
+    low: float
+    high: float
+
+
+class Lift(Model):
+    """What being told a memory, or any of some, changed: tasks that were told less those that were not, by lot."""
+
+    of: str
+    """The id of a memory, the name of a kind or a source, or `all memories`."""
+    told: int
+    left_out: int
+    """Tasks; of several memories each counts for itself."""
+    success: Bounds | None = None
+    """Of the outcome of a task, 0…1: its label as far as that counts, else 0.5, and less for each failure that came
+    again. None, as of the others: too few to say anything."""
+    steps: Bounds | None = None
+    tokens: Bounds | None = None
+    duration_s: Bounds | None = None
+    expected: float
+    """The posterior mean of the lift of success: what was measured, weighed with what its kind is worth."""
+    worth: Worth
+
+    @property
+    def says(self) -> str:
+        """The counts and the lift in a few words."""
+        counts = f"told {self.told} times, left out {self.left_out}"
+        if self.success is None:
+            return f"{counts}: {self.worth}"
+        lift = self.success
+        return f"{counts}: lift {lift.value:+.0%} (95 % {lift.low:+.0%} to {lift.high:+.0%}), {self.worth}"
+
+
+class Withdrawn(Model):
+    """A memory that withdrew itself, since tasks did better without it."""
+
+    id: str
+    title: str
+    at: Timestamp
+    reason: str
+
+
+class LiftReport(Model):
+    """What memories are worth by the lots that were drawn in one scope."""
+
+    dropout: float
+    """The rate of the settings; 0: no lots are drawn now."""
+    whole: Lift | None = None
+    """None: no task that lots were drawn for has an outcome yet."""
+    kinds: tuple[Lift, ...] = ()
+    sources: tuple[Lift, ...] = ()
+    memories: tuple[Lift, ...] = ()
+    """Those for which lots were drawn, the most told first."""
+    note_tokens: int = 0
+    """Of all notes that were told by lot, about."""
+    saved_tokens: Bounds | None = None
+    """What the tasks that were told took less than they would have, their notes included."""
+    tasks_wanted: int | None = None
+    """So many more until the lift of the whole is known to 10 points; 0: it is. None: nothing can be said yet."""
+    withdrawn: tuple[Withdrawn, ...] = ()
+
+    @property
+    def says(self) -> str:
+        """All of it in one line."""
+        if self.whole is None:
+            return "no lots were drawn yet" if self.dropout else "no lots are drawn (credit.dropout is 0)"
+        parts = [self.whole.says]
+        proven = sum(each.worth == "proven" for each in self.memories)
+        parts.append(f"{proven} of {len(self.memories)} memories proven, {len(self.withdrawn)} withdrawn")
+        if self.tasks_wanted:
+            parts.append(f"about {self.tasks_wanted:,} more tasks until 10 points can be told")
+        saved = "" if self.saved_tokens is None else f", {self.saved_tokens.value:,.0f} saved"
+        return "; ".join([*parts, f"{self.note_tokens:,} tokens of notes{saved}"])
+
+
 class WeekMetrics(Model):
     """One week of one scope. What cannot be known is None."""
 
@@ -173,3 +258,10 @@ class WeekMetrics(Model):
     matts_runs: int = 0
     matts_lift: float | None = None
     """Success rate of the rollouts that MaTTS chose less that of a single attempt at the same tasks."""
+    told_by_lot: int = 0
+    """Memories that a task was told after a lot was drawn, and those that it was not told for one."""
+    left_out_by_lot: int = 0
+    note_tokens: int = 0
+    """Of the notes of those tasks."""
+    withdrawn: int = 0
+    """Memories that withdrew themselves."""

@@ -11,7 +11,7 @@ from random import Random
 from types import ModuleType
 
 import pytest
-from laid_bank import BY_TABLE, laid
+from laid_bank import BY_TABLE, laid, opened_bank
 from world import advice, agent, plain, terms
 from world.agent import STEP_LIMIT, attempt
 from world.experiment import (
@@ -33,12 +33,13 @@ from world.families import FAMILIES
 from world.figures import calls, changed, gain, judged, level, success
 from world.folders import IN_FOLDERS
 from world.plain import read_plain
+from world.planted import CHANCES, patience_table, planted_tables, run_planted
 from world.report import WorldReport
 from world.terms import Action, shell
 
 from swarm_memory.schema.rollout import MattsRequest
 from swarm_memory.schema.settings import CreditSettings, Settings, StorageSettings
-from swarm_memory.server.wiring import open_toolbox, place_of
+from swarm_memory.server.wiring import SystemClock, open_toolbox, place_of
 from swarm_memory.tools.benchmark.charts import svg
 from swarm_memory.tools.matts.matts import run_matts
 
@@ -380,3 +381,23 @@ async def test_the_report_has_levels_curves_with_bands_and_paired_differences(op
     assert {arm.name for arm in ARMS} <= {each.subject for each in found.cases}
     assert [len(each.low) for each in found.plots[0].series] == [2] * len(ARMS)
     assert "<polygon" in svg(found.plots[0])
+
+
+async def test_planted_memories_are_told_by_lot_and_counted_by_what_they_are(tmp_path: Path) -> None:
+    banks = count()
+
+    @asynccontextmanager
+    async def opened(dropout: float) -> AsyncGenerator[Bank]:
+        database = tmp_path / str(next(banks)) / "memory.db"
+        async with opened_bank(database, clock=SystemClock()) as toolbox:
+            yield Bank(toolbox, database)
+
+    runs = [await run_planted(0, 5, planted=True, dropout=rate, open_bank=opened, learned=1) for rate in (0.0, 0.5)]
+    assert [len(run.met) for run in runs] == [20, 20]
+    without, drawn = (dict(run.kinds) for run in runs)
+    assert set(without.values()) == {0}
+    assert min(drawn["harmful"], drawn["useless"]) > 0
+    arms, memories = planted_tables(runs)
+    assert [row[0] for row in arms.rows] == ["planted, dropout 0", "planted, dropout 0.5"]
+    assert [row[0] for row in memories.rows] == ["harmful", "useless", "learned"]
+    assert len(patience_table(0.5, runs=2, tasks=20).rows) == len(CHANCES)

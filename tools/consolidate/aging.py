@@ -72,6 +72,7 @@ async def _pass(run: UpkeepRun, before: Aging | None, this: Aging | None) -> Agi
     """
     store, scope, embedder = run.toolbox.store, run.toolbox.scope, run.toolbox.embedder
     after, is_last = (this.through or 0) if this else 0, False
+    told_by_files = run.toolbox.promoted(None)  # no prompt is told these, and that they are not used says nothing
     while not is_last:
         await run.toolbox.give_way()
         page = await store.upkeep_items(scope, embedder.name, embedder.dimensions, after=after, limit=_PAGE)
@@ -80,7 +81,8 @@ async def _pass(run: UpkeepRun, before: Aging | None, this: Aging | None) -> Agi
         reached = None
         if this is not None:
             reached = Aging(this.at) if is_last else Aging(this.at, after, this.since)
-        changes = [change for item in page if (change := _aged(run, item, this)) is not None]
+        told = (item for item in page if item.id not in told_by_files)
+        changes = [change for item in told if (change := _aged(run, item, this)) is not None]
         if reached is not None or changes:
             written = await run.write(changes, aging=None if reached is None else (before, reached))
             if written.refused:

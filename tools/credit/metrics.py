@@ -8,8 +8,11 @@ from typing import TypeVar
 
 from swarm_memory.schema.outcome import ArmFigures, Basis, Conclusion, Difference, Effect, WeekMetrics
 from swarm_memory.schema.rollout import MattsRun
+from swarm_memory.schema.sqlite.events import DRAWN
 from swarm_memory.tools.credit.intervals import Interval, mean_difference, rate_difference
+from swarm_memory.tools.credit.lift import MAX_DRAWS, draw_in, withdrawals
 from swarm_memory.tools.ports.credit import TaskOutcome
+from swarm_memory.tools.ports.journal import Event
 from swarm_memory.tools.toolbox import Toolbox
 
 T = TypeVar("T")
@@ -39,8 +42,23 @@ async def weekly_metrics(toolbox: Toolbox) -> list[WeekMetrics]:
     for day, count in items.items():
         items_by_week[_monday(day)] += count
     runs_by_week = _by_week(runs, lambda each: each.created_at)
-    weeks = sorted({*by_week, *items_by_week, *runs_by_week})
-    return [_week(week, by_week.get(week, []), items_by_week[week], runs_by_week.get(week, [])) for week in weeks]
+    lots = _by_week(await toolbox.store.events_of_kind(toolbox.scope, DRAWN, MAX_DRAWS), lambda each: each.at)
+    gone = _by_week(await withdrawals(toolbox), lambda each: each.at)
+    weeks = sorted({*by_week, *items_by_week, *runs_by_week, *lots, *gone})
+    found = (_week(week, by_week.get(week, []), items_by_week[week], runs_by_week.get(week, [])) for week in weeks)
+    return [
+        week.model_copy(update={**_lots(lots.get(week.week, ())), "withdrawn": len(gone.get(week.week, ()))})
+        for week in found
+    ]
+
+
+def _lots(draws: Iterable[Event]) -> dict[str, int]:
+    drawn = [draw_in(event) for event in draws]
+    return {
+        "told_by_lot": sum(len(each.told) for each in drawn),
+        "left_out_by_lot": sum(len(each.left_out) for each in drawn),
+        "note_tokens": sum(each.tokens for each in drawn),
+    }
 
 
 def effect_of(outcomes: Sequence[TaskOutcome]) -> Effect | None:

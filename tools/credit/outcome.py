@@ -1,18 +1,24 @@
 """Credit: what came of a task, by how much it changes the confidence of exactly the memories that the task had."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.schema.outcome import Arm, Credit, OutcomeRecord, OutcomeStatus, TaskFigures, Use, UseMethod
 from swarm_memory.schema.settings import CreditSettings
-from swarm_memory.schema.trajectory import Label, Trajectory, Usage, Verdict
+from swarm_memory.schema.trajectory import Judge, Label, Trajectory, Usage, Verdict
 from swarm_memory.tools.credit.usage import Injection, detect_uses
 from swarm_memory.tools.ports.credit import TaskInjections
+from swarm_memory.tools.ports.jobs import MEASURE
 from swarm_memory.tools.toolbox import Toolbox
+from swarm_memory.tools.trajectory.reading import Reading, read
 
 FAILURE_FACTOR = -0.5
 """A failure weighs half as much as a success: it has more causes than the memory."""
+
+WORD: Mapping[Judge, float] = {"user": 1.0, "evidence": 1.0, "model": 0.8, "agent": 0.6}
+"""How much a verdict counts by who gave it, times its confidence: the user and tests before a model, and a model before
+the agent, which judges itself."""
 
 _DIGITS = 9
 _CACHED_SHARE = 0.1
@@ -39,7 +45,7 @@ async def record_outcome(
     toolbox: Toolbox,
     task_id: str,
     verdict: Verdict,
-    trajectory: Trajectory | None = None,
+    trajectory: Trajectory | Reading | None = None,
     *,
     given: bool = False,
     named: Collection[str] = (),
@@ -53,12 +59,13 @@ async def record_outcome(
     a longer version of the task, or another label, replaces the former credit. A label that somebody gave (`given`)
     stays against what is only judged later. Raises `StorageError`.
     """
-    known = trajectory or await _kept_trajectory(toolbox, task_id)
+    reading = read(found) if (found := trajectory or await _kept_trajectory(toolbox, task_id)) else None
+    known = reading.trajectory if reading else None
     retrieved = await toolbox.store.injections(toolbox.scope, task_id)
     former = await toolbox.store.get_outcome(toolbox.scope, task_id)
-    label, judge = verdict.label, verdict.judge
+    label, judge, weight = verdict.label, verdict.judge, round(verdict.confidence * WORD[verdict.judge], 4)
     if former is not None and former.given and not given:
-        label, judge, given = former.label, former.judge, True
+        label, judge, weight, given = former.label, former.judge, former.weight, True
     items = await _injected(toolbox, task_id, retrieved, known)
     seen = former if known is not None and not known.steps else None  # its words were removed: what was seen stays seen
     uses = seen.credits if seen is not None else _uses(toolbox, items, retrieved, known, named)
@@ -77,25 +84,32 @@ async def record_outcome(
         "label": label,
         "judge": judge,
         "given": given,
+        "weight": weight,
         "credits": credits,
         "status": _status(label, credits),
     }
     if seen is not None:
-        return await toolbox.store.save_outcome(toolbox.scope.readable(), seen.model_copy(update=said))
-    record = OutcomeRecord(
-        **said,
-        task_id=task_id,
-        digest=known.content_digest if known else "",
-        arm=_arm(retrieved, bool(items)),
-        randomised=settings.holdout_rate > 0 and bool(retrieved.given or retrieved.withheld),
-        figures=figures_of(known, settings) if known else TaskFigures(),
-        at=(known.ended_at if known else None) or toolbox.clock.now(),
-    )
-    return await toolbox.store.save_outcome(toolbox.scope.readable(), record)
+        record = seen.model_copy(update=said)
+    else:
+        record = OutcomeRecord(
+            **said,
+            task_id=task_id,
+            digest=known.content_digest if known else "",
+            arm=_arm(retrieved, bool(items)),
+            randomised=settings.holdout_rate > 0 and bool(retrieved.given or retrieved.withheld),
+            figures=figures_of(reading, settings) if reading else TaskFigures(),
+            at=(known.ended_at if known else None) or toolbox.clock.now(),
+        )
+    written = await toolbox.store.save_outcome(toolbox.readable, record)
+    if toolbox.lot_key and settings.dropout and written.status != "already_credited":
+        await toolbox.queue(MEASURE, MEASURE)
+    return written
 
 
-def figures_of(trajectory: Trajectory, settings: CreditSettings) -> TaskFigures:
+def figures_of(given: Trajectory | Reading, settings: CreditSettings) -> TaskFigures:
     """Return what a task took, by what its trajectory tells."""
+    reading = read(given)
+    trajectory = reading.trajectory
     usage, began, ended = trajectory.usage, trajectory.started_at, trajectory.ended_at
     tokens = usage.input_tokens + usage.output_tokens + usage.cache_creation_tokens
     return TaskFigures(
@@ -103,6 +117,7 @@ def figures_of(trajectory: Trajectory, settings: CreditSettings) -> TaskFigures:
         tokens=tokens or None,
         cost_usd=cost_of(usage, settings) if tokens else None,
         duration_s=max(0.0, (ended - began).total_seconds()) if began and ended else None,
+        repeats=sum(len(error.calls) - 1 for error in reading.errors if not error.asked_for),
     )
 
 
@@ -136,7 +151,7 @@ async def _injected(
 ) -> list[MemoryItem]:
     """Return the memories that the task had; trust never rises by what a task taught itself."""
     ids = dict.fromkeys((*retrieved.given, *(trajectory.injected_memory_ids if trajectory else ())))
-    found = await toolbox.store.get_memories(toolbox.scope.readable(), list(ids)) if ids else []
+    found = await toolbox.store.get_memories(toolbox.readable, list(ids)) if ids else []
     return [item for item in found if item.provenance.task_id != task_id]
 
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.schema.outcome import Use
 from swarm_memory.schema.trajectory import Step, Trajectory
+from swarm_memory.tools.text.patterns import lazy
 
 MIN_TERMS = 2
 """A single name in common is chance."""
@@ -20,25 +21,25 @@ _MIN_PREFIX, _MIN_SUFFIX = 6, 4
 """Letters of an id, counted from its front or its end, below which a short form names nothing."""
 
 _MAX_TEXT = 20_000
-_ID = re.compile(r"\brm_([0-9A-HJKMNP-TV-Z]{4,26})(?![0-9A-Za-z])", re.IGNORECASE)
-_ID_END = re.compile(r"\brm_(?:\.{2,3}|…)([0-9A-HJKMNP-TV-Z]{4,26})(?![0-9A-Za-z])", re.IGNORECASE)
-_SENTENCE = re.compile(r"(?<=[.!?;])\s+|\n+")
-_DENIAL = re.compile(
+_ID = lazy(r"\brm_([0-9A-HJKMNP-TV-Z]{4,26})(?![0-9A-Za-z])", re.IGNORECASE)
+_ID_END = lazy(r"\brm_(?:\.{2,3}|…)([0-9A-HJKMNP-TV-Z]{4,26})(?![0-9A-Za-z])", re.IGNORECASE)
+_SENTENCE = lazy(r"(?<=[.!?;])\s+|\n+")
+_DENIAL = lazy(
     r"(?:\bnot|\bnever|n['\u2019]t)\s+(?:(?!to\b)\w+\s+){0,2}"
     r"(?:us(?:e|ed|ing)|appl(?:y|ied|icable)|fit|help(?:ed|ful)?|need(?:ed)?|follow(?:ed)?|relevant|useful|rel(?:y|ied))\b"
     r"|\b(?:unused|irrelevant|unrelated|unhelpful|ignor(?:e|ed|ing)|skipped|none of|neither)\b",
     re.IGNORECASE,
 )
-_QUOTED = re.compile(r"`([^`\n]{2,500})`")
-_TERM = re.compile(r"[A-Za-z0-9_@$./:+-]+")
-_LETTER = re.compile(r"[A-Za-z]")
+_QUOTED = lazy(r"`([^`\n]{2,500})`")
+_TERM = lazy(r"[A-Za-z0-9_@$./:+-]+")
+_LETTER = lazy(r"[A-Za-z]")
 _EDGES = "./:+-@$"
-_ADVERSE = re.compile(
+_ADVERSE = lazy(
     r"(?i)\b(?:do(?:es|id)? not|don't|doesn't|didn't|never|avoid|instead of|rather than|must not|no use|in vain)\b"
 )
 """A step that warns: to do what it names is no use of it."""
 
-_IDENTIFIER = re.compile(r"\b(?=\w*[A-Za-z])\w+(?:[_./-]\w+)+\b|\b[a-z]+[A-Z]\w+\b")
+_IDENTIFIER = lazy(r"\b(?=\w*[A-Za-z])\w+(?:[_./-]\w+)+\b|\b[a-z]+[A-Z]\w+\b")
 
 
 class Injection(NamedTuple):

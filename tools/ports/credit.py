@@ -5,7 +5,7 @@ from datetime import date, datetime
 from typing import NamedTuple, Protocol
 
 from swarm_memory.schema.base import Scope
-from swarm_memory.schema.outcome import Arm, OutcomeRecord, TaskFigures
+from swarm_memory.schema.outcome import Arm, LiftReport, OutcomeRecord, TaskFigures
 from swarm_memory.schema.trajectory import Label
 
 
@@ -30,6 +30,8 @@ class TaskOutcome(NamedTuple):
     injected: int
     used: int
     at: datetime
+    weight: float = 1.0
+    """How much the label counts."""
 
 
 class Credits(Protocol):
@@ -51,6 +53,18 @@ class Credits(Protocol):
 
     async def list_outcomes(self, scope: Scope) -> list[TaskOutcome]:
         """Return what is counted of every task, oldest first."""
+        ...
+
+    async def save_lifts(self, scope: Scope, lifts: Mapping[str, float], report: LiftReport) -> None:
+        """Keep what is expected of memories of a scope, by id, and the report, in the place of what was kept before."""
+        ...
+
+    async def kept_report(self, scope: Scope) -> LiftReport | None:
+        """Return the report that was kept last; None: there is none."""
+        ...
+
+    async def lifts(self, scope: Scope) -> dict[str, float]:
+        """Return what is expected of memories of a scope, more or less than of all: -1…1 by id, of those measured."""
         ...
 
     async def items_by_day(self, scope: Scope) -> dict[date, int]:

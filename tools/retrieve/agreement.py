@@ -3,10 +3,43 @@
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
+from swarm_memory.schema.base import TEAM, is_teams
 from swarm_memory.schema.memory import MemoryItem, ScoredMemory
+from swarm_memory.tools.ports.memories import SearchResult
 from swarm_memory.tools.retrieve.preamble import MAX_WAYS
 from swarm_memory.tools.text.opposition import opposition
 from swarm_memory.tools.toolbox import Toolbox
+
+
+async def told_once(toolbox: Toolbox, result: SearchResult) -> SearchResult:
+    """Return what a search found without own memories that one of the team's among them says too.
+
+    The user's own word stays, and the team's goes. Raises `StorageError`.
+    """
+    found = {candidate.id: candidate for candidate in result.candidates}
+    shared = [each for each, candidate in found.items() if candidate.project.startswith(TEAM)] if toolbox.team else []
+    if not shared:
+        return result
+    gone = {
+        shared_id if found[own_id].standing > 0 else own_id
+        for shared_id, own_ids in (await toolbox.store.team.own_same(shared)).items()
+        for own_id in own_ids
+        if own_id in found
+    }
+    return result._replace(candidates=tuple(each for each in result.candidates if each.id not in gone))
+
+
+async def with_counts(toolbox: Toolbox, found: Sequence[ScoredMemory]) -> tuple[ScoredMemory, ...]:
+    """Return the found ones, those of the team with how often they worked, and for how many people.
+
+    Raises `StorageError`.
+    """
+    ids = [each.item.id for each in found if is_teams(each.item.scope)]
+    known = await toolbox.store.team.sharing(ids) if ids else {}
+    counts = {
+        each: sharing.evidence.model_dump(include={"worked", "tried", "people"}) for each, sharing in known.items()
+    }
+    return tuple(each.model_copy(update=counts.get(each.item.id, {})) for each in found)
 
 
 async def without_contradictions(toolbox: Toolbox, found: Sequence[ScoredMemory]) -> tuple[ScoredMemory, ...]:
@@ -44,7 +77,7 @@ async def with_other_ways(toolbox: Toolbox, found: Sequence[ScoredMemory], wante
     items = {
         item.id: item
         for item in await toolbox.store.get_memories(
-            toolbox.scope.readable(), list({way.memory_id for way in ways if way.memory_id not in ids})
+            toolbox.readable, list({way.memory_id for way in ways if way.memory_id not in ids})
         )
     }
     ended: dict[str, set[str]] = {}
@@ -56,7 +89,7 @@ async def with_other_ways(toolbox: Toolbox, found: Sequence[ScoredMemory], wante
         others = dict.fromkeys(way.memory_id for way in ways if way.signature in ended.get(each.item.id, ()))
         for other in [other for other in others if other in items][: MAX_WAYS - 1]:
             ranked.setdefault(other, each.model_copy(update={"item": items[other]}))
-    counts = {way.memory_id: {"worked": way.worked, "tried": way.tried} for way in reversed(ways)}
+    counts = {way.memory_id: {"worked": way.worked, "tried": way.tried, "people": way.people} for way in reversed(ways)}
     return tuple(each.model_copy(update=counts.get(each.item.id, {})) for each in list(ranked.values())[:wanted])
 
 

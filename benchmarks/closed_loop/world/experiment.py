@@ -18,7 +18,7 @@ from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.matts.matts import run_matts
 from swarm_memory.tools.retrieve.at_failure import failure_context
 from swarm_memory.tools.retrieve.preamble import preamble
-from swarm_memory.tools.retrieve.retrieve import retrieve
+from swarm_memory.tools.retrieve.retrieve import lots_of, retrieve
 from swarm_memory.tools.toolbox import Toolbox
 from world.advice import meant, read_notes
 from world.agent import Reader, attempt
@@ -198,10 +198,9 @@ async def _learned(bank: Bank, arm: Arm, place: Place) -> Result:
 
 def _beside(hook: HookBank, toolbox: Toolbox, place: Place, told: list[str], action: Action, seen: Seen) -> str:
     """Return what the hook of a failed call tells, and note it in `told`."""
-    credit = toolbox.settings.credit
     error = f"Exit code {seen.exit_code}\n{seen.text}" if seen.exit_code else seen.text
     event = {"tool_name": action.tool, "tool_input": dict(action.input), "session_id": place.key, "error": error}
-    text = failure_context(hook, event, holdout_rate=credit.holdout_rate, holdout_seed=credit.holdout_seed)
+    text = failure_context(hook, event, lots_of(toolbox))
     if text:
         told.append(text)
     return text
