@@ -217,4 +217,5 @@ def test_importing_it_loads_neither_pydantic_nor_anything_of_ours() -> None:
         "swarm_memory.tools.retrieve.preamble",
         "swarm_memory.tools.text",
         "swarm_memory.tools.text.cleaning",
+        "swarm_memory.tools.text.patterns",
     }

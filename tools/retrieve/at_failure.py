@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from swarm_memory.tools.credit.holdout import is_held_out
+from swarm_memory.tools.credit.holdout import Lots
 from swarm_memory.tools.retrieve.preamble import beside_failure
 from swarm_memory.tools.trajectory.failures import shows_text, signature_of_call
 from swarm_memory.tools.trajectory.tasks import is_own_tool
@@ -15,20 +15,22 @@ if TYPE_CHECKING:
     """Puts ways out, the surest first, into words; which of them contradict each other is said. Ids of those told."""
 
 
+TELL_ALL = Lots()
+
+
 class WaysOut(Protocol):
     """The bank, as far as it knows what ended an error."""
 
-    def tell_ways_out(self, session_id: str, signature: str, tell: "Tell", is_held_out: Callable[[str], bool]) -> str:
+    def tell_ways_out(self, session_id: str, signature: str, tell: "Tell", lots: Lots) -> str:
         """Return what `tell` makes of the memories that ended errors of a signature, a digest, and record those told.
 
-        Never the same one twice in a session; empty where there is none, or where the task is held out.
+        Never the same one twice in a session, nor one that is left out of the task by lot; empty where there is none,
+        or where the task is held out.
         """
         ...
 
 
-def failure_context(
-    bank: WaysOut, event: Mapping[str, Any], *, holdout_rate: float = 0.0, holdout_seed: int = 0
-) -> str:
+def failure_context(bank: WaysOut, event: Mapping[str, Any], lots: Lots = TELL_ALL) -> str:
     """Return what the event of a failed call (`PostToolUseFailure`) is answered with; empty for nearly all of them.
 
     Nothing for a call that the user interrupted, for our own tools, for an error that says nothing; nor, where the host
@@ -47,6 +49,4 @@ def failure_context(
     signature = signature_of_call(tool, inputs, error)
     if signature is None:
         return ""
-    return bank.tell_ways_out(
-        session_id, signature.digest, beside_failure, lambda task_id: is_held_out(task_id, holdout_rate, holdout_seed)
-    )
+    return bank.tell_ways_out(session_id, signature.digest, beside_failure, lots)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from swarm_memory.schema.base import GLOBAL_PROJECT
 from swarm_memory.schema.memory import MemoryItem, Retrieval, ScoredMemory
 from swarm_memory.tools.ports.memories import ANY, Candidate, SearchFilter
-from swarm_memory.tools.retrieve.retrieve import Scored, Stages, stages_of
+from swarm_memory.tools.retrieve.retrieve import Scored, Stages, lots_of, stages_of
 from swarm_memory.tools.toolbox import Toolbox
 
 MAX_ASIDE = 10
@@ -43,6 +43,8 @@ class Explanation(NamedTuple):
     """By every other one."""
     considered: tuple[Considered, ...]
     """Those that are told, in their order; then the others, best first."""
+    left_out: float
+    """The probability with which a task is not told one of them, by lot; what the user said is always told."""
     aside: tuple[Considered, ...]
     """Near ones that no search finds: in quarantine, archived, of another project. Their score is not made."""
 
@@ -70,6 +72,7 @@ async def explain(toolbox: Toolbox, query: str, *, k: int | None = None, only: S
         strength=stages.fit.found,
         needed_beside=stages.fit.needed_beside,
         considered=tuple(considered),
+        left_out=lots_of(toolbox).rate,
         aside=tuple(await _aside(toolbox, stages)),
     )
 
@@ -92,6 +95,11 @@ class _Reasons:
         self._candidates = {each.candidate.id: each.candidate for each in stages.scored}
         self._given = _ids(stages.found.memories)
         self._fitting, self._offered, self._chosen = map(_ids, (stages.fitting, stages.offered, stages.chosen))
+        self._gone = {
+            each.candidate.id: stages.standing[each.candidate.id].names_gone
+            for each in stages.scored
+            if not each.applies
+        }
         self._best_alone = {each.candidate.id for each in stages.best(stages.wanted, 0.0)}
 
     def why(self, memory_id: str) -> str | None:
@@ -115,6 +123,8 @@ class _Reasons:
 
     def _not_fitting(self, candidate: Candidate) -> str | None:
         fit = self._stages.fit
+        if candidate.id in self._gone:
+            return f"nothing is left in the project of what it names: {self._gone[candidate.id]}"
         strength, beside = fit.strength(candidate.cosine, fit.coverage(candidate)), fit.needed_beside
         if fit.found < fit.needed:
             return f"below the floor: the best has {fit.found:.2f}, and {fit.needed:.2f} is needed for any to be told"
@@ -137,10 +147,12 @@ def _considered(
 ) -> Considered:
     covered = 0.0 if scored is None else stages.fit.coverage(scored.candidate)
     strength = stages.fit.strength(memory.parts.cosine, covered)
-    return Considered(memory, strength, covered, tuple(_parts(toolbox, memory)), place, why)
+    footing = stages.standing.get(memory.item.id)
+    gone = 0.0 if footing is None else footing.share_gone
+    return Considered(memory, strength, covered, tuple(_parts(toolbox, memory, gone)), place, why)
 
 
-def _parts(toolbox: Toolbox, memory: ScoredMemory) -> Iterable[tuple[str, float]]:
+def _parts(toolbox: Toolbox, memory: ScoredMemory, share_gone: float) -> Iterable[tuple[str, float]]:
     """Yield what makes up a score; what no weight explains a reranker, or the time that the query names, gave."""
     settings, parts, item = toolbox.settings.retrieve, memory.parts, memory.item
     known = {
@@ -153,6 +165,7 @@ def _parts(toolbox: Toolbox, memory: ScoredMemory) -> Iterable[tuple[str, float]
         "of every project": (
             -settings.project_preference if item.scope.project == GLOBAL_PROJECT != toolbox.scope.project else 0.0
         ),
+        "gone from the project": -settings.gone_penalty * share_gone,
         "likeness to a better one": -parts.diversity_penalty,
     }
     rest = memory.score - sum(known.values())

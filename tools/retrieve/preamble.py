@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     Note = tuple[str, str, str]
     """Id, title and content of a memory."""
 
-    Way = tuple[str, str, str, int, int]
-    """Id, title and content of a memory that ended an error; tasks in which it did, and in which it was tried."""
+    Way = tuple[str, str, str, int, int, int | None]
+    """Id, title and content of a memory that ended an error; tasks in which it did, and in which it was tried; of a
+    team's for how many people."""
 
 MAX_CHARS = 9_000
 """Claude Code moves a longer context into a file and shows the beginning only, from 10,000 on."""
@@ -134,11 +135,11 @@ def beside_failure(ways: Sequence[Way], contradicting: Collection[frozenset[str]
 
 
 def _note_of(way: Way, others: Sequence[str]) -> Note:
-    memory_id, title, content, worked, tried = way
+    memory_id, title, content, worked, tried, people = way
     steps = [_NUMBERING.sub("", line.strip(), count=1) for line in content.splitlines()]
     steps = [step for step in steps if not _SYMPTOM.match(step)] or steps
     lines = sorted(steps, key=lambda step: step.startswith("What did not help"))
-    told = title[:_MAX_COUNTED] + how_often(worked, tried)
+    told = title[:_MAX_COUNTED] + how_often(worked, tried, people)
     return memory_id, told, "\n".join([*lines, *others])
 
 
@@ -147,11 +148,21 @@ def otherwise(title: str) -> str:
     return f'Another note says otherwise and is left out: "{title}"'
 
 
-def how_often(worked: int, tried: int) -> str:
-    """Return what follows the title of a way out: in how many of the tasks that tried it, it worked."""
+def how_often(worked: int, tried: int, people: int | None = None) -> str:
+    """Return what follows a title: in how many of the tasks that tried it, it worked; of a team's for how many people.
+
+    None: it is one's own.
+    """
+    if people is not None:
+        seen = f"; worked {worked} of {_times(tried)} for {people} {'person' if people == 1 else 'people'}"
+        return f" (the team's{seen if tried else ''})"
     if not tried:
         return ""
     return " (worked once)" if tried == worked == 1 else f" (worked {worked} of {tried} times)"
+
+
+def _times(number: int) -> str:
+    return f"{number} time" if number == 1 else f"{number} times"
 
 
 def _heading(note: Note, *, is_users: bool) -> str:

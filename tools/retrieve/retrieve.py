@@ -1,18 +1,27 @@
 """Retrieve memories for a query: search, score, keep what fits, choose, put into words."""
 
 import time
-from collections.abc import Container, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from swarm_memory.schema.base import GLOBAL_PROJECT, RETRIEVAL, counted, new_id
+from swarm_memory.schema.base import GLOBAL_PROJECT, RETRIEVAL, TEAM, counted, is_teams, new_id
 from swarm_memory.schema.errors import InputError, StorageError
 from swarm_memory.schema.memory import MemoryItem, NearMiss, Retrieval, ScoredMemory, ScoreParts
-from swarm_memory.tools.credit.holdout import is_held_out
+from swarm_memory.schema.sqlite.events import Draw
+from swarm_memory.tools.anchors.footing import Footing, footings, queue_check
+from swarm_memory.tools.credit.holdout import Lots
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.guard.trust import prefer_verified
-from swarm_memory.tools.ports.memories import ANY, Candidate, RetrievalRecord, SearchFilter, SearchQuery, SearchResult
-from swarm_memory.tools.retrieve.agreement import with_other_ways, without_contradictions
+from swarm_memory.tools.ports.memories import (
+    ANY,
+    Candidate,
+    RetrievalRecord,
+    SearchFilter,
+    SearchQuery,
+    SearchResult,
+)
+from swarm_memory.tools.retrieve.agreement import told_once, with_counts, with_other_ways, without_contradictions
 from swarm_memory.tools.retrieve.fit import Fit
 from swarm_memory.tools.retrieve.preamble import how_often, otherwise, preamble
 from swarm_memory.tools.retrieve.query import Vectors, own_words, vectors_of
@@ -39,6 +48,16 @@ MAX_QUERY_TOKENS = 512
 OUTSIDE_HOLDOUT = "no task_id was given: tasks are being held out, and this retrieval takes no part in that"
 
 _MAX_RECORDED_CHARS = 2_000
+_OF_ALL = (GLOBAL_PROJECT, f"{TEAM}{GLOBAL_PROJECT}")
+
+
+class Hook(NamedTuple):
+    """A hook that retrieves what nobody asked for."""
+
+    via: str
+    """Who does the work: `server`, or the `hook` command itself."""
+    elsewhere: Container[str] = ()
+    """Memories that its agent reads by itself, in skills and files of rules."""
 
 
 async def retrieve(
@@ -49,7 +68,7 @@ async def retrieve(
     only: SearchFilter = ANY,
     task_id: str | None = None,
     session_id: str | None = None,
-    via: str | None = None,
+    hook: Hook | None = None,
 ) -> Retrieval:
     """Return at most `k` memories that fit `query`, best first, of the project and the global scope.
 
@@ -57,16 +76,24 @@ async def retrieve(
     `user_preference` for what the user said, which does not age and comes first among those that are given, and
     `time_boost` for what is of a time that the query names, less `project_preference` for a global item, less the
     diversity penalty; of unverified ones (`guard.trust`) no more than one stands where verified ones fit; of two that
-    contradict each other one comes, and says so. The answer is empty when the bank has nothing for the query (`Fit`),
-    and says why; a task that is held out (`credit.holdout`) gets nothing of what was found for it. An embedder that
-    fails leaves the keyword leg, with a notice. Raises `InputError` for a blank query or a `k` outside 1…50,
-    `StorageError` from the store.
+    contradict each other one comes, and says so; what the agent of a hook reads elsewhere does not come. The answer is
+    empty when the bank has nothing for the query (`Fit`), and says why; a task that is held out (`credit.holdout_rate`)
+    gets nothing of what was found for it, and any other is left without some of it by lot (`credit.dropout`), but for
+    what the user said. In its place comes nothing: what a memory is worth would otherwise be measured against the next
+    best. An embedder that fails leaves the keyword leg, with a notice. Raises `InputError` for a blank query or a `k`
+    outside 1…50, `StorageError` from the store.
     """
     credit = toolbox.settings.credit
-    found = (await stages_of(toolbox, query, k, only)).found
+    stages = await stages_of(toolbox, query, k, only, hook.elsewhere if hook else ())
+    found = stages.found
     if task_id is None and credit.holdout_rate:
         found = found.model_copy(update={"notices": (*found.notices, OUTSIDE_HOLDOUT)})
-    is_withheld = task_id is not None and is_held_out(task_id, credit.holdout_rate, credit.holdout_seed)
+    is_withheld, draw = False, None
+    if task_id is not None:
+        lots = lots_of(toolbox)
+        is_withheld = lots.holds_out(task_id)
+        if lots.rate and not is_withheld:
+            found, draw = _drawn(toolbox, found, lots, task_id)
     record = RetrievalRecord(
         retrieval_id=found.retrieval_id,
         scope=toolbox.scope,
@@ -77,8 +104,12 @@ async def retrieve(
         task_id=task_id,
         session_id=session_id,
         withheld=is_withheld,
-        via=via,
+        via=hook and hook.via,
+        draw=draw,
+        gone={memory_id: footing.names_gone for memory_id, footing in stages.standing.items() if footing.gone},
     )
+    if any(not footing.is_known for footing in stages.standing.values()):
+        await queue_check(toolbox, now=True)
     told = await _recorded(toolbox, found, record)
     return _withheld(told, credit.holdout_rate) if is_withheld else told
 
@@ -93,6 +124,8 @@ class Stages:
     fit: Fit
     wanted: int
     scored: Sequence["Scored"]
+    standing: Mapping[str, Footing]
+    """Of those that were looked at, what is gone or has moved, by id."""
     chosen: tuple[ScoredMemory, ...]
     """The best that fit and are not too much alike."""
     offered: tuple[ScoredMemory, ...]
@@ -107,35 +140,41 @@ class Stages:
         return _chosen(self.scored, self.fit, count, penalty)
 
 
-async def stages_of(toolbox: Toolbox, query: str, k: int | None = None, only: SearchFilter = ANY) -> Stages:
+async def stages_of(
+    toolbox: Toolbox, query: str, k: int | None = None, only: SearchFilter = ANY, elsewhere: Container[str] = ()
+) -> Stages:
     """Go the way of a retrieval and record nothing. Raises as `retrieve`."""
     started, settings = time.perf_counter(), toolbox.settings.retrieve
     wanted = settings.k if k is None else k
     text, notices = _checked(query, wanted)
     search, vectors = await _asked(toolbox, text, wanted, only, notices)
-    result, cosines = vectors.compared(await toolbox.store.search(search))
+    result, cosines = vectors.compared(await told_once(toolbox, await toolbox.store.search(search)))
     fit = Fit.of(toolbox, result, search.tokens)
-    scored = await _reranked(
-        toolbox, text, _scored(toolbox, result, cosines, _target(toolbox, text, notices)), fit, notices
-    )
-    chosen = _memories(_chosen(scored, fit, wanted, settings.delta))
-    offered = await with_other_ways(toolbox, chosen, wanted) if only == ANY else chosen
+    lifts = await toolbox.store.lifts(toolbox.scope) if toolbox.lot_key and toolbox.settings.credit.dropout else {}
+    every = _scored(toolbox, result, cosines, _target(toolbox, text, notices), lifts)
+    untold = [each for each in every if each.candidate.id not in elsewhere]
+    scored = await _reranked(toolbox, text, untold, fit, notices)
+    scored, picked, standing = await _standing(toolbox, scored, fit, wanted)
+    chosen = _memories(picked)
+    ways = await with_other_ways(toolbox, chosen, wanted) if only == ANY else chosen
+    offered = tuple(each for each in ways if each.item.id not in elsewhere)
+    others = [each.item for each in offered if each not in chosen]
+    standing |= await footings(toolbox, others)
+    offered = tuple(each for each in offered if each in chosen or _applies(each.item, standing))
     fitting = await prefer_verified(
         toolbox, offered, lambda most, known: _memories(_chosen(scored, fit, most, 0.0), known), wanted
     )
-    agreeing = await without_contradictions(toolbox, fitting)
-    memories = tuple(sorted(agreeing, key=lambda each: -each.item.provenance.standing))
+    agreeing = await with_counts(toolbox, await without_contradictions(toolbox, fitting))
+    memories = tuple(
+        each.model_copy(update={"changed": standing[each.item.id].told}) if each.item.id in standing else each
+        for each in sorted(agreeing, key=lambda each: -each.item.provenance.standing)
+    )
     nearest = None if memories else _near_miss(result.candidates, fit)
     found = Retrieval(
         retrieval_id=new_id(RETRIEVAL),
         query=clean(text, _MAX_RECORDED_CHARS),
         memories=memories,
-        preamble=preamble(
-            [_note(each) for each in memories],
-            settings.token_budget,
-            count_tokens,
-            said=sum(each.item.provenance.standing > 0 for each in memories),
-        ),
+        preamble=_preamble(toolbox, memories),
         reason=_why_fewer(search, result.documents, fit, len(fitting), nearest, len(fitting) - len(memories))
         if len(memories) < wanted
         else None,
@@ -145,7 +184,7 @@ async def stages_of(toolbox: Toolbox, query: str, k: int | None = None, only: Se
         notices=(*notices, *result.notices),
         latency_ms=(time.perf_counter() - started) * 1000,
     )
-    return Stages(search, vectors, result, fit, wanted, scored, chosen, offered, fitting, found)
+    return Stages(search, vectors, result, fit, wanted, scored, standing, chosen, offered, fitting, found)
 
 
 async def _asked(
@@ -158,7 +197,7 @@ async def _asked(
         notices.append("sentences that stand in most tasks of the project were left out of the query")
     vectors = await vectors_of(toolbox, said, notices)
     search = SearchQuery(
-        scopes=toolbox.scope.readable(),
+        scopes=toolbox.readable,
         embedder=toolbox.embedder.name,
         vector=vectors.whole,
         tokens=_keywords(words, notices),
@@ -205,6 +244,8 @@ class Scored(NamedTuple):
     """Before diversity."""
     penalty: float = 0.0
     """What diversity takes off."""
+    applies: bool = True
+    """False: of what it names nothing is left in the project."""
 
     def memory(self, item: MemoryItem) -> ScoredMemory:
         parts = ScoreParts(
@@ -219,9 +260,16 @@ class Scored(NamedTuple):
 
 
 def _scored(
-    toolbox: Toolbox, result: SearchResult, cosines: Sequence[float | None], target: TargetTime | None
+    toolbox: Toolbox,
+    result: SearchResult,
+    cosines: Sequence[float | None],
+    target: TargetTime | None,
+    lifts: Mapping[str, float],
 ) -> list[Scored]:
-    """Score the candidates of both legs alike: each has its cosine and its BM25, whichever leg found it."""
+    """Score the candidates of both legs alike: each has its cosine and its BM25, whichever leg found it.
+
+    How sure a memory is counts with its `lifts`: what is to be expected of it by the lots that were drawn.
+    """
     settings, own, now = toolbox.settings.retrieve, toolbox.scope.project, toolbox.clock.now()
     keywords = [candidate.keyword for candidate in result.candidates]
     if settings.fusion == "rrf":
@@ -236,12 +284,12 @@ def _scored(
         relevance = unit(value / best)
         age_s = (now - candidate.created_at).total_seconds()
         recent = 1.0 if candidate.standing > 0 else recency(age_s, settings.recency_half_life_days)
-        confidence = unit(candidate.confidence)
+        confidence = unit(candidate.confidence + lifts.get(candidate.id, 0.0))
         score = settings.alpha * relevance + settings.beta * recent + settings.gamma * confidence
         score += settings.user_preference * candidate.standing
         if target is not None:
             score += settings.time_boost * closeness(target, candidate.created_at)
-        if candidate.project == GLOBAL_PROJECT != own:
+        if candidate.project in _OF_ALL and candidate.project != own:
             score -= settings.project_preference
         scored.append(Scored(candidate, relevance, recent, confidence, score))
     return scored
@@ -250,7 +298,10 @@ def _scored(
 def _chosen(scored: Sequence[Scored], fit: Fit, k: int, penalty: float) -> list[Scored]:
     """Return at most `k` that fit, best first, and no two that are too much alike where `penalty` is above 0."""
     fitting = contenders(
-        [each.score for each in scored], lambda index: fit.is_met_by(scored[index].candidate), k, penalty
+        [each.score for each in scored],
+        lambda index: scored[index].applies and fit.is_met_by(scored[index].candidate),
+        k,
+        penalty,
     )
     pool = [scored[index] for index in fitting]
     if not penalty:
@@ -277,6 +328,38 @@ async def _reranked(toolbox: Toolbox, text: str, scored: list[Scored], fit: Fit,
     return [each._replace(score=moved.get(each.candidate.id, each.score)) for each in scored]
 
 
+async def _standing(
+    toolbox: Toolbox, scored: list[Scored], fit: Fit, wanted: int
+) -> tuple[list[Scored], list[Scored], dict[str, Footing]]:
+    """Return the candidates, those of them that would be told, and what the project says of these.
+
+    Of whose anchors nothing is left is not told, and the next one is looked at in its place, but for what the user
+    said; who lost some goes down by as much.
+    """
+    settings, seen, standing = toolbox.settings.retrieve, set[str](), dict[str, Footing]()
+    while True:
+        chosen = _chosen(scored, fit, wanted, settings.delta)
+        new = [each.candidate for each in chosen if each.candidate.id not in seen] if toolbox.project else []
+        found = await footings(toolbox, [candidate.read_item() for candidate in new])
+        if not found:
+            return scored, chosen, standing
+        seen |= {each.candidate.id for each in chosen}
+        standing |= found
+        scored = [_lowered(each, found.get(each.candidate.id), settings.gone_penalty) for each in scored]
+
+
+def _lowered(scored: Scored, footing: Footing | None, penalty: float) -> Scored:
+    if footing is None:
+        return scored
+    applies = footing.share_gone < 1.0 or scored.candidate.standing > 0
+    return scored._replace(score=scored.score - penalty * footing.share_gone, applies=applies)
+
+
+def _applies(item: MemoryItem, standing: Mapping[str, Footing]) -> bool:
+    """Return whether anything is left of what a memory names, or the user said it."""
+    return item.id not in standing or standing[item.id].share_gone < 1.0 or item.provenance.standing > 0
+
+
 def _memories(chosen: Sequence[Scored], known: Container[str] = ()) -> tuple[ScoredMemory, ...]:
     """Read those that are not known yet."""
     return tuple(each.memory(each.candidate.read_item()) for each in chosen if each.candidate.id not in known)
@@ -297,8 +380,9 @@ def _why_fewer(
     """Say why fewer came than were wanted; `documents` are the active items in the scopes, `refused` those that fit and
     that others among them contradict.
     """
-    own = [f"project {scope.project!r}" for scope in search.scopes if scope.project != GLOBAL_PROJECT]
-    where = " and ".join((*own, "the global scope"))
+    own = [f"project {scope.project!r}" for scope in search.scopes if not (scope.project in _OF_ALL or is_teams(scope))]
+    team = ("what the team shares",) if any(map(is_teams, search.scopes)) else ()
+    where = " and ".join((*own, "the global scope", *team))
     every = f"{counted(documents, 'memory')} in {where}"
     if documents == 0:
         return f"no memories yet in {where}"
@@ -320,7 +404,9 @@ def _note(found: ScoredMemory) -> tuple[str, str, str]:
     item = found.item
     title = f"Guardrail: {item.title}" if item.outcome == "Failure" else item.title
     others = [otherwise(title) for title in found.contradicts]
-    return item.id, title + how_often(found.worked, found.tried), "\n".join([item.content, *others])
+    changed = [f"({found.changed})"] if found.changed else []
+    often = how_often(found.worked, found.tried, found.people)
+    return item.id, title + often, "\n".join([item.content, *changed, *others])
 
 
 async def _recorded(toolbox: Toolbox, found: Retrieval, record: RetrievalRecord) -> Retrieval:
@@ -330,6 +416,34 @@ async def _recorded(toolbox: Toolbox, found: Retrieval, record: RetrievalRecord)
         notice = f"this retrieval was not recorded: {error}"
         return found.model_copy(update={"notices": (*found.notices, notice)})
     return found
+
+
+def lots_of(toolbox: Toolbox) -> Lots:
+    """Return how lots are drawn."""
+    credit = toolbox.settings.credit
+    return Lots(credit.holdout_rate, credit.holdout_seed, credit.dropout, toolbox.lot_key)
+
+
+def _drawn(toolbox: Toolbox, found: Retrieval, lots: Lots, task_id: str) -> tuple[Retrieval, Draw | None]:
+    """Return what a task is told of what was found for it, and the lots that were drawn."""
+    by_lot = [each.item.id for each in found.memories if each.item.provenance.standing <= 0]
+    gone = lots.left_out(task_id, by_lot)
+    if gone:
+        memories = tuple(each for each in found.memories if each.item.id not in gone)
+        why = f"{counted(len(gone), 'memory')} left out by lot, to measure what each is worth (credit.dropout)"
+        changed = {"notices": (*found.notices, why)} if memories else {"reason": why}
+        notes = _preamble(toolbox, memories)
+        found = found.model_copy(update={"memories": memories, "preamble": notes, **changed})
+    return found, Draw.of(by_lot, gone, lots.rate, found.preamble) if by_lot else None
+
+
+def _preamble(toolbox: Toolbox, memories: Sequence[ScoredMemory]) -> str:
+    return preamble(
+        [_note(each) for each in memories],
+        toolbox.settings.retrieve.token_budget,
+        count_tokens,
+        said=sum(each.item.provenance.standing > 0 for each in memories),
+    )
 
 
 def _withheld(found: Retrieval, rate: float) -> Retrieval:

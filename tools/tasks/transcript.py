@@ -165,10 +165,10 @@ async def _told(toolbox: Toolbox, events: Sequence[Event], outcome: OutcomeRecor
     """Return what was told at each moment."""
     data: list[Any] = [event.data for event in events]
     asked = await toolbox.store.memory_histories(
-        toolbox.scope.readable(), [each["retrieval_id"] for each in data], (RETRIEVED,)
+        toolbox.readable, [each["retrieval_id"] for each in data], (RETRIEVED,)
     )
     ids = list(dict.fromkeys(memory_id for each in data for memory_id in each.get("ids", ())))
-    items = {item.id: item for item in await toolbox.store.get_memories(toolbox.scope.readable(), ids)} if ids else {}
+    items = {item.id: item for item in await toolbox.store.get_memories(toolbox.readable, ids)} if ids else {}
     credits = outcome.credits if outcome is not None else ()
     methods: dict[str, UseMethod] = {credit.memory_id: credit.method for credit in credits}
     found: list[_Placed] = []

@@ -5,7 +5,9 @@ Hook commands import it, so it imports nothing that costs time.
 
 import re
 
-_ANSI = re.compile(
+from swarm_memory.tools.text.patterns import lazy
+
+_ANSI = lazy(
     r"\x1b\][^\x07\x1b\n]*(?:\x07|\x1b\\)?"  # operating system command: titles, links
     r"|(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?"  # control sequence: colours, cursor
     r"|\x1b[ -/]*[0-~]?"  # any other escape
@@ -17,11 +19,11 @@ _REMOVED = (
     r"\U000e0000-\U000e007f"  # tags: text that only a model sees
 )
 _MARKS = r"\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f"
-_UNWANTED = re.compile(f"[{_REMOVED}]")
-_NEEDS_WORK = re.compile(rf"[\r\ud800-\udfff{_REMOVED}]|[{_MARKS}]{{9}}")
-_ASCII_NEEDS_WORK = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
-_LONE_SURROGATE = re.compile(r"[\ud800-\udfff]")
-_MARK_RUN = re.compile(f"([{_MARKS}]{{8}})[{_MARKS}]+")
+_UNWANTED = lazy(f"[{_REMOVED}]")
+_NEEDS_WORK = lazy(rf"[\r\ud800-\udfff{_REMOVED}]|[{_MARKS}]{{9}}")
+_ASCII_NEEDS_WORK = lazy(r"[\x00-\x08\x0b-\x1f\x7f]")
+_LONE_SURROGATE = lazy(r"[\ud800-\udfff]")
+_MARK_RUN = lazy(f"([{_MARKS}]{{8}})[{_MARKS}]+")
 
 
 def clean(text: str, max_chars: int | None = None) -> str:
@@ -68,24 +70,22 @@ def _cleaned(text: str) -> str:
 NOTES_OPEN, NOTES_CLOSE = "<swarm-memory-notes>", "</swarm-memory-notes>"
 """They frame whatever is put into a prompt, so that it can be taken out again."""
 
-_ID = re.compile(r"r[mt]_[0-9A-HJKMNP-TV-Z]{26}")
+_ID = lazy(r"r[mt]_[0-9A-HJKMNP-TV-Z]{26}")
 """Of a memory or a retrieval (the ULID specification)."""
-_REFERENCE = re.compile(r"^\d+\) .*\[(rm_[0-9A-HJKMNP-TV-Z]{26})\]$", re.MULTILINE)
+_REFERENCE = lazy(r"^\d+\) .*\[(rm_[0-9A-HJKMNP-TV-Z]{26})\]$", re.MULTILINE)
 _HOME = r"(?:localhost|127\.0\.0\.1|\[::1\])(?::\d{1,5})?(?:[/\s]|$)"
-_URL = re.compile(
-    rf"(?:[A-Za-z][A-Za-z0-9+.-]{{1,20}}://(?!{_HOME})|\bwww\.|\bdata:\w+/|\b(?:java|vb)script:)[^\s)>\]]+"
-)
+_URL = lazy(rf"(?:[A-Za-z][A-Za-z0-9+.-]{{1,20}}://(?!{_HOME})|\bwww\.|\bdata:\w+/|\b(?:java|vb)script:)[^\s)>\]]+")
 _PLACEHOLDERS = "path|url|host|id|time|line|user"
-_TAG = re.compile(
+_TAG = lazy(
     rf"[<\uff1c\ufe64](?!(?:{_PLACEHOLDERS})>)(?=[\s<]{{0,4}}[/!?|]|<{{0,4}}[^\W\d]|\s+[\w-]+\s*>)|&(?:lt|LT|#0*60|#[xX]0*3[cC]);?"
 )
 """What could begin a tag; the marks that redaction leaves are none."""
 
-_TAG_END = re.compile(r"(\u2039[^<>\u2039\u203a]{0,200})>")
-_SUSPECT = re.compile(r"[^ -~]|[<&]|\]\(|```|INST\]|://|www\.|data:|script:|r[mt]_")
+_TAG_END = lazy(r"(\u2039[^<>\u2039\u203a]{0,200})>")
+_SUSPECT = lazy(r"[^ -~]|[<&]|\]\(|```|INST\]|://|www\.|data:|script:|r[mt]_")
 """A text without any of these has nothing that `harmless` would change but its white space."""
 
-_INVISIBLE = re.compile(
+_INVISIBLE = lazy(
     r"[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f"
     r"\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     r"\ud800-\udfff\ufe00-\ufe0f\U000e0000-\U000e01ef]"

@@ -11,9 +11,10 @@ at once.
 import re
 from collections.abc import Iterator
 from functools import cache, lru_cache
-from importlib.resources import files
+from pathlib import Path
 from typing import NamedTuple
 
+from swarm_memory.tools.text.patterns import lazy
 from swarm_memory.tools.text.tokens import tokenize
 
 NEGATED, TURNED = 0.95, 0.85
@@ -29,25 +30,25 @@ _MIN_COMMON = 3
 _MAX_CLAUSES = 40
 _CACHED = 20_000
 
-_NEGATION = re.compile(
+_NEGATION = lazy(
     r"\b(?:do(?:es)?\s+not|don['\u2019]?t|doesn['\u2019]?t|must\s+not|mustn['\u2019]?t|should\s+not|shouldn['\u2019]?t"
     r"|cannot|can\s+not|can['\u2019]?t|need\s+not|never|not|no\s+longer|avoid(?:s|ing)?|refrain(?:\s+from)?|skip(?:ping)?"
     r"|forbidden\s+to|stop\s+(?=\w+ing)|without\s+(?=\w+ing)|rather\s+than|instead\s+of)\b",
     re.IGNORECASE,
 )
-_CONTRAST = re.compile(r"\b(?:rather\s+than|instead\s+of)\b|(?:,|\band)\s+not\b(?!\s+only\b)", re.IGNORECASE)
-_CONDITION = re.compile(r"\b(?:if|when|whenever|while|where|unless|except|until|in\s+case|for)\b[^,;:]*", re.IGNORECASE)
-_PURPOSE = re.compile(
+_CONTRAST = lazy(r"\b(?:rather\s+than|instead\s+of)\b|(?:,|\band)\s+not\b(?!\s+only\b)", re.IGNORECASE)
+_CONDITION = lazy(r"\b(?:if|when|whenever|while|where|unless|except|until|in\s+case|for)\b[^,;:]*", re.IGNORECASE)
+_PURPOSE = lazy(
     r"\b(?:to|and|thereby|thus)\s+(?:avoid|prevent)(?:s|ing)?\b[^,;:]*|\b(?:avoid|prevent)ing\b[^,;:]*$"
     r"|\b(?:so\s+that|because|since|otherwise|or\s+else)\b[^;:]*",
     re.IGNORECASE,
 )
 """What an instruction is good for, and why: "to avoid errors" forbids nothing."""
-_ORDER = re.compile(r"\b(?:before|after)\b(.*)", re.IGNORECASE)
-_EXCEPTION = re.compile(r"\b(?:unless|except)\b", re.IGNORECASE)
-_CLAUSE_END = re.compile(r"[\n;]+|(?<=[.!?])\s+|,?\s+(?:but|and\s+then|then)\s+", re.IGNORECASE)
-_CODE = re.compile(r"^```.*?(?:^```|\Z)|^(?: {4}|\t)(?!\s*(?:\d{1,2}\s*[.)]|[-*•])\s)[^\n]*", re.MULTILINE | re.DOTALL)
-_NUMBERING = re.compile(r"^\s*(?:\d{1,2}\s*[.)]|[-*•])\s*")
+_ORDER = lazy(r"\b(?:before|after)\b(.*)", re.IGNORECASE)
+_EXCEPTION = lazy(r"\b(?:unless|except)\b", re.IGNORECASE)
+_CLAUSE_END = lazy(r"[\n;]+|(?<=[.!?])\s+|,?\s+(?:but|and\s+then|then)\s+", re.IGNORECASE)
+_CODE = lazy(r"^```.*?(?:^```|\Z)|^(?: {4}|\t)(?!\s*(?:\d{1,2}\s*[.)]|[-*•])\s)[^\n]*", re.MULTILINE | re.DOTALL)
+_NUMBERING = lazy(r"^\s*(?:\d{1,2}\s*[.)]|[-*•])\s*")
 _LIGHT = frozenset(
     tokenize(
         "always never not use using make making ensure sure do please try consider need want should must be able "
@@ -114,7 +115,7 @@ def _axes(stem: str) -> tuple[tuple[str, str], ...]:
 def _antonyms() -> dict[str, list[tuple[str, str]]]:
     """Return (axis, word) of all antonyms by their first two letters, which stemming leaves: to stem all takes 5 ms."""
     found: dict[str, list[tuple[str, str]]] = {}
-    pairs = files("swarm_memory.tools.text").joinpath("data", "antonyms.txt").read_text(encoding="utf-8")
+    pairs = (Path(__file__).parent / "data" / "antonyms.txt").read_text(encoding="utf-8")
     for pair in pairs.splitlines():
         for word in pair.split():
             found.setdefault(word[:2], []).append((pair.replace(" ", "/"), word))

@@ -1,0 +1,155 @@
+"""A memory of which the project has lost what it names is told lower, with a word, or not at all."""
+
+import json
+import sqlite3
+import subprocess
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from clock import SetClock
+
+from swarm_memory.schema.memory import Provenance
+from swarm_memory.server.project.folder import ProjectFolder
+from swarm_memory.tools.anchors import footing
+from swarm_memory.tools.anchors.footing import CHECK_ANCHORS, Checked, check_anchors, gone_for
+from swarm_memory.tools.memories.desk import desk
+from swarm_memory.tools.memories.remember import remember
+from swarm_memory.tools.retrieve.explain import explain
+from swarm_memory.tools.retrieve.retrieve import retrieve
+from swarm_memory.tools.toolbox import Toolbox
+
+Add = Callable[..., Awaitable[str]]
+
+QUERY = "How do I run the checks of the payment service?"
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine must not make a test fail."""
+    monkeypatch.setattr(footing, "LOOK_S", 10.0)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    folder = tmp_path / "shop"
+    folder.mkdir()
+    (folder / "Makefile").write_text("checks:\n\tpytest\n")
+    return folder
+
+
+@pytest.fixture
+def here(toolbox: Toolbox, root: Path) -> Toolbox:
+    return replace(toolbox, project=ProjectFolder(root))
+
+
+def anchored(*anchors: str) -> Provenance:
+    return Provenance(anchors=anchors)
+
+
+async def told(toolbox: Toolbox) -> list[str]:
+    return [each.item.id for each in (await retrieve(toolbox, QUERY)).memories]
+
+
+async def test_a_memory_is_told_while_what_it_names_is_there_and_no_more_when_all_of_it_is_gone(
+    here: Toolbox, root: Path, add: Add
+) -> None:
+    first = await add("Run the checks of the payment service by make checks", provenance=anchored("script:make checks"))
+    second = await add("The checks of the payment service need a database")
+    assert await told(here) == [first, second]
+    (root / "Makefile").write_text("test:\n\tpytest\n")
+    assert await told(here) == [second]
+    (considered,) = [each for each in (await explain(here, QUERY)).considered if each.memory.item.id == first]
+    assert considered.why == "nothing is left in the project of what it names: make checks"
+
+
+async def test_of_what_lost_a_part_the_rest_is_told_lower_and_with_a_word(here: Toolbox, root: Path, add: Add) -> None:
+    half = await add(
+        "Run the checks of the payment service with make checks and run_checks.py",
+        provenance=anchored("script:make checks", "file:run_checks.py"),
+    )
+    found = await retrieve(here, QUERY)
+    assert [each.item.id for each in found.memories] == [half]
+    assert "(run_checks.py is no more in this project)" in found.preamble
+    (root / "run_checks.py").write_text("")
+    whole = await retrieve(here, QUERY)
+    assert "no more" not in whole.preamble
+    assert whole.memories[0].score - found.memories[0].score == pytest.approx(
+        here.settings.retrieve.gone_penalty / 2, abs=0.02
+    )
+
+
+async def test_what_the_user_said_is_told_whatever_is_gone(here: Toolbox, root: Path) -> None:
+    said = await remember(here, "The checks of the payment service are run by `make checks`", by_hand=True)
+    assert said.item.provenance.anchors == ("script:make checks",)
+    (root / "Makefile").unlink()
+    found = await retrieve(here, QUERY)
+    assert [each.item.id for each in found.memories] == [said.item.id]
+    assert "(make checks is no more in this project)" in found.preamble
+
+
+async def test_what_moved_is_told_with_both_names_once_git_was_asked(here: Toolbox, root: Path, add: Add) -> None:
+    def git(*arguments: str) -> None:
+        identity = ("-c", "user.name=n", "-c", "user.email=e@example.org")
+        subprocess.run(["git", *identity, *arguments], cwd=root, check=True, capture_output=True)
+
+    (root / "run_checks.py").write_text("".join(f"line {number}\n" for number in range(20)))
+    for step in (["init", "-q"], ["add", "."], ["commit", "-qm", "first"], ["mv", "run_checks.py", "checks.py"]):
+        git(*step)
+    git("commit", "-qm", "second")
+    moved = await add("The checks of the payment service: run_checks.py", provenance=anchored("file:run_checks.py"))
+    assert await told(here) == []
+    job = await here.store.find_job(here.scope, CHECK_ANCHORS, CHECK_ANCHORS)
+    assert job is not None, "nobody had asked Git yet"
+    assert job.run_after <= here.clock.now()
+    assert await check_anchors(here) == Checked(anchored=1, gone=1, changed=1)
+    assert (await check_anchors(here)).changed == 0
+    found = await retrieve(here, QUERY)
+    assert [each.item.id for each in found.memories] == [moved]
+    assert "(run_checks.py is now checks.py)" in found.preamble
+
+
+async def test_what_has_not_applied_for_long_is_named_until_it_is_back(here: Toolbox, root: Path, add: Add) -> None:
+    clock = here.clock
+    assert isinstance(clock, SetClock)
+    gone = await add("Run the checks by make old", provenance=anchored("script:make old"))
+    await add("Run the checks by make checks", provenance=anchored("script:make checks"))
+    await check_anchors(here)
+    clock.forward(days=20)
+    await check_anchors(here)
+    assert await gone_for(here, timedelta(days=30), 100) == {}
+    clock.forward(days=20)
+    assert list(await gone_for(here, timedelta(days=30), 100)) == [gone]
+    counts, _, (card,) = await desk(here, "gone")
+    assert (counts.gone, card.item.id) == (1, gone)
+    assert card.reason == "gone from the project since 2026-05-01 at the latest: make old"
+    (root / "Makefile").write_text("old:\n")
+    await check_anchors(here)
+    assert gone not in await gone_for(here, timedelta(days=30), 100)
+
+
+async def test_the_record_of_a_retrieval_says_what_was_gone(here: Toolbox, add: Add, tmp_path: Path) -> None:
+    gone = await add("The checks of the payment service", provenance=anchored("script:make old"))
+    found = await retrieve(here, QUERY)
+    assert found.memories == ()
+    await here.store.close()
+    with sqlite3.connect(tmp_path / ".swarm" / "memory.db") as bank:
+        (data,) = bank.execute("SELECT data FROM events WHERE subject_id = ?", (found.retrieval_id,)).fetchone()
+    assert json.loads(data)["gone"] == {gone: "make old"}
+
+
+async def test_a_folder_that_does_not_answer_hides_nothing(
+    here: Toolbox, add: Add, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(footing, "LOOK_S", 0.01)
+
+    class Stuck(ProjectFolder):
+        def has(self, anchor: str) -> bool:
+            time.sleep(0.2)
+            return False
+
+    there = await add("The checks of the payment service", provenance=anchored("script:make old"))
+    assert await told(replace(here, project=Stuck(Path("/nowhere")))) == [there]

@@ -1,0 +1,115 @@
+"""What a project's folder says of the names in memories: manifests, locks, targets, branches, where files went."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from swarm_memory.server.project.folder import ProjectFolder
+
+
+def git(folder: Path, *arguments: str) -> None:
+    identity = ("-c", "user.name=n", "-c", "user.email=e@example.org", "-c", "init.defaultBranch=main")
+    subprocess.run(["git", *identity, *arguments], cwd=folder, check=True, capture_output=True)
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "there", "not_there"),
+    [
+        ("Makefile", "X := 1\ncheck test: lint\n\tpytest\nlint:\n", "script:make lint", "script:make X"),
+        ("package.json", '{"scripts": {"build:all": "tsc"}}', "script:npm run build:all", "script:npm run build"),
+        ("package.json", '{"dependencies": {"@acme/left-pad": "^1"}}', "package:@acme/left-pad", "package:left-pad"),
+        ("pyproject.toml", '[project]\ndependencies = ["requests>=2", "a_b"]', "package:requests", "package:request"),
+        ("pyproject.toml", 'dependencies = ["typing_extensions"]', "package:typing-extensions", "package:typing"),
+        ("requirements.txt", "click==8.1\n# flask\n", "package:click", "package:flask"),
+        ("go.mod", "module x\n\ngo 1.22\n", "version:go 1.22", "version:go 1.2"),
+        ("uv.lock", '[[package]]\nname = "pydantic"\nversion = "1.10.2"\n', "version:pydantic 1", "version:pydantic 2"),
+        (
+            "package-lock.json",
+            '{"packages": {"node_modules/react": {\n "version": "18.2.0"}}}',
+            "version:react 18.2",
+            "version:react 18.20",
+        ),
+        ("pyproject.toml", 'requires-python = ">=3.11"', "version:python 3.11", "version:python 3.1"),
+    ],
+)
+def test_what_manifests_and_lock_files_name_is_there(
+    tmp_path: Path, file: str, text: str, there: str, not_there: str
+) -> None:
+    (tmp_path / file).write_text(text)
+    project = ProjectFolder(tmp_path)
+    assert project.has(there)
+    assert not project.has(not_there)
+
+
+def test_what_was_read_is_read_anew_when_a_file_has_changed(tmp_path: Path) -> None:
+    project, lint = ProjectFolder(tmp_path), "script:make lint"
+    assert not project.has(lint)
+    (tmp_path / "Makefile").write_text("lint:\n")
+    assert project.has(lint)
+    (tmp_path / "Makefile").write_text("check:\n")
+    assert not project.has(lint)
+
+
+def test_files_outside_the_project_and_files_that_are_none_say_nothing(tmp_path: Path) -> None:
+    root = tmp_path / "project"
+    root.mkdir()
+    (tmp_path / "outside.txt").write_text("x")
+    os.mkfifo(root / "package.json")
+    (tmp_path / "Makefile").write_text("lint:\n")
+    (root / "Makefile").symlink_to(tmp_path / "Makefile")
+    project = ProjectFolder(root)
+    found = [each for each in ("file:../outside.txt", f"file:{tmp_path}/outside.txt") if project.has(each)]
+    assert found == []
+    assert not project.has("package:left-pad")
+    assert not project.has("script:make lint")
+
+
+def test_branches_are_found_loose_packed_and_of_a_remote(tmp_path: Path) -> None:
+    git(tmp_path, "init", "-q")
+    git(tmp_path, "commit", "-q", "--allow-empty", "-m", "first")
+    git(tmp_path, "branch", "release/1")
+    git(tmp_path, "update-ref", "refs/remotes/origin/next", "HEAD")
+    project = ProjectFolder(tmp_path)
+    names = ("main", "release/1", "next", "release", "../config")
+    assert [name for name in names if project.has(f"branch:{name}")] == ["main", "release/1", "next", "release"]
+    git(tmp_path, "pack-refs", "--all", "--prune")
+    assert [name for name in names if project.has(f"branch:{name}")] == ["main", "release/1", "next"]
+
+
+async def test_git_says_which_files_last_and_where_they_went(tmp_path: Path) -> None:
+    git(tmp_path, "init", "-q")
+    for name in ("kept.py", "gone.py", "moved.py"):
+        (tmp_path / name).write_text("".join(f"{name} line {number}\n" for number in range(20)))
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "-q", "-m", "first")
+    (tmp_path / "scratch.py").write_text("x")
+    project = ProjectFolder(tmp_path)
+    assert await project.lasting(["kept.py", "scratch.py"]) == {"kept.py"}
+    for names in (("moved.py", "between.py"), ("between.py", "src/there.py")):
+        (tmp_path / "src").mkdir(exist_ok=True)
+        git(tmp_path, "mv", *names)
+        git(tmp_path, "rm", "-q", "--ignore-unmatch", "gone.py")
+        git(tmp_path, "commit", "-q", "-m", "next")
+    assert await project.moved(["moved.py", "gone.py", "never.py"]) == {"moved.py": "src/there.py"}
+
+
+async def test_a_repository_cannot_have_its_programs_run(tmp_path: Path) -> None:
+    git(tmp_path, "init", "-q")
+    (tmp_path / "a.py").write_text("x")
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "-q", "-m", "first")
+    git(tmp_path, "rm", "-q", "a.py")
+    git(tmp_path, "commit", "-q", "-m", "second")
+    ran = tmp_path / "ran"
+    program = tmp_path / "program"
+    program.write_text(f"#!/bin/sh\ntouch {ran}\n")
+    program.chmod(0o755)
+    for key in ("core.fsmonitor", "core.pager", "diff.external", "gpg.program", "core.sshCommand", "core.editor"):
+        git(tmp_path, "config", key, str(program))
+    git(tmp_path, "config", "log.showSignature", "true")
+    project = ProjectFolder(tmp_path)
+    await project.lasting(["a.py"])
+    await project.moved(["a.py"])
+    assert not ran.exists()
