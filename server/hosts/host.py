@@ -51,6 +51,8 @@ class Host(NamedTuple):
     """Takes our event and our answer; returns what its hook may answer, nothing where it takes no such answer."""
     names_project: bool = False
     """Whether CLAUDE_PROJECT_DIR names the project to its hooks; else the `cwd` of their events does."""
+    reads: tuple[str, ...] = ()
+    """What it is known to read by itself of the places that memories are promoted to; elsewhere it is told them."""
     asks: bool = False
     """Whether its Stop can have the agent say what a task taught: `turn.last_turn` reads its transcript."""
 

@@ -8,6 +8,7 @@ from swarm_memory.schema.settings import LearnSettings
 from swarm_memory.schema.trajectory import Trajectory, TrajectorySource
 from swarm_memory.server.hosts.records import JsonObject, Records, as_object
 from swarm_memory.server.hosts.steps import Draft
+from swarm_memory.tools.promote.marks import ids_in
 from swarm_memory.tools.text.cleaning import NOTES_OPEN
 from swarm_memory.tools.trajectory.tasks import (
     continues,
@@ -62,10 +63,9 @@ class Session:
         return None if self.detour else self.draft
 
     def note(self, text: str) -> None:
-        """Take what the host put into the context: the ids of our notes in it."""
-        if NOTES_OPEN in text:
-            ids = self.noted if self.draft is None else self.draft.injected
-            ids.update(dict.fromkeys(strip_notes(text)[1]))
+        """Take what the host put into the context: the ids of the memories that our notes and skills in it tell."""
+        told = [*(strip_notes(text)[1] if NOTES_OPEN in text else ()), *ids_in(text)]
+        (self.noted if self.draft is None else self.draft.injected).update(dict.fromkeys(told))
 
     def prompt(self, raw: str, at: datetime | None = None) -> bool:
         """Take what the user typed; return whether it asks for something. It continues the task or begins one."""

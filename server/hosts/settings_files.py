@@ -16,7 +16,7 @@ from swarm_memory.server.location import state_folder
 
 Json: TypeAlias = dict[str, Any]
 
-_HOST_FOLDERS = (".claude", ".codex", ".cursor", ".gemini", ".github", ".opencode", "hooks", "plugins")
+_HOST_FOLDERS = (".claude", ".codex", ".cursor", ".gemini", ".github", ".opencode", "hooks", "plugins", "skills")
 
 KEPT = "edited-files"
 """In the state folder: what each file was before we wrote into it, and the mark of what we wrote."""
@@ -106,7 +106,7 @@ def apply(changes: Sequence[FileChange]) -> list[Path]:
 
 def _drop_if_empty(folder: Path) -> None:
     """Remove the folders of a host in a project where nothing is left in them."""
-    while folder.name in _HOST_FOLDERS:
+    while folder.name in _HOST_FOLDERS or folder.parent.name == "skills":
         try:
             folder.rmdir()
         except OSError:

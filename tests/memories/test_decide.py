@@ -145,7 +145,7 @@ async def test_a_decision_about_what_somebody_changed_meanwhile_is_refused(
     async def stale(*_: Any) -> list[MemoryItem]:
         return [seen]
 
-    monkeypatch.setattr("swarm_memory.tools.memories.decide.get_memories", stale)
+    monkeypatch.setattr("swarm_memory.tools.memories.decide.changeable", stale)
     with pytest.raises(InputError, match="meanwhile"):
         await withdraw(toolbox, [one])
 

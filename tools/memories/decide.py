@@ -5,12 +5,12 @@ from typing import Any, Literal, NamedTuple
 
 from pydantic import JsonValue
 
-from swarm_memory.schema.base import GLOBAL_PROJECT, Scope, new_id
+from swarm_memory.schema.base import GLOBAL_PROJECT, Scope, is_teams, new_id
 from swarm_memory.schema.errors import InputError, NotFoundError
 from swarm_memory.schema.memory import MemoryItem, MemoryLink
-from swarm_memory.tools.memories.edit import MemoryChange, edited_item, get_memories
-from swarm_memory.tools.ports.journal import Event
-from swarm_memory.tools.ports.upkeep import DECIDED, TAKEN_BACK, Decision, Redone
+from swarm_memory.tools.memories.edit import MemoryChange, changeable, edited_item
+from swarm_memory.tools.ports.journal import DECIDED, TAKEN_BACK, Event
+from swarm_memory.tools.ports.upkeep import Decision, Redone
 from swarm_memory.tools.retrieve.embed import prepare
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -37,7 +37,7 @@ async def keep(toolbox: Toolbox, memory_id: str, why: str, other_id: str | None 
     `why` is the reason why it lay there, `other_id` the memory that it stands against: that one stays too. One in
     quarantine is restored. Raises as `get_memories`.
     """
-    items = await get_memories(toolbox, [memory_id] if other_id is None else [memory_id, other_id])
+    items = await changeable(toolbox, [memory_id] if other_id is None else [memory_id, other_id])
     changes = {item.id: _restored(item) if item.status == "quarantined" else item for item in items}
     about: dict[str, JsonValue] = {"why": why}
     if other_id is not None:
@@ -47,7 +47,7 @@ async def keep(toolbox: Toolbox, memory_id: str, why: str, other_id: str | None 
 
 async def edit(toolbox: Toolbox, memory_id: str, change: MemoryChange) -> Decided:
     """Change texts as `edit_memory` does. Raises as that."""
-    (item,) = await get_memories(toolbox, [memory_id])
+    (item,) = await changeable(toolbox, [memory_id])
     return await _decide(toolbox, "edit", [item], {item.id: edited_item(toolbox, item, change)})
 
 
@@ -58,7 +58,7 @@ async def merge(toolbox: Toolbox, kept_id: str, other_id: str) -> Decided:
     """
     if kept_id == other_id:
         raise InputError("a memory cannot be merged with itself: name two")
-    kept, other = items = await get_memories(toolbox, [kept_id, other_id])
+    kept, other = items = await changeable(toolbox, [kept_id, other_id])
     archived = _with(other, status="archived", status_reason=f"duplicate of {kept.id} (by the user)")
     link = MemoryLink(src_id=other.id, dst_id=kept.id, relation="duplicate_of", weight=1.0)
     changes = {kept.id: kept if kept.status == "active" else _restored(kept), other.id: archived}
@@ -68,29 +68,33 @@ async def merge(toolbox: Toolbox, kept_id: str, other_id: str) -> Decided:
 
 async def withdraw(toolbox: Toolbox, ids: Sequence[str]) -> Decided:
     """Archive memories: they are kept, and told no more. Raises as `get_memories`."""
-    items = await get_memories(toolbox, ids)
+    items = await changeable(toolbox, ids)
     archived = {item.id: _with(item, status="archived", status_reason="withdrawn by the user") for item in items}
     return await _decide(toolbox, "withdraw", items, archived)
 
 
 async def restore(toolbox: Toolbox, ids: Sequence[str]) -> Decided:
     """Have memories be told again; who restores them vouches for them, their wording too. Raises as `get_memories`."""
-    items = await get_memories(toolbox, ids)
+    items = await changeable(toolbox, ids)
     return await _decide(toolbox, "restore", items, {item.id: _restored(item) for item in items})
 
 
-async def promote(toolbox: Toolbox, memory_id: str) -> Decided:
+async def promote(toolbox: Toolbox, memory_id: str, projects: Mapping[str, JsonValue] | None = None) -> Decided:
     """Lift an active memory into the user's global scope: every project is told it. Its history goes with it.
 
+    `projects`: by name of a project what it did there; it is kept with the decision.
     Raises `InputError` for one that is there already or is not active, and as `get_memories`.
     """
-    (item,) = await get_memories(toolbox, [memory_id])
+    (item,) = await changeable(toolbox, [memory_id])
     if item.scope.project == GLOBAL_PROJECT:
         raise InputError(f"{memory_id} is of every project already")
+    if is_teams(item.scope):
+        raise InputError(f"{memory_id} is the team's: it is shared about its project, or proposed for all")
     if item.status != "active":
         raise InputError(f"{memory_id} is {item.status}: restore it first")
     lifted = _with(item, scope=Scope(tenant_id=item.scope.tenant_id))
-    return await _decide(toolbox, "promote", [item], {item.id: lifted})
+    about = {"projects": dict(projects)} if projects else None
+    return await _decide(toolbox, "promote", [item], {item.id: lifted}, about)
 
 
 async def undo(toolbox: Toolbox, decision_id: str) -> Decided:

@@ -1,4 +1,6 @@
-"""What wants a person's decision, with the reason: memories in quarantine, contradicting, stale, unverified."""
+"""What wants a person's decision, with the reason: memories in quarantine, contradicting, stale, unverified, promoted
+in vain.
+"""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -6,6 +8,7 @@ from typing import Literal, NamedTuple, get_args
 
 from swarm_memory.schema.base import counted
 from swarm_memory.schema.memory import MemoryItem, MemoryLink
+from swarm_memory.tools.anchors.footing import gone_for
 from swarm_memory.tools.consolidate.aging import faded
 from swarm_memory.tools.guard.trust import unverified
 from swarm_memory.tools.memories.decide import standing
@@ -13,10 +16,11 @@ from swarm_memory.tools.memories.edit import list_memories
 from swarm_memory.tools.ports.journal import Event
 from swarm_memory.tools.ports.memories import MemoryFilter
 from swarm_memory.tools.ports.upkeep import UpkeepItem
+from swarm_memory.tools.promote.paying import not_paying
 from swarm_memory.tools.retrieve.rank import recency
 from swarm_memory.tools.toolbox import Toolbox
 
-DeskKind = Literal["quarantined", "contradicting", "stale", "unverified"]
+DeskKind = Literal["quarantined", "contradicting", "stale", "unverified", "promoted", "gone"]
 KINDS: tuple[DeskKind, ...] = get_args(DeskKind)
 
 MOST_TOLD = 500
@@ -24,6 +28,8 @@ MOST_TOLD = 500
 
 MOST_SHOWN = 1_000
 """So many stale ones, or pairs, are counted and shown: a person decides no more in a day."""
+
+GONE_FOR = timedelta(days=30)
 
 LATEST = 20
 """Decisions that can be taken back at a click."""
@@ -51,6 +57,10 @@ class DeskCounts(NamedTuple):
     stale: int
     unverified: int
     """Among the 500 that were told most often."""
+    promoted: int
+    """Those that no longer earn their place in a skill or a file of rules."""
+    gone: int
+    """Those of which what they name has been gone from the project for 30 days."""
 
     @property
     def total(self) -> int:
@@ -92,6 +102,10 @@ async def desk(
         cards = await _held(toolbox, limit, offset)
     elif kind == "unverified":
         cards = [_untested(item) for item in waiting.unverified[page]]
+    elif kind in ("promoted", "gone"):
+        reasons = dict((waiting.promoted if kind == "promoted" else waiting.gone)[page])
+        items = await _items(toolbox, list(reasons))
+        cards = [Card(kind, items[each], why) for each, why in reasons.items() if each in items]
     elif kind == "stale":
         stale = waiting.stale[page]
         items = await _items(toolbox, [each.id for each, _ in stale])
@@ -114,10 +128,14 @@ class _Waiting(NamedTuple):
     pairs: list[MemoryLink]
     stale: list[tuple[UpkeepItem, float]]
     unverified: list[MemoryItem]
+    promoted: list[tuple[str, str]]
+    """Ids, and why."""
+    gone: list[tuple[str, str]]
 
     @property
     def counts(self) -> DeskCounts:
-        return DeskCounts(self.quarantined, len(self.pairs), len(self.stale), len(self.unverified))
+        lists = (self.pairs, self.stale, self.unverified, self.promoted, self.gone)
+        return DeskCounts(self.quarantined, *map(len, lists))
 
 
 async def _waiting(toolbox: Toolbox) -> _Waiting:
@@ -127,6 +145,8 @@ async def _waiting(toolbox: Toolbox) -> _Waiting:
         await _pairs(toolbox, kept),
         await _stale(toolbox, kept),
         await _unverified(toolbox),
+        await _promoted(toolbox, kept),
+        await _gone(toolbox, kept),
     )
 
 
@@ -152,19 +172,27 @@ class _Kept(NamedTuple):
     stale: dict[str, datetime]
     """Since when, by id."""
     pairs: set[frozenset[str]]
+    promoted: set[str]
+    gone: set[str]
 
 
 async def _kept(toolbox: Toolbox) -> _Kept:
     stale: dict[str, datetime] = {}
     pairs: set[frozenset[str]] = set()
+    promoted: set[str] = set()
+    gone: set[str] = set()
     for events in standing(await toolbox.store.review.decisions(toolbox.scope.readable())).values():
         for event in events:
             if event.data.get("decision") != "keep":
                 continue
             if event.data.get("why") == "stale":
                 stale[str(event.subject_id)] = event.at
+            if event.data.get("why") == "promoted":
+                promoted.add(str(event.subject_id))
+            if event.data.get("why") == "gone":
+                gone.add(str(event.subject_id))
             pairs.add(_pair(event))
-    return _Kept(stale, pairs)
+    return _Kept(stale, pairs, promoted, gone)
 
 
 def _pair(event: Event) -> frozenset[str]:
@@ -207,6 +235,7 @@ async def _stale(toolbox: Toolbox, kept: _Kept) -> list[tuple[UpkeepItem, float]
     settings, now = toolbox.settings.consolidate, toolbox.clock.now()
     before, half_life = now - timedelta(days=settings.prune_age_days), settings.confidence_half_life_days
     found: list[tuple[UpkeepItem, float]] = []
+    told_by_files = toolbox.promoted(None)
     for scope in toolbox.scope.readable():
         aging = (await toolbox.store.upkeep_state(scope)).aging
         since = None if aging is None else aging.at
@@ -215,7 +244,7 @@ async def _stale(toolbox: Toolbox, kept: _Kept) -> list[tuple[UpkeepItem, float]
         for item in await toolbox.store.review.idle(scope, before, below, MOST_SHOWN):
             confidence, kept_at = faded(item, since, now, half_life), kept.stale.get(item.id)
             is_kept = kept_at is not None and kept_at > (item.last_used or item.created_at)
-            if confidence < settings.min_confidence_keep and not is_kept:
+            if confidence < settings.min_confidence_keep and not is_kept and item.id not in told_by_files:
                 found.append((item, confidence))
     return sorted(found, key=lambda pair: (pair[1], pair[0].id))
 
@@ -224,6 +253,23 @@ async def _unverified(toolbox: Toolbox) -> list[MemoryItem]:
     told = await toolbox.store.review.most_told(toolbox.scope.readable(), MOST_TOLD)
     doubtful = await unverified(toolbox, told)
     return [item for item in told if item.id in doubtful]
+
+
+async def _promoted(toolbox: Toolbox, kept: _Kept) -> list[tuple[str, str]]:
+    where = toolbox.promoted(None)
+    found = await not_paying(toolbox, where)
+    how = "`swarm-memory promote --demote` takes it out"
+    return [(each, f"in {where[each]}; {why}; {how}") for each, why in found.items() if each not in kept.promoted]
+
+
+async def _gone(toolbox: Toolbox, kept: _Kept) -> list[tuple[str, str]]:
+    """Return the active ones that have not applied for long, those for longest first."""
+    found = await gone_for(toolbox, GONE_FOR, MOST_SHOWN)
+    active = {each for each, item in (await _items(toolbox, list(found))).items() if item.status == "active"}
+    waiting = sorted((gone.since, each, gone.names) for each, gone in found.items() if each in active - kept.gone)
+    return [
+        (each, f"gone from the project since {since:%Y-%m-%d} at the latest: {names}") for since, each, names in waiting
+    ]
 
 
 def _untested(item: MemoryItem) -> Card:

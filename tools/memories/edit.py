@@ -1,14 +1,16 @@
 """What a person or an agent does to single memories: look, mend, withdraw, forget. How they are kept is the store's."""
 
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
-from swarm_memory.schema.base import GLOBAL_PROJECT, Scope
+from swarm_memory.schema.base import GLOBAL_PROJECT, Scope, is_teams
 from swarm_memory.schema.errors import InputError, NotFoundError
 from swarm_memory.schema.memory import MemoryDraft, MemoryItem, MemoryStatus
 from swarm_memory.schema.settings import Settings
+from swarm_memory.schema.team.person import rank
+from swarm_memory.tools.anchors.footing import anchored
 from swarm_memory.tools.guard.gate import gated_edit, suspects
 from swarm_memory.tools.guard.redact import redact, redact_each
 from swarm_memory.tools.ports.journal import Event
@@ -37,7 +39,7 @@ async def list_memories(toolbox: Toolbox, which: MemoryFilter) -> list[MemoryIte
         raise InputError(f"limit is {which.limit}: it must be from 1 to {MAX_LISTED}")
     if not 0 <= which.offset <= MAX_OFFSET:
         raise InputError(f"offset must be from 0 to {MAX_OFFSET:,}")
-    return await toolbox.store.list_memories(toolbox.scope.readable(), which)
+    return await toolbox.store.list_memories(toolbox.readable, which)
 
 
 async def get_memories(toolbox: Toolbox, ids: Sequence[str]) -> list[MemoryItem]:
@@ -46,10 +48,30 @@ async def get_memories(toolbox: Toolbox, ids: Sequence[str]) -> list[MemoryItem]
     Raises `InputError` for no ids, too many, or what is no id, and `NotFoundError` naming those that are not there.
     """
     wanted = _checked_ids(ids)
-    found = await toolbox.store.get_memories(toolbox.scope.readable(), wanted)
+    found = await toolbox.store.get_memories(toolbox.readable, wanted)
     missing = sorted(set(wanted) - {item.id for item in found})
     if missing:
         raise NotFoundError(f"no memory {', '.join(missing)} in {_where(toolbox)}")
+    return found
+
+
+async def with_authors(toolbox: Toolbox, items: Sequence[MemoryItem]) -> list[MemoryItem]:
+    """Return memories as they are shown: with the names of those who brought them."""
+    authors = await toolbox.store.people.authors(toolbox.readable, [item.id for item in items])
+    return [_with_provenance(item, person=authors[item.id]) if item.id in authors else item for item in items]
+
+
+async def changeable(toolbox: Toolbox, ids: Sequence[str]) -> list[MemoryItem]:
+    """Return the memories as `get_memories`, for what changes them.
+
+    Raises `InputError` for what a team shares: it is changed on its server alone, by whoever may review.
+    """
+    found = await get_memories(toolbox, ids)
+    shared = [item.id for item in found if is_teams(item.scope)]
+    if shared and toolbox.settings.team.url is not None:
+        raise InputError(f"{', '.join(shared)} is the team's: propose other words, or have a reviewer withdraw it")
+    if shared and toolbox.person is not None and rank(toolbox.person.role) < rank("review"):
+        raise InputError(f"{', '.join(shared)} is the team's: your role is {toolbox.person.role}, and review is needed")
     return found
 
 
@@ -73,10 +95,11 @@ async def edit_memory(
     given or a text is not fit for a memory, `NotFoundError`, and `ModelError` when the embedder fails: then nothing was
     changed.
     """
-    (item,) = await get_memories(toolbox, [memory_id])
+    (item,) = await changeable(toolbox, [memory_id])
     edited = edited_item(toolbox, item, change, by_hand=by_hand)
     if edited == item:
         return item
+    (edited,) = await anchored(toolbox, [edited])
     (stored,) = await prepare(toolbox, [edited])
     await toolbox.store.replace_memory(stored, toolbox.embedder.name, _reason(reason, "edited"))
     return edited
@@ -103,7 +126,7 @@ async def set_memory_status(
     What screening finds suspect is restored only `by_hand`, by the user: an agent that read it may be talked into it.
     So the user vouches also for an active one that is trusted less for its wording.
     """
-    found = await get_memories(toolbox, ids)
+    found = await changeable(toolbox, ids)
     if status == "active" and not by_hand and (held := suspects(found)):
         raise InputError(f"only the user may restore {', '.join(held)}: swarm-memory memories restore {held[0]}")
     why = _reason(reason, "by the user" if by_hand else "by an agent")
@@ -123,7 +146,7 @@ async def forget_memories(toolbox: Toolbox, ids: Sequence[str], *, with_trajecto
     The record of a task stays where a memory that stays was drawn from it too; the answer names those, and
     `with_trajectories` takes the text out all the same. Raises as `get_memories`.
     """
-    found = await get_memories(toolbox, ids)
+    found = await changeable(toolbox, ids)
     return await toolbox.store.forget(
         toolbox.scope.readable(), [item.id for item in found], with_trajectories=with_trajectories
     )
@@ -140,8 +163,14 @@ def joined(parts: Sequence[Forgotten]) -> Forgotten:
     )
 
 
-def what_stayed(forgotten: Forgotten, remedy: str) -> Iterator[str]:
-    """Yield a line for each kind of trace that forgetting left, with the memories that hold it and the `remedy`."""
+def what_stayed(forgotten: Forgotten, remedy: str, promoted: Mapping[str, str]) -> Iterator[str]:
+    """Yield a line for each kind of trace that forgetting left, with the memories that hold it and the `remedy`.
+
+    `promoted`: by id the files that tell memories.
+    """
+    if told := {each: promoted[each] for each in forgotten.ids if each in promoted}:
+        how = f"`swarm-memory promote --demote {' '.join(told)}` takes it out"
+        yield f"the text still stands in {', '.join(dict.fromkeys(told.values()))}: {how}"
     if forgotten.resting:
         yield f"the record of their task stays, {_named(forgotten.resting)} came from it too: {remedy}"
     if forgotten.alike:
@@ -176,7 +205,7 @@ async def every_memory(toolbox: Toolbox, scopes: Sequence[Scope]) -> AsyncIterat
 async def memory_history(toolbox: Toolbox, memory_id: str) -> list[Event]:
     """Return what happened to one memory, as the store keeps it. Raises as `get_memories`."""
     await get_memories(toolbox, [memory_id])
-    return await toolbox.store.memory_history(toolbox.scope.readable(), memory_id)
+    return await toolbox.store.memory_history(toolbox.readable, memory_id)
 
 
 def checked_texts(texts: dict[str, Any], settings: Settings) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from swarm_memory.schema.base import GLOBAL_PROJECT, MEMORY, RUN, Scope, new_id
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.memory import MAX_CONTENT, Kind, MemoryItem, Provenance
+from swarm_memory.tools.anchors.footing import anchored
 from swarm_memory.tools.consolidate.contradictions import link_contradictions
 from swarm_memory.tools.consolidate.upkeep import queue_when_due
 from swarm_memory.tools.guard.gate import LOCAL, gated, told_of
@@ -59,6 +60,7 @@ async def remember(
     source = Provenance(distiller="user", judge=None if by_hand else "agent", screened_by=LOCAL)
     now = toolbox.clock.now()
     item = gated(MemoryItem(id=new_id(MEMORY), scope=scope, confidence=1.0, created_at=now, provenance=source, **texts))
+    (item,) = await anchored(toolbox, [item])
     prepared, fault = await prepare_or_say(toolbox, [item])
     limit = None if toolbox.new_per_day is None else DayLimit(toolbox.new_per_day, now)
     await toolbox.store.add_memories(prepared, toolbox.embedder.name, limit)

@@ -10,9 +10,11 @@ from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.status import BankStatistics, ChatStatus, MemoryStatus, StorageHealth
 from swarm_memory.tools.consolidate.retention import retention_status
 from swarm_memory.tools.consolidate.upkeep import CONSOLIDATE, WHOLE_BANK
+from swarm_memory.tools.credit.lift import lift_report
 from swarm_memory.tools.credit.metrics import memory_effect
 from swarm_memory.tools.judge.judge import AUDITED, audited_pairs, confusion
 from swarm_memory.tools.ports.upkeep import FINISHED
+from swarm_memory.tools.promote.paying import not_paying
 from swarm_memory.tools.toolbox import Toolbox
 
 AUDITS = 500
@@ -27,6 +29,7 @@ async def memory_status(toolbox: Toolbox) -> MemoryStatus:
     if held := statistics.memories.get("quarantined", 0):
         shown = "`swarm-memory memories list --status quarantined`"
         notices.append(f"{counted(held, 'memory')} in quarantine, never retrieved: {shown} shows why")
+    notices += await demotable(toolbox)
     return MemoryStatus(
         version=version("swarm-memory"),
         storage=storage,
@@ -38,11 +41,29 @@ async def memory_status(toolbox: Toolbox) -> MemoryStatus:
         tools=await _tools(toolbox),
         sources=await _sources(toolbox),
         effect=await memory_effect(toolbox),
+        lift=await lift_report(toolbox),
         consolidation=await _consolidation(toolbox, statistics),
         retention=await retention_status(toolbox),
         settings=toolbox.settings.model_dump(mode="json"),
         notices=tuple(notices),
     )
+
+
+async def promotions(toolbox: Toolbox) -> list[str]:
+    """Return in lines how many memories stand in skills and files of rules, and which no longer pay there."""
+    where = toolbox.promoted(None)
+    files = counted(len(set(where.values())), "file")
+    told = f"{counted(len(where), 'memory')} in {files} that agents read by themselves (`promote`)"
+    return [told, *await demotable(toolbox)] if where else []
+
+
+async def demotable(toolbox: Toolbox) -> list[str]:
+    """Return a line for each memory that no longer earns its place in a skill or a file of rules."""
+    where = toolbox.promoted(None)
+    return [
+        f"{each} in {where[each]} no longer pays ({why}): `swarm-memory promote --demote {each}` takes it out"
+        for each, why in (await not_paying(toolbox, where)).items()
+    ]
 
 
 def out_of_order(toolbox: Toolbox, storage: StorageHealth, statistics: BankStatistics) -> list[str]:

@@ -10,7 +10,7 @@ from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.tools.consolidate.upkeep import queue_when_due
 from swarm_memory.tools.guard.gate import gated, told_of
-from swarm_memory.tools.memories.edit import checked_texts, every_memory
+from swarm_memory.tools.memories.edit import checked_texts, every_memory, with_authors
 from swarm_memory.tools.ports.memories import DayLimit
 from swarm_memory.tools.ports.models import Accompanied
 from swarm_memory.tools.retrieve.embed import prepare_or_say, prepare_without_vectors
@@ -50,8 +50,15 @@ class Imported:
 
 async def export_memories(toolbox: Toolbox, *, with_global: bool = True) -> AsyncIterator[str]:
     """Yield every memory of the project (and the global scope), whatever its status, as one line of JSON each."""
+    some: list[MemoryItem] = []
     async for item in every_memory(toolbox, toolbox.scope.readable() if with_global else (toolbox.scope,)):
-        yield item.model_dump_json()
+        some.append(item)
+        if len(some) >= _WRITTEN_AT_ONCE:
+            for each in await with_authors(toolbox, some):
+                yield each.model_dump_json()
+            some = []
+    for each in await with_authors(toolbox, some):
+        yield each.model_dump_json()
 
 
 async def import_memories(
@@ -117,9 +124,10 @@ def _read(toolbox: Toolbox, line: str, source: str | None, quarantine: bool, run
     changes = checked_texts(texts, toolbox.settings)
     project = GLOBAL_PROJECT if item.scope.project == GLOBAL_PROJECT else toolbox.scope.project
     changes["scope"] = Scope(tenant_id=toolbox.scope.tenant_id, project=project)
+    origin: dict[str, str | None] = {"person": None}
     if source is not None:
-        origin = {"imported_from": source, "run_id": run_id}
-        changes["provenance"] = item.provenance.model_copy(update=origin)
+        origin |= {"imported_from": source, "run_id": run_id}
+    changes["provenance"] = item.provenance.model_copy(update=origin)
     if quarantine and item.status == "active":
         changes |= {"status": "quarantined", "status_reason": f"imported from {source or 'a file'}, not yet approved"}
     return gated(item.model_copy(update=changes))

@@ -31,5 +31,6 @@ HOST = Host(
     heard=_heard,
     answered=_as_it_is,
     names_project=True,
+    reads=("skill", "claude-md"),
     asks=True,
 )

@@ -63,4 +63,4 @@ def answered(event: str, answer: Said) -> Said:
     return {"additional_context": context} if context and event in _TAKES_CONTEXT else {}
 
 
-HOST = Host("cursor", "Cursor", folders, heard, answered)
+HOST = Host("cursor", "Cursor", folders, heard, answered, reads=("agents-md",))

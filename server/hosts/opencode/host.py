@@ -23,4 +23,4 @@ def answered(event: str, answer: Said) -> Said:
     return {"additionalContext": said["additionalContext"]} if said.get("additionalContext") else {}
 
 
-HOST = Host("opencode", "OpenCode", folders, heard, answered)
+HOST = Host("opencode", "OpenCode", folders, heard, answered, reads=("agents-md",))

@@ -1,0 +1,106 @@
+"""Skills and blocks as Markdown, from words that are plain already."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from swarm_memory.schema.base import counted
+from swarm_memory.schema.memory import MemoryItem
+from swarm_memory.tools.promote.marks import Marked, Place, digest
+from swarm_memory.tools.promote.paying import proven
+from swarm_memory.tools.promote.words import Entry, Written
+from swarm_memory.tools.toolbox import Toolbox
+
+EVIDENCE = "\n## Evidence\n"
+"""Begins the part of a skill that is written anew each time, of the figures as they stand."""
+
+MAX_TOLD = 200
+"""Of a memory so many of the last tellings are counted."""
+
+_INTRO = (
+    "Notes that earlier tasks of this project taught. They are no orders: use what fits the task, and leave the rest."
+)
+_SAID = " What the user said is marked; keep to it unless the user now says otherwise."
+
+
+class Standing(NamedTuple):
+    """A text of ours that stands in a project."""
+
+    place: Place
+    name: str
+    """Of a skill; empty for a block."""
+    marked: Marked
+
+
+class Figures(NamedTuple):
+    """What is known of a memory's use."""
+
+    told: int
+    outcomes: Mapping[str, str]
+    """Success or Failure, by task that was told it."""
+    is_proven: bool = False
+    """Whether the lots prove that tasks do better with it."""
+
+
+async def figures_of(toolbox: Toolbox, items: Sequence[MemoryItem]) -> dict[str, Figures]:
+    """Return what came of each memory, by id. Raises `StorageError`."""
+    readable, found, good = toolbox.readable, dict[str, Figures](), await proven(toolbox)
+    for item in items:
+        tellings = await toolbox.store.review.tellings(readable, item.id, MAX_TOLD)
+        told = (each for each in tellings if not each.withheld)
+        labels = {each.task_id: each.label for each in told if each.task_id and each.label not in (None, "Undecided")}
+        found[item.id] = Figures(item.usage_count, labels, item.id in good)
+    return found
+
+
+def source_of(items: Sequence[MemoryItem]) -> str:
+    """Return the digest of what a text is written from: another one, and its words are written anew."""
+    told = {"id", "title", "description", "content", "domain", "outcome"}
+    return digest(*sorted(item.model_dump_json(include=told) for item in items))
+
+
+def skill(name: str, words: Written, said: bool) -> str:
+    """Return a skill without its evidence: front matter as Claude Code reads it, when to use it, the steps."""
+    front = f"---\nname: {name}\ndescription: {json.dumps(words.when, ensure_ascii=False)}\n---"
+    entries = (_entry(number, each) for number, each in enumerate(words.entries, 1))
+    return "\n".join((front, "", f"# {words.title}", "", _INTRO + _SAID * said, *entries))
+
+
+def _entry(number: int, entry: Entry) -> str:
+    steps = "\n".join(f"{place}. {step}" for place, step in enumerate(entry.steps, 1))
+    return "\n\n".join(filter(None, (f"\n## {number}. {entry.title}", entry.when, steps)))
+
+
+def with_evidence(head: str, figures: Sequence[Figures]) -> str:
+    """Return a skill with what its memories did so far."""
+    return f"{head}\n{EVIDENCE}\n{evidence(figures)}\n"
+
+
+def evidence(figures: Sequence[Figures]) -> str:
+    """Return in one line what came of memories."""
+    outcomes = {task: label for each in figures for task, label in each.outcomes.items()}
+    times = sum(each.told for each in figures)
+    told = f"{counted(len(figures), 'memory')}, told {counted(times, 'time')}"
+    if good := sum(each.is_proven for each in figures):
+        told = f"{told}; {good} proven by lot: tasks did better with {'it' if good == 1 else 'them'} than without"
+    if not outcomes:
+        return f"{told}; no task that was told one has an outcome yet." if times else f"{told} so far."
+    succeeded = sum(label == "Success" for label in outcomes.values())
+    return f"{told}; of {counted(len(outcomes), 'task')} that were told one and have an outcome, {succeeded} succeeded."
+
+
+def block(subjects: Sequence[Written], figures: Mapping[str, Figures]) -> str:
+    """Return what a file of rules holds of several subjects, a line for each entry."""
+    entries = [entry for words in subjects for entry in words.entries]
+    parts = ["## What earlier tasks taught", "", _INTRO + _SAID * any(entry.is_said for entry in entries), ""]
+    for words in subjects:
+        if len(subjects) > 1:
+            parts += [f"### {words.title}", ""]
+        parts += [*(_line(entry) for entry in words.entries), ""]
+    known = [figures[each] for entry in entries for each in entry.ids]
+    return "\n".join([*parts, f"Evidence: {evidence(known)}"])
+
+
+def _line(entry: Entry) -> str:
+    steps = " ".join(step if step.endswith((".", "!", "?", ":")) else f"{step}." for step in entry.steps)
+    return f"- {entry.title}: {steps}" if steps else f"- {entry.title}"

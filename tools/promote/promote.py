@@ -1,0 +1,286 @@
+"""What memories become skills or a block in a file of rules, and what becomes of those when some are taken out.
+
+It says what the files are to hold; the caller reads and writes them.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from swarm_memory.schema.errors import InputError, NotFoundError
+from swarm_memory.schema.memory import MemoryItem
+from swarm_memory.schema.sqlite.events import DEMOTED, PROMOTED
+from swarm_memory.tools.guard.gate import suspects
+from swarm_memory.tools.guard.screen import by_rules
+from swarm_memory.tools.ports.journal import Event
+from swarm_memory.tools.promote.documents import (
+    EVIDENCE,
+    Standing,
+    block,
+    evidence,
+    figures_of,
+    skill,
+    source_of,
+    with_evidence,
+)
+from swarm_memory.tools.promote.marks import Place
+from swarm_memory.tools.promote.paying import proven
+from swarm_memory.tools.promote.subjects import subjects_of
+from swarm_memory.tools.promote.words import Written, name_of, texts_of, written
+from swarm_memory.tools.text.cleaning import is_memory_id
+from swarm_memory.tools.text.tokens import count_tokens
+from swarm_memory.tools.toolbox import Toolbox
+
+MAX_PROMOTED = 200
+"""Memories in all skills, or in one block."""
+
+_EVIDENCE_LINE = "\nEvidence: "
+
+
+class Document(NamedTuple):
+    """One text of ours as it is to be."""
+
+    place: Place
+    name: str
+    """Of a skill; empty for a block."""
+    ids: tuple[str, ...] = ()
+    source: str = ""
+    body: str | None = None
+    """Without its mark; None: it is taken away."""
+
+
+@dataclass(slots=True)
+class Promotion:
+    """What is to be written, and what is not."""
+
+    documents: list[Document] = field(default_factory=list[Document])
+    """Those that change."""
+    added: dict[str, Document] = field(default_factory=dict[str, Document])
+    taken_out: list[str] = field(default_factory=list[str])
+    left: dict[str, str] = field(default_factory=dict[str, str])
+    """Why memories that were named are not promoted, by id."""
+    notices: list[str] = field(default_factory=list[str])
+
+
+async def plan_promotion(
+    toolbox: Toolbox,
+    ids: Sequence[str],
+    place: Place,
+    standing: Sequence[Standing],
+    *,
+    taken: Collection[str] = (),
+    overwrite: bool = False,
+) -> Promotion:
+    """Return what promoting memories to a place changes; without any, what writing anew what stands there changes.
+
+    `standing` is what the project's files hold; `taken` are names of skills that are not ours. A text that somebody
+    edited since stays as it is, unless `overwrite`, and so does one of whose memories some are not in this bank. Raises
+    `InputError` for what is no id, or too many, and `NotFoundError` for a memory that is not there.
+    """
+    done = Promotion()
+    here = [each for each in standing if each.place == place]
+    mine = [each for each in here if await _is_ours(toolbox, each, overwrite, done)]
+    known = {each for one in here for each in one.marked.ids}
+    elsewhere = {each for one in standing if one.place != place for each in one.marked.ids}
+    named = [item for item in await _named(toolbox, ids) if item.id not in known]
+    done.left = {item.id: why for item in named if (why := _why_not(item, elsewhere)) is not None}
+    standing_ids = [each for one in mine for each in one.marked.ids]
+    items = await _items(toolbox, standing_ids) + [item for item in named if item.id not in done.left]
+    if len(items) > MAX_PROMOTED:
+        raise InputError(f"{len(items)} memories would stand there: at most {MAX_PROMOTED} can")
+    if not items:
+        return done
+    if place == "skill":
+        others = {*taken, *(each.name for each in here)}
+        most = max(toolbox.settings.promote.max_skills - len(here), 0) + len(mine)
+        await _plan_skills(toolbox, items, mine, others, most, done)
+    elif not here or mine:
+        await _plan_block(toolbox, items, place, mine[0] if mine else None, done)
+    else:
+        done.left |= {item.id: "the block there stays as it is" for item in items}
+    return done
+
+
+async def plan_demotion(
+    toolbox: Toolbox,
+    ids: Collection[str] | None,
+    place: Place | None,
+    standing: Sequence[Standing],
+    *,
+    overwrite: bool = False,
+) -> Promotion:
+    """Return what taking memories out of a place changes; None: all of them, of every place.
+
+    What is edited or of another bank stays as `plan_promotion` says, but a whole text of another bank can be taken
+    away. Raises `NotFoundError` where one of `ids` stands nowhere.
+    """
+    done = Promotion()
+    asked = [each for each in standing if place in (None, each.place)]
+    if missing := set(ids or ()) - {each for one in asked for each in one.marked.ids}:
+        raise NotFoundError(f"{', '.join(sorted(missing))[:200]} is in no skill and no block of this project")
+    for one in asked:
+        gone = [each for each in one.marked.ids if ids is None or each in ids]
+        rest = [each for each in one.marked.ids if each not in gone]
+        if not gone or (rest and not await _is_ours(toolbox, one, overwrite, done)):
+            continue
+        if one.marked.is_edited and not overwrite:
+            done.notices.append(_edited(one))
+            continue
+        done.taken_out += gone
+        if not rest:
+            done.documents.append(Document(one.place, one.name))
+            continue
+        items = await _items(toolbox, rest)
+        if one.place == "skill":
+            await _write_skill(toolbox, one.name, items, one, done)
+        else:
+            await _plan_block(toolbox, items, one.place, one, done)
+    return done
+
+
+async def record(toolbox: Toolbox, done: Promotion, paths: Mapping[tuple[Place, str], str]) -> None:
+    """Note in the history of each memory where it was written, or that it was taken out. Raises `StorageError`."""
+    now, good = toolbox.clock.now(), await proven(toolbox)
+    for memory_id, document in done.added.items():
+        where = {"path": paths[document.place, document.name], "proven": memory_id in good}
+        await toolbox.store.add_event(toolbox.scope, Event(PROMOTED, now, memory_id, where))
+    for memory_id in done.taken_out:
+        await toolbox.store.add_event(toolbox.scope, Event(DEMOTED, now, memory_id))
+
+
+async def _is_ours(toolbox: Toolbox, one: Standing, overwrite: bool, done: Promotion) -> bool:
+    """Whether a text may be written anew; why not is noted."""
+    if one.marked.is_edited and not overwrite:
+        done.notices.append(_edited(one))
+        return False
+    there = {item.id for item in await _items(toolbox, one.marked.ids)}
+    if missing := [each for each in one.marked.ids if each not in there]:
+        done.notices.append(
+            f"{_called(one)} tells memories that are not in this bank ({', '.join(missing[:5])}): it stays as it is"
+        )
+    return not missing
+
+
+def _edited(one: Standing) -> str:
+    return f"{_called(one)} was edited by hand since it was written: it stays as it is; --overwrite writes it anew"
+
+
+def _called(one: Standing) -> str:
+    file = "AGENTS.md" if one.place == "agents-md" else "CLAUDE.md"
+    return f"skill {one.name}" if one.name else f"the block in {file}"
+
+
+async def _named(toolbox: Toolbox, ids: Sequence[str]) -> list[MemoryItem]:
+    wanted = list(dict.fromkeys(ids))
+    if wrong := [each for each in wanted if not is_memory_id(each)]:
+        raise InputError(f"{wrong[0][:60]!r} is no id of a memory: they look like rm_01JXYZ…, 26 signs after rm_")
+    found = await _items(toolbox, wanted)
+    if missing := set(wanted) - {item.id for item in found}:
+        raise NotFoundError(f"no memory {', '.join(sorted(missing))[:200]} in this project or the global scope")
+    return found
+
+
+async def _items(toolbox: Toolbox, ids: Iterable[str]) -> list[MemoryItem]:
+    wanted = list(ids)
+    return await toolbox.store.get_memories(toolbox.readable, wanted) if wanted else []
+
+
+def _why_not(item: MemoryItem, elsewhere: Collection[str]) -> str | None:
+    if item.id in elsewhere:
+        return "it stands in another file already: --demote takes it out there"
+    if item.status != "active":
+        return f"it is {item.status}"
+    if item.use == "open_problem":
+        return "it is no advice yet: nothing was seen to end its error"
+    by_own_command = item.provenance.is_users_word and item.provenance.judge is None
+    if not by_own_command and (item.provenance.standing < 0 or suspects([item])):
+        return "its wording is suspect: look at it, and `swarm-memory memories restore` it where it is sound"
+    return None
+
+
+async def _plan_skills(
+    toolbox: Toolbox, items: Sequence[MemoryItem], mine: Sequence[Standing], taken: set[str], most: int, done: Promotion
+) -> None:
+    settings = toolbox.settings.promote
+    groups = await subjects_of(toolbox, items, [each.marked.ids for each in mine], most, settings.max_per_skill)
+    for one, group in zip(mine, groups, strict=False):
+        await _write_skill(toolbox, one.name, group, one, done)
+    new = sorted(groups[len(mine) :], key=lambda group: -max(item.confidence for item in group))
+    for place, group in enumerate(new):
+        if len(mine) + place >= most:
+            why = f"there are {settings.max_skills} skills, as many as promote.max_skills allows"
+            done.left |= {item.id: why for item in group}
+            continue
+        name = name_of(group, taken)
+        taken.add(name)
+        await _write_skill(toolbox, name, group, None, done)
+
+
+async def _write_skill(
+    toolbox: Toolbox, name: str, items: Sequence[MemoryItem], former: Standing | None, done: Promotion
+) -> None:
+    source, former_mark = source_of(items), former.marked if former else None
+    if former_mark and former_mark.source == source and not former_mark.is_edited:
+        head = former_mark.body.rpartition(EVIDENCE)[0].removesuffix("\n")
+    else:
+        words = await _words(toolbox, items, done)
+        if words is None:
+            return
+        head = skill(name, words, any(item.provenance.is_users_word for item in items))
+    ids = tuple(sorted(item.id for item in items))
+    body = with_evidence(head, list((await figures_of(toolbox, items)).values()))
+    _add(Document("skill", name, ids, source, body), former, done)
+
+
+async def _plan_block(
+    toolbox: Toolbox, items: Sequence[MemoryItem], place: Place, former: Standing | None, done: Promotion
+) -> None:
+    figures, mark = await figures_of(toolbox, items), former.marked if former else None
+    if mark and mark.source == source_of(items) and not mark.is_edited:
+        told = evidence([figures[item.id] for item in items])
+        body = mark.body.rpartition(_EVIDENCE_LINE)[0] + _EVIDENCE_LINE + told
+        kept = list(items)
+    else:
+        settings = toolbox.settings.promote
+        groups = await subjects_of(toolbox, items, (), settings.max_skills, settings.max_per_skill)
+        subjects = [(words, group) for group in groups if (words := await _words(toolbox, group, done)) is not None]
+        surest = sorted(
+            (item for _, group in subjects for item in group),
+            key=lambda item: (item.provenance.standing, item.confidence, item.id),
+            reverse=True,
+        )
+        while True:
+            among = {item.id for item in surest}
+            told = [(words, words.told_of(among)) for words, _ in subjects]
+            body = block([words._replace(entries=entries) for words, entries in told if entries], figures)
+            if count_tokens(body) <= settings.block_tokens or not surest:
+                break
+            surest.pop()
+        stands = {each for _, entries in told for entry in entries for each in entry.ids}
+        kept = [item for item in surest if item.id in stands]
+        why = f"the block has room for {settings.block_tokens} tokens (promote.block_tokens)"
+        done.left |= {item.id: why for _, group in subjects for item in group if item.id not in stands}
+    if kept:
+        ids = tuple(sorted(item.id for item in kept))
+        _add(Document(place, "", ids, source_of(kept), body), former, done)
+
+
+async def _words(toolbox: Toolbox, items: Sequence[MemoryItem], done: Promotion) -> Written | None:
+    """Return what is said of a group, screened as a whole; None: not even their own words may stand, which is noted."""
+    words, why = await written(toolbox.chat, items)
+    if why is not None:
+        done.notices.append(why)
+    by_others = tuple(entry for entry in words.entries if not entry.is_said)
+    said = "\n".join(texts_of(words._replace(entries=by_others)))
+    if not (found := by_rules(said)):
+        return words
+    done.left |= {item.id: f"together with others its wording is suspect: {found[0].rule}" for item in items}
+    return None
+
+
+def _add(document: Document, former: Standing | None, done: Promotion) -> None:
+    before = former.marked if former else None
+    if before and (document.ids, document.source, document.body) == (before.ids, before.source, before.body):
+        return
+    done.documents.append(document)
+    done.added |= {each: document for each in document.ids if before is None or each not in before.ids}
