@@ -35,9 +35,10 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).parent / "retrieval"))
 
-from systems.outside import OutsideMemory, OutsideSystem, ToolUse
+from systems.outside import OutsideMemory
 
 from swarm_memory.schema.benchmark import BenchmarkItem, BenchmarkQuestion
+from swarm_memory.server.benchmark.outside import OutsideSystem, ToolUse
 from swarm_memory.tools.text.tokens import count_tokens
 
 K = 5

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from swarm_memory.tools.toolbox import Toolbox
 
 BENCHMARK = "benchmark"
-ONLY_FROM_A_COMMAND = ("embedding", "tasks")
+ONLY_FROM_A_COMMAND = ("embedding", "outside", "tasks")
 """Options that start programs or name who is sent texts: the user gives them on the command line, and no model does."""
 
 PATHS = ("path", "queries")

@@ -29,7 +29,7 @@ from swarm_memory.tools.toolbox import Toolbox
 
 SUITES = {
     "retrieval": "swarm_memory.server.benchmark.retrieval",
-    "learning": "swarm_memory.server.benchmark.tasks",
+    "learning": "swarm_memory.server.benchmark.learning",
     "performance": "swarm_memory.server.benchmark.performance",
     "tool-memory": "swarm_memory.server.benchmark.tool_choice",
 }

@@ -78,7 +78,7 @@ async def test_what_is_missing_of_the_tasks_is_named_and_where_they_are(
     toolbox: Toolbox, root: Path, told: Told
 ) -> None:
     with pytest.raises(InputError, match=r"option tasks is missing: .* -o tasks=benchmarks/tasks"):
-        await _run(toolbox, root, told)
+        await _run(toolbox, root, told, command=COMMAND)
     with pytest.raises(InputError, match=r"holds no task: .* benchmarks/tasks of its repository"):
         await _run(toolbox, root, told, tasks="nowhere")
     (root / "mine" / "half").mkdir(parents=True)

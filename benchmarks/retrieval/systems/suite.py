@@ -6,6 +6,7 @@ from pydantic import Field
 
 from swarm_memory.schema.benchmark import Dataset, SuiteResults
 from swarm_memory.schema.errors import InputError
+from swarm_memory.server.benchmark.outside import OutsideSystem
 from swarm_memory.server.benchmark.retrieval import RetrievalOptions, RetrievalRun, Variant, measured
 from swarm_memory.tools.benchmark.suite import Suite, SuiteContext
 from swarm_memory.tools.benchmark.systems import BankSystem, MemorySystem
@@ -13,7 +14,7 @@ from swarm_memory.tools.ports.models import Reranker
 from swarm_memory.tools.retrieve.rerank import MEMORIES, ChatReranker
 from swarm_memory.tools.retrieve.retrieve import MAX_K
 from systems.context import ContextSystem, ContextWeights
-from systems.outside import OutsideMemory, OutsideSystem
+from systems.outside import OutsideMemory
 from systems.rerank import RerankSystem
 
 _RERANK_TIMEOUT_S = 60.0
