@@ -1,35 +1,38 @@
 """What a hook command does by itself when no server answers: the same work on the same bank, in its own process."""
 
-import asyncio
-import importlib.util
 import logging
-import sys
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from swarm_memory.schema.errors import SwarmMemoryError
-from swarm_memory.server.config import resolve_settings
 from swarm_memory.server.hooks.events import HookAnswer, answer_hook
+from swarm_memory.server.hooks.settings import default_settings
 from swarm_memory.server.location import Location, log_line
 from swarm_memory.server.storage.engine import registry
-from swarm_memory.server.wiring import open_toolbox, place_of
+from swarm_memory.server.wiring import is_at_hand, open_at_once, open_toolbox, place_of, without_server
 from swarm_memory.tools.guard.rules import switch_off
 from swarm_memory.tools.toolbox import Toolbox
+
+if TYPE_CHECKING:
+    from swarm_memory.schema.settings import Settings
+
+T = TypeVar("T")
 
 
 def answer_alone(event: Mapping[str, Any], root: Path) -> HookAnswer:
     """Return hook JSON for an event; the bank is made where there is none. Raises `ConfigError`."""
-    _put_off("importlib.metadata")  # pydantic would load it to look for plugins, which are switched off
-    settings = resolve_settings(root).settings
+    is_prompt = event.get("hook_event_name") == "UserPromptSubmit"
+    settings = (default_settings(root) if is_prompt else None) or _settings(root)
     switch_off(settings.guard.disabled_rules)
     place = place_of(None, settings)
     logging.getLogger("swarm_memory").addHandler(_BesideBank(place))
+    quick = is_prompt and is_at_hand(settings)
     opened: list[Toolbox] = []
 
     async def open_once() -> Toolbox:
-        opened.append(await open_toolbox(place, settings, in_haste=True))
+        opened.append(open_at_once(place, settings) if quick else await open_toolbox(place, settings, in_haste=True))
         return opened[0].for_agents()
 
     async def answer() -> HookAnswer:
@@ -39,17 +42,30 @@ def answer_alone(event: Mapping[str, Any], root: Path) -> HookAnswer:
             for toolbox in opened:
                 await toolbox.store.close()
 
+    if quick:
+        return at_once(answer())
+    import asyncio
+
     return asyncio.run(answer())
 
 
-def _put_off(name: str) -> None:
-    """Load a module of the standard library when something of it is first used."""
-    spec = importlib.util.find_spec(name)
-    if name in sys.modules or spec is None or spec.loader is None:
-        return
-    spec.loader = loader = importlib.util.LazyLoader(spec.loader)
-    sys.modules[name] = module = importlib.util.module_from_spec(spec)
-    loader.exec_module(module)
+def _settings(root: Path) -> "Settings":
+    from swarm_memory.server.config import resolve_settings
+
+    return without_server(resolve_settings(root).settings)  # a person waits: the network is not asked
+
+
+def at_once(work: Coroutine[Any, Any, T]) -> T:
+    """Run what waits for nothing: an event loop would take longer to load than the work does.
+
+    Raises `RuntimeError` where something waited.
+    """
+    try:
+        work.send(None)
+    except StopIteration as end:
+        return end.value
+    work.close()
+    raise RuntimeError("a hook's work waited for an event loop, and there is none")
 
 
 class _BesideBank(logging.Handler):

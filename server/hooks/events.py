@@ -1,9 +1,8 @@
 """What an event does that needs the whole bank: notes for a prompt, a warning before a call of a tool."""
 
-import asyncio
 import logging
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from functools import partial
@@ -15,12 +14,11 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 from swarm_memory.schema.errors import StoreUntrusted, SwarmMemoryError
 from swarm_memory.server.missed import note_missed
 from swarm_memory.tools.credit.holdout import is_held_out
+from swarm_memory.tools.guard.redact import kept_text
 from swarm_memory.tools.ports.jobs import LEARN
-from swarm_memory.tools.ports.journal import Event, HostSession
-from swarm_memory.tools.ports.tool_memory import CORRECTED
-from swarm_memory.tools.retrieve.retrieve import retrieve
+from swarm_memory.tools.ports.journal import CORRECTED, Event, HostSession
+from swarm_memory.tools.retrieve.retrieve import Hook, retrieve
 from swarm_memory.tools.text.cleaning import clean
-from swarm_memory.tools.tool_memory.log import kept_input, kept_text
 from swarm_memory.tools.toolbox import Toolbox
 from swarm_memory.tools.trajectory.tasks import (
     continues,
@@ -33,7 +31,7 @@ from swarm_memory.tools.trajectory.tasks import (
 
 _MAX_TASK_CHARS = 2000
 _PROMPT_PATIENCE_S = 0.01
-"""How long the answer to a prompt may wait for a write. The store ends what it has begun."""
+"""How long a server's answer to a prompt may wait for a write. The store ends what it has begun."""
 
 _WARNING_PATIENCE_S = 0.5
 """A call that is about to be made does not wait longer for a warning."""
@@ -44,6 +42,7 @@ _CONTINUED_HOLD = timedelta(hours=1)
 _SESSION_ID = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 
 OpenToolbox: TypeAlias = Callable[[], Awaitable[Toolbox]]
+Write: TypeAlias = Callable[[], Awaitable[object]]
 HookAnswer: TypeAlias = dict[str, JsonValue]
 Way: TypeAlias = Literal["server", "hook"]
 """Who does the work: a running server that was asked, or the hook command itself."""
@@ -57,6 +56,8 @@ class HookEvent(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
     hook_event_name: str = Field(max_length=100)
+    host: str = "claude"
+    """The agent's name."""
     session_id: str | None = None
     transcript_path: str | None = None
     prompt: str | None = None
@@ -119,18 +120,41 @@ async def _on_prompt(toolbox: Toolbox, event: HookEvent, via: Way) -> str:
     continued = former is not None and former.task_id is not None and continues(prompt, former.task)
     session = _session(toolbox, event, prompt, former, continued)
     wanted = _is_long_enough(toolbox, prompt) and not (continued and _is_long_enough(toolbox, session.task))
-    notes = ""
+    notes = _notes(toolbox, session, prompt if wanted and toolbox.settings.hooks.inject else "", via, event.host)
+    corrected = continued and feedback(prompt) == "correction"
+    writes = _writes(toolbox, session, former, continued, corrected)
+    if via == "server":
+        return await _beside(writes, notes)
+    told = await notes
+    for write in writes:
+        await _begun(write)
+    return told
+
+
+async def _beside(writes: Sequence[Write], notes: Awaitable[str]) -> str:
+    """Return the notes while the writes are begun; they are not waited for much longer than the notes."""
+    import asyncio
+
+    async def begin() -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_PROMPT_PATIENCE_S):
+                await asyncio.gather(*map(_begun, writes))
+
     async with asyncio.TaskGroup() as group:
-        corrected = continued and feedback(prompt) == "correction"
-        group.create_task(_note_task(toolbox, session, former, continued, corrected))
-        if wanted and toolbox.settings.hooks.inject:
-            notes = await _notes(toolbox, session, prompt, via)
-    return notes
+        group.create_task(begin())
+        return await notes
 
 
-async def _notes(toolbox: Toolbox, session: HostSession, prompt: str, via: Way) -> str:
+async def _notes(toolbox: Toolbox, session: HostSession, prompt: str, via: Way, host: str) -> str:
+    """Return what fits a prompt, without what the agent reads in skills and files of rules anyway.
+
+    Empty for an empty prompt, and where the retrieval fails, which is logged.
+    """
+    if not prompt:
+        return ""
     try:
-        found = await retrieve(toolbox, prompt, session_id=session.session_id, task_id=session.task_id, via=via)
+        hook = Hook(via, toolbox.promoted(host))
+        found = await retrieve(toolbox, prompt, session_id=session.session_id, task_id=session.task_id, hook=hook)
     except SwarmMemoryError as error:
         log.warning("nothing was retrieved for a prompt: %s", error)
         return ""
@@ -156,11 +180,11 @@ def _session(
     )
 
 
-async def _note_task(
+def _writes(
     toolbox: Toolbox, session: HostSession, former: HostSession | None, continued: bool, corrected: bool
-) -> None:
-    """Write the session down. A new task sets the former one's job free; a continued one holds its own back."""
-    now, writes = toolbox.clock.now(), list[Callable[[], Awaitable[object]]]()
+) -> list[Write]:
+    """Return what notes the session. A new task sets the former one's job free; a continued one holds its own back."""
+    now, writes = toolbox.clock.now(), list[Write]()
     if continued:
         if corrected:
             # It speaks against the session's last call.
@@ -171,12 +195,10 @@ async def _note_task(
         writes.append(partial(toolbox.store.put_session, session))
         if former is not None and former.task_id is not None:
             writes.append(partial(toolbox.store.release, toolbox.scope, former.task_id, now))
-    with suppress(TimeoutError):
-        async with asyncio.timeout(_PROMPT_PATIENCE_S):
-            await asyncio.gather(*map(_begun, writes))
+    return writes
 
 
-async def _begun(write: Callable[[], Awaitable[object]]) -> None:
+async def _begun(write: Write) -> None:
     try:
         await write()
     except SwarmMemoryError as error:
@@ -187,6 +209,9 @@ async def _before_tool_call(toolbox: Toolbox, event: HookEvent) -> str | None:
     """Return one line of warning for a call that looks like one that failed before; a held-out task gets none."""
     if not toolbox.settings.hooks.warn_before_tools:
         return None
+    import asyncio
+
+    from swarm_memory.tools.tool_memory.log import kept_input
     from swarm_memory.tools.tool_memory.warn import warn_before_call
 
     session = await toolbox.store.get_session(toolbox.scope, event.session_id or "")

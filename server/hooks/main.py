@@ -21,6 +21,8 @@ MAX_EVENT_BYTES = 8_000_000
 PROMPT_S = 10.0
 """After so long the host of a prompt is let go."""
 
+_PLUGINS = "pydantic.plugin._loader"
+
 OF_OTHERS = (b'"timestamp"', b'"cursor_version"')
 """What only agents say that run the hooks in Claude Code's files too."""
 
@@ -30,9 +32,9 @@ def main(arguments: list[str]) -> "NoReturn":
     if os.environ.get(CHILD_VARIABLE):
         os._exit(0)  # an agent that we started ourselves must not be learned from, nor wait for us
     gc.disable()  # a process this short leaves nothing worth collecting
-    os.environ["PYDANTIC_DISABLE_PLUGINS"] = "__all__"  # looking for them reads the metadata of every package there is
     try:
         told = _prompted() if arguments in (["prompt"], ["claude", "prompt"]) else None
+        _without_plugins()
         from swarm_memory.server.hooks.verbs import run
 
         run(arguments, told)
@@ -41,6 +43,13 @@ def main(arguments: list[str]) -> "NoReturn":
 
         note_fault(arguments, error)
     os._exit(0)  # without taking the interpreter apart, which would take a tenth of the time
+
+
+def _without_plugins() -> None:
+    """Spare pydantic the search for plugins, which reads the metadata of every package; so do a hook's children."""
+    os.environ["PYDANTIC_DISABLE_PLUGINS"] = "__all__"
+    sys.modules[_PLUGINS] = loader = type(sys)(_PLUGINS)
+    loader.__dict__["get_plugins"] = tuple
 
 
 def _prompted() -> bytes:

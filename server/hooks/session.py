@@ -6,7 +6,8 @@ A person waits for it, in a project that is not ours. What opens a database is i
 import os
 import sys
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from swarm_memory.schema.errors import InputError, StoreBusy, StoreUntrusted
 from swarm_memory.server.hooks.client import wake
@@ -14,6 +15,10 @@ from swarm_memory.server.hooks.settings import LightSettings
 from swarm_memory.server.hosts.host import Host
 from swarm_memory.server.hosts.paths import checked_transcript
 from swarm_memory.server.location import Location
+
+if TYPE_CHECKING:
+    from swarm_memory.server.storage.hook_reader import HookBank
+    from swarm_memory.tools.credit.holdout import Lots
 
 LOCK_WAIT_S = 0.3
 CONTINUED_S = 600.0
@@ -38,11 +43,13 @@ class Moment(NamedTuple):
         """The tenant and the project."""
         return self.settings.tenant_id, self.settings.project or self.place.project
 
-    def holds_out(self, task_id: str) -> bool:
-        """Tell whether a task works without memories, so that their effect can be measured."""
-        from swarm_memory.tools.credit.holdout import is_held_out
+    def lots(self) -> "Lots":
+        """Return how lots are drawn: which task works without memories, and which one it is not told."""
+        from swarm_memory.server.location import lot_key
+        from swarm_memory.tools.credit.holdout import Lots
 
-        return is_held_out(task_id, self.settings.holdout_rate, self.settings.holdout_seed)
+        rate, seed, dropout = self.settings.holdout_rate, self.settings.holdout_seed, self.settings.dropout
+        return Lots(rate, seed, dropout, lot_key() if dropout else b"")
 
     def session_id(self) -> str:
         """Return the id of the host's session. Raises `InputError`."""
@@ -61,21 +68,42 @@ class Moment(NamedTuple):
 def session_start(moment: Moment) -> dict[str, Any]:
     """Return hook JSON with a briefing of the project's best strategies; nothing without any, or when held out.
 
+    What the agent reads in a skill or a file of rules anyway is left out.
     Of a bank that is not trusted the user is told once.
     """
     place, settings = moment.place, moment.settings
     if settings.briefing_items == 0 or not place.database.is_file() or _is_held_out(moment):
         return {}
+    from swarm_memory.server.hosts.files.promoted import promoted_for
+    from swarm_memory.server.project.facts import Facts
     from swarm_memory.server.storage.hook_reader import open_for_hook, tell_once
-    from swarm_memory.tools.retrieve.preamble import briefing
 
+    elsewhere = promoted_for(place.root, moment.host.name)
     try:
-        with open_for_hook(place.database, moment.scope, LOCK_WAIT_S) as bank:
-            rows = bank.briefing_rows(settings.briefing_items)
+        with open_for_hook(place.database, moment.scope, LOCK_WAIT_S, Facts(place.root).has) as bank:
+            rows = bank.briefing_rows(settings.briefing_items + len(elsewhere))
+            rows = [row for row in rows if row[0] not in elsewhere][: settings.briefing_items]
+            return _told("SessionStart", _briefing(bank, rows, moment))
     except StoreUntrusted as error:
         return {"systemMessage": f"swarm-memory: {error}"} if tell_once(place.database) else {}
-    notes, said = [row[:3] for row in rows], sum(row[3] > 0 for row in rows)
-    return _told("SessionStart", briefing(notes, said) if rows else "")
+
+
+def _briefing(bank: "HookBank", rows: "list[tuple[str, str, str, int]]", moment: Moment) -> str:
+    """Return what is told of the strategies of a briefing, but for those that the session's tasks are not told."""
+    from swarm_memory.schema.sqlite.events import Draw
+    from swarm_memory.tools.retrieve.preamble import briefing
+
+    lots, session_id = moment.lots(), str(moment.event.get("session_id") or "")
+    by_lot = [memory_id for memory_id, _, _, standing in rows if standing <= 0]
+    if not lots.rate or not by_lot or not session_id:
+        return briefing([row[:3] for row in rows], sum(row[3] > 0 for row in rows)) if rows else ""
+    gone = lots.left_out(f"{session_id}:1", by_lot)
+    left = [row for row in rows if row[0] not in gone]
+    text = briefing([row[:3] for row in left], sum(row[3] > 0 for row in left)) if left else ""
+    if moment.event.get("source") in (None, "startup", "clear"):  # a session that is gone on with was briefed before
+        with suppress(StoreBusy):  # one briefing less in the figures
+            bank.note_draw(f"{session_id}:1", Draw.of(by_lot, gone, lots.rate, text))
+    return text
 
 
 def _is_held_out(moment: Moment) -> bool:
@@ -84,19 +112,20 @@ def _is_held_out(moment: Moment) -> bool:
         return False
     from swarm_memory.tools.trajectory.tasks import session_task_id
 
-    return moment.holds_out(session_task_id(str(moment.event.get("session_id") or ""), 1))
+    return moment.lots().holds_out(session_task_id(str(moment.event.get("session_id") or ""), 1))
 
 
 def tool_failure(moment: Moment) -> dict[str, Any]:
     """Return hook JSON with what ended the same error before; nothing for nearly all errors."""
     if not moment.settings.inject or not moment.place.database.is_file():
         return {}
+    from swarm_memory.server.project.facts import Facts
     from swarm_memory.server.storage.hook_reader import open_for_hook
     from swarm_memory.tools.retrieve.at_failure import failure_context
 
-    rate, seed = moment.settings.holdout_rate, moment.settings.holdout_seed
-    with open_for_hook(moment.place.database, moment.scope, LOCK_WAIT_S) as bank:
-        text = failure_context(bank, moment.event, holdout_rate=rate, holdout_seed=seed)
+    has = Facts(moment.place.root).has
+    with open_for_hook(moment.place.database, moment.scope, LOCK_WAIT_S, has) as bank:
+        text = failure_context(bank, moment.event, moment.lots())
     return _told("PostToolUseFailure", text)
 
 
@@ -118,7 +147,7 @@ def stop(moment: Moment) -> dict[str, Any]:
     may_ask = may_ask and wake(moment.place.root, session_id) and _was_worth_asking(transcript)
     settle_s = max(settings.settle_s, CONTINUED_S * settings.asks_model)
     with open_for_hook(moment.place.database, moment.scope, LOCK_WAIT_S) as bank:
-        asked = bank.ask_once(session_id, moment.holds_out) if may_ask else None
+        asked = bank.ask_once(session_id, moment.lots().holds_out) if may_ask else None
         bank.end_turn(session_id, transcript, max(settle_s, ANSWER_S) if asked else settle_s)
     wake(moment.place.root, session_id)
     if asked is None:
@@ -138,7 +167,7 @@ def _was_worth_asking(transcript: str) -> bool:
 def session_end(moment: Moment) -> dict[str, Any]:
     """Queue what the session left to learn, start a worker that outlives it, and leave.
 
-    Where the bank is busy, or not made yet, the worker is given the session to queue.
+    Where the bank is busy, not made yet or on a database server, the worker is given the session to queue.
     """
     session_id, transcript = moment.session_id(), moment.transcript()
     if transcript is None:
@@ -146,7 +175,7 @@ def session_end(moment: Moment) -> dict[str, Any]:
     from swarm_memory.server.storage.hook_reader import open_for_hook
 
     left: tuple[str, ...] = ("--session", session_id, "--transcript", transcript)
-    if moment.place.database.is_file():
+    if moment.place.database.is_file() and not moment.settings.is_remote:
         try:
             with open_for_hook(moment.place.database, moment.scope, LOCK_WAIT_S) as bank:
                 bank.end_session(session_id, transcript)

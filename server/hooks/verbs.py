@@ -121,7 +121,7 @@ def _answer(place: Location, agent: Host, name: str, event: Said, do: Callable[[
     settings = light_settings(place.root)
     if not settings.enabled:
         return
-    done = do(Moment(event, locate(db=settings.db), settings, agent))
+    done = do(Moment({**event, "host": agent.name}, locate(db=settings.db), settings, agent))
     answer = agent.answered(name, done) if done else {}
     if answer:
         sys.stdout.write(json.dumps(answer))

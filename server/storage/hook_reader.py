@@ -9,7 +9,16 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from swarm_memory.schema.sqlite.events import ASKED, INJECTED, RETRIEVED, TOLD_AT_FAILURE, TRIED, WITHHELD
+from swarm_memory.schema.sqlite.events import (
+    ASKED,
+    DRAWN,
+    INJECTED,
+    RETRIEVED,
+    TOLD_AT_FAILURE,
+    TRIED,
+    WITHHELD,
+    Draw,
+)
 from swarm_memory.schema.sqlite.ids import new_id
 from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.server.storage.driver import plain_module
@@ -17,7 +26,8 @@ from swarm_memory.server.storage.engine import registry
 from swarm_memory.server.storage.engine.connection import close, connect, storage_errors, write_transaction
 
 if TYPE_CHECKING:
-    from swarm_memory.server.storage.driver import Connection
+    from swarm_memory.server.storage.driver import Connection, SqliteConnection
+    from swarm_memory.tools.credit.holdout import Lots
     from swarm_memory.tools.retrieve.at_failure import Tell
     from swarm_memory.tools.retrieve.preamble import Way
 
@@ -32,24 +42,51 @@ _BANK, _JOBS, _JOURNAL, _WAYS = queries("bank"), queries("jobs"), queries("journ
 class HookBank:
     """A bank that is open for the moment of a hook."""
 
-    def __init__(self, connection: "Connection", database: Path, scope: tuple[str, str], wait_s: float) -> None:
-        """`scope`: the tenant and the project."""
+    def __init__(
+        self,
+        connection: "SqliteConnection",
+        database: Path,
+        scope: tuple[str, str],
+        wait_s: float,
+        has: Callable[[str], bool] | None = None,
+    ) -> None:
+        """`scope`: the tenant and the project; `has` says whether what a memory names is in the project's folder."""
         self._connection = connection
         self._database = database
         self._tenant, self._project = scope
         self._wait_s = wait_s
+        self._has = has
 
     def briefing_rows(self, limit: int) -> list[tuple[str, str, str, int]]:
-        """Return (id, title, content, standing): what the user said, then the surest strategies of the project."""
+        """Return (id, title, content, standing): what the user said, the surest strategies of the project, the team's.
+
+        Where a team shares something, a third of the places is its; never one of what the user said.
+        """
         place = {"tenant_id": self._tenant, "project": self._project, "global": GLOBAL_PROJECT}
         values = {**place, "limit": limit, "every": False}
-        return self._connection.execute(_BANK["briefing"], values).fetchall()
+        rows = self._connection.execute(_BANK["briefing"], values).fetchall()
+        names = team_names(self._connection, (self._tenant, self._project))
+        if names["team"]:
+            values |= names | {"limit": max(1, limit // 3)}
+            team = self._connection.execute(_BANK["team_briefing"], values).fetchall()
+            said = sum(row[3] > 0 for row in rows)
+            rows = [*rows[: max(said, limit - len(team))], *team][:limit]
+        lost = self._lost([row[0] for row in rows if row[3] <= 0])
+        return [row for row in rows if row[0] not in lost]
 
-    def tell_ways_out(self, session_id: str, signature: str, tell: "Tell", is_held_out: Callable[[str], bool]) -> str:
+    def note_draw(self, task_id: str, draw: Draw) -> None:
+        """Note which memories a briefing told, and which were left out by lot. Raises `StoreBusy`."""
+        self._connection.execute("PRAGMA synchronous = NORMAL")  # a person waits; a power cut may take this line
+        with self._writing() as scope_id:
+            values = (scope_id, DRAWN, task_id, to_json(draw._asdict()), now_text(), None)
+            self._connection.execute(_BANK["add_event"], values)
+
+    def tell_ways_out(self, session_id: str, signature: str, tell: "Tell", lots: "Lots") -> str:
         """Return what `tell` makes of the memories that ended errors of a signature, a digest, and record those told.
 
-        Empty where nothing is known, or where the session was told all of it at failures before. It is also empty where
-        the session's task `is_held_out`: then it is recorded as withheld. Raises `StoreBusy`: nothing is recorded then.
+        Empty where nothing is known, or where the session was told all of it at failures before. What its task is not
+        told by lot is recorded as left out; where the task is held out, all as withheld. Raises `StoreBusy`: nothing is
+        recorded then.
         """
         started = time.perf_counter()
         if not self._ways_out(signature):
@@ -62,23 +99,45 @@ class HookBank:
             ways = [way for way in self._ways_out(signature) if way[0] not in told]
             if not ways:
                 return ""
-            text, ids = tell(ways, self._contradicting([way[0] for way in ways]))
+            contradicting = self._contradicting([way[0] for way in ways])
+            text, ids = tell(ways, contradicting)
+            draw, gone = None, set[str]()
             found = self._connection.execute(_WAYS["task_of_session"], where).fetchone()
             task_id = found[0] if found else None
-            withheld = is_held_out(task_id or f"{session_id}:1")
+            withheld = lots.holds_out(task_id or f"{session_id}:1")
+            if lots.rate and task_id is not None and not withheld:
+                said = self._said_by_user(ids)
+                by_lot = [each for each in ids if each not in said]
+                if gone := lots.left_out(task_id, by_lot):
+                    left = [way for way in ways if way[0] in ids and way[0] not in gone]
+                    text = tell(left, contradicting)[0] if left else ""
+                draw = Draw.of(by_lot, gone, lots.rate, text)
+            scores = dict.fromkeys([each for each in ids if each not in gone], 1.0)
             latency_ms, now = (time.perf_counter() - started) * 1000, now_text()
-            record = RetrievalRow(
-                new_id("rt"), scope, "", dict.fromkeys(ids, 1.0), latency_ms, now, task_id, session_id
-            )
+            record = RetrievalRow(new_id("rt"), scope, "", scores, latency_ms, now, task_id, session_id)
+            record = record._replace(withheld=withheld, signature=signature, via="hook", draw=draw)
             scope_id = scope_row(self._connection, *scope)
-            write_retrieval(self._connection, record._replace(withheld=withheld, signature=signature, via="hook"))
+            write_retrieval(self._connection, record)
             for each in ids:
-                noted = to_json({"id": each, "signature": signature, "retrieval_id": record.id, "withheld": withheld})
-                self._connection.execute(_BANK["add_event"], (scope_id, TOLD_AT_FAILURE, session_id, noted, now))
+                noted = {"id": each, "signature": signature, "retrieval_id": record.id}
+                noted = to_json({**noted, "withheld": withheld or each in gone})
+                self._connection.execute(_BANK["add_event"], (scope_id, TOLD_AT_FAILURE, session_id, noted, now, None))
         return "" if withheld else text
 
+    def _lost(self, ids: list[str]) -> set[str]:
+        """Return the memories of which nothing is left in the project of what they name."""
+        if self._has is None or not ids:
+            return set()
+        rows = self._connection.execute(_WAYS["anchors_of"], {"ids": to_json(ids)}).fetchall()
+        return {memory_id for memory_id, anchors in rows if not any(map(self._has, json.loads(anchors)))}
+
+    def _said_by_user(self, ids: list[str]) -> set[str]:
+        return {each for (each,) in self._connection.execute(_WAYS["said_by_user"], {"ids": to_json(ids)})}
+
     def _ways_out(self, signature: str) -> "list[Way]":
-        return ways_of(self._connection, (self._tenant, self._project), signature)
+        ways = ways_of(self._connection, (self._tenant, self._project), signature)
+        lost = self._lost([way[0] for way in ways])
+        return [way for way in ways if way[0] not in lost]
 
     def _contradicting(self, ids: list[str]) -> set[frozenset[str]]:
         pairs = self._connection.execute(_WAYS["contradicting"], {"ids": to_json(ids)}) if len(ids) > 1 else ()
@@ -109,7 +168,7 @@ class HookBank:
                 return None
             if self._connection.execute(_JOURNAL["is_noted"], (scope_id, ASKED, task_id)).fetchone():
                 return None
-            self._connection.execute(_BANK["add_event"], (scope_id, ASKED, task_id, "{}", now_text()))
+            self._connection.execute(_BANK["add_event"], (scope_id, ASKED, task_id, "{}", now_text(), None))
             return str(task_id)
 
     def end_session(self, session_id: str, transcript_path: str) -> str:
@@ -133,8 +192,10 @@ class HookBank:
 
 
 @contextmanager
-def open_for_hook(database: Path, scope: tuple[str, str], wait_s: float) -> Generator[HookBank]:
-    """Open a bank that exists for as long as the block runs; `scope` is the tenant and the project.
+def open_for_hook(
+    database: Path, scope: tuple[str, str], wait_s: float, has: Callable[[str], bool] | None = None
+) -> Generator[HookBank]:
+    """Open a bank that exists for as long as the block runs; `scope` and `has` as in `HookBank`.
 
     Raises `StorageError` and its kinds.
     """
@@ -142,7 +203,7 @@ def open_for_hook(database: Path, scope: tuple[str, str], wait_s: float) -> Gene
     try:
         module = plain_module(os.environ.get("SWARM_MEMORY_SQLITE") or "auto")
         with storage_errors(module, database):
-            yield HookBank(connection, database, scope, wait_s)
+            yield HookBank(connection, database, scope, wait_s, has)
     finally:
         close(connection, database, wait_s)
 
@@ -155,9 +216,16 @@ def tell_once(database: Path) -> bool:
 def ways_of(connection: "Connection", scope: tuple[str, str], signature: str) -> "list[Way]":
     """Return the memories that ended errors of a signature, the surest first."""
     tenant_id, project = scope
-    where = {"tenant_id": tenant_id, "project": project, "global": GLOBAL_PROJECT}
+    where = {"tenant_id": tenant_id, "project": project, "global": GLOBAL_PROJECT, **team_names(connection, scope)}
     values = {**where, "signature": signature, "limit": _MOST_WAYS, "tried": TRIED}
     return connection.execute(_WAYS["ways_out"], values).fetchall()
+
+
+def team_names(connection: "Connection", scope: tuple[str, str]) -> dict[str, str]:
+    """Return under which names a project reads what a team shares about it, and about all; empty without a team."""
+    names = connection.execute(_WAYS["read_with"], {"tenant_id": scope[0], "project": scope[1]}).fetchall()
+    about, about_all = [name for (name,) in names] if len(names) == 2 else ("", "")
+    return {"team": about, "team_global": about_all}
 
 
 def scope_row(connection: "Connection", tenant_id: str, project: str) -> int:
@@ -177,13 +245,14 @@ class JobRow(NamedTuple):
     payload: str
     run_after: str
     created_at: str
+    person_id: str | None = None
 
 
 def put_job(connection: "Connection", scope_id: int, job: JobRow) -> str:
     """Queue a job, or replace the queued one of its scope, kind and key; return the id that stands."""
     found = connection.execute(_JOBS["queued_job"], (scope_id, job.kind, job.key)).fetchone()
     if found is not None:
-        connection.execute(_JOBS["replace_job"], (job.payload, job.run_after, found[0]))
+        connection.execute(_JOBS["replace_job"], (job.payload, job.run_after, job.person_id, found[0]))
         return str(found[0])
     connection.execute(_JOBS["add_job"], (job.id, scope_id, *job[1:]))
     return job.id
@@ -206,6 +275,10 @@ class RetrievalRow(NamedTuple):
     signature: str | None = None
     """Of the failure that it was made for; None: it was made for a query."""
     via: str | None = None
+    person_id: str | None = None
+    draw: Draw | None = None
+    gone: Mapping[str, str] | None = None
+    """By memory id, what of its anchors the project has no more."""
 
 
 def write_retrieval(connection: "Connection", record: RetrievalRow) -> bool:
@@ -216,6 +289,7 @@ def write_retrieval(connection: "Connection", record: RetrievalRow) -> bool:
     ids = list(record.scores)
     via = {} if record.via is None else {"via": record.via}
     where: dict[str, Any] = {"tenant_id": record.scope[0], "project": record.scope[1], "at": record.at}
+    where["person_id"] = record.person_id
 
     def add_event(kind: str, subject_id: str, data: Mapping[str, Any]) -> int:
         event = {**where, "type": kind, "subject_id": subject_id, "data": to_json(data)}
@@ -224,6 +298,10 @@ def write_retrieval(connection: "Connection", record: RetrievalRow) -> bool:
     if record.task_id is not None and (record.withheld or ids):
         of_task = {"retrieval_id": record.id, "ids": ids} | via
         if not add_event(WITHHELD if record.withheld else INJECTED, record.task_id, of_task):
+            return False
+    if record.task_id is not None and record.draw is not None:
+        drawn = {"retrieval_id": record.id, **record.draw._asdict(), **via}
+        if not add_event(DRAWN, record.task_id, drawn):
             return False
     if record.withheld:
         return True
@@ -234,6 +312,7 @@ def write_retrieval(connection: "Connection", record: RetrievalRow) -> bool:
         "task_id": record.task_id,
         "session_id": record.session_id,
         **via,
+        **({"gone": dict(record.gone)} if record.gone else {}),
     }
     if record.signature is not None:
         told["failure"] = record.signature

@@ -13,12 +13,16 @@ from claude_lines import SESSION, call, prompt, result, says, text, write
 from scripted_runs import Bank, Script, opened
 
 from swarm_memory.schema.base import MEMORY, Scope, new_id
-from swarm_memory.schema.memory import MemoryItem
+from swarm_memory.schema.memory import WAY_OUT, MemoryItem
+from swarm_memory.schema.sqlite.events import DRAWN
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.hosts.transcript import read_trajectories
 from swarm_memory.server.storage.hook_reader import open_for_hook
+from swarm_memory.tools.credit.holdout import Lots
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.memories.transfer import export_memories, import_memories
+from swarm_memory.tools.ports.journal import HostSession
+from swarm_memory.tools.ports.memories import MemoryFilter
 from swarm_memory.tools.retrieve.at_failure import failure_context
 from swarm_memory.tools.retrieve.embed import prepare_without_vectors
 from swarm_memory.tools.retrieve.preamble import MAX_FAILURE_CHARS, beside_failure
@@ -84,7 +88,7 @@ AGAIN = failed(MISSING.format(folder="/srv/shop", count=1, s="9.15"))
 
 def answer(bank: Bank, event: dict[str, Any], **settings: Any) -> str:
     with open_for_hook(bank.folder / "memory.db", (bank.scope.tenant_id, bank.scope.project), 0.3) as reader:
-        return failure_context(reader, event, **settings)
+        return failure_context(reader, event, Lots(**settings))
 
 
 async def learned(tools: Toolbox, path: Path) -> None:
@@ -145,6 +149,27 @@ async def test_a_session_that_is_held_out_is_told_nothing(tmp_path: Path) -> Non
         assert answer(bank, AGAIN | {"session_id": SESSION}) != ""
 
 
+async def test_what_is_left_out_by_lot_is_not_told_at_a_failure_nor_later_and_the_record_says_so(
+    tmp_path: Path,
+) -> None:
+    async with opened(tmp_path, StaticEmbedder()) as (tools, bank):
+        await learned(tools, tmp_path / "session.jsonl")
+        (item,) = await tools.store.list_memories((tools.scope,), MemoryFilter(tags=(WAY_OUT,)))
+        lots, sessions = Lots(dropout=0.5, key=b"key"), [f"{number:08x}{SESSION[8:]}" for number in range(6)]
+        for each in sessions:
+            session = HostSession(session_id=each, scope=tools.scope, task_id=f"{each}:1", updated_at=tools.clock.now())
+            await tools.store.put_session(session)
+        gone = [bool(lots.left_out(f"{session}:1", [item.id])) for session in sessions]
+        assert set(gone) == {True, False}
+        for again in (False, True):
+            told = [answer(bank, AGAIN | {"session_id": each}, dropout=0.5, key=b"key") for each in sessions]
+            assert [item.id not in text for text in told] == ([True] * len(sessions) if again else gone)
+        drawn = {event.subject_id: event.data for event in await tools.store.events_of_kind(tools.scope, DRAWN, 99)}
+        assert [drawn[f"{session}:1"]["left_out"] == [item.id] for session in sessions] == gone
+        assert [drawn[f"{session}:1"]["told"] == [item.id] for session in sessions] == [not out for out in gone]
+        assert item.id in answer(bank, AGAIN | {"session_id": "no task yet"}, dropout=0.5, key=b"key")
+
+
 async def test_another_session_that_ends_the_error_the_same_way_adds_to_what_is_known(tmp_path: Path) -> None:
     async with opened(tmp_path, StaticEmbedder()) as (tools, bank):
         await learned(tools, tmp_path / "session.jsonl")
@@ -194,7 +219,7 @@ def test_what_is_told_stays_in_its_frame_and_short_whatever_a_memory_says() -> N
             "created_at": "2026-03-01T12:00:00Z",
         }
     )
-    told, _ = beside_failure([(item.id, item.title[:80], item.content, 0, 0)])
+    told, _ = beside_failure([(item.id, item.title[:80], item.content, 0, 0, None)])
     assert len(told) <= 600
     assert told.count(NOTES_CLOSE) == 1
     assert told.count(NOTES_OPEN) == 1
@@ -204,14 +229,14 @@ def test_what_is_told_stays_in_its_frame_and_short_whatever_a_memory_says() -> N
 def test_what_did_not_help_comes_last() -> None:
     lines = ['When `a` ends with "x", do not run it again unchanged.', "What did not help: `b`.", "Run `c`."]
     content = "\n".join(f"{at}. {line}" for at, line in enumerate(lines, 1))
-    told, _ = beside_failure([(new_id(MEMORY), "Run `c` before `a`", content, 0, 0)])
+    told, _ = beside_failure([(new_id(MEMORY), "Run `c` before `a`", content, 0, 0, None)])
     assert "Steps: Run `c`; What did not help: `b`\n" in told
 
 
 def test_three_ways_at_most_are_told_with_how_often_each_worked() -> None:
     counts = [(2, 3), (1, 1), (0, 0), (0, 4)]
     ways = [
-        (new_id(MEMORY), f"Run `fix {at}` before `ship`", f"1. Run `fix {at}`.\n2. Run `ship` again.", *count)
+        (new_id(MEMORY), f"Run `fix {at}` before `ship`", f"1. Run `fix {at}`.\n2. Run `ship` again.", *count, None)
         for at, count in enumerate(counts)
     ]
     told, ids = beside_failure(ways)
@@ -224,7 +249,7 @@ def test_three_ways_at_most_are_told_with_how_often_each_worked() -> None:
 
 
 def test_a_way_whose_title_has_no_room_is_not_told_at_all() -> None:
-    ways = [(new_id(MEMORY), f"Run `{'x' * 60} {at}` before `{'y' * 60}`", "1. Run it.", 1, 2) for at in range(3)]
+    ways = [(new_id(MEMORY), f"Run `{'x' * 60} {at}` before `{'y' * 60}`", "1. Run it.", 1, 2, None) for at in range(3)]
     told, ids = beside_failure(ways)
     assert len(told) <= MAX_FAILURE_CHARS
     assert [memory_id in told for memory_id, *_ in ways] == [memory_id in ids for memory_id, *_ in ways]
@@ -232,7 +257,9 @@ def test_a_way_whose_title_has_no_room_is_not_told_at_all() -> None:
 
 
 def test_of_two_ways_that_contradict_each_other_the_surer_is_told_and_names_the_other() -> None:
-    one, other = ((new_id(MEMORY), f"{title} `--force`", "1. Run `ship`.", 1, 1) for title in ("Use", "Leave out"))
+    one, other = (
+        (new_id(MEMORY), f"{title} `--force`", "1. Run `ship`.", 1, 1, None) for title in ("Use", "Leave out")
+    )
     told, ids = beside_failure([one, other], {frozenset((one[0], other[0]))})
     assert ids == [one[0]]
     assert "Another note says otherwise and is left out: \"Leave out '--force'\"" in told.replace("`", "'")

@@ -1,6 +1,7 @@
 """Codex CLI: what `install` writes into its files and takes out again, and what its hooks say and are answered."""
 
 import json
+import re
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from swarm_memory.server.hosts.codex.host import answered, heard
 from swarm_memory.server.hosts.codex.settings import SETTINGS, hook_entries, plan_install, plan_uninstall
 from swarm_memory.server.hosts.host import ROOMS, host
 from swarm_memory.server.hosts.settings_files import apply
+from swarm_memory.tools.promote.marks import BEGIN, digest, marked
 
 CONFIG = 'model = "x"  # mine\n\n[mcp_servers.other]\ncommand = "other"\n\n[tui]\ntheme = "dark"\n'
 CONTEXT = {"hookSpecificOutput": {"hookEventName": "PostToolUseFailure", "additionalContext": "Run make first"}}
@@ -138,6 +140,15 @@ def test_a_hook_command_of_codex_answers_for_the_folder_that_its_event_names(lea
     told = json.loads(done.stdout)["hookSpecificOutput"]
     assert told["hookEventName"] == "UserPromptSubmit"
     assert NOTE in told["additionalContext"]
+    ids = re.findall(r"rm_[0-9A-Z]{26}", told["additionalContext"])
+    (shop.root / "AGENTS.md").write_text(f"{BEGIN}\n{marked(ids, digest('source'), 'body')}")
+    (shop.root / "CLAUDE.md").write_text("mine")
+    again = json.dumps(event | {"session_id": "c2"})
+    assert NOTE not in run(command, input=again, cwd=shop.home, env=elsewhere, text=True).stdout, "it reads AGENTS.md"
+    ours = {**elsewhere, "CLAUDE_PROJECT_DIR": str(shop.root)}
+    again = json.dumps(event | {"session_id": "c3"})
+    other = run([*STARTS, "swarm_memory.server.hooks", "prompt"], input=again, cwd=shop.root, env=ours, text=True)
+    assert NOTE in other.stdout, "Claude Code reads CLAUDE.md alone here"
 
 
 @pytest.mark.parametrize("name", ROOMS)

@@ -201,11 +201,15 @@ def test_a_hook_alone_finds_by_the_table_what_was_embedded_by_minilm(learned: Ho
     assert "Ask the warehouse team" in learned.prompt("The migration locks the stock table: what is to be done first?")
     code = (
         "import sys\nfrom swarm_memory.server.hooks import main as hooks\n"
-        "def leave(code):\n    print('onnxruntime' in sys.modules, 'aiosqlite' in sys.modules)\n    sys.exit()\n"
+        "slow = {'onnxruntime', 'asyncio', 'ssl'}\n"
+        "def leave(code):\n    print(sorted(slow & sys.modules.keys()))\n    sys.exit()\n"
         "hooks.os._exit = leave\nhooks.main(['prompt'])"
     )
     told = learned.event(hook_event_name="UserPromptSubmit", prompt=TASK, session_id="s9")
-    assert learned.run("-c", code, told=told).stdout.endswith("False True\n")
+    learned.extra["SWARM_MEMORY_EMBEDDING__PROVIDER"] = ""  # now nothing at all is set, as for nearly everybody
+    said = learned.run("-c", code, told=told).stdout
+    assert "additionalContext" in said
+    assert said.endswith("[]\n")
 
 
 def test_the_hooks_of_the_plugin_stand_back_where_hooks_are_installed_and_say_so_once(learned: HookProject) -> None:

@@ -122,6 +122,7 @@ def test_the_answer_that_install_wrote_is_known_without_reading_yaml(
 
 def of_all(settings: Settings) -> LightSettings:
     found: dict[str, Any] = {"enabled": settings.enabled, "asks_model": bool(settings.chat.learning)}
+    found["is_remote"] = settings.storage.url is not None
     found["asks_agent"] = settings.chat.learn_with == "agent"
     for group in (settings.storage, settings.hooks, settings.credit):
         found |= group.model_dump()

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from hook_project import NOTE, SAID, TASK, HookProject
+from patience import AT_FULL_LENGTH
 
 from swarm_memory.server.missed import missed
 from swarm_memory.server.switch import pause, resume, switched_off
@@ -65,7 +66,7 @@ def test_no_hook_says_or_writes_anything_where_it_is_switched_off(
     assert missed(shop.root) == []
 
 
-@pytest.mark.parametrize("switch_off", [OFF[0], OFF[2], OFF[4]])
+@pytest.mark.parametrize("switch_off", [OFF[2], OFF[4]])
 def test_nothing_of_a_bank_is_told_or_changed_where_it_is_switched_off(
     learned: HookProject, switch_off: Callable[[HookProject], None]
 ) -> None:
@@ -115,7 +116,12 @@ def test_a_variable_that_says_no_switches_nothing_off(learned: HookProject, valu
 
 
 @pytest.mark.parametrize(
-    "text", ["credit: {holdout_rate: 1.0}", "{'credit': {holdout_rate: 1.0}}", "credit:\n  holdout_rate: 1\n"]
+    "text",
+    [
+        "credit: {holdout_rate: 1.0}",
+        pytest.param("{'credit': {holdout_rate: 1.0}}", marks=AT_FULL_LENGTH),
+        pytest.param("credit:\n  holdout_rate: 1\n", marks=AT_FULL_LENGTH),
+    ],
 )
 def test_a_held_out_session_gets_neither_briefing_nor_notes_however_the_rate_is_written(
     learned: HookProject, text: str
