@@ -18,8 +18,11 @@ GLOBAL_PROJECT = "*"
 
 MAX_PROJECT_CHARS = 500
 
+TEAM = "team:"
+"""Begins the project under which a bank keeps what a team shares: on the server, and in each person's cache of it."""
+
 Timestamp = AwareDatetime
-MEMORY, TRAJECTORY, RETRIEVAL, VERDICT, JOB, RUN = "rm", "tr", "rt", "vd", "job", "run"
+MEMORY, TRAJECTORY, RETRIEVAL, VERDICT, JOB, RUN, PERSON = "rm", "tr", "rt", "vd", "job", "run", "pn"
 
 
 class Model(BaseModel):
@@ -39,6 +42,11 @@ class Scope(Model):
         if self.project == GLOBAL_PROJECT:
             return (self,)
         return self, Scope(tenant_id=self.tenant_id)
+
+
+def is_teams(scope: Scope) -> bool:
+    """Tell whether what lies in a scope was shared by a team."""
+    return scope.project.startswith(TEAM)
 
 
 def local(at: datetime) -> datetime:

@@ -50,6 +50,8 @@ class Job(Model):
     result: dict[str, JsonValue] | None = None
     """What it gave; while it runs, how far it is."""
     error: str | None = None
+    person_id: str | None = None
+    """For whom it is done; None: for the bank's own user."""
 
     @property
     def progress(self) -> Progress | None:

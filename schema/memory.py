@@ -69,6 +69,12 @@ class Provenance(Model):
     run_id: str | None = None
     """The learn, import or MaTTS run that made it: what can be undone as a whole."""
     imported_from: str | None = None
+    person: str | None = None
+    """Who brought it over HTTP, by name: as it is shown and exported, never as it is kept, which is by their id."""
+    anchors: tuple[str, ...] = ()
+    """What it names that was in the project when it was made: `file:src/app.py` by its path from the project's folder,
+    `script:make test` as it is run, `package:click` as it is declared, `version:python 3.11` as exact as it was named,
+    `branch:main`."""
     hearsay: bool = False
     """Whether a step of it was told to the agent (by the task, an output, a memory nobody vouches for) before the agent
     did it: following it proves nothing then."""
@@ -146,10 +152,14 @@ class ScoredMemory(Model):
     parts: ScoreParts
     contradicts: tuple[str, ...] = ()
     """Titles of those that fitted too, say otherwise and were left out for this one."""
+    changed: str = ""
+    """What of the files, scripts … that it names has moved or is gone from the project."""
     worked: int = 0
     """Of a way out: tasks in which it ended the error."""
     tried: int = 0
     """Of a way out: tasks in which it was tried."""
+    people: int | None = None
+    """Of what a team shares: for how many people it was tried; None: it is one's own."""
 
 
 class NearMiss(Model):

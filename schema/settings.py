@@ -216,6 +216,20 @@ class HttpSettings(Model):
     """A connection on which no complete request header has come for so long is closed."""
     body_timeout_s: float = Field(default=20.0, gt=0, le=600)
     """A request whose body takes longer is refused with 408."""
+    public_url: str | None = Field(default=None, pattern=r"^https?://[^/\s]+$")
+    """How the address begins at which clients reach the server, such as https://memory.example.org: what an issuer's
+    tokens are for. Where it listens, when not set."""
+    oauth_issuer: str | None = Field(default=None, pattern=r"^https?://\S+$")
+    """The issuer of OAuth access tokens (JWT) that let people in besides tokens of our own; its keys check them."""
+    oauth_audience: str | None = Field(default=None, min_length=1)
+    """Whom its tokens must be for (`aud`); this server's own address at `/mcp` when not set."""
+    oauth_keys_url: str | None = Field(default=None, pattern=r"^https?://\S+$")
+    """Where its keys are (JWKS), if its metadata does not say."""
+    oauth_algorithm: Literal["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "EdDSA"] = "RS256"
+    """How it signs; a token that is signed otherwise is none."""
+    oauth_role_claim: str | None = Field(default=None, min_length=1)
+    """The claim that names the role (read, write, review, admin), one or a list: whoever has one need not be added.
+    When not set, people are added before, with their role."""
 
 
 class RetrieveSettings(Model):
@@ -252,6 +266,9 @@ class RetrieveSettings(Model):
     user_preference: Unit = 0.3
     """Added to the score of what the user said, and taken off that of what is of suspect wording. Of those that are
     given the user's come first whatever their score, and the suspect last."""
+    gone_penalty: Unit = 0.2
+    """Taken off the score of a memory when all is gone of what it names and was in the project (files, scripts,
+    packages, versions, branches); its share for a part. When all is gone it is not told, unless the user said it."""
     time_boost: Unit = 0.4
     """Added to the score of what was stored at a time that the query names ("last week", "on 3 May"); 0: no time is
     read."""
@@ -314,6 +331,17 @@ class ConsolidateSettings(Model):
     confidence_half_life_days: float = Field(default=90, gt=0)
 
 
+class PromoteSettings(Model):
+    """How much of the bank stands in files that agents read by themselves."""
+
+    max_skills: int = Field(default=8, ge=1, le=50)
+    """The title and the first lines of each skill are in every session's context."""
+    max_per_skill: int = Field(default=12, ge=1, le=50)
+    """Memories that one skill tells."""
+    block_tokens: int = Field(default=800, ge=100, le=8000)
+    """Of a block in AGENTS.md or CLAUDE.md: all of it is in every session's context."""
+
+
 class MattsSettings(Model):
     """Memory-aware test-time scaling."""
 
@@ -358,6 +386,14 @@ class StorageSettings(Model):
 
     db: str | None = None
     """Path of the file; `.swarm/memory.db` in the project's root when not set."""
+    url: SecretStr | None = None
+    """A PostgreSQL database in the file's place, as `postgresql://USER:PASSWORD@HOST/DATABASE`; see docs/TEAM.md."""
+    pool_size: int = Field(default=8, ge=1, le=100)
+    """Connections to it, at most, of one server."""
+    connect_timeout_s: float = Field(default=3.0, gt=0, le=60)
+    """How long a database that does not answer is tried."""
+    statement_timeout_s: float = Field(default=30.0, gt=0, le=600)
+    """How long one statement may take there."""
     sqlite: Literal["auto", "pysqlite3", "stdlib", "ctypes", "scan"] = "auto"
     tenant_id: str = "default"
     project: str | None = None
@@ -419,12 +455,45 @@ class CreditSettings(Model):
     holdout_rate: Unit = 0.0
     """The share of tasks that get no memories, chosen by a hash of the task's id: what the others gain by them."""
     holdout_seed: int = 0
+    dropout: float = Field(default=0.1, ge=0, le=0.5)
+    """The probability that a task is not told a memory that it would be told, drawn for each task and memory: what that
+    changes is what the memory is worth. 0: all is told. What the user said is always told."""
     price_in: float | None = Field(default=None, ge=0)
     """USD for a million input tokens of the agent's model; without both prices the cost of a task is not known."""
     price_out: float | None = Field(default=None, ge=0)
     """USD for a million output tokens."""
     price_cached: float | None = Field(default=None, ge=0)
     """USD for a million input tokens read from the cache; a tenth of `price_in` when not set."""
+
+
+class TeamSettings(Model):
+    """A team's server, for what people learn from each other. Only the user sets it, never a project's file."""
+
+    url: str | None = Field(default=None, max_length=500)
+    """Where it is, such as `https://memory.acme.example`; none: nothing is sent anywhere."""
+    token_env: str = Field(default="SWARM_MEMORY_TEAM_TOKEN", pattern=r"^[A-Z][A-Z0-9_]{0,99}$")
+    """Name of the environment variable that holds your token, never the token."""
+    project: str | None = Field(default=None, min_length=1, max_length=400)
+    """The team's name of the project; host and path of the git remote `origin` when not set, else the folder's name."""
+    propose: Literal["asked", "proven"] = "asked"
+    """`asked`: only what you propose is sent. `proven`: what worked in two sessions and never failed, too."""
+    every_minutes: float = Field(default=15.0, ge=1, le=10_080)
+    """How often it is asked what is new while a server runs; at the end of a session too."""
+    timeout_s: float = Field(default=10.0, gt=0, le=120)
+    """Of one request."""
+
+    @field_validator("url")
+    @classmethod
+    def _safe_url(cls, value: str | None) -> str | None:
+        if value is None:
+            return None
+        parts = urlsplit(value)
+        is_here = parts.scheme == "http" and parts.hostname in ("127.0.0.1", "::1", "localhost")
+        if not (parts.scheme == "https" and parts.hostname) and not is_here:
+            raise ValueError("must begin with https://, or http:// for this machine: your token goes there")
+        if parts.username or parts.password or parts.query or parts.fragment:
+            raise ValueError("must hold no user, password or query; name the token's variable in token_env")
+        return value.rstrip("/")
 
 
 class RetentionSettings(Model):
@@ -455,6 +524,7 @@ class Settings(Model):
     guard: GuardSettings = GuardSettings.model_construct()
     consolidate: ConsolidateSettings = ConsolidateSettings.model_construct()
     matts: MattsSettings = MattsSettings.model_construct()
+    promote: PromoteSettings = PromoteSettings.model_construct()
     embedding: EmbeddingSettings = EmbeddingSettings.model_construct()
     storage: StorageSettings = StorageSettings.model_construct()
     hooks: HookSettings = HookSettings.model_construct()
@@ -467,3 +537,4 @@ class Settings(Model):
     tool_memory: ToolMemorySettings = ToolMemorySettings.model_construct()
     http: HttpSettings = HttpSettings.model_construct()
     retention: RetentionSettings = RetentionSettings.model_construct()
+    team: TeamSettings = TeamSettings.model_construct()

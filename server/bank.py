@@ -11,6 +11,7 @@ import anyio
 import anyio.lowlevel
 
 from swarm_memory.schema.errors import ConfigError, SwarmMemoryError
+from swarm_memory.server.access.roles import calling
 from swarm_memory.server.hosts.host import all_folders
 from swarm_memory.server.location import locate
 from swarm_memory.server.switch import switched_off
@@ -18,6 +19,7 @@ from swarm_memory.server.switch import switched_off
 if TYPE_CHECKING:
     from swarm_memory.server.jobs.worker import Worker
     from swarm_memory.server.location import Location
+    from swarm_memory.tools.ports.team.people import PeopleStore
     from swarm_memory.tools.toolbox import Toolbox
 
 OpenToolbox: TypeAlias = "Callable[[], Awaitable[Toolbox]]"
@@ -97,13 +99,24 @@ class Bank:
         assert self._empty is not None
         return self._unless_off(self._empty)
 
+    async def people(self) -> "tuple[PeopleStore, str] | None":
+        """Return the people, and the tenant whose they are; None: there is no bank yet, and so nobody.
+
+        Raises the error that opening the bank gave.
+        """
+        if not self.is_made:
+            return None
+        toolbox = await self._opened()
+        return toolbox.store.people, toolbox.scope.tenant_id
+
     def _unless_off(self, toolbox: "Toolbox") -> "Toolbox":
+        """Return it for whoever calls. Raises `ConfigError`."""
         by = switched_off(self.root) or (None if toolbox.settings.enabled else "the setting `enabled`")
         if by is not None:
             raise ConfigError(
                 f"swarm-memory is switched off in this project, by {by}; `swarm-memory resume` ends a pause"
             )
-        return toolbox
+        return toolbox.by(calling().person)
 
     async def _opened(self) -> "Toolbox":
         """Raises the `SwarmMemoryError` that opening gave."""
@@ -129,7 +142,7 @@ class Bank:
     @property
     def is_made(self) -> bool:
         """Whether the bank's file is there, as far as this server was told where it is. Raises `ConfigError`."""
-        return self._toolbox is not None or self._place is None or self._place().database.exists()
+        return self._toolbox is not None or self._place is None or self._place().has_bank
 
     @property
     def root(self) -> Path:

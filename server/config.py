@@ -25,7 +25,8 @@ MAX_FILE_BYTES, MAX_PROJECT_FILE_BYTES = 1_000_000, 32_000
 """The project's file may have come with a clone, and each hook reads it while a person waits."""
 
 FROM_PROJECT = frozenset({
-    "retrieve", "judge", "distill", "consolidate", "matts", "hooks", "jobs", "learn", "credit", "tool_memory",
+    "retrieve", "judge", "distill", "consolidate", "matts", "promote", "hooks", "jobs", "learn", "credit",
+    "tool_memory",
 })  # fmt: skip
 """The sections that a project's file may set. It may come with a cloned repository, and must not say whose memories are
 read or where texts go; a section that is new is not among them before somebody has thought about it."""

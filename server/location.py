@@ -3,6 +3,7 @@
 import os
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,11 +23,18 @@ class Location(NamedTuple):
     root: Path
     """The project's root folder."""
     database: Path
+    is_remote: bool = False
+    """Whether a database server holds the bank, by `storage.url`; what lies around a bank is here all the same."""
 
     @property
     def folder(self) -> Path:
         """The folder of the database, where the log is too."""
         return self.database.parent
+
+    @property
+    def has_bank(self) -> bool:
+        """Whether there is a bank to read; of one on a database server that is not asked."""
+        return self.is_remote or os.path.lexists(self.database)
 
     @property
     def project(self) -> str:
@@ -50,6 +58,23 @@ def locate(cwd: Path | None = None, db: str | None = None) -> Location:
 def state_folder() -> Path:
     """Return the folder of what this user's installation knows by itself, outside every project; it may not exist."""
     return Path(own_state())
+
+
+def lot_key() -> bytes:
+    """Return the key of this user's installation by which lots are drawn; it is made the first time. Raises `OSError`.
+
+    No memory, task or project knows it. It is empty where somebody has emptied the file: then no lots are drawn.
+    """
+    file = state_folder() / "lot.key"
+    if not file.exists():
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        part = file.with_name(f".{file.name}.{os.urandom(8).hex()}")
+        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as stream:
+            stream.write(os.urandom(32))
+        with suppress(FileExistsError):  # the first of several processes makes it
+            os.link(part, file)
+        part.unlink()
+    return file.read_bytes()[:64]
 
 
 def user_file(environ: Mapping[str, str]) -> Path:

@@ -1,30 +1,42 @@
 """The one place that picks adapters: which store, which embedder and which chat models; the settings alone decide."""
 
+from __future__ import annotations
+
 import logging
 import os
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
+
+from pydantic import SecretStr
 
 from swarm_memory.schema.base import Scope
-from swarm_memory.schema.errors import ConfigError
-from swarm_memory.schema.settings import EmbeddingSettings, Settings
-from swarm_memory.server.location import Location, locate
+from swarm_memory.schema.errors import ConfigError, InputError
+from swarm_memory.server.hosts.files.promoted import promoted_for
+from swarm_memory.server.location import Location, locate, lot_key
+from swarm_memory.server.project.facts import Facts
 from swarm_memory.server.switch import switched_off
-from swarm_memory.tools.ports.care import Care
 from swarm_memory.tools.ports.jobs import LEARN
-from swarm_memory.tools.ports.journal import Journal
-from swarm_memory.tools.ports.models import ChatModel, Embedder, Reranker
-from swarm_memory.tools.ports.store import Clock
 from swarm_memory.tools.toolbox import Reorder, Toolbox
 
 if TYPE_CHECKING:
+    from swarm_memory.schema.settings import EmbeddingSettings, Settings, StorageSettings
     from swarm_memory.server.jobs.worker import Worker
+    from swarm_memory.server.storage.postgres.connection import Place
+    from swarm_memory.server.storage.postgres.store import PostgresStore
+    from swarm_memory.server.storage.store import SqliteStore
+    from swarm_memory.tools.ports.care import Care
+    from swarm_memory.tools.ports.journal import Journal
+    from swarm_memory.tools.ports.models import ChatModel, Embedder, Reranker
+    from swarm_memory.tools.ports.store import Clock, Project, Store
+
+POSTGRES = "postgres"
+"""The folder, beside the bank, of a PostgreSQL server for a try."""
 
 _log = logging.getLogger(__name__)
 
@@ -39,39 +51,109 @@ class SystemClock:
 
 def place_of(folder: Path | None, settings: Settings) -> Location:
     """Return where the bank of the project is that `folder` (default: the process's) lies in."""
-    return locate(folder, settings.storage.db)
+    return locate(folder, settings.storage.db)._replace(is_remote=settings.storage.url is not None)
+
+
+def without_server(settings: Settings) -> Settings:
+    """Return the settings for the bank in a file, whatever database server is named beside it."""
+    return settings.model_copy(update={"storage": settings.storage.model_copy(update={"url": None})})
 
 
 async def open_toolbox(place: Location, settings: Settings, *, in_haste: bool = False) -> Toolbox:
     """Open the bank of a project; `in_haste` without what takes long to load. Raises `ConfigError`, `StorageError`."""
-    from swarm_memory.server.storage.store import open_store
+    from swarm_memory.server.project.folder import ProjectFolder
 
     embedder = make_embedder(settings.embedding, in_haste=in_haste)
-    store = await open_store(
-        place.database,
-        sqlite=settings.storage.sqlite,
-        busy_timeout_s=settings.storage.busy_timeout_s,
-        embedder=embedder,
-        consolidate_every=settings.consolidate.run_every_new_items,
-    )
-    clock, scope = SystemClock(), scope_of(place, settings)
-    chat = make_chat_model(settings, store, scope, clock)
-    reranker = make_reranker(settings)
+    store = await _open_store(place, settings, embedder)
+    toolbox = _toolbox(store, embedder, place, settings, ProjectFolder(place.root))
     missing = without_minilm(settings.embedding)
     reorder: Reorder | None = None
     if settings.retrieve.rerank != "off":
         from swarm_memory.tools.retrieve.rerank import reorder_memories as reorder
+    return replace(
+        toolbox,
+        chat=make_chat_model(settings, store, toolbox.scope, toolbox.clock),
+        reorder=reorder,
+        reranker=make_reranker(settings),
+        notices=() if missing is None else (missing,),
+    )
+
+
+def _toolbox(store: Store, embedder: Embedder, place: Location, settings: Settings, project: Project) -> Toolbox:
+    """Return what every way of opening a bank gives, without models that are asked."""
     return Toolbox(
         store=store,
         embedder=embedder,
-        clock=clock,
+        clock=SystemClock(),
         settings=settings,
-        scope=scope,
-        chat=chat,
-        reorder=reorder,
-        reranker=reranker,
-        notices=() if missing is None else (missing,),
+        scope=scope_of(place, settings),
+        project=project,
+        lot_key=lot_key() if settings.credit.dropout else b"",
+        promoted=partial(promoted_for, place.root),
+        team=_team_of(place, settings),
     )
+
+
+def _team_of(place: Location, settings: Settings) -> tuple[Scope, ...]:
+    """Return what a team shares with the project; nothing without a team, as for most."""
+    if settings.team.url is None:
+        return ()
+    from swarm_memory.schema.team.sharing import team_scopes
+    from swarm_memory.server.team.project import team_project
+
+    return team_scopes(settings.storage.tenant_id, team_project(place.root, settings))
+
+
+async def _open_store(place: Location, settings: Settings, embedder: Embedder) -> SqliteStore | PostgresStore:
+    storage, every = settings.storage, settings.consolidate.run_every_new_items
+    if storage.url is not None:
+        database = database_at(storage)
+        from swarm_memory.server.storage.postgres.store import open_postgres
+
+        return await open_postgres(database, pool_size=storage.pool_size, embedder=embedder, consolidate_every=every)
+    from swarm_memory.server.storage.store import open_store
+
+    return await open_store(
+        place.database,
+        sqlite=storage.sqlite,
+        busy_timeout_s=storage.busy_timeout_s,
+        embedder=embedder,
+        consolidate_every=every,
+    )
+
+
+def database_at(storage: StorageSettings, url: str | None = None) -> Place:
+    """Return the database that a URL names, by default `storage.url`. Raises `ConfigError`, also without psycopg."""
+    _ask_for_psycopg()
+    from swarm_memory.server.storage.postgres.connection import Place
+
+    named = url or ("" if storage.url is None else storage.url.get_secret_value())
+    place = Place(named, storage.connect_timeout_s, storage.statement_timeout_s, storage.busy_timeout_s)
+    place.check()
+    return place
+
+
+def _ask_for_psycopg() -> None:
+    if find_spec("psycopg") is None:
+        raise ConfigError("PostgreSQL's driver is not installed: pip install 'swarm-memory[postgres]'")
+
+
+def is_at_hand(settings: Settings) -> bool:
+    """Tell whether all that a prompt needs is in this process: no endpoint and no chat model is asked."""
+    return settings.retrieve.rerank == "off" and settings.embedding.provider in {"auto", "minilm", "static"}
+
+
+def open_at_once(place: Location, settings: Settings) -> Toolbox:
+    """Open the bank of a project for one prompt that is `is_at_hand`, without threads.
+
+    Its store has no more than a prompt asks for, and nothing that is awaited of it waits for a loop. Raises as
+    `open_toolbox`.
+    """
+    from swarm_memory.server.storage.hook_store import HookStore
+
+    embedder = make_embedder(settings.embedding, in_haste=True)
+    store = HookStore(place.database, embedder, settings.storage.sqlite, settings.storage.busy_timeout_s)
+    return _toolbox(cast("Store", store), embedder, place, settings, cast("Project", Facts(place.root)))
 
 
 @asynccontextmanager
@@ -87,8 +169,11 @@ async def opened_toolbox(place: Location, settings: Settings) -> AsyncGenerator[
 @asynccontextmanager
 async def empty_toolbox(place: Location, settings: Settings) -> AsyncGenerator[Toolbox]:
     """Hold an empty bank open that is thrown away after a block: for what reads where there is none."""
+    from tempfile import TemporaryDirectory
+
     with TemporaryDirectory(prefix="swarm-memory-") as folder:
-        async with opened_toolbox(place._replace(database=Path(folder, place.database.name)), settings) as toolbox:
+        thrown_away = place._replace(database=Path(folder, place.database.name), is_remote=False)
+        async with opened_toolbox(thrown_away, without_server(settings)) as toolbox:
             yield toolbox
 
 
@@ -124,8 +209,86 @@ def make_chat_model(settings: Settings, store: Journal, scope: Scope, clock: Clo
     )
 
 
+def start_postgres(place: Location) -> str:
+    """Start a PostgreSQL server beside a project's bank, for a try; return its URL. Raises `ConfigError`."""
+    _ask_for_psycopg()
+    from swarm_memory.server.storage.postgres.try_out import start
+
+    return start(place.folder / POSTGRES)
+
+
+def stop_postgres(place: Location) -> bool:
+    """Stop it; False where there is none. Raises `ConfigError`."""
+    _ask_for_psycopg()
+    from swarm_memory.server.storage.postgres.try_out import stop
+
+    return stop(place.folder / POSTGRES)
+
+
+def admit_role(settings: Settings, name: str, tenant_id: str, projects: Sequence[str]) -> str | None:
+    """Admit a role of the database that `storage.url` names to a tenant; return the URL of one that is new.
+
+    Raises `ConfigError`, `InputError`, `StorageError`.
+    """
+    if settings.storage.url is None:
+        raise ConfigError("a role is made in a PostgreSQL database: name it in storage.url, as its owner reaches it")
+    database = database_at(settings.storage)
+    from swarm_memory.server.storage.postgres.roles import admit
+
+    return admit(database, name, tenant_id, projects)
+
+
+async def move_bank(place: Location, settings: Settings, to: str, tell: Callable[[str], None]) -> int:
+    """Copy the bank of a project to a URL or a file, row for row with its ids; return how many rows.
+
+    The settings stay as they are. Raises `InputError`, `ConfigError`, `StorageError`.
+    """
+    from anyio import from_thread, to_thread
+
+    from swarm_memory.server.storage.driver import choose
+
+    to_server = to.startswith(("postgresql://", "postgres://"))
+    if to_server == place.is_remote:
+        raise InputError("a bank is moved from a file to a PostgreSQL database, or back; `backup` copies a file")
+    there = {"url": SecretStr(to), "db": None} if to_server else {"url": None, "db": to}
+    database_at(settings.storage, to if to_server else None)
+    from swarm_memory.server.storage.move import move, postgres_side, sqlite_side
+
+    others = settings.model_copy(update={"storage": settings.storage.model_copy(update=there)})
+    target = place_of(place.root, others)
+    embedder = make_embedder(settings.embedding)
+    for each in ((place, settings), (target, others)):
+        store = await _open_store(*each, embedder)  # the schema is made, or brought up to date
+        await store.close()
+    file = place.database if to_server else target.database
+    driver = choose(settings.storage.sqlite)
+
+    def moved() -> int:
+        database = database_at(others.storage if to_server else settings.storage)
+        with sqlite_side(file, driver, settings.storage.busy_timeout_s) as own, postgres_side(database) as served:
+            sides = (own, served) if to_server else (served, own)
+            return move(*sides, own.tables(), tell, lambda: from_thread.run(reindex))
+
+    async def reindex() -> None:
+        store = await _open_store(target, others, embedder)
+        try:
+            await store.reindex()
+        finally:
+            await store.close()
+
+    return await to_thread.run_sync(moved)
+
+
 def make_care(place: Location, settings: Settings) -> Care:
-    """Return who looks after the file of a project's bank; nothing is opened yet."""
+    """Return who looks after the file of a project's bank; nothing is opened yet.
+
+    Raises `ConfigError` where a database server holds the bank, which is looked after by that server's own means.
+    """
+    if place.is_remote:
+        raise ConfigError(
+            "this bank is on a PostgreSQL server, which is backed up, restored and repaired by its own means (pg_dump, "
+            "pg_restore, pg_amcheck); `swarm-memory move --to FILE` copies it into a file"
+        )
     from swarm_memory.server.storage.care.care import SqliteCare
 
     return SqliteCare(place.database, settings, scope_of(place, settings), partial(make_embedder, settings.embedding))
@@ -198,7 +361,7 @@ def learning_model(toolbox: Toolbox, read: Callable[[], Settings]) -> Callable[[
     return model
 
 
-def make_worker(toolbox: Toolbox, place: Location, read: Callable[[], Settings] | None = None) -> "Worker":
+def make_worker(toolbox: Toolbox, place: Location, read: Callable[[], Settings] | None = None) -> Worker:
     """Return a worker for the jobs of the bank; `read` gives the settings anew, where they may change meanwhile."""
     from swarm_memory.server.jobs.handlers import long_handlers
     from swarm_memory.server.jobs.transcripts import learn_from_job

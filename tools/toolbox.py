@@ -3,30 +3,44 @@
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from typing import Protocol
-
-from pydantic import JsonValue
+from typing import TYPE_CHECKING, Protocol
 
 from swarm_memory.schema.base import JOB, MAX_PROJECT_CHARS, Scope, new_id
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.job import Job
-from swarm_memory.schema.settings import Settings
-from swarm_memory.tools.ports.models import ChatModel, Embedder, Ranked, Reranker, Vector
-from swarm_memory.tools.ports.store import Clock, Store
+from swarm_memory.tools.ports.models import Vector
+
+if TYPE_CHECKING:  # not before a hook needs it: a person waits
+    from pydantic import JsonValue
+
+    from swarm_memory.schema.settings import Settings
+    from swarm_memory.schema.team.person import Person
+    from swarm_memory.tools.ports.models import ChatModel, Embedder, Ranked, Reranker
+    from swarm_memory.tools.ports.store import Clock, Project, Store
 
 GiveWay = Callable[[], Awaitable[None]]
 """Awaited by long work before each of its pieces, of some milliseconds: it waits while a caller is served."""
+
+
+Promoted = Callable[[str | None], Mapping[str, str]]
+"""Tells which memories stand in files of the project that an agent, by its name, reads by itself (None: in any), and in
+which."""
 
 
 async def at_once() -> None:
     """Go on: nobody is being served beside."""
 
 
+def nowhere(agent: str | None = None) -> Mapping[str, str]:
+    """No memory stands in a file of its own."""
+    return {}
+
+
 class Order(Protocol):
     """Those that a reranker judged, best first, and what went wrong; none: the order stays as it was."""
 
     @property
-    def ranked(self) -> Sequence[Ranked]: ...
+    def ranked(self) -> "Sequence[Ranked]": ...
 
     @property
     def notices(self) -> tuple[str, ...]: ...
@@ -42,25 +56,44 @@ class Reorder(Protocol):
 class Toolbox:
     """Ports and settings; made by the server's wiring, or by a test."""
 
-    store: Store
-    embedder: Embedder
-    clock: Clock
-    settings: Settings
+    store: "Store"
+    embedder: "Embedder"
+    clock: "Clock"
+    settings: "Settings"
     scope: Scope
-    chat: ChatModel | None = None
+    chat: "ChatModel | None" = None
     """None: evidence judges and extraction distills, a normal state."""
-    reranker: Reranker | None = None
+    reranker: "Reranker | None" = None
     """A cross-encoder for sources and memories; None, a normal state, without one."""
     reorder: Reorder | None = None
     """The second stage of a retrieval (`retrieve.rerank`); None, by default: there is none, and hooks load none."""
+    project: "Project | None" = None
+    """The project's folder; None: nothing is known of it, and every memory may apply."""
     new_per_day: int | None = None
     """So much may be added to the project in a day; None: the user is at work, and nothing is limited."""
     embedded: dict[tuple[str, str], Vector] = field(default_factory=dict[tuple[str, str], Vector])
     """Vectors of the last queries, by embedder and text, the last one behind (`retrieve.embed`)."""
     give_way: GiveWay = at_once
+    lot_key: bytes = b""
+    """By which it is drawn which memory a task is not told (`credit.dropout`); empty: all is told."""
+    promoted: Promoted = nowhere
 
     notices: tuple[str, ...] = ()
     """What of it is not as the settings ask for."""
+
+    team: tuple[Scope, ...] = ()
+    """What a team shares and is read with the project; none: there is no team."""
+    person: "Person | None" = None
+    """Who asks, over HTTP; None: the bank's own user, or a job."""
+
+    def by(self, person: "Person | None") -> "Toolbox":
+        """Return the toolbox for what a person asks: what it writes is theirs."""
+        return self if person is None else replace(self, person=person, store=self.store.by(person.id))
+
+    def for_job(self, job: Job) -> "Toolbox":
+        """Return the toolbox for a job: in its project, and for whom it was queued."""
+        toolbox = self.in_project(job.scope.project)
+        return toolbox if job.person_id is None else replace(toolbox, store=toolbox.store.by(job.person_id))
 
     def for_agents(self) -> "Toolbox":
         """Return the toolbox for what agents and hooks ask for: held to the day's quota."""
@@ -72,10 +105,17 @@ class Toolbox:
             return self
         if not 1 <= len(project) <= MAX_PROJECT_CHARS:
             raise InputError(f"project must be a name of 1 to {MAX_PROJECT_CHARS} characters, not of {len(project)}")
-        return replace(self, scope=Scope(tenant_id=self.scope.tenant_id, project=project))
+        if project == self.scope.project:
+            return self
+        return replace(self, scope=Scope(tenant_id=self.scope.tenant_id, project=project), team=())
+
+    @property
+    def readable(self) -> tuple[Scope, ...]:
+        """What is read from here: the project, the global scope, and what a team shares."""
+        return (*self.scope.readable(), *self.team)
 
     async def queue(
-        self, kind: str, key: str, payload: Mapping[str, JsonValue] | None = None, *, after: timedelta = timedelta(0)
+        self, kind: str, key: str, payload: "Mapping[str, JsonValue] | None" = None, *, after: timedelta = timedelta(0)
     ) -> str:
         """Queue a job, due `after` that time; where one of its kind and key is queued, replace what that one is to do.
 

@@ -1,6 +1,5 @@
 """What every command is given: the project and the settings, opened when they are asked for."""
 
-import os
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -83,7 +82,7 @@ class Invocation:
         """Run an operation that only reads; where there is no bank, on an empty one that is thrown away."""
         import anyio
 
-        if os.path.lexists(self._bank()[0].database):
+        if self._bank()[0].has_bank:
             return self.run(operation)
 
         async def held() -> T:

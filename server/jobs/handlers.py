@@ -20,15 +20,18 @@ from swarm_memory.server.benchmark.job import BENCHMARK, benchmark_from_job
 from swarm_memory.server.hosts.input import Given, GivenAttempt, read_one
 from swarm_memory.server.jobs.control import RUN_MATTS
 from swarm_memory.server.jobs.reembed import Reembedded, reembed
+from swarm_memory.server.jobs.team import SYNC, sync_team
 from swarm_memory.server.jobs.transcripts import IMPORT, import_given
 from swarm_memory.server.jobs.weekly import WEEKLY, write_weekly
 from swarm_memory.server.jobs.worker import LongHandler
 from swarm_memory.server.runners.build import MattsJob, make_runner
 from swarm_memory.server.runners.workplace import scratch_folder
 from swarm_memory.server.sources.indexing import INDEX_SOURCES, IndexRequest, index
+from swarm_memory.tools.anchors.footing import CHECK_ANCHORS, check_anchors, queue_check
 from swarm_memory.tools.consolidate.retention import RETENTION, remove_old
 from swarm_memory.tools.consolidate.upkeep import CONSOLIDATE
 from swarm_memory.tools.guard.redact import archivable
+from swarm_memory.tools.ports.jobs import MEASURE
 from swarm_memory.tools.retrieve.embed import EMBED, REEMBED, embed_backlog
 from swarm_memory.tools.tool_memory.evaluate import evaluate_tool_calls
 from swarm_memory.tools.tool_memory.log import EVALUATE, queue_evaluation
@@ -50,6 +53,8 @@ def long_handlers(root: Path) -> Mapping[str, LongHandler]:
         RUN_MATTS: partial(scale, root=root),
         CONSOLIDATE: consolidate_bank,
         RETENTION: remove_expired,
+        CHECK_ANCHORS: look_at_project,
+        MEASURE: measure,
         INDEX_SOURCES: partial(index_sources, root=root),
         EMBED: embed_waiting,
         REEMBED: reembed_bank,
@@ -58,6 +63,7 @@ def long_handlers(root: Path) -> Mapping[str, LongHandler]:
         EVALUATE: evaluate_logged,
         SUMMARIZE: summarize,
         WEEKLY: write_weekly,
+        SYNC: sync_team,
     }
 
 
@@ -157,9 +163,25 @@ async def consolidate_bank(toolbox: Toolbox, job: Job, report: Report) -> Mappin
     return result.model_dump(mode="json", exclude_defaults=True)
 
 
+async def measure(toolbox: Toolbox, job: Job, report: Report) -> Mapping[str, JsonValue]:
+    """Measure what the project's memories are worth; what harms withdraws itself."""
+    from swarm_memory.tools.consolidate.withdrawal import measure_memories
+
+    done = await measure_memories(toolbox)
+    return {"run_id": done.run_id, "withdrawn": list(done.withdrawn), "measured": len(done.report.memories)}
+
+
 async def remove_expired(toolbox: Toolbox, job: Job, report: Report) -> Mapping[str, JsonValue]:
     """Remove from the project's bank what is too old by the settings in force."""
     return dict(await remove_old(toolbox, report))
+
+
+async def look_at_project(toolbox: Toolbox, job: Job, report: Report) -> Mapping[str, JsonValue]:
+    """Note what is gone of what memories name, and where it went; come again tomorrow while any names something."""
+    checked = await check_anchors(toolbox)
+    if checked.anchored:
+        await queue_check(toolbox, again=True)
+    return checked._asdict()
 
 
 async def _told(report: Report, work: Callable[[OnCount], Awaitable[T]], before: str = "", during: str = "") -> T:

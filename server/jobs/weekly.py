@@ -107,6 +107,10 @@ def _read(file: Path) -> str:
         raise InputError(f"{file} is no file of weeks: move it away, or name another folder")
     with os.fdopen(os.open(file, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0)), "rb") as stream:
         text = stream.read().decode("utf-8", "replace")
+    heading, columns = text.partition("\n")[0].rstrip("\r"), csv_of([]).strip()
+    if heading and columns.startswith(f"{heading},"):  # an older version wrote fewer
+        new = "," * (columns.count(",") - heading.count(","))
+        text = "\n".join([columns, *(f"{row}{new}" for row in text.splitlines()[1:])]) + "\n"
     if text and not text.startswith(csv_of([])):
         raise InputError(f"{file} has other columns than this version writes: move it away, and a new one is begun")
     return text if text.endswith("\n") else f"{text}\n" if text else ""

@@ -19,6 +19,7 @@ from swarm_memory.schema.base import new_id
 from swarm_memory.schema.errors import ConfigError, InputError, QuotaReached, StorageError, SwarmMemoryError
 from swarm_memory.schema.job import Job, Progress, Report
 from swarm_memory.server.jobs.reembed import queue_reembedding
+from swarm_memory.server.jobs.team import queue_sync
 from swarm_memory.tools.ports.jobs import JobEnd
 from swarm_memory.tools.retrieve.embed import REEMBED
 from swarm_memory.tools.toolbox import Toolbox
@@ -114,9 +115,11 @@ class Worker:
         if REEMBED in self._long and not self._is_off():
             try:
                 await queue_reembedding(self._toolbox)
+                await queue_sync(self._toolbox)
             except (SwarmMemoryError, OSError) as error:
-                log.warning("whether all have vectors of this embedder could not be seen: %s", error)
+                log.warning("what is to be done by itself could not be seen: %s", error)
         async with anyio.create_task_group() as lanes:
+            lanes.start_soon(self._toolbox.store.watch_jobs, self.wake)
             for kinds in (tuple(self._handlers), tuple(self._long)):
                 if kinds:
                     lanes.start_soon(self._lane, kinds, self._rests.setdefault(kinds, _Rest()), recheck_s)
@@ -185,7 +188,7 @@ class Worker:
             if job.kind in self._long:
                 group.start_soon(self._watch, job, group.cancel_scope)
             try:
-                outcome = await self._handle(self._toolbox.in_project(job.scope.project), job)
+                outcome = await self._handle(self._toolbox.for_job(job), job)
             except Exception as error:  # the worker's main: a fault in one job must not end the others
                 sole = _sole(error)
                 outcome = sole if isinstance(sole, Exception) else error

@@ -217,6 +217,7 @@ def of_status(status: "MemoryStatus") -> Row:
         tools=status.tools,
         sources=status.sources,
         effect=status.effect.says if status.effect else "no task has an outcome yet",
+        lift=status.lift.says if status.lift else None,
         notices=status.notices,
     )
 

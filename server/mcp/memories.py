@@ -1,5 +1,6 @@
 """The MCP tools that find memories and mend them."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 from mcp.types import CallToolResult
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 Action: TypeAlias = Literal["list", "get", "edit", "forget", "restore", "quarantine", "archive", "history"]
 
-_LOOKS = ("list", "get", "history")
+_LOOKS = ("list", "get", "history", "promote")
 _STATUS_OF: "dict[str, MemoryStatus]" = {"restore": "active", "quarantine": "quarantined", "archive": "archived"}
 
 
@@ -87,7 +88,7 @@ async def status_row(toolbox: "Toolbox", bank: "Bank") -> Row:
 
 async def manage_memories(
     ctx: AppContext,
-    action: Action,
+    action: Literal["list", "get", "edit", "forget", "restore", "quarantine", "archive", "history", "promote"],
     ids: Annotated[list[str] | None, Field(max_length=100, description="Memory ids; for all but list")] = None,
     text: Annotated[str | None, Field(description="list: part of the title or content")] = None,
     domain: Annotated[str | None, Field(description="list: of this domain")] = None,
@@ -109,7 +110,7 @@ async def manage_memories(
 
     edit: give one a new title, description, content (steps), domain or tags; its history keeps the former.
     quarantine, archive: no longer retrieved; restore takes that back. forget: delete for good, with every trace; only
-    on the user's word.
+    on the user's word. promote: show the skills they would become; the user writes them.
     """
 
     from swarm_memory.tools.memories.edit import MemoryChange
@@ -119,7 +120,22 @@ async def manage_memories(
     toolbox = (await (bank.for_reading() if action in _LOOKS else bank.toolbox())).in_project(project)
     which = MemoryFilter((status or "active",), domain, tuple(tags or ()), task_id, text, limit=limit, offset=offset)
     change = MemoryChange(title, description, content, None if tags is None else tuple(tags), domain)
+    if action == "promote":
+        return answered(await promotion_row(toolbox, bank, tuple(ids or ())))
     return answered(await manage(toolbox, action, tuple(ids or ()), which, change, reason))
+
+
+async def promotion_row(toolbox: "Toolbox", bank: "Bank", ids: tuple[str, ...]) -> Row:
+    """Return what promoting memories would write, in their own words: no model is waited for.
+
+    It writes nothing: an agent that read them may be talked into it.
+    """
+    from swarm_memory.server.hosts.files.skills import plan_promoted
+
+    done, changes = await plan_promoted(replace(toolbox, chat=None), bank.root, ids, "skill")
+    files = [{"path": str(change.path), "diff": change.diff()} for change in changes]
+    command = f"the user writes this: swarm-memory promote {' '.join(ids)}".rstrip() if files else None
+    return row(action="promote", files=files, left=done.left or None, notices=done.notices or None, notice=command)
 
 
 async def manage(
@@ -139,7 +155,7 @@ async def manage(
             found = await memories.list_memories(toolbox, which)
             return row(action=action, memories=[of_memory(item, full=False) for item in found])
         case "get":
-            found = await memories.get_memories(toolbox, ids)
+            found = await memories.with_authors(toolbox, await memories.get_memories(toolbox, ids))
             return row(action=action, memories=[of_memory(item, full=True) for item in found])
         case "edit":
             changed = await memories.edit_memory(toolbox, _single(ids), change, reason, by_hand=False)
@@ -149,7 +165,7 @@ async def manage(
             return row(action=action, events=[of_event(event) for event in events])
         case "forget":
             forgotten = await memories.forget_memories(toolbox, ids)
-            left = list(memories.what_stayed(forgotten, "forget these too and it goes"))
+            left = list(memories.what_stayed(forgotten, "forget these too and it goes", toolbox.promoted(None)))
             return row(action=action, changed=len(forgotten.ids), left=left or None)
         case "restore" | "quarantine" | "archive":
             count = await memories.set_memory_status(toolbox, ids, _STATUS_OF[action], reason, by_hand=False)

@@ -1,6 +1,7 @@
 """What a host offers its user: resources by URI (strategies, memories, trajectories, status) and prompts in a menu."""
 
 import logging
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from mcp import MCPError
@@ -13,7 +14,9 @@ from mcp.types import INVALID_PARAMS
 from pydantic import Field
 from pydantic_core import to_json
 
-from swarm_memory.schema.errors import SwarmMemoryError
+from swarm_memory.schema.errors import NotAllowed, SwarmMemoryError
+from swarm_memory.server.access.roles import PROMPTS as PROMPTS_NEED
+from swarm_memory.server.access.roles import Caller, caller_of, role_of_resource, serving, shown
 from swarm_memory.server.bank import Bank
 from swarm_memory.server.mcp.answers import Row, of_memory
 from swarm_memory.server.mcp.arguments import unknown
@@ -59,7 +62,7 @@ def add_resources(server: MCPServer[Bank]) -> None:
         server.resource(named, title=title, description=title, mime_type=mime)(read)
 
 
-async def listed(bank: Bank) -> list[Row]:
+async def listed(bank: Bank, caller: Caller) -> list[Row]:
     """Return what a user may name: the strategies, the status, single memories; of a closed bank what tells why it is.
 
     Only active memories are listed. A host shows the description, and the model may read all of it: it is short.
@@ -73,6 +76,7 @@ async def listed(bank: Bank) -> list[Row]:
         _listed(DECISIONS, "decisions", "Memories that want a decision of yours, and why", TEXT),
         _listed(STATUS, "status", "How the memory stands: counts, database, what is out of order", JSON),
     ]
+    rows = [each for each in rows if caller.may(role_of_resource(each["uri"]))]
     try:
         if not bank.is_made:
             return rows
@@ -154,11 +158,13 @@ async def decisions(ctx: Context[Any, Any], project: str = "") -> str:
 
 async def item(memory_id: str, ctx: Context[Any, Any]) -> str:
     """Return a memory as JSON."""
+    from swarm_memory.tools.memories.edit import with_authors
+
     toolbox = await _toolbox(ctx)
     found = await toolbox.store.get_memories(toolbox.scope.readable(), [memory_id])
     if not found:
         raise ResourceNotFoundError(f"no memory {memory_id!r} in project {toolbox.scope.project!r}")
-    told = of_memory(found[0], full=True)
+    told = of_memory((await with_authors(toolbox, found))[0], full=True)
     if found[0].status != "active":
         told = {"notice": f"this memory is {found[0].status}: it is not retrieved, and not to be relied on"} | told
     return to_json(told).decode()
@@ -242,16 +248,40 @@ def _check_prompt(name: object, given: object) -> None:
 
 
 async def middleware(ctx: ServerRequestContext[Bank, Any], call_next: CallNext) -> HandlerResult:
-    """List what is in the bank among the resources, and say of a wrong request for a prompt what is right.
+    """Have a request served for its caller, list what is in the bank among the resources, and show what a role allows.
 
-    What is listed as a resource is no template besides: a host would show it twice.
+    Of a wrong request for a prompt it is said what is right. What is listed as a resource is no template besides: a
+    host would show it twice.
     """
+    caller, params = caller_of(ctx.request), ctx.params or {}
     if ctx.method == "prompts/get" and ctx.params is not None:
-        _check_prompt(ctx.params.get("name"), ctx.params.get("arguments"))
-    result = await call_next(ctx)
-    if ctx.method == "resources/list" and isinstance(result, dict):
-        return {**result, "resources": [*result.get("resources", ()), *await listed(ctx.lifespan_context)]}
-    if ctx.method == "resources/templates/list" and isinstance(result, dict):
+        _check_prompt(params.get("name"), params.get("arguments"))
+    _check_role(caller, ctx.method, params)
+    with serving(caller):
+        result = await call_next(ctx)
+        if ctx.method == "resources/list" and isinstance(result, dict):
+            return {**result, "resources": [*result.get("resources", ()), *await listed(ctx.lifespan_context, caller)]}
+    return {**result, **_allowed(caller, ctx.method, result)} if isinstance(result, dict) else result
+
+
+def _allowed(caller: Caller, method: str, result: Row) -> Row:
+    """Return what a caller is shown of a list."""
+    if method == "tools/list":
+        return {"tools": [each for tool in result["tools"] if (each := shown(tool, caller))]}
+    if method == "prompts/list":
+        return {"prompts": [each for each in result["prompts"] if caller.may(PROMPTS_NEED[each["name"]])]}
+    if method == "resources/templates/list":
         templates = [each for each in result["resourceTemplates"] if each["name"] not in _LISTED_TOO]
-        return {**result, "resourceTemplates": templates}
-    return result
+        return {"resourceTemplates": [each for each in templates if caller.may(role_of_resource(each["uriTemplate"]))]}
+    return {}
+
+
+def _check_role(caller: Caller, method: str, params: Mapping[str, Any]) -> None:
+    """Raise `MCPError` that names the role that reading a resource, or a prompt, needs; a tool answers it itself."""
+    try:
+        if "uri" in params:
+            caller.require(role_of_resource(str(params["uri"])), "this resource")
+        if method == "prompts/get":
+            caller.require(PROMPTS_NEED[params["name"]], f"the prompt {params['name']}")
+    except NotAllowed as error:
+        raise MCPError(INVALID_PARAMS, str(error)) from error

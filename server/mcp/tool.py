@@ -12,8 +12,9 @@ from mcp.types import CallToolResult, TextContent, ToolAnnotations
 from pydantic import BaseModel, Field, JsonValue, ValidationError
 from pydantic_core import to_jsonable_python
 
-from swarm_memory.schema.errors import InputError, SwarmMemoryError, is_want_of_memory
+from swarm_memory.schema.errors import InputError, NotAllowed, SwarmMemoryError, is_want_of_memory
 from swarm_memory.schema.job import Progress, Report
+from swarm_memory.server.access.roles import caller_of, role_of_call
 from swarm_memory.server.bank import Bank
 from swarm_memory.server.mcp.answers import Row, of_job
 from swarm_memory.server.mcp.arguments import unknown
@@ -37,6 +38,7 @@ class StrictTool(Tool):
     async def run(self, arguments: dict[str, Any], context: Any, convert_result: bool = False) -> Any:
         """Run the tool; a `SwarmMemoryError` becomes a `ToolError` with its text, anything unforeseen stays hidden."""
         self._refuse_unknown(arguments)
+        self._refuse_unallowed(arguments, context)
         try:
             with bank_of(context).serving():
                 result = await super().run(arguments, context, convert_result)
@@ -62,6 +64,14 @@ class StrictTool(Tool):
         known = self.parameters.get("properties", {})
         counts = tuple(name for name in ("k", "limit") if name in known)
         return Paging(arguments.get("offset") or 0 if "offset" in known else None, counts)
+
+    def _refuse_unallowed(self, arguments: dict[str, Any], context: Any) -> None:
+        what = f"{self.name} {arguments['action']}" if "action" in arguments else self.name
+        try:
+            needed = role_of_call(self.name, arguments)
+            caller_of(context.request_context.request).require(needed, what)
+        except NotAllowed as error:
+            raise ToolError(str(error)) from error
 
     def _refuse_unknown(self, arguments: dict[str, Any]) -> None:
         for name in arguments:

@@ -5,8 +5,8 @@ import random
 import re
 import statistics
 import time
-from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import ExitStack, asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
@@ -17,6 +17,7 @@ from hooked import hooked
 from laid_bank import laid
 from mcp import MCPError
 from patience import FULL
+from postgres_server import lent_database
 from tool_arguments import TEXTS, drawn, string_fields, valid
 
 from swarm_memory.schema.base import Scope, new_id
@@ -89,7 +90,16 @@ async def read_all(server: Abused, ids: list[str]) -> str:
     return "\n".join(told)
 
 
-async def test_no_tool_resource_or_id_shows_a_row_of_another_tenant(shop: Path, record: Record) -> None:
+@pytest.fixture(params=["sqlite", "postgres"] if FULL else ["sqlite"])
+def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The engine that servers stand on, both tenants in one bank; no role of the database holds them here."""
+    with ExitStack() as lent:
+        if request.param == "postgres":
+            monkeypatch.setenv("SWARM_MEMORY_STORAGE__URL", lent.enter_context(lent_database()))
+        yield request.param
+
+
+async def test_no_tool_resource_or_id_shows_a_row_of_another_tenant(shop: Path, engine: str, record: Record) -> None:
     ids = await fill_other(shop)
     assert len(ids) >= 4
     chance = random.Random(SEED)
@@ -124,7 +134,8 @@ async def test_no_tool_resource_or_id_shows_a_row_of_another_tenant(shop: Path, 
             leaks.append("a resource")
     record(
         "F10",
-        f"rows of another tenant: leaks {len(leaks)} of {server.tally.calls} calls over {len(server.tools)} tools",
+        f"{engine}, rows of another tenant: leaks {len(leaks)} of {server.tally.calls} calls over "
+        f"{len(server.tools)} tools",
     )
     assert leaks == []
     assert server.tally.internal == []

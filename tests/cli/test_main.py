@@ -37,7 +37,7 @@ def commands_of(group: click.Group, prefix: tuple[str, ...] = ()) -> list[tuple[
 ALL = commands_of(command_line.cli)
 WITHOUT_JSON = {
     ("cap",),
-    *((group,) for group in ("memories", "jobs", "matts", "sources", "tools", "benchmark")),
+    *((group,) for group in ("memories", "jobs", "matts", "sources", "team", "tools", "benchmark")),
     ("serve",),
     ("ui",),
     ("export",),

@@ -53,6 +53,39 @@ def test_a_file_that_is_not_the_projects_or_whose_marks_are_torn_is_left_alone(f
     assert plan_removal(elsewhere, file.parent) == []
 
 
+def test_promote_shows_the_difference_and_asks_and_what_it_wrote_is_taken_out_on_request_alone(
+    swarm: Shell, project: Path
+) -> None:
+    swarm("remember", "Run make grammar before the tests", "--kind", "procedure")
+    swarm("remember", "Answer in German", "--kind", "preference")
+    other, memory = (each["id"] for each in swarm("memories", "list", "--json").json)
+    skill = project / ".claude" / "skills" / "learned-tests" / "SKILL.md"
+    assert "+## 1. The user said: Run make grammar" in swarm("promote", memory, "--dry-run").out
+    assert swarm("promote", memory, stdin="n\n").code == 130
+    assert not skill.exists()
+    assert f"Wrote {skill}" in swarm("promote", memory, stdin="y\n").out
+    assert "Nothing to change." in swarm("promote").out
+    assert "grammar" not in swarm("rules", "AGENTS.md", "--dry-run").out, "a skill tells it already"
+    done = swarm("promote", other, "--to", "agents-md", "--yes", "--json").json
+    assert (done["status"], done["promoted"], done["files"][0]["path"]) == (
+        "written",
+        [other],
+        str(project / "AGENTS.md"),
+    )
+    assert "still stands in AGENTS.md" in swarm("memories", "forget", other, "--yes").out
+    assert "What `promote` wrote stays" in swarm("uninstall").out
+    assert "no memory is proven yet" in swarm("promote", "--proven").out
+    assert swarm("promote", "--proven", "--demote").code == 2
+    assert "2 memories in 2 files that agents read" in swarm("metrics").out
+    assert "No memory of this project held" in swarm("promote", "--to", "user").out
+    assert swarm("promote", memory, "--to", "user", "--yes").code == 0
+    assert swarm("promote", memory, "--to", "user", "--demote").code == 0
+    assert swarm("promote", "--to", "user", "--demote").code == 2
+    assert f"Removed {skill}" in swarm("promote", "--demote", "--yes").out
+    assert not (project / "AGENTS.md").exists()
+    assert not (project / ".claude").exists()
+
+
 def test_the_command_writes_the_projects_own_memories_and_uninstall_takes_them_out(swarm: Shell, project: Path) -> None:
     swarm("remember", "Run make grammar before the tests", "--kind", "procedure")
     swarm("remember", "Answer in German", "--kind", "preference", "--scope", "global")

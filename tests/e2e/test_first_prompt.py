@@ -9,6 +9,7 @@ import pytest
 from claude_code import ClaudeCode
 from hook_project import DEMO
 from messages_api import MessagesApi, Say
+from patience import AT_FULL_LENGTH
 from record_demo import SCRIPT, TASK
 from sessions import (
     IN_CLAUDE_CODE,
@@ -31,7 +32,7 @@ def with_server(settings: Path, command: str) -> None:
     settings.write_text(json.dumps(servers))
 
 
-@pytest.mark.parametrize("command", ["exec sleep 60", "exit 1"])
+@pytest.mark.parametrize("command", ["exec sleep 60", pytest.param("exit 1", marks=AT_FULL_LENGTH)])
 def test_hooks_do_all_of_it_while_the_server_does_not_answer(tmp_path: Path, command: str) -> None:
     shop = checkout(tmp_path / "shop")
     swarm_memory(shop, "install", "--project")

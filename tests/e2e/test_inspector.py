@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from claude_code import CLAUDE, INSPECTOR, INSTALL_HINT, ClaudeCode
-from patience import HANG_S
+from patience import AT_FULL_LENGTH, HANG_S
 
 from swarm_memory.server.hosts.claude_code.settings import plan_install, plan_uninstall, server_entry
 from swarm_memory.server.hosts.entries import SERVER_NAME, server_command
@@ -79,7 +79,7 @@ def test_the_inspector_is_told_what_a_prompt_takes(tmp_path: Path) -> None:
     assert "Traceback" not in refused.stdout + refused.stderr
 
 
-@pytest.mark.parametrize("scope", ["local", "user"])
+@pytest.mark.parametrize("scope", ["local", pytest.param("user", marks=AT_FULL_LENGTH)])
 def test_claude_code_connects_to_the_server_until_it_is_uninstalled(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scope: InstallScope
 ) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from claude_code import CLAUDE, ClaudeCode
 from messages_api import Json, MessagesApi, Say, Turn, Use, bash
+from patience import AT_FULL_LENGTH
 from sessions import IN_CLAUDE_CODE, swarm_memory, wait_for_processes
 
 from swarm_memory.tools.learn.worth import QUESTION
@@ -82,7 +83,13 @@ def test_the_agents_own_items_are_kept_and_it_is_asked_once_a_task(tmp_path: Pat
     assert (item["provenance"]["judge"], item["provenance"]["distiller"]) == ("agent", "agent")
 
 
-@pytest.mark.parametrize(("way", "work"), [("rules", WORK), ("agent", [WORK[3], WORK[4]])], ids=["no leave", "short"])
+@pytest.mark.parametrize(
+    ("way", "work"),
+    [
+        pytest.param("rules", WORK, id="no leave"),
+        pytest.param("agent", [WORK[3], WORK[4]], id="short", marks=AT_FULL_LENGTH),
+    ],
+)
 def test_without_leave_or_after_a_short_task_nothing_is_asked(tmp_path: Path, way: str, work: list[Turn]) -> None:
     _, api = worked(tmp_path, way, work, TASK)
     assert len(api.requests) == len(work)

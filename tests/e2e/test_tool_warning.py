@@ -1,10 +1,11 @@
-"""The real Claude Code is warned before a call that failed in an earlier session, only where that is switched on."""
+"""The real Claude Code is warned before a call that failed in an earlier session, where that is switched on."""
 
 import json
 from pathlib import Path
 
 import pytest
 from messages_api import Say, Turn, bash
+from patience import AT_FULL_LENGTH
 from sessions import IN_CLAUDE_CODE, run_session, swarm_memory, write_settings_to_look_for
 
 pytestmark = IN_CLAUDE_CODE
@@ -13,7 +14,7 @@ FIRST: list[Turn] = [bash("cat settings.ini"), bash("cat config/settings.ini"), 
 SECOND: list[Turn] = [bash("cat settings.ini"), Say("As noted.")]
 
 
-@pytest.mark.parametrize("wanted", [True, False])
+@pytest.mark.parametrize("wanted", [True, pytest.param(False, marks=AT_FULL_LENGTH)])
 def test_a_call_that_failed_in_the_session_before_is_warned_of_once_it_is_wanted(tmp_path: Path, wanted: bool) -> None:
     project = tmp_path / "shop"
     write_settings_to_look_for(project, warn=wanted)

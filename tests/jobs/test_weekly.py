@@ -22,7 +22,9 @@ COLUMNS = (
     "steps_to_success,tokens_per_success,cost_usd_per_success,time_to_resolution_s,new_items,new_items_per_100_tasks,"
     "injected_per_task,active_items_used_per_task,matts_runs,matts_lift"
 )
-"""Other programs read the file: a column is never taken away or put elsewhere."""
+"""Other programs read the file: a column is never taken away or put elsewhere. New ones stand at the end."""
+
+NEWER = ",told_by_lot,left_out_by_lot,note_tokens,withdrawn"
 
 
 @pytest.fixture
@@ -73,7 +75,7 @@ async def test_a_week_is_written_when_it_is_over_and_then_every_week_by_the_work
     worker = Worker(shop.toolbox, {}, long_handlers(file.parent))
     await task(shop, "a")
     assert await begin_weekly(shop.toolbox, file) == 0
-    assert text(file) == f"{COLUMNS}\n"
+    assert text(file) == f"{COLUMNS}{NEWER}\n"
     assert is_private(file)
     forward(shop, days=5)  # Monday at noon: the week ended, and a last session may still be learned from
     assert await worker.work_off_due() == 0
@@ -97,13 +99,26 @@ async def test_what_was_written_of_a_week_stays_whatever_the_bank_says_later(sho
     assert text(file) == written
 
 
+async def test_a_file_of_an_older_version_gets_the_new_columns_and_its_rows_stay(shop: Shop, file: Path) -> None:
+    row = "2026-01-05,3" + "," * (COLUMNS.count(",") - 1)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    put(file, f"{COLUMNS}\n{row}\n")
+    await task(shop, "a")
+    forward(shop, days=7)
+    assert await begin_weekly(shop.toolbox, file) == 1
+    heading, before, new = text(file).splitlines()
+    assert (heading, before) == (COLUMNS + NEWER, f"{row},,,,")
+    assert new.startswith("2026-03-02,1,")
+    assert new.count(",") == heading.count(",")
+
+
 async def test_who_ends_it_gets_no_further_week_and_keeps_the_file(shop: Shop, file: Path) -> None:
     assert await end_weekly(shop.toolbox) is None
     await begin_weekly(shop.toolbox, file)
     assert await end_weekly(shop.toolbox) == str(file)
     forward(shop, days=14)
     assert await Worker(shop.toolbox, {}, long_handlers(file.parent)).work_off_due() == 0
-    assert text(file) == f"{COLUMNS}\n"
+    assert text(file) == f"{COLUMNS}{NEWER}\n"
 
 
 async def test_a_file_or_a_link_that_is_another_is_left_alone_and_the_next_week_is_tried(

@@ -343,6 +343,10 @@ async def test_without_items_distilling_only_proposes(connected: Connected, fixe
     assert sum(status["memories"].values()) == 0
 
 
+def is_there(path: str) -> bool:
+    return Path(path).exists()
+
+
 async def test_a_memory_is_looked_at_mended_withdrawn_and_forgotten(connected: Connected, fixed: Task) -> None:
     async with connected() as caller:
         (task,) = (await caller.call("learn_from_trajectory", **fixed))["tasks"]
@@ -352,6 +356,10 @@ async def test_a_memory_is_looked_at_mended_withdrawn_and_forgotten(connected: C
         assert "content" not in listed["memories"][0]
         edited = await caller.call("manage_memories", action="edit", ids=ids, title="Migrate first", reason="shorter")
         assert edited["memories"][0]["title"] == "Migrate first"
+        shown = await caller.call("manage_memories", action="promote", ids=ids)
+        assert "+## 1. Migrate first" in shown["files"][0]["diff"]
+        assert f"swarm-memory promote {ids[0]}" in shown["notice"]
+        assert not is_there(shown["files"][0]["path"]), "the user writes it"
         assert (await caller.call("manage_memories", action="quarantine", ids=ids))["changed"] == 1
         assert (await caller.call("retrieve_memories", query=SIMILAR))["memories"] == []
         listed = await caller.call("manage_memories", action="list", status="quarantined")

@@ -166,6 +166,7 @@ def test_null_takes_back_what_a_weaker_source_set(own: Write, tmp_path: Path) ->
         "embedding: {provider: openai}",
         "embedding: {model: other}",
         "storage: {sqlite: scan}",
+        "storage: {url: 'postgresql://elsewhere.example/memory'}",
         "retention: {trajectories_days: 1}",
         "distill: {redact_pii: false}",
         "distill: {redact_pii: 'no'}",
@@ -178,9 +179,16 @@ def test_a_file_that_may_come_with_a_clone_cannot_redirect_data(project: Write, 
         resolve_settings(root, environ={})
 
 
+def test_the_address_of_a_database_is_shown_by_nobody(own: Write, tmp_path: Path) -> None:
+    own("storage: {url: 'postgresql://me:hunter2@db.example/memory'}")
+    resolved = resolve_settings(tmp_path, environ={})
+    assert resolved.settings.storage.url is not None
+    assert "hunter2" not in repr(resolved.settings) + repr(resolved.rows()) + resolved.settings.model_dump_json()
+
+
 def test_every_section_is_either_allowed_in_a_projects_file_or_known_to_be_dangerous() -> None:
     assert set(SECTIONS) - FROM_PROJECT == {
-        *("storage", "embedding", "chat", "http", "sources", "output", "guard", "retention")
+        *("storage", "embedding", "chat", "http", "sources", "output", "guard", "retention", "team")
     }
 
 

@@ -1,17 +1,32 @@
 """Which adapters the settings pick, and what they are given."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from postgres_server import lent_database
 
-from swarm_memory.schema.errors import ConfigError
+from swarm_memory.schema.errors import ConfigError, InputError
 from swarm_memory.schema.settings import EmbeddingSettings, Settings, StorageSettings
 from swarm_memory.server.embedding.fastembed import FastEmbedEmbedder
 from swarm_memory.server.embedding.minilm import MiniLMEmbedder
 from swarm_memory.server.embedding.openai import OpenAIEmbedder
 from swarm_memory.server.embedding.static import StaticEmbedder
-from swarm_memory.server.wiring import api_key_of, make_embedder, open_toolbox, opened_toolbox, place_of, scope_of
+from swarm_memory.server.hooks.alone import answer_alone
+from swarm_memory.server.wiring import (
+    api_key_of,
+    empty_toolbox,
+    make_care,
+    make_embedder,
+    move_bank,
+    open_toolbox,
+    opened_toolbox,
+    place_of,
+    scope_of,
+)
+from swarm_memory.tools.memories.remember import remember
 from swarm_memory.tools.memories.status import memory_status
+from swarm_memory.tools.retrieve.retrieve import retrieve
 
 
 def test_the_shipped_embedder_is_used_unless_another_is_named() -> None:
@@ -34,6 +49,64 @@ async def test_without_onnxruntime_the_static_table_stands_in_and_the_status_say
         status = await memory_status(toolbox)
     assert status.embedder == StaticEmbedder().name
     assert any("onnxruntime is not installed" in notice for notice in status.notices)
+
+
+@pytest.fixture
+def served() -> Iterator[Settings]:
+    """Settings that name a database server."""
+    with lent_database() as url:
+        yield Settings.model_validate({"storage": {"url": url}, "embedding": {"provider": "static"}})
+
+
+async def test_a_bank_on_a_database_server_is_used_as_one_in_a_file_and_leaves_no_file(
+    tmp_path: Path, served: Settings
+) -> None:
+    place = place_of(tmp_path, served)
+    async with opened_toolbox(place, served) as toolbox:
+        await remember(toolbox, "Always use pnpm in this repository", "convention", by_hand=True)
+    async with opened_toolbox(place, served) as toolbox, empty_toolbox(place, served) as empty:
+        assert (await memory_status(toolbox)).statistics.memories["active"] == 1
+        assert (await empty.store.health()).driver != "postgresql"
+    assert place.has_bank
+    assert not place.database.exists()
+    with pytest.raises(ConfigError, match="pg_dump"):
+        make_care(place, served)
+
+
+async def test_a_bank_is_moved_to_a_database_server_and_back_and_is_found_at_each_place(
+    tmp_path: Path, served: Settings
+) -> None:
+    assert served.storage.url is not None
+    url, said = served.storage.url.get_secret_value(), "Always use pnpm in this repository"
+    here = served.model_copy(update={"storage": StorageSettings(db=str(tmp_path / "bank.db"))})
+    back = served.model_copy(update={"storage": StorageSettings(db=str(tmp_path / "back.db"))})
+    told: list[str] = []
+
+    async def found(settings: Settings) -> list[str]:
+        place = place_of(tmp_path, settings)
+        async with opened_toolbox(place, settings) as toolbox:
+            return [each.item.id for each in (await retrieve(toolbox, said)).memories]
+
+    async with opened_toolbox(place_of(tmp_path, here), here) as toolbox:
+        await remember(toolbox, said, "convention", by_hand=True)
+    expected = await found(here)
+    rows = await move_bank(place_of(tmp_path, here), here, url, told.append)
+    assert "every row is the same" in told[-1]
+    assert await found(served) == expected
+    assert await move_bank(place_of(tmp_path, served), served, str(tmp_path / "back.db"), told.append) >= rows
+    assert await found(back) == expected != []
+    with pytest.raises(InputError, match="from a file to a PostgreSQL database"):
+        await move_bank(place_of(tmp_path, here), here, str(tmp_path / "other.db"), told.append)
+
+
+def test_a_hook_that_no_server_answers_asks_the_file_and_no_network(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SWARM_MEMORY_STORAGE__URL", "postgresql://nobody:secret@192.0.2.1/memory")
+    monkeypatch.chdir(tmp_path)
+    event = {"hook_event_name": "UserPromptSubmit", "session_id": "s", "prompt": "Mend the failing tests of orders now"}
+    assert answer_alone(event, tmp_path) == {}
+    assert (tmp_path / ".swarm" / "memory.db").is_file()
 
 
 def test_an_endpoint_without_a_model_is_a_fault_of_the_settings() -> None:

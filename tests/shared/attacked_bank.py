@@ -1,5 +1,6 @@
 """A real bank in a file that attacks are learned, imported and written into, and trajectories that carry them."""
 
+import subprocess
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 from clock import SetClock
 from laid_bank import opened_bank
+from patience import HANG_S
 
 from swarm_memory.schema.base import MEMORY, Scope, new_id
 from swarm_memory.schema.memory import Distiller, MemoryItem, MemoryStatus, Provenance
@@ -125,3 +127,10 @@ class Told:
             session_id=self._session_id,
             source="claude_code",
         )
+
+
+def files_with(folder: Path, *marks: str) -> int:
+    """Count the files of the bank that hold any of the texts: by another process, for the bank is open here."""
+    patterns = [part for mark in marks for part in ("-e", mark)]
+    found = subprocess.run(["grep", "-rlaiF", *patterns, str(folder)], capture_output=True, timeout=HANG_S, check=False)
+    return len(found.stdout.splitlines())

@@ -16,6 +16,7 @@ from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.schema.settings import Settings
 from swarm_memory.server.bank import Bank
 from swarm_memory.server.config import ResolvedSettings, resolve_settings
+from swarm_memory.server.http.identity import Identity
 from swarm_memory.server.location import Location
 from swarm_memory.server.viewer.access import Access
 from swarm_memory.server.viewer.viewer import Viewed, Viewer
@@ -99,10 +100,10 @@ async def browsing(
     """Open the pages of a project; `made`: its bank is there."""
     if made:
         laid(place.database)
-    access = Access(NAMES, "token-of-the-server-that-is-long-enough")
     bank = Bank(
         lambda: open_toolbox(place, settings), None, place.root, lambda: place, lambda: empty_toolbox(place, settings)
     )
+    access = Access(NAMES, Identity("token-of-the-server-that-is-long-enough", lambda: bank))
 
     def resolved() -> ResolvedSettings:
         return resolve_settings(place.root, {})

@@ -5,10 +5,18 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
+import pytest
+
 Text = TypeVar("Text")
 
 FULL = os.environ.get("FAULTS") == "full"
 """Whether this is `make faults`, which runs at full length on a machine at rest."""
+
+AT_FULL_LENGTH = (
+    pytest.mark.fault,
+    pytest.mark.skipif(not FULL, reason="make faults runs it: the same is shown once in every run"),
+)
+"""For a further case of what another one shows, which takes seconds of processes."""
 
 HANG_S = 120.0
 """Longer than anything here takes on a busy machine: what is not done by then hangs."""

@@ -57,6 +57,7 @@ VENDORS: dict[str, Make] = {
     "bitbucket": join("AT", "BB", run(WORD, 32)),
     "atlassian": join("ATA", "TT3", run(URL, 180)),
     "npm": join("np", "m_", run(WORD, 36)),
+    "swarm-memory": join("sw", "m_", run(URL, 43)),
     "pypi": join("pyp", "i-AgEIcHlwaS5vcmc", run(URL, 120)),
     "rubygems": join("ruby", "gems_", run(HEX, 48)),
     "crates": join("ci", "o", run(WORD, 32)),

@@ -20,7 +20,6 @@ from swarm_memory.server.storage.store import SqliteStore
 from swarm_memory.server.storage.stores import tool_memory
 from swarm_memory.tools.guard.redact import Redacted, redact
 from swarm_memory.tools.text.tokens import count_tokens
-from swarm_memory.tools.tool_memory import log
 from swarm_memory.tools.tool_memory.evaluate import evaluate_tool_calls
 from swarm_memory.tools.tool_memory.log import log_tool_calls
 from swarm_memory.tools.toolbox import Toolbox
@@ -106,7 +105,8 @@ async def test_only_calls_that_are_new_are_redacted_and_never_on_the_loops_threa
         seen.append((text, threading.current_thread() is threading.main_thread()))
         return redact(text, pii=pii)
 
-    monkeypatch.setattr(log, "redact", noted)
+    for module in ("guard.redact", "tool_memory.log"):
+        monkeypatch.setattr(f"swarm_memory.tools.{module}.redact", noted)
     calls = [call(input=f"in {n}", output=f"out {n}", session_id="s", call_id=f"c\x1b[1m{n}") for n in range(45)]
     calls[0]["tool_schema"] = "searches"
     assert (await log_tool_calls(toolbox, calls[:40])).logged == 40

@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Callable, Mapping
-from typing import cast
-
-from pydantic import JsonValue
+from typing import TYPE_CHECKING, cast
 
 from swarm_memory.tools.guard.rules import GENERAL, compiled, table
+
+if TYPE_CHECKING:
+    from pydantic import JsonValue
 
 _MARK = re.compile(r"\[(?:secret:[a-z0-9-]{1,40}|email|card|iban|phone|ssn)\]")
 _FILE_NAME = re.compile(r"[\w+-]{1,80}(?:\.[\w-]{1,20}){0,3}\.[A-Za-z]\w{0,7}$")
@@ -27,7 +28,7 @@ def generalize(text: str) -> str:
     return "".join(parts)
 
 
-def without_places(value: JsonValue) -> JsonValue:
+def without_places(value: "JsonValue") -> "JsonValue":
     """Replace internet addresses, hosts, paths in somebody's folders and UUIDs in every text of a value; no name of it.
 
     Linear, and doing it twice changes nothing.
@@ -35,7 +36,7 @@ def without_places(value: JsonValue) -> JsonValue:
     if isinstance(value, str):
         return _generalized(value, "general.place")
     if isinstance(value, Mapping):
-        return {name: without_places(part) for name, part in cast(Mapping[str, JsonValue], value).items()}
+        return {name: without_places(part) for name, part in cast("Mapping[str, JsonValue]", value).items()}
     return [without_places(part) for part in value] if isinstance(value, list) else value
 
 

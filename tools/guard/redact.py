@@ -1,18 +1,22 @@
 """What may be kept of a text: without secrets (vendors' formats, what stands around one) and personal data."""
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
-from pydantic import JsonValue
-
-from swarm_memory.schema.settings import Settings
-from swarm_memory.schema.trajectory import Step, Trajectory
 from swarm_memory.tools.guard.generalize import without_places
 from swarm_memory.tools.guard.personal import find_personal_data
 from swarm_memory.tools.guard.rules import Span
 from swarm_memory.tools.guard.secrets import Excerpt, find_secrets, lines_with
 from swarm_memory.tools.text.cleaning import clean
+
+if TYPE_CHECKING:  # not before a hook needs it: a person waits
+    from pydantic import JsonValue
+
+    from swarm_memory.schema.settings import Settings
+    from swarm_memory.schema.trajectory import Step, Trajectory
 
 _MAX_DEPTH = 20
 _MOST_PASSES = 4
@@ -48,6 +52,12 @@ def redact(text: str, *, pii: bool = True) -> Redacted:
 _APART = "\n \n"
 """Between texts that are looked at as one: no secret goes on behind it, and no sign of one reaches over it."""
 _TOGETHER_CHARS = 200_000
+
+
+def kept_text(text: str, settings: Settings, max_chars: int) -> str:
+    """Return `text` without secrets, its middle left out. The last cut comes last: it could hide half a secret."""
+    bounded = clean(text, 4 * max_chars)
+    return clean(redact(bounded, pii=settings.distill.redact_pii).text, max_chars)
 
 
 def redact_each(texts: Sequence[str], *, pii: bool = True) -> list[str]:
@@ -140,7 +150,7 @@ def _strings(value: JsonValue, depth: int = _MAX_DEPTH) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif depth > 0 and isinstance(value, Mapping):
-        for key, field in cast(Mapping[str, JsonValue], value).items():
+        for key, field in cast("Mapping[str, JsonValue]", value).items():
             yield key
             yield from _strings(field, depth - 1)
     elif depth > 0 and isinstance(value, list):
@@ -165,7 +175,7 @@ def _value(value: JsonValue, limit: int, depth: int, redacted: Mapping[str, str]
     if depth <= 0:
         return None
     if isinstance(value, Mapping):
-        fields = cast(Mapping[str, JsonValue], value)
+        fields = cast("Mapping[str, JsonValue]", value)
         return {_text(key, 200, redacted): _value(field, limit, depth - 1, redacted) for key, field in fields.items()}
     if isinstance(value, list):
         return [_value(part, limit, depth - 1, redacted) for part in value]

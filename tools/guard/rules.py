@@ -4,7 +4,6 @@ They are written by hand in `data/*.toml` and read from the `data/*.json` that `
 a hook, which a person waits for, would spend a fourteenth of its time on reading TOML.
 """
 
-import difflib
 import json
 import re
 from collections import Counter, defaultdict
@@ -128,6 +127,8 @@ def switch_off(names: Iterable[str]) -> None:
         return
     known = {rule.name for path in (SECRETS, SCREENING) for rule in read_table(path).rules}
     if unknown := sorted(wanted - known):
+        import difflib
+
         near = difflib.get_close_matches(unknown[0], known, n=1)
         hint = f"did you mean {near[0]}?" if near else f"the rules stand in {SECRETS.parent}"
         raise ConfigError(f"guard.disabled_rules names {unknown[0]!r}, which is no rule: {hint}")

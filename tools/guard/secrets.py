@@ -18,9 +18,10 @@ from swarm_memory.tools.guard.values import (
     is_reference,
     is_told_password,
 )
+from swarm_memory.tools.text.patterns import lazy
 
-_ESCAPE = re.compile(r"(?:\x1b|\\(?:x1[bB]|u001[bB]|033|e))\[[0-9;?]{0,20}[A-Za-z]|\\[nrt]")
-_MARK = re.compile(r"\[(?:secret:[a-z0-9-]{1,40}|email|card|iban|phone|ssn)\]")
+_ESCAPE = lazy(r"(?:\x1b|\\(?:x1[bB]|u001[bB]|033|e))\[[0-9;?]{0,20}[A-Za-z]|\\[nrt]")
+_MARK = lazy(r"\[(?:secret:[a-z0-9-]{1,40}|email|card|iban|phone|ssn)\]")
 
 
 def find_secrets(text: str) -> Iterator[Span]:
@@ -50,10 +51,10 @@ def _all_but_private_keys(rules: Table, text: str) -> Iterator[Span]:
     yield from _given(rules, "context.documents", text, lower)
 
 
-_LONG_WORD = re.compile(r"\S{16,}")
-_LONG_ENOUGH = re.compile(r"[!-~]{14}")
+_LONG_WORD = lazy(r"\S{16,}")
+_LONG_ENOUGH = lazy(r"[!-~]{14}")
 """No vendor's format is shorter, or of other characters."""
-_BEGINNING = re.compile(r"(?<![A-Za-z0-9_-])[A-Za-z0-9_]\S?")
+_BEGINNING = lazy(r"(?<![A-Za-z0-9_-])[A-Za-z0-9_]\S?")
 
 
 def _vendors(rules: Table, text: str) -> Iterator[Span]:
@@ -72,7 +73,7 @@ def _vendors(rules: Table, text: str) -> Iterator[Span]:
             yield Span(start, end, f"[secret:{rule.kind}]", rule.name)
 
 
-_NAME_AND_SIGN = re.compile(r"([\w.-]{1,60})\\?[\"'`]?[ \t]{0,4}[:=][ \t]{0,4}\\?[\"'`]?$")
+_NAME_AND_SIGN = lazy(r"([\w.-]{1,60})\\?[\"'`]?[ \t]{0,4}[:=][ \t]{0,4}\\?[\"'`]?$")
 
 
 def _is_unknown_key(text: str, start: int, value: str, rules: Table) -> bool:
@@ -94,7 +95,7 @@ def _found(rule: Rule, text: str) -> Iterator[re.Match[str]]:
         at = text.find(prefix, match.end() if match else at + 1)
 
 
-_AFTER_PREFIX = re.compile(r"[A-Za-z0-9_.=-]{16,400}")
+_AFTER_PREFIX = lazy(r"[A-Za-z0-9_.=-]{16,400}")
 
 
 def _with_prefix(prefix: str, text: str, at: int) -> re.Match[str] | None:
@@ -115,9 +116,9 @@ def _lowered(text: str) -> str:
     return lower if len(lower) == len(text) else "".join(each.lower() if each.isascii() else each for each in text)
 
 
-_PEM_BEGIN = re.compile(r"-----BEGIN (?:[A-Z0-9]{1,20} ){0,3}PRIVATE KEY(?: BLOCK)?-----")
-_PEM_END = re.compile(r"-----END [A-Z0-9 ]{1,60}-----")
-_PEM_BODY = re.compile(r"(?:[A-Za-z0-9+/=\s,:-]|\\[nr])*")
+_PEM_BEGIN = lazy(r"-----BEGIN (?:[A-Z0-9]{1,20} ){0,3}PRIVATE KEY(?: BLOCK)?-----")
+_PEM_END = lazy(r"-----END [A-Z0-9 ]{1,60}-----")
+_PEM_BODY = lazy(r"(?:[A-Za-z0-9+/=\s,:-]|\\[nr])*")
 _MAX_PEM_CHARS = 16_000
 """A private RSA key of 16,384 bits has 13,000."""
 
@@ -171,9 +172,9 @@ class _Name(NamedTuple):
 
 
 _OF_A_NAME = string.ascii_letters + string.digits + "_.$@-"
-_AFTER = re.compile(r"[\w-]{0,40}(?:\.[A-Za-z_][\w-]{0,40})?")
-_WORD_OF_NAME = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
-_GIVEN = re.compile(
+_AFTER = lazy(r"[\w-]{0,40}(?:\.[A-Za-z_][\w-]{0,40})?")
+_WORD_OF_NAME = lazy(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_GIVEN = lazy(
     r"""(?P<closed>\\?["'`])?[\])]{0,2}(?:\[\])?(?:(?P<tag>>)\s{0,40}
     |["' \t,]{0,3}\s{0,40}["']?value["']?[ \t]{0,3}[:=][ \t]{0,3}
     |(?:[ \t]{0,3}:[ \t]?[A-Za-z][\w.\[\]|?]{0,30}(?=[ \t]{0,3}=)|[ \t]{1,3}\*?(?:string|str)(?=[ \t]{0,3}=))?
@@ -187,10 +188,10 @@ _GIVEN = re.compile(
     (?:[rbfuL]{0,2}(?P<quote>\\?["'`]))?""",
     re.VERBOSE,
 )
-_BARE = re.compile(r"[^\s\"'`,;&<>|(){}\[\]\\]{4,4000}")
-_SAID = re.compile(r"(?:[^\s\"'`,;&<>|(){}\[\]\\]|[,;&|](?=\w)){4,4000}")
-_WIDE = re.compile(r"[^\s\"'`]{8,200}")
-_QUOTED = {quote: re.compile(rf"[^\n{quote}]{{4,4000}}") for quote in "\"'`"}
+_BARE = lazy(r"[^\s\"'`,;&<>|(){}\[\]\\]{4,4000}")
+_SAID = lazy(r"(?:[^\s\"'`,;&<>|(){}\[\]\\]|[,;&|](?=\w)){4,4000}")
+_WIDE = lazy(r"[^\s\"'`]{8,200}")
+_QUOTED = {quote: lazy(rf"[^\n{quote}]{{4,4000}}") for quote in "\"'`"}
 _LONG_VALUE = 100
 
 
@@ -278,7 +279,7 @@ def _value_after(text: str, given: re.Match[str]) -> tuple[int, int]:
     return start, start + len(value[0].rstrip(".:"))
 
 
-_NAME_ONLY = re.compile(r"[ \t]{0,8}(?:export |set |env )?[\w.-]{0,60}$")
+_NAME_ONLY = lazy(r"[ \t]{0,8}(?:export |set |env )?[\w.-]{0,60}$")
 
 
 def _is_given(

@@ -7,10 +7,10 @@ import json
 import re
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 
+from swarm_memory.schema.base import is_teams
 from swarm_memory.schema.memory import MemoryDraft, MemoryItem, ScoredMemory
 from swarm_memory.schema.trajectory import Step, Trajectory
-from swarm_memory.tools.ports.journal import Event
-from swarm_memory.tools.ports.upkeep import DECIDED, TAKEN_BACK
+from swarm_memory.tools.ports.journal import DECIDED, TAKEN_BACK, Event
 from swarm_memory.tools.text.tokens import tokenize
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -53,6 +53,8 @@ def rests_on_evidence(item: MemoryItem) -> bool:
     source = item.provenance
     if source.standing != 0:
         return source.standing > 0
+    if is_teams(item.scope):
+        return True  # a reviewer accepted it
     if source.hearsay:
         return False
     is_here = source.distiller in {"extractive", "agent"} and source.imported_from is None
@@ -94,7 +96,7 @@ async def unverified(toolbox: Toolbox, items: Sequence[MemoryItem]) -> set[str]:
     if not asked:
         return set()
     kinds = (RESTORED, CREDITED, REINFORCED, DECIDED, TAKEN_BACK)
-    histories = await toolbox.store.memory_histories(toolbox.scope.readable(), list(asked), kinds)
+    histories = await toolbox.store.memory_histories(toolbox.readable, list(asked), kinds)
     return {memory_id for memory_id, item in asked.items() if not is_borne_out(item, histories[memory_id])}
 
 

@@ -3,10 +3,12 @@
 import re
 from collections.abc import Collection, Mapping
 
-_PIECE = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|[0-9]+|[^A-Za-z0-9\s]")
-_SEPARATOR = re.compile(r"[_\-./:]+")
-_UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", re.IGNORECASE)
-_HEX = re.compile(r"(?:0x)?[0-9a-fA-F]{16,}")
+from swarm_memory.tools.text.patterns import lazy
+
+_PIECE = lazy(r"[A-Z]?[a-z]+|[A-Z]+|[0-9]+|[^A-Za-z0-9\s]")
+_SEPARATOR = lazy(r"[_\-./:]+")
+_UUID = lazy(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", re.IGNORECASE)
+_HEX = lazy(r"(?:0x)?[0-9a-fA-F]{16,}")
 _LOOKED_AT = 400
 """So many characters tell what kind of text a value is."""
 
@@ -15,7 +17,7 @@ _RANDOM_PIECE = 3.3
 _STRUCTURED_PART = 8
 """The parts of a name with points or hyphens are short; a separator is rare among random characters."""
 
-_REFERENCE = re.compile(
+_REFERENCE = lazy(
     r"\$|%[({A-Z]|\{\{|\{[\w.!:\[\]]*\}|<|\*\*|\*{3}|x{4,}|X{4,}|\.{3}|…|#\{|@\{|@[A-Za-z_]{2,40}@"
     r"|!(?:[A-Z]?[a-z]+|!\w+)(?:[ \t]|$)"
     r"|!include|&[A-Za-z]+$|--|(?:os|process|self|this|settings|args|ctx|data|vars?|secrets?|req(?:uest)?)\."
@@ -23,27 +25,25 @@ _REFERENCE = re.compile(
     r"|ENC\[|arn:|vault:|[\[(](?:secret:|email|card|iban|phone|ssn)",
     re.IGNORECASE,
 )
-_CODE = re.compile(r"[A-Za-z_$]\w{0,60}(?:(?:\.|::|->)[A-Za-z_]\w{0,60}){0,6}(?:[(\[].*)?$", re.DOTALL)
-_ARGUMENTS = re.compile(r"[A-Za-z_][\w.]{0,60}[(\[]")
-_MEMBER = re.compile(r"[A-Za-z_]\w{0,60}(?:\.[A-Za-z_]\w{0,60}){1,6}$")
-_PATH = re.compile(
+_CODE = lazy(r"[A-Za-z_$]\w{0,60}(?:(?:\.|::|->)[A-Za-z_]\w{0,60}){0,6}(?:[(\[].*)?$", re.DOTALL)
+_ARGUMENTS = lazy(r"[A-Za-z_][\w.]{0,60}[(\[]")
+_MEMBER = lazy(r"[A-Za-z_]\w{0,60}(?:\.[A-Za-z_]\w{0,60}){1,6}$")
+_PATH = lazy(
     r"[a-z_.-]+(?:/[a-z_.:-]+)+(?:#[a-z_]+)?$|(?:~|\.{1,2})?/[\w.@/-]+$|[\w.-]+(?:/[\w.-]+)+\.\w{1,5}$|[A-Za-z]:\\|[\w-]+\.[a-z]{2,5}$"
 )
-_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]{1,15}://|[\w-]+(?:\.[\w-]+)+:\d{2,5}$", re.IGNORECASE)
-_EXAMPLE = re.compile(
+_ADDRESS = lazy(r"[a-z][a-z0-9+.-]{1,15}://|[\w-]+(?:\.[\w-]+)+:\d{2,5}$", re.IGNORECASE)
+_EXAMPLE = lazy(
     r"example|placeholder|change[_-]?(?:me|it)|dummy|redacted|fake|your|insert|x{4}|\.\.\.|\*{3}", re.IGNORECASE
 )
-_SNAKE = re.compile(r"[A-Za-z]+(?:[_.:/-][A-Za-z]+){0,12}")
-_ENVIRONMENT_NAME = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+$")
-_GROUPED = re.compile(r"[A-Z0-9]{4,8}(?:-[A-Z0-9]{4,8}){3,8}")
-_PATTERN = re.compile(
+_SNAKE = lazy(r"[A-Za-z]+(?:[_.:/-][A-Za-z]+){0,12}")
+_ENVIRONMENT_NAME = lazy(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+$")
+_GROUPED = lazy(r"[A-Z0-9]{4,8}(?:-[A-Z0-9]{4,8}){3,8}")
+_PATTERN = lazy(
     r"[$#]\{[\w.:!-]+\}|^[\w /.-]*\{[\w.:!-]*\}[\w /.-]*$|^[.'\"]{0,2}\$|^#[a-z-]+$|^&(?:lt|#)"
     r"|\$\(|\\[wdsWDSb]|\(\?|^[(\[^]|->|\)$"
 )
-_NAME_OF_ONE = re.compile(
-    r"[a-z](?:Password|Passwd|Secret|Token|Key|Credentials?)$|_(?:password|passwd|secret|token|key)$"
-)
-_TERM = re.compile(
+_NAME_OF_ONE = lazy(r"[a-z](?:Password|Passwd|Secret|Token|Key|Credentials?)$|_(?:password|passwd|secret|token|key)$")
+_TERM = lazy(
     r"(?:(?:hmac|aes|des|rsa|sha|md|utf|base|argon|pbkdf|oauth|http|ipv|tls|ssl|x|p|pkcs|ed|win|x86_|arm|python|v)-?\d"
     r"|\d+[- ]?[a-z]+$|[a-z]+\d?/)",
     re.IGNORECASE,
@@ -51,11 +51,11 @@ _TERM = re.compile(
 """What has digits in a sentence and is the name of a thing: `sha256`, `oauth2`, `8-character`."""
 
 _LONGEST_PHRASE = 100
-_BLANK = re.compile(r"[ \t]")
-_SIGN = re.compile(r"\w[*=;|]\w|\w[!@#$%^&+~]|[!@#$%^&+~]\w")
+_BLANK = lazy(r"[ \t]")
+_SIGN = lazy(r"\w[*=;|]\w|\w[!@#$%^&+~]|[!@#$%^&+~]\w")
 """What stands in or at a word and is no mark of a sentence."""
-_QUANTITY = re.compile(r"(?<!\S)[(~<>]?\d{1,3}(?:-\d{1,3})?\+?[ \t]+(?=[^\W\d])")
-_TEXT = re.compile(r"""[/~"'`+.,)\]\s]|\W\s|.*(?:\s\W*$|[+(\[,]$|://|%[a-z(]|[{}<>\\]|&\w+;)""")
+_QUANTITY = lazy(r"(?<!\S)[(~<>]?\d{1,3}(?:-\d{1,3})?\+?[ \t]+(?=[^\W\d])")
+_TEXT = lazy(r"""[/~"'`+.,)\]\s]|\W\s|.*(?:\s\W*$|[+(\[,]$|://|%[a-z(]|[{}<>\\]|&\w+;)""")
 """What a path, a template, markup, or code between two quotes begins with or holds."""
 
 

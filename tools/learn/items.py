@@ -10,6 +10,7 @@ from swarm_memory.schema.base import MEMORY, Scope, new_id
 from swarm_memory.schema.memory import Distiller, MemoryDraft, MemoryItem, Outcome, Provenance
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Trajectory, Verdict
+from swarm_memory.tools.anchors.footing import anchored
 from swarm_memory.tools.consolidate.duplicates import gist_of, is_same, outcome_of, symptom_in
 from swarm_memory.tools.consolidate.pairs import duplicate_threshold
 from swarm_memory.tools.distill.open_problems import outlasts
@@ -152,7 +153,7 @@ async def new_items(
     """
     had = await _not_vouched_for(toolbox, trajectory)
     items, unscreened = await screened(toolbox, await asyncio.to_thread(made, had))
-    memories, unembedded = await prepare_or_say(toolbox, items)
+    memories, unembedded = await prepare_or_say(toolbox, await anchored(toolbox, items))
     fault = "; ".join(filter(None, (unscreened, unembedded))) or None
     return await _sorted_out(toolbox, trajectory, memories, fault)
 
@@ -166,7 +167,7 @@ async def _memories_had(toolbox: Toolbox, trajectory: Trajectory) -> tuple[str, 
 async def _not_vouched_for(toolbox: Toolbox, trajectory: Trajectory) -> list[MemoryItem]:
     """Return those memories that a task was given and that are not verified: what repeats them is hearsay."""
     ids = await _memories_had(toolbox, trajectory)
-    had = await toolbox.store.get_memories(toolbox.scope.readable(), ids) if ids else []
+    had = await toolbox.store.get_memories(toolbox.readable, ids) if ids else []
     doubtful = await unverified(toolbox, had)
     return [item for item in had if item.id in doubtful]
 
@@ -185,7 +186,7 @@ async def _sorted_out(
     doubled, whole = 0, True
     drawn: list[tuple[str, MemoryItem]] = []
     for memory in prepared:
-        same = await _same_in_bank(toolbox, memory)
+        same = await same_in_bank(toolbox, memory)
         if same is not None:
             known[same.id] = same
             whole &= says_all_of(memory.item, same)
@@ -222,7 +223,7 @@ async def _is_repetition(toolbox: Toolbox, trajectory: Trajectory, item: MemoryI
     return session == source.session_id or session in witnesses
 
 
-async def _same_in_bank(toolbox: Toolbox, memory: StoredMemory) -> MemoryItem | None:
+async def same_in_bank(toolbox: Toolbox, memory: StoredMemory) -> MemoryItem | None:
     """Return the active item that says the same: by the very words, else as consolidation would find it.
 
     What would go into quarantine is not put there twice.

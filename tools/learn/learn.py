@@ -69,7 +69,7 @@ async def learn(
     written = await _write(toolbox, origin, judged, found, archived, reading)
     if isinstance(written, LearnedBefore):
         return await _already(toolbox, kept, written)
-    credited = await _credit(toolbox, kept, judged.verdict)
+    credited = await _credit(toolbox, reading, judged.verdict)
     return LearnResult(
         status="learned" if found.new else "nothing_new",
         task_id=kept.task_id,
@@ -187,16 +187,16 @@ async def _tried(toolbox: Toolbox, reading: Reading, found: SortedOut) -> tuple[
     done = await asyncio.to_thread(done_against, reading)
     known = await toolbox.store.known_ways(toolbox.scope, list(done)) if done else []
     ids = [way.memory_id for way in known]
-    by_id = {item.id: item for item in await toolbox.store.get_memories(toolbox.scope.readable(), ids)} if ids else {}
+    by_id = {item.id: item for item in await toolbox.store.get_memories(toolbox.readable, ids)} if ids else {}
     again = tried(done, [(way.signature, by_id[way.memory_id]) for way in known])
     ways = await toolbox.store.list_memories((toolbox.scope,), MemoryFilter(tags=(WAY_OUT,), limit=MAX_WAYS))
     kept = await asyncio.to_thread(lambda: tuple(kept_to(reading, ways)))
     return tuple(dict.fromkeys((*worked, *again, *kept)))
 
 
-async def _credit(toolbox: Toolbox, kept: Trajectory, verdict: Verdict) -> tuple[str, ...]:
+async def _credit(toolbox: Toolbox, kept: Trajectory | Reading, verdict: Verdict) -> tuple[str, ...]:
     """Record what came of the task, and return the ids of the memories whose confidence that changed."""
-    outcome = await record_outcome(toolbox, kept.task_id, verdict, kept)
+    outcome = await record_outcome(toolbox, read(kept).trajectory.task_id, verdict, kept)
     if outcome.status == "already_credited":
         return ()
     return tuple(credit.memory_id for credit in outcome.credits if credit.applied)

@@ -1,6 +1,6 @@
 """What durable work needs: a queue of jobs that outlives processes. No adapter is known here."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple, Protocol
 
@@ -8,6 +8,9 @@ from pydantic import JsonValue
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.job import Job, JobStatus, Progress
+
+MEASURE = "measure_memories"
+"""The kind of the job that measures what memories are worth, and its key: at most one waits."""
 
 LEARN = "learn"
 """The kind of the jobs that hooks queue: learn from one task of a transcript, or, without `task_id`, from all."""
@@ -39,6 +42,10 @@ class JobQueue(Protocol):
 
     async def claim(self, worker: str, now: datetime, lease_s: float, kinds: Sequence[str]) -> Job | None:
         """Take the oldest due job, or one whose worker was not heard of for `lease_s`; None when there is none."""
+        ...
+
+    async def watch_jobs(self, wake: Callable[[], object]) -> None:
+        """Call `wake` when any process queued a job, until cancelled; return at once where nobody tells of it."""
         ...
 
     async def heartbeat(self, job_id: str, worker: str, now: datetime) -> bool:

@@ -3,14 +3,22 @@
 from collections.abc import Mapping
 from datetime import datetime
 from types import MappingProxyType
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from pydantic import Field, JsonValue
 
 from swarm_memory.schema.base import Model, Scope, Timestamp
-from swarm_memory.schema.benchmark import BenchmarkRun
-from swarm_memory.schema.status import BankStatistics, ChatDay, StorageHealth
 from swarm_memory.tools.ports.models import ChatUsage
+
+if TYPE_CHECKING:  # not before a hook needs it: a person waits
+    from swarm_memory.schema.benchmark import BenchmarkRun
+    from swarm_memory.schema.status import BankStatistics, ChatDay, StorageHealth
+
+CORRECTED = "tool_call.corrected"
+"""The user said that a session's last call was wrong; the subject is the session."""
+
+DECIDED, TAKEN_BACK = "reasoning_memory.decided", "reasoning_memory.taken_back"
+"""What a person decided about a memory, with all that is needed to take it back; that it was taken back."""
 
 
 class HostSession(Model):
@@ -82,22 +90,22 @@ class Journal(Protocol):
         """Return what was spent since then by every process and in every scope of the database."""
         ...
 
-    async def chat_days(self, since: datetime) -> list[ChatDay]:
+    async def chat_days(self, since: datetime) -> "list[ChatDay]":
         """Return the days (UTC) since then on which models were asked, as `chat_spending` counts, the newest first."""
         ...
 
-    async def statistics(self, scope: Scope, embedder: str) -> BankStatistics: ...
+    async def statistics(self, scope: Scope, embedder: str) -> "BankStatistics": ...
 
-    async def health(self) -> StorageHealth: ...
+    async def health(self) -> "StorageHealth": ...
 
 
 class BenchmarkStore(Protocol):
     """Runs of benchmarks, newest first; the values of single cases stand only in a run's file."""
 
-    async def save_benchmark(self, scope: Scope, run: BenchmarkRun) -> None:
+    async def save_benchmark(self, scope: Scope, run: "BenchmarkRun") -> None:
         """Write a run, new or as it stands now."""
         ...
 
-    async def get_benchmark(self, scope: Scope, run_id: str) -> BenchmarkRun | None: ...
+    async def get_benchmark(self, scope: Scope, run_id: str) -> "BenchmarkRun | None": ...
 
-    async def list_benchmarks(self, scope: Scope, limit: int) -> list[BenchmarkRun]: ...
+    async def list_benchmarks(self, scope: Scope, limit: int) -> "list[BenchmarkRun]": ...

@@ -2,10 +2,12 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.memory import Leg, MemoryItem, MemoryStatus, Outcome, Standing
+from swarm_memory.schema.sqlite.events import Draw
 from swarm_memory.tools.ports.journal import Event
 from swarm_memory.tools.ports.models import Vector
 
@@ -102,6 +104,12 @@ class RetrievalRecord(NamedTuple):
     """Whether the task is held out and did not get what was found."""
     via: str | None = None
     """For which way of a hook: `server`, that was asked, or `hook`, that did it itself; None without a hook."""
+    person_id: str | None = None
+    """Who asked; None: the bank's own user."""
+    draw: Draw | None = None
+    """None: no lots were drawn."""
+    gone: Mapping[str, str] = MappingProxyType({})
+    """Of memories that would have been told, or were told lower: what they name that is no more in the project."""
 
 
 class StoredMemory(NamedTuple):
@@ -113,6 +121,19 @@ class StoredMemory(NamedTuple):
     title_tokens: tuple[str, ...]
     description_tokens: tuple[str, ...]
     content_tokens: tuple[str, ...]
+
+
+class KnownWay(NamedTuple):
+    """A memory that ended an error, as often as tasks showed it."""
+
+    signature: str
+    memory_id: str
+    worked: int
+    """Tasks in which it did."""
+    tried: int
+    """Tasks in which it was tried; 0: nobody counted."""
+    people: int | None = None
+    """Of what a team shares: for how many people that was; None: it is one's own."""
 
 
 class MemoryFilter(NamedTuple):
@@ -167,6 +188,18 @@ class MemoryStore(Protocol):
 
     async def contradictions_among(self, ids: Sequence[str]) -> list[tuple[str, str]]:
         """Return the pairs of these memories of which a link says that they contradict each other."""
+        ...
+
+    async def known_ways(self, scope: Scope, signatures: Sequence[str]) -> list[KnownWay]:
+        """Return the active memories of the project and the global scope that ended such errors, the surest first."""
+        ...
+
+    async def ways_beside(self, scope: Scope, memory_ids: Sequence[str]) -> list[KnownWay]:
+        """Return what `known_ways` does of the errors that these memories ended."""
+        ...
+
+    async def common_words(self, scope: Scope) -> frozenset[str]:
+        """Return the words that were last noted to stand in most tasks of the project."""
         ...
 
     async def surest_memories(self, scope: Scope, limit: int) -> list[MemoryItem]:

@@ -8,9 +8,6 @@ from typing import NamedTuple, Protocol
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.tool_memory import Evaluation, KeptCall, ToolCall, ToolMemory, ToolSummary, ToolTotals
 
-CORRECTED = "tool_call.corrected"
-"""The event of a user's correction; its subject is the session."""
-
 
 class Neighbour(NamedTuple):
     """A call as it stands beside others in its session."""

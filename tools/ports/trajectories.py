@@ -22,17 +22,6 @@ class TriedWay(NamedTuple):
     """False: it was done, and the error came again; or the task did without."""
 
 
-class KnownWay(NamedTuple):
-    """A memory that ended an error, as often as tasks showed it."""
-
-    signature: str
-    memory_id: str
-    worked: int
-    """Tasks in which it did."""
-    tried: int
-    """Tasks in which it was tried; 0: nobody counted."""
-
-
 class ToldWay(NamedTuple):
     """What came of telling sessions of an error what ended it before, beside the failed call."""
 
@@ -141,12 +130,8 @@ class TrajectoryStore(Protocol):
         """Return so many characters of each of the tasks that were learned from or judged last."""
         ...
 
-    async def common_words(self, scope: Scope) -> frozenset[str]:
-        """Return the words that were last noted to stand in most tasks of the project."""
-        ...
-
     async def put_common_words(self, scope: Scope, words: Sequence[str]) -> None:
-        """Note them."""
+        """Note the words that stand in most tasks of the project."""
         ...
 
     async def save_verdict(self, scope: Scope, trajectory_id: str, trajectory: Trajectory, verdict: Verdict) -> str:
@@ -154,14 +139,6 @@ class TrajectoryStore(Protocol):
 
         One that was learned from keeps the verdict that was learned with.
         """
-        ...
-
-    async def known_ways(self, scope: Scope, signatures: Sequence[str]) -> list[KnownWay]:
-        """Return the active memories of the project and the global scope that ended such errors, the surest first."""
-        ...
-
-    async def ways_beside(self, scope: Scope, memory_ids: Sequence[str]) -> list[KnownWay]:
-        """Return what `known_ways` does of the errors that these memories ended."""
         ...
 
     async def told_ways(self, scope: Scope) -> list[ToldWay]:

@@ -22,9 +22,6 @@ RETAINED: tuple[Retained, ...] = get_args(Retained)
 FINISHED = "consolidation.finished"
 """The event of a run that ended."""
 
-DECIDED, TAKEN_BACK = "reasoning_memory.decided", "reasoning_memory.taken_back"
-"""What a person decided about a memory, with all that is needed to take it back; that it was taken back."""
-
 
 class UpkeepItem(NamedTuple):
     """What upkeep needs of one active item: enough to rank, age and compare it; texts are fetched by id."""
@@ -266,7 +263,7 @@ class Decision(NamedTuple):
     """What a person decided, or took back, about some memories."""
 
     kind: str
-    """Of its events: `DECIDED` or `TAKEN_BACK`."""
+    """Of its events: `journal.DECIDED` or `TAKEN_BACK`."""
     changes: tuple[Redone, ...]
     at: datetime
     reason: str

@@ -16,7 +16,7 @@ from swarm_memory.schema.tool_memory import (
     ToolCall,
 )
 from swarm_memory.tools.guard.generalize import without_places
-from swarm_memory.tools.guard.redact import redact
+from swarm_memory.tools.guard.redact import kept_text, redact
 from swarm_memory.tools.text.cleaning import clean, shorten
 from swarm_memory.tools.text.faults import faults
 from swarm_memory.tools.text.tokens import count_tokens
@@ -161,12 +161,6 @@ def kept_schema(logged: LoggedCall, settings: Settings) -> str | None:
     """Return what the tool says of itself as it is stored; None where the caller did not say."""
     text = as_text(logged.tool_schema)
     return kept_text(text, settings, MAX_SCHEMA_CHARS) if text.strip() else None
-
-
-def kept_text(text: str, settings: Settings, max_chars: int) -> str:
-    """Return `text` without secrets, its middle left out. The last cut comes last: it could hide half a secret."""
-    bounded = clean(text, 4 * max_chars)
-    return clean(redact(bounded, pii=settings.distill.redact_pii).text, max_chars)
 
 
 def as_text(value: JsonValue) -> str:

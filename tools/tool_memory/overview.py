@@ -12,7 +12,8 @@ from swarm_memory.schema.errors import NotFoundError
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.schema.tool_memory import KeptCall, ToolCall, ToolMemory
 from swarm_memory.tools.credit.intervals import Interval, wilson
-from swarm_memory.tools.ports.trajectories import KnownWay, ToldWay
+from swarm_memory.tools.ports.memories import KnownWay
+from swarm_memory.tools.ports.trajectories import ToldWay
 from swarm_memory.tools.tool_memory.evaluate import as_read
 from swarm_memory.tools.toolbox import Toolbox
 from swarm_memory.tools.trajectory.failures import Signature
@@ -128,7 +129,7 @@ async def _ways(toolbox: Toolbox, digests: Sequence[str]) -> dict[str, list[Way]
     if not known:
         return {}
     ids = list(dict.fromkeys(way.memory_id for way in known))
-    items = {item.id: item for item in await toolbox.store.get_memories(toolbox.scope.readable(), ids)}
+    items = {item.id: item for item in await toolbox.store.get_memories(toolbox.readable, ids)}
     told = {(each.signature, each.memory_id): each for each in await toolbox.store.told_ways(toolbox.scope)}
     ways: dict[str, list[Way]] = {}
     for way in known:

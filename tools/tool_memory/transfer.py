@@ -12,12 +12,13 @@ from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.memory import LearnResult, MemoryDraft
 from swarm_memory.schema.tool_memory import Evaluation, KeptCall, LoggedCall, ToolCall, ToolTotals
 from swarm_memory.schema.trajectory import Trajectory, Verdict
+from swarm_memory.tools.guard.redact import kept_text
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.ports.tool_memory import EvaluatedCall
 from swarm_memory.tools.text.faults import faults
 from swarm_memory.tools.text.json_values import json_in
 from swarm_memory.tools.tool_memory.evaluate import indexed_tokens
-from swarm_memory.tools.tool_memory.log import MAX_TASK_CHARS, kept_text, log_tool_calls
+from swarm_memory.tools.tool_memory.log import MAX_TASK_CHARS, log_tool_calls
 from swarm_memory.tools.toolbox import Toolbox
 from swarm_memory.tools.trajectory.calls import Call
 from swarm_memory.tools.trajectory.reading import Reading, read

@@ -15,7 +15,7 @@ import anyio
 import click
 
 from swarm_memory.schema.base import counted
-from swarm_memory.schema.errors import InputError, SwarmMemoryError
+from swarm_memory.schema.errors import InputError, SwarmMemoryError, TeamUnavailable
 from swarm_memory.schema.settings import Settings, StorageSettings
 from swarm_memory.schema.status import StorageHealth
 from swarm_memory.server.cli.agents import CLAUDE, Agent, all_agents
@@ -72,7 +72,7 @@ def doctor(invocation: Invocation, mend: bool, as_json: bool) -> None:
 
 def _repair(invocation: Invocation, *, quiet: bool) -> None:
     place = invocation.place
-    if not place.database.exists():
+    if not place.has_bank:
         raise InputError(f"there is no bank at {place.database}")
     dropped = invocation.care().drop_half_copies()
     done = invocation.care().repair()
@@ -117,9 +117,26 @@ def _parts(invocation: Invocation) -> dict[str, Callable[[], Iterator[Finding]]]
         "embedder": lambda: _embedder(invocation),
         "chat model": lambda: _chat(invocation),
         "bank": lambda: _bank(invocation),
+        "team": lambda: _team(invocation),
         "agents": lambda: _agents(invocation),
         "hooks": lambda: _hooks(invocation),
     }
+
+
+def _team(invocation: Invocation) -> Iterator[Finding]:
+    """Say whether the team's server knows the user; nothing without a team."""
+    settings = invocation.settings().settings.team
+    if settings.url is None:
+        return
+    from swarm_memory.server.team.client import TeamClient
+
+    try:
+        member = anyio.run(TeamClient(settings).me)
+    except TeamUnavailable as error:
+        yield Finding("team", "warn", str(error), "what was pulled last is used; it is asked again by itself")
+    else:
+        who = member.name or "its own user"
+        yield Finding("team", "ok", f"{settings.url} knows you as {who}, with the role {member.role}")
 
 
 def _python() -> Iterator[Finding]:
@@ -201,7 +218,7 @@ def _chat(invocation: Invocation) -> Iterator[Finding]:
 
 def _bank(invocation: Invocation) -> Iterator[Finding]:
     place = invocation.place
-    if not place.database.exists():
+    if not place.has_bank:
         yield Finding("bank", "ok", f"none yet; the first use makes {place.database}")
         return
     status = invocation.run(memory_status)
@@ -215,6 +232,10 @@ def _bank(invocation: Invocation) -> Iterator[Finding]:
             "bank", "fail", f"{health.path} cannot be written", "mend the permissions of the file and its folder"
         )
     yield from (Finding("bank", "warn", notice) for notice in status.notices)
+    if place.is_remote:
+        advice = "by the database server's own means (pg_dump, or what its provider offers)"
+        yield Finding("backups", "ok", advice)
+        return
     yield from _inside(anyio.run(invocation.care().inspect))
     yield from _copies(invocation.care())
 

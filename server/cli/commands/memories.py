@@ -4,7 +4,7 @@ import json
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
 import click
 
@@ -18,6 +18,7 @@ from swarm_memory.server.jobs.transcripts import Tally, as_row, import_files
 
 if TYPE_CHECKING:
     from swarm_memory.tools.ports.memories import Forgotten
+    from swarm_memory.tools.promote.marks import Place
     from swarm_memory.tools.toolbox import Toolbox
 
 T = TypeVar("T")
@@ -140,9 +141,12 @@ def list_command(
 @click.pass_obj
 def get_command(invocation: Invocation, ids: tuple[str, ...], as_json: bool) -> None:
     """Show memories with their steps and where they came from."""
-    from swarm_memory.tools.memories.edit import get_memories
+    from swarm_memory.tools.memories.edit import get_memories, with_authors
 
-    found = invocation.read(lambda toolbox: get_memories(toolbox, ids))
+    async def operate(toolbox: "Toolbox") -> list[MemoryItem]:
+        return await with_authors(toolbox, await get_memories(toolbox, ids))
+
+    found = invocation.read(operate)
     if as_json:
         print_json(found)
     else:
@@ -192,20 +196,35 @@ def edit_command(
 @click.option(
     "--with-trajectories", is_flag=True, help="Take the records of their tasks even where other memories rest on them."
 )
+@click.option("--person", "name", metavar="NAME", help="Somebody of the team with all that they brought.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @json_option
 @click.pass_obj
 def forget_command(
-    invocation: Invocation, ids: tuple[str, ...], run_id: str | None, with_trajectories: bool, yes: bool, as_json: bool
+    invocation: Invocation,
+    ids: tuple[str, ...],
+    run_id: str | None,
+    with_trajectories: bool,
+    name: str | None,
+    yes: bool,
+    as_json: bool,
 ) -> None:
     """Delete memories for good: rows, indexes, former texts, the records of their tasks with the tool calls logged in
     them, what quotes them elsewhere, and the backups beside the bank that hold them.
 
     Of a task only label and digest stay, so that its transcript does not teach it again. Where a memory that stays
     was drawn from the same task, its record stays and that memory is named. This cannot be undone.
+
+    With --person nobody of that name comes in any more, and in the audit trail nobody is named in their place.
     """
+    from swarm_memory.server.hosts.files.promoted import promoted_for
     from swarm_memory.tools.memories.edit import forget_memories, joined, what_stayed
 
+    if name is not None:
+        if ids or run_id:
+            raise click.UsageError("--person takes all that somebody brought: no ids and no --run")
+        _forget_person(invocation, name, yes, as_json)
+        return
     if not yes:
         _ask_to_forget(invocation, (ids, run_id))
 
@@ -219,8 +238,23 @@ def forget_command(
         return
     records = f", and the {plural(done.records, 'record')} of {counted(done.records, 'task')}" if done.records else ""
     say(f"{counted(len(done.ids), 'memory')} forgotten{records}.")
-    for line in what_stayed(done, "forget these too and it goes (--with-trajectories takes it at once)"):
+    remedy = "forget these too and it goes (--with-trajectories takes it at once)"
+    for line in what_stayed(done, remedy, promoted_for(invocation.root)):
         say(f"  {line}")
+
+
+def _forget_person(invocation: Invocation, name: str, yes: bool, as_json: bool) -> None:
+    from swarm_memory.tools.team.people import find_person, forget_person
+
+    person = invocation.run(lambda toolbox: find_person(toolbox, name))
+    if not yes:
+        click.confirm(f"Delete {person.name} with all that they brought, for good?", abort=True, err=True)
+    done = invocation.run(lambda toolbox: forget_person(toolbox, name))
+    if as_json:
+        print_json({"forgotten": len(done.memories.ids), "records": done.records, "alike": done.memories.alike})
+        return
+    count = counted(len(done.memories.ids), "memory")
+    say(f"{person.name} is forgotten, with {count} and the records of {counted(done.records, 'task')}.")
 
 
 def _ask_to_forget(invocation: Invocation, chosen: tuple[tuple[str, ...], str | None]) -> None:
@@ -332,6 +366,52 @@ def _show(item: MemoryItem) -> None:
 
 
 @click.command()
+@chosen_argument
+@click.option("--to", "to", type=click.Choice(["skill", "agents-md", "claude-md", "user"]), help="Default: skill.")
+@click.option("--proven", is_flag=True, help="All that are proven: tasks do better with them, by lot.")
+@click.option("--demote", is_flag=True, help="Take them out again; without ids all, of every file.")
+@click.option("--overwrite", is_flag=True, help="Write anew also what somebody edited by hand.")
+@click.option("--dry-run", is_flag=True, help="Show the changes and write nothing.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@json_option
+@click.pass_obj
+def promote(
+    invocation: Invocation,
+    ids: tuple[str, ...],
+    proven: bool,
+    to: "Place | Literal['user'] | None",
+    demote: bool,
+    overwrite: bool,
+    dry_run: bool,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Write memories into files that agents read by themselves: skills of Claude Code, or AGENTS.md or CLAUDE.md.
+
+    Memories of one subject become one skill in .claude/skills, or lines of one block; with a chat model of
+    chat.providers in its words, which are checked, else in their own. The change is shown, and you are asked. What an
+    agent reads there it is not told at its prompts any more; when an error comes again it still is.
+
+    Named again, or without ids, what stands there is written anew where its memories changed. What you edited by hand
+    stays as it is. --demote gives files back as they were.
+
+    --to user writes no file: it lifts memories into the global scope of the bank, so that every project of it is told
+    them; without ids those that held in several of its projects. What those projects have of them is archived.
+
+    \b
+    Examples:
+      swarm-memory promote --proven
+      swarm-memory promote rm_01J8… rm_01J9…
+      swarm-memory promote rm_01J8… --to agents-md --dry-run
+      swarm-memory promote --demote rm_01J8…
+      swarm-memory promote --to user --dry-run
+    """
+    from swarm_memory.server.cli.promote import Wish, carry_out
+
+    carry_out(invocation, Wish(ids, proven, to, demote, overwrite, dry_run, yes, as_json))
+
+
+@click.command()
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="A file instead of the output.")
 @click.option("--own-only", is_flag=True, help="Leave out the global memories.")
 @click.pass_obj
@@ -428,4 +508,11 @@ def _show_exports(tally: Tally) -> None:
             say(f"    {fault}")
 
 
-COMMANDS = {"remember": remember, "memories": memories, "export": export, "import": import_}
+COMMANDS = {
+    "forget": forget_command,
+    "remember": remember,
+    "memories": memories,
+    "promote": promote,
+    "export": export,
+    "import": import_,
+}

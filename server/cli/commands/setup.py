@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from swarm_memory.schema.base import counted
+from swarm_memory.schema.errors import ConfigError
 from swarm_memory.schema.memory import LearnResult, Retrieval
 from swarm_memory.server.cli.console import json_option, print_json, say
 from swarm_memory.server.cli.invocation import Invocation
@@ -23,10 +24,12 @@ from swarm_memory.server.cli.leave import WAYS, is_asked_at, planned_leave, say_
 if TYPE_CHECKING:
     from mcp.server import MCPServer
 
+    from swarm_memory.schema.settings import HttpSettings
     from swarm_memory.schema.trajectory import Trajectory
     from swarm_memory.server.bank import Bank
     from swarm_memory.server.hosts.host import InstallScope
     from swarm_memory.server.hosts.settings_files import FileChange
+    from swarm_memory.server.http.issuer import Issuer
     from swarm_memory.server.jobs.worker import Worker
     from swarm_memory.tools.toolbox import Toolbox
 
@@ -121,6 +124,7 @@ def _serve_http(invocation: Invocation, host: str, port: int, names: tuple[str, 
     """Raises `ConfigError`: a setting, the token file, the address or the names are wrong."""
 
     from swarm_memory.server.cli.commands.ui import viewer
+    from swarm_memory.server.http.identity import Identity
     from swarm_memory.server.http.serve import PATH, VIEWER, Address, allowed_names, is_loopback, run_http
     from swarm_memory.server.http.token import load_token
     from swarm_memory.server.http.token import token_file as file_for
@@ -132,7 +136,8 @@ def _serve_http(invocation: Invocation, host: str, port: int, names: tuple[str, 
     path = token_file or file_for(invocation.place.database, user_file(os.environ).parent)
     token = load_token(path)
     banks: list[Bank] = []
-    pages = viewer(invocation, lambda: banks[-1], Access(address.names, token))
+    identity = Identity(token, lambda: banks[-1], _issuer(limits, host, port))
+    pages = viewer(invocation, lambda: banks[-1], Access(address.names, identity))
 
     def tell(origin: str) -> None:
         click.echo(f"swarm-memory: serving {origin}{PATH}; the bearer token is in {path}", err=True)
@@ -141,7 +146,20 @@ def _serve_http(invocation: Invocation, host: str, port: int, names: tuple[str, 
         if not is_loopback(host):
             click.echo("swarm-memory: nothing is encrypted here: put a proxy with TLS in front of it", err=True)
 
-    run_http(_build(invocation, on_bank=banks.append), address, token, limits, tell, pages)
+    run_http(_build(invocation, on_bank=banks.append), address, identity, limits, tell, pages)
+
+
+def _issuer(limits: "HttpSettings", host: str, port: int) -> "Issuer | None":
+    """Return the issuer whose tokens let people in; None where the settings name none. Raises `ConfigError`."""
+    if limits.oauth_issuer is None:
+        return None
+    from swarm_memory.server.http.issuer import Issuer
+    from swarm_memory.server.http.serve import PATH, is_loopback
+
+    if limits.public_url is None and (port == 0 or not is_loopback(host)):
+        raise ConfigError("http.oauth_issuer needs http.public_url: how the address begins at which clients call")
+    at = f"[{host}]" if ":" in host else host
+    return Issuer(limits, f"{limits.public_url or f'http://{at}:{port}'}{PATH}")
 
 
 class LogBesideBank(logging.Handler):
@@ -281,6 +299,7 @@ def uninstall(
     --agent the blocks go too that `rules` wrote in this project.
     """
     from swarm_memory.server.cli.agents import chosen, say_left
+    from swarm_memory.server.hosts.files.promoted import promoted_for
     from swarm_memory.server.hosts.files.rules import files_with_rules, plan_removal
 
     scope, root = _scope(project, user), invocation.root
@@ -291,6 +310,8 @@ def uninstall(
     _carry_out(changes, "uninstalled", dry_run, as_json)
     if not (as_json or dry_run):
         say_left(root)
+        if promoted_for(root):
+            say("What `promote` wrote stays: `swarm-memory promote --demote` takes it out.")
 
 
 @click.command()
@@ -322,11 +343,15 @@ def rules(invocation: Invocation, file: Path, remove: bool, dry_run: bool, as_js
 
 
 async def _surest_notes(toolbox: "Toolbox", most: int) -> str:
-    """Return notes of the project's own memories: what you said for all your projects is nobody else's to read."""
+    """Return notes of the project's own memories, without those that a file tells already.
+
+    What you said for all your projects is nobody else's to read.
+    """
     from swarm_memory.tools.retrieve.preamble import briefing_of
 
+    elsewhere = toolbox.promoted(None)
     surest = await toolbox.store.surest_memories(toolbox.scope, most)
-    return briefing_of([each for each in surest if each.scope == toolbox.scope])
+    return briefing_of([each for each in surest if each.scope == toolbox.scope and each.id not in elsewhere])
 
 
 def _carry_out(changes: "list[FileChange]", done: str, dry_run: bool, as_json: bool) -> None:

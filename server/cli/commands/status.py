@@ -12,9 +12,12 @@ from swarm_memory.server.cli.console import json_option, print_json, print_table
 from swarm_memory.server.cli.invocation import Invocation
 
 if TYPE_CHECKING:
-    from swarm_memory.schema.outcome import Effect, WeekMetrics
+    from swarm_memory.schema.outcome import Bounds, Effect, LiftReport, WeekMetrics
     from swarm_memory.schema.status import ChatDay, ChatStatus, MemoryStatus
     from swarm_memory.tools.toolbox import Toolbox
+
+    Others = tuple[list[str], list[ChatDay]]
+    """What is said of promoted memories, and what models took by day."""
 
 CHAT_DAYS = 30
 """So many days `metrics` looks back at what models took."""
@@ -28,15 +31,20 @@ def status(invocation: Invocation, as_json: bool) -> None:
     from swarm_memory.server.config import off_by
     from swarm_memory.server.missed import told
     from swarm_memory.tools.memories.status import memory_status
+    from swarm_memory.tools.team.cache import how_it_stands
 
     notices = told(invocation.root)
     if by := off_by(invocation.root, invocation.settings()):
         notices.insert(0, f"switched off by {by}: hooks say nothing and nothing is learned")
-    if not invocation.place.database.exists():
+    if not invocation.place.has_bank:
         _no_bank(invocation.place.database, notices, as_json)
         return
-    found = invocation.run(memory_status)
-    found = found.model_copy(update={"notices": (*notices, *found.notices)})
+
+    async def operate(toolbox: "Toolbox") -> tuple["MemoryStatus", list[str]]:
+        return await memory_status(toolbox), await how_it_stands(toolbox)
+
+    found, of_team = invocation.run(operate)
+    found = found.model_copy(update={"notices": (*notices, *of_team, *found.notices)})
     if as_json:
         print_json(found)
     else:
@@ -57,7 +65,10 @@ def _show_status(found: "MemoryStatus") -> None:
     rows: list[tuple[str, object]] = [
         ("version", found.version),
         ("database", f"{storage.path} (schema {storage.schema_version}, {storage.size_bytes / 1e6:.1f} MB)"),
-        ("SQLite", f"{storage.sqlite_version}, {storage.driver}: {storage.driver_reason}"),
+        (
+            "PostgreSQL" if storage.driver == "postgresql" else "SQLite",
+            f"{storage.sqlite_version}, {storage.driver}: {storage.driver_reason}",
+        ),
         ("vector search", storage.vector_search),
         ("embedder", found.embedder),
         ("judge", found.judge),
@@ -74,6 +85,7 @@ def _show_status(found: "MemoryStatus") -> None:
         ("retention", found.retention),
         ("tool memory", found.tools),
         ("effect of memory", found.effect.says if found.effect else "no task has an outcome yet"),
+        ("lift by lot", found.lift.says if found.lift else "unknown"),
     ]
     print_table(("", ""), rows)
     for notice in found.notices:
@@ -128,7 +140,8 @@ def show_config(invocation: Invocation, changed: bool, as_json: bool) -> None:
 def metrics(invocation: Invocation, as_csv: bool, weekly: Path | None, no_weekly: bool, as_json: bool) -> None:
     """Show what came of this project's tasks by week, the effect of memory, and what models took by day.
 
-    The effect is only known when some tasks get no memories: set credit.holdout_rate, such as 0.1.
+    The lift of single memories, of kinds and of the whole is known by lots (credit.dropout): of what a task would be
+    told it is not told one in ten. That of having any memories: set credit.holdout_rate, such as 0.1.
 
     \b
     Examples:
@@ -137,7 +150,9 @@ def metrics(invocation: Invocation, as_csv: bool, weekly: Path | None, no_weekly
       swarm-memory metrics --weekly ~/figures    # finished weeks now, and each further one by itself
     """
     from swarm_memory.server.jobs.weekly import csv_of
+    from swarm_memory.tools.credit.lift import lift_report
     from swarm_memory.tools.credit.metrics import memory_effect, weekly_metrics
+    from swarm_memory.tools.memories.status import promotions
 
     if as_csv + as_json + (weekly is not None) + no_weekly > 1:
         raise click.UsageError("--csv, --json, --weekly and --no-weekly exclude each other")
@@ -145,23 +160,56 @@ def metrics(invocation: Invocation, as_csv: bool, weekly: Path | None, no_weekly
         _keep_weekly(invocation, weekly)
         return
 
-    async def operate(toolbox: "Toolbox") -> "tuple[list[WeekMetrics], Effect | None, list[ChatDay]]":
+    async def operate(toolbox: "Toolbox") -> "tuple[list[WeekMetrics], Effect | None, LiftReport, Others]":
         since = toolbox.clock.now() - timedelta(days=CHAT_DAYS)
-        return await weekly_metrics(toolbox), await memory_effect(toolbox), await toolbox.store.chat_days(since)
+        weeks, effect, lift = await weekly_metrics(toolbox), await memory_effect(toolbox), await lift_report(toolbox)
+        return weeks, effect, lift, (await promotions(toolbox), await toolbox.store.chat_days(since))
 
-    weeks, effect, days = invocation.read(operate)
+    weeks, effect, lift, (promoted, days) = invocation.read(operate)
     if as_csv:
         click.echo(csv_of(weeks), nl=False)
     elif as_json:
         rows = [week.model_dump(mode="json") for week in weeks]
-        print_json({"weeks": rows, "effect": effect.model_dump(mode="json") if effect else None, "chat_days": days})
+        told = {"effect": effect.model_dump(mode="json") if effect else None, "lift": lift.model_dump(mode="json")}
+        print_json({"weeks": rows, **told, "promoted": promoted, "chat_days": days})
     else:
         _show_weeks(weeks)
         say(effect.says if effect else "no task has an outcome yet")
+        _show_lift(lift)
+        for line in promoted:
+            say(line)
         if days:
             say("\nCalls to chat models, in all projects of the bank:")
             rows = ((day.day, day.calls, f"{day.tokens:,}", _number(day.cost_usd, ".4f")) for day in days)
             print_table(("day (UTC)", "calls", "tokens", "USD"), rows)
+
+
+def _show_lift(found: "LiftReport") -> None:
+    """Print what memories are worth by the lots, and which withdrew themselves."""
+    say(f"\nBy lot: {found.says}")
+    if found.whole is None:
+        return
+    figures = ("success", "steps", "tokens", "duration_s")
+    styles = ("+.0%", "+.1f", "+,.0f", "+,.0f")
+    rows = (
+        (
+            lift.of,
+            lift.told,
+            lift.left_out,
+            *map(_bounds, (getattr(lift, name) for name in figures), styles),
+            lift.worth,
+        )
+        for lift in (found.whole, *found.kinds, *found.sources)
+    )
+    print_table(("lift of", "told", "left out", "success", "steps", "tokens", "seconds", ""), rows)
+    for gone in found.withdrawn:
+        say(f"withdrew itself {gone.at:%F}: {gone.title} [{gone.id}]: {gone.reason}")
+
+
+def _bounds(found: "Bounds | None", style: str) -> str:
+    if found is None:
+        return "-"
+    return f"{format(found.value, style)} [{format(found.low, style)}, {format(found.high, style)}]"
 
 
 def _keep_weekly(invocation: Invocation, folder: Path | None) -> None:
@@ -262,6 +310,7 @@ def work(
     Example:
       swarm-memory jobs work --until-idle
     """
+    from swarm_memory.server.jobs.team import queue_sync
     from swarm_memory.server.jobs.transcripts import holds_task, queue_session
     from swarm_memory.server.jobs.worker import RECHECK_S
     from swarm_memory.server.wiring import make_worker
@@ -272,6 +321,7 @@ def work(
     async def operate(toolbox: "Toolbox") -> int:
         if session is not None and transcript is not None:
             await queue_session(toolbox, session, transcript)
+        await queue_sync(toolbox)
         worker = make_worker(toolbox, invocation.place, lambda: invocation.settings().settings)
         if until_idle:
             return await (worker.work_off_all() if early else worker.work_off_due())

@@ -124,7 +124,7 @@ def backup(invocation: Invocation, path: Path | None, as_json: bool) -> None:
     import anyio
 
     place = invocation.place
-    if not place.database.exists():
+    if not place.has_bank:
         raise InputError(f"there is no bank at {place.database} yet")
     made = anyio.run(invocation.care().back_up, path)
     size = made.stat().st_size
@@ -320,7 +320,39 @@ def _show_foreign(found: "ForeignBank", database: Path) -> None:
         say(f"Left out: {counted(found.jobs, 'job')} that wait in it.", fg="yellow")
 
 
+@click.command()
+@click.option("--to", required=True, metavar="URL|FILE", help="postgresql://USER@HOST/DATABASE, or a file.")
+@json_option
+@click.pass_obj
+def move(invocation: Invocation, to: str, as_json: bool) -> None:
+    """Copy the bank to a PostgreSQL database, or from one into a file: every row, with its ids, compared on both sides.
+
+    What was cut off goes on when it is asked for again. Nothing may write to either bank meanwhile: end what serves it.
+    The bank that was moved stays as it is, and in use until `storage.url` in your own settings says otherwise. A
+    password is better kept out of the command: in ~/.pgpass, or in PGPASSWORD.
+
+    \b
+    Examples:
+      swarm-memory move --to postgresql://memory@db.example.org/memory
+      SWARM_MEMORY_STORAGE__URL=postgresql://memory@db.example.org/memory swarm-memory move --to memory.db
+    """
+    import anyio
+
+    from swarm_memory.server.wiring import move_bank
+
+    place = invocation.place
+    if not place.has_bank:
+        raise InputError(f"there is no bank at {place.database} yet")
+
+    def tell(text: str) -> None:
+        say(text, err=True)
+
+    rows = anyio.run(move_bank, place, invocation.settings().settings, to, tell)
+    print_json({"rows": rows}) if as_json else say(f"{rows:,} rows, the same on both sides.")
+
+
 COMMANDS = {
+    "move": move,
     "trust": trust,
     "consolidate": consolidate,
     "backup": backup,
