@@ -171,10 +171,16 @@ async def empty_toolbox(place: Location, settings: Settings) -> AsyncGenerator[T
     """Hold an empty bank open that is thrown away after a block: for what reads where there is none."""
     from tempfile import TemporaryDirectory
 
+    from swarm_memory.server.storage.engine import registry
+
+    drawing_no_lots = settings.model_copy(update={"credit": settings.credit.model_copy(update={"dropout": 0.0})})
     with TemporaryDirectory(prefix="swarm-memory-") as folder:
         thrown_away = place._replace(database=Path(folder, place.database.name), is_remote=False)
-        async with opened_toolbox(thrown_away, without_server(settings)) as toolbox:
-            yield toolbox
+        try:
+            async with opened_toolbox(thrown_away, without_server(drawing_no_lots)) as toolbox:
+                yield toolbox
+        finally:
+            registry.throw_away(thrown_away.database)
 
 
 def make_reranker(settings: Settings) -> Reranker | None:

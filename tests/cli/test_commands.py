@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from swarm_memory.server.cli.commands.setup import SESSION
+from swarm_memory.server.location import state_folder
 
 Task = dict[str, Any]
 Shell = Callable[..., Any]
@@ -177,6 +178,7 @@ def test_doctor_finds_a_fresh_installation_in_order(swarm: Shell, project: Path)
         finding["what"] for finding in ran.json
     }
     assert not (project / ".swarm").exists()
+    assert not list((state_folder() / "banks").rglob("*"))
     assert "swarm-memory install" in swarm("doctor").out
 
 

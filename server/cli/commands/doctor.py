@@ -4,7 +4,6 @@ import os
 import platform
 import shutil
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -16,7 +15,6 @@ import click
 
 from swarm_memory.schema.base import counted
 from swarm_memory.schema.errors import InputError, SwarmMemoryError, TeamUnavailable
-from swarm_memory.schema.settings import Settings, StorageSettings
 from swarm_memory.schema.status import StorageHealth
 from swarm_memory.server.cli.agents import CLAUDE, Agent, all_agents
 from swarm_memory.server.cli.console import json_option, print_json, say
@@ -26,9 +24,8 @@ from swarm_memory.server.embedding.minilm import MiniLMEmbedder
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.hosts.entries import SERVER_NAME
 from swarm_memory.server.hosts.host import InstallScope
-from swarm_memory.server.location import Location
 from swarm_memory.server.missed import KEPT_DAYS, told
-from swarm_memory.server.wiring import make_embedder, opened_toolbox, place_of, without_minilm
+from swarm_memory.server.wiring import make_embedder, without_minilm
 from swarm_memory.tools.memories.status import memory_status
 from swarm_memory.tools.ports.care import Care, Inspection
 from swarm_memory.tools.toolbox import Toolbox
@@ -153,16 +150,12 @@ def _settings(invocation: Invocation) -> Iterator[Finding]:
 
 def _sqlite(invocation: Invocation) -> Iterator[Finding]:
     """Try the driver on a bank that is thrown away, so that none is made where none is."""
-    settings = invocation.settings().settings
-    with tempfile.TemporaryDirectory(prefix="swarm-memory-doctor-") as folder:
-        trial = Settings(storage=StorageSettings(db=str(Path(folder) / "memory.db"), sqlite=settings.storage.sqlite))
-        place = place_of(Path(folder), trial)
-        health = anyio.run(_health, place, trial)
+    health = anyio.run(_health, invocation)
     yield from _driver(health)
 
 
-async def _health(place: Location, settings: Settings) -> StorageHealth:
-    async with opened_toolbox(place, settings) as toolbox:
+async def _health(invocation: Invocation) -> StorageHealth:
+    async with invocation.empty_toolbox() as toolbox:
         return await toolbox.store.health()
 
 

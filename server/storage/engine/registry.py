@@ -138,6 +138,17 @@ def forget(database: Path) -> None:
         _file(database).with_suffix(suffix).unlink(missing_ok=True)
 
 
+def throw_away(database: Path) -> None:
+    """Drop the record of a bank in a folder for temporary files, and the folders that held nothing else."""
+    forget(database)
+    root = state_folder() / FOLDER
+    with suppress(OSError):  # a folder in which there are records of other banks
+        for folder in _file(database).parents:
+            if folder == root:
+                break
+            folder.rmdir()
+
+
 def tell_once(database: Path) -> bool:
     """Return whether it was not yet asked about the file at a path, which is not trusted; this asking counts."""
     told, inode = _file(database).with_suffix(".told"), str(inode_of(str(database)))
