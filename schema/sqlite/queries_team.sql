@@ -82,11 +82,14 @@ UPDATE team_revisions SET revision = revision + 1 WHERE scope_id = :scope_id RET
 SELECT stamp, revision FROM team_revisions WHERE scope_id = :scope_id;
 
 -- name: put_shared
--- Share a memory, or say anew who proposed and accepted it.
+-- Share a memory as it stands, or say anew who proposed and accepted it.
 INSERT INTO shared_memories (memory_id, scope_id, revision, state, proposed_by, accepted_by, accepted_at)
-VALUES (:memory_id, :scope_id, :revision, '', :proposed_by, :accepted_by, :accepted_at)
+VALUES (
+  :memory_id, :scope_id, :revision,
+  (SELECT status || ':' || coalesce(content_hash, '') FROM patterns WHERE id = :memory_id),
+  :proposed_by, :accepted_by, :accepted_at)
 ON CONFLICT (memory_id) DO UPDATE SET
-  revision = excluded.revision, state = '', proposed_by = excluded.proposed_by,
+  revision = excluded.revision, state = excluded.state, proposed_by = excluded.proposed_by,
   accepted_by = coalesce(shared_memories.accepted_by, excluded.accepted_by);
 
 -- name: out_of_step

@@ -13,6 +13,7 @@ from attacked_bank import files_with
 from banks import look
 from browsed import ORIGIN, browsing
 from local_issuer import AUDIENCE, running_issuer
+from postgres_server import BOTH_ENGINES, database_url, engine, rows_with
 from served import place, settings
 from starlette.types import Message, Receive, Scope, Send
 from team_server import OWN_TOKEN, serving_team
@@ -29,15 +30,30 @@ from swarm_memory.server.http.issuer import Issuer
 from swarm_memory.server.location import Location
 from swarm_memory.tools.team.people import add_person, audit_trail, change_role, hash_of, revoke
 
-__all__ = ["place", "settings"]
+__all__ = ["database_url", "engine", "place", "settings"]
 
 Record = Callable[[str, str], None]
 pytestmark = [pytest.mark.attack, pytest.mark.allow_hosts(["127.0.0.1"])]
 
 ABOVE = [role for role in ROLES if role != "admin"]
+EVERYTHING = ""
 
 
-async def test_no_token_but_a_persons_own_lets_anybody_in(place: Location, settings: Settings, record: Record) -> None:
+def rows(place: Location, url: str | None) -> dict[str, int]:
+    """Return how many rows each table of the bank has."""
+    return look(place.root)["rows"] if url is None else rows_with(url, EVERYTHING)
+
+
+def places_with(place: Location, url: str | None, *marks: str) -> int:
+    """Count the files of the project, and the tables of its database, that hold any of the texts."""
+    return files_with(place.root, *marks) + (0 if url is None else len(rows_with(url, *marks)))
+
+
+@BOTH_ENGINES
+@pytest.mark.usefixtures("database_url")
+async def test_no_token_but_a_persons_own_lets_anybody_in(
+    place: Location, settings: Settings, engine: str, record: Record
+) -> None:
     async with serving_team(place, settings) as team:
         token = await team.add("ada", "admin")
         other = replace(team.toolbox, scope=BankScope(tenant_id="other", project="shop"))
@@ -60,18 +76,19 @@ async def test_no_token_but_a_persons_own_lets_anybody_in(place: Location, setti
         statuses = {what: (await team.post(each, {})).status_code for what, each in wrong.items()}
         assert {what for what, status in statuses.items() if status != 401} == set()
         assert not (await team.call(token, "memory_status"))[0]
-    record("G2", f"tokens of people that are none here: passed through 0 of {len(wrong)}")
+    record("G2", f"{engine}: tokens of people that are none here: passed through 0 of {len(wrong)}")
 
 
+@BOTH_ENGINES
 @pytest.mark.parametrize("role", ABOVE)
 async def test_no_tool_resource_or_prompt_above_ones_role_is_reached(
-    place: Location, settings: Settings, role: Role, record: Record
+    place: Location, settings: Settings, role: Role, engine: str, database_url: str | None, record: Record
 ) -> None:
     chance = random.Random(20261123)
     async with serving_team(place, settings) as team:
         token = await team.add("ada", role)
         known = (await team.ask(OWN_TOKEN, "tools/list"))["result"]["tools"]
-        before = look(place.root)["rows"]
+        before = rows(place, database_url)
         tried = 0
         for tool in known:
             schema = tool["inputSchema"]
@@ -95,9 +112,9 @@ async def test_no_tool_resource_or_prompt_above_ones_role_is_reached(
             if role != "review":
                 assert "error" in answer, uri
         assert ("error" in await team.ask(token, "prompts/get", name="learn_from_this_session")) == (role == "read")
-        assert look(place.root)["rows"] == before
+        assert rows(place, database_url) == before
     assert tried
-    record("G2", f"calls above the role {role}: done 0 of {tried}")
+    record("G2", f"{engine}: calls above the role {role}: done 0 of {tried}")
 
 
 async def test_nobody_uses_the_session_of_another(place: Location, settings: Settings) -> None:
@@ -209,8 +226,9 @@ async def test_a_person_has_one_rate_however_many_addresses_they_have() -> None:
     assert await status("bob", "10.0.0.9") == 204
 
 
+@BOTH_ENGINES
 async def test_no_token_stands_in_a_log_an_answer_the_trail_or_the_bank(
-    place: Location, settings: Settings, caplog: pytest.LogCaptureFixture
+    place: Location, settings: Settings, database_url: str | None, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
     with running_issuer() as issuer:
@@ -230,11 +248,13 @@ async def test_no_token_stands_in_a_log_an_answer_the_trail_or_the_bank(
             seen = "\n".join([caplog.text, *answers])
             assert [each for each in tokens if each in seen] == []
             assert [each for each in tokens if each.rpartition(".")[2] in seen] == []
-            assert files_with(place.root, *tokens) == 0
-            assert files_with(place.root, hashlib.sha256(ada.encode()).hexdigest()) > 0
-        assert files_with(place.root, *tokens) == 0
+            assert places_with(place, database_url, *tokens) == 0
+            assert places_with(place, database_url, hashlib.sha256(ada.encode()).hexdigest()) > 0
+        assert places_with(place, database_url, *tokens) == 0
 
 
+@BOTH_ENGINES
+@pytest.mark.usefixtures("database_url")
 async def test_the_pages_let_in_by_role_and_only_as_long_as_it_lasts(place: Location, settings: Settings) -> None:
     form = {"content-type": "application/x-www-form-urlencoded", "origin": ORIGIN}
     async with browsing(place, settings, let_in=False) as browser:

@@ -98,7 +98,7 @@ async def browsing(
     place: Location, settings: Settings, *, read_only: bool = False, made: bool = True, let_in: bool = True
 ) -> AsyncGenerator[Browsing]:
     """Open the pages of a project; `made`: its bank is there."""
-    if made:
+    if made and not place.is_remote:
         laid(place.database)
     bank = Bank(
         lambda: open_toolbox(place, settings), None, place.root, lambda: place, lambda: empty_toolbox(place, settings)

@@ -17,6 +17,8 @@ from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.storage.driver import choose
 from swarm_memory.server.storage.engine import registry
 from swarm_memory.server.storage.engine.connection import close, connect
+from swarm_memory.server.storage.postgres.connection import Place
+from swarm_memory.server.storage.postgres.store import open_postgres
 from swarm_memory.server.storage.store import open_store
 from swarm_memory.tools.ports.models import ChatModel, Embedder
 from swarm_memory.tools.ports.store import Clock
@@ -38,9 +40,14 @@ async def opened_bank(
     settings: Settings | None = None,
     scope: Scope = SHOP,
     chat: ChatModel | None = None,
+    url: str | None = None,
 ) -> AsyncGenerator[Toolbox]:
-    """A toolbox on the bank at a path, whose clock stands still; opening it again is a restart."""
-    store = await open_store(laid(database), embedder=embedder)
+    """A toolbox on the bank at a path, or in a database, whose clock stands still; opening it again is a restart."""
+    store = (
+        await open_store(laid(database), embedder=embedder)
+        if url is None
+        else await open_postgres(Place(url), pool_size=2, embedder=embedder)
+    )
     try:
         yield Toolbox(store, embedder, clock or SetClock(), settings or Settings(), scope, chat)
     finally:

@@ -9,7 +9,7 @@ import os
 import shutil
 import tempfile
 import warnings
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from itertools import count
@@ -18,6 +18,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from psycopg import sql
 
 from swarm_memory.schema.postgres.statements import migrations
 from swarm_memory.server.storage.postgres.connection import Place
@@ -119,3 +120,37 @@ def fresh_database() -> str:
     with psycopg.connect(uri, autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {name} TEMPLATE template_{len(migrations())}".encode())
     return of_database(uri, name)
+
+
+ENGINES = ["sqlite", "postgres"]
+BOTH_ENGINES = pytest.mark.parametrize("engine", ENGINES, indirect=True)
+"""Has tests that use the fixture `database_url` run on each engine."""
+
+
+@pytest.fixture
+def engine(request: pytest.FixtureRequest) -> str:
+    """The engine of a test: SQLite unless the test says otherwise."""
+    return str(getattr(request, "param", "sqlite"))
+
+
+@pytest.fixture
+def database_url(engine: str) -> Iterator[str | None]:
+    """The address of an empty bank in a database; None where the engine is SQLite."""
+    if engine == "sqlite":
+        yield None
+        return
+    with lent_database() as url:
+        yield url
+
+
+_TABLES = "SELECT relname FROM pg_class WHERE relnamespace = 'swarm_memory'::regnamespace AND relkind = 'r'"
+_COUNT = "SELECT count(*) FROM swarm_memory.{} AS r WHERE strpos(lower(r::text), lower({})) > 0"
+
+
+def rows_with(url: str, *marks: str) -> dict[str, int]:
+    """Return how many rows of each table of a bank hold any of the texts; tables without such a row are left out."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        tables = [sql.Identifier(table) for (table,) in connection.execute(_TABLES).fetchall()]
+        asked = [(table, sql.SQL(_COUNT).format(table, mark)) for table in tables for mark in marks]
+        found = [(table.as_string(), connection.execute(each).fetchone()) for table, each in asked]
+    return {table: row[0] for table, row in found if row is not None and row[0]}

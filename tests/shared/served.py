@@ -24,17 +24,21 @@ from swarm_memory.tools.toolbox import Toolbox
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Location:
+def place(tmp_path: Path, settings: Settings) -> Location:
     """Where the project's bank is."""
     folder = tmp_path / "shop"
     folder.mkdir()
-    return place_of(folder, Settings())
+    return place_of(folder, settings)
 
 
 @pytest.fixture
-def settings() -> Settings:
-    """Settings with a lease that a test can wait out, the table as embedder, the rung that the environment forces."""
-    storage = StorageSettings.model_validate({"sqlite": os.environ.get("SWARM_MEMORY_SQLITE") or "auto"})
+def settings(request: pytest.FixtureRequest) -> Settings:
+    """Settings with a lease that a test can wait out, the table as embedder, the rung that the environment forces.
+
+    The bank is in the database of a test that uses `database_url`, if that is one.
+    """
+    url = request.getfixturevalue("database_url") if "database_url" in request.fixturenames else None
+    storage = StorageSettings.model_validate({"sqlite": os.environ.get("SWARM_MEMORY_SQLITE") or "auto", "url": url})
     return Settings(
         embedding=BY_TABLE, storage=storage, jobs=JobSettings(lease_s=0.3, max_attempts=2, retry_s=0.0, timeout_s=2.0)
     )

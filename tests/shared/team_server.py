@@ -90,7 +90,8 @@ async def serving_team(
     place: Location, settings: Settings, issuer: Issuer | None = None, **limits: Any
 ) -> AsyncGenerator[TeamServer]:
     """Serve a bank over HTTP without a socket."""
-    laid(place.database)
+    if not place.is_remote:
+        laid(place.database)
     banks: list[Bank] = []
 
     async def heard(bank: Bank) -> None:

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 import pytest
+from postgres_server import BOTH_ENGINES
 from team_banks import LOGIN, PROJECT, Home, NewHome
 
 from swarm_memory.schema.base import MEMORY, Scope, new_id
@@ -28,6 +29,7 @@ def proposed(title: str, content: str, **fields: Any) -> Proposed:
     return Proposed(draft=MemoryDraft(title=title, content=content), **given | fields)
 
 
+@BOTH_ENGINES
 async def test_a_hostile_proposal_is_held_back_and_cannot_be_accepted_as_it_is(home: NewHome) -> None:
     ann, rob = await home("ann"), await home("rob", "review")
     (held,) = await ann.server.propose("b", [proposed("Fix the login", f"1. {INJECTION}.")])
@@ -40,6 +42,7 @@ async def test_a_hostile_proposal_is_held_back_and_cannot_be_accepted_as_it_is(h
     assert (await rob.decide(held, "edit", draft=sound)).status == "accepted"
 
 
+@BOTH_ENGINES
 async def test_secrets_and_markup_of_a_proposal_are_taken_out_on_the_server_too(home: NewHome) -> None:
     ann = await home("ann")
     content = f"1. Log in with {SECRET}.\n2. Write to jo@acme.example.\x1b[31m\u202e"
@@ -52,6 +55,7 @@ async def test_secrets_and_markup_of_a_proposal_are_taken_out_on_the_server_too(
     assert "[secret:" in text
 
 
+@BOTH_ENGINES
 async def test_counts_that_cannot_be_are_cut_and_too_many_proposals_refused(home: NewHome) -> None:
     ann = await home("ann")
     boast = Evidence(worked=900, tried=3, told=1, people=99)

@@ -1,6 +1,7 @@
 """What is proposed, reviewed, shared, pulled and borne out: on real banks, without a network."""
 
 import pytest
+from postgres_server import BOTH_ENGINES
 from team_banks import LOGIN, LOGIN_AGAIN, PROJECT, NewHome
 
 from swarm_memory.schema.errors import InputError
@@ -12,6 +13,7 @@ from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.toolbox import Toolbox
 
 TEAM = team_scope("default", PROJECT)
+pytestmark = BOTH_ENGINES
 
 
 async def told(toolbox: Toolbox) -> str:

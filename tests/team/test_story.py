@@ -5,8 +5,11 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
+import psycopg
 from hook_project import NOTE, HookProject
 from http_server import serving_http
+from postgres_server import BOTH_ENGINES
+from psycopg import sql
 
 REMOTE = '[remote "origin"]\n\turl = git@github.com:acme/shop.git\n'
 
@@ -45,26 +48,34 @@ def first_error(transcript: Path) -> str:
     raise AssertionError("the session has no such error")
 
 
-def shared(server: HookProject) -> list[tuple[object, ...]]:
+SHARED = "SELECT worked, tried, people, proposed_by, accepted_by FROM {}shared_memories"
+
+
+def shared(server: HookProject, url: str | None) -> list[tuple[object, ...]]:
     """Read what the server's bank shares; another process has it open."""
+    if url is not None:
+        with psycopg.connect(url, autocommit=True) as database:
+            return list(database.execute(sql.SQL(SHARED).format(sql.SQL("swarm_memory."))).fetchall())
     connection = sqlite3.connect(f"file:{server.database}?mode=ro", uri=True)
     try:
-        return connection.execute(
-            "SELECT worked, tried, people, proposed_by, accepted_by FROM shared_memories"
-        ).fetchall()
+        return connection.execute(SHARED.format("")).fetchall()
     finally:
         connection.close()
 
 
-def test_what_one_learned_and_another_accepted_is_told_a_third_beside_the_same_failure(tmp_path: Path) -> None:
-    server = HookProject(tmp_path / "hub", tmp_path / "hub-home")
+@BOTH_ENGINES
+def test_what_one_learned_and_another_accepted_is_told_a_third_beside_the_same_failure(
+    tmp_path: Path, database_url: str | None
+) -> None:
+    told_of_database = {} if database_url is None else {"SWARM_MEMORY_STORAGE__URL": database_url}
+    server = HookProject(tmp_path / "hub", tmp_path / "hub-home", told_of_database)
     server.root.mkdir()
     server.home.mkdir()
     tokens = {
         name: server.cli("team", "add", name, "--role", role).strip()
         for name, role in (("ann", "write"), ("rob", "review"), ("cem", "write"))
     }
-    with serving_http(server.root, server.home, [], {}) as hub:
+    with serving_http(server.root, server.home, [], {}, told_of_database) as hub:
         url = hub.url.removesuffix("/mcp")
         ann, rob, cem = (person(tmp_path, name, url, token) for name, token in tokens.items())
         demo = Path(__file__).parents[2] / "server" / "cli" / "demo" / "session.jsonl"
@@ -87,7 +98,7 @@ def test_what_one_learned_and_another_accepted_is_told_a_third_beside_the_same_f
         assert "(the team's; worked 1 of 1 time for 1 person)" in beside
         cem.cli("learn", str(cem.transcript))  # where it worked
         cem.cli("jobs", "work", "--until-idle")
-        assert shared(server) == [(2, 2, 2, '["ann"]', "rob")], "the evidence of both stands on it"
+        assert shared(server, database_url) == [(2, 2, 2, '["ann"]', "rob")], "the evidence of both stands on it"
         ann.cli("jobs", "work", "--until-idle")
         assert "accepted by rob: seen it too" in ann.cli("proposals", "--mine")
         assert "proposed: 1 accepted" in ann.cli("status")

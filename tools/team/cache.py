@@ -61,7 +61,9 @@ async def sync(toolbox: Toolbox, team: Team, url: str, project: str, *, propose_
             done.pulled + pulled.pulled, done.withdrawn + pulled.withdrawn, 0, (*done.refused, *pulled.refused)
         )
         fresh += new
-    await _link(toolbox, fresh, [team_scope(toolbox.scope.tenant_id, each) for each in projects], caches[project])
+    await _link(
+        toolbox, fresh, [team_scope(toolbox.scope.tenant_id, each) for each in projects], caches[project].checked_at
+    )
     await _send_evidence(toolbox, team, projects)
     sent = await store.sent(toolbox.scope, url)
     if sent:
@@ -164,20 +166,16 @@ def _item(toolbox: Toolbox, there: Scope, shared: SharedMemory, former: MemoryIt
     return gated(item)
 
 
-async def _link(toolbox: Toolbox, fresh: Sequence[StoredMemory], team: Sequence[Scope], cache: Cache) -> None:
+async def _link(toolbox: Toolbox, fresh: Sequence[StoredMemory], team: Sequence[Scope], since: datetime | None) -> None:
     """Note which own memories say the same as a shared one: what is new there, and what is new here since."""
     own = (toolbox.scope,)
     pairs = [(own_id, each.item.id) for each in fresh for own_id in await _say_the_same(toolbox, own, each)]
-    newest = await toolbox.store.team.newest(toolbox.scope, _since(cache), _COMPARED)
+    newest = await toolbox.store.team.newest(toolbox.scope, since, _COMPARED)
     items = await toolbox.store.get_memories(own, newest) if newest else []
     for each in (await prepare_or_say(toolbox, items))[0] if items else []:
         pairs += [(each.item.id, shared_id) for shared_id in await _say_the_same(toolbox, team, each)]
     if pairs:
         await toolbox.store.team.link_same(pairs)
-
-
-def _since(cache: Cache) -> datetime | None:
-    return cache.checked_at
 
 
 async def _say_the_same(toolbox: Toolbox, scopes: Sequence[Scope], memory: StoredMemory) -> list[str]:

@@ -168,6 +168,7 @@ class SharedMemories(Part):
         self, connection: "Connection", scope_id: int, memory_id: str, *, by: str | None, at: datetime
     ) -> None:
         """Give a shared memory the evidence, the errors and the names of all whose proposals it stands for."""
+        _take_step(connection, scope_id)
         names: list[str] = []
         for person_id, name, bank, text, _ in connection.execute(
             _QUERIES["accepted_for"], {"memory_id": memory_id}
@@ -260,9 +261,8 @@ class SharedMemories(Part):
         page = rows[:limit]
         ids = [memory_id for memory_id, _, state in page if state.startswith("active:")]
         asked = {"ids": to_json(ids), "scopes": pairs((scope,))}
-        items = {
-            item.id: item for item in map(item_of, connection.execute(_MEMORIES["get_patterns"], asked).fetchall())
-        }
+        found = map(item_of, connection.execute(_MEMORIES["get_patterns"], asked).fetchall())
+        items = {item.id: item for item in found if item.status == "active"}  # it may have been withdrawn meanwhile
         shared = [_shared(connection, items[each], person_id) for each in ids if each in items]
         return Changes(
             stamp=own_stamp,
