@@ -1,4 +1,7 @@
-"""The bank for one prompt that no server answers: the stores on one connection, without a thread or an event loop."""
+"""The bank for one prompt that no server answers: what a prompt asks for, on one connection.
+
+There is no thread and no event loop, and no store is loaded that a prompt does not need: that takes longer than it all.
+"""
 
 import logging
 import time
@@ -7,15 +10,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from swarm_memory.schema.errors import StorageError, StoreReadOnly
-from swarm_memory.server.storage.bank import Bank
 from swarm_memory.server.storage.driver import choose
 from swarm_memory.server.storage.engine.connection import close, connect, storage_errors, write_transaction
 from swarm_memory.server.storage.search.index import Index
+from swarm_memory.server.storage.stores.jobs import Jobs
+from swarm_memory.server.storage.stores.journal import Journal
+from swarm_memory.server.storage.stores.memories import Memories
 from swarm_memory.tools.ports.memories import RetrievalRecord
 from swarm_memory.tools.ports.models import Embedder
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.driver import SqliteConnection
+    from swarm_memory.server.storage.stores.team.sharing import SharedMemories
 
 T = TypeVar("T")
 
@@ -25,7 +31,7 @@ WRITES_WAIT_S = 2.0
 log = logging.getLogger(__name__)
 
 
-class HookStore(Bank):
+class HookStore(Memories, Jobs, Journal):
     """One bank in one file; nothing that is awaited of it waits for a loop."""
 
     def __init__(self, path: Path, embedder: Embedder, sqlite: str, busy_timeout_s: float) -> None:
@@ -37,7 +43,6 @@ class HookStore(Bank):
         self._by: float | None = None
         self._read_only = False
         self.unwritable = []
-        self._add_parts()
         try:
             self._connection = connect(path, driver=driver, timeout_s=self._wait_s)
         except StoreReadOnly:
@@ -50,6 +55,13 @@ class HookStore(Bank):
     def read_only(self) -> bool:
         """Whether this user may only read the bank."""
         return self._read_only
+
+    @property
+    def team(self) -> "SharedMemories":
+        """What a team shares: asked only where one does."""
+        from swarm_memory.server.storage.stores.team.sharing import SharedMemories
+
+        return SharedMemories(self)
 
     async def read(self, function: "Callable[[SqliteConnection], T]") -> T:
         """Run a function that only reads. Raises `StorageError`."""

@@ -201,7 +201,8 @@ def test_a_hook_alone_finds_by_the_table_what_was_embedded_by_minilm(learned: Ho
     assert "Ask the warehouse team" in learned.prompt("The migration locks the stock table: what is to be done first?")
     code = (
         "import sys\nfrom swarm_memory.server.hooks import main as hooks\n"
-        "slow = {'onnxruntime', 'asyncio', 'ssl'}\n"
+        "slow = {'onnxruntime', 'asyncio', 'ssl', *(f'swarm_memory.{each}' for each in"
+        " ('schema.settings', 'server.storage.bank', 'tools.ports.store', 'tools.trajectory.reading'))}\n"
         "def leave(code):\n    print(sorted(slow & sys.modules.keys()))\n    sys.exit()\n"
         "hooks.os._exit = leave\nhooks.main(['prompt'])"
     )

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from pydantic import JsonValue
 
@@ -12,8 +12,10 @@ from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.tools.anchors.names import anchors_of
 from swarm_memory.tools.ports.journal import Event
 from swarm_memory.tools.ports.memories import MemoryFilter
-from swarm_memory.tools.ports.store import Project
 from swarm_memory.tools.toolbox import Toolbox
+
+if TYPE_CHECKING:  # all ports hang on it, and a person waits for a hook
+    from swarm_memory.tools.ports.store import Project
 
 GONE, BACK = "reasoning_memory.gone", "reasoning_memory.back"
 """Events: something that the memory names is there no more, or all of it is there again."""
@@ -104,7 +106,7 @@ async def footings(toolbox: Toolbox, items: Sequence[MemoryItem]) -> dict[str, F
     }
 
 
-def _missing(project: Project, items: Sequence[MemoryItem]) -> dict[str, tuple[int, list[str]]]:
+def _missing(project: "Project", items: Sequence[MemoryItem]) -> dict[str, tuple[int, list[str]]]:
     """Return of each memory of which something is not there how much it names, and what is not there."""
     missing: dict[str, tuple[int, list[str]]] = {}
     for item in items:
@@ -125,7 +127,7 @@ def _file(anchor: str) -> str | None:
     return name if kind == "file" else None
 
 
-def _moves(events: Sequence[Event], project: Project) -> dict[str, str]:
+def _moves(events: Sequence[Event], project: "Project") -> dict[str, str]:
     """Return where files went, as it was noted last, and still holds."""
     noted: Any = events[-1].data.get("moved") if events else None
     moves = cast("dict[str, str]", noted) if isinstance(noted, dict) else {}

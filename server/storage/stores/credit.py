@@ -15,7 +15,7 @@ from swarm_memory.schema.sqlite.events import INJECTED, WITHHELD
 from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.server.storage.engine.engine import reads, writes
 from swarm_memory.server.storage.stores.journal import Journal
-from swarm_memory.server.storage.stores.memories import find_patterns
+from swarm_memory.server.storage.stores.memories import LIFTS, find_patterns
 from swarm_memory.server.storage.stores.rows import find_scope, log_event, make_scope, to_json, to_moment, to_text
 from swarm_memory.tools.credit.outcome import credited
 from swarm_memory.tools.ports.credit import TaskInjections, TaskOutcome
@@ -28,8 +28,8 @@ CREDITED = "reasoning_memory.credited"
 FIGURE = "task_outcome"
 """The metric of a task's outcome; its value is 1 for a success, 0 for a failure, 0.5 where nothing is known."""
 
-LIFTS, REPORT = "memory_lifts", "lift_report"
-"""The metrics of what is expected of memories, and of the report on it; their value is how many were measured."""
+REPORT = "lift_report"
+"""The metric of the report on what is expected of memories; its value is how many were measured, as that of `LIFTS`."""
 
 _VALUES = {"Success": 1.0, "Failure": 0.0, "Undecided": 0.5}
 _QUERIES, _BANK = queries("credit"), queries("bank")
@@ -101,11 +101,6 @@ class Outcomes(Journal):
     def kept_report(self, connection: "Connection", scope: Scope) -> LiftReport | None:
         rows = connection.execute(_QUERIES["figures"], (find_scope(connection, scope), REPORT)).fetchall()
         return LiftReport.model_validate_json(rows[-1][1]) if rows else None
-
-    @reads
-    def lifts(self, connection: "Connection", scope: Scope) -> dict[str, float]:
-        rows = connection.execute(_QUERIES["figures"], (find_scope(connection, scope), LIFTS)).fetchall()
-        return json.loads(rows[-1][1]) if rows else {}
 
     @reads
     def items_by_day(self, connection: "Connection", scope: Scope) -> dict[date, int]:

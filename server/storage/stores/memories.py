@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from swarm_memory.server.storage.driver import Connection
 
 _QUERIES, _BANK = queries("memories"), queries("bank")
-_WAYS, _TASKS = queries("ways_out"), queries("trajectories")
+_WAYS, _TASKS, _CREDIT = queries("ways_out"), queries("trajectories"), queries("credit")
 
 _MAX_LEFT_OUT = 256
 """So many items of an excluded task are fetched too much and dropped; more are filtered within the search."""
@@ -71,6 +71,9 @@ _WAY_OUT, _OPEN_PROBLEM = f'"{WAY_OUT}"', f'"{OPEN_PROBLEM}"'
 """The tags of what was drawn from calls, in an item's JSON; within a text a quote is escaped."""
 
 CREATED, EDITED = "reasoning_memory.created", "reasoning_memory.edited"
+
+LIFTS = "memory_lifts"
+"""The metric of what is expected of memories."""
 
 
 class Memories(Engine):
@@ -135,6 +138,11 @@ class Memories(Engine):
     def common_words(self, connection: "Connection", scope: Scope) -> frozenset[str]:
         row = connection.execute(_TASKS["common_words"], (scope.tenant_id, scope.project)).fetchone()
         return frozenset() if row is None else frozenset(json.loads(row[0]))
+
+    @reads
+    def lifts(self, connection: "Connection", scope: Scope) -> dict[str, float]:
+        rows = connection.execute(_CREDIT["figures"], (find_scope(connection, scope), LIFTS)).fetchall()
+        return json.loads(rows[-1][1]) if rows else {}
 
     @reads
     def surest_memories(self, connection: "Connection", scope: Scope, limit: int) -> list[MemoryItem]:
