@@ -7,15 +7,15 @@ SELECT seq, tokens FROM pattern_tokens WHERE seq = ANY(:seqs::bigint[]) ORDER BY
 SELECT seq, title, description, content FROM passage_tokens WHERE seq = ANY(:seqs::bigint[]) ORDER BY seq;
 
 -- name: active_memories
--- The active items after a position: their partitions and packed tokens.
+-- The active items by partition and position: their packed tokens.
 SELECT p.seq, p.scope_id, p.scope_id, t.tokens FROM patterns AS p JOIN pattern_tokens AS t ON t.seq = p.seq
-WHERE p.seq > :after AND p.status = 'active' ORDER BY p.seq LIMIT :limit;
+WHERE p.status = 'active' ORDER BY p.scope_id, p.seq;
 
 -- name: active_passages
--- The passages after a position: their partitions and tokens.
+-- The passages by partition and position: their tokens.
 SELECT p.seq, p.partition_id, r.scope_id, t.title, t.description, t.content
 FROM passages AS p JOIN source_partitions AS r ON r.id = p.partition_id JOIN passage_tokens AS t ON t.seq = p.seq
-WHERE p.seq > :after ORDER BY p.seq LIMIT :limit;
+ORDER BY p.partition_id, p.seq;
 
 -- name: vectors_of_memories
 -- The vectors of active items in a space, after a position.
@@ -96,6 +96,12 @@ WITH added AS (
   RETURNING p.token, cardinality(p.entries) AS entries)
 SELECT token FROM added WHERE entries >= :full;
 
+-- name: put_blocks
+-- Write blocks (words, numbers, counts, entries as texts) where there were none.
+INSERT INTO postings (kind, partition, scope_id, token, block, documents, entries)
+SELECT :kind, :partition, :scope_id, b.token, b.block, b.documents, b.entries::bigint[]
+FROM unnest(:words::text[], :blocks::integer[], :documents::integer[], :entries::text[]) AS b(token, block, documents, entries);
+
 -- name: close_blocks
 -- Copy the newest blocks of some words behind the others.
 INSERT INTO postings (kind, partition, scope_id, token, block, documents, entries)
@@ -121,6 +127,12 @@ DELETE FROM indexed_words WHERE kind = :kind;
 -- Drop what is searched of a space.
 DELETE FROM item_vectors WHERE kind = :kind AND space_id = :space_id;
 
+-- name: indexes_of_space
+-- The indexes of the partitions of a space, where this role may drop them.
+SELECT c.relname FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid
+WHERE i.indrelid = to_regclass('item_vectors') AND pg_has_role(c.relowner, 'usage')
+  AND starts_with(c.relname, format('hnsw_%s_%s_', :kind, :space_id));
+
 -- name: enter_vectors
 -- Enter the vectors (texts beside positions) of items of a partition.
 INSERT INTO item_vectors (kind, space_id, partition, scope_id, seq, embedding)
@@ -132,8 +144,9 @@ FROM unnest(:seqs::bigint[], :vectors::text[]) AS v(seq, vector);
 DELETE FROM item_vectors WHERE kind = :kind AND space_id = :space_id AND partition = :partition AND seq = :seq;
 
 -- name: unindexed_memories
--- The spaces and partitions with so many vectors that they need an index of their own, and have none that is whole.
-SELECT m.space_id, m.scope_id, s.dims FROM space_members AS m JOIN vector_spaces AS s ON s.id = m.space_id
+-- The spaces and partitions with so many vectors that they need an index of their own, and have none that is whole;
+-- dimensions, and how many vectors.
+SELECT m.space_id, m.scope_id, s.dims, m.active FROM space_members AS m JOIN vector_spaces AS s ON s.id = m.space_id
 WHERE m.active >= :large AND s.dims <= :longest AND NOT EXISTS (
   SELECT 1 FROM pg_index AS i
   WHERE i.indexrelid = to_regclass(format('hnsw_1_%s_%s', m.space_id, m.scope_id)) AND i.indisvalid)
@@ -141,7 +154,7 @@ ORDER BY m.space_id, m.scope_id;
 
 -- name: unindexed_passages
 -- The same of passages.
-SELECT m.space_id, m.partition_id, s.dims FROM source_space_members AS m JOIN source_spaces AS s ON s.id = m.space_id
+SELECT m.space_id, m.partition_id, s.dims, m.passages FROM source_space_members AS m JOIN source_spaces AS s ON s.id = m.space_id
 WHERE m.passages >= :large AND s.dims <= :longest AND NOT EXISTS (
   SELECT 1 FROM pg_index AS i
   WHERE i.indexrelid = to_regclass(format('hnsw_2_%s_%s', m.space_id, m.partition_id)) AND i.indisvalid)

@@ -37,7 +37,8 @@ passing AS MATERIALIZED (
 
 -- name: keywords
 -- A part of a search: in how many items words (a list) stand, the rarest of them, and the best items for those by BM25
--- as FTS5 has it, with the items and the mean length of each partition.
+-- as FTS5 has it: idf · weight · 2.2 / (weight + 1.2 · (0.25 + 0.75 · length / mean length)), above and below the line
+-- times five, as weights are kept. In plain numbers: a `numeric` takes ten times as long.
 word AS MATERIALIZED (SELECT token, place FROM unnest(:tokens::text[]) WITH ORDINALITY AS w(token, place)),
 fresh AS MATERIALIZED (
   SELECT r.partition, r.seq, r.sign, r.length, w.token, w.weight
@@ -55,28 +56,25 @@ ordered AS (
   FROM counted AS c JOIN word USING (token)
   WINDOW by_count AS (PARTITION BY c.partition ORDER BY c.n, word.place ROWS UNBOUNDED PRECEDING)),
 asked AS MATERIALIZED (
-  SELECT o.partition, o.token, greatest(ln((part.items - o.n + 0.5) / (o.n + 0.5)), 1e-6)::double precision AS idf,
-    part.tokens / part.items AS mean
+  SELECT o.partition, o.token, 4.5::double precision * part.items / part.tokens AS stretch,
+    2.2::double precision * greatest(ln((part.items - o.n + 0.5) / (o.n + 0.5)), 1e-6) AS worth
   FROM ordered AS o JOIN part ON part.id = o.partition AND o.n <= part.items
   WHERE o.number = 1
     OR (o.number <= :most_tokens AND o.total <= CASE WHEN o.number <= :sure_tokens THEN :sure_postings ELSE :postings END)),
 hit AS (
-  SELECT a.partition, e >> 24 AS seq, (e >> 14 & 1023) / 5.0::double precision AS weight, e & 16383 AS length, a.idf, a.mean
+  SELECT a.partition, e >> 24 AS seq, (e >> 14 & 1023)::double precision AS weight, e & 16383 AS length, a.worth, a.stretch
   FROM asked AS a JOIN postings AS p ON p.kind = :kind AND p.partition = a.partition AND p.token = a.token
   CROSS JOIN LATERAL unnest(p.entries) AS e
   WHERE NOT EXISTS (SELECT 1 FROM fresh AS f WHERE f.sign < 0 AND f.partition = a.partition AND f.seq = e >> 24)
   UNION ALL
-  SELECT a.partition, f.seq, f.weight / 5.0::double precision, f.length, a.idf, a.mean
+  SELECT a.partition, f.seq, f.weight, f.length, a.worth, a.stretch
   FROM asked AS a JOIN fresh AS f ON f.partition = a.partition AND f.token = a.token AND f.sign > 0),
 keyword AS MATERIALIZED (
-  SELECT seq, number, score FROM (
-    SELECT h.partition, h.seq, row_number() OVER (PARTITION BY h.partition ORDER BY sum(s.score) DESC, h.seq) AS number,
-      sum(s.score) AS score
-    FROM hit AS h CROSS JOIN LATERAL (
-      SELECT h.idf * h.weight * 2.2 / (h.weight + 1.2 * (0.25 + 0.75 * h.length / h.mean)) AS score) AS s
-    WHERE {h.passes}
-    GROUP BY h.partition, h.seq) AS best
-  WHERE number <= :pool)
+  SELECT best.seq, row_number() OVER (PARTITION BY part.id ORDER BY best.score DESC, best.seq) AS number
+  FROM part CROSS JOIN LATERAL (
+    SELECT h.seq, sum(h.worth * h.weight / (h.weight + 1.5 + h.length * h.stretch)) AS score
+    FROM hit AS h WHERE h.partition = part.id AND {h.passes}
+    GROUP BY h.seq ORDER BY score DESC, h.seq LIMIT :pool) AS best)
 
 -- name: everything
 -- What may be found of one where nothing is filtered.
@@ -91,22 +89,23 @@ true
 {seq} IN (SELECT seq FROM passing)
 
 -- name: nearest
--- A part of a search: the nearest in one partition. Both numbers are written out: by them its own index is found.
+-- A part of a search: the nearest in one partition. Numbers are written out: by them its own index is found, also by a
+-- plan that is kept.
 (SELECT v.seq, v.partition FROM item_vectors AS v
-  WHERE v.kind = :kind AND v.space_id = :space_id AND v.partition = {partition} AND ({v.passes})
-  ORDER BY v.embedding::halfvec(:dims) <=> (SELECT vector FROM query) LIMIT :near)
+  WHERE v.kind = {kind} AND v.space_id = {space_id} AND v.partition = {partition} AND ({v.passes})
+  ORDER BY v.embedding::halfvec({dims}) <=> (SELECT vector FROM query) LIMIT {near})
 
 -- name: nearest_passing
 -- The same among those that pass: few are compared one by one, many by the index.
 (SELECT v.seq, v.partition FROM item_vectors AS v
-  WHERE v.kind = :kind AND v.space_id = :space_id AND v.partition = {partition}
+  WHERE v.kind = {kind} AND v.space_id = {space_id} AND v.partition = {partition}
     AND v.seq = ANY(ARRAY(SELECT seq FROM passing)) AND (SELECT count(*) FROM passing) < :large
-  ORDER BY v.embedding::halfvec(:dims) <=> (SELECT vector FROM query), v.seq LIMIT :near)
+  ORDER BY v.embedding::halfvec({dims}) <=> (SELECT vector FROM query), v.seq LIMIT {near})
 UNION ALL
 (SELECT v.seq, v.partition FROM item_vectors AS v
-  WHERE v.kind = :kind AND v.space_id = :space_id AND v.partition = {partition}
+  WHERE v.kind = {kind} AND v.space_id = {space_id} AND v.partition = {partition}
     AND (v.seq IN (SELECT seq FROM passing)) IS TRUE AND (SELECT count(*) FROM passing) >= :large
-  ORDER BY v.embedding::halfvec(:dims) <=> (SELECT vector FROM query) LIMIT :near)
+  ORDER BY v.embedding::halfvec({dims}) <=> (SELECT vector FROM query) LIMIT {near})
 
 -- name: nowhere
 -- The same where no vector is asked for.
@@ -162,8 +161,8 @@ FROM told LEFT JOIN (
 
 -- name: nearest_found
 -- The end of a search of the nearest memories alone.
-SELECT (SELECT id FROM space), (SELECT quantization FROM space), 
-  (SELECT json_agg(json_build_array(id)) FROM part)::text, p.id, e.vector
+SELECT (SELECT id FROM space), (SELECT quantization FROM space),
+  (SELECT json_agg(json_build_array(id, items, embedded) ORDER BY place, id) FROM part)::text, p.id, e.vector
 FROM (SELECT true) AS one LEFT JOIN near AS n ON true
 LEFT JOIN patterns AS p ON p.seq = n.seq
 LEFT JOIN pattern_embeddings AS e ON e.seq = n.seq AND e.space_id = (SELECT id FROM space);

@@ -4,7 +4,7 @@ A row for each word of an item would weigh ten times as much, and a writer of on
 items of a word stand in blocks, and an item's words wait, where a search sees them too, until there are enough.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,6 +19,8 @@ ENTERED_AT_ONCE = 64
 
 FULL = 128
 """A block with so many entries gets no more."""
+
+_BLOCKS_AT_ONCE = 1_000
 
 WEIGHTS = (10, 6, 5)
 """Of title, description and content, five times those that the keyword index of SQLite is asked with."""
@@ -84,6 +86,52 @@ def drop_what_went(connection: "Connection", kind: int) -> None:
         place = Place(kind, partition, scope_id)
         connection.execute(_QUERIES["lock"], place._asdict())
         _merge(connection, place)
+
+
+class Blocks:
+    """The postings of one partition made anew, of items that come in the order of their positions.
+
+    Blocks that are full are written as they come, so that no more is held than the last one of each word.
+    """
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
+        self._open: defaultdict[str, list[int]] = defaultdict(list)
+        self._closed: Counter[str] = Counter()
+        self._full: list[tuple[str, int, int, list[int]]] = []
+        self._tokens = 0
+
+    def add(self, item: Words) -> None:
+        """Take one more item."""
+        self._tokens += item.length
+        for word, weight in item.weights.items():
+            entries = self._open[word]
+            if len(entries) == FULL:
+                self._closed[word] += 1
+                self._full.append((word, self._closed[word], 0, entries))
+                self._open[word] = entries = []
+            entries.append(_entry(item.seq, item.length, weight))
+
+    def write(self, connection: "Connection") -> None:
+        """Write the blocks that are full by now."""
+        self._put(connection, self._full)
+        self._full = []
+
+    def close(self, connection: "Connection") -> None:
+        """Write what is left, with the counts of all blocks."""
+        self.write(connection)
+        closed = self._closed
+        last = [(word, 0, FULL * closed[word] + len(entries), entries) for word, entries in self._open.items()]
+        self._put(connection, last)
+        _count(connection, self.place, self._tokens)
+
+    def _put(self, connection: "Connection", blocks: Sequence[tuple[str, int, int, list[int]]]) -> None:
+        for start in range(0, len(blocks), _BLOCKS_AT_ONCE):
+            words, numbers, documents, entries = zip(*blocks[start : start + _BLOCKS_AT_ONCE], strict=True)
+            texts = [f"{{{','.join(map(str, each))}}}" for each in entries]
+            columns = {"words": words, "blocks": numbers, "documents": documents, "entries": texts}
+            values = {name: list(column) for name, column in columns.items()}
+            connection.execute(_QUERIES["put_blocks"], {**self.place._asdict(), **values})
 
 
 def _merge(connection: "Connection", place: Place, items: Sequence[Words] = ()) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.postgres.statements import queries, with_placeholders
-from swarm_memory.server.storage.postgres.index import Plan, text_of
+from swarm_memory.server.storage.postgres.index import Plan, reach, text_of
 from swarm_memory.server.storage.search.vectors import (
     LARGE,
     MAX_NEAREST,
@@ -78,6 +78,11 @@ class Asked:
     def narrowed(self) -> bool:
         return self.only._replace(exclude_task=None) != ANY
 
+    def near(self, plan: Plan) -> dict[str, int]:
+        """Return what a search for the nearest has written out."""
+        near = self.pool if plan.quantization == "int8" else 2 * self.pool  # 16 bits round a 32-bit number
+        return {"kind": self.index.kind, "space_id": plan.space_id or 0, "dims": self.dims, "near": near}
+
     def values(self, plan: Plan) -> dict[str, Any]:
         """Return the parameters of the query."""
         encoded = None if self.vector is None else encode(self.vector, plan.quantization)
@@ -86,7 +91,6 @@ class Asked:
             "kind": self.index.kind,
             "model": self.embedder,
             "dims": self.dims,
-            "space_id": plan.space_id,
             "vector": None if encoded is None else text_of(encoded, plan.quantization),
             "tokens": list(self.tokens),
             "most_tokens": MAX_QUERY_TOKENS,
@@ -94,7 +98,6 @@ class Asked:
             "sure_postings": SURE_POSTINGS,
             "postings": MAX_POSTINGS,
             "pool": self.pool,
-            "near": self.pool if plan.quantization == "int8" else 2 * self.pool,  # 16 bits round a 32-bit number
             "large": LARGE,
             "narrowed": int(self.narrowed),
             "domain": self.only.domain,
@@ -122,7 +125,7 @@ def search_memories(connection: "Connection", index: "PostgresIndex", query: Sea
     found = _search(
         connection, asked, ("memory_partitions", "passing", "keywords", "vectors", "found", "memories_found"), 2
     )
-    seen = _views(connection, asked, query.views, found.rows)
+    seen = _views(connection, asked, found, query.views)
     scored = keyword_scores(found.near.items, found.keywords.frequency, [unpack(row[1]) for row in found.rows])
     quantization = found.near.vector.space.quantization if found.near.vector else "float32"
     search = Search(index, query, {})
@@ -226,16 +229,18 @@ def _compared(vector: QueryVector, blobs: Sequence[bytes | None]) -> list[float 
 
 def _ask(connection: "Connection", asked: Asked, parts: tuple[str, ...]) -> tuple[Plan, list[tuple[Any, ...]]]:
     """Run a search; where its plan is that of another moment, again. Return the plan, and the rows."""
-    raw = cast("PostgresConnection", connection).raw
+    searching = cast("PostgresConnection", connection)
     plans = asked.index.plans
     plan = plans.get(asked.key, Plan())
     rows: list[tuple[Any, ...]] = []
     for _ in range(_LOOKS):
-        text = _text(parts, plan if asked.vector is not None else Plan(), _filter(asked))
-        rows = raw.execute(text, asked.values(plan)).fetchall()
+        seen = plan if asked.vector is not None else Plan()
+        text = _text(parts, tuple(asked.near(seen).items()), seen.partitions, _filter(asked))
+        rows = searching.search(text, asked.values(plan), plan.reach, keep=not asked.narrowed)
         space_id, quantization, partitions, *_ = rows[0]
-        numbers: list[list[int]] = json.loads(partitions or "[]")
-        now = Plan(space_id, quantization or "int8", tuple(number for number, *_ in numbers))
+        numbers: list[tuple[int, int, int]] = json.loads(partitions or "[]")
+        largest = max((items for _, items, _ in numbers), default=0)
+        now = Plan(space_id, quantization or "int8", tuple(number for number, *_ in numbers), reach(largest))
         if now == plan or asked.vector is None:
             break
         if len(plans) > _MAX_PLANS:
@@ -255,30 +260,42 @@ def _filter(asked: Asked) -> str:
 
 
 @lru_cache(maxsize=1024)
-def _text(parts: tuple[str, ...], plan: Plan, passes: str) -> bytes:
-    """Return a search in psycopg's words: its parts, the nearest of each partition, and what may be found."""
+def _text(
+    parts: tuple[str, ...], written: tuple[tuple[str, int], ...], partitions: tuple[int, ...], passes: str
+) -> bytes:
+    """Return a search in psycopg's words: its parts, the nearest of each partition, and what may be found.
+
+    The numbers of `written` are written out where the nearest are searched.
+    """
     kind = "nearest_passing" if passes == "is_passing" else "nearest"
-    near = [_PARTS[kind].replace("{partition}", str(partition)) for partition in plan.partitions]
-    if plan.space_id is None or not near:
+    near = [_PARTS[kind].replace("{partition}", str(partition)) for partition in partitions]
+    if not dict(written)["space_id"] or not near:
         near = [_PARTS["nowhere"]]
     start, *middle, end = (_PARTS[part].replace("{near}", "\nUNION ALL\n".join(near)) for part in parts)
     text = ",\n".join((start, *middle)) + "\n" + end
+    for name, number in written:
+        text = text.replace(f"{{{name}}}", str(number))
     for of, seq in (("h.", "h.seq"), ("v.", "v.seq")):
         text = text.replace(f"{{{of}passes}}", _PARTS[passes].replace("{seq}", seq))
     return with_placeholders(text).encode()
 
 
 def _views(
-    connection: "Connection", asked: Asked, views: Sequence[View], found: Sequence[tuple[Any, ...]]
+    connection: "Connection", asked: Asked, found: Found, views: Sequence[View]
 ) -> dict[int, tuple[float | None, ...]]:
-    """Return the cosines to each view of memories, given as (position, words, vector in the query's space …)."""
-    seen: dict[int, tuple[float | None, ...]] = {row[0]: () for row in found}
+    """Return the cosines to each view of memories; a row begins with position, words, vector in the query's space."""
+    seen: dict[int, tuple[float | None, ...]] = {row[0]: () for row in found.rows}
     for (embedder, dims), of_one in groupby(views, lambda view: (view.embedder, len(view.vector))):
         vectors = [view.vector for view in of_one]
         nothing, known = (None,) * len(vectors), dict[int, tuple[float, ...]]()
-        if (space := find_space(connection, embedder, dims, asked.index.statements)) is not None:
-            if (embedder, dims) == (asked.embedder, asked.dims):
-                rows = [(seq, blob) for seq, _, blob, *_ in found if blob is not None]
+        of_query = (embedder, dims) == (asked.embedder, asked.dims)
+        if of_query:
+            space = found.near.vector and found.near.vector.space
+        else:
+            space = find_space(connection, embedder, dims, asked.index.statements)
+        if space is not None:
+            if of_query:
+                rows = [(seq, blob) for seq, _, blob, *_ in found.rows if blob is not None]
             else:
                 values = {"seqs": json.dumps(list(seen)), "space_id": space.id}
                 rows = connection.execute(asked.index.statements["vectors_of_items"], values).fetchall()
