@@ -153,6 +153,10 @@ def open_at_once(place: Location, settings: Settings) -> Toolbox:
 
     embedder = make_embedder(settings.embedding, in_haste=True)
     store = HookStore(place.database, embedder, settings.storage.sqlite, settings.storage.busy_timeout_s)
+    if settings.team.url is not None:
+        from swarm_memory.server.storage.stores.team.sharing import SharedMemories
+
+        store.team = SharedMemories(store)
     return _toolbox(cast("Store", store), embedder, place, settings, cast("Project", Facts(place.root)))
 
 

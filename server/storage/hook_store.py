@@ -34,6 +34,9 @@ log = logging.getLogger(__name__)
 class HookStore(Memories, Jobs, Journal):
     """One bank in one file; nothing that is awaited of it waits for a loop."""
 
+    team: "SharedMemories"
+    """What a team shares; only where one does."""
+
     def __init__(self, path: Path, embedder: Embedder, sqlite: str, busy_timeout_s: float) -> None:
         """Open the bank as `open_store` does, but for vector indexes, which are not filled again. Raises as that."""
         driver = choose(sqlite)
@@ -55,13 +58,6 @@ class HookStore(Memories, Jobs, Journal):
     def read_only(self) -> bool:
         """Whether this user may only read the bank."""
         return self._read_only
-
-    @property
-    def team(self) -> "SharedMemories":
-        """What a team shares: asked only where one does."""
-        from swarm_memory.server.storage.stores.team.sharing import SharedMemories
-
-        return SharedMemories(self)
 
     async def read(self, function: "Callable[[SqliteConnection], T]") -> T:
         """Run a function that only reads. Raises `StorageError`."""

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
 
 import pytest
 from postgres_server import BOTH_ENGINES
@@ -12,10 +11,10 @@ from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.memory import MemoryDraft, Provenance
 from swarm_memory.schema.team.sharing import Counted, Evidence, team_scope
 from swarm_memory.server.hooks.alone import at_once
-from swarm_memory.server.storage.hook_store import HookStore
+from swarm_memory.server.location import Location
+from swarm_memory.server.wiring import open_at_once
 from swarm_memory.tools.memories.decide import restore
 from swarm_memory.tools.memories.edit import MemoryChange, edit_memory, forget_memories
-from swarm_memory.tools.ports.store import Store
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -29,9 +28,9 @@ async def told(toolbox: Toolbox) -> str:
 
 def told_alone(toolbox: Toolbox, bank: Path) -> str:
     """Return what a prompt is told that no server answers."""
-    store = HookStore(bank, toolbox.embedder, "auto", 1.0)
+    store = open_at_once(Location(bank.parent, bank), toolbox.settings).store
     try:
-        return at_once(told(replace(toolbox, store=cast("Store", store))))
+        return at_once(told(replace(toolbox, store=store)))
     finally:
         at_once(store.close())
 

@@ -6,8 +6,10 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from swarm_memory.schema.base import Scope
+from swarm_memory.schema.benchmark import BenchmarkRun
 from swarm_memory.schema.sqlite.events import RETRIEVED
 from swarm_memory.schema.sqlite.statements import queries
+from swarm_memory.schema.status import BankStatistics, ChatDay
 from swarm_memory.server.storage.engine.engine import Engine, Part, reads, writes
 from swarm_memory.server.storage.hook_reader import RetrievalRow, write_retrieval
 from swarm_memory.server.storage.stores.rows import (
@@ -24,9 +26,7 @@ from swarm_memory.server.storage.stores.rows import (
 from swarm_memory.tools.ports.journal import ChatRecord, ChatSpending, Event, HostSession
 from swarm_memory.tools.ports.memories import RetrievalRecord
 
-if TYPE_CHECKING:  # a prompt asks for none of them, and a person waits for it
-    from swarm_memory.schema.benchmark import BenchmarkRun
-    from swarm_memory.schema.status import BankStatistics, ChatDay
+if TYPE_CHECKING:
     from swarm_memory.server.storage.driver import Connection
     from swarm_memory.server.storage.engine.recorder import Record, Recorder
 
@@ -85,14 +85,12 @@ class Journal(Engine):
                 cost = (cost or 0.0) + record.usage.cost_usd
         return ChatSpending(calls, tokens, cost)
 
-    async def chat_days(self, since: datetime) -> "list[ChatDay]":
+    async def chat_days(self, since: datetime) -> list[ChatDay]:
         await self.recorder.settle()
         return await self._written_days(since)
 
     @reads
-    def _written_days(self, connection: "Connection", since: datetime) -> "list[ChatDay]":
-        from swarm_memory.schema.status import ChatDay
-
+    def _written_days(self, connection: "Connection", since: datetime) -> list[ChatDay]:
         rows = connection.execute(_QUERIES["chat_days"], (CHAT_TOKENS, to_text(since))).fetchall()
         return [ChatDay(day=day, calls=calls, tokens=tokens, cost_usd=cost) for day, calls, tokens, cost in rows]
 
@@ -102,9 +100,7 @@ class Journal(Engine):
         return int(calls), int(tokens), cost
 
     @reads
-    def statistics(self, connection: "Connection", scope: Scope, embedder: str) -> "BankStatistics":
-        from swarm_memory.schema.status import BankStatistics
-
+    def statistics(self, connection: "Connection", scope: Scope, embedder: str) -> BankStatistics:
         scope_id = find_scope(connection, scope)
         memories = _counts(connection, "count_patterns", scope_id)
         verdicts = _counts(connection, "count_trajectories", scope_id)
@@ -181,7 +177,7 @@ class Benchmarks(Part):
     """The benchmark runs of a bank; the values of single cases are left to a run's file, which may be long."""
 
     @writes
-    def save_benchmark(self, connection: "Connection", scope: Scope, run: "BenchmarkRun") -> None:
+    def save_benchmark(self, connection: "Connection", scope: Scope, run: BenchmarkRun) -> None:
         kept = run.results.model_copy(update={"cases": (), "case_ids": ()})
         values = {
             "run_id": run.run_id,
@@ -196,18 +192,16 @@ class Benchmarks(Part):
         connection.execute(_BENCHMARKS["save_benchmark_run"], values)
 
     @reads
-    def get_benchmark(self, connection: "Connection", scope: Scope, run_id: str) -> "BenchmarkRun | None":
+    def get_benchmark(self, connection: "Connection", scope: Scope, run_id: str) -> BenchmarkRun | None:
         row = connection.execute(_BENCHMARKS["find_benchmark_run"], (run_id, find_scope(connection, scope))).fetchone()
         return None if row is None else _benchmark(row)
 
     @reads
-    def list_benchmarks(self, connection: "Connection", scope: Scope, limit: int) -> "list[BenchmarkRun]":
+    def list_benchmarks(self, connection: "Connection", scope: Scope, limit: int) -> list[BenchmarkRun]:
         rows = connection.execute(_BENCHMARKS["list_benchmark_runs"], (find_scope(connection, scope), limit)).fetchall()
         return [_benchmark(row) for row in rows]
 
 
-def _benchmark(row: Sequence[Any]) -> "BenchmarkRun":
-    from swarm_memory.schema.benchmark import BenchmarkRun
-
+def _benchmark(row: Sequence[Any]) -> BenchmarkRun:
     described, results = row
     return BenchmarkRun.model_validate({**json.loads(described), "results": json.loads(results or "{}")})
