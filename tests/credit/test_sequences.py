@@ -1,12 +1,24 @@
 """Intervals that hold however often one looks."""
 
+from collections import defaultdict
+from collections.abc import Callable
 from random import Random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swarm_memory.tools.credit.sequences import Term, by_betting, by_clusters, clusters_until, side_of, weighted
+from swarm_memory.tools.credit.intervals import Interval, wilson
+from swarm_memory.tools.credit.sequences import (
+    ALPHA,
+    Term,
+    by_betting,
+    by_clusters,
+    clusters_until,
+    of_rate,
+    side_of,
+    weighted,
+)
 
 LOOKS = range(5, 85, 5)
 
@@ -88,3 +100,49 @@ def test_it_says_how_many_more_tasks_are_wanted() -> None:
     assert wanted > 60
     assert more.high - more.value <= 0.25
     assert clusters_until(values, 2.0) == 0
+
+
+def ever_outside(rate: float, interval: Callable[[int, int], Interval], tasks: int) -> float:
+    """Return the exact probability that a rate lies outside of its interval at any of so many looks."""
+    alive, gone = {0: 1.0}, 0.0
+    for n in range(1, tasks + 1):
+        after: dict[int, float] = defaultdict(float)
+        for successes, chance in alive.items():
+            after[successes] += chance * (1 - rate)
+            after[successes + 1] += chance * rate
+        bounds = {successes: interval(successes, n) for successes in after}
+        outside = {each for each, (_, low, high) in bounds.items() if not low <= rate <= high}
+        gone += sum(after[each] for each in outside)
+        alive = {each: chance for each, chance in after.items() if each not in outside}
+    return gone
+
+
+@pytest.mark.parametrize("rate", [0.5, 0.9])
+def test_a_rate_leaves_its_interval_at_no_look_but_with_a_probability_of_a_twentieth(rate: float) -> None:
+    assert ever_outside(rate, of_rate, 80) <= ALPHA
+    assert ever_outside(rate, wilson, 80) > 4 * ALPHA, "one for a fixed number of tasks does"
+
+
+def test_what_fails_most_times_is_found_and_huge_counts_cost_nothing() -> None:
+    assert of_rate(0, 8).high < 0.5
+    assert of_rate(1, 8).high > 0.5
+    assert of_rate(2, 18).high < 0.5
+    value, low, high = of_rate(400_000, 1_000_000)
+    assert (value, round(low, 2), round(high, 2)) == (0.4, 0.4, 0.4)
+
+
+@given(st.integers(0, 50), st.integers(0, 50))
+def test_the_interval_of_a_rate_holds_it_and_mirrors_that_of_the_failures(successes: int, failures: int) -> None:
+    value, low, high = of_rate(successes, n := max(1, successes + failures))
+    assert 0 <= low <= value <= high <= 1
+    if successes + failures:
+        other = of_rate(failures, n)
+        assert (other.low, other.high) == pytest.approx((1 - high, 1 - low))
+
+
+@given(st.integers(0, 12), st.integers(0, 12))
+def test_a_rate_is_on_the_side_where_the_bets_have_it(successes: int, failures: int) -> None:
+    if successes + failures:
+        found = of_rate(successes, successes + failures)
+        side = side_of([Term(1, 0, 1)] * successes + [Term(0, 0, 1)] * failures, 0.5)
+        assert side == (found.low > 0.5) - (found.high < 0.5)

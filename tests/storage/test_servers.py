@@ -1,18 +1,22 @@
 """Several servers on one PostgreSQL database: they wake each other, and what one began another ends."""
 
 import asyncio
+import shutil
+import tempfile
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
 from made_items import made_item
 from postgres_server import lent_database
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from swarm_memory.schema.base import Scope, new_id
-from swarm_memory.schema.errors import StorageError
+from swarm_memory.schema.errors import StorageError, StoreBusy
 from swarm_memory.schema.job import Job
 from swarm_memory.server.storage.postgres.connection import Place
 from swarm_memory.server.storage.postgres.store import PostgresStore, open_postgres
@@ -127,3 +131,71 @@ async def test_a_statement_that_takes_too_long_is_ended_and_a_closed_bank_says_s
     await store.close()
     with pytest.raises(StorageError, match="closed"):
         await store.get_memories([here], ["rm_x"])
+
+
+async def test_a_server_has_no_more_connections_than_it_may_and_all_calls_are_answered(
+    place: Place, embedder: Any, here: Scope
+) -> None:
+    def busy(connection: Any) -> int:
+        asked = "SELECT count(*), pg_sleep(0.01) FROM pg_stat_activity WHERE datname = current_database()"
+        return int(connection.raw.execute(asked.encode()).fetchone()[0])
+
+    store = await open_postgres(place, pool_size=3, embedder=embedder)
+    woken = asyncio.Event()
+    watching = asyncio.create_task(store.watch_jobs(woken.set))
+    await until_woken(woken)
+    most = max(await asyncio.gather(*(store.read(busy) for _ in range(30))))
+    watching.cancel()
+    await store.close()
+    assert 2 <= most <= 3 + 1, "one more listens for jobs"
+
+
+async def test_a_scope_that_somebody_holds_is_waited_for_no_longer_than_the_limit_and_reads_go_on(
+    place: Place, embedder: Any, here: Scope, with_indexes: Any
+) -> None:
+    item = made_item("Retry the upload")
+    store = await open_postgres(place._replace(busy_timeout_s=0.1), pool_size=2, embedder=embedder)
+    await store.add_memories([with_indexes(item, embedder)], embedder.name)
+    with psycopg.connect(place.url) as raw:
+        raw.execute(b"SELECT * FROM swarm_memory.scopes FOR UPDATE")
+        with pytest.raises(StoreBusy, match="busy with the same memories"):
+            await store.set_status([here], [item.id], "archived", "old")
+        assert await store.get_memories([here], [item.id]) == [item]
+    assert await store.set_status([here], [item.id], "archived", "old") == 1
+    await store.close()
+
+
+class Road:
+    """A way to the database that can be cut."""
+
+    def __init__(self, place: Place) -> None:
+        parts = conninfo_to_dict(place.url)
+        self._to, self._road = str(parts["host"]), Path(tempfile.mkdtemp(), "s")
+        self.place = Place(make_conninfo(place.url, host=str(self._road)), connect_timeout_s=0.3)
+
+    def mend(self) -> None:
+        self._road.symlink_to(self._to)
+
+    def cut(self, place: Place) -> None:
+        self._road.unlink()
+        with psycopg.connect(place.url, autocommit=True) as raw:
+            raw.execute(NOBODY.encode())
+
+    def end(self) -> None:
+        shutil.rmtree(self._road.parent)
+
+
+async def test_a_database_that_is_away_is_said_to_be_away_and_used_again_when_it_is_back(
+    place: Place, embedder: Any, here: Scope
+) -> None:
+    road = Road(place)
+    road.mend()
+    store = await open_postgres(road.place, pool_size=1, embedder=embedder)
+    assert await store.get_memories([here], ["rm_x"]) == []
+    road.cut(place)
+    with pytest.raises(StorageError, match="does not answer"):
+        await store.get_memories([here], ["rm_x"])
+    road.mend()
+    assert await store.get_memories([here], ["rm_x"]) == []
+    await store.close()
+    road.end()

@@ -95,20 +95,20 @@ async def test_what_fails_for_many_withdraws_itself_and_a_reviewer_may_restore_i
     memory_id = str((await rob.decide(await ann.propose(await ann.learn(*LOGIN)))).memory_id)
     for each in (ann, cem):
         await each.sync()
-        for task in range(6):
+        for task in range(9):
             await each.tried(memory_id, f"t{task}", worked=task == 0)
     await ann.sync()
     assert LOGIN[0] in await told(cem.toolbox), "one person alone withdraws nothing"
     await cem.sync()
     (item,) = await server.store.get_memories((TEAM,), [memory_id])
     assert item.status == "archived"
-    assert "worked 2 of 12 times for 2 people" in str(item.status_reason)
+    assert "worked 2 of 18 times for 2 people" in str(item.status_reason)
     await ann.sync()
     assert "the team's" not in await told(ann.toolbox), "only one's own is left"
     assert await restore(rob.server.toolbox.in_project(TEAM.project), [memory_id])
     await cem.sync()
     assert "the team's" in await told(cem.toolbox)
-    await cem.tried(memory_id, "t9", worked=False)
+    await cem.tried(memory_id, "t99", worked=False)
     await cem.sync()
     (item,) = await server.store.get_memories((TEAM,), [memory_id])
     assert item.status == "active", "what was known when it was restored does not count again"

@@ -71,6 +71,31 @@ def side_of(terms: Sequence[Term], mean: float = 0.0) -> int:
     return (above >= wanted) - (below >= wanted)
 
 
+def of_rate(successes: int, n: int) -> Interval:
+    """Return a rate 0…1 with its confidence sequence, by the bets of `by_betting`; `n` must be positive.
+
+    It asks for counts alone: the capital of who bets a fixed fraction is the same in whatever order they came.
+    """
+    return Interval(successes / n, _rate_refuted_below(successes, n), 1 - _rate_refuted_below(n - successes, n))
+
+
+def _rate_refuted_below(successes: int, n: int) -> float:
+    """Return the greatest rate 0…1 that is refuted as too small; 0 for none."""
+    wanted = math.log(2 / ALPHA)
+    refuted, open_ = 0.0, 1.0
+    for _ in range(_HALVINGS):
+        middle = (refuted + open_) / 2
+        won = (1 - middle) / middle
+        logs = [
+            successes * math.log1p(fraction * won) + (n - successes) * math.log1p(-fraction) for fraction in _FRACTIONS
+        ]
+        if _shared_evenly(logs) >= wanted:
+            refuted = middle
+        else:
+            open_ = middle
+    return refuted
+
+
 def _refuted_below(observed: Sequence[tuple[float, float]]) -> float:
     """Return the greatest mean -1…1 that is refuted as too small; -1 for none. The capital falls as the mean rises."""
     wanted = math.log(2 / ALPHA)
@@ -92,6 +117,11 @@ def _log_capital(observed: Sequence[tuple[float, float]], mean: float) -> float:
         math.fsum(math.log(math.prod([1 + fraction * gain for gain in part])) for part in parts)
         for fraction in _FRACTIONS
     ]
+    return _shared_evenly(logs)
+
+
+def _shared_evenly(logs: Sequence[float]) -> float:
+    """Return the logarithm of the mean of what the gamblers have, from that of each."""
     most = max(logs)
     return most + math.log(math.fsum(math.exp(each - most) for each in logs) / len(logs))
 
