@@ -1,5 +1,5 @@
 -- name: ways_out
--- The active items that ended errors of a signature, for a duplicate what it was archived for or what the team shares of the same, with the tasks it did so in and was tried in, of the team's for how many people.
+-- The active items that ended errors of a signature, for a duplicate what it was archived for or what the team shares of the same, with the tasks it did so in and was tried in, of the team's for how many people; what tasks with it gained (lifts: a JSON object by id) counts with how often it worked.
 WITH RECURSIVE standing (id, origin) AS (
   SELECT p.id, p.id FROM ways_out AS w JOIN patterns AS p ON p.seq = w.seq WHERE w.signature = :signature
   UNION
@@ -29,7 +29,8 @@ SELECT p.id, p.pattern_data ->> '$.title', p.pattern_data ->> '$.content', n.wor
 FROM counted AS n JOIN patterns AS p ON p.seq = n.seq
 ORDER BY
   n.project IN (:global, :team_global), p.pattern_data ->> '$.source.hearsay' IS NOT DISTINCT FROM 'true',
-  (n.worked + 1.0) / (n.tried + 2) DESC, p.confidence DESC, p.usage_count DESC, p.seq DESC
+  (n.worked + 1.0) / (n.tried + 2) + coalesce((CAST(:lifts AS text) ->> ('$.' || p.id))::double precision, 0) DESC,
+  p.confidence DESC, p.usage_count DESC, p.seq DESC
 LIMIT :limit;
 
 -- name: count_kept

@@ -4,7 +4,7 @@ INSERT INTO ways_out (signature, seq)
 SELECT :signature, seq FROM patterns WHERE id = :id AND scope_id = :scope_id ON CONFLICT DO NOTHING;
 
 -- name: ways_out
--- The active items that ended errors of a signature, for a duplicate what it was archived for or what the team shares of the same, with the tasks it did so in and was tried in, of the team's for how many people.
+-- The active items that ended errors of a signature, for a duplicate what it was archived for or what the team shares of the same, with the tasks it did so in and was tried in, of the team's for how many people; what tasks with it gained (lifts: a JSON object by id) counts with how often it worked.
 WITH RECURSIVE standing (id, origin) AS (
   SELECT p.id, p.id FROM ways_out AS w JOIN patterns AS p ON p.seq = w.seq WHERE w.signature = :signature
   UNION
@@ -30,7 +30,8 @@ WHERE :team = '' OR NOT EXISTS (
   WHERE l.src_id = p.id AND l.relation = 'duplicate_of')
 GROUP BY p.seq
 ORDER BY
-  c.project IN (:global, :team_global), p.pattern_data ->> '$.source.hearsay' IS TRUE, (won + 1.0) / (attempts + 2) DESC,
+  c.project IN (:global, :team_global), p.pattern_data ->> '$.source.hearsay' IS TRUE,
+  (won + 1.0) / (attempts + 2) + coalesce(:lifts ->> ('$.' || p.id), 0) DESC,
   p.confidence DESC, p.usage_count DESC, p.seq DESC
 LIMIT :limit;
 

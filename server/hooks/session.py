@@ -81,7 +81,7 @@ def session_start(moment: Moment) -> dict[str, Any]:
     elsewhere = promoted_for(place.root, moment.host.name)
     try:
         with open_for_hook(place.database, moment.scope, LOCK_WAIT_S, Facts(place.root).has) as bank:
-            rows = bank.briefing_rows(settings.briefing_items + len(elsewhere))
+            rows = bank.briefing_rows(settings.briefing_items + len(elsewhere), is_measured=moment.lots().rate > 0)
             rows = [row for row in rows if row[0] not in elsewhere][: settings.briefing_items]
             return _told("SessionStart", _briefing(bank, rows, moment))
     except StoreUntrusted as error:

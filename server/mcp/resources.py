@@ -68,6 +68,7 @@ async def listed(bank: Bank, caller: Caller) -> list[Row]:
     Only active memories are listed. A host shows the description, and the model may read all of it: it is short.
     """
     from swarm_memory.tools.ports.memories import MemoryFilter
+    from swarm_memory.tools.retrieve.retrieve import expected_lifts
 
     told = "The briefing of a session: what earlier tasks of this project taught, the surest first, as notes"
     rows = [
@@ -84,7 +85,7 @@ async def listed(bank: Bank, caller: Caller) -> list[Row]:
     except SwarmMemoryError as error:
         log.warning("no memory is listed: %s", error)
         return rows
-    surest = await toolbox.store.surest_memories(toolbox.scope, SUREST)
+    surest = await toolbox.store.surest_memories(toolbox.scope, SUREST, await expected_lifts(toolbox))
     newest = await toolbox.store.list_memories(toolbox.scope.readable(), MemoryFilter(limit=LISTED))
     shown = {each.id: each for each in (*surest, *newest)}
     return rows + [_listed_memory(each) for each in list(shown.values())[:LISTED]]
@@ -113,9 +114,10 @@ async def status(ctx: Context[Any, Any], project: str = "") -> str:
 async def strategies(ctx: Context[Any, Any], project: str = "") -> str:
     """Return the surest strategies as notes for an agent, framed and bounded as at the start of a session."""
     from swarm_memory.tools.retrieve.preamble import briefing_of
+    from swarm_memory.tools.retrieve.retrieve import expected_lifts
 
     toolbox = (await _toolbox(ctx)).in_project(project or None)
-    surest = await toolbox.store.surest_memories(toolbox.scope, SUREST)
+    surest = await toolbox.store.surest_memories(toolbox.scope, SUREST, await expected_lifts(toolbox))
     if not surest:
         return f"Nothing was learned in project {toolbox.scope.project!r} yet, or nothing of it is active."
     return briefing_of(surest)

@@ -57,13 +57,14 @@ class HookBank:
         self._wait_s = wait_s
         self._has = has
 
-    def briefing_rows(self, limit: int) -> list[tuple[str, str, str, int]]:
+    def briefing_rows(self, limit: int, *, is_measured: bool = False) -> list[tuple[str, str, str, int]]:
         """Return (id, title, content, standing): what the user said, the surest strategies of the project, the team's.
 
+        Where memories are measured (lots are drawn), what is expected of one counts as in a retrieval.
         Where a team shares something, a third of the places is its; never one of what the user said.
         """
         place = {"tenant_id": self._tenant, "project": self._project, "global": GLOBAL_PROJECT}
-        values = {**place, "limit": limit, "every": False}
+        values = {**place, "limit": limit, "every": False, "lifts": self._lifts(is_measured)}
         rows = self._connection.execute(_BANK["briefing"], values).fetchall()
         names = team_names(self._connection, (self._tenant, self._project))
         if names["team"]:
@@ -89,14 +90,15 @@ class HookBank:
         recorded then.
         """
         started = time.perf_counter()
-        if not self._ways_out(signature):
+        lifts = self._lifts(lots.rate > 0)
+        if not self._ways_out(signature, lifts):
             return ""  # as nearly always: nothing is written and nobody waited for
         scope = (self._tenant, self._project)
         with write_transaction(self._connection, self._database, self._wait_s):
             where = {"tenant_id": self._tenant, "project": self._project, "session_id": session_id}
             rows = self._connection.execute(_WAYS["told_at_failures"], {**where, "type": TOLD_AT_FAILURE}).fetchall()
             told = {memory_id for (memory_id,) in rows}
-            ways = [way for way in self._ways_out(signature) if way[0] not in told]
+            ways = [way for way in self._ways_out(signature, lifts) if way[0] not in told]
             if not ways:
                 return ""
             contradicting = self._contradicting([way[0] for way in ways])
@@ -134,8 +136,14 @@ class HookBank:
     def _said_by_user(self, ids: list[str]) -> set[str]:
         return {each for (each,) in self._connection.execute(_WAYS["said_by_user"], {"ids": to_json(ids)})}
 
-    def _ways_out(self, signature: str) -> "list[Way]":
-        ways = ways_of(self._connection, (self._tenant, self._project), signature)
+    def _lifts(self, is_measured: bool) -> str:
+        """Return what is expected of memories by the lots that were drawn, as JSON."""
+        asked = {"tenant_id": self._tenant, "project": self._project}
+        found = self._connection.execute(_BANK["lifts"], asked).fetchone() if is_measured else None
+        return found[0] if found else "{}"
+
+    def _ways_out(self, signature: str, lifts: str) -> "list[Way]":
+        ways = ways_of(self._connection, (self._tenant, self._project), signature, lifts)
         lost = self._lost([way[0] for way in ways])
         return [way for way in ways if way[0] not in lost]
 
@@ -213,11 +221,11 @@ def tell_once(database: Path) -> bool:
     return registry.tell_once(database)
 
 
-def ways_of(connection: "Connection", scope: tuple[str, str], signature: str) -> "list[Way]":
-    """Return the memories that ended errors of a signature, the surest first."""
+def ways_of(connection: "Connection", scope: tuple[str, str], signature: str, lifts: str) -> "list[Way]":
+    """Return the memories that ended errors of a signature, the surest first; `lifts` as JSON."""
     tenant_id, project = scope
     where = {"tenant_id": tenant_id, "project": project, "global": GLOBAL_PROJECT, **team_names(connection, scope)}
-    values = {**where, "signature": signature, "limit": _MOST_WAYS, "tried": TRIED}
+    values = {**where, "signature": signature, "limit": _MOST_WAYS, "tried": TRIED, "lifts": lifts}
     return connection.execute(_WAYS["ways_out"], values).fetchall()
 
 

@@ -12,6 +12,7 @@ import pytest
 from swarm_memory.schema.base import GLOBAL_PROJECT, MEMORY, RUN, TRAJECTORY, Scope, new_id
 from swarm_memory.schema.errors import StoreBusy
 from swarm_memory.schema.memory import MemoryItem, MemoryLink, Provenance
+from swarm_memory.schema.outcome import LiftReport
 from swarm_memory.schema.sqlite import events
 from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.server.location import Location
@@ -127,6 +128,16 @@ async def test_what_worked_more_often_is_told_first_and_a_task_counts_once(
     assert [way[1:] for way in ways] == [(often.id, 1, 1, None), (seldom.id, 1, 2, None)]
     assert await store.ways_beside(here, [seldom.id]) == ways
     assert [ask(place), ask(place)] == [often.id, seldom.id]
+
+
+async def test_a_way_that_tasks_did_better_with_is_told_first(
+    store: SqliteStore, learn: Any, place: Location, here: Scope
+) -> None:
+    sure, other = await learn("Install it", confidence=0.9), await learn("Leave it out", confidence=0.4)
+    await store.save_lifts(here, {sure.id: -0.1, other.id: 0.1}, LiftReport(dropout=0.1))
+    assert ask(place, session="without lots") == sure.id
+    measured = Lots(dropout=1e-9, key=b"key")
+    assert [ask(place, lots=measured), ask(place, lots=measured)] == [other.id, sure.id]
 
 
 async def test_that_tasks_keep_to_a_way_is_noted_a_few_times_and_counts_for_no_error(
@@ -285,6 +296,7 @@ async def test_the_look_up_goes_by_the_indexes(store: SqliteStore, place: Locati
             "ids",
             "id",
             "worked",
+            "lifts",
         ],
         "[]",
     )

@@ -11,6 +11,8 @@ from swarm_memory.schema.sqlite.events import Draw
 from swarm_memory.tools.ports.journal import Event
 from swarm_memory.tools.ports.models import Vector
 
+NO_LIFTS: Mapping[str, float] = MappingProxyType({})
+
 
 class SearchFilter(NamedTuple):
     """Which items may be found; all of them by default."""
@@ -194,17 +196,25 @@ class MemoryStore(Protocol):
         """Return the active memories of the project and the global scope that ended such errors, the surest first."""
         ...
 
-    async def ways_beside(self, scope: Scope, memory_ids: Sequence[str]) -> list[KnownWay]:
-        """Return what `known_ways` does of the errors that these memories ended."""
+    async def ways_beside(
+        self, scope: Scope, memory_ids: Sequence[str], lifts: Mapping[str, float] = NO_LIFTS
+    ) -> list[KnownWay]:
+        """Return what `known_ways` does of the errors that these memories ended.
+
+        What is expected of one by its `lifts` is added to how often it worked.
+        """
         ...
 
     async def common_words(self, scope: Scope) -> frozenset[str]:
         """Return the words that were last noted to stand in most tasks of the project."""
         ...
 
-    async def surest_memories(self, scope: Scope, limit: int) -> list[MemoryItem]:
+    async def surest_memories(
+        self, scope: Scope, limit: int, lifts: Mapping[str, float] = NO_LIFTS
+    ) -> list[MemoryItem]:
         """Return what the user said, then the active ones that one is surest of, those of the project first.
 
+        What is expected of one by its `lifts` is added to its confidence, as in a retrieval.
         None of suspect wording.
         """
         ...

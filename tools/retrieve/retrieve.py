@@ -150,13 +150,13 @@ async def stages_of(
     search, vectors = await _asked(toolbox, text, wanted, only, notices)
     result, cosines = vectors.compared(await told_once(toolbox, await toolbox.store.search(search)))
     fit = Fit.of(toolbox, result, search.tokens)
-    lifts = await toolbox.store.lifts(toolbox.scope) if toolbox.lot_key and toolbox.settings.credit.dropout else {}
+    lifts = await expected_lifts(toolbox)
     every = _scored(toolbox, result, cosines, _target(toolbox, text, notices), lifts)
     untold = [each for each in every if each.candidate.id not in elsewhere]
     scored = await _reranked(toolbox, text, untold, fit, notices)
     scored, picked, standing = await _standing(toolbox, scored, fit, wanted)
     chosen = _memories(picked)
-    ways = await with_other_ways(toolbox, chosen, wanted) if only == ANY else chosen
+    ways = await with_other_ways(toolbox, chosen, wanted, lifts) if only == ANY else chosen
     offered = tuple(each for each in ways if each.item.id not in elsewhere)
     others = [each.item for each in offered if each not in chosen]
     standing |= await footings(toolbox, others)
@@ -164,7 +164,7 @@ async def stages_of(
     fitting = await prefer_verified(
         toolbox, offered, lambda most, known: _memories(_chosen(scored, fit, most, 0.0), known), wanted
     )
-    agreeing = await with_counts(toolbox, await without_contradictions(toolbox, fitting))
+    agreeing = await with_counts(toolbox, await without_contradictions(toolbox, fitting, lifts))
     memories = tuple(
         each.model_copy(update={"changed": standing[each.item.id].told}) if each.item.id in standing else each
         for each in sorted(agreeing, key=lambda each: -each.item.provenance.standing)
@@ -422,6 +422,11 @@ def lots_of(toolbox: Toolbox) -> Lots:
     """Return how lots are drawn."""
     credit = toolbox.settings.credit
     return Lots(credit.holdout_rate, credit.holdout_seed, credit.dropout, toolbox.lot_key)
+
+
+async def expected_lifts(toolbox: Toolbox) -> Mapping[str, float]:
+    """Return what is expected of memories by their lots, by id; nothing where no lots are drawn. `StorageError`."""
+    return await toolbox.store.lifts(toolbox.scope) if toolbox.lot_key and toolbox.settings.credit.dropout else {}
 
 
 def _drawn(toolbox: Toolbox, found: Retrieval, lots: Lots, task_id: str) -> tuple[Retrieval, Draw | None]:

@@ -348,9 +348,10 @@ async def _surest_notes(toolbox: "Toolbox", most: int) -> str:
     What you said for all your projects is nobody else's to read.
     """
     from swarm_memory.tools.retrieve.preamble import briefing_of
+    from swarm_memory.tools.retrieve.retrieve import expected_lifts
 
     elsewhere = toolbox.promoted(None)
-    surest = await toolbox.store.surest_memories(toolbox.scope, most)
+    surest = await toolbox.store.surest_memories(toolbox.scope, most, await expected_lifts(toolbox))
     return briefing_of([each for each in surest if each.scope == toolbox.scope and each.id not in elsewhere])
 
 

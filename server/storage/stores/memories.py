@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
@@ -46,6 +46,7 @@ from swarm_memory.server.storage.stores.rows import (
 )
 from swarm_memory.tools.ports.journal import Event
 from swarm_memory.tools.ports.memories import (
+    NO_LIFTS,
     Candidate,
     DayLimit,
     KnownWay,
@@ -127,12 +128,14 @@ class Memories(Engine):
 
     @reads
     def known_ways(self, connection: "Connection", scope: Scope, signatures: Sequence[str]) -> list[KnownWay]:
-        return _known_ways(connection, scope, signatures)
+        return _known_ways(connection, scope, signatures, NO_LIFTS)
 
     @reads
-    def ways_beside(self, connection: "Connection", scope: Scope, memory_ids: Sequence[str]) -> list[KnownWay]:
+    def ways_beside(
+        self, connection: "Connection", scope: Scope, memory_ids: Sequence[str], lifts: Mapping[str, float] = NO_LIFTS
+    ) -> list[KnownWay]:
         rows = connection.execute(_WAYS["signatures_of"], {"ids": to_json(list(memory_ids))}).fetchall()
-        return _known_ways(connection, scope, [signature for (signature,) in rows])
+        return _known_ways(connection, scope, [signature for (signature,) in rows], lifts)
 
     @reads
     def common_words(self, connection: "Connection", scope: Scope) -> frozenset[str]:
@@ -145,9 +148,11 @@ class Memories(Engine):
         return json.loads(rows[-1][1]) if rows else {}
 
     @reads
-    def surest_memories(self, connection: "Connection", scope: Scope, limit: int) -> list[MemoryItem]:
+    def surest_memories(
+        self, connection: "Connection", scope: Scope, limit: int, lifts: Mapping[str, float] = NO_LIFTS
+    ) -> list[MemoryItem]:
         place = {"tenant_id": scope.tenant_id, "project": scope.project, "global": GLOBAL_PROJECT}
-        asked = {**place, "limit": limit, "every": True}
+        asked = {**place, "limit": limit, "every": True, "lifts": to_json(dict(lifts))}
         ids = [row[0] for row in connection.execute(_BANK["briefing"], asked).fetchall()]
         values = {"ids": to_json(ids), "scopes": pairs(scope.readable())}
         return [item_of(row) for row in connection.execute(_QUERIES["get_patterns"], values).fetchall()]
@@ -207,14 +212,17 @@ class Memories(Engine):
         return found
 
 
-def _known_ways(connection: "Connection", scope: Scope, signatures: Iterable[str]) -> list[KnownWay]:
+def _known_ways(
+    connection: "Connection", scope: Scope, signatures: Iterable[str], lifts: Mapping[str, float]
+) -> list[KnownWay]:
+    place, measured = (scope.tenant_id, scope.project), to_json(dict(lifts))
     asked = list(dict.fromkeys(signatures))
     ended = {signature for (signature,) in connection.execute(_WAYS["signatures_ended"], {"ids": to_json(asked)})}
     return [
         KnownWay(signature, memory_id, worked, tried, people)
         for signature in asked
         if signature in ended  # most errors are new
-        for memory_id, _, _, worked, tried, people in ways_of(connection, (scope.tenant_id, scope.project), signature)
+        for memory_id, _, _, worked, tried, people in ways_of(connection, place, signature, measured)
     ]
 
 
