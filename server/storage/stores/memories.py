@@ -255,17 +255,14 @@ class MemoryWriter:
 
     def add(self, memories: Sequence[StoredMemory]) -> list[MemoryItem]:
         """Write new items with their indexes, and return them; those whose ids are there already stay as they are."""
+        scopes = {scope: make_scope(self._connection, scope) for scope in dict.fromkeys(m.item.scope for m in memories)}
+        rows = [pattern_row(memory.item, scopes[memory.item.scope], self._now) for memory in memories]
+        written = [self._connection.execute(_QUERIES["add_pattern"], row) for row in rows]
         new: list[_New] = []
-        scopes: dict[Scope, int] = {}
-        for memory in memories:
-            item = memory.item
-            if item.scope not in scopes:
-                scopes[item.scope] = make_scope(self._connection, item.scope)
-            row = pattern_row(item, scopes[item.scope], self._now)
-            cursor = self._connection.execute(_QUERIES["add_pattern"], row)
+        for memory, cursor in zip(memories, written, strict=True):
             if cursor.rowcount:
                 assert cursor.lastrowid is not None
-                new.append(_New(cursor.lastrowid, scopes[item.scope], memory))
+                new.append(_New(cursor.lastrowid, scopes[memory.item.scope], memory))
         tags = [(each.seq, tag) for each in new for tag in each.memory.item.tags]
         self._connection.executemany(_QUERIES["add_tag"], tags)
         self._connection.executemany(_QUERIES["put_tokens"], [(each.seq, _packed(each.memory)) for each in new])
