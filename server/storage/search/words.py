@@ -3,6 +3,7 @@
 import json
 import math
 import re
+import sys
 import zlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -39,6 +40,11 @@ def packed(fields: str) -> bytes:
     return zlib.compress(fields.encode())
 
 
+REMEMBERED_ITEMS = 1024
+"""Of so many items that were ranked last the words are remembered, by what is kept of them: some 5 MB."""
+
+
+@lru_cache(maxsize=REMEMBERED_ITEMS)
 def unpack(packed: bytes | str) -> str:
     """Return an item's tokens joined by spaces, a line for each field. Before schema 6 they were kept as that text.
 
@@ -280,16 +286,32 @@ def keyword_scores(
         for one, other in pairwise(document_frequency)
         if one in idf and other in idf
     ]
-    texts = [tokens.split() for tokens in items]
-    mean = sum(map(len, texts)) / len(texts) if any(texts) else 1.0
+    texts = [_words_in(tokens) for tokens in items]
+    mean = sum(words.length for words in texts) / len(texts) if any(words.length for words in texts) else 1.0
     asked = frozenset(document_frequency)
     scored: list[tuple[float | None, frozenset[str]]] = []
     for tokens, words in zip(items, texts, strict=True):
-        shift = BM25_K1 * (1 - BM25_B + BM25_B * len(words) / mean)
-        found = Counter(filter(asked.__contains__, words))
-        parts = [idf[token] * n / (n + shift) for token, n in found.items() if token in idf]
+        shift = BM25_K1 * (1 - BM25_B + BM25_B * words.length / mean)
+        times = words.times
+        found = asked & times.keys()
+        parts = [idf[token] * times[token] / (times[token] + shift) for token in found if token in idf]
         if both := [each for each in pairs if each[0] in found and each[1] in found]:
             text = f" {tokens} ".replace("\n", "  ")
             parts += [worth for one, other, worth in both if f" {one} {other} " in text]
         scored.append((math.fsum(parts) if parts else None, frozenset(found)))
     return scored
+
+
+class _Words(NamedTuple):
+    """The words of an item."""
+
+    length: int
+    times: Mapping[str, int]
+    """How often each stands there."""
+
+
+@lru_cache(maxsize=REMEMBERED_ITEMS)
+def _words_in(tokens: str) -> _Words:
+    """Return the words of an item's tokens, joined by spaces."""
+    words = tokens.split()
+    return _Words(len(words), dict(Counter(map(sys.intern, words))))
