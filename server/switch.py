@@ -58,9 +58,11 @@ def _file() -> Path:
 
 
 def _paused() -> list[str]:
+    file = _file()
     try:
-        with _file().open(encoding="utf-8", errors="surrogateescape") as file:
-            return [name for name in file.read(MAX_CHARS).split("\0") if name]
+        os.lstat(file)  # each call asks, and hardly anybody pauses: to fail at opening takes longer
+        with file.open(encoding="utf-8", errors="surrogateescape") as opened:
+            return [name for name in opened.read(MAX_CHARS).split("\0") if name]
     except FileNotFoundError:
         return []
     except OSError as error:

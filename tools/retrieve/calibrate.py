@@ -4,6 +4,7 @@ import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib.resources import files
 
 from swarm_memory.schema.base import MEMORY, Scope, new_id
@@ -16,6 +17,7 @@ from swarm_memory.tools.retrieve.fit import GROWTH, WORDS, bank_size, best_of
 from swarm_memory.tools.retrieve.query import vectors_of
 from swarm_memory.tools.retrieve.rank import (
     cosine,
+    coverage,
     ideal_keyword_score,
     query_vector_weight,
     scaled_fusion,
@@ -137,7 +139,7 @@ def _threshold(
     def found(each: _Searched) -> float:
         result, _, tokens = each
         weights = token_weights(tokens, result.documents, result.document_frequency)
-        nearest, covered = best_of(result, weights)
+        nearest, covered = best_of(result, partial(coverage, weights))
         return (nearest or 0.0) + WORDS * covered - GROWTH * bank_size(result.documents)
 
     right, strange = sorted(map(found, fitting)), sorted(map(found, foreign))

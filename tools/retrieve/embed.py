@@ -8,7 +8,7 @@ from swarm_memory.schema.job import Job
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.ports.memories import StoredMemory
-from swarm_memory.tools.ports.models import Accompanied, Embedder, Vector
+from swarm_memory.tools.ports.models import Accompanied, Embedder, LightEmbedder, Vector
 from swarm_memory.tools.text.tokens import tokenize
 from swarm_memory.tools.toolbox import GiveWay, Toolbox, at_once
 
@@ -73,11 +73,23 @@ async def embed_queries(toolbox: Toolbox, texts: Sequence[str], notices: list[st
         return []
     vectors = [vector for text in texts if (vector := known[text]) is not None]
     for text, vector in zip(texts, vectors, strict=True):
-        if len(text) <= REMEMBERED_CHARS:
-            remembered[embedder.name, text] = vector  # behind those that were asked for longer ago
-            if len(remembered) > REMEMBERED_QUERIES:
-                del remembered[next(iter(remembered))]
+        _remember(toolbox, embedder.name, text, vector)
     return vectors
+
+
+def embed_at_once(toolbox: Toolbox, light: LightEmbedder, text: str) -> Vector:
+    """Return the vector of a query by the light embedder. Raises `InputError` where its words say nothing to it."""
+    vector = toolbox.embedded.pop((light.name, text), None) or light.embed(text)
+    _remember(toolbox, light.name, text, vector)
+    return vector
+
+
+def _remember(toolbox: Toolbox, embedder: str, text: str, vector: Vector) -> None:
+    """Put a query behind those that were asked for longer ago."""
+    if len(text) <= REMEMBERED_CHARS:
+        toolbox.embedded[embedder, text] = vector
+        if len(toolbox.embedded) > REMEMBERED_QUERIES:
+            del toolbox.embedded[next(iter(toolbox.embedded))]
 
 
 def with_indexes(item: MemoryItem, vector: Vector | None) -> StoredMemory:

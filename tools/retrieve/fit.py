@@ -5,8 +5,9 @@ The constants were chosen on six banks of 70 to 6,271 texts and hold for those l
 
 import math
 import re
-from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
 
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.tools.ports.memories import Candidate, SearchResult
@@ -46,6 +47,8 @@ class Fit:
     """Of the query's words: the rarer, the more."""
     found: float = 0.0
     """What the best have."""
+    covered: Callable[[frozenset[str]], float] = field(kw_only=True)
+    """Gives the weighted share 0…1 of the query's words that are among some."""
 
     @classmethod
     def of(cls, toolbox: Toolbox, result: SearchResult, tokens: Sequence[str]) -> "Fit":
@@ -55,8 +58,9 @@ class Fit:
         everything = least <= 0.0 or settings.min_keyword_coverage <= 0.0
         needed = 0.0 if everything else least + GROWTH * bank_size(result.documents)
         weights = token_weights(tokens, result.documents, result.document_frequency)
-        fit = cls(needed, settings.min_keyword_coverage, weights)
-        return replace(fit, found=fit.strength(*best_of(result, weights)))
+        covered = cache(partial(coverage, weights))  # many candidates share the same words with the query
+        fit = cls(needed, settings.min_keyword_coverage, weights, covered=covered)
+        return replace(fit, found=fit.strength(*best_of(result, covered)))
 
     @property
     def needed_beside(self) -> float:
@@ -65,7 +69,7 @@ class Fit:
 
     def coverage(self, candidate: Candidate) -> float:
         """Return the weighted share 0…1 of the query's words that the candidate has."""
-        return coverage(self.weights, candidate.words)
+        return self.covered(candidate.words)
 
     def strength(self, cosine: float | None, covered: float) -> float:
         """Return nearness and shared words as one number, to be compared with what is needed.
@@ -95,10 +99,10 @@ class Fit:
         return item.use != "open_problem"
 
 
-def best_of(result: SearchResult, weights: Mapping[str, float]) -> tuple[float | None, float]:
+def best_of(result: SearchResult, covered: Callable[[frozenset[str]], float]) -> tuple[float | None, float]:
     """Return the greatest cosine and the greatest coverage of the candidates, be they of two."""
     nearest = max((each.cosine for each in result.candidates if each.cosine is not None), default=None)
-    return nearest, max((coverage(weights, each.words) for each in result.candidates), default=0.0)
+    return nearest, max(map(covered, {each.words for each in result.candidates}), default=0.0)
 
 
 def bank_size(memories: int) -> float:

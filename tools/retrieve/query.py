@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from swarm_memory.schema.errors import InputError
 from swarm_memory.tools.ports.memories import SearchResult, View
 from swarm_memory.tools.ports.models import Accompanied, Vector
-from swarm_memory.tools.retrieve.embed import embed_queries
+from swarm_memory.tools.retrieve.embed import embed_at_once, embed_queries
 from swarm_memory.tools.text.tokens import query_tokens
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -85,7 +85,7 @@ async def vectors_of(toolbox: Toolbox, text: str, notices: list[str]) -> Vectors
     if isinstance(embedder, Accompanied):
         light = embedder.light
         try:
-            views += [View(light.name, light.embed(each)) for each in (text, *parts)]
+            views += [View(light.name, embed_at_once(toolbox, light, each)) for each in (text, *parts)]
         except InputError:  # its words say nothing to it
             views = views[: len(parts)]
     return Vectors(found[0], tuple(views), len(parts))
@@ -107,7 +107,8 @@ def split_sentences(text: str) -> list[str]:
 
 def _halved(whole: float, parts: Sequence[float | None]) -> float:
     """Return the mean of the whole's cosine and the best part's."""
-    return (whole + max((part for part in parts if part is not None), default=whole)) / 2
+    known = [part for part in parts if part is not None]
+    return (whole + max(known)) / 2 if known else whole
 
 
 async def note_common_words(toolbox: Toolbox) -> None:

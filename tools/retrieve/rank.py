@@ -102,7 +102,9 @@ def recency(age_s: float, half_life_days: float) -> float:
 
 def unit(value: float) -> float:
     """Return `value` held between 0 and 1; what is not a number becomes 0."""
-    return min(1.0, max(0.0, value)) if value == value else 0.0
+    if 0.0 <= value <= 1.0:
+        return value
+    return 1.0 if value > 1.0 else 0.0
 
 
 def cosine(first: Sequence[float], second: Sequence[float]) -> float:

@@ -174,15 +174,27 @@ def cosines_to_each(
     return list(map(tuple, (many @ asked.T / numpy.outer(*lengths)).tolist()))
 
 
+class Vectors(NamedTuple):
+    """The vectors in one space of items that were read."""
+
+    space: Space
+    rows: "Sequence[tuple[int, bytes]]"
+    """(position, vector)."""
+
+
 def view_cosines(
-    connection: "Connection", index: "Index", views: Sequence[View], seqs: Sequence[int]
+    connection: "Connection", index: "Index", views: Sequence[View], seqs: Sequence[int], read: Vectors | None = None
 ) -> dict[int, tuple[float | None, ...]]:
-    """Return the cosines of items, by their positions, to each of the views."""
+    """Return the cosines of items, by their positions, to each of the views; `read` need not be read again."""
     seen: dict[int, tuple[float | None, ...]] = dict.fromkeys(seqs, ())
     for (embedder, dims), of_one in groupby(views, lambda view: (view.embedder, len(view.vector))):
         vectors = [view.vector for view in of_one]
-        space, nothing = find_space(connection, embedder, dims, index.statements), (None,) * len(vectors)
-        known = {} if space is None else _cosines_to_each(connection, index, space, vectors, json.dumps(list(seqs)))
+        nothing = (None,) * len(vectors)
+        if read is not None and (embedder, dims) == (read.space.model, read.space.dims) and _is_numpy_loaded():
+            known = _compared(vectors, read.space, read.rows)
+        else:
+            space = find_space(connection, embedder, dims, index.statements)
+            known = {} if space is None else _cosines_to_each(connection, index, space, vectors, json.dumps(list(seqs)))
         seen = {seq: before + known.get(seq, nothing) for seq, before in seen.items()}
     return seen
 
@@ -190,12 +202,23 @@ def view_cosines(
 def _cosines_to_each(
     connection: "Connection", index: "Index", space: Space, vectors: "Sequence[Vector]", seqs: str
 ) -> dict[int, tuple[float, ...]]:
-    encoded, asked = [encode(vector, space.quantization) for vector in vectors], {"seqs": seqs, "space_id": space.id}
+    asked = {"seqs": seqs, "space_id": space.id}
     if index.searchable and not _is_numpy_loaded():
-        sql = space.sql(index.statements["distances_of_items"])
+        sql, encoded = space.sql(index.statements["distances_of_items"]), _encoded(vectors, space)
         found = [dict(connection.execute(sql, {**asked, "vector": each}).fetchall()) for each in encoded]
         return {seq: tuple(1.0 - each[seq] for each in found) for seq in found[0]}
-    rows = connection.execute(index.statements["vectors_of_items"], asked).fetchall()
+    return _compared(vectors, space, connection.execute(index.statements["vectors_of_items"], asked).fetchall())
+
+
+def _encoded(vectors: "Sequence[Vector]", space: Space) -> list[bytes]:
+    return [encode(vector, space.quantization) for vector in vectors]
+
+
+def _compared(
+    vectors: "Sequence[Vector]", space: Space, rows: "Sequence[tuple[int, bytes]]"
+) -> dict[int, tuple[float, ...]]:
+    """Return the cosines of kept vectors, by the positions of their items, to each of some."""
+    encoded = _encoded(vectors, space)
     compared = cosines_to_each(encoded, [blob for _, blob in rows], space.quantization)
     return dict(zip((seq for seq, _ in rows), compared, strict=True))
 

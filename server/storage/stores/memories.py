@@ -22,6 +22,7 @@ from swarm_memory.server.storage.search.vectors import (
     Quantization,
     Search,
     Space,
+    Vectors,
     cosines,
     decode,
     nearest_in,
@@ -479,7 +480,8 @@ def _candidates(
         compared = cosines(vector.encoded, [blob for _, blob in others], vector.space.quantization)
         known |= zip((seq for seq, _ in others), compared, strict=True)
     quantization = vector.space.quantization if vector else "float32"
-    seen = view_cosines(connection, index, views, seqs) if views else {}
+    read = Vectors(vector.space, [(row[0], row[2]) for row in rows if row[2] is not None]) if vector else None
+    seen = view_cosines(connection, index, views, seqs, read) if views else {}
     scored = keyword_scores(near.items, keywords.frequency, [unpack(row[1]) for row in rows])
     return tuple(
         candidate_of(
@@ -491,6 +493,20 @@ def _candidates(
         )
         for (seq, _, blob, distance, *item), score in zip(rows, scored, strict=True)
     )
+
+
+class _Once:
+    """Reads the item of a row when it is first asked for; each stage of a retrieval asks for some."""
+
+    __slots__ = ("_item", "_row")
+
+    def __init__(self, row: Sequence[Any]) -> None:
+        self._row = row
+        self._item: MemoryItem | None = None
+
+    def __call__(self) -> MemoryItem:
+        item = self._item = self._item or item_of(self._row, is_often_read=True)
+        return item
 
 
 def candidate_of(
@@ -512,7 +528,7 @@ def candidate_of(
         keyword=scored[0],
         words=scored[1],
         is_strategy=is_strategy(item[3]),
-        read_item=partial(item_of, item),
+        read_item=_Once(item),
         read_vector=partial(_decoded, *vector),
         views=views,
     )

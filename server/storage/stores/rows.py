@@ -136,7 +136,7 @@ def pattern_row(item: MemoryItem, scope_id: int, now: str) -> dict[str, Any]:
     }
 
 
-@dataclass
+@dataclass(frozen=True)
 class _Kept:
     """What the JSON column of an item holds."""
 
@@ -156,20 +156,22 @@ _STATE: tuple[tuple[str, Any], ...] = (
 )
 
 
-def item_of(row: Sequence[Any]) -> MemoryItem:
-    """Return the item of a row of `get_patterns` or `list_patterns`. Raises `StoreDamaged` when it cannot be one."""
+def item_of(row: Sequence[Any], *, is_often_read: bool = False) -> MemoryItem:
+    """Return the item of a row of `get_patterns` or `list_patterns`. Raises `StoreDamaged` when it cannot be one.
+
+    Of one that is often read, as those are that fit what is asked, it is remembered what its JSON column holds.
+    """
     try:
-        return _item_of(row)
+        return _item_of(row, _remembered(row[3]) if is_often_read else _read(row[3]))
     except (ValueError, TypeError) as error:
         raise StoreDamaged(
             f"the memory {str(row[0])[:40]} is not what was written: run `swarm-memory doctor --repair`"
         ) from error
 
 
-def _item_of(row: Sequence[Any]) -> MemoryItem:
+def _item_of(row: Sequence[Any], kept: "_Kept") -> MemoryItem:
     """Check a row and make the item as unpickling does: the model's own check would take as long again."""
-    item_id, tenant_id, project, text, confidence, usage, created_at, last_used, status, reason, outcome = row
-    kept = _kept().validate_json(text, extra="ignore")  # the outcome stands in a column too
+    item_id, tenant_id, project, _, confidence, usage, created_at, last_used, status, reason, outcome = row
     is_sound = (
         type(item_id) is str
         and 0.0 <= confidence <= 1.0
@@ -203,6 +205,14 @@ def _item_of(row: Sequence[Any]) -> MemoryItem:
     for name, value in _STATE:
         object.__setattr__(item, name, value)
     return item
+
+
+def _read(text: str) -> _Kept:
+    return _kept().validate_json(text, extra="ignore")  # the outcome stands in a column too
+
+
+_remembered = lru_cache(maxsize=512)(_read)
+"""By the text itself."""
 
 
 @cache
