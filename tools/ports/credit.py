@@ -63,7 +63,7 @@ class Credits(Protocol):
         """Return the report that was kept last; None: there is none."""
         ...
 
-    async def lifts(self, scope: Scope) -> dict[str, float]:
+    async def lifts(self, scope: Scope) -> Mapping[str, float]:
         """Return what is expected of memories of a scope, more or less than of all: -1…1 by id, of those measured."""
         ...
 

@@ -5,7 +5,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
-from functools import partial
+from functools import lru_cache, partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from swarm_memory.schema.base import GLOBAL_PROJECT, Scope
@@ -144,9 +145,9 @@ class Memories(Engine):
         return frozenset() if row is None else frozenset(json.loads(row[0]))
 
     @reads
-    def lifts(self, connection: "Connection", scope: Scope) -> dict[str, float]:
+    def lifts(self, connection: "Connection", scope: Scope) -> Mapping[str, float]:
         rows = connection.execute(_CREDIT["figures"], (find_scope(connection, scope), LIFTS)).fetchall()
-        return json.loads(rows[-1][1]) if rows else {}
+        return _lifts_in(rows[-1][1]) if rows else NO_LIFTS
 
     @reads
     def surest_memories(
@@ -211,6 +212,12 @@ class Memories(Engine):
         for row in connection.execute(_QUERIES["events_of_kinds"], values).fetchall():
             found[row[2]].append(event_of(row))
         return found
+
+
+@lru_cache(maxsize=8)
+def _lifts_in(text: str) -> Mapping[str, float]:
+    """Return the lifts that a figure holds, which each retrieval asks for and a daily job alone writes."""
+    return MappingProxyType(json.loads(text))
 
 
 def _known_ways(
