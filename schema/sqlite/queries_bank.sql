@@ -90,7 +90,7 @@ SELECT
 FROM patterns AS p JOIN shared_memories AS h ON h.memory_id = p.id AND h.scope_id = p.scope_id
 WHERE p.scope_id IN (SELECT id FROM scopes WHERE tenant_id = :tenant_id AND project IN (:team, :team_global))
   AND p.status = 'active' AND p.standing >= 0
-  AND (h.people >= 2 AND h.worked = h.tried
+  AND (:every <> 0 OR h.people >= 2 AND h.worked = h.tried
     OR NOT EXISTS (SELECT 1 FROM pattern_tags WHERE seq = p.seq AND tag IN ('repair', 'open-problem')))
   AND NOT EXISTS (
     SELECT 1 FROM pattern_links AS l JOIN patterns AS o ON o.id = l.src_id AND o.status = 'active'

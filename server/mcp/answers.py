@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from swarm_memory.schema.outcome import OutcomeRecord
     from swarm_memory.schema.source import SourceHit, SourceSearch
     from swarm_memory.schema.status import MemoryStatus
+    from swarm_memory.schema.team.sharing import Sharing
     from swarm_memory.schema.tool_memory import LogResult, ToolGuidance
     from swarm_memory.schema.trajectory import Verdict
     from swarm_memory.tools.memories.remember import Remembered
@@ -177,6 +178,11 @@ def of_memory(item: "MemoryItem", *, full: bool) -> Row:
         domain=item.domain,
         provenance=item.provenance.model_dump(mode="json", exclude_none=True),
     )
+
+
+def of_sharing(sharing: "Sharing") -> Row:
+    """What is known of a memory that a team shares."""
+    return row(evidence=sharing.evidence.says, proposed_by=sharing.proposed_by, accepted_by=sharing.accepted_by)
 
 
 def of_remembered(done: "Remembered") -> Row:

@@ -14,11 +14,12 @@ from mcp.types import INVALID_PARAMS
 from pydantic import Field
 from pydantic_core import to_json
 
+from swarm_memory.schema.base import is_teams
 from swarm_memory.schema.errors import NotAllowed, SwarmMemoryError
 from swarm_memory.server.access.roles import PROMPTS as PROMPTS_NEED
 from swarm_memory.server.access.roles import Caller, caller_of, role_of_resource, serving, shown
 from swarm_memory.server.bank import Bank
-from swarm_memory.server.mcp.answers import Row, of_memory
+from swarm_memory.server.mcp.answers import Row, of_memory, of_sharing
 from swarm_memory.server.mcp.arguments import unknown
 from swarm_memory.server.mcp.memories import status_row
 
@@ -68,6 +69,7 @@ async def listed(bank: Bank, caller: Caller) -> list[Row]:
     Only active memories are listed. A host shows the description, and the model may read all of it: it is short.
     """
     from swarm_memory.tools.ports.memories import MemoryFilter
+    from swarm_memory.tools.retrieve.agreement import listed_once, team_counts
     from swarm_memory.tools.retrieve.retrieve import expected_lifts
 
     told = "The briefing of a session: what earlier tasks of this project taught, the surest first, as notes"
@@ -86,16 +88,20 @@ async def listed(bank: Bank, caller: Caller) -> list[Row]:
         log.warning("no memory is listed: %s", error)
         return rows
     surest = await toolbox.store.surest_memories(toolbox.scope, SUREST, await expected_lifts(toolbox))
-    newest = await toolbox.store.list_memories(toolbox.scope.readable(), MemoryFilter(limit=LISTED))
-    shown = {each.id: each for each in (*surest, *newest)}
-    return rows + [_listed_memory(each) for each in list(shown.values())[:LISTED]]
+    newest = await toolbox.store.list_memories(toolbox.readable, MemoryFilter(limit=LISTED))
+    found = await listed_once(toolbox, list({each.id: each for each in (*surest, *newest)}.values()))
+    counts = await team_counts(toolbox, found[:LISTED])
+    return rows + [_listed_memory(each, counts.get(each.id)) for each in found[:LISTED]]
 
 
-def _listed_memory(memory: "MemoryItem") -> Row:
+def _listed_memory(memory: "MemoryItem", counts: tuple[int, int, int] | None) -> Row:
+    from swarm_memory.tools.retrieve.preamble import how_often
     from swarm_memory.tools.text.cleaning import harmless, one_line
 
     title = one_line(harmless(memory.title), _MAX_NAME_CHARS)
     origin = "what the user said" if memory.provenance.is_users_word else harmless(memory.description)
+    if counts is not None:
+        origin = f"{how_often(*counts).strip(' ()')}. {origin}"
     told = one_line(f"{title}: {origin}", _MAX_TOLD_CHARS)
     return _listed(f"memory://item/{memory.id}", title, told, JSON)
 
@@ -113,6 +119,7 @@ async def status(ctx: Context[Any, Any], project: str = "") -> str:
 
 async def strategies(ctx: Context[Any, Any], project: str = "") -> str:
     """Return the surest strategies as notes for an agent, framed and bounded as at the start of a session."""
+    from swarm_memory.tools.retrieve.agreement import team_counts
     from swarm_memory.tools.retrieve.preamble import briefing_of
     from swarm_memory.tools.retrieve.retrieve import expected_lifts
 
@@ -120,19 +127,22 @@ async def strategies(ctx: Context[Any, Any], project: str = "") -> str:
     surest = await toolbox.store.surest_memories(toolbox.scope, SUREST, await expected_lifts(toolbox))
     if not surest:
         return f"Nothing was learned in project {toolbox.scope.project!r} yet, or nothing of it is active."
-    return briefing_of(surest)
+    return briefing_of(surest, await team_counts(toolbox, surest))
 
 
 async def newest(ctx: Context[Any, Any], project: str = "") -> str:
     """Return the newest strategies as notes for an agent, those of suspect wording left out."""
     from swarm_memory.tools.ports.memories import MemoryFilter
+    from swarm_memory.tools.retrieve.agreement import listed_once, team_counts
     from swarm_memory.tools.retrieve.preamble import briefing_of
 
     toolbox = (await _toolbox(ctx)).in_project(project or None)
-    found = await toolbox.store.list_memories(toolbox.scope.readable(), MemoryFilter(limit=_LOOKED_AT))
+    found = await toolbox.store.list_memories(toolbox.readable, MemoryFilter(limit=_LOOKED_AT))
+    found = await listed_once(toolbox, found)
     fit = [each for each in found if each.use == "strategy" and each.provenance.standing >= 0][:SUREST]
     shown = sorted(fit, key=lambda each: -each.provenance.standing)  # what the user said stands first in the frame
-    return briefing_of(shown) or f"No strategy was learned in project {toolbox.scope.project!r} yet."
+    notes = briefing_of(shown, await team_counts(toolbox, shown))
+    return notes or f"No strategy was learned in project {toolbox.scope.project!r} yet."
 
 
 async def decisions(ctx: Context[Any, Any], project: str = "") -> str:
@@ -163,10 +173,13 @@ async def item(memory_id: str, ctx: Context[Any, Any]) -> str:
     from swarm_memory.tools.memories.edit import with_authors
 
     toolbox = await _toolbox(ctx)
-    found = await toolbox.store.get_memories(toolbox.scope.readable(), [memory_id])
+    found = await toolbox.store.get_memories(toolbox.readable, [memory_id])
     if not found:
         raise ResourceNotFoundError(f"no memory {memory_id!r} in project {toolbox.scope.project!r}")
     told = of_memory((await with_authors(toolbox, found))[0], full=True)
+    shared = await toolbox.store.team.sharing([memory_id])
+    if is_teams(found[0].scope) and memory_id in shared:
+        told |= {"shared_by_the_team": of_sharing(shared[memory_id])}
     if found[0].status != "active":
         told = {"notice": f"this memory is {found[0].status}: it is not retrieved, and not to be relied on"} | told
     return to_json(told).decode()

@@ -63,15 +63,8 @@ class HookBank:
         Where memories are measured (lots are drawn), what is expected of one counts as in a retrieval.
         Where a team shares something, a third of the places is its; never one of what the user said.
         """
-        place = {"tenant_id": self._tenant, "project": self._project, "global": GLOBAL_PROJECT}
-        values = {**place, "limit": limit, "every": False, "lifts": self._lifts(is_measured)}
-        rows = self._connection.execute(_BANK["briefing"], values).fetchall()
-        names = team_names(self._connection, (self._tenant, self._project))
-        if names["team"]:
-            values |= names | {"limit": max(1, limit // 3)}
-            team = self._connection.execute(_BANK["team_briefing"], values).fetchall()
-            said = sum(row[3] > 0 for row in rows)
-            rows = [*rows[: max(said, limit - len(team))], *team][:limit]
+        scope = (self._tenant, self._project)
+        rows = briefing_rows(self._connection, scope, limit, self._lifts(is_measured))
         lost = self._lost([row[0] for row in rows if row[3] <= 0])
         return [row for row in rows if row[0] not in lost]
 
@@ -227,6 +220,25 @@ def ways_of(connection: "Connection", scope: tuple[str, str], signature: str, li
     where = {"tenant_id": tenant_id, "project": project, "global": GLOBAL_PROJECT, **team_names(connection, scope)}
     values = {**where, "signature": signature, "limit": _MOST_WAYS, "tried": TRIED, "lifts": lifts}
     return connection.execute(_WAYS["ways_out"], values).fetchall()
+
+
+def briefing_rows(
+    connection: "Connection", scope: tuple[str, str], limit: int, lifts: str, *, every: bool = False
+) -> list[tuple[str, str, str, int]]:
+    """Return what a briefing tells, as `HookBank.briefing_rows`; `every`: what ended an error once, too.
+
+    `lifts`: what is expected of memories, as JSON.
+    """
+    place = {"tenant_id": scope[0], "project": scope[1], "global": GLOBAL_PROJECT}
+    values = {**place, "limit": limit, "every": every, "lifts": lifts}
+    rows = connection.execute(_BANK["briefing"], values).fetchall()
+    names = team_names(connection, scope)
+    if names["team"]:
+        values |= names | {"limit": max(1, limit // 3)}
+        team = connection.execute(_BANK["team_briefing"], values).fetchall()
+        said = sum(row[3] > 0 for row in rows)
+        rows = [*rows[: max(said, limit - len(team))], *team][:limit]
+    return rows
 
 
 def team_names(connection: "Connection", scope: tuple[str, str]) -> dict[str, str]:

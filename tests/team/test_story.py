@@ -96,6 +96,7 @@ def test_what_one_learned_and_another_accepted_is_told_a_third_beside_the_same_f
         beside = failure(cem, error, "c1")
         assert NOTE in beside
         assert "(the team's; worked 1 of 1 time for 1 person)" in beside
+        assert "(the team's; worked 1 of 1 time for 1 person)" in cem.cli("rules", "AGENTS.md", "--dry-run")
         cem.cli("learn", str(cem.transcript))  # where it worked
         cem.cli("jobs", "work", "--until-idle")
         assert shared(server, database_url) == [(2, 2, 2, '["ann"]', "rob")], "the evidence of both stands on it"

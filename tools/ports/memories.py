@@ -215,7 +215,7 @@ class MemoryStore(Protocol):
         """Return what the user said, then the active ones that one is surest of, those of the project first.
 
         What is expected of one by its `lifts` is added to its confidence, as in a retrieval.
-        None of suspect wording.
+        Where a team shares something, a third of the places is its. None of suspect wording.
         """
         ...
 

@@ -18,15 +18,37 @@ async def told_once(toolbox: Toolbox, result: SearchResult) -> SearchResult:
     """
     found = {candidate.id: candidate for candidate in result.candidates}
     shared = [each for each, candidate in found.items() if candidate.project.startswith(TEAM)] if toolbox.team else []
-    if not shared:
-        return result
-    gone = {
-        shared_id if found[own_id].standing > 0 else own_id
-        for shared_id, own_ids in (await toolbox.store.team.own_same(shared)).items()
-        for own_id in own_ids
-        if own_id in found
-    }
+    gone = await _told_twice(toolbox, shared, {each: candidate.standing for each, candidate in found.items()})
     return result._replace(candidates=tuple(each for each in result.candidates if each.id not in gone))
+
+
+async def listed_once(toolbox: Toolbox, items: Sequence[MemoryItem]) -> list[MemoryItem]:
+    """Return memories, as `told_once` what a search found. Raises `StorageError`."""
+    standing = {item.id: item.provenance.standing for item in items}
+    gone = await _told_twice(toolbox, [item.id for item in items if is_teams(item.scope)], standing)
+    return [item for item in items if item.id not in gone]
+
+
+async def _told_twice(toolbox: Toolbox, shared: Sequence[str], standing: Mapping[str, int]) -> set[str]:
+    """Return which ids say only what another one of those with a `standing` says."""
+    own = await toolbox.store.team.own_same(shared) if shared else {}
+    return {
+        shared_id if standing[own_id] > 0 else own_id
+        for shared_id, own_ids in own.items()
+        for own_id in own_ids
+        if own_id in standing
+    }
+
+
+async def team_counts(toolbox: Toolbox, items: Sequence[MemoryItem]) -> dict[str, tuple[int, int, int]]:
+    """Return of those that the team shares in how many tasks they worked and were tried, and for how many people.
+
+    Raises `StorageError`.
+    """
+    ids = [each.id for each in items if is_teams(each.scope)]
+    known = await toolbox.store.team.sharing(ids) if ids else {}
+    evidence = {each: sharing.evidence for each, sharing in known.items()}
+    return {each: (found.worked, found.tried, found.people) for each, found in evidence.items()}
 
 
 async def with_counts(toolbox: Toolbox, found: Sequence[ScoredMemory]) -> tuple[ScoredMemory, ...]:
@@ -34,12 +56,10 @@ async def with_counts(toolbox: Toolbox, found: Sequence[ScoredMemory]) -> tuple[
 
     Raises `StorageError`.
     """
-    ids = [each.item.id for each in found if is_teams(each.item.scope)]
-    known = await toolbox.store.team.sharing(ids) if ids else {}
-    counts = {
-        each: sharing.evidence.model_dump(include={"worked", "tried", "people"}) for each, sharing in known.items()
-    }
-    return tuple(each.model_copy(update=counts.get(each.item.id, {})) for each in found)
+    names = ("worked", "tried", "people")
+    counts = await team_counts(toolbox, [each.item for each in found])
+    told: dict[str, dict[str, int]] = {each: dict(zip(names, numbers, strict=True)) for each, numbers in counts.items()}
+    return tuple(each.model_copy(update=told.get(each.item.id, {})) for each in found)
 
 
 async def without_contradictions(

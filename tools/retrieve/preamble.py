@@ -11,7 +11,7 @@ from swarm_memory.tools.text.cleaning import NOTES_CLOSE, NOTES_OPEN, harmless, 
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from swarm_memory.schema.memory import MemoryItem
 
@@ -105,10 +105,16 @@ def briefing(notes: Sequence[Note], said: int = 0) -> str:
     return preamble(notes, opening=_SESSION, said=said)
 
 
-def briefing_of(surest: Sequence[MemoryItem]) -> str:
-    """Return what a session begins with, of memories; empty for none."""
+def briefing_of(surest: Sequence[MemoryItem], counts: Mapping[str, tuple[int, int, int]]) -> str:
+    """Return what a session begins with, of memories; empty for none.
+
+    `counts` are of those that a team shares, as `how_often` takes them.
+    """
     said = sum(each.provenance.standing > 0 for each in surest)
-    return briefing([(each.id, each.title, each.content) for each in surest], said) if surest else ""
+    often = {memory_id: how_often(*each) for memory_id, each in counts.items()}
+    titles = [each.title[:_MAX_COUNTED] + often[each.id] if each.id in often else each.title for each in surest]
+    notes = [(each.id, title, each.content) for each, title in zip(surest, titles, strict=True)]
+    return briefing(notes, said) if notes else ""
 
 
 def beside_failure(ways: Sequence[Way], contradicting: Collection[frozenset[str]] = ()) -> tuple[str, list[str]]:

@@ -343,16 +343,19 @@ def rules(invocation: Invocation, file: Path, remove: bool, dry_run: bool, as_js
 
 
 async def _surest_notes(toolbox: "Toolbox", most: int) -> str:
-    """Return notes of the project's own memories, without those that a file tells already.
+    """Return notes of the memories of the project, the team's about it too, without those that a file tells already.
 
-    What you said for all your projects is nobody else's to read.
+    What you said for all your projects is nobody else's to read, nor what the team shares about all of its own.
     """
+    from swarm_memory.tools.retrieve.agreement import team_counts
     from swarm_memory.tools.retrieve.preamble import briefing_of
     from swarm_memory.tools.retrieve.retrieve import expected_lifts
 
     elsewhere = toolbox.promoted(None)
     surest = await toolbox.store.surest_memories(toolbox.scope, most, await expected_lifts(toolbox))
-    return briefing_of([each for each in surest if each.scope == toolbox.scope and each.id not in elsewhere])
+    about = (toolbox.scope, *toolbox.team[:1])
+    told = [each for each in surest if each.scope in about and each.id not in elsewhere]
+    return briefing_of(told, await team_counts(toolbox, told))
 
 
 def _carry_out(changes: "list[FileChange]", done: str, dry_run: bool, as_json: bool) -> None:

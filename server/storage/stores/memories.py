@@ -9,12 +9,12 @@ from functools import lru_cache, partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from swarm_memory.schema.base import GLOBAL_PROJECT, Scope
+from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import InputError, NotFoundError, QuotaReached
 from swarm_memory.schema.memory import OPEN_PROBLEM, WAY_OUT, MemoryItem, MemoryStatus
 from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.server.storage.engine.engine import Engine, reads, writes
-from swarm_memory.server.storage.hook_reader import now_text, ways_of
+from swarm_memory.server.storage.hook_reader import briefing_rows, now_text, team_names, ways_of
 from swarm_memory.server.storage.search.index import Index
 from swarm_memory.server.storage.search.vectors import (
     Keywords,
@@ -153,10 +153,11 @@ class Memories(Engine):
     def surest_memories(
         self, connection: "Connection", scope: Scope, limit: int, lifts: Mapping[str, float] = NO_LIFTS
     ) -> list[MemoryItem]:
-        place = {"tenant_id": scope.tenant_id, "project": scope.project, "global": GLOBAL_PROJECT}
-        asked = {**place, "limit": limit, "every": True, "lifts": to_json(dict(lifts))}
-        ids = [row[0] for row in connection.execute(_BANK["briefing"], asked).fetchall()]
-        values = {"ids": to_json(ids), "scopes": pairs(scope.readable())}
+        place = (scope.tenant_id, scope.project)
+        ids = [row[0] for row in briefing_rows(connection, place, limit, to_json(dict(lifts)), every=True)]
+        names = [name for name in team_names(connection, place).values() if name]
+        shared = [Scope(tenant_id=scope.tenant_id, project=name) for name in names]
+        values = {"ids": to_json(ids), "scopes": pairs((*scope.readable(), *shared))}
         return [item_of(row) for row in connection.execute(_QUERIES["get_patterns"], values).fetchall()]
 
     @writes

@@ -1,0 +1,53 @@
+"""What the resources of a person's server tell of what their team shares."""
+
+import json
+
+from mcp.client import Client
+from mcp.types import TextResourceContents
+from served import place, settings
+from team_banks import LOGIN, LOGIN_AGAIN, PROJECT, URL, NewHome
+
+from swarm_memory.schema.settings import Settings, TeamSettings
+from swarm_memory.server.location import Location
+from swarm_memory.server.mcp.app import build_server
+from swarm_memory.server.wiring import open_toolbox, opened_toolbox
+from swarm_memory.tools.memories.remember import remember
+from swarm_memory.tools.team.cache import sync
+
+__all__ = ["place", "settings"]
+
+OTHER = ("Close the pool before the fork", "1. Close the pool of connections.\n2. Fork the workers.")
+BORNE_OUT = "the team's; worked 1 of 1 time for 1 person"
+
+
+async def text_of(client: Client, uri: str) -> str:
+    (content,) = (await client.read_resource(uri)).contents
+    assert isinstance(content, TextResourceContents)
+    return content.text
+
+
+async def test_resources_tell_what_the_team_shares_as_the_teams_with_its_evidence_and_once(
+    home: NewHome, place: Location, settings: Settings
+) -> None:
+    ann, rob = await home("ann"), await home("rob", "review")
+    own = [await ann.learn(*each) for each in (LOGIN, OTHER)]
+    await ann.tried(own[1], "t1", worked=True)
+    login, pool = [str((await rob.decide(await ann.propose(each))).memory_id) for each in own]
+    member = settings.model_copy(update={"team": TeamSettings(url=URL, project=PROJECT)})
+    async with opened_toolbox(place, member) as toolbox:
+        await sync(toolbox, ann.server, URL, PROJECT)
+        said = (await remember(toolbox, LOGIN_AGAIN[0])).item.id
+        await sync(toolbox, ann.server, URL, PROJECT)
+    async with Client(build_server(lambda: open_toolbox(place, member), None, root=place.root)) as client:
+        listed = {each.uri: str(each.description) for each in (await client.list_resources()).resources}
+        notes = [await text_of(client, f"memory://{name}") for name in ("strategies", "newest")]
+        items = [json.loads(await text_of(client, f"memory://item/{each}")) for each in (login, pool)]
+    assert BORNE_OUT in listed[f"memory://item/{pool}"]
+    assert f"memory://item/{said}" in listed
+    for each in notes:
+        assert f"{OTHER[0]} ({BORNE_OUT}) [{pool}]" in each
+        assert f"The user said: {LOGIN_AGAIN[0]}" in each
+        assert login not in each, "what the user said says it too"
+    shared = [each["shared_by_the_team"] for each in items]
+    assert [each["evidence"].partition(",")[0] for each in shared] == ["told 0 times", BORNE_OUT.partition("; ")[2]]
+    assert all((each["proposed_by"], each["accepted_by"]) == (["ann"], "rob") for each in shared)
