@@ -1,5 +1,6 @@
 """The memory item: as it is proposed and kept, and what learning, searching and consolidating the bank give."""
 
+import re
 from typing import Literal
 
 from pydantic import Field, field_validator
@@ -19,6 +20,9 @@ MAX_TITLE, MAX_DESCRIPTION, MAX_CONTENT = 200, 500, 4000
 
 WAY_OUT, OPEN_PROBLEM = "repair", "open-problem"
 """Tags of what was drawn from calls: what was seen to end an error; an error that nothing ended."""
+
+_DEED = re.compile(r"(?m)^\d+\. Run (`[^`]+`)\.$")
+"""How a deed is told (`tools.distill.repairs`)."""
 
 Use = Literal["strategy", "way_out", "open_problem"]
 """strategy: of use at every prompt that it fits. way_out: when its error comes again, or a task speaks of its program.
@@ -123,6 +127,11 @@ class MemoryItem(Model):
     def embedding_text(self) -> str:
         """The text that is embedded: title, description, content."""
         return "\n".join(part for part in (self.title, self.description, self.content) if part)
+
+    @property
+    def deeds(self) -> tuple[str, ...]:
+        """The commands that the steps say to run, in their order, each in back-ticks."""
+        return tuple(_DEED.findall(self.content))
 
     @property
     def advice(self) -> str:

@@ -24,6 +24,7 @@ from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.server.storage.driver import plain_module
 from swarm_memory.server.storage.engine import registry
 from swarm_memory.server.storage.engine.connection import close, connect, storage_errors, write_transaction
+from swarm_memory.tools.retrieve.preamble import helps
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.driver import Connection, SqliteConnection
@@ -78,7 +79,8 @@ class HookBank:
     def tell_ways_out(self, session_id: str, signature: str, tell: "Tell", lots: "Lots") -> str:
         """Return what `tell` makes of the memories that ended errors of a signature, a digest, and record those told.
 
-        Empty where nothing is known, or where the session was told all of it at failures before. What its task is not
+        Empty where nothing is known that helped more often than not, or where the session was told all of it at
+        failures before. What its task is not
         told by lot is recorded as left out; where the task is held out, all as withheld. Raises `StoreBusy`: nothing is
         recorded then.
         """
@@ -138,7 +140,8 @@ class HookBank:
     def _ways_out(self, signature: str, lifts: str) -> "list[Way]":
         ways = ways_of(self._connection, (self._tenant, self._project), signature, lifts)
         lost = self._lost([way[0] for way in ways])
-        return [way for way in ways if way[0] not in lost]
+        left = [way for way in ways if way[0] not in lost]
+        return left if any(helps(*way[3:5]) for way in left) else []
 
     def _contradicting(self, ids: list[str]) -> set[frozenset[str]]:
         pairs = self._connection.execute(_WAYS["contradicting"], {"ids": to_json(ids)}) if len(ids) > 1 else ()

@@ -328,3 +328,30 @@ def test_each_error_of_a_chain_is_told_with_what_ended_the_next() -> None:
     assert first.title == "Run `ship own me` before `ship`"
     assert first.content.splitlines()[-1] == "4. Past that one: `ship glue`."
     assert second.title == "Run `ship glue` before `ship`"
+
+
+def test_after_two_things_in_vain_the_one_that_was_done_since_the_last_failure_is_told() -> None:
+    script = refused("ship it out to the lab", "lab", "ship wash", "ship weigh", "ship fold")
+    script.shell("ship out lab", "shipped to lab").say("Shipped.")
+    assert ended(script) == [["ship out lab", "ship fold", "ship out lab"]]
+    (draft,) = drafts(script)
+    assert draft.title == "Run `ship fold` before `ship`"
+    assert draft.content.splitlines()[-1] == "4. What did not help: `ship wash`, `ship weigh`."
+    two_left = refused("ship it out to the lab", "lab", "ship wash", "ship weigh", "ship fold").shell("ship lid", "ok")
+    assert ended(two_left.shell("ship out lab", "shipped to lab")) == []
+
+
+def test_what_was_in_vain_alone_and_then_ended_it_is_told_with_what_came_between() -> None:
+    script = refused("ship it out to the lab", "lab", "ship lid", "ship fold", "ship lid")
+    assert ended(script.shell("ship out lab", "shipped to lab")) == [
+        ["ship out lab", "ship fold", "ship lid", "ship out lab"]
+    ]
+
+
+def test_at_the_third_call_only_the_program_that_the_error_names_is_told() -> None:
+    def ended_by(deed: str) -> Script:
+        script = Script("seed the shop").shell("sh seed.sh", FLAKY, 1).shell("sh broom.sh", "ok")
+        return script.shell("sh seed.sh", FLAKY, 1).shell(deed, "ok").shell("sh seed.sh", "seeded")
+
+    assert ended(ended_by("sh harbour.sh open")) == [["sh seed.sh", "sh harbour.sh open", "sh seed.sh"]]
+    assert ended(ended_by("sh quay.sh open")) == []

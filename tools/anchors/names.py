@@ -31,8 +31,12 @@ _BRANCH = re.compile(r"\b(?:branch|checkout|switch|merge|rebase)\s+`?(?:origin/)
 
 
 def anchors_of(item: "MemoryItem", project: "Project") -> list[str]:
-    """Return what a memory's title and content name that is in the project now."""
-    return list(islice((anchor for anchor in dict.fromkeys(_named(item.advice)) if project.has(anchor)), MOST))
+    """Return what a memory's title and content name that is in the project now; of a way out what it says to do.
+
+    What failed, and what did not help, may be there still when what ended the error is gone.
+    """
+    text = (item.use == "way_out" and "\n".join(item.deeds)) or item.advice
+    return list(islice((anchor for anchor in dict.fromkeys(_named(text)) if project.has(anchor)), MOST))
 
 
 def _named(text: str) -> Iterator[str]:

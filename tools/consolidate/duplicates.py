@@ -10,7 +10,9 @@ from swarm_memory.tools.consolidate.pairs import Survey, duplicate_threshold, re
 from swarm_memory.tools.distill.lessons import GUARDRAIL
 from swarm_memory.tools.distill.open_problems import outlasts
 from swarm_memory.tools.ports.memories import MemoryFilter
+from swarm_memory.tools.ports.trajectories import TriedWay
 from swarm_memory.tools.ports.upkeep import UpkeepBatch, UpkeepChange, UpkeepItem
+from swarm_memory.tools.retrieve.preamble import helps
 from swarm_memory.tools.text.opposition import is_negated, is_turned, opposition
 from swarm_memory.tools.text.tokens import tokenize
 from swarm_memory.tools.toolbox import Toolbox
@@ -203,6 +205,45 @@ async def supersede_guardrails(toolbox: Toolbox, items: Iterable[MemoryItem], ru
     links = tuple(link_of(change.seen.id, found[change.seen.id].id) for change in changes)
     batch = UpkeepBatch(run_id, toolbox.clock.now(), tuple(changes), links)
     return (await toolbox.store.write_upkeep(toolbox.scope, batch)).changed
+
+
+async def supersede_ways(toolbox: Toolbox, tried: Sequence[TriedWay], run_id: str) -> tuple[str, ...]:
+    """Archive ways past an error that were in vain more often than not, where another one ended it; return their ids.
+
+    Of those that a task showed to be in vain. As with guardrails: taking back the run restores them. Raises
+    `StorageError`.
+    """
+    in_vain = {(way.signature, way.memory_id) for way in tried if not way.worked and way.signature}
+    found: dict[str, str] = {}
+    for signature in dict.fromkeys(signature for signature, _ in in_vain):
+        known = await toolbox.store.known_ways(toolbox.scope, [signature])
+        best = next((way.memory_id for way in known if helps(way.worked, way.tried)), None)
+        stale = [way for way in known if (signature, way.memory_id) in in_vain and 2 * way.worked < way.tried]
+        found |= {way.memory_id: best for way in stale if best is not None}
+    if not found:
+        return ()
+    items = await toolbox.store.get_memories((toolbox.scope,), list(found))
+    joined = {(link.src_id, link.dst_id) for link in await toolbox.store.memory_links(toolbox.scope, list(found))}
+    own = [item.id for item in items if not item.provenance.is_users_word and (found[item.id], item.id) not in joined]
+    embedder = toolbox.embedder
+    seen = await toolbox.store.upkeep_items_of(toolbox.scope, embedder.name, embedder.dimensions, own) if own else []
+    if not seen:
+        return ()
+    why = "it was in vain more often than not, and this ended the same error"
+    changes = tuple(
+        UpkeepChange(
+            seen=each,
+            confidence=each.confidence,
+            status="archived",
+            reason=f"superseded by {found[each.id]}: {why}",
+            needs=found[each.id],
+        )
+        for each in seen
+    )
+    links = tuple(link_of(each.id, found[each.id]) for each in seen)
+    return (
+        await toolbox.store.write_upkeep(toolbox.scope, UpkeepBatch(run_id, toolbox.clock.now(), changes, links))
+    ).changed
 
 
 async def _guardrails_like(toolbox: Toolbox, repair: MemoryItem) -> Sequence[MemoryItem]:

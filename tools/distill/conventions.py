@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.tools.distill.repairs import MAX_TOLD
-from swarm_memory.tools.distill.ways_out import DEED, stand_in_order
+from swarm_memory.tools.distill.ways_out import stand_in_order
 from swarm_memory.tools.ports.trajectories import TriedWay
 from swarm_memory.tools.trajectory.calls import Call
 from swarm_memory.tools.trajectory.failures import error_key
@@ -30,18 +30,38 @@ def kept_to(reading: Reading, ways: Iterable[MemoryItem]) -> Iterator[TriedWay]:
         failed = parse_command(found["failed"]) if found else None
         if found is None or failed is None or (failed.name, error_key(found["symptom"])) in met:
             continue
-        is_kept = _is_kept(failed, item.content, went)
+        is_kept = _is_kept(failed, item, went)
         if is_kept is False or (is_kept and item.id not in reading.trajectory.injected_memory_ids):
             yield TriedWay("", item.id, is_kept)
+
+
+def in_vain(reading: Reading, ways: Iterable[MemoryItem]) -> Iterator[str]:
+    """Yield the ids of ways that were done before their error came, and after which the program never went through.
+
+    Not of a check, which may have failed for the work itself.
+    """
+    shown = [(call, show_call(call, reading.names, MAX_TOLD)) for call in reading.calls if call.command]
+    for item in ways:
+        found = _OF.match(item.content)
+        failed = parse_command(found["failed"]) if found else None
+        if failed is None or failed.purpose in CHECKS or not item.deeds:
+            continue
+        runs = [call for call, text in shown if text not in item.deeds and _is_of(failed, call)]
+        if not runs or not runs[-1].failed:
+            continue
+        since = max((call.end for call in runs if not call.failed), default=-1)
+        done = [text for call, text in shown if since < call.position < runs[-1].position]
+        if stand_in_order(item.deeds, done):
+            yield item.id
 
 
 def _went_through(call: Call) -> bool:
     return call.command is not None and (call.went_through or bool(call.check and call.check.passed))
 
 
-def _is_kept(failed: Command, content: str, went: list[tuple[Call, str]]) -> bool | None:
+def _is_kept(failed: Command, item: MemoryItem, went: list[tuple[Call, str]]) -> bool | None:
     """None: what had failed was not run, or nothing says what would be kept to."""
-    deeds, instead = DEED.findall(content), _INSTEAD.search(content)
+    deeds, instead = item.deeds, _INSTEAD.search(item.content)
     runs = [at for at, (call, shown) in enumerate(went) if shown not in deeds and _is_of(failed, call)]
     if deeds:
         return stand_in_order(deeds, [shown for _, shown in went[: runs[0]]]) if runs else None

@@ -27,7 +27,7 @@ MAX_OPEN_PROBLEMS = 50
 """Of the bank so many, the newest, are looked at."""
 
 _FINDERS: tuple[Callable[[Material], Iterator[Lesson]], ...] = (
-    corrections, way_out_lessons, joined, open_problems, procedures,
+    corrections, joined, way_out_lessons, open_problems, procedures,
 )  # fmt: skip
 _MAX_REASON_CHARS = 400
 

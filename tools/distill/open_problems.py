@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from swarm_memory.schema.memory import OPEN_PROBLEM, MemoryItem
 from swarm_memory.tools.distill.lessons import GUARDRAIL, HOST_TOOLS, MAX_TITLE, Lesson, Material, Told, lesson
 from swarm_memory.tools.distill.repairs import can_be_told, repair_lesson
-from swarm_memory.tools.distill.ways_out import OWN_FAULTS, in_order
+from swarm_memory.tools.distill.ways_out import MANY, OWN_FAULTS, in_order
 from swarm_memory.tools.text.cleaning import one_line
 from swarm_memory.tools.trajectory.calls import Call
 from swarm_memory.tools.trajectory.errors import Repair, changes_something, same_error
@@ -23,9 +23,6 @@ _TOLD = re.compile(
 )
 
 _ALONE, _BOTH = "After the first of these alone it failed again.", "Nobody tried whether one of them would do."
-_MANY = 3
-"""So often nobody tries what he does not want."""
-
 _OF_THE_PLACE = frozenset(
     {"missing-table", "service-down", "not-logged-in", "missing-setting", "missing-command", "port-in-use",
      "permission", "locked", "disk-full", "rate-limit", "network"}
@@ -43,7 +40,7 @@ def open_problems(material: Material) -> Iterator[Lesson]:
         symptom = show_symptom(error.calls[-1].error, names)
         known = error.calls[0].signature is not None and symptom and error.mark.name not in ("", *HOST_TOOLS)
         times = len(error.calls)
-        pursued = times >= _MANY or (times > 1 and _is_asked_for(error.mark.name, material))
+        pursued = times >= MANY or (times > 1 and _is_asked_for(error.mark.name, material))
         if error.mark in ended or error.asked_for or not known or not pursued:
             continue
         if error.failure.kind not in OWN_FAULTS and not _is_own_work(error.calls[-1], material):
@@ -70,7 +67,7 @@ def has_stayed(problem: MemoryItem, repair: Repair, names: Sequence[str]) -> boo
     here = 1 + sum(same_error(repair.failed, each) for each in repair.attempts)
     ours = _said(show_symptom(repair.failed.error, names), show_call(repair.failed, names))
     is_same = problem.description.startswith(f"Of use when `{repair.failed.name}` ")
-    return is_same and int(told["times"]) > max(here, _MANY - 1) and ours == _said(told["symptom"], told["call"])
+    return is_same and int(told["times"]) > max(here, MANY - 1) and ours == _said(told["symptom"], told["call"])
 
 
 def outlasts(new: MemoryItem, known: MemoryItem) -> bool:

@@ -62,8 +62,8 @@ _MIN_NAME = 3
 _MAX_HINTED = 4000
 _LOOKS = frozenset({"read", "search", "print"})
 _TWICE = 2
-DEED = re.compile(r"(?m)^\d+\. Run (`[^`]+`)\.$")
-"""How a deed is told (`repairs`)."""
+MANY = 3
+"""An error that lasts through so many calls does not pass by itself; so often nobody tries what he does not want."""
 
 _SPARE_STEPS = 4
 """A memory that rests on so many more steps than a way out has tells something wider."""
@@ -96,30 +96,44 @@ class Done(NamedTuple):
     """What was done against an error, in its order, each as it would be told."""
 
     vain: tuple[str, ...]
-    """Before it came again."""
+    """Before it came again, or failed itself."""
     last: tuple[str, ...]
     """Between its last time and what got past it; empty where nothing did soon."""
 
 
 def done_against(reading: Reading) -> dict[str, Done]:
-    """Return what was done against each error, by the digest of its signature; nothing where nothing was."""
+    """Return what was done against each error, by the digest of its signature; nothing where nothing was.
+
+    In vain is what came before the call failed for the last time, also before it failed so for the first time; and what
+    failed itself. Where nothing ended the error, the call may have failed otherwise in the end; that of a check may be
+    of the work itself.
+    """
     found: dict[str, Done] = {}
     for error in reading.errors:
         first, last = error.calls[0], error.calls[-1]
         repair = error.repair if not reading.is_own_fault(first) else None
-        end = repair.success.position if repair else last.position
-        between = _changing(first.end, end, reading)
+        tries = [call for call in reading.calls if shape(call) == shape(first)]
+        before = max((call.end for call in tries if not call.failed and call.end < first.position), default=-1)
+        is_left = repair is None and first.check is None and error.is_open
+        again = max(call.position for call in tries if call.failed) if is_left else last.position
+        end = repair.success.position if repair else again
+        between = [
+            call for call in reading.calls
+            if before < call.position < end and shape(call) != shape(first) and (call.failed or changes_something(call))
+        ]  # fmt: skip
         shown = [(call, show_call(call, reading.names, MAX_TOLD)) for call in between]
         if first.signature is not None and shown:
-            vain = tuple(text for call, text in shown if call.position < last.position)
-            found[first.signature.digest] = Done(vain, tuple(text for _, text in shown[len(vain) :]))
+            vain = tuple(text for call, text in shown if call.failed or call.position < again)
+            found[first.signature.digest] = Done(
+                vain, tuple(text for call, text in shown if not call.failed and call.position > again)
+            )
     return found
 
 
 def tried(done: Mapping[str, Done], known: Iterable[tuple[str, MemoryItem]]) -> Iterator[TriedWay]:
     """Yield which of the known ways, given with the digests of their errors' signatures, were done, and how it went."""
     for signature, item in known:
-        deeds, (vain, last) = DEED.findall(item.content), done[signature]
+        deeds, (vain, last) = item.deeds, done[signature]
         if deeds and deeds[-1] in last and stand_in_order(deeds, (*vain, *last)):
             yield TriedWay(signature, item.id)
         elif deeds and stand_in_order(deeds, vain):
@@ -158,8 +172,11 @@ def cures(reading: Reading) -> tuple[Repair, ...]:
 
     Not of one that passed when the same call was made once more, anywhere in the trajectory; nor where it ended now by
     this and now by that; nor of one in the agent's own work. What was done must fit the error: be made for its kind, or
-    name what the error or its hint names; or it ended the error twice; or it was the one thing done between the first
-    failure and a success of the very same call.
+    name what the error or its hint names; or it ended the error twice; or it was the one thing done between the last
+    failure and a success of the very same call, and that was the only failure, or the error had lasted through three
+    or names the program that was run.
+    What was done before that failure is told as in vain: the error outlived it, so that of all that was done only the
+    last thing can have ended it.
     """
     passed = {each.failed.signature for each in reading.repairs if each.same_call and not each.deeds}
     found: dict[object, list[Repair]] = {}
@@ -233,16 +250,31 @@ def _hints(failed: Call) -> str:
 
 
 def _only_deed(repair: Repair, reading: Reading) -> tuple[Call, ...]:
-    """Return the one thing that was done before the same call went through, or failed with the next error of a chain.
+    """Return the one thing that was done since the unchanged call last failed so, before it got past that error.
 
-    Where it was tried but once in vain.
+    Where that was done in vain before, it wanted what was done in between: both, where that was one thing too. Nothing
+    where the error had lasted through two calls alone, for a thing that passes by itself at the third looks the same;
+    but what runs the very thing that the error names.
     """
-    failed, links = repair.failed, repair.attempts
+    failed, since = repair.failed, _last_failure(repair)
+    lasted = 1 + sum(same_error(failed, each) for each in repair.attempts)
+    links = [each for each in repair.attempts if each.position > since]
     end = links[0].position if links else repair.success.position
-    between = [call for call in _between(repair, reading.calls) if call.position < end and not _only_looks(call)]
-    is_chain = all(shape(each) == shape(failed) and not same_error(failed, each) for each in links)
-    is_sure = repair.failure.kind not in _MAY_PASS and is_chain and list(repair.deeds) == between
-    return tuple(filter(can_be_told, between)) if is_sure and len(between) == 1 and not repair.vain else ()
+    between = [
+        call for call in _between(repair, reading.calls) if since < call.position < end and not _only_looks(call)
+    ]
+    is_same = all(shape(each) == shape(failed) for each in repair.attempts)
+    if repair.failure.kind in _MAY_PASS or not is_same or list(repair.deeds) != between or len(between) != 1:
+        return ()
+    named = telling_words(failed.error) - telling_words(spoken(failed))
+    if 1 < lasted < MANY and named.isdisjoint(telling_words(between[0].name)):
+        return ()
+    ended = shape(between[0])
+    before = _changing(failed.end, since, reading)
+    if any(shape(call) == ended for call in before):
+        between = [*_first_of_two(repair, reading), *between]
+        return tuple(between) if len(between) == _TWICE and all(map(can_be_told, between)) else ()
+    return tuple(filter(can_be_told, between))
 
 
 def _first_as_well(deeds: Sequence[Call], repair: Repair, reading: Reading) -> tuple[Call, ...]:

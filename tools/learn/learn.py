@@ -11,12 +11,12 @@ from swarm_memory.schema.base import RUN, TRAJECTORY, counted, new_id
 from swarm_memory.schema.memory import WAY_OUT, Distillation, LearnResult, MemoryDraft, MemoryItem
 from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.tools.consolidate.contradictions import link_contradictions
-from swarm_memory.tools.consolidate.duplicates import supersede_guardrails
+from swarm_memory.tools.consolidate.duplicates import supersede_guardrails, supersede_ways
 from swarm_memory.tools.consolidate.upkeep import queue_when_due
 from swarm_memory.tools.credit.outcome import record_outcome
 from swarm_memory.tools.distill.bounds import check_drafts
-from swarm_memory.tools.distill.conventions import kept_to
-from swarm_memory.tools.distill.distill import distill
+from swarm_memory.tools.distill.conventions import in_vain, kept_to
+from swarm_memory.tools.distill.distill import distill, distill_by_extraction
 from swarm_memory.tools.distill.ways_out import done_against, tried, ways_out_of
 from swarm_memory.tools.guard.gate import check_quota
 from swarm_memory.tools.guard.redact import archivable, stored
@@ -60,12 +60,14 @@ async def learn(
     await check_quota(toolbox)
     reading = read(kept)
     judged = await judge_in_full(toolbox, reading, agent_verdict=agent_verdict)
+    seen = None
     if agent_drafts is None:
         drawn = await distill(toolbox, reading, judged.verdict)
     else:
         drawn = await asyncio.to_thread(_checked, agent_drafts, kept, toolbox)
+        seen = await asyncio.to_thread(distill_by_extraction, reading, judged.verdict, toolbox.settings)
     origin = Origin(new_id(RUN), toolbox.scope, new_id(TRAJECTORY), kept, judged.verdict, drawn)
-    found = await new_items(toolbox, kept, lambda had: _items(toolbox, origin, drawn.drafts, had))
+    found = await new_items(toolbox, kept, lambda had: _drawn(toolbox, origin, (drawn, seen), had))
     written = await _write(toolbox, origin, judged, found, archived, reading)
     if isinstance(written, LearnedBefore):
         return await _already(toolbox, kept, written)
@@ -135,6 +137,18 @@ def _checked(drafts: Sequence[MemoryDraft], kept: Trajectory, toolbox: Toolbox) 
     return Distillation(drafts=accepted, distiller="agent", reason="; ".join(rejections) or None)
 
 
+def _drawn(
+    toolbox: Toolbox, origin: Origin, drawings: tuple[Distillation, Distillation | None], had: Sequence[MemoryItem]
+) -> list[MemoryItem]:
+    """Return what was drawn, and beside an agent's own words the ways past errors that the calls show."""
+    drawn, seen = drawings
+    items = _items(toolbox, origin, drawn.drafts, had)
+    if seen is None:
+        return items
+    ways = [draft for draft in seen.drafts if WAY_OUT in draft.tags]
+    return [*items, *_items(toolbox, replace(origin, drawing=seen), ways, had)]
+
+
 def _items(
     toolbox: Toolbox, origin: Origin, drafts: Sequence[MemoryDraft], had: Sequence[MemoryItem]
 ) -> list[MemoryItem]:
@@ -153,6 +167,7 @@ async def _write(
     replaces: str | None = None,
 ) -> tuple[str, ...] | LearnedBefore:
     """Store it all, and return the ids of what it supersedes; the earlier run where another process was first."""
+    ways = await _tried(toolbox, reading, found)
     record = LearnRecord(
         scope=toolbox.scope,
         run_id=origin.run_id,
@@ -164,7 +179,7 @@ async def _write(
         reinforced=found.known,
         reinforcement=found.reinforcement,
         at=toolbox.clock.now(),
-        ways_out=await _tried(toolbox, reading, found),
+        ways_out=ways,
         new_per_day=toolbox.new_per_day,
         failures=sum(call.failed for call in reading.calls),
         replaces=replaces,
@@ -174,6 +189,7 @@ async def _write(
     if written is not None and written.run_id != origin.run_id:
         return written
     superseded += await supersede_guardrails(toolbox, found.items, origin.run_id)
+    superseded += await supersede_ways(toolbox, ways, origin.run_id)
     await link_contradictions(toolbox, found.new, origin.run_id)
     audit = audit_event(origin.trajectory_id, judged, record.at)
     if audit is not None:
@@ -191,7 +207,10 @@ async def _tried(toolbox: Toolbox, reading: Reading, found: SortedOut) -> tuple[
     again = tried(done, [(way.signature, by_id[way.memory_id]) for way in known])
     ways = await toolbox.store.list_memories((toolbox.scope,), MemoryFilter(tags=(WAY_OUT,), limit=MAX_WAYS))
     kept = await asyncio.to_thread(lambda: tuple(kept_to(reading, ways)))
-    return tuple(dict.fromkeys((*worked, *again, *kept)))
+    missed = set(await asyncio.to_thread(lambda: [*in_vain(reading, ways)]))
+    beside = await toolbox.store.ways_beside(toolbox.scope, list(missed)) if missed else []
+    lost = [TriedWay(way.signature, way.memory_id, worked=False) for way in beside if way.memory_id in missed]
+    return tuple(dict.fromkeys((*worked, *again, *kept, *lost)))
 
 
 async def _credit(toolbox: Toolbox, kept: Trajectory | Reading, verdict: Verdict) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from datetime import datetime
 from swarm_memory.schema.base import TEAM, is_teams
 from swarm_memory.schema.memory import MemoryItem, ScoredMemory
 from swarm_memory.tools.ports.memories import SearchResult
-from swarm_memory.tools.retrieve.preamble import MAX_WAYS
+from swarm_memory.tools.retrieve.preamble import MAX_WAYS, helps
 from swarm_memory.tools.text.opposition import opposition
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -93,7 +93,8 @@ async def with_other_ways(
 ) -> tuple[ScoredMemory, ...]:
     """Return at most `wanted`: the found ones, each way out with how often it worked, and behind it up to two others.
 
-    The others ended the same errors, and come surest first. Raises `StorageError`.
+    The others ended the same errors, and come surest first. Where none of an error's helped more often than not, none
+    is returned. Raises `StorageError`.
     """
     ids = [each.item.id for each in found if each.item.use == "way_out"]
     ways = await toolbox.store.ways_beside(toolbox.scope, ids, lifts) if ids else []
@@ -108,8 +109,11 @@ async def with_other_ways(
     ended: dict[str, set[str]] = {}
     for way in ways:
         ended.setdefault(way.memory_id, set()).add(way.signature)
+    helped = {way.signature for way in ways if helps(way.worked, way.tried)}
     ranked: dict[str, ScoredMemory] = {}
     for each in found:
+        if each.item.id in ended and ended[each.item.id].isdisjoint(helped):
+            continue
         ranked.setdefault(each.item.id, each)
         others = dict.fromkeys(way.memory_id for way in ways if way.signature in ended.get(each.item.id, ()))
         for other in [other for other in others if other in items][: MAX_WAYS - 1]:

@@ -113,7 +113,7 @@ class _Reasons:
         if memory_id in self._offered:
             return "nothing but a model, an agent or another bank vouches for it, and verified ones that fit come first"
         if memory_id in self._chosen:
-            return "other ways past the same error came in its place"
+            return "other ways past the same error came in its place, or none of them helped more often than not"
         return self._not_fitting(self._candidates[memory_id]) or self._behind(memory_id)
 
     def _contradicted(self, memory_id: str) -> str:

@@ -154,6 +154,11 @@ def otherwise(title: str) -> str:
     return f'Another note says otherwise and is left out: "{title}"'
 
 
+def helps(worked: int, tried: int) -> bool:
+    """Whether a way out helped more often than not; one that nobody counted is taken to."""
+    return not tried or 2 * worked > tried
+
+
 def how_often(worked: int, tried: int, people: int | None = None) -> str:
     """Return what follows a title: in how many of the tasks that tried it, it worked; of a team's for how many people.
 
