@@ -106,8 +106,14 @@ def tell(what: str, took: dict[str, list[float]]) -> None:
 
 async def recall(store: Any, embedder: str, asked: Sequence[Vector]) -> float:
     """Return the mean share of the ten nearest of all that are among the ten that a store gives."""
-    held = "SELECT p.id, e.vector FROM patterns AS p JOIN pattern_embeddings AS e ON e.seq = p.seq ORDER BY p.seq"
-    kept = await store.read(lambda c: getattr(c, "raw", c).execute(held).fetchall())
+
+    def held(connection: Any) -> list[tuple[str, bytes]]:
+        raw: Any = getattr(connection, "raw", connection)  # below the queries by name
+        return raw.execute(
+            "SELECT p.id, e.vector FROM patterns AS p JOIN pattern_embeddings AS e USING (seq)"
+        ).fetchall()
+
+    kept = await store.read(held)
     rows = numpy.frombuffer(b"".join(vector for _, vector in kept), "i1")
     matrix = rows.reshape(len(kept), -1).astype("f4")
     matrix /= numpy.linalg.norm(matrix, axis=1, keepdims=True)
