@@ -176,6 +176,8 @@ class Lift(Model):
     duration_s: Bounds | None = None
     expected: float
     """The posterior mean of the lift of success: what was measured, weighed with what its kind is worth."""
+    doubt: Unit = 0.0
+    """How probably a memory harms, by the same; it is left out so often, at most half of the time."""
     worth: Worth
 
     @property

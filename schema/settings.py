@@ -457,7 +457,8 @@ class CreditSettings(Model):
     holdout_seed: int = 0
     dropout: float = Field(default=0.1, ge=0, le=0.5)
     """The probability that a task is not told a memory that it would be told, drawn for each task and memory: what that
-    changes is what the memory is worth. 0: all is told. What the user said is always told."""
+    changes is what the memory is worth. One that may harm is left out more often, at most half of the time. 0: all is
+    told. What the user said is always told."""
     price_in: float | None = Field(default=None, ge=0)
     """USD for a million input tokens of the agent's model; without both prices the cost of a task is not known."""
     price_out: float | None = Field(default=None, ge=0)

@@ -66,15 +66,15 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="4 seeds of 4 tasks and no scaling, in under two minutes")
     parser.add_argument("--dropout", type=float, help="credit.dropout: 0, or 0.1 with --planted, by default")
     parser.add_argument("--planted", action="store_true", help="plant harmful and useless memories")
+    parser.add_argument("--first-seed", type=int, default=0, help="of --planted")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--html", type=Path, help="write one page with the learning curves")
     options = parser.parse_args()
     if options.quick:
         options.seeds, options.tasks, options.scaling_seeds = 4, 4, 0
     if options.planted:
-        show_planted(
-            options.seeds, options.tasks, 0.1 if options.dropout is None else options.dropout, options.processes
-        )
+        seeds = range(options.first_seed, options.first_seed + options.seeds)
+        show_planted(seeds, options.tasks, 0.1 if options.dropout is None else options.dropout, options.processes)
         return
     started, clock = time.perf_counter(), SystemClock()
     begun = clock.now()
@@ -109,11 +109,11 @@ def main() -> None:
     print(f"\n{len(results)} tasks in {time.perf_counter() - started:.0f} s; {FILE}")
 
 
-def show_planted(seeds: int, tasks: int, dropout: float, processes: int) -> None:
+def show_planted(seeds: Sequence[int], tasks: int, dropout: float, processes: int) -> None:
     """Do the tasks with and without planted memories and lots; print the tables."""
     arms = [(planted, rate) for planted in (False, True) for rate in (0.0, dropout)]
     with ProcessPoolExecutor(processes) as pool:
-        runs = list(pool.map(partial(do_planted, tasks), [(seed, *arm) for seed in range(seeds) for arm in arms]))
+        runs = list(pool.map(partial(do_planted, tasks), [(seed, *arm) for seed in seeds for arm in arms]))
     for table in (*planted_tables(runs), patience_table(dropout)):
         print(f"\n{table.title}")
         print_table(table.headings, table.rows)

@@ -15,10 +15,10 @@ SELECT new.tenant_id, new.project FROM (SELECT ? AS tenant_id, ? AS project) AS 
 WHERE NOT EXISTS (SELECT 1 FROM scopes AS s WHERE s.tenant_id = new.tenant_id AND s.project = new.project)
 ON CONFLICT DO NOTHING;
 
--- name: lifts
--- What is expected of the memories of a project by the lots that were drawn.
+-- name: kept_figure
+-- The figure of one kind that a project keeps.
 SELECT m.data FROM performance_metrics AS m JOIN scopes AS s ON s.id = m.scope_id
-WHERE s.tenant_id = :tenant_id AND s.project = :project AND m.metric = 'memory_lifts' ORDER BY m.seq DESC LIMIT 1;
+WHERE s.tenant_id = :tenant_id AND s.project = :project AND m.metric = :metric ORDER BY m.seq DESC LIMIT 1;
 
 -- name: briefing
 -- What the user said, and the surest of strategies and of what ended an error in two sessions and never failed; of two that contradict each other one. How sure counts with lifts (a JSON object by id); those that have one are looked at beside the surest of the index.

@@ -1,6 +1,6 @@
 """Kinds of events in the audit trail. Hook commands import this: the standard library alone."""
 
-from collections.abc import Container, Iterable
+from collections.abc import Container, Mapping
 from typing import NamedTuple
 
 RETRIEVED = "reasoning_memory.retrieved"
@@ -32,15 +32,17 @@ class Draw(NamedTuple):
     """The lots that were drawn for the memories that a task would be told, at its beginning or on its way."""
 
     rate: float
-    """The probability with which each was left out."""
+    """The probability with which each was left out, but for `rates`."""
     told: tuple[str, ...]
     left_out: tuple[str, ...]
     tokens: int
     """About how many the notes have that it was told, also those that no lot was drawn for."""
+    rates: Mapping[str, float] | None = None
+    """Of those that were left out with another probability, by id."""
 
     @classmethod
-    def of(cls, by_lot: Iterable[str], gone: Container[str], rate: float, notes: str) -> "Draw":
-        """Return the lots of some memories, of which those that are `gone` were left out of the notes."""
-        ids = list(by_lot)
-        told, left_out = ([each for each in ids if (each in gone) is is_out] for is_out in (False, True))
-        return cls(rate, tuple(told), tuple(left_out), -(-len(notes.encode("utf-8", "replace")) // 3))
+    def of(cls, by_lot: Mapping[str, float], gone: Container[str], rate: float, notes: str) -> "Draw":
+        """Return the lots of some memories, given with their rates; the notes leave out those that are `gone`."""
+        told, left_out = ([each for each in by_lot if (each in gone) is is_out] for is_out in (False, True))
+        others = {each: own for each, own in by_lot.items() if own != rate} or None
+        return cls(rate, tuple(told), tuple(left_out), -(-len(notes.encode("utf-8", "replace")) // 3), others)

@@ -93,7 +93,7 @@ def _briefing(bank: "HookBank", rows: "list[tuple[str, str, str, int]]", moment:
     from swarm_memory.schema.sqlite.events import Draw
     from swarm_memory.tools.retrieve.preamble import briefing
 
-    lots, session_id = moment.lots(), str(moment.event.get("session_id") or "")
+    lots, session_id = bank.with_rates(moment.lots()), str(moment.event.get("session_id") or "")
     by_lot = [memory_id for memory_id, _, _, standing in rows if standing <= 0]
     if not lots.rate or not by_lot or not session_id:
         return briefing([row[:3] for row in rows], sum(row[3] > 0 for row in rows)) if rows else ""
@@ -102,7 +102,9 @@ def _briefing(bank: "HookBank", rows: "list[tuple[str, str, str, int]]", moment:
     text = briefing([row[:3] for row in left], sum(row[3] > 0 for row in left)) if left else ""
     if moment.event.get("source") in (None, "startup", "clear"):  # a session that is gone on with was briefed before
         with suppress(StoreBusy):  # one briefing less in the figures
-            bank.note_draw(f"{session_id}:1", Draw.of(by_lot, gone, lots.rate, text))
+            bank.note_draw(
+                f"{session_id}:1", Draw.of({each: lots.rate_of(each) for each in by_lot}, gone, lots.rate, text)
+            )
     return text
 
 

@@ -103,8 +103,8 @@ class HookBank:
             task_id = found[0] if found else None
             withheld = lots.holds_out(task_id or f"{session_id}:1")
             if lots.rate and task_id is not None and not withheld:
-                said = self._said_by_user(ids)
-                by_lot = [each for each in ids if each not in said]
+                said, lots = self._said_by_user(ids), self.with_rates(lots)
+                by_lot = {each: lots.rate_of(each) for each in ids if each not in said}
                 if gone := lots.left_out(task_id, by_lot):
                     left = [way for way in ways if way[0] in ids and way[0] not in gone]
                     text = tell(left, contradicting)[0] if left else ""
@@ -133,8 +133,15 @@ class HookBank:
 
     def _lifts(self, is_measured: bool) -> str:
         """Return what is expected of memories by the lots that were drawn, as JSON."""
-        asked = {"tenant_id": self._tenant, "project": self._project}
-        found = self._connection.execute(_BANK["lifts"], asked).fetchone() if is_measured else None
+        return self._kept("memory_lifts") if is_measured else "{}"
+
+    def with_rates(self, lots: "Lots") -> "Lots":
+        """Return lots that leave out more often what may harm."""
+        return lots._replace(rates=json.loads(self._kept("memory_rates"))) if lots.rate else lots
+
+    def _kept(self, metric: str) -> str:
+        asked = {"tenant_id": self._tenant, "project": self._project, "metric": metric}
+        found = self._connection.execute(_BANK["kept_figure"], asked).fetchone()
         return found[0] if found else "{}"
 
     def _ways_out(self, signature: str, lifts: str) -> "list[Way]":

@@ -11,11 +11,13 @@ from hypothesis import strategies as st
 from made_tasks import STEPS, Shop
 
 from swarm_memory.schema.memory import Provenance
+from swarm_memory.schema.outcome import LiftReport
 from swarm_memory.schema.sqlite.events import DRAWN, INJECTED
 from swarm_memory.server.hooks.session import Moment, session_start
 from swarm_memory.server.hooks.settings import LightSettings
 from swarm_memory.server.hosts.host import host
 from swarm_memory.server.location import Location, lot_key, state_folder
+from swarm_memory.server.storage.hook_reader import open_for_hook
 from swarm_memory.tools.credit.holdout import Lots
 from swarm_memory.tools.ports.journal import Event
 from swarm_memory.tools.retrieve.retrieve import retrieve
@@ -37,9 +39,9 @@ def task_where(memory_id: str, *, left_out: bool) -> str:
     return next(name for name in map(str, range(99)) if bool(lots.left_out(name, [memory_id])) == left_out)
 
 
-async def drawn(shop: Shop) -> list[Event]:
+async def drawn(shop: Shop, limit: int = 9) -> list[Event]:
     await shop.toolbox.store.injections(shop.toolbox.scope, "any")  # what is queued is written first
-    return await shop.toolbox.store.events_of_kind(shop.toolbox.scope, DRAWN, 9)
+    return await shop.toolbox.store.events_of_kind(shop.toolbox.scope, DRAWN, limit)
 
 
 @pytest.mark.parametrize("rate", [0.05, 0.1, 0.5])
@@ -111,6 +113,26 @@ async def test_the_others_stay_in_their_order_and_nothing_comes_in_the_place_of_
     assert [each.item.id for each in found.memories] == [each for each in whole if each not in gone]
     assert "1 memory left out by lot" in found.notices[-1]
     assert not any(each in found.preamble for each in gone)
+
+
+async def test_what_may_harm_is_left_out_more_often_and_its_rate_is_recorded(shop: Shop, tmp_path: Path) -> None:
+    doubted, other = await shop.add(), await shop.add("Test the shop")
+    rates = {doubted: 0.5}
+    await shop.toolbox.store.save_lifts(shop.toolbox.scope, {}, LiftReport(dropout=0.01), rates)
+    assert await shop.toolbox.store.dropout_rates(shop.toolbox.scope) == rates
+    shop, lots = by_lot(shop, rate=0.01), Lots(dropout=0.01, key=KEY, rates=rates)
+    names = [f"t{number}" for number in range(20)]
+    told = {
+        name: {each.item.id for each in (await retrieve(shop.toolbox, QUERY, task_id=name)).memories} for name in names
+    }
+    assert told == {name: {doubted, other} - lots.left_out(name, [doubted, other]) for name in names}
+    assert 3 < sum(doubted not in ids for ids in told.values()) < 17
+    (event,) = [event for event in await drawn(shop, 30) if event.subject_id == "t1"]
+    assert (event.data["rate"], event.data["rates"]) == (0.01, rates)
+    place = (shop.toolbox.scope.tenant_id, shop.toolbox.scope.project)
+    with open_for_hook(tmp_path / "memory.db", place, 1.0) as bank:
+        assert bank.with_rates(Lots(dropout=0.01, key=KEY)) == lots
+        assert bank.with_rates(Lots()) == Lots(), "where no lots are drawn none are looked for"
 
 
 async def test_what_the_user_said_is_always_told_and_draws_no_lot(shop: Shop) -> None:

@@ -90,6 +90,15 @@ def test_a_memory_counts_once_for_each_session_for_the_first_task_that_it_was_dr
     assert lots_of([drawn("unknown", ["a"])], [task(other)]) == []
 
 
+def test_each_lot_has_the_rate_that_it_was_drawn_with() -> None:
+    draw = Draw.of({"a": 0.1, "b": 0.4}, {"b"}, 0.1, "notes")
+    event = Event(DRAWN, NOW, "t1", draw._asdict())
+    assert [(lot.memory_id, lot.told, lot.rate) for lot in lots_of([event], [task("t1")])] == [
+        ("a", True, 0.1),
+        ("b", False, 0.4),
+    ]
+
+
 async def test_a_memory_that_harms_withdraws_itself_with_its_figures_and_a_useful_one_is_proven(shop: Shop) -> None:
     harmful, said_by_user = await shop.add("Drop the tables"), await shop.add(provenance=Provenance(distiller="user"))
     await live(shop, [harmful, said_by_user], 40)
@@ -194,6 +203,8 @@ async def test_what_is_expected_of_a_memory_moves_it_up_or_down(shop: Shop) -> N
     found = await confidences()
     assert found[good] > 0.5 > found[bad]
     assert found[unknown] == 0.5
+    (rate,) = (await drawing.store.dropout_rates(drawing.scope)).items()
+    assert rate == (bad, 0.5), "what probably harms is left out every other time"
     assert {each.parts.confidence for each in (await retrieve(shop.toolbox, QUERY)).memories} == {0.5}
 
 

@@ -67,6 +67,21 @@ def test_who_looks_again_and_again_is_hardly_ever_fooled(told: float, left_out: 
     assert missed <= 4
 
 
+@pytest.mark.parametrize("chance", [0.5, 0.8])
+def test_what_is_left_out_more_often_the_worse_it_looks_is_hardly_ever_wrongly_harmful(chance: float) -> None:
+    rng, runs, wrong = Random(11), 40, 0
+    for _ in range(runs):
+        found: list[Term] = []
+        total, count, mean = 1.0, 2, 0.0
+        for _ in range(LOOKS[-1]):
+            rate = 0.5 if mean < 0 else 0.1
+            ((told, outcome),) = tasks(rng, 1, chance, chance, rate)
+            found.append(weighted(outcome, total / count, rate, told=told))
+            total, count, mean = total + outcome, count + 1, mean + found[-1].value
+        wrong += any(side_of(found[:look]) < 0 for look in LOOKS)
+    assert wrong <= 2
+
+
 def test_harm_and_use_are_found_and_the_interval_narrows() -> None:
     for told, left_out in ((0.05, 0.7), (0.9, 0.2)):
         found = terms(tasks(Random(5), 250, told, left_out, 0.1), 0.1)

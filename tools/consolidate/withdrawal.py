@@ -6,7 +6,7 @@ from typing import NamedTuple
 from swarm_memory.schema.base import RUN, new_id
 from swarm_memory.schema.outcome import Lift, LiftReport
 from swarm_memory.tools.consolidate.upkeep import UpkeepRun
-from swarm_memory.tools.credit.lift import HARMFUL, measured, withdrawn_memories
+from swarm_memory.tools.credit.lift import HARMFUL, measured, rates_of, withdrawn_memories
 from swarm_memory.tools.ports.upkeep import UpkeepChange
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -35,7 +35,7 @@ async def measure_memories(toolbox: Toolbox) -> Measured:
         every = report.whole.expected
         expected = {lift.of: round(lift.expected - every, _DIGITS) for lift in report.memories}
         report = report.model_copy(update={"withdrawn": await withdrawn_memories(toolbox)})
-        await toolbox.store.save_lifts(toolbox.scope, expected, report)
+        await toolbox.store.save_lifts(toolbox.scope, expected, report, rates_of(report.memories, report.dropout))
     return Measured(run.id, report, tuple(withdrawn))
 
 

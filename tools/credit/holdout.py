@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 _IN_SESSION = re.compile(r"([0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}):.+", re.DOTALL)
@@ -41,6 +42,8 @@ class Lots(NamedTuple):
     """The probability 0…1 that a task is not told a memory that it would be told."""
     key: bytes = b""
     """Of this installation: whoever writes a memory cannot know in which tasks it will be told. Empty: all is told."""
+    rates: Mapping[str, float] = MappingProxyType({})
+    """The probability for those that are left out more often, by id."""
 
     def holds_out(self, task_id: str) -> bool:
         """Whether a task gets no memories."""
@@ -48,8 +51,12 @@ class Lots(NamedTuple):
 
     @property
     def rate(self) -> float:
-        """The probability with which a memory is left out here."""
+        """The probability with which a memory is left out here at least."""
         return self.dropout if self.key else 0.0
+
+    def rate_of(self, memory_id: str) -> float:
+        """Return the probability with which a memory is left out here."""
+        return max(self.dropout, self.rates.get(memory_id, 0.0)) if self.rate else 0.0
 
     def left_out(self, task_id: str, memory_ids: Iterable[str]) -> set[str]:
         """Return those that a task is not told, by a keyed hash (BLAKE2, RFC 7693) of task and memory.
@@ -61,7 +68,7 @@ class Lots(NamedTuple):
             return set()
         unit = unit_of(task_id).encode("utf-8", "replace")
         drawn = {each: hashlib.blake2b(unit + b"\0" + each.encode(), key=self.key).digest() for each in memory_ids}
-        return {each for each, lot in drawn.items() if _share(lot) < self.dropout}
+        return {each for each, lot in drawn.items() if _share(lot) < self.rate_of(each)}
 
 
 def _share(drawn: bytes) -> float:

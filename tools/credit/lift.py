@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from itertools import groupby
-from statistics import fmean
+from math import sqrt
+from statistics import NormalDist, fmean
 from typing import Any, NamedTuple
 
 from swarm_memory.schema.memory import MemoryItem
@@ -45,7 +46,11 @@ _WEIGHT_OF_GUESS = 2.0
 _PRIOR_SPREAD, _LEAST_SPREAD, _MOST_SPREAD = 0.2, 0.05, 0.5
 """Standard deviations: of what kinds are worth, of memories within a kind at least and at most."""
 
+MOST_LEFT_OUT = 0.5
+"""The rate at which lots tell the most: what may harm is left out so often at most."""
+
 _WHOLE = "all memories"
+_DIGITS = 4
 _FIGURES = ("steps", "tokens", "duration_s")
 
 
@@ -90,7 +95,7 @@ def outcome_of(task: TaskOutcome) -> float:
 def draw_in(event: Event) -> Draw:
     """Return the lots that an event tells."""
     data: Mapping[str, Any] = event.data
-    return Draw(data["rate"], tuple(data["told"]), tuple(data["left_out"]), data["tokens"])
+    return Draw(data["rate"], tuple(data["told"]), tuple(data["left_out"]), data["tokens"], data.get("rates"))
 
 
 def lots_of(draws: Iterable[Event], outcomes: Iterable[TaskOutcome]) -> list[Lot]:
@@ -106,7 +111,8 @@ def lots_of(draws: Iterable[Event], outcomes: Iterable[TaskOutcome]) -> list[Lot
         task = known.get(task_id)
         draw = draw_in(event)
         for memory_id in (*draw.told, *draw.left_out):
-            lot = None if task is None else Lot(memory_id, memory_id in draw.told, draw.rate, event.at, task)
+            rate = (draw.rates or {}).get(memory_id, draw.rate)
+            lot = None if task is None else Lot(memory_id, memory_id in draw.told, rate, event.at, task)
             first.setdefault((memory_id, unit_of(task_id)), lot)
     usable = (lot for lot in first.values() if lot is not None and 0 < lot.rate < 1)
     return sorted(usable, key=lambda lot: (lot.task.at, lot.task.task_id))
@@ -189,7 +195,7 @@ def worth_of(lots: Sequence[Lot], items: Mapping[str, MemoryItem], afresh: Mappi
         "whole": whole,
         "kinds": _all_pooled(by_kind, success, others, expected.kinds),
         "sources": _all_pooled(by_source, success, others, {}),
-        "memories": _of_each(own[_WHOLE], beside, expected.memories),
+        "memories": _of_each(own[_WHOLE], beside, expected),
         "saved_tokens": saved,
         "tasks_wanted": None if whole.success is None else clusters_until(_sums(success), KNOWN_TO),
     }
@@ -199,6 +205,8 @@ class Expected(NamedTuple):
     """Posterior means of lifts."""
 
     memories: Mapping[str, float]
+    doubts: Mapping[str, float]
+    """How probably a memory harms: its lift is below 0."""
     kinds: Mapping[str, float]
     whole: float
 
@@ -217,22 +225,45 @@ def expectations(found: Iterable[Weighted], kinds: Mapping[str, str]) -> Expecte
     by_kind: dict[str, dict[str, tuple[float, float]]] = defaultdict(dict)
     for memory_id, estimate in own.items():
         by_kind[kinds.get(memory_id, "")][memory_id] = estimate
-    memories, means = dict[str, float](), dict[str, float]()
+    memories, doubts, means = dict[str, float](), dict[str, float](), dict[str, float]()
     for kind, some in by_kind.items():
         spread2 = _spread2(list(some.values()))
         weights = [1 / (variance + spread2) for _, variance in some.values()]
         total = sum(weight * value for weight, (value, _) in zip(weights, some.values(), strict=True))
         means[kind] = mean = total / (sum(weights) + 1 / _PRIOR_SPREAD**2)
         for memory_id, (value, variance) in some.items():
-            memories[memory_id] = (value * spread2 + mean * variance) / (spread2 + variance)
-    return Expected(memories, means, fmean(memories.values()) if memories else 0.0)
+            memories[memory_id], doubts[memory_id] = posterior(value, variance, mean, spread2)
+    return Expected(memories, doubts, means, fmean(memories.values()) if memories else 0.0)
+
+
+def posterior(value: float, variance: float, mean: float, spread2: float) -> tuple[float, float]:
+    """Return the mean of a lift that was measured as `value`, and how probably it is below 0.
+
+    `variance` is that of the estimate; lifts vary about `mean` with the variance `spread2`.
+    """
+    whole = spread2 + variance
+    expected = (value * spread2 + mean * variance) / whole
+    return expected, NormalDist().cdf(-expected / sqrt(spread2 * variance / whole))
 
 
 def _estimate(found: Sequence[Weighted]) -> tuple[float, float]:
-    """Return the mean of the estimates and its variance by the design: that of outcomes about the guess, weighted."""
+    """Return the mean of the estimates and its variance by the design: that of outcomes about the guess, weighted.
+
+    A lot whose sides are as probable as each other says most, and weighs so.
+    """
     off2 = (sum((each.outcome - each.guess) ** 2 for each in found) + 0.5) / (len(found) + 2)
-    rate = fmean(each.lot.rate for each in found)
-    return fmean(each.value for each in found), off2 * (1 / rate + 1 / (1 - rate)) / len(found)
+    weights = [each.lot.rate * (1 - each.lot.rate) for each in found]
+    whole = sum(weights)
+    return sum(weight * each.value for weight, each in zip(weights, found, strict=True)) / whole, off2 / whole
+
+
+def rates_of(lifts: Iterable[Lift], least: float) -> dict[str, float]:
+    """Return the probability with which memories are left out from now on, of those that may harm: as probably as that.
+
+    Each lot keeps the rate that it was drawn with, and that is known before the task: the estimates stay unbiased and
+    the intervals right. What may harm is told less, and is known sooner.
+    """
+    return {lift.of: min(MOST_LEFT_OUT, lift.doubt) for lift in lifts if lift.doubt > least and lift.worth != "harmful"}
 
 
 def _spread2(found: Sequence[tuple[float, float]]) -> float:
@@ -290,7 +321,7 @@ def _pooled(
 
 
 def _of_each(
-    success: Sequence[Weighted], others: Mapping[str, Sequence[Weighted]], expected: Mapping[str, float]
+    success: Sequence[Weighted], others: Mapping[str, Sequence[Weighted]], expected: Expected
 ) -> tuple[Lift, ...]:
     own: dict[str, list[Weighted]] = defaultdict(list)
     beside: dict[str, dict[str, list[Weighted]]] = defaultdict(lambda: defaultdict(list))
@@ -300,10 +331,11 @@ def _of_each(
         for each in some:
             beside[each.lot.memory_id][figure].append(each)
     lifts = (
-        _lift(name, some, _bounds(by_betting([each.term for each in some])), beside[name], expected[name])
+        _lift(name, some, _bounds(by_betting([each.term for each in some])), beside[name], expected.memories[name])
         for name, some in own.items()
     )
-    return tuple(sorted(lifts, key=lambda lift: -lift.told))
+    doubted = (lift.model_copy(update={"doubt": round(expected.doubts[lift.of], _DIGITS)}) for lift in lifts)
+    return tuple(sorted(doubted, key=lambda lift: -lift.told))
 
 
 def _lift(
@@ -317,9 +349,17 @@ def _lift(
     worth: Worth = "too few to tell"
     if lift is not None and (lift.low > 0 or lift.high < 0):
         worth = "proven" if lift.low > 0 else "harmful"
-    figures = {figure: _by_tasks(some) for figure, some in others.items()}
+    steps, tokens, duration_s = (_by_tasks(others.get(figure, ())) for figure in _FIGURES)
     return Lift(
-        of=name, told=told, left_out=len(success) - told, success=lift, expected=expected, worth=worth, **figures
+        of=name,
+        told=told,
+        left_out=len(success) - told,
+        success=lift,
+        steps=steps,
+        tokens=tokens,
+        duration_s=duration_s,
+        expected=expected,
+        worth=worth,
     )
 
 

@@ -2,11 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
+from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.outcome import Arm, LiftReport, OutcomeRecord, TaskFigures
 from swarm_memory.schema.trajectory import Label
+
+NO_RATES: Mapping[str, float] = MappingProxyType({})
 
 
 class TaskInjections(NamedTuple):
@@ -55,8 +58,13 @@ class Credits(Protocol):
         """Return what is counted of every task, oldest first."""
         ...
 
-    async def save_lifts(self, scope: Scope, lifts: Mapping[str, float], report: LiftReport) -> None:
-        """Keep what is expected of memories of a scope, by id, and the report, in the place of what was kept before."""
+    async def save_lifts(
+        self, scope: Scope, lifts: Mapping[str, float], report: LiftReport, rates: Mapping[str, float] = NO_RATES
+    ) -> None:
+        """Keep what is expected of memories of a scope, by id, and the report, in the place of what was kept before.
+
+        `rates` are those at which some are left out from now on.
+        """
         ...
 
     async def kept_report(self, scope: Scope) -> LiftReport | None:
@@ -65,6 +73,10 @@ class Credits(Protocol):
 
     async def lifts(self, scope: Scope) -> Mapping[str, float]:
         """Return what is expected of memories of a scope, more or less than of all: -1…1 by id, of those measured."""
+        ...
+
+    async def dropout_rates(self, scope: Scope) -> dict[str, float]:
+        """Return the probability 0…1 with which some memories of a scope are left out, by id."""
         ...
 
     async def items_by_day(self, scope: Scope) -> dict[date, int]:

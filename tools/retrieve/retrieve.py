@@ -93,6 +93,7 @@ async def retrieve(
         lots = lots_of(toolbox)
         is_withheld = lots.holds_out(task_id)
         if lots.rate and not is_withheld:
+            lots = lots._replace(rates=await toolbox.store.dropout_rates(toolbox.scope))
             found, draw = _drawn(toolbox, found, lots, task_id)
     record = RetrievalRecord(
         retrieval_id=found.retrieval_id,
@@ -431,7 +432,8 @@ async def expected_lifts(toolbox: Toolbox) -> Mapping[str, float]:
 
 def _drawn(toolbox: Toolbox, found: Retrieval, lots: Lots, task_id: str) -> tuple[Retrieval, Draw | None]:
     """Return what a task is told of what was found for it, and the lots that were drawn."""
-    by_lot = [each.item.id for each in found.memories if each.item.provenance.standing <= 0]
+    ids = [each.item.id for each in found.memories if each.item.provenance.standing <= 0]
+    by_lot = {each: lots.rate_of(each) for each in ids}
     gone = lots.left_out(task_id, by_lot)
     if gone:
         memories = tuple(each for each in found.memories if each.item.id not in gone)

@@ -15,7 +15,7 @@ from swarm_memory.schema.settings import RetrieveSettings
 from swarm_memory.schema.trajectory import Label
 from swarm_memory.tools.credit.holdout import Lots
 from swarm_memory.tools.credit.intervals import wilson
-from swarm_memory.tools.credit.lift import Lot, worth_of
+from swarm_memory.tools.credit.lift import MOST_LEFT_OUT, Lot, posterior, rates_of, worth_of
 from swarm_memory.tools.credit.sequences import Term, side_of, weighted
 from swarm_memory.tools.ports.credit import TaskOutcome
 from swarm_memory.tools.retrieve.embed import prepare
@@ -44,11 +44,20 @@ LEARNED, MOST = 6, 6
 MEASURED_EVERY = 20
 """Tasks: the product measures after each, which finds the same at most so much sooner."""
 
+KINDS = ("harmful", "hardly harmful", "useless", "learned")
+
 DECIDED, WEIGHT = 0.8, 0.9
 """Tasks that the judge decides in these worlds, nearly all of them rightly, and how much such a verdict counts."""
 
 CHANCES = ((0.1, 0.7), (0.3, 0.7), (0.5, 0.7), (0.6, 0.7), (0.5, 0.5), (0.9, 0.9), (0.7, 0.6), (0.7, 0.5), (0.7, 0.3))
 """That a task is met where it is told a memory, and where it is not."""
+
+COSTS = 0.1
+"""What is planted to harm is called harmful where it costs so much of its tasks in truth; beside good memories some
+of it costs hardly anything."""
+
+SPREAD = 0.2
+"""Standard deviation of lifts, for what is simulated alone."""
 
 LOOK = 5
 BEGAN = datetime(2026, 1, 5, tzinfo=UTC)
@@ -71,6 +80,8 @@ class Run:
     proven: tuple[tuple[str, int], ...]
     lifts: tuple[tuple[str, float], ...]
     """Kind, and the lift at the end, of those that were left out once at least."""
+    lots: tuple[tuple[str, int, int], ...] = ()
+    """Kind, how often each was told, and left out."""
 
 
 OpenWith = Callable[[float], AbstractAsyncContextManager[Bank]]
@@ -103,18 +114,39 @@ async def run_planted(
     life = _Life(seed, dropout, found)
     later = [place for place in schedule(seed, learned + tasks) if place.number > learned and place.family in HARMFUL]
     met = tuple(life.do(place) for place in later)
+    if dropout:
+        harmful = [each for each, kind in kinds.items() if kind == "harmful"]
+        kinds |= {each: "hardly harmful" for each in harmful if _lift_of(each, found, later) > -COSTS}
     of = [(kinds.get(lift.of, "learned"), lift) for lift in life.measure()]
-    names = ("harmful", "useless", "learned")
     return Run(
         seed=seed,
         planted=planted,
         dropout=dropout,
         met=met,
         withdrawn=tuple((kinds.get(each, "learned"), count) for each, count in life.withdrawn.items()),
-        kinds=tuple((name, sum(kind == name for kind, _ in of)) for name in names),
-        proven=tuple((name, sum(kind == name and lift.worth == "proven" for kind, lift in of)) for name in names),
+        kinds=tuple((name, sum(kind == name for kind, _ in of)) for name in KINDS),
+        proven=tuple((name, sum(kind == name and lift.worth == "proven" for kind, lift in of)) for name in KINDS),
         lifts=tuple((kind, lift.success.value) for kind, lift in of if lift.success and lift.left_out),
+        lots=tuple((kind, lift.told, lift.left_out) for kind, lift in of),
     )
+
+
+def _lift_of(memory_id: str, found: Mapping[str, Sequence[MemoryItem]], places: Sequence[Place]) -> float:
+    """Return what a memory truly changes: its family's tasks with all notes less without it, on the same streams."""
+    gains: list[int] = []
+    for place in places:
+        told = found[place.family][: RetrieveSettings().k]
+        if memory_id in {item.id for item in told}:
+            without = [item for item in told if item.id != memory_id]
+            gains.append(_is_met(place, told) - _is_met(place, without))
+    return fmean(gains) if gains else 0.0
+
+
+def _is_met(place: Place, told: Sequence[MemoryItem]) -> bool:
+    world = place.world()
+    notes = preamble([(item.id, item.title, item.content) for item in told])
+    attempt(world, f"{notes}\n\n{world.task}", place.rng(), NOTES.read)
+    return world.met
 
 
 class _Life:
@@ -133,21 +165,21 @@ class _Life:
         """Do a task; return whether it was met."""
         told = [item for item in self._found[place.family] if item.id not in self.withdrawn][: RetrieveSettings().k]
         left_out = self._lots.left_out(place.key, [item.id for item in told])
-        notes = preamble([(item.id, item.title, item.content) for item in told if item.id not in left_out])
-        world = place.world()
-        attempt(world, f"{notes}\n\n{world.task}", place.rng(), NOTES.read)
+        met = _is_met(place, [item for item in told if item.id not in left_out])
         is_decided = Random(f"judge-{place.key}").random() < DECIDED
-        label: Label = "Undecided" if not is_decided else "Success" if world.met else "Failure"
+        label: Label = "Undecided" if not is_decided else "Success" if met else "Failure"
         self._done += 1
         at, weight = BEGAN + timedelta(minutes=self._done), WEIGHT * is_decided
         task = TaskOutcome(place.key, label, "memory", False, TaskFigures(), len(told), 0, at, weight)
-        rate = self._lots.rate
-        self._drawn += [Lot(item.id, item.id not in left_out, rate, at, task) for item in told if rate]
+        rates = {item.id: self._lots.rate_of(item.id) for item in told}
+        self._drawn += [Lot(each, each not in left_out, rate, at, task) for each, rate in rates.items() if rate]
         if self._done % MEASURED_EVERY == 0:
-            for lift in self.measure():
+            lifts = self.measure()
+            self._lots = self._lots._replace(rates=rates_of(lifts, self._lots.rate))
+            for lift in lifts:
                 if lift.worth == "harmful":
                     self.withdrawn.setdefault(lift.of, lift.told + lift.left_out)
-        return world.met
+        return met
 
     def measure(self) -> Sequence[Lift]:
         """Return what each memory is worth by now."""
@@ -211,10 +243,12 @@ def planted_tables(runs: Sequence[Run]) -> list[Table]:
 
 def _memories(title: str, runs: Sequence[Run]) -> Table:
     rows: list[tuple[str, ...]] = []
-    for kind in ("harmful", "useless", "learned"):
+    for kind in KINDS:
         measured = sum(dict(run.kinds)[kind] for run in runs)
         gone = [each for run in runs for each in run.withdrawn if each[0] == kind]
         lifts = [lift for run in runs for name, lift in run.lifts if name == kind]
+        lots = [each for run in runs for each in run.lots if each[0] == kind]
+        left_out, drawn = sum(each[2] for each in lots), sum(each[1] + each[2] for each in lots)
         share = wilson(len(gone), measured) if measured else None
         rows.append(
             (
@@ -224,10 +258,14 @@ def _memories(title: str, runs: Sequence[Run]) -> Table:
                 str(round(median(each[1] for each in gone))) if gone else "-",
                 str(sum(dict(run.proven)[kind] for run in runs)),
                 f"{fmean(lifts):+.2f}" if lifts else "-",
+                f"{left_out / drawn:.2f}" if drawn else "-",
             )
         )
-    note = "until: tasks in which it was told or left out, the median; lift: as measured at the end, the mean"
-    headings = ("kind", "measured", "withdrew", "until", "proven", "lift")
+    note = (
+        f"harmful: costs {COSTS} of its tasks or more in truth; until: tasks in which it was told or left out, the "
+        "median; lift: as measured at the end, the mean; left out: of all lots"
+    )
+    headings = ("kind", "measured", "withdrew", "until", "proven", "lift", "left out")
     return Table(title=title, headings=headings, rows=tuple(rows), note=note)
 
 
@@ -266,13 +304,18 @@ def patience_table(dropout: float, runs: int = 200, tasks: int = 500) -> Table:
 def _end(rng: Random, told: float, left_out: float, rate: float, tasks: int) -> tuple[int, int]:
     """Return on which side of 0 a lift is known to be, and after how many tasks; 0 where it is not known."""
     terms: list[Term] = []
-    total, count = 1.0, 2
+    total, count, least = 1.0, 2, rate
+    whole = value = off2 = 0.0
     while len(terms) < tasks:
         is_told = rng.random() >= rate
         met = rng.random() < (told if is_told else left_out)
         outcome = WEIGHT * met + (1 - WEIGHT) / 2
         terms.append(weighted(outcome, total / count, rate, told=is_told))
+        weight = rate * (1 - rate)
+        whole, value, off2 = whole + weight, value + weight * terms[-1].value, off2 + (outcome - total / count) ** 2
         total, count = total + outcome, count + 1
+        _, doubt = posterior(value / whole, (off2 + 0.5) / (len(terms) + 2) / whole, 0.0, SPREAD**2)
+        rate = max(least, min(MOST_LEFT_OUT, doubt))
         if len(terms) % LOOK == 0 and (side := side_of(terms)):
             return side, len(terms)
     return 0, tasks

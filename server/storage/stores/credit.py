@@ -15,10 +15,10 @@ from swarm_memory.schema.sqlite.events import INJECTED, WITHHELD
 from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.server.storage.engine.engine import reads, writes
 from swarm_memory.server.storage.stores.journal import Journal
-from swarm_memory.server.storage.stores.memories import LIFTS, find_patterns
+from swarm_memory.server.storage.stores.memories import LIFTS, RATES, find_patterns
 from swarm_memory.server.storage.stores.rows import find_scope, log_event, make_scope, to_json, to_moment, to_text
 from swarm_memory.tools.credit.outcome import credited
-from swarm_memory.tools.ports.credit import TaskInjections, TaskOutcome
+from swarm_memory.tools.ports.credit import NO_RATES, TaskInjections, TaskOutcome
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.driver import Connection
@@ -90,10 +90,16 @@ class Outcomes(Journal):
 
     @writes
     def save_lifts(
-        self, connection: "Connection", scope: Scope, lifts: Mapping[str, float], report: LiftReport
+        self,
+        connection: "Connection",
+        scope: Scope,
+        lifts: Mapping[str, float],
+        report: LiftReport,
+        rates: Mapping[str, float] = NO_RATES,
     ) -> None:
         scope_id, now = make_scope(connection, scope), to_text(datetime.now(UTC))
-        for metric, data in ((LIFTS, to_json(dict(lifts))), (REPORT, report.model_dump_json(exclude_defaults=True))):
+        kept = {LIFTS: to_json(dict(lifts)), RATES: to_json(dict(rates))}
+        for metric, data in (*kept.items(), (REPORT, report.model_dump_json(exclude_defaults=True))):
             connection.execute(_QUERIES["delete_figures"], (scope_id, metric))
             connection.execute(_QUERIES["add_figure"], (scope_id, metric, float(len(lifts)), data, now))
 

@@ -75,7 +75,7 @@ _WAY_OUT, _OPEN_PROBLEM = f'"{WAY_OUT}"', f'"{OPEN_PROBLEM}"'
 
 CREATED, EDITED = "reasoning_memory.created", "reasoning_memory.edited"
 
-LIFTS = "memory_lifts"
+LIFTS, RATES = "memory_lifts", "memory_rates"
 """The metric of what is expected of memories."""
 
 
@@ -148,6 +148,11 @@ class Memories(Engine):
     def lifts(self, connection: "Connection", scope: Scope) -> Mapping[str, float]:
         rows = connection.execute(_CREDIT["figures"], (find_scope(connection, scope), LIFTS)).fetchall()
         return _lifts_in(rows[-1][1]) if rows else NO_LIFTS
+
+    @reads
+    def dropout_rates(self, connection: "Connection", scope: Scope) -> dict[str, float]:
+        rows = connection.execute(_CREDIT["figures"], (find_scope(connection, scope), RATES)).fetchall()
+        return json.loads(rows[-1][1]) if rows else {}
 
     @reads
     def surest_memories(
