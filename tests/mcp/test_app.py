@@ -323,15 +323,19 @@ async def test_calls_that_stand_twice_in_one_list_are_told(connected: Connected)
     assert "repeated" not in once
 
 
-async def test_the_agent_can_be_the_distiller(connected: Connected, fixed: Task) -> None:
+async def test_the_agent_can_be_the_distiller_and_what_its_calls_show_is_kept_beside(
+    connected: Connected, fixed: Task
+) -> None:
     async with connected() as caller:
         kept = await caller.call("distill_memories", **fixed, verdict="Success", confidence=0.9, items=[ITEM])
-        assert (kept["distiller"], len(kept["stored"])) == ("agent", 1)
+        assert kept["distiller"] == "agent"
         shown = await caller.call("manage_memories", action="get", ids=kept["stored"])
-    (memory,) = shown["memories"]
+    memory, seen = shown["memories"]
     assert memory["title"] == ITEM["title"]
     assert memory["provenance"]["judge"] == "agent"
     assert memory["provenance"]["distiller"] == "agent"
+    assert seen["provenance"]["distiller"] == "extractive"
+    assert "repair" in seen["tags"]
 
 
 async def test_without_items_distilling_only_proposes(connected: Connected, fixed: Task) -> None:
