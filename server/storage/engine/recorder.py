@@ -14,7 +14,7 @@ from swarm_memory.tools.ports.memories import RetrievalRecord
 Record = RetrievalRecord | ChatRecord
 
 MAX_WAITING = 1000
-GATHER_S = 0.05
+GATHER_S = 0.2
 RETRY_S = 0.5
 CLOSE_LIMIT_S = 2.0
 
