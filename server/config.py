@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 ENV_SHORT = {"SWARM_MEMORY_DB": "storage.db", "SWARM_MEMORY_SQLITE": "storage.sqlite"}
 
+_NO_SETTINGS = (CHILD_VARIABLE, DISABLED, Settings().team.token_env)
+
 ROOT_KEY = "reasoningbank"
 MAX_FILE_BYTES, MAX_PROJECT_FILE_BYTES = 1_000_000, 32_000
 """The project's file may have come with a clone, and each hook reads it while a person waits."""
@@ -223,7 +225,7 @@ def _from_environment(environ: Mapping[str, str]) -> Values:
     """Read `SWARM_MEMORY_<SECTION>__<NAME>` and the short names; an empty variable counts as not set."""
     values: Values = {}
     for name in sorted(environ):
-        if not name.upper().startswith(ENV_PREFIX) or not environ[name] or name in (CHILD_VARIABLE, DISABLED):
+        if not name.upper().startswith(ENV_PREFIX) or not environ[name] or name in _NO_SETTINGS:
             continue
         key = ENV_SHORT.get(name) or name[len(ENV_PREFIX) :].lower().replace("__", ".", 1)
         if key not in KEYS:

@@ -278,3 +278,10 @@ def test_a_bomb_of_aliases_is_refused_without_being_unfolded(project: Write) -> 
     root = project("\n".join(lines))
     with pytest.raises(ConfigError):
         resolve_settings(root, environ={})
+
+
+def test_the_variable_that_holds_the_token_of_a_team_is_no_setting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SWARM_MEMORY_TEAM_TOKEN", "swm_secret")
+    assert "swm_secret" not in repr(resolve_settings(tmp_path))
