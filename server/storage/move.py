@@ -22,7 +22,7 @@ from swarm_memory.server.storage.engine.connection import storage_errors, write_
 from swarm_memory.server.storage.engine.registry import identity
 from swarm_memory.server.storage.postgres.connection import Cursor, Place, postgres_errors, set_up
 from swarm_memory.server.storage.postgres.connection import connect as connect_postgres
-from swarm_memory.server.storage.search.words import packed
+from swarm_memory.server.storage.search.packed import packed
 
 Row: TypeAlias = tuple[Any, ...]
 Tell: TypeAlias = Callable[[str], object]

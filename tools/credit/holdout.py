@@ -5,8 +5,8 @@ Both measure what memories are worth: a whole session is held out, or a single m
 
 from __future__ import annotations
 
-import hashlib
 import re
+from _blake2 import blake2b  # what hashlib has; hashlib loads OpenSSL, and a person waits for a hook
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
@@ -29,6 +29,8 @@ def is_held_out(task_id: str, rate: float, seed: int = 0) -> bool:
     """
     if rate <= 0.0:
         return False
+    import hashlib
+
     drawn = hashlib.sha256(f"{seed}\0{unit_of(task_id)}".encode("utf-8", "replace")).digest()
     return _share(drawn) < rate
 
@@ -67,7 +69,7 @@ class Lots(NamedTuple):
         if not self.rate:
             return set()
         unit = unit_of(task_id).encode("utf-8", "replace")
-        drawn = {each: hashlib.blake2b(unit + b"\0" + each.encode(), key=self.key).digest() for each in memory_ids}
+        drawn = {each: blake2b(unit + b"\0" + each.encode(), key=self.key).digest() for each in memory_ids}
         return {each for each, lot in drawn.items() if _share(lot) < self.rate_of(each)}
 
 

@@ -36,7 +36,7 @@ from swarm_memory.server.storage.engine.files import (
 )
 from swarm_memory.server.storage.engine.lock import transaction, writer_lock
 from swarm_memory.server.storage.engine.ownership import BankState, check_content, check_path
-from swarm_memory.server.storage.search.words import scoped
+from swarm_memory.server.storage.search.packed import scoped
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.driver import SqliteConnection

@@ -15,6 +15,7 @@ from swarm_memory.schema.sqlite.statements import (
     VECTOR_PARTITIONS,
     code_table,
     migrations,
+    newest_version,
     schema_objects,
     shadow_tables,
     vector_table,
@@ -82,7 +83,7 @@ def check_content(connection: "SqliteConnection", database: Path) -> BankState:
         return "new"
     if application_id != APPLICATION_ID:
         raise StoreUntrusted(_foreign(database, {row[1] for row in objects}))
-    newest = len(migrations())
+    newest = newest_version()
     if version == 0:
         raise StoreUntrusted(f"{database} claims to be a bank and has no schema version: it was not opened")
     if version > newest:
@@ -125,7 +126,8 @@ def _foreign(database: Path, names: set[str]) -> str:
 
 def _check_objects(database: Path, objects: list[tuple[str, str, str, str | None]], expected: dict[str, str]) -> None:
     missing = sorted(set(expected) - {row[1] for row in objects})
-    strange = sorted(name for kind, name, _, sql in objects if not _is_ours(kind, name, sql, expected))
+    shadows = shadow_tables(expected)
+    strange = sorted(name for kind, name, _, sql in objects if not _is_ours(kind, name, sql, expected, shadows))
     if strange or missing:
         what = (
             f"has unknown or changed objects ({', '.join(strange[:5])})"
@@ -138,7 +140,7 @@ def _check_objects(database: Path, objects: list[tuple[str, str, str, str | None
         )
 
 
-def _is_ours(kind: str, name: str, sql: str | None, expected: dict[str, str]) -> bool:
+def _is_ours(kind: str, name: str, sql: str | None, expected: dict[str, str], shadows: set[str]) -> bool:
     if kind == "index" and sql is None:
         return name.startswith("sqlite_autoindex_")
     if name in _OF_SQLITE:
@@ -153,7 +155,7 @@ def _is_ours(kind: str, name: str, sql: str | None, expected: dict[str, str]) ->
     is_vector = bool(prefix) and space_id.isascii() and space_id.isdecimal()
     if is_vector and not shadow:
         return _is_code_table(sql, name) if coded else _is_vector_table(sql, prefix, space_id)
-    is_shadow = shadow in _VECTOR_SHADOWS if is_vector else not coded and name in shadow_tables(expected)
+    is_shadow = shadow in _VECTOR_SHADOWS if is_vector else not coded and name in shadows
     return is_shadow and _is_plain_table(sql)
 
 

@@ -11,11 +11,13 @@ import time
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from swarm_memory.schema.errors import StorageError, StoreBusy, StoreReadOnly, StoreUntrusted
 from swarm_memory.schema.sqlite.statements import APPLICATION_ID
+from swarm_memory.server.folders import own_state
 from swarm_memory.server.location import state_folder
 from swarm_memory.server.storage.engine.files import (
     Mark,
@@ -320,7 +322,12 @@ def _place(database: Path) -> str:
 
 def _file(database: Path) -> Path:
     """Return where the record of a bank is: below the folder of records as the bank is below the root."""
-    return Path(state_folder(), FOLDER, record_of(Path(_place(database))))
+    return _filed(own_state(), _place(database))
+
+
+@lru_cache(maxsize=8)
+def _filed(state: str, place: str) -> Path:
+    return Path(state, FOLDER, record_of(Path(place)))
 
 
 def record_of(place: PurePath) -> PurePath:

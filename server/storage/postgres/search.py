@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.postgres.statements import queries, with_placeholders
 from swarm_memory.server.storage.postgres.index import Plan, reach, text_of
+from swarm_memory.server.storage.search.packed import unpack
 from swarm_memory.server.storage.search.vectors import (
     LARGE,
     MAX_NEAREST,
@@ -34,7 +35,6 @@ from swarm_memory.server.storage.search.words import (
     SURE_POSTINGS,
     SURE_TOKENS,
     keyword_scores,
-    unpack,
     usable,
 )
 from swarm_memory.server.storage.stores.memories import candidate_of

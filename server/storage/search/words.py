@@ -1,10 +1,9 @@
-"""Words: tokens as they are kept, packed and indexed, in how many items each stands, and the keyword search."""
+"""Words: tokens as they are packed and indexed, in how many items each stands, and the keyword search."""
 
 import json
 import math
 import re
 import sys
-import zlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -12,7 +11,8 @@ from itertools import accumulate, pairwise
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from swarm_memory.schema.errors import InputError, StoreDamaged
+from swarm_memory.schema.errors import InputError
+from swarm_memory.server.storage.search.packed import REMEMBERED_ITEMS, in_scope, packed
 from swarm_memory.tools.retrieve.rank import BM25_B, BM25_K1
 
 if TYPE_CHECKING:
@@ -35,50 +35,9 @@ def pack(title: Sequence[str], description: Sequence[str], content: Sequence[str
     return packed("\n".join(map(joined, (title, description, content))))
 
 
-def packed(fields: str) -> bytes:
-    """Return the tokens of an item, a line for each field, as they are kept."""
-    return zlib.compress(fields.encode())
-
-
-REMEMBERED_ITEMS = 1024
-"""Of so many items that were ranked last the words are remembered, by what is kept of them: some 5 MB."""
-
-
-@lru_cache(maxsize=REMEMBERED_ITEMS)
-def unpack(packed: bytes | str) -> str:
-    """Return an item's tokens joined by spaces, a line for each field. Before schema 6 they were kept as that text.
-
-    Raises `StoreDamaged` when they are not what was written.
-    """
-    if isinstance(packed, str):
-        return packed
-    try:
-        return zlib.decompress(packed).decode()
-    except (TypeError, UnicodeDecodeError, zlib.error) as error:  # a damaged page can make a number of any value
-        raise StoreDamaged(
-            "the tokens of a memory are not what was written: run `swarm-memory doctor --repair`"
-        ) from error
-
-
-def scoped(packed: bytes | str, field: int, scope_id: int) -> str:
-    """Return the tokens of one field (0 title, 1 description, 2 content) as the index has them: a function for SQL."""
-    return " ".join(in_scope(scope_id, token) for token in _fields(packed)[field].split())
-
-
-@lru_cache(maxsize=1)
-def _fields(packed: bytes | str) -> list[str]:
-    """Return the fields of an item's tokens: each is asked for by itself, one after the other."""
-    return unpack(packed).split("\n")
-
-
 def usable(tokens: Sequence[str]) -> list[str]:
     """Return the distinct tokens that can stand in the index, folded as it folds them."""
     return list(dict.fromkeys(folded(token) for token in tokens if token and not _SEPARATOR.search(token)))
-
-
-def in_scope(scope_id: int, token: str) -> str:
-    """Return a token as the index has it: glued to its scope, so that scopes share no term."""
-    return f"s{scope_id}x{token}"
 
 
 def match_any(scope_id: int, tokens: Sequence[str]) -> str:

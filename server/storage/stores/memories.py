@@ -16,6 +16,7 @@ from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.server.storage.engine.engine import Engine, reads, writes
 from swarm_memory.server.storage.hook_reader import briefing_rows, now_text, team_names, ways_of
 from swarm_memory.server.storage.search.index import Index
+from swarm_memory.server.storage.search.packed import packed, unpack
 from swarm_memory.server.storage.search.vectors import (
     Keywords,
     Near,
@@ -30,7 +31,7 @@ from swarm_memory.server.storage.search.vectors import (
     query_vector,
     view_cosines,
 )
-from swarm_memory.server.storage.search.words import EVERYTHING, Narrowed, Passing, keyword_scores, pack, packed, unpack
+from swarm_memory.server.storage.search.words import EVERYTHING, Narrowed, Passing, keyword_scores, pack
 from swarm_memory.server.storage.stores.rows import (
     content_hash,
     event_of,

@@ -13,8 +13,9 @@ from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.server.storage.engine.engine import Part, reads, writes
 from swarm_memory.server.storage.hook_reader import RETRIEVED, WITHHELD
 from swarm_memory.server.storage.search.index import Index
+from swarm_memory.server.storage.search.packed import unpack
 from swarm_memory.server.storage.search.vectors import view_cosines
-from swarm_memory.server.storage.search.words import keyword_scores, unpack
+from swarm_memory.server.storage.search.words import keyword_scores
 from swarm_memory.server.storage.stores.credit import OUTCOME
 from swarm_memory.server.storage.stores.memories import MemoryWriter, find_patterns, is_strategy, put_status
 from swarm_memory.server.storage.stores.rows import (

@@ -15,7 +15,8 @@ from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.schema.tool_memory import Evaluation, KeptCall, ToolCall, ToolMemory, ToolSummary, ToolTotals
 from swarm_memory.server.storage.engine.author import author
 from swarm_memory.server.storage.engine.engine import Part, reads, reads_beside, writes
-from swarm_memory.server.storage.search.words import in_scope, match_any, usable
+from swarm_memory.server.storage.search.packed import in_scope
+from swarm_memory.server.storage.search.words import match_any, usable
 from swarm_memory.server.storage.stores.rows import (
     find_scope,
     made,
