@@ -104,16 +104,19 @@ def tell(what: str, took: dict[str, list[float]]) -> None:
     print(f"{what}: {told}; PostgreSQL takes {p50['postgresql'] / p50['sqlite']:.2f} times as long", flush=True)
 
 
+async def rows_of(store: Any, text: str) -> list[Any]:
+    """Return what a query gives that has no name."""
+
+    def read(connection: Any) -> list[Any]:
+        raw: Any = getattr(connection, "raw", connection)
+        return raw.execute(text).fetchall()
+
+    return await store.read(read)
+
+
 async def recall(store: Any, embedder: str, asked: Sequence[Vector]) -> float:
     """Return the mean share of the ten nearest of all that are among the ten that a store gives."""
-
-    def held(connection: Any) -> list[tuple[str, bytes]]:
-        raw: Any = getattr(connection, "raw", connection)  # below the queries by name
-        return raw.execute(
-            "SELECT p.id, e.vector FROM patterns AS p JOIN pattern_embeddings AS e USING (seq)"
-        ).fetchall()
-
-    kept = await store.read(held)
+    kept = await rows_of(store, "SELECT p.id, e.vector FROM patterns AS p JOIN pattern_embeddings AS e USING (seq)")
     rows = numpy.frombuffer(b"".join(vector for _, vector in kept), "i1")
     matrix = rows.reshape(len(kept), -1).astype("f4")
     matrix /= numpy.linalg.norm(matrix, axis=1, keepdims=True)
@@ -163,12 +166,15 @@ async def compare(engines: Engines, count: int, asked: int, data: Path | None, e
     pool = sentences(data, draw, embedder)
     made = memories(pool, draw)
     queries = [question(each, draw) for each in islice(made, asked)]
-    if await size_of(engines["sqlite"]) < 100 * count:
+    there = {(await rows_of(store, "SELECT count(*) FROM patterns"))[0][0] >= count for store in engines.values()}
+    if there == {False}:
         await fill(engines, embedder.name, made, count)
-    else:
+    elif there == {True}:
         weigh = {name: await size_of(store) / count for name, store in engines.items()}
         print("; ".join(f"{name}: {each:,.0f} bytes a memory" for name, each in weigh.items()), flush=True)
         made = memories(pool, random.Random(count))
+    else:
+        raise SystemExit("one of the two banks is kept and the other is not: delete both")
     boxes = {id(each): Toolbox(each, embedder, SystemClock(), Settings(), PROJECT) for each in engines.values()}
 
     async def ask(store: Any, number: int) -> object:
