@@ -24,6 +24,10 @@ WAY_OUT, OPEN_PROBLEM = "repair", "open-problem"
 _DEED = re.compile(r"(?m)^\d+\. Run (`[^`]+`)\.$")
 """How a deed is told (`tools.distill.repairs`)."""
 
+HeardIn = Literal["prompt", "result", "nowhere", "unseen"]
+"""Where the words stand that an agent passed on as the user's: in a prompt of the user's, in a tool's result, in no
+prompt of the session; unseen: there was no prompt to look at."""
+
 Use = Literal["strategy", "way_out", "open_problem"]
 """strategy: of use at every prompt that it fits. way_out: when its error comes again, or a task speaks of its program.
 open_problem: no advice; kept so that a later way out can be joined to it."""
@@ -83,9 +87,12 @@ class Provenance(Model):
     """Whether a step of it was told to the agent (by the task, an output, a memory nobody vouches for) before the agent
     did it: following it proves nothing then."""
 
+    heard_in: HeardIn | None = None
+    """Of what an agent brought as the user's word; only `prompt` makes it that."""
+
     @property
     def is_users_word(self) -> bool:
-        """Whether the user of this bank said it: by the command (then nobody judged), or through an agent."""
+        """Whether the user of this bank said it: by the command (then nobody judged), or in a prompt."""
         return self.distiller == "user" and self.imported_from is None
 
     @property

@@ -19,6 +19,7 @@ from swarm_memory.server.switch import switched_off
 if TYPE_CHECKING:
     from swarm_memory.server.jobs.worker import Worker
     from swarm_memory.server.location import Location
+    from swarm_memory.tools.ports.journal import HostSession
     from swarm_memory.tools.ports.team.people import PeopleStore
     from swarm_memory.tools.toolbox import Toolbox
 
@@ -159,12 +160,16 @@ class Bank:
 
     async def task_of(self, client: str | None) -> str | None:
         """Return the task that a client's host works on, where its hooks told. Raises `StorageError`."""
+        session = await self.session_of(client)
+        return None if session is None else session.task_id
+
+    async def session_of(self, client: str | None) -> "HostSession | None":
+        """Return the session of the host that a client belongs to, where its hooks told. Raises `StorageError`."""
         session_id = None if client is None else self._sessions.get(client)
         if session_id is None:
             return None
         toolbox = await self.for_reading()
-        session = await toolbox.store.get_session(toolbox.scope, session_id)
-        return None if session is None else session.task_id
+        return await toolbox.store.get_session(toolbox.scope, session_id)
 
     @property
     def max_output_tokens(self) -> int | None:

@@ -19,6 +19,7 @@ from pydantic import JsonValue
 from swarm_memory.schema.errors import ConfigError
 from swarm_memory.server.benchmark.outside import Answer, OutsideServer, OutsideSystem, ToolUse, Values, at, listed
 from swarm_memory.server.child_process import run
+from swarm_memory.server.hosts.transcript import read_trajectories
 from swarm_memory.tools.benchmark.suites.scene_agent import Call, Work
 from swarm_memory.tools.text.tokens import query_tokens, tokenize
 
@@ -218,6 +219,7 @@ class Ours(_Served):
     notes: bool = False
     """Whether it also says by `distill_memories` what an error taught it, as it does with memories of others."""
     _ended: int = 0
+    """Tasks: what the user says after one may be another."""
     _session: str = ""
     _begun: datetime = field(default_factory=partial(datetime.now, UTC))
 
@@ -235,22 +237,24 @@ class Ours(_Served):
         )  # fmt: skip
 
     async def end(self, work: Work) -> None:
-        kept = work.session.wanted or work.session.page
-        if kept and self.remembers:
-            await self._asked(self.config.store, {"content": kept})
+        if work.session.wanted:
+            await self._hook("prompt", "UserPromptSubmit", prompt=work.session.wanted)
         self._transcript.parent.mkdir(parents=True, exist_ok=True)
         lines = (json.dumps(each) for each in self._lines(work))
         self._transcript.write_text("".join(f"{each}\n" for each in lines), encoding="utf-8")
         named = {"transcript_path": str(self._transcript)}
+        kept = work.session.wanted or work.session.page
+        if kept and self.remembers:
+            await self._asked(self.config.store, {"content": kept})
         if self.notes and work.failures:
             title = f"What `{work.session.goals[0]}` fails with"
             items: list[JsonValue] = [{"title": title, "content": f"1. {work.note()}", "tags": ["error"]}]
             met = "Failure" if work.calls[-1].code else "Success"
             given: dict[str, JsonValue] = {"verdict": met, "items": items, **named}
             await self._asked(ToolUse(tool="distill_memories", arguments=given), {})
-        await self._hook("stop", "Stop", stop_hook_active=False, **named)
-        await self._hook("session-end", "SessionEnd", reason="other", **named)
-        self._ended += 1
+        await self._hook("stop", "Stop", stop_hook_active=False)
+        await self._hook("session-end", "SessionEnd", reason="other")
+        self._ended += sum(1 for _ in read_trajectories(self._transcript))
         await self._learned()
 
     async def remarks(self) -> Sequence[str]:
@@ -268,7 +272,8 @@ class Ours(_Served):
 
     async def _hook(self, verb: str, event: str, **said: Any) -> list[str]:
         """Run the command of a hook; return what it adds to the context."""
-        given = {"session_id": self._session, "cwd": str(self.project), "hook_event_name": event} | said
+        given = {"session_id": self._session, "cwd": str(self.project), "hook_event_name": event}
+        given |= {"transcript_path": str(self._transcript)} | said
         ran = await run(
             [sys.executable, "-I", "-m", "swarm_memory.server.hooks", "claude", verb],
             stdin=json.dumps(given).encode(), cwd=self.project, environment=self.config.env,

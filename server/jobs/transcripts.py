@@ -1,6 +1,7 @@
 """The jobs that read transcripts: learning from one, or taking in many and exports of memories at once."""
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
@@ -20,7 +21,9 @@ from swarm_memory.server.hosts.records import as_text
 from swarm_memory.server.hosts.transcript import read_asked, read_trajectories
 from swarm_memory.server.streaming import in_thread
 from swarm_memory.tools.learn.worth import is_worth_asking
+from swarm_memory.tools.memories.heard import UNSEEN, Heard, heard
 from swarm_memory.tools.ports.jobs import LEARN
+from swarm_memory.tools.ports.journal import HostSession
 from swarm_memory.tools.ports.models import ChatModel
 from swarm_memory.tools.tool_memory.transfer import learn_and_log
 from swarm_memory.tools.toolbox import Toolbox
@@ -30,6 +33,8 @@ if TYPE_CHECKING:
     from swarm_memory.tools.memories.transfer import Imported
 
 IMPORT = "import"
+
+log = logging.getLogger(__name__)
 
 
 async def learn_from_job(
@@ -64,6 +69,27 @@ async def learn_from_job(
         statuses[result.task_id] = f"{result.status}: {result.verdict.label}"
         stored.extend(item.id for item in result.stored)
     return {"tasks": statuses, "stored": stored, "calls": calls}
+
+
+async def heard_in_session(session: HostSession | None, text: str, folders: Sequence[Path]) -> Heard:
+    """Return where the words of a text stand in a session: in its transcript so far, or the prompt that its hooks saw.
+
+    A transcript that cannot be read leaves the prompt.
+    """
+    if session is None:
+        return UNSEEN
+    told = [] if session.task_id is None else [session.task]
+    return await asyncio.to_thread(lambda: heard(text, _so_far(session.transcript_path, folders), told))
+
+
+def _so_far(path: str | None, folders: Sequence[Path]) -> list[Trajectory]:
+    if path is None or not Path(path).exists():
+        return []
+    try:
+        return list(read_trajectories(Path(checked_transcript(path, folders)), subagents=False))
+    except InputError as error:
+        log.warning("a session's transcript cannot be read: %s", error)
+        return []
 
 
 def is_worth_a_model(given: Trajectory | Reading) -> bool:

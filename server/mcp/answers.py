@@ -81,7 +81,9 @@ def _found_memory(found: "ScoredMemory", project: str) -> Row:
 
 
 def _said_by(item: "MemoryItem") -> str | None:
-    return "user" if item.provenance.is_users_word else None
+    if item.provenance.is_users_word:
+        return "user"
+    return None if item.provenance.heard_in is None else "agent"
 
 
 def of_verdict(task_id: str, verdict: "Verdict", trajectory_id: str | None) -> Row:
@@ -190,9 +192,11 @@ def of_remembered(done: "Remembered") -> Row:
     item = done.item
     status = "held back" if item.status == "quarantined" else "stored" if done.is_new else "known"
     scope = "global" if item.scope.project == GLOBAL_PROJECT else "project"
+    said_by = _said_by(item)
     return row(
-        id=item.id, status=status, title=item.title, kind=item.tags[0], scope=scope, notices=done.notices or None
-    )
+        id=item.id, status=status, title=item.title, kind=item.tags[0], scope=scope, said_by=said_by,
+        notices=done.notices or None,
+    )  # fmt: skip
 
 
 def of_event(event: "Event") -> Row:

@@ -15,6 +15,7 @@ from swarm_memory.schema.memory import MAX_CONTENT, MemoryItem, Provenance, Scor
 from swarm_memory.schema.settings import RetrieveSettings
 from swarm_memory.tools.benchmark.datasets import DEBRIS_PREFIX
 from swarm_memory.tools.consolidate.consolidate import consolidate
+from swarm_memory.tools.memories.heard import Heard
 from swarm_memory.tools.memories.remember import remember
 from swarm_memory.tools.ports.store import Clock
 from swarm_memory.tools.retrieve.embed import prepare
@@ -96,7 +97,7 @@ class Bank:
         """Write one text; return the id of the memory that says it. Debris is imported, it is not the user's word."""
         if self.dated or item.id.startswith(DEBRIS_PREFIX):
             return await self._learned(own, item, text)
-        done = await remember(own, text)
+        done = await remember(own, text, heard=Heard("prompt"))
         self.held_back += done.item.status != "active"
         self.known += not done.is_new
         return done.item.id

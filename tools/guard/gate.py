@@ -87,7 +87,7 @@ def told_of(items: Iterable[MemoryItem]) -> str | None:
     for item in items:
         source = item.provenance
         if item.status == "quarantined":
-            held.append(item)
+            held += [item] * (source.heard_in != "result")  # who brought it says that
         elif source.suspect is not None:
             (less if source.standing < 0 else marked).append(item)
     told = (
@@ -112,7 +112,13 @@ def _telling(items: Sequence[MemoryItem], how: str, way: str) -> str | None:
 
 def suspects(items: Sequence[MemoryItem]) -> list[str]:
     """Return the ids of those that only a person may restore."""
-    return [item.id for item in items if (item.status_reason or "").startswith(SCREENED) or by_rules(_text(item))]
+    return [
+        item.id
+        for item in items
+        if (item.status_reason or "").startswith(SCREENED)
+        or (item.status == "quarantined" and item.provenance.heard_in == "result")
+        or by_rules(_text(item))
+    ]
 
 
 class ItemVerdict(Answered):

@@ -175,10 +175,10 @@ def _steps_of(lesson: MemoryDraft | MemoryItem) -> Iterator[frozenset[str]]:
 
 
 def _was_told(words: frozenset[str], beforehand: Iterable[str], steps: Sequence[Step]) -> bool:
-    if any(_stand_in(words, text) for text in beforehand):
+    if any(stands_in(words, text) for text in beforehand):
         return True
     for step in steps:
-        if _stand_in(words, _text_of(step)):
+        if stands_in(words, _text_of(step)):
             return step.role != "assistant"
     return False
 
@@ -189,13 +189,13 @@ def _text_of(step: Step) -> str:
     return f"{step.text}\n{json.dumps(step.tool_input, ensure_ascii=False)}"
 
 
-def _stand_in(words: frozenset[str], text: str) -> bool:
+def stands_in(words: frozenset[str], text: str) -> bool:
     """Whether enough of the words stand in two sentences that follow one another."""
     needed = COVERED * len(words)
     if not _may_stand_in(words, text, needed):
         return False
     before: frozenset[str] = frozenset()
-    for part in _parts(text):
+    for part in parts_of(text):
         found = words.intersection(tokenize(part))
         if len(found | before) >= needed:
             return True
@@ -211,7 +211,7 @@ def _may_stand_in(words: frozenset[str], text: str, needed: float) -> bool:
     return sum(word[:_STEM_CHARS] in lower for word in words) >= needed
 
 
-def _parts(text: str) -> Iterator[str]:
+def parts_of(text: str) -> Iterator[str]:
     for part in _ENDS.split(text):
         for start in range(0, len(part), _MAX_CHARS):
             yield part[start : start + _MAX_CHARS]

@@ -1,4 +1,4 @@
-"""What a person decides about memories: keep, edit, merge, withdraw, restore, promote; each can be taken back."""
+"""What a person decides about memories: keep, edit, merge, withdraw, restore, confirm, promote. Each can be undone."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
@@ -14,7 +14,7 @@ from swarm_memory.tools.ports.upkeep import Decision, Redone
 from swarm_memory.tools.retrieve.embed import prepare
 from swarm_memory.tools.toolbox import Toolbox
 
-What = Literal["keep", "edit", "merge", "withdraw", "restore", "promote"]
+What = Literal["keep", "edit", "merge", "withdraw", "restore", "promote", "confirm"]
 DECISION = "dc"
 
 _CHANGEABLE = ("scope", "title", "description", "content", "tags", "domain", "status", "status_reason", "provenance")
@@ -77,6 +77,21 @@ async def restore(toolbox: Toolbox, ids: Sequence[str]) -> Decided:
     """Have memories be told again; who restores them vouches for them, their wording too. Raises as `get_memories`."""
     items = await changeable(toolbox, ids)
     return await _decide(toolbox, "restore", items, {item.id: _restored(item) for item in items})
+
+
+async def confirm(toolbox: Toolbox, memory_id: str, *, by_hand: bool = True) -> Decided:
+    """Make what an agent brought as the user's word the user's own: he typed that he said it, or a prompt has it.
+
+    Raises `InputError` for any other memory, and as `get_memories`.
+    """
+    (item,) = await changeable(toolbox, [memory_id])
+    source = item.provenance
+    if source.heard_in is None or source.is_users_word:
+        raise InputError(f"{memory_id} is nothing that an agent brought as the user's word")
+    told = {"distiller": "user", "hearsay": False, "suspect": source.suspect if not by_hand else None}
+    own = source.model_copy(update=told | ({"judge": None} if by_hand else {"heard_in": "prompt"}))
+    changes = {"provenance": own} | ({"status": "active", "status_reason": "by the user"} if by_hand else {})
+    return await _decide(toolbox, "confirm", [item], {item.id: _with(item, **changes)})
 
 
 async def promote(toolbox: Toolbox, memory_id: str, projects: Mapping[str, JsonValue] | None = None) -> Decided:

@@ -91,7 +91,7 @@ async def edit_memory(
     """Change what is given, embed anew, and keep the former text in the history.
 
     Secrets in the new text are replaced; what is suspect now is held back or trusted less, as `gated_edit` says. What
-    the user said by hand and an agent changed counts as passed on by the agent. Raises `InputError` when nothing is
+    the user said and an agent changed is the agent's note. Raises `InputError` when nothing is
     given or a text is not fit for a memory, `NotFoundError`, and `ModelError` when the embedder fails: then nothing was
     changed.
     """
@@ -114,7 +114,7 @@ def edited_item(toolbox: Toolbox, item: MemoryItem, change: MemoryChange, *, by_
     if edited == item:
         return item
     if not by_hand and item.provenance.is_users_word:
-        edited = _with_provenance(edited, judge="agent")
+        edited = _with_provenance(edited, distiller="agent", judge="agent", heard_in="nowhere")
     return gated_edit(item, edited)
 
 

@@ -1,7 +1,8 @@
-"""What the user says, stored as the user's own word: without a task, a verdict or a distiller."""
+"""What the user says, stored as the user's own word; what only an agent says that he said, as the agent's note."""
 
 import re
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from swarm_memory.schema.base import GLOBAL_PROJECT, MEMORY, RUN, Scope, new_id
 from swarm_memory.schema.errors import InputError
@@ -10,10 +11,12 @@ from swarm_memory.tools.anchors.footing import anchored
 from swarm_memory.tools.consolidate.contradictions import link_contradictions
 from swarm_memory.tools.consolidate.upkeep import queue_when_due
 from swarm_memory.tools.guard.gate import LOCAL, gated, told_of
+from swarm_memory.tools.memories.decide import confirm
 from swarm_memory.tools.memories.edit import checked_texts, set_memory_status
-from swarm_memory.tools.ports.memories import DayLimit
+from swarm_memory.tools.memories.heard import UNSEEN, Heard
+from swarm_memory.tools.ports.memories import DayLimit, MemoryFilter
 from swarm_memory.tools.retrieve.embed import prepare_or_say
-from swarm_memory.tools.text.cleaning import clean, one_line
+from swarm_memory.tools.text.cleaning import clean, harmless, one_line
 from swarm_memory.tools.toolbox import Toolbox
 
 _TITLE_CHARS, _LEAST_CHARS = 100, 3
@@ -28,6 +31,19 @@ _ADVICE = re.compile(r"(?:to|how|when|where|what|which|why|of|about)\b", re.IGNO
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n")
 
 
+_CONFIRM = "it becomes the user's word when the user says so: swarm-memory memories confirm"
+_WHY = {
+    "result": "its words stand in the result of {tool}, and in no prompt of the user's",
+    "nowhere": "its words stand in no prompt of this session",
+    "unseen": "no prompt of the user's can be seen from here: no hooks of this session spoke to this server",
+}
+_CONFIDENCE = 0.6
+"""Of an agent's note: as of what nobody judged."""
+
+_SAME = 20
+"""So many with the same title are looked through for the same words."""
+
+
 class Remembered(NamedTuple):
     """What became of a text."""
 
@@ -39,13 +55,21 @@ class Remembered(NamedTuple):
 
 
 async def remember(
-    toolbox: Toolbox, text: str, kind: Kind = "fact", *, everywhere: bool = False, by_hand: bool = False
+    toolbox: Toolbox,
+    text: str,
+    kind: Kind = "fact",
+    *,
+    everywhere: bool = False,
+    by_hand: bool = False,
+    heard: Heard = UNSEEN,
 ) -> Remembered:
     """Store what the user said, in the project or, `everywhere`, in all of the user's projects.
 
-    Secrets are replaced as in any text. `by_hand`, by the user's own command, it is never held back, only marked; what
-    an agent passes on is screened. The same words again are known; `by_hand` they are active again. Raises `InputError`
-    for a blank text or one over 4,000 characters, `QuotaReached` for an agent's, `StorageError`.
+    Secrets are replaced as in any text. `by_hand`, by the user's own command, it is never held back, only marked. What
+    an agent passes on is screened, and is the user's word where it was `heard` in a prompt. Else it is the agent's
+    note, of the project alone; in quarantine where it stands in a tool's result. The same words again are known;
+    `by_hand` they are active again, and the user's. Raises `InputError` for a blank text or one over 4,000 characters,
+    `QuotaReached` for an agent's, `StorageError`.
     """
     if len(text) > MAX_CONTENT:
         raise InputError(f"text has {len(text):,} characters: it may have {MAX_CONTENT:,}; say it in parts")
@@ -54,20 +78,58 @@ async def remember(
     said = without_request(text.strip())
     given = {"title": title_of(said), "description": "", "content": said, "tags": (kind,), "domain": None}
     texts = checked_texts(given, toolbox.settings)
+    is_users = by_hand or heard.where == "prompt"
+    everywhere = everywhere and is_users
     scope = Scope(tenant_id=toolbox.scope.tenant_id, project=GLOBAL_PROJECT) if everywhere else toolbox.scope
-    if known := await toolbox.store.said(scope, texts["content"]):
-        return await _again(toolbox, known[0], by_hand=by_hand)
-    source = Provenance(distiller="user", judge=None if by_hand else "agent", screened_by=LOCAL)
-    now = toolbox.clock.now()
-    item = gated(MemoryItem(id=new_id(MEMORY), scope=scope, confidence=1.0, created_at=now, provenance=source, **texts))
-    (item,) = await anchored(toolbox, [item])
+    if known := await _known(toolbox, scope, texts):
+        return await _again(toolbox, known, by_hand=by_hand, is_users=is_users)
+    source = _provenance(heard, by_hand=by_hand)
+    now, sure = toolbox.clock.now(), 1.0 if is_users else _CONFIDENCE
+    item = MemoryItem(id=new_id(MEMORY), scope=scope, confidence=sure, created_at=now, provenance=source, **texts)
+    (item,) = await anchored(toolbox, [_held(gated(item), heard)])
     prepared, fault = await prepare_or_say(toolbox, [item])
     limit = None if toolbox.new_per_day is None else DayLimit(toolbox.new_per_day, now)
     await toolbox.store.add_memories(prepared, toolbox.embedder.name, limit)
     await link_contradictions(toolbox, prepared, new_id(RUN))
     await queue_when_due(toolbox, embedder_answers=fault is None)
     redacted = None if texts["content"] == clean(said).strip() else "secrets or personal data in it were replaced"
-    return Remembered(item, True, tuple(filter(None, (told_of([item]), redacted, fault))))
+    return Remembered(item, True, tuple(filter(None, (why_a_note(item, heard.tool), told_of([item]), redacted, fault))))
+
+
+def why_a_note(item: MemoryItem, tool: str = "") -> str | None:
+    """Return why what an agent brought as the user's word is its own note, and how it becomes the user's; else None."""
+    where = item.provenance.heard_in
+    if where is None or item.provenance.is_users_word:
+        return None
+    why = _WHY[where].format(tool=f"`{harmless(tool[:60])}`" if tool else "a tool")
+    kept = "held back, and not retrieved" if item.status == "quarantined" else "kept as the agent's note"
+    return f"{kept}, not as the user's word: {why}; {_CONFIRM} {item.id}"
+
+
+def _provenance(heard: Heard, *, by_hand: bool) -> Provenance:
+    if by_hand:
+        return Provenance(distiller="user", screened_by=LOCAL)
+    of = "user" if heard.where == "prompt" else "agent"
+    is_told = heard.where == "result"
+    return Provenance(distiller=of, judge="agent", screened_by=LOCAL, heard_in=heard.where, hearsay=is_told)
+
+
+def _held(item: MemoryItem, heard: Heard) -> MemoryItem:
+    """Return what only a tool's result says in quarantine: it was to be kept for the user, who did not say it."""
+    if item.provenance.heard_in != "result" or item.status != "active":
+        return item
+    why = f"brought as the user's word; {_WHY['result'].format(tool=harmless(heard.tool[:60]) or 'a tool')}"
+    return item.model_copy(update={"status": "quarantined", "status_reason": why})
+
+
+async def _known(toolbox: Toolbox, scope: Scope, texts: Mapping[str, Any]) -> MemoryItem | None:
+    """Return what the user said before in these words, or an agent's note of them."""
+    if known := await toolbox.store.said(scope, texts["content"]):
+        return known[0]
+    alike = MemoryFilter(("active", "quarantined"), text=texts["title"], limit=_SAME)
+    notes = await toolbox.store.list_memories((scope,), alike)
+    told = texts["content"].casefold()
+    return next((each for each in notes if each.provenance.heard_in and each.content.casefold() == told), None)
 
 
 def title_of(said: str) -> str:
@@ -91,9 +153,14 @@ def _begun(text: str) -> str:
     return text[:1].upper() + text[1:] if text[:1].islower() and not text[1:2].isupper() and " " in text else text
 
 
-async def _again(toolbox: Toolbox, known: MemoryItem, *, by_hand: bool) -> Remembered:
+async def _again(toolbox: Toolbox, known: MemoryItem, *, by_hand: bool, is_users: bool) -> Remembered:
+    if is_users and not known.provenance.is_users_word:
+        if not by_hand and known.status != "active":
+            return Remembered(known, False, tuple(filter(None, (told_of([known]),))))
+        (known,) = (await confirm(toolbox, known.id, by_hand=by_hand)).items
+        return Remembered(known, False)
     if not by_hand:
-        return Remembered(known, False, tuple(filter(None, (told_of([known]),))))
+        return Remembered(known, False, tuple(filter(None, (why_a_note(known), told_of([known])))))
     await set_memory_status(toolbox, [known.id], "active", "said again by the user")
     (item,) = await toolbox.store.get_memories((known.scope,), [known.id])
     return Remembered(item, False)

@@ -404,6 +404,8 @@ def _why_fewer(
 def _note(found: ScoredMemory) -> tuple[str, str, str]:
     item = found.item
     title = f"Guardrail: {item.title}" if item.outcome == "Failure" else item.title
+    if item.provenance.heard_in is not None and not item.provenance.is_users_word:
+        title = f"An agent noted: {title}"
     others = [otherwise(title) for title in found.contradicts]
     changed = [f"({found.changed})"] if found.changed else []
     often = how_often(found.worked, found.tried, found.people)

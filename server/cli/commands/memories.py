@@ -190,6 +190,24 @@ def edit_command(
         say(f"  {notice}", fg="yellow")
 
 
+@memories.command("confirm", short_help="Say that what an agent brought as your word is your word.")
+@id_argument
+@json_option
+@click.pass_obj
+def confirm_command(invocation: Invocation, memory_id: str, as_json: bool) -> None:
+    """Make an agent's note your own word: it goes before what was learned, and it never fades.
+
+    An agent brought it as your word by the tool remember, and no prompt of yours has it. The viewer takes it back.
+    """
+    from swarm_memory.tools.memories.decide import confirm
+
+    (item,) = invocation.run(lambda toolbox: confirm(toolbox, memory_id)).items
+    if as_json:
+        print_json(item)
+    else:
+        say(f"Your word now: {item.title}", bold=True)
+
+
 @memories.command("forget", short_help="Delete memories for good, with every trace.")
 @chosen_argument
 @run_option

@@ -12,7 +12,7 @@ from swarm_memory.schema.memory import MemoryStatus, Outcome
 from swarm_memory.schema.trajectory import Step
 from swarm_memory.server.viewer.access import Undo
 from swarm_memory.server.viewer.page import Asked, Done, Page, Route
-from swarm_memory.tools.memories.decide import Decided, edit, promote, restore, withdraw
+from swarm_memory.tools.memories.decide import Decided, confirm, edit, promote, restore, withdraw
 from swarm_memory.tools.memories.edit import (
     MemoryChange,
     forget_memories,
@@ -163,7 +163,11 @@ async def _decided(asked: Asked, toolbox: "Toolbox", memory_id: str, what: str) 
         return await restore(toolbox, [memory_id])
     if what == "promote":
         return await promote(toolbox, memory_id)
-    raise InputError(f"a memory can be edited, withdrawn, restored, promoted or forgotten, not {what[:20]!r}")
+    if what == "confirm":
+        return await confirm(toolbox, memory_id)
+    raise InputError(
+        f"a memory can be edited, withdrawn, restored, confirmed, promoted or forgotten, not {what[:20]!r}"
+    )
 
 
 _DONE = {
@@ -173,6 +177,7 @@ _DONE = {
     "withdraw": "Withdrawn",
     "restore": "Restored",
     "promote": "Every project is told it now",
+    "confirm": "Your word now",
 }
 
 

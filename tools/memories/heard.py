@@ -1,0 +1,92 @@
+"""Whose words an agent passes on as the user's: those of a prompt, of a tool's result, or nobody's that was seen."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from swarm_memory.schema.trajectory import Trajectory
+from swarm_memory.tools.guard.trust import MIN_WORDS, parts_of, stands_in
+from swarm_memory.tools.text.opposition import is_negated
+from swarm_memory.tools.text.tokens import tokenize
+from swarm_memory.tools.trajectory.tasks import is_own_tool, is_task_prompt, task_text
+
+SPOKEN = 0.8
+"""The share of a sentence's words, of different stems, that stand together in one prompt: docs/SECURITY.md."""
+
+_EXACT = re.compile(r"`[^`\n]+`|\S*\w[./\\_:@$=~+-]\w\S*|\S*\d\S*|\B--?\w\S*")
+"""Commands, paths, addresses, options, numbers: what must stand in the prompt to the last word."""
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """Where the words of a text stand."""
+
+    where: Literal["prompt", "result", "nowhere", "unseen"]
+    """unseen: there was no prompt to look at."""
+    tool: str = ""
+    """Of a result: of which tool."""
+
+
+UNSEEN = Heard("unseen")
+
+
+def heard(text: str, session: Sequence[Trajectory], prompts: Iterable[str] = ()) -> Heard:
+    """Return where the words of a text stand in a session, and in prompts that its hooks saw.
+
+    They are the user's where each sentence stands in one prompt: `SPOKEN` of its words within two sentences that follow
+    one another, all that is exact in it, and turned the same way ("never"). Else they are the result's in which one of
+    its sentences stood first, before the agent said it. Linear in the length of the session for each sentence.
+    """
+    steps = [step for trajectory in session for step in trajectory.steps]
+    said = [step.text for step in steps if step.kind == "message" and step.role == "user"]
+    asked = [task_text(each) for each in (*(each.task for each in session), *said, *prompts) if is_task_prompt(each)]
+    if not asked:
+        return UNSEEN
+    sentences = [*_sentences(text)]
+    if all(any(_says(prompt, each) for prompt in asked) for each in sentences):
+        return Heard("prompt")
+    own = {step.call_id for step in steps if step.tool_name is not None and is_own_tool(step.tool_name)}
+    names = {step.call_id: step.tool_name or "" for step in steps if step.kind == "tool_call"}
+    for sentence in sentences:
+        words = frozenset(tokenize(sentence))
+        if len(words) < MIN_WORDS:
+            continue
+        for step in steps:
+            if step.call_id not in own and stands_in(words, step.text):
+                if step.kind == "observation":
+                    return Heard("result", names.get(step.call_id, step.tool_name or ""))
+                break
+    return Heard("nowhere")
+
+
+def _sentences(text: str) -> Iterator[str]:
+    """Yield the sentences; one of hardly any words goes with the next, but for one that ends with a colon."""
+    before = ""
+    for part in parts_of(text):
+        before = f"{before} {part}".strip()
+        is_short = len(set(tokenize(before))) < MIN_WORDS
+        if is_short and before.endswith(":") and not _EXACT.search(before):
+            before = ""
+        elif not is_short:
+            yield before
+            before = ""
+    if before:
+        yield before
+
+
+def _says(prompt: str, sentence: str) -> bool:
+    words = frozenset(tokenize(sentence))
+    exact = {token for found in _EXACT.findall(sentence) for token in tokenize(found)}
+    before, shared = "", frozenset[str]()
+    for part in parts_of(prompt):
+        own = words.intersection(tokenize(part))
+        main = part if len(own) >= len(shared) else before
+        if (
+            exact <= own | shared
+            and len(own | shared) >= SPOKEN * len(words)
+            and is_negated(sentence) == is_negated(main)
+        ):
+            return True
+        before, shared = part, own
+    return False
