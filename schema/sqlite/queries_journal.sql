@@ -83,3 +83,8 @@ SELECT status, count(*) FROM jobs WHERE scope_id = ? GROUP BY status;
 -- Active items of a scope by the model that has their vector.
 SELECT s.model, sum(m.active) FROM space_members AS m JOIN vector_spaces AS s ON s.id = m.space_id
 WHERE m.scope_id = ? AND m.active > 0 GROUP BY s.model;
+
+-- name: told_to
+-- What some tasks (a JSON list) of a scope were given.
+SELECT data FROM events
+WHERE subject_id IN (SELECT value FROM json_each(:tasks)) AND scope_id = :scope_id AND type = :injected;

@@ -80,3 +80,11 @@ WHERE e.subject_id = :session_id AND +e.type = :type AND +e.scope_id = (
 SELECT h.task_id FROM host_sessions AS h
 JOIN scopes AS c ON c.id = h.scope_id
 WHERE c.tenant_id = :tenant_id AND c.project = :project AND h.session_id = :session_id;
+
+-- name: kept_to_by_most
+-- Of some memories those that were tried, and never in vain, in half of the sessions at least that were learned from since.
+SELECT p.id FROM patterns AS p WHERE p.id IN (SELECT value FROM json_each(:ids)) AND 2 * (
+  SELECT count(DISTINCT coalesce(e.data ->> '$.session_id', e.data ->> '$.task_id')) * min(e.data ->> '$.worked')
+  FROM events AS e WHERE e.subject_id = p.id AND +e.type = :tried) >= (
+  SELECT max(count(DISTINCT coalesce(t.session_id, t.task_id)), 1) FROM task_trajectories AS t
+  WHERE t.scope_id = p.scope_id AND t.created_at >= p.created_at);

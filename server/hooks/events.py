@@ -30,6 +30,7 @@ from swarm_memory.tools.trajectory.tasks import (
 )
 
 _MAX_TASK_CHARS = 2000
+_TASKS_LOOKED_AT = 10
 _PROMPT_PATIENCE_S = 0.01
 """How long a server's answer to a prompt may wait for a write. The store ends what it has begun."""
 
@@ -153,12 +154,19 @@ async def _notes(toolbox: Toolbox, session: HostSession, prompt: str, via: Way, 
     if not prompt:
         return ""
     try:
-        hook = Hook(via, toolbox.promoted(host))
+        hook = Hook(via, toolbox.promoted(host), await _told_before(toolbox, session))
         found = await retrieve(toolbox, prompt, session_id=session.session_id, task_id=session.task_id, hook=hook)
     except SwarmMemoryError as error:
         log.warning("nothing was retrieved for a prompt: %s", error)
         return ""
     return found.preamble
+
+
+async def _told_before(toolbox: Toolbox, session: HostSession) -> frozenset[str]:
+    """Return the memories that a session's latest tasks, this one too, were told: its briefing is the first one's."""
+    numbers = {1, *range(max(1, session.task_number - _TASKS_LOOKED_AT), session.task_number + 1)}
+    tasks = [session_task_id(session.session_id, number) for number in numbers]
+    return await toolbox.store.told_to(toolbox.scope, tasks)
 
 
 def _session(

@@ -17,7 +17,7 @@ from swarm_memory.server.hosts.paths import checked_transcript
 from swarm_memory.server.location import Location
 
 if TYPE_CHECKING:
-    from swarm_memory.server.storage.hook_reader import HookBank
+    from swarm_memory.server.storage.hook_reader import HookBank, Row
     from swarm_memory.tools.credit.holdout import Lots
 
 LOCK_WAIT_S = 0.3
@@ -28,6 +28,10 @@ ANSWER_S = 120.0
 """So long an agent that was asked has to answer before rules learn from its task."""
 
 WORKER = ("-m", "swarm_memory.server.cli", "jobs", "work", "--until-idle")
+
+
+LOOKED_AT = 20
+"""Among so many of the surest memories a briefing looks for what holds for every task."""
 
 
 class Moment(NamedTuple):
@@ -81,26 +85,42 @@ def session_start(moment: Moment) -> dict[str, Any]:
     elsewhere = promoted_for(place.root, moment.host.name)
     try:
         with open_for_hook(place.database, moment.scope, LOCK_WAIT_S, Facts(place.root).has) as bank:
-            rows = bank.briefing_rows(settings.briefing_items + len(elsewhere), is_measured=moment.lots().rate > 0)
-            rows = [row for row in rows if row[0] not in elsewhere][: settings.briefing_items]
+            rows = bank.briefing_rows(LOOKED_AT, is_measured=moment.lots().rate > 0)
+            rows = for_every_task(bank, [row for row in rows if row[0] not in elsewhere])[: settings.briefing_items]
             return _told("SessionStart", _briefing(bank, rows, moment))
     except StoreUntrusted as error:
         return {"systemMessage": f"swarm-memory: {error}"} if tell_once(place.database) else {}
 
 
-def _briefing(bank: "HookBank", rows: "list[tuple[str, str, str, int]]", moment: Moment) -> str:
+def for_every_task(bank: "HookBank", rows: "list[Row]") -> "list[Row]":
+    """Return what holds for every task: what names nothing, and the ways past errors that most sessions kept to.
+
+    All else is told when a prompt or a failure is about it.
+    """
+    from swarm_memory.tools.text.naming import names_in
+
+    about = [row[0] for row in rows if names_in(f"{row[1]}\n{row[2]}")]
+    most = bank.kept_to_by_most(about)
+    return [row for row in rows if row[0] not in about or row[0] in most]
+
+
+def _briefing(bank: "HookBank", rows: "list[Row]", moment: Moment) -> str:
     """Return what is told of the strategies of a briefing, but for those that the session's tasks are not told."""
     from swarm_memory.schema.sqlite.events import Draw
     from swarm_memory.tools.retrieve.preamble import briefing
 
     lots, session_id = bank.with_rates(moment.lots()), str(moment.event.get("session_id") or "")
     by_lot = [memory_id for memory_id, _, _, standing in rows if standing <= 0]
+    is_new = moment.event.get("source") in (None, "startup", "clear")  # one that is gone on with was briefed before
+    if is_new and session_id and len(by_lot) < len(rows):
+        with suppress(StoreBusy):  # a prompt tells it once more
+            bank.note_told(f"{session_id}:1", [row[0] for row in rows if row[3] > 0])
     if not lots.rate or not by_lot or not session_id:
         return briefing([row[:3] for row in rows], sum(row[3] > 0 for row in rows)) if rows else ""
     gone = lots.left_out(f"{session_id}:1", by_lot)
     left = [row for row in rows if row[0] not in gone]
     text = briefing([row[:3] for row in left], sum(row[3] > 0 for row in left)) if left else ""
-    if moment.event.get("source") in (None, "startup", "clear"):  # a session that is gone on with was briefed before
+    if is_new:
         with suppress(StoreBusy):  # one briefing less in the figures
             bank.note_draw(
                 f"{session_id}:1", Draw.of({each: lots.rate_of(each) for each in by_lot}, gone, lots.rate, text)

@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 GLOBAL_PROJECT = "*"
 LEARN = "learn"
 
+Row = tuple[str, str, str, int]
+"""Of a briefing: id, title, content, standing."""
+
 _MOST_WAYS = 20
 _COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 _BANK, _JOBS, _JOURNAL, _WAYS = queries("bank"), queries("jobs"), queries("journal"), queries("ways_out")
@@ -58,7 +61,7 @@ class HookBank:
         self._wait_s = wait_s
         self._has = has
 
-    def briefing_rows(self, limit: int, *, is_measured: bool = False) -> list[tuple[str, str, str, int]]:
+    def briefing_rows(self, limit: int, *, is_measured: bool = False) -> "list[Row]":
         """Return (id, title, content, standing): what the user said, the surest strategies of the project, the team's.
 
         Where memories are measured (lots are drawn), what is expected of one counts as in a retrieval.
@@ -68,6 +71,18 @@ class HookBank:
         rows = briefing_rows(self._connection, scope, limit, self._lifts(is_measured))
         lost = self._lost([row[0] for row in rows if row[3] <= 0])
         return [row for row in rows if row[0] not in lost]
+
+    def kept_to_by_most(self, ids: list[str]) -> set[str]:
+        """Return those of some ways past errors that at least half of the sessions since they were learned kept to."""
+        asked = {"ids": to_json(ids), "tried": TRIED}
+        return {each for (each,) in self._connection.execute(_WAYS["kept_to_by_most"], asked)} if ids else set()
+
+    def note_told(self, task_id: str, ids: list[str]) -> None:
+        """Note which words of the user a briefing told. Raises `StoreBusy`."""
+        self._connection.execute("PRAGMA synchronous = NORMAL")
+        with self._writing() as scope_id:
+            told = to_json({"ids": ids, "via": "briefing"})
+            self._connection.execute(_BANK["add_event"], (scope_id, INJECTED, task_id, told, now_text(), None))
 
     def note_draw(self, task_id: str, draw: Draw) -> None:
         """Note which memories a briefing told, and which were left out by lot. Raises `StoreBusy`."""

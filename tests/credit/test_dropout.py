@@ -153,7 +153,7 @@ async def test_who_names_no_task_or_wants_no_lots_is_told_all(shop: Shop) -> Non
 
 
 async def test_the_briefing_leaves_out_what_the_prompts_of_its_session_leave_out(shop: Shop, tmp_path: Path) -> None:
-    memory = await shop.add()
+    memory = await shop.add(content="1. Prepare the configuration before the tests.")  # of every task: no name in it
     (state_folder() / "lot.key").write_bytes(KEY)
     place, lots = Location(tmp_path / "shop", tmp_path / "memory.db"), Lots(dropout=0.5, key=KEY)
 

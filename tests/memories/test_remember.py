@@ -17,10 +17,11 @@ from swarm_memory.tools.guard.trust import unverified
 from swarm_memory.tools.memories.decide import confirm, undo
 from swarm_memory.tools.memories.edit import MemoryChange, edit_memory, forget_memories, get_memories, set_memory_status
 from swarm_memory.tools.memories.heard import Heard
-from swarm_memory.tools.memories.remember import Remembered, title_of, without_request
+from swarm_memory.tools.memories.remember import Remembered, title_of
 from swarm_memory.tools.memories.remember import remember as keep
 from swarm_memory.tools.memories.transfer import export_memories, import_memories
 from swarm_memory.tools.retrieve.retrieve import retrieve
+from swarm_memory.tools.text.requests import without_request
 from swarm_memory.tools.toolbox import Toolbox
 
 Add = Callable[..., Awaitable[str]]
@@ -64,7 +65,7 @@ async def test_it_comes_before_what_was_drawn_and_is_shown_as_the_users(toolbox:
     found = await retrieve(later(toolbox, 400), "install packages with npm")
     assert found.memories[0].item.id == said.id
     assert f"1) The user said: {PNPM.rstrip('.')} [{said.id}]" in found.preamble
-    assert "But note 1 is the user's own word: keep to it" in found.preamble
+    assert "note 1 is the user's own word: keep to it" in found.preamble
     assert (await surest(toolbox))[0] == said.id
     assert drawn != said.id
     assert (said.tags, said.confidence, said.provenance.distiller) == (("convention",), 1.0, "user")

@@ -8,13 +8,18 @@ from swarm_memory.tools.distill.lessons import Lesson, Material, Told, lesson
 from swarm_memory.tools.distill.repairs import can_be_told
 from swarm_memory.tools.judge.evidence import HOUSEKEEPING
 from swarm_memory.tools.text.cleaning import one_line
+from swarm_memory.tools.text.requests import without_request
+from swarm_memory.tools.text.tokens import words_as_written
 from swarm_memory.tools.trajectory.calls import Call
 from swarm_memory.tools.trajectory.phrasing import general, show_call, show_file
 from swarm_memory.tools.trajectory.reading import Said
-from swarm_memory.tools.trajectory.tasks import task_text
+from swarm_memory.tools.trajectory.tasks import is_task_prompt, task_text
 
 FROM_USER = "user-correction"
 """Tag of what the user said."""
+
+USERS_WORD = "said"
+"""Tag of what stands in a prompt as a rule from now on: extraction alone makes it the user's word (`learn.items`)."""
 
 _NEXT = 3
 """So many calls after the user's word belong to it."""
@@ -34,6 +39,18 @@ _FOR_ALL = re.compile(
 )
 """Says how it is to be done each time."""
 
+_EACH_TIME = re.compile(
+    r"(?i)(?:^|[,;:] )(?:please |and |also |bitte )*(?:always|never(?! ?mind)|immer|niemals)\b"
+    r"|\b(?:from now on|ab jetzt|von jetzt an|in (?:the )?future|künftig|in zukunft)\b|以后|总是|从不"
+)
+"""Of a prompt that corrects nothing: an imperative about each time. "We never …" may tell of a trouble."""
+
+_KEEP = re.compile(
+    r"(?i)\W*(?:please |bitte )?(?:remember|do not forget|don['\u2019]t forget|keep in mind|merke? dir|denk dran)\b"
+    r"|记住"
+)
+_LEAST_CHARS = 8
+
 _DIRECTIVE = re.compile(
     rf"(?i)\b(?:use|don'?t|do not|instead|stick (?:to|with)|rather than|prefer|no need to|avoid|stop \w+ing"
     rf"|nutze|benutze|verwende|statt)\b|用|不要|必须|{_FOR_ALL.pattern.removeprefix('(?i)')}"
@@ -45,12 +62,51 @@ _ASKS_TO_BE_TOLD = re.compile(
 )
 """Asks for an answer, which is no way of working unless it is wanted each time."""
 
+_LEAD_OUT = re.compile(r"(?i)^(?:no|nope|stop|wait|actually|please|hey)\b[\s,.:!-]*")
 _VAGUE = re.compile(r"(?i)^\W*(?:this|that|it|you)\b.{0,25}$")
 _QUESTION = re.compile(r"\?\s*$")
 
 
+def lasting(material: Material) -> Iterator[Lesson]:
+    """Yield what the user wants from now on, as the user's word: of short prompts to a coding agent, the task's too.
+
+    A long prompt may hold what somebody else wrote.
+    """
+    if material.trajectory.source in ("steps", "messages", "spans", "agent") or material.trajectory.agent_id:
+        return  # whoever is served there need not be the user, and a subagent's task is another agent's word
+    steps = [step for step in material.trajectory.steps if step.kind == "message" and step.role == "user"]
+    corrected = {said.step.text for said in material.reading.said if said.about == "correction" and not said.is_answer}
+    prompts = dict([(material.trajectory.task, ""), *((step.text, step.id) for step in steps)])
+    for text, step_id in prompts.items():
+        said = task_text(text)
+        if is_task_prompt(text) and len(words_as_written(said)) <= _SHORT_WORDS:
+            told = [each for each in _sentences(said) if _lasts(each, corrects=text in corrected)]
+            rule = " ".join(without_request(each) for each in told)
+            if rule:
+                yield _word_of_the_user(material, _worded(rule, material.particulars), step_id)
+
+
+def _lasts(sentence: str, *, corrects: bool) -> bool:
+    """Whether a sentence is asked to be kept, is an imperative about each time, or corrects what was done for good."""
+    pattern = _FOR_ALL if corrects else _EACH_TIME
+    asked = _KEEP.match(sentence) and without_request(sentence) != sentence
+    return bool((asked or pattern.search(sentence)) and not _is_vague(sentence))
+
+
+def _word_of_the_user(material: Material, rule: str, step_id: str) -> Lesson:
+    words = Told(
+        title=_LEAD_OUT.sub("", rule) or rule,
+        when="working in this project",
+        lines=[rule],
+        topic=f"user:{rule.lower()[:60]}",
+        tags=(FROM_USER, USERS_WORD),
+    )
+    return lesson(material, words, calls=(), value=1.1, proven=True, steps=(step_id,) if step_id else ())
+
+
 def corrections(material: Material) -> Iterator[Lesson]:
     """Yield what the user told the agent to do otherwise, or always, in the user's words and marked as such."""
+    yield from lasting(material)
     if not any(call.command is not None or call.input.get("file_path") for call in material.calls):
         return  # whoever is served says what he wants, not how the work is to be done
     for said in material.reading.said:
@@ -66,18 +122,23 @@ def corrections(material: Material) -> Iterator[Lesson]:
 def _rule(text: str, names: Sequence[str], told_by: re.Pattern[str]) -> str:
     """Return the sentences of a correction that say how to do it; empty when it only complains."""
     told: list[str] = []
-    for sentence in re.split(r"(?<=[.!?;])\s+|\n+", task_text(text)[:1500]):
-        plain = sentence.strip(" -*>\t")
+    for plain in _sentences(task_text(text)):
         once = _ASKS_TO_BE_TOLD.search(plain) and not _FOR_ALL.search(plain)
-        if (
-            told_by.search(plain)
-            and not once
-            and not _VAGUE.match(plain)
-            and not _QUESTION.search(plain)
-            and len(plain) >= 8
-        ):
+        if told_by.search(plain) and not once and not _is_vague(plain):
             told.append(plain)
-    return one_line(general(" ".join(told), names), _MAX_RULE).replace('"', "'").rstrip(".")
+    return _worded(" ".join(told), names)
+
+
+def _sentences(text: str) -> list[str]:
+    return [each.strip(" -*>\t") for each in re.split(r"(?<=[.!?;])\s+|\n+", text[:1500])]
+
+
+def _is_vague(sentence: str) -> bool:
+    return bool(_VAGUE.match(sentence) or _QUESTION.search(sentence)) or len(sentence) < _LEAST_CHARS
+
+
+def _worded(told: str, names: Sequence[str]) -> str:
+    return one_line(general(told, names), _MAX_RULE).replace('"', "'").rstrip(".")
 
 
 def _correction_lesson(material: Material, said: Said, rule: str) -> Lesson:
@@ -86,7 +147,7 @@ def _correction_lesson(material: Material, said: Said, rule: str) -> Lesson:
         call for call in material.calls
         if call.position < said.index and (call.command is not None or call.writes) and call.tool not in HOUSEKEEPING
     ][-1:]  # fmt: skip
-    shorter = re.sub(r"(?i)^(?:no|nope|stop|wait|actually|please|hey)\b[\s,.:!-]*", "", rule) or rule
+    shorter = _LEAD_OUT.sub("", rule) or rule
     lines = [f'In this project the user asked for it: "{rule}"']
     if before and can_be_told(before[0]):
         lines.append(f"It was said after {show_call(before[0], names, 80)}.")

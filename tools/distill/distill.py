@@ -7,7 +7,7 @@ from swarm_memory.schema.errors import ModelUnavailable
 from swarm_memory.schema.memory import OPEN_PROBLEM, Distillation, MemoryItem
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Trajectory, Verdict
-from swarm_memory.tools.distill.corrections import corrections
+from swarm_memory.tools.distill.corrections import corrections, lasting
 from swarm_memory.tools.distill.lessons import Lesson, Material
 from swarm_memory.tools.distill.model import draw_by_model
 from swarm_memory.tools.distill.open_problems import joined, open_problems
@@ -61,10 +61,10 @@ def distill_by_extraction(
         return _nothing(
             "the host's connection to its model broke the task off: it teaches nothing until it is gone on with"
         )
-    if not reading.calls:
-        return _nothing("no tool was called: there is nothing to learn from")
     material = Material(reading, verdict, tuple(known))
-    found = [lesson for find in _FINDERS for lesson in find(material)]
+    found = [lesson for find in _FINDERS for lesson in find(material)] if reading.calls else [*lasting(material)]
+    if not found and not reading.calls:
+        return _nothing("no tool was called: there is nothing to learn from")
     if not found:
         return _nothing("no error that was seen to end, no correction and no check of the project to learn from")
     worth = [lesson for lesson in found if lesson.value >= MIN_VALUE]

@@ -13,6 +13,7 @@ from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.tools.anchors.footing import anchored
 from swarm_memory.tools.consolidate.duplicates import gist_of, is_same, outcome_of, symptom_in
 from swarm_memory.tools.consolidate.pairs import duplicate_threshold
+from swarm_memory.tools.distill.corrections import USERS_WORD
 from swarm_memory.tools.distill.open_problems import outlasts
 from swarm_memory.tools.guard.gate import screened, told_of
 from swarm_memory.tools.guard.trust import REINFORCED, repeats_what_was_told, says_all_of, unverified
@@ -70,6 +71,7 @@ def drawn_item(
     What repeats memories that the task `had` and nobody vouches for is hearsay. That is looked for here, in time linear
     in the length of the trajectory.
     """
+    is_said = origin.drawing.distiller == "extractive" and USERS_WORD in draft.tags
     provenance = Provenance(
         task_id=origin.trajectory.task_id,
         trajectory_id=origin.trajectory_id,
@@ -77,11 +79,12 @@ def drawn_item(
         agent_id=origin.trajectory.agent_id,
         evidence=draft.evidence,
         judge=origin.verdict.judge,
-        distiller=origin.drawing.distiller,
+        distiller="user" if is_said else origin.drawing.distiller,
+        heard_in="prompt" if is_said else None,
         prompt_hash=origin.drawing.prompt_hash,
         model=origin.drawing.model,
         run_id=origin.run_id,
-        hearsay=repeats_what_was_told(draft, origin.trajectory, had),
+        hearsay=not is_said and repeats_what_was_told(draft, origin.trajectory, had),
     )
     return MemoryItem(
         id=new_id(MEMORY),
@@ -92,7 +95,7 @@ def drawn_item(
         tags=draft.tags,
         domain=draft.domain,
         outcome=outcome,
-        confidence=confidence,
+        confidence=1.0 if is_said else confidence,
         created_at=at,
         provenance=provenance,
     )

@@ -17,17 +17,11 @@ from swarm_memory.tools.memories.heard import UNSEEN, Heard
 from swarm_memory.tools.ports.memories import DayLimit, MemoryFilter
 from swarm_memory.tools.retrieve.embed import prepare_or_say
 from swarm_memory.tools.text.cleaning import clean, harmless, one_line
+from swarm_memory.tools.text.requests import begun, without_request
 from swarm_memory.tools.toolbox import Toolbox
 
 _TITLE_CHARS, _LEAST_CHARS = 100, 3
 _MARKUP = re.compile(r"^[\s#>*•-]+|^\d{1,3}[.)]\s+")
-_LEAD = re.compile(
-    r"(?:(?:please|and|also|so)[\s,]+)*(?:(?:do not|don['\u2019]t) forget|remember|note|keep in mind|know)\b"
-    r"(?:\s+(?:for (?:next time|later|the future)|from now on))?[\s:,]*(?:that\b[\s:,]*|this\s*:\s*)?(?=\S)",
-    re.IGNORECASE,
-)
-"""How one begins when one asks to be remembered; "remember to …" and "note how …" are advice and stay."""
-_ADVICE = re.compile(r"(?:to|how|when|where|what|which|why|of|about)\b", re.IGNORECASE)
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n")
 
 
@@ -137,20 +131,7 @@ def title_of(said: str) -> str:
     lines = (_MARKUP.sub("", line).strip() for line in said.splitlines())
     line = next((line for line in lines if line), said.strip())
     sentence = _SENTENCE_END.split(line, maxsplit=1)[0].rstrip(" .,;:")
-    return _begun(one_line(sentence or line, _TITLE_CHARS))
-
-
-def without_request(text: str) -> str:
-    """Return what was said without the request to remember it before it."""
-    asked = _LEAD.match(text)
-    if asked is None or _ADVICE.match(text, asked.end()):
-        return text
-    return _begun(text[asked.end() :])
-
-
-def _begun(text: str) -> str:
-    """Return a sentence that begins with a capital letter; a name such as `pnpm` or iOS stays."""
-    return text[:1].upper() + text[1:] if text[:1].islower() and not text[1:2].isupper() and " " in text else text
+    return begun(one_line(sentence or line, _TITLE_CHARS))
 
 
 async def _again(toolbox: Toolbox, known: MemoryItem, *, by_hand: bool, is_users: bool) -> Remembered:

@@ -1,6 +1,6 @@
 """What is noted of what happened: sessions of hosts, the audit trail, figures, runs of benchmarks."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, Protocol
@@ -75,6 +75,10 @@ class Journal(Protocol):
     async def get_session(self, scope: Scope, session_id: str) -> HostSession | None: ...
 
     async def put_session(self, session: HostSession) -> None: ...
+
+    async def told_to(self, scope: Scope, task_ids: Sequence[str]) -> frozenset[str]:
+        """Return the memories that tasks were given, as far as that is written by now."""
+        ...
 
     async def add_event(self, scope: Scope, event: Event) -> None: ...
 

@@ -12,6 +12,7 @@ from functools import cache, partial
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.tools.ports.memories import Candidate, SearchResult
 from swarm_memory.tools.retrieve.rank import coverage, token_weights
+from swarm_memory.tools.text.naming import names_in, shares_a_name
 from swarm_memory.tools.text.tokens import tokenize
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -49,9 +50,11 @@ class Fit:
     """What the best have."""
     covered: Callable[[frozenset[str]], float] = field(kw_only=True)
     """Gives the weighted share 0…1 of the query's words that are among some."""
+    text: str = ""
+    """The query where nobody asked: what names other things than it does is then not alike by its form alone."""
 
     @classmethod
-    def of(cls, toolbox: Toolbox, result: SearchResult, tokens: Sequence[str]) -> "Fit":
+    def of(cls, toolbox: Toolbox, result: SearchResult, tokens: Sequence[str], text: str = "") -> "Fit":
         """Decide for what a search with these tokens gave."""
         settings = toolbox.settings.retrieve
         least = toolbox.embedder.min_cosine if settings.min_cosine is None else settings.min_cosine
@@ -59,7 +62,8 @@ class Fit:
         needed = 0.0 if everything else least + GROWTH * bank_size(result.documents)
         weights = token_weights(tokens, result.documents, result.document_frequency)
         covered = cache(partial(coverage, weights))  # many candidates share the same words with the query
-        fit = cls(needed, settings.min_keyword_coverage, weights, covered=covered)
+        named = text if text and names_in(text) else ""
+        fit = cls(needed, settings.min_keyword_coverage, weights, covered=covered, text=named)
         return replace(fit, found=fit.strength(*best_of(result, covered)))
 
     @property
@@ -91,12 +95,24 @@ class Fit:
         covered = self.coverage(candidate)
         if self.strength(candidate.cosine, covered) < self.needed_beside:
             return False
+        if self.text and not self._is_about_the_same(candidate):
+            return False
         if candidate.is_strategy:
             return True
         item = candidate.read_item()
         if item.use == "way_out":
             return covered >= self.min_coverage or speaks_of(self.weights.keys(), item)
         return item.use != "open_problem"
+
+    def _is_about_the_same(self, candidate: Candidate) -> bool:
+        """Whether two texts that both name something name the same, or share the words beside the names."""
+        advice = candidate.read_item().advice
+        if not names_in(advice) or shares_a_name(self.text, advice):
+            return True
+        named = {token for name in names_in(self.text) for token in tokenize(name)}
+        beside = {token: weight for token, weight in self.weights.items() if token not in named}
+        shared = sum(weight for token, weight in beside.items() if token in candidate.words)
+        return shared >= self.min_coverage * sum(beside.values()) > 0
 
 
 def best_of(result: SearchResult, covered: Callable[[frozenset[str]], float]) -> tuple[float | None, float]:

@@ -31,6 +31,7 @@ _UNTRUSTED = (
 )
 _TASK = f"Strategies that earlier tasks taught, best first. {_UNTRUSTED}"
 _SESSION = f"What earlier tasks of this project taught. {_UNTRUSTED}"
+_ALL_SAID = "Kept from earlier sessions:"
 _SAID = " But {}, unless the user now says otherwise."
 """The frame says it, by number: no text of a memory can claim it."""
 _FAILURE = (
@@ -71,11 +72,15 @@ def preamble(
     long is cut after a step and marked with `…`; a long item takes no more than later ones leave of their fair share.
     """
     measure = count or _third_of_bytes
+    only_said = 0 < said == len(notes)
+
+    def frame(said: int) -> str:
+        return _ALL_SAID + _told_of(said).replace(" But", "", 1) if only_said else opening + _told_of(said)
 
     def cost(text: str) -> float:
         return max(measure(text) / token_budget, len(text) / MAX_CHARS)
 
-    room = 1.0 - cost(f"{NOTES_OPEN}\n{opening}{_told_of(said)}\n{NOTES_CLOSE}")
+    room = 1.0 - cost(f"{NOTES_OPEN}\n{frame(said)}\n{NOTES_CLOSE}")
     entries = [(_heading(note, is_users=place < said), _steps(note)) for place, note in enumerate(notes)]
     wanted = [cost(_entry(len(entries), heading, steps)) for heading, steps in entries]
     fair = room / max(1, len(entries))
@@ -91,7 +96,7 @@ def preamble(
             kept.append(_entry(len(kept) + 1, heading, steps))
             room -= whole
             kept_said += place < said
-    return f"{NOTES_OPEN}\n{opening}{_told_of(kept_said)}\n{''.join(kept)}{NOTES_CLOSE}" if kept else ""
+    return f"{NOTES_OPEN}\n{frame(kept_said)}\n{''.join(kept)}{NOTES_CLOSE}" if kept else ""
 
 
 def _told_of(said: int) -> str:

@@ -37,6 +37,7 @@ from swarm_memory.tools.retrieve.rank import (
 )
 from swarm_memory.tools.retrieve.times import TargetTime, closeness, mentioned_time
 from swarm_memory.tools.text.cleaning import clean
+from swarm_memory.tools.text.naming import names_in
 from swarm_memory.tools.text.tokens import count_tokens
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -47,6 +48,10 @@ MAX_QUERY_TOKENS = 512
 
 OUTSIDE_HOLDOUT = "no task_id was given: tasks are being held out, and this retrieval takes no part in that"
 
+MOST_SAID = 3
+"""So much of what the user said is told a task that names nothing, where it does not fit by itself."""
+
+_SAID_LOOKED_AT = 20
 _MAX_RECORDED_CHARS = 2_000
 _OF_ALL = (GLOBAL_PROJECT, f"{TEAM}{GLOBAL_PROJECT}")
 
@@ -58,6 +63,12 @@ class Hook(NamedTuple):
     """Who does the work: `server`, or the `hook` command itself."""
     elsewhere: Container[str] = ()
     """Memories that its agent reads by itself, in skills and files of rules."""
+    told: Container[str] = ()
+    """What the session was told before; of the user's words none is told twice."""
+
+    def leaves_out(self, candidate: Candidate) -> bool:
+        """Whether the agent has it before it already."""
+        return candidate.id in self.elsewhere or (candidate.standing > 0 and candidate.id in self.told)
 
 
 async def retrieve(
@@ -84,7 +95,7 @@ async def retrieve(
     outside 1…50, `StorageError` from the store.
     """
     credit = toolbox.settings.credit
-    stages = await stages_of(toolbox, query, k, only, hook.elsewhere if hook else ())
+    stages = await stages_of(toolbox, query, k, only, hook)
     found = stages.found
     if task_id is None and credit.holdout_rate:
         found = found.model_copy(update={"notices": (*found.notices, OUTSIDE_HOLDOUT)})
@@ -142,7 +153,7 @@ class Stages:
 
 
 async def stages_of(
-    toolbox: Toolbox, query: str, k: int | None = None, only: SearchFilter = ANY, elsewhere: Container[str] = ()
+    toolbox: Toolbox, query: str, k: int | None = None, only: SearchFilter = ANY, hook: Hook | None = None
 ) -> Stages:
     """Go the way of a retrieval and record nothing. Raises as `retrieve`."""
     started, settings = time.perf_counter(), toolbox.settings.retrieve
@@ -150,15 +161,15 @@ async def stages_of(
     text, notices = _checked(query, wanted)
     search, vectors = await _asked(toolbox, text, wanted, only, notices)
     result, cosines = vectors.compared(await told_once(toolbox, await toolbox.store.search(search)))
-    fit = Fit.of(toolbox, result, search.tokens)
+    fit = Fit.of(toolbox, result, search.tokens, text if hook else "")
     lifts = await expected_lifts(toolbox)
     every = _scored(toolbox, result, cosines, _target(toolbox, text, notices), lifts)
-    untold = [each for each in every if each.candidate.id not in elsewhere]
+    untold = [each for each in every if not (hook and hook.leaves_out(each.candidate))]
     scored = await _reranked(toolbox, text, untold, fit, notices)
     scored, picked, standing = await _standing(toolbox, scored, fit, wanted)
     chosen = _memories(picked)
     ways = await with_other_ways(toolbox, chosen, wanted, lifts) if only == ANY else chosen
-    offered = tuple(each for each in ways if each.item.id not in elsewhere)
+    offered = tuple(each for each in ways if not (hook and each.item.id in hook.elsewhere))
     others = [each.item for each in offered if each not in chosen]
     standing |= await footings(toolbox, others)
     offered = tuple(each for each in offered if each in chosen or _applies(each.item, standing))
@@ -170,6 +181,11 @@ async def stages_of(
         each.model_copy(update={"changed": standing[each.item.id].told}) if each.item.id in standing else each
         for each in sorted(agreeing, key=lambda each: -each.item.provenance.standing)
     )
+    if hook is not None:
+        memories = (
+            *await _said_besides(toolbox, text, memories, hook, {each.candidate.id: each for each in untold}),
+            *memories,
+        )
     nearest = None if memories else _near_miss(result.candidates, fit)
     found = Retrieval(
         retrieval_id=new_id(RETRIEVAL),
@@ -232,6 +248,33 @@ def _target(toolbox: Toolbox, text: str, notices: list[str]) -> TargetTime | Non
     if target is not None:
         notices.append(f"what is of about {target.moment:%Y-%m-%d}, which the query names, was lifted")
     return target
+
+
+async def _said_besides(
+    toolbox: Toolbox, text: str, found: Sequence[ScoredMemory], hook: Hook, scored: Mapping[str, "Scored"]
+) -> list[ScoredMemory]:
+    """Return what else the user said that a task may be about: of what names something, for a task that names nothing.
+
+    Such a task may come to any file or command, and how near it is to their names says nothing. At most `MOST_SAID`
+    with those that were found, those first that score best, then the newest.
+    """
+    room = MOST_SAID - sum(each.item.provenance.standing > 0 for each in found)
+    if room <= 0 or names_in(text):
+        return []
+    known = {each.item.id for each in found}
+    surest = await toolbox.store.surest_memories(toolbox.scope, _SAID_LOOKED_AT)
+    said = [
+        item
+        for item in surest
+        if item.provenance.standing > 0 and item.id not in known and item.id not in hook.told
+        and item.id not in hook.elsewhere and names_in(item.advice)
+    ]  # fmt: skip
+    said.sort(key=lambda item: -scored[item.id].score if item.id in scored else 0.0)
+    none = ScoreParts(relevance=0.0, recency=1.0, confidence=1.0)
+    return [
+        scored[item.id].memory(item) if item.id in scored else ScoredMemory(item=item, score=0.0, parts=none)
+        for item in said[:room]
+    ]
 
 
 class Scored(NamedTuple):

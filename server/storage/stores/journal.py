@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.benchmark import BenchmarkRun
-from swarm_memory.schema.sqlite.events import RETRIEVED
+from swarm_memory.schema.sqlite.events import INJECTED, RETRIEVED
 from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.schema.status import BankStatistics, ChatDay
 from swarm_memory.server.storage.engine.engine import Engine, Part, reads, writes
@@ -48,6 +48,12 @@ class Journal(Engine):
     def get_session(self, connection: "Connection", scope: Scope, session_id: str) -> HostSession | None:
         rows = named(connection, _QUERIES["get_session"], (find_scope(connection, scope), session_id))
         return made(HostSession, rows[0], scope=scope) if rows else None
+
+    @reads
+    def told_to(self, connection: "Connection", scope: Scope, task_ids: Sequence[str]) -> frozenset[str]:
+        values = {"scope_id": find_scope(connection, scope), "tasks": to_json(list(task_ids)), "injected": INJECTED}
+        rows = connection.execute(_QUERIES["told_to"], values).fetchall()
+        return frozenset(memory_id for (data,) in rows for memory_id in json.loads(data).get("ids", ()))
 
     @writes
     def put_session(self, connection: "Connection", session: HostSession) -> None:
