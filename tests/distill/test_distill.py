@@ -75,8 +75,8 @@ def test_the_users_correction_comes_first_and_is_marked_as_the_users() -> None:
     script = Script("install the dependencies and start the server").shell("npm install", "added 200 packages")
     script.user("no, use pnpm here. We never commit package-lock.json").shell("pnpm install", "Done").say("Done.")
     draft = distill(script).drafts[0]
-    assert draft.title == "In this project: use pnpm here. We never commit package-lock.json"
-    assert 'the user asked for it: "no, use pnpm here.' in draft.content
+    assert draft.title == "Use pnpm here. We never commit package-lock.json"
+    assert draft.content == "1. no, use pnpm here. We never commit package-lock.json"
     assert "user-correction" in draft.tags
 
 

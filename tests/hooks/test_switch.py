@@ -132,7 +132,7 @@ def test_a_held_out_session_gets_neither_briefing_nor_notes_however_the_rate_is_
     assert learned.hook("session-start").stdout == ""
     assert learned.prompt() == ""
     query = "SELECT type FROM events WHERE subject_id = 's1:1'"
-    assert learned.rows(query) == [("task.withheld",)]
+    assert learned.rows(query) == [("task.injected",), ("task.withheld",)], "the first start, told before the rate"
 
 
 def test_a_held_out_session_gets_nothing_from_a_running_server_either(learned: HookProject) -> None:

@@ -81,9 +81,11 @@ def lasting(material: Material) -> Iterator[Lesson]:
         said = task_text(text)
         if is_task_prompt(text) and len(words_as_written(said)) <= _SHORT_WORDS:
             told = [each for each in _sentences(said) if _lasts(each, corrects=text in corrected)]
-            rule = " ".join(without_request(each) for each in told)
+            rule = _worded(" ".join(without_request(each) for each in told), material.particulars)
+            if told and text in corrected:
+                rule = _rule(said, material.particulars, _DIRECTIVE)  # what was said with it belongs to it
             if rule:
-                yield _word_of_the_user(material, _worded(rule, material.particulars), step_id)
+                yield _word_of_the_user(material, rule, step_id)
 
 
 def _lasts(sentence: str, *, corrects: bool) -> bool:
