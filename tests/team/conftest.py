@@ -1,6 +1,21 @@
 """A team whose server and homes are banks in real files, or the server's in a real PostgreSQL."""
 
+from pathlib import Path
+
+import pytest
 from postgres_server import database_url, engine
 from team_banks import home, server
 
 __all__ = ["database_url", "engine", "home", "server"]
+
+
+@pytest.fixture(autouse=True)
+def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the fixture `home` does elsewhere, which here makes people: an empty folder of the user's, and no lots."""
+    folder = tmp_path / "user"
+    key = folder / ".local" / "state" / "swarm-memory" / "lot.key"
+    key.parent.mkdir(mode=0o700, parents=True)
+    key.touch()
+    monkeypatch.setenv("HOME", str(folder))
+    monkeypatch.setenv("USERPROFILE", str(folder))
+    monkeypatch.setenv("SWARM_MEMORY_EMBEDDING__PROVIDER", "static")
