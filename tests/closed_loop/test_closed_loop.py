@@ -396,8 +396,8 @@ async def test_planted_memories_are_told_by_lot_and_counted_by_what_they_are(tmp
     assert [len(run.met) for run in runs] == [20, 20]
     without, drawn = (dict(run.kinds) for run in runs)
     assert set(without.values()) == {0}
-    assert min(drawn["harmful"], drawn["useless"]) > 0
+    assert min(drawn["harmful"] + drawn["hardly harmful"], drawn["useless"]) > 0
     arms, memories = planted_tables(runs)
     assert [row[0] for row in arms.rows] == ["planted, dropout 0", "planted, dropout 0.5"]
-    assert [row[0] for row in memories.rows] == ["harmful", "useless", "learned"]
+    assert [row[0] for row in memories.rows] == ["harmful", "hardly harmful", "useless", "learned"]
     assert len(patience_table(0.5, runs=2, tasks=20).rows) == len(CHANCES)
