@@ -20,6 +20,9 @@ from swarm_memory.schema.errors import (
 from swarm_memory.schema.postgres.statements import SCHEMA, text_of
 from swarm_memory.schema.sqlite.statements import Query
 
+_SENT_AT_ONCE = 500
+"""So many rows of `executemany` go in one message: over a network each message costs a way there and back."""
+
 _REFUSALS = ("authentication failed", "no pg_hba.conf entry", "does not exist", "is not permitted to log in")
 
 _VECTORS = "SET hnsw.iterative_scan = relaxed_order; SET plan_cache_mode = force_generic_plan"
@@ -126,18 +129,7 @@ def set_up(raw: RawConnection, place: Place) -> None:
 
 
 class Cursor(psycopg.ClientCursor[tuple[Any, ...]]):
-    """What a statement gave, as sqlite3's cursor gives it; in a pipeline it is waited for when it is asked for."""
-
-    @property
-    def description(self) -> list[psycopg.Column] | None:
-        self._fetch_pipeline()
-        return super().description
-
-    @property
-    def rowcount(self) -> int:
-        """So many rows a statement gave or wrote."""
-        self._fetch_pipeline()
-        return super().rowcount
+    """What a statement gave, as sqlite3's cursor gives it."""
 
     @property
     def lastrowid(self) -> int | None:
@@ -164,10 +156,12 @@ class PostgresConnection:
         return cursor.execute(self._text(sql), parameters)
 
     def executemany(self, sql: str, parameters: Iterable[Any], /) -> Cursor:
-        """Run a query once for each of many rows of parameters. In a pipeline no row is waited for."""
+        """Run a query once for each of many rows of parameters."""
         cursor, text = self._cursor(), self._text(sql)
-        for row in parameters:
-            cursor = self._cursor().execute(text, row)
+        rows = list(parameters)
+        for start in range(0, len(rows), _SENT_AT_ONCE):
+            statements = [cursor.mogrify(text, row) for row in rows[start : start + _SENT_AT_ONCE]]
+            cursor.execute(";\n".join(statements).encode())
         return cursor
 
     def search(self, text: bytes, parameters: Mapping[str, Any], reach: int, *, keep: bool) -> list[tuple[Any, ...]]:

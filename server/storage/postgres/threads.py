@@ -140,8 +140,7 @@ class PostgresThreads(Engine):
     def _commit(self, function: "Callable[[Connection], T]", raw: RawConnection) -> T:
         done = False
         try:
-            # A statement goes out when it is made; what nobody asks for the result of is not waited for.
-            with raw.pipeline(), raw.transaction():
+            with raw.transaction():
                 result = function(PostgresConnection(raw, in_write=True))
                 done = True
         except psycopg.Error as error:
