@@ -9,6 +9,10 @@ RETRIEVED = "reasoning_memory.retrieved"
 INJECTED, WITHHELD = "task.injected", "task.withheld"
 """What a task was given, and what was found for it and kept from it; the subject is the task."""
 
+BRIEFING, FILE = "briefing", "file"
+"""Ways by which a task had memories before it that were not retrieved for it: told as its session began, or read by the
+agent in a file that they were promoted to."""
+
 DRAWN = "task.drawn"
 """Lots were drawn for the memories that a task would be told, with a `Draw`; the subject is the task."""
 

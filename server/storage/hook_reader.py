@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from swarm_memory.schema.sqlite.events import (
     ASKED,
+    BRIEFING,
     DRAWN,
+    FILE,
     INJECTED,
     RETRIEVED,
     TOLD_AT_FAILURE,
@@ -81,7 +83,7 @@ class HookBank:
         """Note which words of the user a briefing told. Raises `StoreBusy`."""
         self._connection.execute("PRAGMA synchronous = NORMAL")
         with self._writing() as scope_id:
-            told = to_json({"ids": ids, "via": "briefing"})
+            told = to_json({"ids": ids, "via": BRIEFING})
             self._connection.execute(_BANK["add_event"], (scope_id, INJECTED, task_id, told, now_text(), None))
 
     def note_draw(self, task_id: str, draw: Draw) -> None:
@@ -324,6 +326,8 @@ class RetrievalRow(NamedTuple):
     draw: Draw | None = None
     gone: Mapping[str, str] | None = None
     """By memory id, what of its anchors the project has no more."""
+    read: tuple[str, ...] = ()
+    """What the task would have been told too, and its agent reads in files."""
 
 
 def write_retrieval(connection: "Connection", record: RetrievalRow) -> bool:
@@ -343,6 +347,10 @@ def write_retrieval(connection: "Connection", record: RetrievalRow) -> bool:
     if record.task_id is not None and (record.withheld or ids):
         of_task = {"retrieval_id": record.id, "ids": ids} | via
         if not add_event(WITHHELD if record.withheld else INJECTED, record.task_id, of_task):
+            return False
+    if record.task_id is not None and record.read:
+        of_files = {"retrieval_id": record.id, "ids": record.read, "via": FILE}
+        if not add_event(INJECTED, record.task_id, of_files):
             return False
     if record.task_id is not None and record.draw is not None:
         drawn = {"retrieval_id": record.id, **record.draw._asdict(), **via}

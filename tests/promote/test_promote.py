@@ -13,6 +13,7 @@ from scripted_chat import ScriptedChatModel
 
 from swarm_memory.schema.errors import ConfigError, NotFoundError
 from swarm_memory.schema.memory import Provenance
+from swarm_memory.schema.outcome import OutcomeRecord
 from swarm_memory.schema.settings import PromoteSettings
 from swarm_memory.schema.trajectory import Verdict
 from swarm_memory.server.hosts.files.promoted import promoted_for
@@ -269,6 +270,30 @@ async def tell(toolbox: Toolbox, memory_id: str, task_id: str, label: str) -> No
     await toolbox.store.record_retrieval(record)
     verdict = Verdict.model_validate({"label": label, "confidence": 0.9, "judge": "user", "reasons": ("so",)})
     await record_outcome(toolbox, task_id, verdict)
+
+
+async def test_what_an_agent_reads_in_a_file_is_credited_with_the_tasks_that_it_fits_and_counts_in_no_arm(
+    toolbox: Toolbox, add: Add, root: Path
+) -> None:
+    one = await add(*MIGRATE)
+    toolbox = replace(toolbox, promoted=partial(promoted_for, root))
+    await promote(toolbox, root, one, to="claude-md")
+    outcomes: list[OutcomeRecord] = []
+    held = toolbox.settings.credit.model_copy(update={"holdout_rate": 1.0})
+    held_out = replace(toolbox, settings=toolbox.settings.model_copy(update={"credit": held}))
+    asked = (("t1", toolbox), ("t2", toolbox), ("t3", held_out))
+    for task_id, bank in asked:
+        hook = Hook("hook", toolbox.promoted("claude"))
+        await retrieve(bank, "migrate before the tests", task_id=task_id, hook=hook)
+        await retrieve(bank, "paint the fence green", task_id=f"other-{task_id}", hook=hook)
+        verdict = Verdict(label="Failure", confidence=0.9, judge="user", reasons=("so",))
+        outcomes.append(await record_outcome(bank, task_id, verdict))
+        assert (await record_outcome(bank, f"other-{task_id}", verdict)).credits == ()
+    assert [[each.memory_id for each in found.credits] for found in outcomes] == [[one]] * 3
+    assert {(found.arm, found.randomised) for found in outcomes} == {("nothing_fitted", False)}
+    assert await not_paying(toolbox, promoted_for(root)) == {
+        one: "3 of 3 tasks that had it since it was promoted failed"
+    }
 
 
 async def test_what_no_longer_pays_is_named(toolbox: Toolbox, add: Add, root: Path) -> None:

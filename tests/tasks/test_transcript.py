@@ -133,7 +133,7 @@ async def test_a_transcript_joins_calls_with_results_and_marks_failures_evidence
     assert {item.id for part in steps for item in part.taught} == {item.id for item in learned.stored}
 
 
-async def test_what_was_told_stands_at_its_prompt_and_beside_its_failure(bank: Opened, tmp_path: Path) -> None:
+async def test_what_was_told_stands_where_it_was_told_and_beside_its_failure(bank: Opened, tmp_path: Path) -> None:
     tools, _ = bank
     first = await learn(tools, timed(script()))
     way = next(item.id for item in first.stored if item.use == "way_out")
@@ -142,7 +142,7 @@ async def test_what_was_told_stands_at_its_prompt_and_beside_its_failure(bank: O
     scores, began = {await Shop(tools).add(): 0.7}, run.steps[0].at
     assert began is not None
     asked = RetrievalRecord(
-        new_id(RETRIEVAL), tools.scope, "make it pass", scores, 1.0, began, "s2:1", "s2", via="hook"
+        new_id(RETRIEVAL), tools.scope, "make it pass", scores, 1.0, began, "s2:1", "s2", via="hook", read=(way,)
     )
     await tools.store.record_retrieval(asked)
     await tools.store.injections(tools.scope, "s2:1")
@@ -154,13 +154,15 @@ async def test_what_was_told_stands_at_its_prompt_and_beside_its_failure(bank: O
     }
     await tools.store.put_session(HostSession(session_id="s2", scope=tools.scope, task_id="s2:1", updated_at=NOW))
     with open_for_hook(tmp_path / "memory.db", ("default", "shop"), 1.0) as hook:
+        hook.note_told("s2:1", list(scores))
         assert failure_context(hook, event)
     await learn(tools, run)
     read = await transcript(tools, "s2:1")
     order = [part.moment if isinstance(part, Told) else part.ids[0] for part in read.parts]
-    assert order == ["s1", "prompt", "s2", "failure", "s4", "s6", "s8"]
-    prompt, failure = (part for part in read.parts if isinstance(part, Told))
+    assert order == ["s1", "prompt", "file", "s2", "briefing", "failure", "s4", "s6", "s8"]
+    prompt, file, _, failure = (part for part in read.parts if isinstance(part, Told))
     assert (prompt.query, prompt.withheld, prompt.memories[0].method) == ("make it pass", False, "none")
+    assert [told.memory_id for told in file.memories] == [way]
     assert [(told.memory_id, told.method) for told in failure.memories] == [(way, "overlap")]
 
 

@@ -95,7 +95,7 @@ async def record_outcome(
             **said,
             task_id=task_id,
             digest=known.content_digest if known else "",
-            arm=_arm(retrieved, bool(items)),
+            arm=_arm(retrieved, any(item.id not in retrieved.beside for item in items)),
             randomised=settings.holdout_rate > 0 and bool(retrieved.given or retrieved.withheld),
             figures=figures_of(reading, settings) if reading else TaskFigures(),
             at=(known.ended_at if known else None) or toolbox.clock.now(),
@@ -150,7 +150,7 @@ async def _injected(
     toolbox: Toolbox, task_id: str, retrieved: TaskInjections, trajectory: Trajectory | None
 ) -> list[MemoryItem]:
     """Return the memories that the task had; trust never rises by what a task taught itself."""
-    ids = dict.fromkeys((*retrieved.given, *(trajectory.injected_memory_ids if trajectory else ())))
+    ids = dict.fromkeys((*retrieved.given, *retrieved.beside, *(trajectory.injected_memory_ids if trajectory else ())))
     found = await toolbox.store.get_memories(toolbox.readable, list(ids)) if ids else []
     return [item for item in found if item.provenance.task_id != task_id]
 
@@ -165,8 +165,8 @@ def _uses(
     if trajectory is None:
         uses = [Use(memory_id=item.id, method="none") for item in items]
     else:
-        at_start = set(trajectory.injected_memory_ids) - set(retrieved.given)
-        given = [Injection(item, None if item.id in at_start else retrieved.given[item.id]) for item in items]
+        told = {**retrieved.beside, **retrieved.given}
+        given = [Injection(item, told.get(item.id)) for item in items]
         uses = list(detect_uses(trajectory, given, toolbox.settings.credit.min_overlap))
     return [use.model_copy(update={"method": "cited"}) if use.memory_id in named else use for use in uses]
 

@@ -20,6 +20,8 @@ class TaskInjections(NamedTuple):
     withheld: tuple[str, ...]
     """Ids that the task did not get, because it is held out."""
     held_out: bool
+    beside: Mapping[str, datetime] = MappingProxyType({})
+    """What it had before it by another way, held out or not: in its session's briefing, or in a file."""
 
 
 class TaskOutcome(NamedTuple):

@@ -112,6 +112,8 @@ class RetrievalRecord(NamedTuple):
     """None: no lots were drawn."""
     gone: Mapping[str, str] = MappingProxyType({})
     """Of memories that would have been told, or were told lower: what they name that is no more in the project."""
+    read: tuple[str, ...] = ()
+    """Of what fits, the ids of what the agent of a hook reads in files: the task had it, held out or not."""
 
 
 class StoredMemory(NamedTuple):

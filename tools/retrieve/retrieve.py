@@ -118,6 +118,7 @@ async def retrieve(
         withheld=is_withheld,
         via=hook and hook.via,
         draw=draw,
+        read=stages.read,
         gone={memory_id: footing.names_gone for memory_id, footing in stages.standing.items() if footing.gone},
     )
     if any(not footing.is_known for footing in stages.standing.values()):
@@ -144,6 +145,8 @@ class Stages:
     """With other ways past the same errors."""
     fitting: tuple[ScoredMemory, ...]
     """With verified ones before further unverified ones."""
+    read: tuple[str, ...]
+    """Of what the agent reads in files, the ids of what fits."""
     found: Retrieval
     """Without those that a surer one contradicts."""
 
@@ -201,7 +204,8 @@ async def stages_of(
         notices=(*notices, *result.notices),
         latency_ms=(time.perf_counter() - started) * 1000,
     )
-    return Stages(search, vectors, result, fit, wanted, scored, standing, chosen, offered, fitting, found)
+    read = _read_in_files(every, fit, wanted, hook)
+    return Stages(search, vectors, result, fit, wanted, scored, standing, chosen, offered, fitting, read, found)
 
 
 async def _asked(
@@ -352,6 +356,14 @@ def _chosen(scored: Sequence[Scored], fit: Fit, k: int, penalty: float) -> list[
         return pool[:k]
     picked = diversify([each.score for each in pool], lambda index: pool[index].candidate.read_vector(), k, penalty)
     return [pool[index]._replace(penalty=subtracted) for index, subtracted in picked]
+
+
+def _read_in_files(every: Sequence[Scored], fit: Fit, wanted: int, hook: Hook | None) -> tuple[str, ...]:
+    """Return the ids of what would be told, if the agent did not read it in files."""
+    if hook is None or not any(each.candidate.id in hook.elsewhere for each in every):
+        return ()
+    best = (each.candidate.id for each in _chosen(every, fit, wanted, 0.0))
+    return tuple(memory_id for memory_id in best if memory_id in hook.elsewhere)
 
 
 async def _reranked(toolbox: Toolbox, text: str, scored: list[Scored], fit: Fit, notices: list[str]) -> list[Scored]:

@@ -11,7 +11,7 @@ from pydantic import JsonValue
 
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.schema.outcome import OutcomeRecord, UseMethod
-from swarm_memory.schema.sqlite.events import INJECTED, RETRIEVED, VERDICT, WITHHELD
+from swarm_memory.schema.sqlite.events import BRIEFING, FILE, INJECTED, RETRIEVED, VERDICT, WITHHELD
 from swarm_memory.schema.trajectory import Role, Step, StepKind, Verdict
 from swarm_memory.tools.judge.evidence import signals_of
 from swarm_memory.tools.ports.journal import Event
@@ -38,7 +38,7 @@ _MAX_SEARCHED = 120
 _NOTHING: dict[str, JsonValue] = {}
 _STEP_ID = re.compile(r"\bs\d+\b")
 
-Moment = Literal["prompt", "failure", "search"]
+Moment = Literal["prompt", "failure", "search", "briefing", "file"]
 """At a prompt, beside a failed call, or when the agent asked."""
 
 
@@ -164,18 +164,18 @@ def _read(
 async def _told(toolbox: Toolbox, events: Sequence[Event], outcome: OutcomeRecord | None) -> list[_Placed]:
     """Return what was told at each moment."""
     data: list[Any] = [event.data for event in events]
-    asked = await toolbox.store.memory_histories(
-        toolbox.readable, [each["retrieval_id"] for each in data], (RETRIEVED,)
-    )
+    retrievals = [each["retrieval_id"] for each in data if "retrieval_id" in each]
+    asked = await toolbox.store.memory_histories(toolbox.readable, retrievals, (RETRIEVED,))
     ids = list(dict.fromkeys(memory_id for each in data for memory_id in each.get("ids", ())))
     items = {item.id: item for item in await toolbox.store.get_memories(toolbox.readable, ids)} if ids else {}
     credits = outcome.credits if outcome is not None else ()
     methods: dict[str, UseMethod] = {credit.memory_id: credit.method for credit in credits}
     found: list[_Placed] = []
     for event, each in zip(events, data, strict=True):
-        (retrieved,) = [one.data for one in asked[each["retrieval_id"]]][:1] or [_NOTHING]
+        (retrieved,) = [one.data for one in asked.get(each.get("retrieval_id"), ())][:1] or [_NOTHING]
         failure = str(retrieved.get("failure") or "")
-        moment: Moment = "failure" if failure else "prompt" if each.get("via") else "search"
+        via = each.get("via")
+        moment: Moment = "failure" if failure else via if via in (BRIEFING, FILE) else "prompt" if via else "search"
         memories = tuple(ToldMemory(one, items.get(one), methods.get(one)) for one in each.get("ids", ()))
         query = clean(str(retrieved.get("query") or ""), MAX_TEXT)
         found.append((Told(event.at, moment, event.kind == WITHHELD, query, memories), failure))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.outcome import Credit, LiftReport, OutcomeRecord, TaskFigures
-from swarm_memory.schema.sqlite.events import INJECTED, WITHHELD
+from swarm_memory.schema.sqlite.events import BRIEFING, FILE, INJECTED, WITHHELD
 from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.server.storage.engine.engine import reads, writes
 from swarm_memory.server.storage.stores.journal import Journal
@@ -51,16 +51,18 @@ class Outcomes(Journal):
             "withheld": WITHHELD,
         }
         given: dict[str, datetime] = {}
+        beside: dict[str, datetime] = {}
         withheld: dict[str, None] = {}
         held_out = False
         for kind, data, at in connection.execute(_QUERIES["injections_of"], values).fetchall():
             held_out = held_out or kind == WITHHELD
-            for memory_id in json.loads(data).get("ids", ()):
+            told = json.loads(data)
+            for memory_id in told.get("ids", ()):
                 if kind == WITHHELD:
                     withheld[memory_id] = None
                 else:
-                    given.setdefault(memory_id, to_moment(at))
-        return TaskInjections(given, tuple(withheld), held_out)
+                    (beside if told.get("via") in (BRIEFING, FILE) else given).setdefault(memory_id, to_moment(at))
+        return TaskInjections(given, tuple(withheld), held_out, beside)
 
     @reads
     def get_outcome(self, connection: "Connection", scope: Scope, task_id: str) -> OutcomeRecord | None:

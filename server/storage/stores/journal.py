@@ -157,6 +157,7 @@ def _write_retrieval(connection: "Connection", record: RetrievalRecord) -> None:
         person_id=record.person_id,
         draw=record.draw,
         gone=record.gone or None,
+        read=record.read,
     )
     if not write_retrieval(connection, row):
         make_scope(connection, scope)
