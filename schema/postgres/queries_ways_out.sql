@@ -37,3 +37,12 @@ LIMIT :limit;
 -- How often it was noted that a task which did not meet an item's errors kept to it, or did not.
 SELECT count(*) FROM events
 WHERE subject_id = :id AND type = :tried AND data ->> '$.signature' = '' AND (data ->> '$.worked')::boolean = (:worked <> 0);
+
+-- name: kept_to_by_most
+-- Of some memories those that were tried, and never in vain, in half of the sessions at least that were learned from since.
+SELECT p.id FROM patterns AS p WHERE p.id IN (SELECT value FROM json_each(:ids)) AND 2 * (
+  SELECT count(DISTINCT coalesce(e.data ->> '$.session_id', e.data ->> '$.task_id'))
+    * coalesce(bool_and((e.data ->> '$.worked')::boolean), false)::integer
+  FROM events AS e WHERE e.subject_id = p.id AND e.type = :tried) >= (
+  SELECT greatest(count(DISTINCT coalesce(t.session_id, t.task_id)), 1) FROM task_trajectories AS t
+  WHERE t.scope_id = p.scope_id AND t.created_at >= p.created_at);

@@ -18,6 +18,7 @@ from swarm_memory.tools.memories.edit import MemoryChange, edit_memory, of_run, 
 from swarm_memory.tools.memories.status import memory_status
 from swarm_memory.tools.memories.transfer import export_memories, import_memories
 from swarm_memory.tools.retrieve.retrieve import retrieve
+from swarm_memory.tools.toolbox import Toolbox
 
 pytestmark = pytest.mark.attack
 
@@ -30,13 +31,19 @@ def worked(task_id: str = "t1", session_id: str | None = None) -> Told:
     return told.shell("npm test", "sh: 1: vitest: not found", 127).shell("pnpm test", "Tests  21 passed (21)").say("ok")
 
 
+async def drafted(tools: Toolbox) -> list[str]:
+    """Return the active memories that an agent wrote, and not those that its calls show."""
+    return [each.id for each in await items_of(tools) if each.provenance.distiller == "agent"]
+
+
 async def test_an_agents_poisoned_draft_is_kept_in_quarantine_and_never_retrieved(tmp_path: Path) -> None:
     async with opened(tmp_path) as tools:
         result = await learn(tools, worked().done(), agent_drafts=[DRAFT])
         (held,) = await items_of(tools, "quarantined")
         assert str(held.status_reason).startswith(f"{SCREENED}override of instructions")
         assert held.provenance.screened_by == "rules and classifier"
-        assert (await items_of(tools), (await retrieve(tools, DRAFT.title)).memories) == ([], ())
+        assert await drafted(tools) == []
+        assert held.id not in {each.item.id for each in (await retrieve(tools, DRAFT.title)).memories}
         assert "in quarantine and not retrieved (override of instructions" in str(result.reason)
         assert f"memories restore {held.id}" in str(result.reason)
         status = await memory_status(tools)
@@ -69,7 +76,7 @@ async def test_only_a_person_takes_it_out_again(tmp_path: Path) -> None:
         with pytest.raises(InputError, match="only the user may restore"):
             await set_memory_status(tools, [held.id], "active", by_hand=False)
         assert await set_memory_status(tools, [held.id], "active", "read it: it is a test") == 1
-        assert [each.id for each in await items_of(tools)] == [held.id]
+        assert await drafted(tools) == [held.id]
 
 
 async def test_an_edit_that_brings_poison_in_is_held_back(tmp_path: Path) -> None:
@@ -116,7 +123,7 @@ async def test_an_export_of_a_quarantined_memory_stays_in_quarantine_when_it_is_
         await learn(tools, worked().done(), agent_drafts=[DRAFT])
         (held,) = await items_of(tools, "quarantined")
         await set_memory_status(tools, [held.id], "active")
-        lines = [line async for line in export_memories(tools)]
+        lines = [line async for line in export_memories(tools) if DRAFT.title in line]
     async with opened(tmp_path / "b") as tools:
         await import_memories(tools, lines, source="a.jsonl")
         assert [each.status for each in await items_of(tools, "active", "quarantined")] == ["quarantined"]

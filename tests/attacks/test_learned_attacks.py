@@ -111,8 +111,9 @@ async def trusted_of(tools: Toolbox, attacked: Sequence[str]) -> tuple[int, int,
     for number, payload in enumerate(attacked):
         draft = MemoryDraft(title=f"Make the tests of part {number} pass", content=f"1. {payload[:900]}\n2. Test it")
         result = await learn(tools, carrying(payload, number), agent_drafts=[draft])
-        standing = [each for each in result.stored if each.status == "active"]
-        held += len(result.stored) - len(standing)
+        own = [each for each in result.stored if each.provenance.distiller == "agent"]
+        standing = [each for each in own if each.status == "active"]
+        held += len(own) - len(standing)
         active += bool(standing)
         trusted += await is_trusted(tools, standing)
     return held, active, trusted

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -31,10 +32,12 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def settings(settings: Settings, place: Location) -> Settings:
+def settings(settings: Settings, tmp_path: Path) -> Settings:
     """Settings that allow two commands: one never ends by itself, of the other the second rollout waits for a file."""
-    script = place.root / "agent.py"
-    script.write_text(AGENT.format(root=str(place.root)))
+    root = tmp_path / "shop"
+    root.mkdir()
+    script = root / "agent.py"
+    script.write_text(AGENT.format(root=str(root)))
     allowed = f"sleep 60\n{sys.executable} -I {script}"
     return settings.model_copy(update={"matts": MattsSettings(allowed_commands=allowed, max_concurrency=1)})
 

@@ -27,7 +27,7 @@ from swarm_memory.tools.toolbox import Toolbox
 def place(tmp_path: Path, settings: Settings) -> Location:
     """Where the project's bank is."""
     folder = tmp_path / "shop"
-    folder.mkdir()
+    folder.mkdir(exist_ok=True)
     return place_of(folder, settings)
 
 

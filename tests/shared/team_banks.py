@@ -68,7 +68,7 @@ NewHome = Callable[..., Awaitable[Home]]
 
 
 @pytest.fixture
-async def server(tmp_path: Path, database_url: str | None) -> AsyncIterator[Toolbox]:
+async def server(tmp_path: Path, user: None, database_url: str | None) -> AsyncIterator[Toolbox]:
     """The bank of a team's server, on the engine of the test."""
     database = tmp_path / "server" / "memory.db"
     async with opened_bank(database, scope=Scope(project="hub"), url=database_url) as opened:

@@ -9,7 +9,7 @@ from team_banks import home, server
 __all__ = ["database_url", "engine", "home", "server"]
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the fixture `home` does elsewhere, which here makes people: an empty folder of the user's, and no lots."""
     folder = tmp_path / "user"

@@ -11,6 +11,7 @@ from swarm_memory.schema.settings import Settings, TeamSettings
 from swarm_memory.server.location import Location
 from swarm_memory.server.mcp.app import build_server
 from swarm_memory.server.wiring import open_toolbox, opened_toolbox
+from swarm_memory.tools.memories.heard import Heard
 from swarm_memory.tools.memories.remember import remember
 from swarm_memory.tools.team.cache import sync
 
@@ -36,7 +37,7 @@ async def test_resources_tell_what_the_team_shares_as_the_teams_with_its_evidenc
     member = settings.model_copy(update={"team": TeamSettings(url=URL, project=PROJECT)})
     async with opened_toolbox(place, member) as toolbox:
         await sync(toolbox, ann.server, URL, PROJECT)
-        said = (await remember(toolbox, LOGIN_AGAIN[0])).item.id
+        said = (await remember(toolbox, LOGIN_AGAIN[0], heard=Heard("prompt"))).item.id
         await sync(toolbox, ann.server, URL, PROJECT)
     async with Client(build_server(lambda: open_toolbox(place, member), None, root=place.root)) as client:
         listed = {each.uri: str(each.description) for each in (await client.list_resources()).resources}

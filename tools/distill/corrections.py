@@ -6,6 +6,7 @@ from pathlib import PurePosixPath
 
 from swarm_memory.tools.distill.lessons import Lesson, Material, Told, lesson
 from swarm_memory.tools.distill.repairs import can_be_told
+from swarm_memory.tools.guard.screen import screen
 from swarm_memory.tools.judge.evidence import HOUSEKEEPING
 from swarm_memory.tools.text.cleaning import one_line
 from swarm_memory.tools.text.requests import without_request
@@ -70,7 +71,7 @@ _QUESTION = re.compile(r"\?\s*$")
 def lasting(material: Material) -> Iterator[Lesson]:
     """Yield what the user wants from now on, as the user's word: of short prompts to a coding agent, the task's too.
 
-    A long prompt may hold what somebody else wrote.
+    A long prompt may hold what somebody else wrote, and so may one whose wording is that of an attack.
     """
     if material.trajectory.source in ("steps", "messages", "spans", "agent") or material.trajectory.agent_id:
         return  # whoever is served there need not be the user, and a subagent's task is another agent's word
@@ -84,7 +85,7 @@ def lasting(material: Material) -> Iterator[Lesson]:
             rule = _worded(" ".join(without_request(each) for each in told), material.particulars)
             if told and text in corrected:
                 rule = _rule(said, material.particulars, _DIRECTIVE)  # what was said with it belongs to it
-            if rule:
+            if rule and not screen(rule):
                 yield _word_of_the_user(material, rule, step_id)
 
 
