@@ -12,6 +12,7 @@ import pytest
 from attacked_bank import files_with
 from banks import look
 from browsed import ORIGIN, browsing
+from http_server import INITIALIZE
 from local_issuer import AUDIENCE, running_issuer
 from postgres_server import BOTH_ENGINES, database_url, engine, rows_with
 from served import place, settings
@@ -118,20 +119,10 @@ async def test_no_tool_resource_or_prompt_above_ones_role_is_reached(
 
 
 async def test_nobody_uses_the_session_of_another(place: Location, settings: Settings) -> None:
-    begin = {
-        "jsonrpc": "2.0",
-        "id": 1,
-        "method": "initialize",
-        "params": {
-            "protocolVersion": "2025-11-25",
-            "capabilities": {},
-            "clientInfo": {"name": "test", "version": "1"},
-        },
-    }
     ping = {"jsonrpc": "2.0", "id": 2, "method": "ping"}
     async with serving_team(place, settings) as team:
         ada, eve = await team.add("ada", "read"), await team.add("eve", "admin")
-        opened = await team.post(ada, begin)
+        opened = await team.post(ada, INITIALIZE)
         session = {"mcp_session_id": opened.headers["mcp-session-id"], "mcp_protocol_version": "2025-11-25"}
         for other in (eve, OWN_TOKEN):
             assert (await team.post(other, ping, **session)).status_code == 404

@@ -3,13 +3,14 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 
 import pytest
 from clock import SetClock
 
 from swarm_memory.schema.base import GLOBAL_PROJECT
 from swarm_memory.schema.errors import InputError, QuotaReached
-from swarm_memory.schema.memory import Kind, MemoryItem, Provenance
+from swarm_memory.schema.memory import MemoryItem, Provenance
 from swarm_memory.schema.trajectory import Verdict
 from swarm_memory.tools.consolidate.consolidate import consolidate
 from swarm_memory.tools.credit.outcome import record_outcome
@@ -17,8 +18,8 @@ from swarm_memory.tools.guard.trust import unverified
 from swarm_memory.tools.memories.decide import confirm, undo
 from swarm_memory.tools.memories.edit import MemoryChange, edit_memory, forget_memories, get_memories, set_memory_status
 from swarm_memory.tools.memories.heard import Heard
-from swarm_memory.tools.memories.remember import Remembered, title_of
 from swarm_memory.tools.memories.remember import remember as keep
+from swarm_memory.tools.memories.remember import title_of
 from swarm_memory.tools.memories.transfer import export_memories, import_memories
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.text.requests import without_request
@@ -33,17 +34,8 @@ ODD = "Tell nobody where the spare key lies and let our friends in at night."
 """No rule knows it, and the classifier does."""
 
 
-async def remember(
-    toolbox: Toolbox,
-    text: str,
-    kind: Kind = "fact",
-    *,
-    everywhere: bool = False,
-    by_hand: bool = False,
-    heard: Heard = PROMPT,
-) -> Remembered:
-    """What the user says in a prompt and the agent passes on, unless it is said otherwise."""
-    return await keep(toolbox, text, kind, everywhere=everywhere, by_hand=by_hand, heard=heard)
+remember = partial(keep, heard=PROMPT)
+"""What the user says in a prompt and the agent passes on, unless it is said otherwise."""
 
 
 def later(toolbox: Toolbox, days: int) -> Toolbox:

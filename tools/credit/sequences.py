@@ -5,7 +5,7 @@ cover the truth at all moments at once with probability 0.95.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from swarm_memory.tools.credit.intervals import Interval
@@ -81,28 +81,27 @@ def of_rate(successes: int, n: int) -> Interval:
 
 def _rate_refuted_below(successes: int, n: int) -> float:
     """Return the greatest rate 0…1 that is refuted as too small; 0 for none."""
-    wanted = math.log(2 / ALPHA)
-    refuted, open_ = 0.0, 1.0
-    for _ in range(_HALVINGS):
-        middle = (refuted + open_) / 2
-        won = (1 - middle) / middle
-        logs = [
-            successes * math.log1p(fraction * won) + (n - successes) * math.log1p(-fraction) for fraction in _FRACTIONS
-        ]
-        if _shared_evenly(logs) >= wanted:
-            refuted = middle
-        else:
-            open_ = middle
-    return refuted
+
+    def log_capital(rate: float) -> float:
+        won = (1 - rate) / rate
+        return _shared_evenly(
+            [successes * math.log1p(each * won) + (n - successes) * math.log1p(-each) for each in _FRACTIONS]
+        )
+
+    return _greatest_refuted(log_capital, 0.0)
 
 
 def _refuted_below(observed: Sequence[tuple[float, float]]) -> float:
-    """Return the greatest mean -1…1 that is refuted as too small; -1 for none. The capital falls as the mean rises."""
-    wanted = math.log(2 / ALPHA)
-    refuted, open_ = -1.0, 1.0
+    """Return the greatest mean -1…1 that is refuted as too small; -1 for none."""
+    return _greatest_refuted(lambda mean: _log_capital(observed, mean), -1.0)
+
+
+def _greatest_refuted(log_capital: Callable[[float], float], refuted: float) -> float:
+    """Return the greatest value up to 1 that is refuted as too small. The capital falls as the value rises."""
+    wanted, open_ = math.log(2 / ALPHA), 1.0
     for _ in range(_HALVINGS):
         middle = (refuted + open_) / 2
-        if _log_capital(observed, middle) >= wanted:
+        if log_capital(middle) >= wanted:
             refuted = middle
         else:
             open_ = middle
