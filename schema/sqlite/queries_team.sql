@@ -285,3 +285,7 @@ JOIN scopes AS s ON s.id = r.scope_id
 LEFT JOIN people AS w ON w.id = r.person_id
 WHERE s.tenant_id = :tenant_id AND r.decided_at IS NOT NULL AND r.same_as IS NULL
 ORDER BY r.decided_at DESC, r.seq DESC LIMIT :limit;
+
+-- name: restamp
+-- Name the counts of changes anew: who followed them reads all of it again.
+UPDATE team_revisions SET stamp = :stamp;

@@ -1,11 +1,15 @@
-"""Somebody of a team is forgotten: what they alone proposed goes everywhere, what others proposed too stays."""
+"""What is no longer the team's leaves the copies: of somebody who is forgotten, and what a backup does not have."""
 
 from pathlib import Path
 
 from attacked_bank import files_with
 from postgres_server import BOTH_ENGINES, rows_with
-from team_banks import LOGIN, LOGIN_AGAIN, NewHome
+from team_banks import LOGIN, LOGIN_AGAIN, PROJECT, NewHome
 
+from swarm_memory.schema.team.sharing import team_scope
+from swarm_memory.server.storage.care.restore import restore
+from swarm_memory.server.storage.driver import choose
+from swarm_memory.server.storage.store import SqliteStore
 from swarm_memory.tools.team.people import forget_person
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -44,3 +48,24 @@ async def test_what_somebody_alone_proposed_goes_and_what_others_vouch_for_stays
         assert files_with(tmp_path / "server", *marks) == 0
     else:
         assert rows_with(database_url, *marks) == {}
+
+
+async def test_who_followed_a_team_further_than_the_backup_that_is_restored_knows_in_the_end_what_the_team_does(
+    home: NewHome, server: Toolbox, tmp_path: Path
+) -> None:
+    ann, rob, dia = await home("ann"), await home("rob", "review"), await home("dia")
+
+    async def share(title: str) -> str:
+        return str((await rob.decide(await ann.propose(await ann.learn(title, f"1. {title}, then go on.")))).memory_id)
+
+    kept = await share("Close the pool")
+    assert isinstance(server.store, SqliteStore)
+    backup = await server.store.back_up()
+    lost = {await share("Freeze the clock"), await share("Sort the rows")}
+    await dia.sync()
+    team = team_scope("default", PROJECT)
+    assert await dia.toolbox.store.team.cached_ids(team) == {kept, *lost}
+    restore(tmp_path / "server" / "memory.db", backup, choose(), 5.0)
+    since = {await share(title) for title in ("Pin the locale", "Warm the cache", "Quote every path")}
+    await dia.sync()
+    assert await dia.toolbox.store.team.cached_ids(team) == {kept, *since}

@@ -9,7 +9,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from types import ModuleType
 
+from swarm_memory.schema.base import new_id
 from swarm_memory.schema.errors import InputError, NotFoundError, StorageError, StoreDamaged
+from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.server.storage.driver import Driver
 from swarm_memory.server.storage.engine import registry
 from swarm_memory.server.storage.engine.backup import RESTORE, back_up, copy_bank, list_backups
@@ -35,6 +37,7 @@ def restore(database: Path, source: Path | None, driver: Driver, timeout_s: floa
     try:
         with storage_errors(driver.module, chosen):
             _copy_sound(driver.module, chosen, fresh)
+            _restamp(driver.module, fresh)
         with storage_errors(driver.module, database), writer_lock(database, timeout_s):
             kept = _copy_or_none(database, driver, timeout_s)
             kept = put_in_place(database, fresh, keep=kept is None) or kept
@@ -99,6 +102,13 @@ def _copy_sound(module: ModuleType, source: Path, fresh: Path) -> None:
         if wrong := damaged(connection):
             raise StoreDamaged(f"{source} is damaged: {len(wrong)} memories are not what was written")
         copy_bank(connection, module, fresh)
+
+
+def _restamp(module: ModuleType, fresh: Path) -> None:
+    """Name a team's count of changes anew: those who followed it further than the backup would miss what comes next."""
+    with closing(module.connect(str(fresh), isolation_level=None)) as connection:
+        if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'team_revisions'").fetchone():
+            connection.execute(queries("team")["restamp"], {"stamp": new_id("ts")})
 
 
 def _copy_or_none(database: Path, driver: Driver, timeout_s: float) -> Path | None:
