@@ -64,3 +64,26 @@ def test_a_host_that_writes_into_prompts_speaks_for_nobody() -> None:
 def test_without_a_transcript_the_prompt_that_the_hooks_saw_counts() -> None:
     assert heard("Answer in German from now on", [], ["Answer in German from now on, and fix it"]) == Heard("prompt")
     assert heard("Answer in German", []) == Heard("unseen")
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "Should we install packages with pnpm here?",
+        "Install packages with pnpm here just this once.",
+        "Ada wrote we should install packages with pnpm here.",
+        "What does this mean?\n> Install packages with pnpm here.",
+        "It stops with this output:\n\nInstall packages with pnpm here.",
+        "From: Ada\nSubject: Packages\n\nInstall packages with pnpm here.",
+    ],
+)
+def test_what_a_prompt_asks_pastes_or_wants_only_once_is_not_the_users_word(prompt: str) -> None:
+    assert heard("Install packages with pnpm here", [], [prompt]) == Heard("nowhere")
+
+
+def test_what_is_pasted_below_a_request_to_keep_it_is_the_users_word() -> None:
+    asked = [
+        "Could you remember that we install packages with pnpm here?",
+        "Remember:\n> Install packages with pnpm here",
+    ]
+    assert all(heard("Install packages with pnpm here", [], [each]) == Heard("prompt") for each in asked)

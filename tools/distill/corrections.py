@@ -1,7 +1,7 @@
 """Lessons from the user's own words: how the work is to be done, and a file pointed to."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import PurePosixPath
 
 from swarm_memory.tools.distill.lessons import Lesson, Material, Told, lesson
@@ -9,7 +9,14 @@ from swarm_memory.tools.distill.repairs import can_be_told
 from swarm_memory.tools.guard.screen import screen
 from swarm_memory.tools.judge.evidence import HOUSEKEEPING
 from swarm_memory.tools.text.cleaning import one_line
-from swarm_memory.tools.text.requests import without_request
+from swarm_memory.tools.text.pasted import own_words, without_quotations
+from swarm_memory.tools.text.requests import (
+    asks_each_time,
+    asks_to_be_kept,
+    is_meant_once,
+    is_question,
+    without_request,
+)
 from swarm_memory.tools.text.tokens import words_as_written
 from swarm_memory.tools.trajectory.calls import Call
 from swarm_memory.tools.trajectory.phrasing import general, show_call, show_file
@@ -33,28 +40,17 @@ _MAX_RULE = 160
 _SHORT_WORDS = 30
 """What a user says after stopping the agent is a rule when it is short; longer, it is the next piece of work."""
 
-_FOR_ALL = re.compile(
-    r"(?i)(?:^|[,;:] )(?:please |and |also )*(?:always|never|immer|niemals)\b|\b(?:from now on|ab jetzt|bei uns"
-    r"|we (?:only|always|never|don'?t|do not|use|run|write|keep)|i (?:always |never )?prefer|our convention"
-    r"|in (?:this|our) (?:project|repo|repository|code ?base|team))\b|以后|总是|从不"
+_CUSTOM = re.compile(
+    r"(?i)\b(?:bei uns|we (?:only|always|never|don'?t|do not|use|run|write|keep)|i (?:always |never )?prefer"
+    r"|our convention|in (?:this|our) (?:project|repo|repository|code ?base|team))\b"
 )
-"""Says how it is to be done each time."""
+"""Of a correction: says how it is done each time. Of a prompt that corrects nothing it may tell of a trouble."""
 
-_EACH_TIME = re.compile(
-    r"(?i)(?:^|[,;:] )(?:please |and |also |bitte )*(?:always|never(?! ?mind)|immer|niemals)\b"
-    r"|\b(?:from now on|ab jetzt|von jetzt an|in (?:the )?future|künftig|in zukunft)\b|以后|总是|从不"
-)
-"""Of a prompt that corrects nothing: an imperative about each time. "We never …" may tell of a trouble."""
-
-_KEEP = re.compile(
-    r"(?i)\W*(?:please |bitte )?(?:remember|do not forget|don['\u2019]t forget|keep in mind|merke? dir|denk dran)\b"
-    r"|记住"
-)
 _LEAST_CHARS = 8
 
 _DIRECTIVE = re.compile(
-    rf"(?i)\b(?:use|don'?t|do not|instead|stick (?:to|with)|rather than|prefer|no need to|avoid|stop \w+ing"
-    rf"|nutze|benutze|verwende|statt)\b|用|不要|必须|{_FOR_ALL.pattern.removeprefix('(?i)')}"
+    r"(?i)\b(?:use|don'?t|do not|instead|stick (?:to|with)|rather than|prefer|no need to|avoid|stop \w+ing"
+    r"|nutze|benutze|verwende|statt)\b|用|不要|必须"
 )
 """Of a correction: says how to do it."""
 
@@ -65,7 +61,6 @@ _ASKS_TO_BE_TOLD = re.compile(
 
 _LEAD_OUT = re.compile(r"(?i)^(?:no|nope|stop|wait|actually|please|hey)\b[\s,.:!-]*")
 _VAGUE = re.compile(r"(?i)^\W*(?:this|that|it|you)\b.{0,25}$")
-_QUESTION = re.compile(r"\?\s*$")
 
 
 def lasting(material: Material) -> Iterator[Lesson]:
@@ -79,21 +74,33 @@ def lasting(material: Material) -> Iterator[Lesson]:
     corrected = {said.step.text for said in material.reading.said if said.about == "correction" and not said.is_answer}
     prompts = dict([(material.trajectory.task, ""), *((step.text, step.id) for step in steps)])
     for text, step_id in prompts.items():
-        said = task_text(text)
+        said = own_words(task_text(text))
         if is_task_prompt(text) and len(words_as_written(said)) <= _SHORT_WORDS:
             told = [each for each in _sentences(said) if _lasts(each, corrects=text in corrected)]
             rule = _worded(" ".join(without_request(each) for each in told), material.particulars)
             if told and text in corrected:
-                rule = _rule(said, material.particulars, _DIRECTIVE)  # what was said with it belongs to it
+                rule = _rule(text, material.particulars, _directs)  # what was said with it belongs to it
             if rule and not screen(rule):
                 yield _word_of_the_user(material, rule, step_id)
 
 
 def _lasts(sentence: str, *, corrects: bool) -> bool:
     """Whether a sentence is asked to be kept, is an imperative about each time, or corrects what was done for good."""
-    pattern = _FOR_ALL if corrects else _EACH_TIME
-    asked = _KEEP.match(sentence) and without_request(sentence) != sentence
-    return bool((asked or pattern.search(sentence)) and not _is_vague(sentence))
+    asked = asks_to_be_kept(sentence) and without_request(sentence) != sentence
+    each_time = _for_good(sentence) if corrects else asks_each_time(without_quotations(sentence))
+    return bool(asked or each_time) and not _is_vague(sentence) and not is_meant_once(sentence)
+
+
+def _for_good(sentence: str) -> bool:
+    """Of a sentence that corrects: whether it says how it is to be done each time."""
+    plain = without_quotations(sentence)
+    return asks_each_time(plain) or _CUSTOM.search(plain) is not None
+
+
+def _directs(sentence: str) -> bool:
+    """Of a sentence that corrects: whether it says how to do it, and not this time only."""
+    plain = without_quotations(sentence)
+    return not is_meant_once(plain) and (_for_good(sentence) or _DIRECTIVE.search(plain) is not None)
 
 
 def _word_of_the_user(material: Material, rule: str, step_id: str) -> Lesson:
@@ -113,21 +120,21 @@ def corrections(material: Material) -> Iterator[Lesson]:
     if not any(call.command is not None or call.input.get("file_path") for call in material.calls):
         return  # whoever is served says what he wants, not how the work is to be done
     for said in material.reading.said:
-        short = len(task_text(said.step.text).split()) <= _SHORT_WORDS
+        short = len(own_words(task_text(said.step.text)).split()) <= _SHORT_WORDS
         corrects = (said.about == "correction" and not said.is_answer) or (said.stopped and short)
-        rule = _rule(said.step.text, material.particulars, _DIRECTIVE if corrects else _FOR_ALL)
+        rule = _rule(said.step.text, material.particulars, _directs if corrects else _for_good)
         if rule:
             yield _correction_lesson(material, said, rule)
         elif said.stopped:
             yield from _pointer(material, said)
 
 
-def _rule(text: str, names: Sequence[str], told_by: re.Pattern[str]) -> str:
+def _rule(text: str, names: Sequence[str], is_told: Callable[[str], bool]) -> str:
     """Return the sentences of a correction that say how to do it; empty when it only complains."""
     told: list[str] = []
-    for plain in _sentences(task_text(text)):
-        once = _ASKS_TO_BE_TOLD.search(plain) and not _FOR_ALL.search(plain)
-        if told_by.search(plain) and not once and not _is_vague(plain):
+    for plain in _sentences(own_words(task_text(text))):
+        once = _ASKS_TO_BE_TOLD.search(plain) and not _for_good(plain)
+        if is_told(plain) and not once and not _is_vague(plain):
             told.append(plain)
     return _worded(" ".join(told), names)
 
@@ -137,7 +144,7 @@ def _sentences(text: str) -> list[str]:
 
 
 def _is_vague(sentence: str) -> bool:
-    return bool(_VAGUE.match(sentence) or _QUESTION.search(sentence)) or len(sentence) < _LEAST_CHARS
+    return bool(_VAGUE.match(sentence) or is_question(sentence)) or len(sentence) < _LEAST_CHARS
 
 
 def _worded(told: str, names: Sequence[str]) -> str:

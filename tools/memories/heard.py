@@ -8,6 +8,8 @@ from typing import Literal
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.tools.guard.trust import MIN_WORDS, parts_of, stands_in
 from swarm_memory.tools.text.opposition import is_negated
+from swarm_memory.tools.text.pasted import own_words
+from swarm_memory.tools.text.requests import asks_to_be_kept, is_meant_once, is_question
 from swarm_memory.tools.text.tokens import tokenize
 from swarm_memory.tools.trajectory.tasks import is_own_tool, is_task_prompt, task_text
 
@@ -35,25 +37,27 @@ def heard(text: str, session: Sequence[Trajectory], prompts: Iterable[str] = ())
     """Return where the words of a text stand in a session, and in prompts that its hooks saw.
 
     They are the user's where each sentence stands in one prompt: `SPOKEN` of its words within two sentences that follow
-    one another, all that is exact in it, and turned the same way ("never"). Else they are the result's in which one of
-    its sentences stood first, before the agent said it. Linear in the length of the session for each sentence.
+    one another, all that is exact in it, and turned the same way ("never"). What is pasted into a prompt, asked in it,
+    or meant once only is not said. Else they are the result's in which one of its sentences stood first, before the
+    agent said it. Linear in the length of the session for each sentence.
     """
     steps = [step for trajectory in session for step in trajectory.steps]
     said = [step.text for step in steps if step.kind == "message" and step.role == "user"]
-    asked = [task_text(each) for each in (*(each.task for each in session), *said, *prompts) if is_task_prompt(each)]
+    asked = [each for each in (*(each.task for each in session), *said, *prompts) if is_task_prompt(each)]
     if not asked:
         return UNSEEN
     sentences = [*_sentences(text)]
-    if all(any(_says(prompt, each) for prompt in asked) for each in sentences):
+    own = [own_words(task_text(each)) for each in asked]
+    if all(any(_says(prompt, each) for prompt in own) for each in sentences):
         return Heard("prompt")
-    own = {step.call_id for step in steps if step.tool_name is not None and is_own_tool(step.tool_name)}
+    ours = {step.call_id for step in steps if step.tool_name is not None and is_own_tool(step.tool_name)}
     names = {step.call_id: step.tool_name or "" for step in steps if step.kind == "tool_call"}
     for sentence in sentences:
         words = frozenset(tokenize(sentence))
         if len(words) < MIN_WORDS:
             continue
         for step in steps:
-            if step.call_id not in own and stands_in(words, step.text):
+            if step.call_id not in ours and stands_in(words, step.text):
                 if step.kind == "observation":
                     return Heard("result", names.get(step.call_id, step.tool_name or ""))
                 break
@@ -80,6 +84,10 @@ def _says(prompt: str, sentence: str) -> bool:
     exact = {token for found in _EXACT.findall(sentence) for token in tokenize(found)}
     before, shared = "", frozenset[str]()
     for part in parts_of(prompt):
+        asks = is_question(part) and not asks_to_be_kept(part)
+        if asks or (is_meant_once(part) and not is_meant_once(sentence)):
+            before, shared = "", frozenset()
+            continue
         own = words.intersection(tokenize(part))
         main = part if len(own) >= len(shared) else before
         if (

@@ -1,6 +1,9 @@
-"""A request to remember something, and what is to be remembered."""
+"""What a person asks to be kept: a request to remember, an imperative about each time; and what is meant once only."""
 
 import re
+
+from swarm_memory.tools.text.patterns import lazy
+from swarm_memory.tools.text.tokens import tokenize
 
 _LEAD = re.compile(
     r"(?:(?:please|and|also|so|bitte)[\s,]+)*"
@@ -11,6 +14,65 @@ _LEAD = re.compile(
 )
 """How one begins when one asks to be remembered; "remember to …" and "note how …" are advice and stay."""
 _ADVICE = re.compile(r"(?:to|how|when|where|what|which|why|of|about)\b", re.IGNORECASE)
+
+_KEEP = lazy(
+    r"\W*(?:(?:please|bitte|and|also|can|could|would|will|you|kannst|könntest|du)[\s,]+)*"
+    r"(?:remember|do not forget|don['\u2019]t forget|keep in mind|merke? dir|dir merken|denk dran)\b|\W*请?记住",
+    re.IGNORECASE,
+)
+_CLAUSE = r"(?:^|[,;:] |[\uff0c\u3002\uff1b\uff1a\uff01]\s*)"
+_EACH_TIME = lazy(
+    rf"{_CLAUSE}(?:please |and |also |bitte )*(?P<adverb>always|never(?! ?mind)|immer|niemals)\b"
+    r"(?:\s+(?P<next>[\w'-]+))?"
+    r"|\b(?:from now on|ab jetzt|ab sofort|von jetzt an|in (?:the )?future|künftig|in zukunft)\b"
+    rf"|{_CLAUSE}(?:请|那|那么|你)*(?:以后|今后|从现在(?:起|开始))"
+    rf"|{_CLAUSE}(?:请|你|要|必须)*(?:总是|始终|从不|永远)(?![^,;\uff0c\u3002\uff1b\uff01]*(?:失败|报错|出错|错误|崩溃|超时|不))",
+    re.IGNORECASE,
+)
+_NO_DEED = frozenset(
+    """
+    the a an this that these those it its was were been being had got gets saw seen went gone came ran knew known found
+    made took taken gave given told left kept felt meant thought noch wieder mehr weniger nur der die das den dem ein
+    eine einen diese dieser dieses dieselbe derselbe dasselbe
+    """.split()  # noqa: SIM905 - a paragraph of words reads better than a list of strings
+)
+"""After "always" or "never": no deed is asked for, it is told how things are."""
+
+_ONCE = lazy(
+    r"\b(?:just|only|for) (?:this|the|that) (?:once|one|time|run|commit|pr|branch|task|change)\b|\b(?:just|only) once\b"
+    r"|\bthis (?:one )?(?:time|once)\b|\bfor (?:now|today|the (?:moment|time being))\b|\b(?:today|tonight) only\b"
+    r"|\btemporarily\b|\bdiesmal\b|\b(?:nur|bloß) (?:jetzt|heute|einmal|dies\w*)\b|\bdieses (?:eine )?mal\b"
+    r"|\bausnahmsweise\b|\bvorerst\b|\bfür (?:heute|jetzt|den moment)\b|这一?次|这回|暂时|仅此一次|今天先",
+    re.IGNORECASE,
+)
+_QUESTION = re.compile(r"[?\uff1f]\W*$")
+
+
+def asks_to_be_kept(sentence: str) -> bool:
+    """Whether one asks for what is said to be remembered; "remember to …" of this task is advice."""
+    asked = _KEEP.match(sentence)
+    return asked is not None and not _ADVICE.match(sentence, asked.end() + 1)
+
+
+def asks_each_time(sentence: str) -> bool:
+    """Whether a sentence is an imperative about each time: "Never push to main", and not "Never saw this before"."""
+    return any(map(_asks_for_a_deed, _EACH_TIME.finditer(sentence)))
+
+
+def _asks_for_a_deed(found: re.Match[str]) -> bool:
+    word = (found["next"] or "").lower()
+    is_bent = (found["adverb"] or "").lower() in ("always", "never") and word.endswith(("s", "ed", "ing"))
+    return word not in _NO_DEED and not (is_bent and tokenize(word) != (word,))
+
+
+def is_meant_once(sentence: str) -> bool:
+    """Whether it is asked for this time only."""
+    return _ONCE.search(sentence) is not None
+
+
+def is_question(sentence: str) -> bool:
+    """Whether it asks, and so says nothing."""
+    return _QUESTION.search(sentence) is not None
 
 
 def without_request(text: str) -> str:
