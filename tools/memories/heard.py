@@ -86,7 +86,7 @@ def _says(prompt: str, sentence: str) -> bool:
     for part in parts_of(prompt):
         asks = is_question(part) and not asks_to_be_kept(part)
         if asks or (is_meant_once(part) and not is_meant_once(sentence)):
-            before, shared = "", frozenset()
+            before, shared = "", frozenset[str]()
             continue
         own = words.intersection(tokenize(part))
         main = part if len(own) >= len(shared) else before
