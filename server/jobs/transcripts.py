@@ -2,7 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from functools import partial
@@ -15,7 +16,7 @@ from swarm_memory.schema.errors import InputError, QuotaReached
 from swarm_memory.schema.job import Job, Progress, Report
 from swarm_memory.schema.memory import LearnResult
 from swarm_memory.schema.trajectory import Trajectory
-from swarm_memory.server.hosts.host import all_folders
+from swarm_memory.server.hosts.host import all_folders, hosts
 from swarm_memory.server.hosts.paths import checked_transcript
 from swarm_memory.server.hosts.records import as_text
 from swarm_memory.server.hosts.transcript import read_asked, read_trajectories
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
     from swarm_memory.tools.memories.transfer import Imported
 
 IMPORT = "import"
+
+_LINES = (".jsonl", ".jsonl.gz", ".jsonl.zst")
+_NOT_ENTERED = {".git", ".swarm", "node_modules"}
 
 log = logging.getLogger(__name__)
 
@@ -116,7 +120,7 @@ class Tally:
     """What became of the files: of the tasks of transcripts, and of each export."""
 
     files: int = 0
-    """Transcripts."""
+    """Transcripts that were read to their end."""
     tasks: int = 0
     verdicts: dict[str, int] = field(default_factory=dict[str, int])
     stored: int = 0
@@ -128,8 +132,16 @@ class Tally:
 
 
 def files_of(paths: Iterable[Path]) -> list[Path]:
-    """Return the files that are meant: of a folder its `.jsonl` files."""
-    return sorted({file for path in paths for file in (path.glob("*.jsonl") if path.is_dir() else (path,))})
+    """Return the files that are meant: of a folder the JSON lines below it, those of subagents with their session's."""
+    found = {file for path in paths for file in (_lines_below(path) if path.is_dir() else (path,))}
+    beside = {each for host in hosts() for file in found for each in host.transcripts.subagents(file)}
+    return sorted(found - beside)
+
+
+def _lines_below(folder: Path) -> Iterator[Path]:
+    for where, folders, files in os.walk(folder):
+        folders[:] = [each for each in folders if each not in _NOT_ENTERED]
+        yield from (Path(where, file) for file in files if file.endswith(_LINES))
 
 
 async def import_files(
@@ -155,13 +167,13 @@ async def import_files(
             if format_of(file) is not None:
                 tally.exports[str(file)] = await import_export(toolbox, file, quarantine)
                 continue
-            tally.files += 1
             async for trajectory in in_thread(partial(read_trajectories, file, limits=toolbox.settings.learn)):
                 if since is not None and trajectory.ended_at is not None and trajectory.ended_at < since:
                     continue
                 result = await _learned(toolbox, trajectory, tally)
                 if result is not None and on_learned is not None:
                     on_learned(result)
+            tally.files += 1
         except (InputError, QuotaReached, OSError) as error:
             tally.faults[str(file)] = str(error)
     await report(Progress(done=len(files), total=len(files), message="all read"))
@@ -191,9 +203,9 @@ def as_row(tally: Tally) -> dict[str, JsonValue]:
 
 def checked_files(paths: Sequence[str], root: Path) -> list[Path]:
     """Return the files that are meant. Raises `InputError` for none, or one that lies where no transcript may."""
-    found = files_of(map(Path, paths))
+    found = [path for path in files_of(map(Path, paths)) if not path.name.endswith(_LINES[1:])]
     if not found:
-        raise InputError(f"there are no .jsonl files in {', '.join(paths)}")
+        raise InputError(f"there are no .jsonl files below {', '.join(paths)}")
     return [Path(checked_transcript(str(path), all_folders(root))) for path in found]
 
 

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from psycopg import sql
 
+from swarm_memory.schema.base import counted
 from swarm_memory.schema.errors import InputError, StorageError
 from swarm_memory.schema.sqlite.statements import schema_objects
 from swarm_memory.server.storage.driver import Driver
@@ -297,7 +298,7 @@ def move(source: Side, target: Side, tables: Sequence[Table], tell: Tell, reinde
     extra: list[tuple[Table, Row]] = []
     for table in tables:
         if written := _bring(source, target, table, extra):
-            tell(f"{table.name}: {written:,} rows written")
+            tell(f"{table.name}: {counted(written, 'row')} written")
     for table, row in reversed(extra):
         target.drop(table, [row])
     target.begin_after(source.last_position())

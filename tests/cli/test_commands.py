@@ -314,6 +314,30 @@ def test_learning_without_a_path_is_from_all_transcripts_of_the_project(
     assert "2 transcripts, 2 tasks (2 known already); verdicts: 2 Success." in swarm("learn").out
 
 
+def test_a_folder_is_read_with_all_below_it_and_what_was_skipped_is_counted(
+    swarm: Shell, project: Path, fixed: Task, tmp_path: Path
+) -> None:
+    folder = tmp_path / "runs"
+    for place, text in (
+        ("one.jsonl", json.dumps(fixed)),
+        ("a/b/two.jsonl", json.dumps(fixed | {"id": "fix-2", "task": "Repair the checkout."})),
+        ("a/notes.jsonl", '{"note": "no transcript"}'),
+        (".git/three.jsonl", json.dumps(fixed | {"id": "fix-3"})),
+        ("a/readme.md", "text"),
+    ):
+        (folder / place).parent.mkdir(parents=True, exist_ok=True)
+        (folder / place).write_text(text)
+    ran = swarm("learn", folder)
+    assert ran.code == 0
+    assert "2 transcripts, 2 tasks (0 known already); verdicts: 2 Success." in ran.out
+    assert f"1 file skipped (no transcript): {folder / 'a' / 'notes.jsonl'}" in ran.out
+    again = swarm("learn", folder, folder / "a" / "notes.jsonl", "--json")
+    assert (again.code, again.json["files"], again.json["skipped"]) == (1, 2, []), "what is named is no file to skip"
+    (tmp_path / "empty").mkdir()
+    assert "there are no .jsonl files below" in swarm("learn", tmp_path / "empty").err
+    assert swarm("learn", "").code == 2
+
+
 def test_each_of_learn_and_import_names_the_other_for_what_it_does_not_read(
     swarm: Shell, learned: str, project: Path
 ) -> None:
@@ -324,7 +348,8 @@ def test_each_of_learn_and_import_names_the_other_for_what_it_does_not_read(
     wrong = swarm("import", "run.json")
     assert wrong.code == 2
     assert "`swarm-memory learn`" in wrong.err
-    assert swarm("learn", project, "--json").json["files"] == 0, "a folder's exports are left out"
+    read = swarm("learn", project, "--json").json
+    assert (read["files"], read["skipped"]) == (0, [str(project / "memories.jsonl")]), "a folder's exports are left out"
     assert swarm("learn", project, "--task-id", "x").code == 2
 
 

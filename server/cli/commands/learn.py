@@ -3,6 +3,7 @@
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
@@ -30,6 +31,10 @@ FORMATS = (
     "Transcripts of Claude Code and other agents, spans (OTLP JSON), message lists, or JSON or JSONL of {id, task, "
     "steps}; also .gz; - is standard input."
 )
+
+
+SHOWN = 5
+"""So many files are named that were skipped."""
 
 
 files_argument = click.argument("files", nargs=-1, required=True, metavar="FILE...")
@@ -98,9 +103,9 @@ def distill(invocation: Invocation, files: tuple[str, ...], task_id: str | None,
 def learn(invocation: Invocation, paths: tuple[str, ...], task_id: str | None, as_json: bool) -> None:
     """Judge each task in PATH..., distill what it teaches, and store that.
 
-    Without PATH it learns from all sessions of this project, of every agent. What each task of a file taught is shown;
-    of folders, and without PATH, how many they were. The calls of tools are logged too. Learning twice from the same
-    task changes nothing.
+    Without PATH it learns from all sessions of this project, of every agent; of a folder from all .jsonl files (.gz and
+    .zst too) below it. What each task of a file taught is shown; of folders, and without PATH, how many they were. The
+    calls of tools are logged too. Learning twice from the same task changes nothing.
 
     \b
     Examples:
@@ -109,6 +114,8 @@ def learn(invocation: Invocation, paths: tuple[str, ...], task_id: str | None, a
       swarm-memory learn runs/*.jsonl.gz --json > learned.jsonl
     """
     for path in paths:
+        if not path:
+            raise InputError("a path is empty: name a file or a folder")
         if _holds_memories(Path(path)):
             raise InputError(f"{path} holds memories or calls, not a transcript: `swarm-memory import` reads it")
     if not paths or any(Path(path).is_dir() for path in paths):
@@ -136,23 +143,37 @@ def _holds_memories(path: Path) -> bool:
 def _learn_from_all(invocation: Invocation, paths: tuple[str, ...], as_json: bool) -> None:
     """Learn from files and folders, or from all transcripts of the project, and tell how many that were."""
     from swarm_memory.server.hosts.host import hosts
-    from swarm_memory.server.jobs.transcripts import as_row, files_of, import_files
+    from swarm_memory.server.hosts.transcript import ACCEPTED
+    from swarm_memory.server.jobs.transcripts import Tally, files_of, import_files
 
     given = tuple(map(Path, paths))
     given = given or tuple(path for each in hosts() for path in each.transcripts.find(invocation.root))
     if not given:
         looked = ", ".join(folder for each in hosts() for folder in each.folders())
         raise InputError(f"no transcripts of {invocation.root} in {looked}; name files or folders")
-    files = [file for file in files_of(given) if not _holds_memories(file)]
+    below = files_of(given)
+    if not below:
+        raise InputError(f"there are no .jsonl files below {', '.join(paths)}")
+    exports = [file for file in below if _holds_memories(file)]
+    files = sorted({*below} - {*exports})
     with progress("reading", quiet=as_json) as moved:
-        tally = invocation.run(lambda toolbox: import_files(toolbox, files, False, as_report(moved)))
+        report = as_report(moved)
+        tally = invocation.run(lambda toolbox: import_files(toolbox, files, False, report)) if files else Tally()
+    unknown = [name for name, why in tally.faults.items() if why.endswith(ACCEPTED) and Path(name) not in given]
+    for name in unknown:
+        del tally.faults[name]
+    skipped = [*unknown, *map(str, exports)]
     if as_json:
-        print_json(as_row(tally)["transcripts"])
+        print_json({name: value for name, value in asdict(tally).items() if name != "exports"} | {"skipped": skipped})
     else:
         verdicts = ", ".join(f"{count} {label}" for label, count in sorted(tally.verdicts.items())) or "none"
         read = f"{counted(tally.files, 'transcript')}, {counted(tally.tasks, 'task')}"
         say(f"{read} ({tally.known} known already); verdicts: {verdicts}.")
         say(f"{counted(tally.stored, 'memory')} stored, {counted(tally.calls, 'tool call')} logged.")
+        if skipped:
+            more = f" and {len(skipped) - SHOWN} more" if len(skipped) > SHOWN else ""
+            named = ", ".join(skipped[:SHOWN])
+            say(f"{counted(len(skipped), 'file')} skipped (no transcript): {named}{more}")
     for name, fault in tally.faults.items():
         click.echo(f"swarm-memory: {name}: {fault}", err=True)
     if tally.faults:

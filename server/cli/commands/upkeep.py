@@ -348,7 +348,7 @@ def move(invocation: Invocation, to: str, as_json: bool) -> None:
         say(text, err=True)
 
     rows = anyio.run(move_bank, place, invocation.settings().settings, to, tell)
-    print_json({"rows": rows}) if as_json else say(f"{rows:,} rows, the same on both sides.")
+    print_json({"rows": rows}) if as_json else say(f"{counted(rows, 'row')}, the same on both sides.")
 
 
 COMMANDS = {
