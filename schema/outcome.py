@@ -5,7 +5,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from swarm_memory.schema.base import Model, Timestamp, Unit
+from swarm_memory.schema.base import Model, Timestamp, Unit, counted
 from swarm_memory.schema.trajectory import Judge, Label, TrajectorySource
 
 UseMethod = Literal["cited", "overlap", "none"]
@@ -34,6 +34,9 @@ class Credit(Use):
 
     change: float = Field(ge=-1, le=1)
     """What the rule asks for."""
+    worked: bool | None = None
+    """What a way out did against its own error in the task, which counts in place of the task's label. None: it was not
+    tried, or is none."""
     applied: float = Field(default=0.0, ge=-1, le=1)
     """What the confidence really changed by: at 0 and 1 it stops."""
 
@@ -159,6 +162,16 @@ class Bounds(Model):
     low: float
     high: float
 
+    @property
+    def is_known(self) -> bool:
+        """Whether it is above 0 or below, whatever chance did."""
+        return self.low > 0 or self.high < 0
+
+    @property
+    def says(self) -> str:
+        """A share in a few words."""
+        return f"{self.value:+.0%} (95 % {self.low:+.0%} to {self.high:+.0%})"
+
 
 class Lift(Model):
     """What being told a memory, or any of some, changed: tasks that were told less those that were not, by lot."""
@@ -171,7 +184,11 @@ class Lift(Model):
     success: Bounds | None = None
     """Of the outcome of a task, 0…1: its label as far as that counts, else 0.5, and less for each failure that came
     again. None, as of the others: too few to say anything."""
+    repeats: Bounds | None = None
+    """Of the share of tasks in which a call failed again as it had failed before."""
     steps: Bounds | None = None
+    """A share of what tasks take that were not told: -0.2 is a fifth less. It is that of the geometric means, so that a
+    few long tasks do not decide; of tokens and time too."""
     tokens: Bounds | None = None
     duration_s: Bounds | None = None
     expected: float
@@ -183,11 +200,22 @@ class Lift(Model):
     @property
     def says(self) -> str:
         """The counts and the lift in a few words."""
-        counts = f"told {self.told} times, left out {self.left_out}"
+        counts = f"told {counted(self.told, 'time')}, left out {self.left_out:,}"
+        known = "".join(f"; {each}" for each in self.known)
         if self.success is None:
-            return f"{counts}: {self.worth}"
-        lift = self.success
-        return f"{counts}: lift {lift.value:+.0%} (95 % {lift.low:+.0%} to {lift.high:+.0%}), {self.worth}"
+            return f"{counts}: {self.worth}{known}"
+        return f"{counts}: lift {self.success.says}, {self.worth}{known}"
+
+    @property
+    def known(self) -> tuple[str, ...]:
+        """What is known beside the success: outcomes whose intervals do not hold 0."""
+        figures = (
+            ("failures that came again", self.repeats),
+            ("steps", self.steps),
+            ("tokens", self.tokens),
+            ("time", self.duration_s),
+        )
+        return tuple(f"{name} {found.says}" for name, found in figures if found is not None and found.is_known)
 
 
 class Withdrawn(Model):
@@ -215,21 +243,35 @@ class LiftReport(Model):
     saved_tokens: Bounds | None = None
     """What the tasks that were told took less than they would have, their notes included."""
     tasks_wanted: int | None = None
-    """So many more until the lift of the whole is known to 10 points; 0: it is. None: nothing can be said yet."""
+    """So many more, about, until the lift of the whole is known to 10 points; 0: it is. None: no lots are known."""
     withdrawn: tuple[Withdrawn, ...] = ()
 
     @property
     def says(self) -> str:
         """All of it in one line."""
         if self.whole is None:
-            return "no lots were drawn yet" if self.dropout else "no lots are drawn (credit.dropout is 0)"
-        parts = [self.whole.says]
-        proven = sum(each.worth == "proven" for each in self.memories)
-        parts.append(f"{proven} of {len(self.memories)} memories proven, {len(self.withdrawn)} withdrawn")
+            if not self.dropout:
+                return "no memory is left out to measure it (credit.dropout is 0)"
+            return "no task has ended yet that memories were told, or left out of"
+        parts = [f"memories were {self.whole.says}"]
         if self.tasks_wanted:
-            parts.append(f"about {self.tasks_wanted:,} more tasks until 10 points can be told")
-        saved = "" if self.saved_tokens is None else f", {self.saved_tokens.value:,.0f} saved"
-        return "; ".join([*parts, f"{self.note_tokens:,} tokens of notes{saved}"])
+            wanted = counted(self.tasks_wanted, "more task")
+            parts.append(f"about {wanted} with memories until the lift is known to 10 points")
+        proven = sum(each.worth == "proven" for each in self.memories)
+        parts.append(f"{proven} of {counted(len(self.memories), 'memory')} proven, {len(self.withdrawn)} withdrawn")
+        return "; ".join([*parts, self.tokens_say])
+
+    @property
+    def tokens_say(self) -> str:
+        """What notes took, and what tasks took less for them as far as that is known."""
+        notes = f"notes took {counted(self.note_tokens, 'token')}"
+        if (saved := self.saved_tokens) is None:
+            return f"{notes}, too few to tell what they saved"
+        if saved.low > 0:
+            return f"{notes} and saved {saved.value:,.0f} (95 % {saved.low:,.0f} to {saved.high:,.0f})"
+        if saved.high < 0:
+            return f"{notes}, and tasks {-saved.value:,.0f} more (95 % {-saved.high:,.0f} to {-saved.low:,.0f})"
+        return f"{notes}, too few to tell what they saved (95 % {saved.low:,.0f} to {saved.high:,.0f})"
 
 
 class WeekMetrics(Model):

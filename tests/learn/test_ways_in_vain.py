@@ -6,11 +6,13 @@ from pathlib import Path
 from scripted_runs import Bank, Script, opened
 
 from swarm_memory.schema.memory import MemoryDraft
-from swarm_memory.schema.trajectory import Verdict
+from swarm_memory.schema.outcome import Credit
+from swarm_memory.schema.trajectory import Label, Verdict
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.project.facts import Facts
 from swarm_memory.server.project.folder import ProjectFolder
 from swarm_memory.server.storage.hook_reader import open_for_hook
+from swarm_memory.tools.credit.outcome import record_outcome
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.retrieve.at_failure import failure_context
 from swarm_memory.tools.retrieve.retrieve import retrieve
@@ -59,6 +61,25 @@ async def test_a_way_that_was_in_vain_is_not_told_until_another_stands_before_it
         assert item.status_reason.startswith(f"superseded by {new.id}")
         links = await tools.store.memory_links(tools.scope, [old.id])
         assert (new.id, old.id, "refines") in [(each.src_id, each.dst_id, each.relation) for each in links]
+
+
+async def test_a_way_is_credited_with_what_it_did_against_its_error_however_the_task_ended(tmp_path: Path) -> None:
+    async with opened(tmp_path, StaticEmbedder()) as (tools, _):
+        (way,) = (await learn(tools, pushed(1, OLD).shell("feedctl push", "pushed").done())).stored
+
+        async def credit(number: int, *deeds: str, label: Label) -> Credit:
+            found = await retrieve(tools, f"push feed number {number} to the ledger", task_id=f"t{number}")
+            assert way.id in [each.item.id for each in found.memories]
+            run = pushed(number, *deeds).shell("feedctl push", "pushed").done()
+            await learn(tools, run)
+            said = Verdict(label=label, confidence=1.0, judge="user")
+            (credited,) = (await record_outcome(tools, run.task_id, said, run, given=True)).credits
+            return credited
+
+        worked = await credit(2, OLD, label="Failure")
+        assert (worked.worked, worked.change > 0) == (True, True)
+        in_vain = await credit(3, OLD, NEW, label="Success")
+        assert (in_vain.worked, in_vain.method, in_vain.change < 0) == (False, "overlap", True)
 
 
 async def test_what_was_told_and_fails_itself_counts_against_it(tmp_path: Path) -> None:

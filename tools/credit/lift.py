@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from itertools import groupby
-from math import sqrt
+from math import ceil, expm1, log, sqrt
 from statistics import NormalDist, fmean
 from typing import Any, NamedTuple
 
@@ -51,7 +51,11 @@ MOST_LEFT_OUT = 0.5
 
 _WHOLE = "all memories"
 _DIGITS = 4
-_FIGURES = ("steps", "tokens", "duration_s")
+_BESIDE = ("repeats", "steps", "tokens", "duration_s")
+
+_MOST_OFF = log(10)
+"""A task that took more than ten times what was to be expected, or less than a tenth, counts as that: it may have been
+left open overnight."""
 
 
 class Lot(NamedTuple):
@@ -92,6 +96,18 @@ def outcome_of(task: TaskOutcome) -> float:
     return task.weight * (task.label == "Success") + (1 - task.weight) * rest
 
 
+def beside(name: str, task: TaskOutcome) -> float | None:
+    """Return another outcome of a task, which is there whatever its label; None where the task does not tell it.
+
+    Whether a call failed again as it had failed before; of steps, tokens and seconds the logarithm, so that what is
+    compared are ratios.
+    """
+    value = getattr(task.figures, name)
+    if value is None:
+        return None
+    return float(value > 0) if name == "repeats" else log(max(1.0, value))
+
+
 def draw_in(event: Event) -> Draw:
     """Return the lots that an event tells."""
     data: Mapping[str, Any] = event.data
@@ -119,13 +135,16 @@ def lots_of(draws: Iterable[Event], outcomes: Iterable[TaskOutcome]) -> list[Lot
 
 
 def estimates(
-    lots: Iterable[Lot], figure: Callable[[TaskOutcome], float | None], start: float | None = None
+    lots: Iterable[Lot],
+    figure: Callable[[TaskOutcome], float | None],
+    start: float | None = None,
+    most_off: float | None = None,
 ) -> list[Weighted]:
     """Return what each lot says of a figure, but where the task does not tell it.
 
     The guess is the mean of the memory's former tasks, begun with that of all former ones: each memory is compared with
     itself, and tasks of other subjects add no noise. Before the first task it is `start`; without one that task says
-    only what to guess.
+    only what to guess. A figure counts as `most_off` from the guess where it is further.
     """
     found: list[Weighted] = []
     every = _Sum()
@@ -139,7 +158,8 @@ def estimates(
             former = own[lot.memory_id]
             if overall is not None:
                 guess = (former.total + _WEIGHT_OF_GUESS * overall) / (former.count + _WEIGHT_OF_GUESS)
-                found.append(Weighted(lot, outcome, guess))
+                seen = outcome if most_off is None else min(guess + most_off, max(guess - most_off, outcome))
+                found.append(Weighted(lot, seen, guess))
             former.add(outcome)
         every.add(outcome)
     return found
@@ -179,26 +199,45 @@ async def measured(toolbox: Toolbox) -> LiftReport:
 def worth_of(lots: Sequence[Lot], items: Mapping[str, MemoryItem], afresh: Mapping[str, datetime]) -> dict[str, Any]:
     """Return the fields of a report that say what memories are worth; each is measured from its moment `afresh` on."""
     success = estimates(lots, outcome_of, 0.5)
-    others = {name: estimates(lots, partial(_figure, name)) for name in _FIGURES}
-    own, beside = (
+    others = {name: estimates(lots, partial(beside, name), most_off=_MOST_OFF) for name in _BESIDE}
+    own, own_others = (
         {name: [each for each in some if not _is_before(each.lot, afresh)] for name, some in figures.items()}
         for figures in ({_WHOLE: success}, others)
     )
     expected = expectations(own[_WHOLE], {each: kind_of(item) for each, item in items.items()})
     whole = _pooled(_WHOLE, success, others, expected.whole)
     by_kind, by_source = (_groups(items, name) for name in (kind_of, source_of))
-    saved = None
-    if whole.tokens is not None:
-        low, high = (-bound * whole.told for bound in (whole.tokens.high, whole.tokens.low))
-        saved = Bounds(value=-whole.tokens.value * whole.told, low=low, high=high)
     return {
         "whole": whole,
         "kinds": _all_pooled(by_kind, success, others, expected.kinds),
         "sources": _all_pooled(by_source, success, others, {}),
-        "memories": _of_each(own[_WHOLE], beside, expected),
-        "saved_tokens": saved,
-        "tasks_wanted": None if whole.success is None else clusters_until(_sums(success), KNOWN_TO),
+        "memories": _of_each(own[_WHOLE], own_others, expected),
+        "saved_tokens": _saved(estimates(lots, _tokens)),
+        "tasks_wanted": _tasks_wanted(success),
     }
+
+
+def _saved(found: Sequence[Weighted]) -> Bounds | None:
+    """Return what all tasks that were told took less than they would have; of this a few long tasks may be the most."""
+    less = _by_tasks(found)
+    told = sum(each.lot.told for each in found)
+    return None if less is None else Bounds(value=-less.value * told, low=-less.high * told, high=-less.low * told)
+
+
+def _tasks_wanted(success: Sequence[Weighted]) -> int:
+    """Return how many more tasks it takes until the lift of the whole is known to `KNOWN_TO`.
+
+    By how much tasks differed; as long as too few lots left something out to see that, by what lots do, and at least
+    until those are enough.
+    """
+    sums, left_out = _sums(success), sum(not each.lot.told for each in success)
+    told, tasks = len(success) - left_out, len(sums)
+    if min(told, left_out) >= MIN_LEFT_OUT:
+        return clusters_until(sums, KNOWN_TO)
+    by_design = sqrt(_estimate(success)[1] * tasks)
+    rate = fmean(each.lot.rate for each in success)
+    short = max((MIN_LEFT_OUT - left_out) / rate, (MIN_LEFT_OUT - told) / (1 - rate))
+    return max(ceil(short * tasks / len(success)), clusters_until(sums, KNOWN_TO, by_design))
 
 
 class Expected(NamedTuple):
@@ -324,14 +363,14 @@ def _of_each(
     success: Sequence[Weighted], others: Mapping[str, Sequence[Weighted]], expected: Expected
 ) -> tuple[Lift, ...]:
     own: dict[str, list[Weighted]] = defaultdict(list)
-    beside: dict[str, dict[str, list[Weighted]]] = defaultdict(lambda: defaultdict(list))
+    own_others: dict[str, dict[str, list[Weighted]]] = defaultdict(lambda: defaultdict(list))
     for each in success:
         own[each.lot.memory_id].append(each)
     for figure, some in others.items():
         for each in some:
-            beside[each.lot.memory_id][figure].append(each)
+            own_others[each.lot.memory_id][figure].append(each)
     lifts = (
-        _lift(name, some, _bounds(by_betting([each.term for each in some])), beside[name], expected.memories[name])
+        _lift(name, some, _bounds(by_betting([each.term for each in some])), own_others[name], expected.memories[name])
         for name, some in own.items()
     )
     doubted = (lift.model_copy(update={"doubt": round(expected.doubts[lift.of], _DIGITS)}) for lift in lifts)
@@ -349,15 +388,16 @@ def _lift(
     worth: Worth = "too few to tell"
     if lift is not None and (lift.low > 0 or lift.high < 0):
         worth = "proven" if lift.low > 0 else "harmful"
-    steps, tokens, duration_s = (_by_tasks(others.get(figure, ())) for figure in _FIGURES)
+    found = {figure: _by_tasks(others.get(figure, ())) for figure in _BESIDE}
     return Lift(
         of=name,
         told=told,
         left_out=len(success) - told,
         success=lift,
-        steps=steps,
-        tokens=tokens,
-        duration_s=duration_s,
+        repeats=found["repeats"],
+        steps=_as_ratio(found["steps"]),
+        tokens=_as_ratio(found["tokens"]),
+        duration_s=_as_ratio(found["duration_s"]),
         expected=expected,
         worth=worth,
     )
@@ -415,9 +455,13 @@ def _is_before(lot: Lot, moments: Mapping[str, datetime]) -> bool:
     return moment is not None and lot.drawn_at <= moment
 
 
-def _figure(name: str, task: TaskOutcome) -> float | None:
-    value = getattr(task.figures, name)
-    return None if value is None else float(value)
+def _tokens(task: TaskOutcome) -> float | None:
+    return None if task.figures.tokens is None else float(task.figures.tokens)
+
+
+def _as_ratio(found: Bounds | None) -> Bounds | None:
+    """Return how much more is taken, as a share, by a difference of logarithms."""
+    return found and Bounds(value=expm1(found.value), low=expm1(found.low), high=expm1(found.high))
 
 
 def _bounds(found: Interval) -> Bounds:

@@ -6,6 +6,7 @@ from typing import Any
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.schema.outcome import Arm, Credit, OutcomeRecord, OutcomeStatus, TaskFigures, Use, UseMethod
 from swarm_memory.schema.settings import CreditSettings
+from swarm_memory.schema.sqlite.events import TRIED
 from swarm_memory.schema.trajectory import Judge, Label, Trajectory, Usage, Verdict
 from swarm_memory.tools.credit.usage import Injection, detect_uses
 from swarm_memory.tools.ports.credit import TaskInjections
@@ -56,7 +57,8 @@ async def record_outcome(
     itself taught; outcomes move nothing that the user said. `trajectory` is one that may be kept (`tools.archive`);
     the stored one of the task when not given. Without any, no use can be seen but of those that the agent `named` as
     used. The same outcome twice changes nothing;
-    a longer version of the task, or another label, replaces the former credit. A label that somebody gave (`given`)
+    a longer version of the task, or another label, replaces the former credit. A way out that the task was seen to try
+    is credited with what it did against its own error, however the task ended. A label that somebody gave (`given`)
     stays against what is only judged later. Raises `StorageError`.
     """
     reading = read(found) if (found := trajectory or await _kept_trajectory(toolbox, task_id)) else None
@@ -69,17 +71,9 @@ async def record_outcome(
     items = await _injected(toolbox, task_id, retrieved, known)
     seen = former if known is not None and not known.steps else None  # its words were removed: what was seen stays seen
     uses = seen.credits if seen is not None else _uses(toolbox, items, retrieved, known, named)
-    settings = toolbox.settings.credit
+    settings, tried = toolbox.settings.credit, await _tried(toolbox, items, task_id)
     fixed = {item.id for item in items if item.provenance.is_users_word}
-    credits = tuple(
-        Credit(
-            memory_id=use.memory_id,
-            method=use.method,
-            overlap=use.overlap,
-            change=0.0 if use.memory_id in fixed else change_for(label, use.method, settings),
-        )
-        for use in uses
-    )
+    credits = tuple(_credit(use, label, tried.get(use.memory_id), use.memory_id in fixed, settings) for use in uses)
     said: dict[str, Any] = {
         "label": label,
         "judge": judge,
@@ -171,6 +165,26 @@ def _uses(
     return [use.model_copy(update={"method": "cited"}) if use.memory_id in named else use for use in uses]
 
 
+async def _tried(toolbox: Toolbox, items: Sequence[MemoryItem], task_id: str) -> dict[str, bool]:
+    """Return which ways out among memories the task did against their own errors: whether each of those was ended."""
+    ways = [item.id for item in items if item.use == "way_out"]
+    histories = await toolbox.store.memory_histories(toolbox.readable, ways, (TRIED,)) if ways else {}
+    found: dict[str, bool] = {}
+    for memory_id, events in histories.items():
+        last = {event.data["signature"]: event.data["worked"] for event in events if event.data["task_id"] == task_id}
+        if ends := [bool(worked) for signature, worked in last.items() if signature]:
+            found[memory_id] = all(ends)
+    return found
+
+
+def _credit(use: Use, label: Label, worked: bool | None, is_fixed: bool, settings: CreditSettings) -> Credit:
+    """What a way out did against its own error says more of it than how the task ended."""
+    method: UseMethod = "overlap" if worked is not None and use.method == "none" else use.method
+    own: Label = label if worked is None else "Success" if worked else "Failure"
+    change = 0.0 if is_fixed else change_for(own, method, settings)
+    return Credit(memory_id=use.memory_id, method=method, overlap=use.overlap, change=change, worked=worked)
+
+
 def _arm(retrieved: TaskInjections, injected: bool) -> Arm:
     """A task that is held out counts as such, even where the agent got at memories another way."""
     if retrieved.held_out:
@@ -181,4 +195,4 @@ def _arm(retrieved: TaskInjections, injected: bool) -> Arm:
 def _status(label: Label, credits: Sequence[Credit]) -> OutcomeStatus:
     if not credits:
         return "nothing_injected"
-    return "undecided" if label == "Undecided" else "credited"
+    return "undecided" if label == "Undecided" and not any(credit.change for credit in credits) else "credited"

@@ -137,11 +137,16 @@ def by_clusters(sums: Sequence[tuple[float, int]]) -> Interval:
     return Interval(value, value - radius, value + radius)
 
 
-def clusters_until(sums: Sequence[tuple[float, int]], radius: float) -> int:
-    """Return how many more clusters like these it takes until the sequence is so narrow; 0 where it is."""
-    _, spread, per_cluster = _described(sums)
+def clusters_until(sums: Sequence[tuple[float, int]], radius: float, spread: float | None = None) -> int:
+    """Return how many more clusters like these it takes until the sequence is so narrow; 0 where it is.
+
+    `spread` is the standard deviation of a cluster's mean, where these are too few to show it.
+    """
+    if spread is None:
+        _, of_sums, per_cluster = _described(sums)
+        spread = of_sums / per_cluster
     count = len(sums)
-    while spread * _radius(count) / per_cluster > radius:
+    while spread * _radius(count) > radius:
         count += max(1, count // 50)
     return count - len(sums)
 

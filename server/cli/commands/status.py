@@ -1,6 +1,6 @@
 """`status`, `config`, `metrics` and `jobs`: how everything stands, and the queued work."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,8 +16,11 @@ if TYPE_CHECKING:
     from swarm_memory.schema.status import ChatDay, ChatStatus, MemoryStatus
     from swarm_memory.tools.toolbox import Toolbox
 
-    Others = tuple[list[str], list[ChatDay]]
-    """What is said of promoted memories, and what models took by day."""
+    Others = tuple[dict[str, str], list[str], list[ChatDay]]
+    """Titles of memories by id, what is said of promoted ones, and what models took by day."""
+
+TELLING = 10
+"""So many memories are told that are known to help, or that may harm."""
 
 CHAT_DAYS = 30
 """So many days `metrics` looks back at what models took."""
@@ -140,8 +143,13 @@ def show_config(invocation: Invocation, changed: bool, as_json: bool) -> None:
 def metrics(invocation: Invocation, as_csv: bool, weekly: Path | None, no_weekly: bool, as_json: bool) -> None:
     """Show what came of this project's tasks by week, the effect of memory, and what models took by day.
 
-    The lift of single memories, of kinds and of the whole is known by lots (credit.dropout): of what a task would be
-    told it is not told one in ten. That of having any memories: set credit.holdout_rate, such as 0.1.
+    Of a week steps, tokens, dollars and minutes are those for each success; new are memories that were learned, used
+    those that a task was seen to use.
+
+    What memories are worth is known by lots (credit.dropout): of what a task would be told it is not told one in ten.
+    Lift is what tasks that were told have more than those that were not: of success and of tasks in which a call failed
+    again as before in points, of steps, tokens and time in percent. The 95 % intervals hold however often one looks.
+    What having any memories is worth: set credit.holdout_rate, such as 0.1.
 
     \b
     Examples:
@@ -149,6 +157,7 @@ def metrics(invocation: Invocation, as_csv: bool, weekly: Path | None, no_weekly
       swarm-memory metrics --csv > weeks.csv
       swarm-memory metrics --weekly ~/figures    # finished weeks now, and each further one by itself
     """
+    from swarm_memory.schema.outcome import LiftReport
     from swarm_memory.server.jobs.weekly import csv_of
     from swarm_memory.tools.credit.lift import lift_report
     from swarm_memory.tools.credit.metrics import memory_effect, weekly_metrics
@@ -163,9 +172,13 @@ def metrics(invocation: Invocation, as_csv: bool, weekly: Path | None, no_weekly
     async def operate(toolbox: "Toolbox") -> "tuple[list[WeekMetrics], Effect | None, LiftReport, Others]":
         since = toolbox.clock.now() - timedelta(days=CHAT_DAYS)
         weeks, effect, lift = await weekly_metrics(toolbox), await memory_effect(toolbox), await lift_report(toolbox)
-        return weeks, effect, lift, (await promotions(toolbox), await toolbox.store.chat_days(since))
+        items = await toolbox.store.get_memories(toolbox.readable, [each.of for each in lift.memories])
+        titles = {item.id: item.title for item in items if item.status == "active"}
+        return weeks, effect, lift, (titles, await promotions(toolbox), await toolbox.store.chat_days(since))
 
-    weeks, effect, lift, (promoted, days) = invocation.read(operate)
+    weeks, effect, lift, (titles, promoted, days) = invocation.read(operate)
+    if not invocation.place.has_bank:
+        lift = LiftReport(dropout=invocation.settings().settings.credit.dropout)
     if as_csv:
         click.echo(csv_of(weeks), nl=False)
     elif as_json:
@@ -173,9 +186,10 @@ def metrics(invocation: Invocation, as_csv: bool, weekly: Path | None, no_weekly
         told = {"effect": effect.model_dump(mode="json") if effect else None, "lift": lift.model_dump(mode="json")}
         print_json({"weeks": rows, **told, "promoted": promoted, "chat_days": days})
     else:
-        _show_weeks(weeks)
-        say(effect.says if effect else "no task has an outcome yet")
-        _show_lift(lift)
+        if weeks:
+            _show_weeks(weeks)
+        say(f"Tasks with and without memory: {effect.says}" if effect else "no task has an outcome yet")
+        _show_lift(lift, titles)
         for line in promoted:
             say(line)
         if days:
@@ -184,32 +198,35 @@ def metrics(invocation: Invocation, as_csv: bool, weekly: Path | None, no_weekly
             print_table(("day (UTC)", "calls", "tokens", "USD"), rows)
 
 
-def _show_lift(found: "LiftReport") -> None:
-    """Print what memories are worth by the lots, and which withdrew themselves."""
+def _show_lift(found: "LiftReport", titles: Mapping[str, str]) -> None:
+    """Print what memories are worth by the lots, which are known to help or may harm, and which withdrew themselves.
+
+    `titles` are those of memories that are told.
+    """
+    from swarm_memory.tools.credit.lift import rates_of
+
     say(f"\nBy lot: {found.says}")
     if found.whole is None:
         return
-    figures = ("success", "steps", "tokens", "duration_s")
-    styles = ("+.0%", "+.1f", "+,.0f", "+,.0f")
+    figures = ("success", "repeats", "steps", "tokens", "duration_s")
     rows = (
-        (
-            lift.of,
-            lift.told,
-            lift.left_out,
-            *map(_bounds, (getattr(lift, name) for name in figures), styles),
-            lift.worth,
-        )
+        (lift.of, lift.told, lift.left_out, *(_bounds(getattr(lift, name)) for name in figures), lift.worth)
         for lift in (found.whole, *found.kinds, *found.sources)
     )
-    print_table(("lift of", "told", "left out", "success", "steps", "tokens", "seconds", ""), rows)
+    print_table(("lift of", "told", "left out", "success", "failed again", "steps", "tokens", "time", ""), rows)
+    rates = rates_of(found.memories, found.dropout) if found.dropout else {}
+    known = [lift for lift in found.memories if lift.of in titles and (lift.worth == "proven" or lift.of in rates)]
+    for lift in known[:TELLING]:
+        doubt = f"; not known to help yet, and left out {rates[lift.of]:.0%} of the time" if lift.of in rates else ""
+        say(f"{titles[lift.of]} [{lift.of}]: {lift.says}{doubt}")
+    if more := known[TELLING:]:
+        say(f"{counted(len(more), 'more memory')} with a lift or a doubt: --json has all")
     for gone in found.withdrawn:
         say(f"withdrew itself {gone.at:%F}: {gone.title} [{gone.id}]: {gone.reason}")
 
 
-def _bounds(found: "Bounds | None", style: str) -> str:
-    if found is None:
-        return "-"
-    return f"{format(found.value, style)} [{format(found.low, style)}, {format(found.high, style)}]"
+def _bounds(found: "Bounds | None") -> str:
+    return "-" if found is None else f"{found.value:+.0%} [{found.low:+.0%}, {found.high:+.0%}]"
 
 
 def _keep_weekly(invocation: Invocation, folder: Path | None) -> None:

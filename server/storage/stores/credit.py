@@ -132,7 +132,7 @@ def outcome_in(text: str) -> OutcomeRecord:
 
 def _says_the_same(former: OutcomeRecord, record: OutcomeRecord) -> bool:
     def said(each: OutcomeRecord) -> tuple[object, ...]:
-        uses = sorted((credit.memory_id, credit.method) for credit in each.credits)
+        uses = {(credit.memory_id, credit.method, credit.worked) for credit in each.credits}
         return each.digest, each.label, each.given, each.arm, uses
 
     return said(former) == said(record)
