@@ -73,6 +73,15 @@ def of_host(script: Script, source: str = "claude_code") -> list[str]:
         ("Always run the linter before you commit.", "Always run the linter before you commit"),
         ("Merke dir: wir nehmen pnpm, nie npm.", "Wir nehmen pnpm, nie npm"),
         ("以后请用中文回答我的所有问题", "以后请用中文回答我的所有问题"),
+        ("Add a discount, and always run `make fmt` before you commit.", "Always run `make fmt` before you commit"),
+        ("In the tests of the cart, always use factories.", "In the tests of the cart, always use factories"),
+        ("给购物车加一个备注字段\uff0c以后提交信息用英文写", "以后提交信息用英文写"),
+        (
+            "Mach die Kasse schneller, ab jetzt bitte Commit-Texte auf Deutsch",
+            "Ab jetzt bitte Commit-Texte auf Deutsch",
+        ),
+        ("Write the commit messages in German, from now on", "Write the commit messages in German, from now on"),
+        ("Never guess.", "Never guess"),
         ("Always use pnpm. Why does it stop?\n```\n" + "npm ERR! never mind the gap\n" * 30 + "```", "Always use pnpm"),
     ],
 )
@@ -90,6 +99,7 @@ def test_what_a_prompt_alone_asks_to_be_kept_is_the_users_word_though_nothing_wa
         "Remember to add the tests of the parser",
         "Do you remember this file?",
         "Never saw this error before, what is it",
+        "Write a CSV parser, it returns an empty list for an empty file, never null.",
         "Immer noch derselbe Fehler beim Bauen",
         "升级以后测试失败",
         "Always skip the slow tests just this once",

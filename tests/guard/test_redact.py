@@ -317,6 +317,7 @@ def test_what_holds_for_one_machine_only_becomes_a_placeholder(text: str, expect
         "it takes ~5 minutes, set the timeout to 600000 ms",
         "bind 127.0.0.1:8000 and not 0.0.0.0",
         "chown -R app:app ./data",
+        "sysctl fs.inotify.max_user_watches=524288 net.core.rmem_max=16777216",
     ],
 )
 def test_commands_and_relative_paths_keep_their_meaning(text: str) -> None:

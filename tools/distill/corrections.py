@@ -13,6 +13,8 @@ from swarm_memory.tools.text.pasted import own_words, without_quotations
 from swarm_memory.tools.text.requests import (
     asks_each_time,
     asks_to_be_kept,
+    begun,
+    each_time_from,
     is_meant_once,
     is_question,
     without_request,
@@ -76,19 +78,25 @@ def lasting(material: Material) -> Iterator[Lesson]:
     for text, step_id in prompts.items():
         said = own_words(task_text(text))
         if is_task_prompt(text) and len(words_as_written(said)) <= _SHORT_WORDS:
-            told = [each for each in _sentences(said) if _lasts(each, corrects=text in corrected)]
-            rule = _worded(" ".join(without_request(each) for each in told), material.particulars)
-            if told and text in corrected:
+            corrects = text in corrected
+            told = [part for each in _sentences(said) if (part := _lasting_part(each, corrects=corrects))]
+            rule = _worded(" ".join(told), material.particulars)
+            if told and corrects:
                 rule = _rule(text, material.particulars, _directs)  # what was said with it belongs to it
             if rule and not screen(rule):
                 yield _word_of_the_user(material, rule, step_id)
 
 
-def _lasts(sentence: str, *, corrects: bool) -> bool:
-    """Whether a sentence is asked to be kept, is an imperative about each time, or corrects what was done for good."""
-    asked = asks_to_be_kept(sentence) and without_request(sentence) != sentence
-    each_time = _for_good(sentence) if corrects else asks_each_time(without_quotations(sentence))
-    return bool(asked or each_time) and not _is_vague(sentence) and not is_meant_once(sentence)
+def _lasting_part(sentence: str, *, corrects: bool) -> str:
+    """Return what of a sentence is asked to be kept, wanted each time, or corrects what was done for good; or empty."""
+    if _is_vague(sentence) or is_meant_once(sentence):
+        return ""
+    if asks_to_be_kept(sentence) and (kept := without_request(sentence)) != sentence:
+        return kept
+    if corrects:
+        return sentence if _for_good(sentence) else ""
+    at = each_time_from(without_quotations(sentence))
+    return begun(sentence[at:]) if at else sentence if at == 0 else ""
 
 
 def _for_good(sentence: str) -> bool:
@@ -104,10 +112,11 @@ def _directs(sentence: str) -> bool:
 
 
 def _word_of_the_user(material: Material, rule: str, step_id: str) -> Lesson:
+    shorter = _LEAD_OUT.sub("", rule) or rule
     words = Told(
-        title=_LEAD_OUT.sub("", rule) or rule,
+        title=shorter,
         when="working in this project",
-        lines=[rule],
+        lines=[shorter],
         topic=f"user:{rule.lower()[:60]}",
         tags=(FROM_USER, USERS_WORD),
     )

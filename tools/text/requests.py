@@ -3,7 +3,7 @@
 import re
 
 from swarm_memory.tools.text.patterns import lazy
-from swarm_memory.tools.text.tokens import tokenize
+from swarm_memory.tools.text.tokens import tokenize, words_as_written
 
 _LEAD = re.compile(
     r"(?:(?:please|and|also|so|bitte)[\s,]+)*"
@@ -45,6 +45,16 @@ _ONCE = lazy(
     r"|\bausnahmsweise\b|\bvorerst\b|\bfür (?:heute|jetzt|den moment)\b|这一?次|这回|暂时|仅此一次|今天先",
     re.IGNORECASE,
 )
+_SEPARATOR = re.compile(r"(?:[,;:](?=\s)|[\uff0c\u3002\uff1b\uff1a\uff01])\s*(?:(?:and|but|then|und|aber)\s)?")
+_CONDITION = lazy(
+    r"\W*(?:in|on|at|for|with|when|whenever|if|before|after|while|where|during|unless|wenn|falls|bei|beim|vor|nach|für"
+    r"|im|am|während)\b|[在当对若]|如果|每次",
+    re.IGNORECASE,
+)
+"""How a sentence begins whose first part says when the rest holds."""
+_LABEL = 24
+"""A subject before a colon has at most so many characters: "Tests: always …"."""
+
 _QUESTION = re.compile(r"[?\uff1f]\W*$")
 
 
@@ -55,8 +65,25 @@ def asks_to_be_kept(sentence: str) -> bool:
 
 
 def asks_each_time(sentence: str) -> bool:
-    """Whether a sentence is an imperative about each time: "Never push to main", and not "Never saw this before"."""
-    return any(map(_asks_for_a_deed, _EACH_TIME.finditer(sentence)))
+    """Whether a sentence has an imperative about each time: "Never push to main", and not "Never saw this before"."""
+    return each_time_from(sentence) is not None
+
+
+def each_time_from(sentence: str) -> int | None:
+    """Return where in a sentence begins what is wanted each time: after the task before it, with its condition.
+
+    None where nothing is, or hardly a word of it: "return a list, never None" tells how one thing is to be.
+    """
+    found = next(filter(_asks_for_a_deed, _EACH_TIME.finditer(sentence)), None)
+    if found is None:
+        return None
+    begin = found.start() + len(found[0]) - len(found[0].lstrip(" ,;:\uff0c\u3002\uff1b\uff1a\uff01"))
+    at = max((each.end() for each in _SEPARATOR.finditer(sentence, 0, begin)), default=0)
+    if not at or _CONDITION.match(sentence) or (sentence[at - 1] in ":\uff1a" and at <= _LABEL):
+        return 0
+    if len(words_as_written(sentence[found.end() :])) + bool(found["next"]) > 1:
+        return at
+    return None if found["adverb"] else 0
 
 
 def _asks_for_a_deed(found: re.Match[str]) -> bool:
