@@ -238,3 +238,17 @@ def test_a_repair_always_begins_with_a_failure_and_ends_after_it_and_its_deeds_l
 def test_numbers_and_quoted_names_do_not_make_another_error(text: str, number: int) -> None:
     assert error_key(f"E: no item {number} left in 'a'") == error_key("E: no item 7 left in 'b'")
     assert error_key(text) == error_key(text)
+
+
+@pytest.mark.parametrize(
+    ("written", "meant", "is_told"),
+    [("pyhton", "python", False), ("pyton", "python", False), ("pythpn", "python", False), ("mkae", "make", False),
+     ("python", "python3", True), ("docker-compose", "docker", True)],
+)  # fmt: skip
+def test_a_mistyped_command_teaches_nothing_and_one_of_another_name_does(
+    written: str, meant: str, is_told: bool
+) -> None:
+    script = Script("run the build").shell(f"{written} build all", f"/bin/sh: 1: {written}: not found", 127)
+    script.shell(f"{meant} build all", "built")
+    assert bool(repairs_of(script)) is is_told
+    assert any(written in draft.content for draft in drafts_of(script, "Success")) is is_told

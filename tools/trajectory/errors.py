@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import ne
 from typing import NamedTuple
 
 from swarm_memory.tools.trajectory.calls import Call
@@ -57,6 +58,26 @@ class Repair:
     def same_call(self) -> bool:
         """Whether the very same call succeeded in the end, so that the deeds between are what helped."""
         return shape(self.failed) == shape(self.success)
+
+    @property
+    def is_slip(self) -> bool:
+        """Whether the command that was not found was only mistyped: nobody makes that slip again by heart."""
+        name, command = self.failure.subject, self.success.command
+        if self.failure.kind != "missing-command" or not name or command is None:
+            return False
+        return any(_is_mistyped(name, word) for word in command.text.split())
+
+
+def _is_mistyped(written: str, meant: str) -> bool:
+    """Whether letters are turned round, or one within the word is left out, one too many or another: not `python3`."""
+    if written == meant or sorted(written) == sorted(meant):
+        return written != meant
+    if not written or not meant or (written[0], written[-1]) != (meant[0], meant[-1]):
+        return False
+    if len(written) == len(meant):
+        return sum(map(ne, written, meant)) == 1
+    long, short = sorted((written, meant), key=len, reverse=True)
+    return any(long[:at] + long[at + 1 :] == short for at in range(1, len(long) - 1))
 
 
 class Mark(NamedTuple):

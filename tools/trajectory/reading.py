@@ -64,9 +64,9 @@ class Reading:
 
     @property
     def repairs(self) -> tuple[Repair, ...]:
-        """What ended the errors that something ended soon."""
+        """What ended the errors that something ended soon, without slips of the hand."""
         found = (error.repair for error in self.errors if not self.is_own_fault(error.calls[0]))
-        return tuple(repair for repair in found if repair is not None)
+        return tuple(repair for repair in found if repair is not None and not repair.is_slip)
 
     def is_own_fault(self, failed: Call) -> bool:
         """Whether a call may have failed only for a test of the agent's own: that says nothing to others."""
