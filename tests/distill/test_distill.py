@@ -76,7 +76,7 @@ def test_the_users_correction_comes_first_and_is_marked_as_the_users() -> None:
     script.user("no, use pnpm here. We never commit package-lock.json").shell("pnpm install", "Done").say("Done.")
     draft = distill(script).drafts[0]
     assert draft.title == "Use pnpm here. We never commit package-lock.json"
-    assert draft.content == "1. no, use pnpm here. We never commit package-lock.json"
+    assert draft.content == "1. Use pnpm here. We never commit package-lock.json"
     assert "user-correction" in draft.tags
 
 

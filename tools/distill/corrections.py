@@ -112,7 +112,7 @@ def _directs(sentence: str) -> bool:
 
 
 def _word_of_the_user(material: Material, rule: str, step_id: str) -> Lesson:
-    shorter = _LEAD_OUT.sub("", rule) or rule
+    shorter = begun(_LEAD_OUT.sub("", rule) or rule)
     words = Told(
         title=shorter,
         when="working in this project",

@@ -77,7 +77,11 @@ def each_time_from(sentence: str) -> int | None:
     found = next(filter(_asks_for_a_deed, _EACH_TIME.finditer(sentence)), None)
     if found is None:
         return None
-    begin = found.start() + len(found[0]) - len(found[0].lstrip(" ,;:\uff0c\u3002\uff1b\uff1a\uff01"))
+    begin = (
+        found.start("adverb")
+        if found["adverb"]
+        else found.start() + len(found[0]) - len(found[0].lstrip(" ,;:\uff0c\u3002\uff1b\uff1a\uff01"))
+    )
     at = max((each.end() for each in _SEPARATOR.finditer(sentence, 0, begin)), default=0)
     if not at or _CONDITION.match(sentence) or (sentence[at - 1] in ":\uff1a" and at <= _LABEL):
         return 0
