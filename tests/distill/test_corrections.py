@@ -55,7 +55,7 @@ def test_what_the_user_asks_to_be_told_instead_is_no_rule() -> None:
     script.user("[Request interrupted by user for tool use]", interrupted=True)
     assert drafts(script.user("Just show me the config instead").say("server { listen 80; }")) == ()
     (draft,) = drafts(script.user("no, always show me the diff before you write").say("All right."))
-    assert "always show me the diff before you write" in draft.content
+    assert "Always show me the diff before you write" in draft.content
 
 
 def of_host(script: Script, source: str = "claude_code") -> list[str]:
