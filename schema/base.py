@@ -1,6 +1,5 @@
 """What all values of the schema share: strictness, immutability, scope and ids; and how a number of things is told."""
 
-import hashlib
 import json
 from datetime import datetime
 from typing import Annotated, Any
@@ -60,6 +59,8 @@ LocalTimestamp = Annotated[datetime, AfterValidator(local)]
 
 def digest(value: Any) -> str:
     """Return the SHA-256 hex of `value` as canonical JSON (sorted keys, no white space)."""
+    import hashlib
+
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, default=str)
     return hashlib.sha256(text.encode("ascii")).hexdigest()
 

@@ -21,7 +21,7 @@ MAX_TITLE, MAX_DESCRIPTION, MAX_CONTENT = 200, 500, 4000
 WAY_OUT, OPEN_PROBLEM = "repair", "open-problem"
 """Tags of what was drawn from calls: what was seen to end an error; an error that nothing ended."""
 
-_DEED = re.compile(r"(?m)^\d+\. Run (`[^`]+`)\.$")
+_DEED = r"(?m)^\d+\. Run (`[^`]+`)\.$"
 """How a deed is told (`tools.distill.repairs`)."""
 
 HeardIn = Literal["prompt", "result", "nowhere", "unseen"]
@@ -138,7 +138,7 @@ class MemoryItem(Model):
     @property
     def deeds(self) -> tuple[str, ...]:
         """The commands that the steps say to run, in their order, each in back-ticks."""
-        return tuple(_DEED.findall(self.content))
+        return tuple(re.findall(_DEED, self.content))
 
     @property
     def advice(self) -> str:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from swarm_memory.schema.errors import SwarmMemoryError
 from swarm_memory.server.hooks.events import HookAnswer, answer_hook
-from swarm_memory.server.hooks.settings import default_settings
 from swarm_memory.server.location import Location, log_line
 from swarm_memory.server.storage.engine import registry
 from swarm_memory.server.wiring import is_at_hand, open_at_once, open_toolbox, place_of, without_server
@@ -21,10 +20,13 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def answer_alone(event: Mapping[str, Any], root: Path) -> HookAnswer:
-    """Return hook JSON for an event; the bank is made where there is none. Raises `ConfigError`."""
+def answer_alone(event: Mapping[str, Any], root: Path, settings: "Settings | None" = None) -> HookAnswer:
+    """Return hook JSON for an event; the bank is made where there is none. Raises `ConfigError`.
+
+    `settings`: those in force, where they are known without reading.
+    """
     is_prompt = event.get("hook_event_name") == "UserPromptSubmit"
-    settings = (default_settings(root) if is_prompt else None) or _settings(root)
+    settings = settings or _settings(root)
     switch_off(settings.guard.disabled_rules)
     place = place_of(None, settings)
     logging.getLogger("swarm_memory").addHandler(_BesideBank(place))

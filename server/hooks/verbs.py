@@ -12,7 +12,7 @@ from swarm_memory.schema.errors import InputError, StoreUntrusted, SwarmMemoryEr
 from swarm_memory.server.hooks.client import ask, wake
 from swarm_memory.server.hooks.main import PROMPT_S, leave_in_time, read_event
 from swarm_memory.server.hooks.session import Moment, session_end, session_start, stop, tool_failure
-from swarm_memory.server.hooks.settings import light_settings
+from swarm_memory.server.hooks.settings import default_settings, light_settings
 from swarm_memory.server.hosts.host import ROOMS, Host, Said, host
 from swarm_memory.server.location import Location, locate, log_line
 from swarm_memory.server.missed import note_missed
@@ -27,9 +27,15 @@ def ask_or_do(limit_s: float, moment: Moment) -> dict[str, Any]:
 
 def do_alone(moment: Moment) -> dict[str, Any]:
     """Do here what no server was ready to do."""
+    is_prompt = moment.event.get("hook_event_name") == "UserPromptSubmit"
+    settings = default_settings(moment.place.root) if is_prompt else None
+    if settings is not None:
+        from swarm_memory.server.hooks.plain import stand_in
+
+        stand_in()
     from swarm_memory.server.hooks.alone import answer_alone
 
-    answer = answer_alone(moment.event, moment.place.root)
+    answer = answer_alone(moment.event, moment.place.root, settings)
     wake(moment.place.root, str(moment.event.get("session_id") or ""))
     return answer
 

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from instructions import OTHER_MATTERS, THINGS, VERBS
 
-from swarm_memory.tools.text.opposition import NEGATED, TURNED, opposition
+from swarm_memory.tools.text.opposition import LIGHT, NEGATED, TURNED, opposition
+from swarm_memory.tools.text.tokens import tokenize
 
 OPPOSITES = (
     ("Always run the migrations before the deploy", "Never run the migrations before the deploy"),
@@ -35,6 +36,16 @@ AGREEMENTS = (
     ("Use a mutex, not a spin lock", "Do not use a spin lock but a mutex"),
     ("Use npm ci and not npm install in CI", "Install in CI with npm ci, not with npm install"),
 )
+
+
+SAYING_NOTHING = (
+    "always never not use using make making ensure sure do please try consider need want should must be able "
+    "avoid skip refrain better best good practice remember take care perform executing run running again"
+)
+
+
+def test_words_that_say_that_something_is_to_be_done_are_kept_as_their_stems() -> None:
+    assert frozenset(tokenize(SAYING_NOTHING)) == LIGHT
 
 
 @pytest.mark.parametrize(("one", "other"), OPPOSITES)

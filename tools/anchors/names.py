@@ -4,10 +4,11 @@ Only what is there then is noted. A memory may name what is yet to be made, or i
 gone has changed since.
 """
 
-import re
 from collections.abc import Iterator
 from itertools import islice
 from typing import TYPE_CHECKING
+
+from swarm_memory.tools.text.patterns import lazy
 
 if TYPE_CHECKING:
     from swarm_memory.schema.memory import MemoryItem
@@ -18,16 +19,14 @@ MOST = 20
 
 _WORD_CHARS = 200
 
-_PATH = re.compile(r"(?<![\w./@:~-])(?:\./)?([\w@.+-]+(?:/[\w@.+-]+)*)/?(?![\w/])")
-_NAMED_FILE = re.compile(r"[/.]")
-_SCRIPT = re.compile(r"\b(?:((?:npm|pnpm|yarn|bun) run|make|just|task|poe) ([A-Za-z][\w:.-]*))")
-_CODE = re.compile(r"`([^`\n]{1,200})`")
-_IMPORT = re.compile(r"\b(?:import|from|require\(|use)\s*['\"]?(@?[A-Za-z][\w./-]*)")
-_PACKAGE = re.compile(r"@?[A-Za-z][\w.-]*(?:/[\w.-]+)?")
-_VERSION = re.compile(
-    r"(?<![\w./-])(@?[A-Za-z][\w./-]{0,60}?)(?:\s+v?(?:ersion\s+)?|\s*[=>~]=\s*|@[\^~]?)(\d+(?:\.\d+)*)\b"
-)
-_BRANCH = re.compile(r"\b(?:branch|checkout|switch|merge|rebase)\s+`?(?:origin/)?(\w[\w./-]*)|\borigin/(\w[\w./-]*)")
+_PATH = lazy(r"(?<![\w./@:~-])(?:\./)?([\w@.+-]+(?:/[\w@.+-]+)*)/?(?![\w/])")
+_NAMED_FILE = lazy(r"[/.]")
+_SCRIPT = lazy(r"\b(?:((?:npm|pnpm|yarn|bun) run|make|just|task|poe) ([A-Za-z][\w:.-]*))")
+_CODE = lazy(r"`([^`\n]{1,200})`")
+_IMPORT = lazy(r"\b(?:import|from|require\(|use)\s*['\"]?(@?[A-Za-z][\w./-]*)")
+_PACKAGE = lazy(r"@?[A-Za-z][\w.-]*(?:/[\w.-]+)?")
+_VERSION = lazy(r"(?<![\w./-])(@?[A-Za-z][\w./-]{0,60}?)(?:\s+v?(?:ersion\s+)?|\s*[=>~]=\s*|@[\^~]?)(\d+(?:\.\d+)*)\b")
+_BRANCH = lazy(r"\b(?:branch|checkout|switch|merge|rebase)\s+`?(?:origin/)?(\w[\w./-]*)|\borigin/(\w[\w./-]*)")
 
 
 def anchors_of(item: "MemoryItem", project: "Project") -> list[str]:

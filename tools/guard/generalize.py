@@ -5,12 +5,13 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, cast
 
 from swarm_memory.tools.guard.rules import GENERAL, compiled, table
+from swarm_memory.tools.text.patterns import lazy
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
 
-_MARK = re.compile(r"\[(?:secret:[a-z0-9-]{1,40}|email|card|iban|phone|ssn)\]")
-_FILE_NAME = re.compile(r"[\w+-]{1,80}(?:\.[\w-]{1,20}){0,3}\.[A-Za-z]\w{0,7}$")
+_MARK = lazy(r"\[(?:secret:[a-z0-9-]{1,40}|email|card|iban|phone|ssn)\]")
+_FILE_NAME = lazy(r"[\w+-]{1,80}(?:\.[\w-]{1,20}){0,3}\.[A-Za-z]\w{0,7}$")
 
 
 def generalize(text: str) -> str:

@@ -21,9 +21,9 @@ def find_personal_data(text: str) -> Iterator[Span]:
             yield from _checked(
                 rule, Excerpt(text, lines_with(text, rule.hints, _REACH) if rule.hints else [(0, len(text))])
             )
-    found = (match.span() for match in _DIGITS.finditer(text))
+    found = [match.span() for match in _DIGITS.finditer(text)]
     numbers = Excerpt(text, ((max(0, start - _BEFORE_DIGITS), end + _AFTER_DIGITS) for start, end in found))
-    for rule in sections["personal.numbers"]:
+    for rule in sections["personal.numbers"] if found else ():
         yield from _checked(rule, numbers)
 
 

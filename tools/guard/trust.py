@@ -4,13 +4,13 @@ Screening keeps out what looks like an attack. This is for what does not: it lim
 """
 
 import json
-import re
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 
 from swarm_memory.schema.base import is_teams
 from swarm_memory.schema.memory import MemoryDraft, MemoryItem, ScoredMemory
 from swarm_memory.schema.trajectory import Step, Trajectory
 from swarm_memory.tools.ports.journal import DECIDED, TAKEN_BACK, Event
+from swarm_memory.tools.text.patterns import lazy
 from swarm_memory.tools.text.tokens import tokenize
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -34,11 +34,11 @@ MIN_WORDS = 3
 
 _MAX_CHARS = 400
 _STEM_CHARS = 4
-_NUMBER = re.compile(r"^\s*(?:\d{1,3}[.)]|[-*])\s+")
-_QUOTED = re.compile(r'"[^"\n]*"')
+_NUMBER = lazy(r"^\s*(?:\d{1,3}[.)]|[-*])\s+")
+_QUOTED = lazy(r'"[^"\n]*"')
 """What a lesson quotes is a symptom, not a step."""
 
-_ENDS = re.compile(r"[\n\r]+|(?<=[.;!?:])\s+|[<>{}]+|\\n")
+_ENDS = lazy(r"[\n\r]+|(?<=[.;!?:])\s+|[<>{}]+|\\n")
 
 Fetch = Callable[[int, Container[str]], tuple[ScoredMemory, ...]]
 """Gives the best k that fit, by their scores alone, without those whose ids are known."""

@@ -5,9 +5,8 @@ The command that a session starts with uses it, so it imports nothing that costs
 
 from __future__ import annotations
 
-import re
-
 from swarm_memory.tools.text.cleaning import NOTES_CLOSE, NOTES_OPEN, harmless, is_memory_id
+from swarm_memory.tools.text.patterns import lazy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,9 +52,9 @@ _MAX_TITLE_CHARS, _MAX_CONTENT_CHARS = 200, 8_000
 _MAX_COUNTED = 160
 """Of a title with a count after it."""
 
-_NUMBERING = re.compile(r"(?:\d{1,3}[.)]|[-*•])\s+")
-_SYMPTOM = re.compile(r"When `.+ do not (?:run|call) it again unchanged\.?$")
-_SENTENCE_END = re.compile(r"(?<=[.!?;])\s+")
+_NUMBERING = lazy(r"(?:\d{1,3}[.)]|[-*•])\s+")
+_SYMPTOM = lazy(r"When `.+ do not (?:run|call) it again unchanged\.?$")
+_SENTENCE_END = lazy(r"(?<=[.!?;])\s+")
 
 
 def preamble(

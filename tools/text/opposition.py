@@ -49,13 +49,11 @@ _EXCEPTION = lazy(r"\b(?:unless|except)\b", re.IGNORECASE)
 _CLAUSE_END = lazy(r"[\n;]+|(?<=[.!?])\s+|,?\s+(?:but|and\s+then|then)\s+", re.IGNORECASE)
 _CODE = lazy(r"^```.*?(?:^```|\Z)|^(?: {4}|\t)(?!\s*(?:\d{1,2}\s*[.)]|[-*•])\s)[^\n]*", re.MULTILINE | re.DOTALL)
 _NUMBERING = lazy(r"^\s*(?:\d{1,2}\s*[.)]|[-*•])\s*")
-_LIGHT = frozenset(
-    tokenize(
-        "always never not use using make making ensure sure do please try consider need want should must be able "
-        "avoid skip refrain better best good practice remember take care perform executing run running again"
-    )
-)
-"""Words that say that something is to be done, and not what."""
+LIGHT = frozenset({
+    "abl", "alway", "avoid", "best", "better", "care", "consid", "ensur", "execut", "good", "make", "need", "never",
+    "not", "perform", "practic", "refrain", "rememb", "run", "skip", "sure", "take", "tri", "use",
+})  # fmt: skip
+"""Stems of words that say that something is to be done, and not what; to stem them anew takes a hook too long."""
 
 
 _SEQUENCE = frozenset({("first/last", "first"), ("first/last", "last")})
@@ -140,9 +138,9 @@ def _clauses(text: str) -> Iterator[Clause]:
         negations = len(_NEGATION.findall(advice))
         stems = [*tokenize(_NEGATION.sub(" ", advice)), *_unstopped(advice)]
         turns = frozenset(place for stem in stems for place in _axes(stem))
-        words = frozenset(stem for stem in stems if not _axes(stem) and stem not in _LIGHT)
+        words = frozenset(stem for stem in stems if not _axes(stem) and stem not in LIGHT)
         if len(words) + bool(turns) < _MIN_WORDS:  # "search for callers": what looks like a condition is the object
-            words |= frozenset(tokenize(condition)) - _LIGHT
+            words |= frozenset(tokenize(condition)) - LIGHT
         if len(words) + bool(turns) >= _MIN_WORDS:
             order = _ORDER.search(advice)
             yield Clause(
@@ -152,7 +150,7 @@ def _clauses(text: str) -> Iterator[Clause]:
                 condition=frozenset(tokenize(condition)),
                 exception=bool(_EXCEPTION.search(sentence)),
                 later=frozenset(tokenize(order[1])) if order else frozenset(),
-                refused=frozenset(tokenize(refused)) - words - _LIGHT,
+                refused=frozenset(tokenize(refused)) - words - LIGHT,
             )
 
 

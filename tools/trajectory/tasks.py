@@ -4,23 +4,24 @@ import re
 from typing import Literal
 
 from swarm_memory.tools.text.cleaning import NOTES_CLOSE, NOTES_OPEN, parse_ids
+from swarm_memory.tools.text.patterns import lazy
 
 _MAX_NOTES_CHARS = 12_000
 """Longer than any preamble: a frame that was opened and never closed is cut no further than this."""
 
-_NOTED_ID = re.compile(r"(?<![A-Za-z0-9_])rm_[0-9A-HJKMNP-TV-Z]{26}(?![A-Za-z0-9])")
-_OWN_TOOL = re.compile(
+_NOTED_ID = lazy(r"(?<![A-Za-z0-9_])rm_[0-9A-HJKMNP-TV-Z]{26}(?![A-Za-z0-9])")
+_OWN_TOOL = lazy(
     r"mcp__[A-Za-z0-9_-]{0,100}?swarm[-_]memory[A-Za-z0-9-]{0,40}__|(?:mcp_{1,2})?swarm[-_]memory[-_./]{1,2}\w"
 )
 """Claude Code names a tool `mcp__SERVER__TOOL`, Gemini CLI `mcp_SERVER_TOOL`, others `SERVER_TOOL` or `SERVER-TOOL`."""
 _HOST_BLOCKS = (
     "system-reminder", "ide_opened_file", "ide_selection", "ide_diagnostics", "task-notification", "hook_context",
 )  # fmt: skip
-_HOST_TEXT = re.compile(
+_HOST_TEXT = lazy(
     r"\s*(?:<(?:command-(?:name|message|args)|local-command-(?:stdout|stderr|caveat)|bash-(?:input|stdout|stderr)"
     r"|user-memory-input|task-notification|teammate-message|system-reminder)\b|\[Request interrupted\b)"
 )
-_SLASH_COMMAND = re.compile(r"/[A-Za-z][\w:.-]{0,80}(?:\s|$)")
+_SLASH_COMMAND = lazy(r"/[A-Za-z][\w:.-]{0,80}(?:\s|$)")
 _LEAD_CHARS = 600
 """What a prompt is about is said at its beginning; the rest is not looked at."""
 
@@ -85,7 +86,7 @@ ADMISSION = _words(
 )
 """The user speaks of a mistake of his own: the clause says nothing of the work."""
 
-_CLAUSE_END = re.compile(r"(?<=[.!?;。!])\s*|,? (?=(?:but|however|aber)\b)")
+_CLAUSE_END = lazy(r"(?<=[.!?;。!])\s*|,? (?=(?:but|however|aber)\b)")
 THANKS_LEAD = _words(
     r"(?:(?:(?:good|great|nice) (?:job|work)|ok(?:ay)?|alright|right|sure|yes|yep|yeah"
     r"|great|perfect|awesome|excellent|amazing|nice|cool"

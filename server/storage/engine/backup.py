@@ -5,7 +5,6 @@ A copy is made by SQLite itself (`VACUUM INTO`): one consistent moment, without 
 
 import json
 import os
-import re
 import time
 from collections.abc import Sequence
 from contextlib import closing, suppress
@@ -20,6 +19,7 @@ from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.server.storage.engine import registry
 from swarm_memory.server.storage.engine.files import flush, make_folder, make_private
 from swarm_memory.tools.ports.care import Backup
+from swarm_memory.tools.text.patterns import lazy
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.driver import SqliteConnection
@@ -32,8 +32,8 @@ ASKED, MIGRATION, REPAIR, RESTORE, FORGET = "asked", "migration", "repair", "res
 """Why a copy was made: somebody asked; before a migration, a repair, a restoring; in the place of those that held what
 was forgotten."""
 
-_NAME = re.compile(r"(?P<stem>.+)-(?P<stamp>\d{8}T\d{6}\.\d{6}Z)-(?P<reason>[a-z]+)\.db")
-_PROCESS = re.compile(r"\.(\d+)\.part[^.]*$|-(\d+)(?:-journal|-wal|-shm)?$")
+_NAME = lazy(r"(?P<stem>.+)-(?P<stamp>\d{8}T\d{6}\.\d{6}Z)-(?P<reason>[a-z]+)\.db")
+_PROCESS = lazy(r"\.(\d+)\.part[^.]*$|-(\d+)(?:-journal|-wal|-shm)?$")
 """The number of the process that makes a file, in its name."""
 
 _STAMP = "%Y%m%dT%H%M%S.%fZ"

@@ -6,7 +6,6 @@ transform after random flips of sign, n log n additions (Ailon and Chazelle, "Th
 2009; signs of projections as codes: Charikar, "Similarity estimation techniques from rounding algorithms", 2002).
 """
 
-import hashlib
 from array import array
 from collections.abc import Sequence
 from functools import cache
@@ -75,6 +74,8 @@ def _flips(dims: int) -> tuple[tuple[float, ...], ...]:
     """Return the flips of sign before each rotation: the same on every machine, for ever."""
     size = _padded(dims)
     rotations = code_bits(dims) // size
+    import hashlib
+
     drawn = hashlib.shake_128(b"swarm-memory codes 1").digest(rotations * size)
     flips = [1.0 if each & 1 else -1.0 for each in drawn]
     return tuple(tuple(flips[start : start + size]) for start in range(0, len(flips), size))

@@ -1,6 +1,5 @@
 """What all stores share: how values become rows and rows values again, the ids of scopes, the audit trail."""
 
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -234,4 +233,6 @@ def _scope(tenant_id: str, project: str) -> Scope:
 
 def content_hash(row_id: str, text: str) -> str:
     """Return the SHA-256 of a row's text with its id: SQLite has no checksums of its own."""
+    import hashlib
+
     return hashlib.sha256(f"{row_id}\0{text}".encode()).hexdigest()

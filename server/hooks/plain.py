@@ -1,0 +1,175 @@
+"""Stands in for pydantic and dataclasses in a prompt's hook command that no server answers: they took half of its time.
+
+Here are the few names that such a command asks for. What comes from outside or from the bank (`model_validate`) is
+looked at as closely as it needs: by its type. What the code makes is taken as it is.
+"""
+
+import json
+import sys
+from collections.abc import Callable, Collection, Mapping, Sequence
+from datetime import datetime
+from types import UnionType
+from typing import Any, Generic, Literal, Self, TypeVar, Union, cast, get_args, get_origin
+
+T = TypeVar("T")
+
+AwareDatetime, JsonValue, SecretStr, ConfigDict = datetime, object, str, dict
+
+_NOTHING = object()
+"""In the place of a default that there is not."""
+
+
+def stand_in() -> None:
+    """Have modules that are imported from now on get this for both, unless they are loaded."""
+    for name in ("pydantic", "dataclasses"):
+        sys.modules.setdefault(name, sys.modules[__name__])
+
+
+class ValidationError(ValueError):
+    """A value that a model cannot have."""
+
+    def errors(self, **_: bool) -> list[dict[str, str]]:
+        return [{"msg": str(self)}]
+
+
+class _Made:
+    """A default that each value gets anew."""
+
+    def __init__(self, make: Callable[[], Any]) -> None:
+        self.make = make
+
+
+def Field(default: Any = _NOTHING, *, default_factory: Callable[[], Any] | None = None, **_: Any) -> Any:  # noqa: N802 - pydantic's name
+    """Return the default of a field; its limits hold for what is written."""
+    return default if default_factory is None else _Made(default_factory)
+
+
+def field_validator(*_: str) -> Callable[[T], T]:
+    """Return a decorator that changes nothing: what is validated is a draft, and none is made here."""
+    return lambda method: method
+
+
+def AfterValidator(_: object) -> None:  # noqa: N802 - pydantic's name
+    """Stand in an annotation."""
+
+
+BeforeValidator = AfterValidator
+
+
+class BaseModel:
+    """A value by the names of its fields."""
+
+    model_fields: dict[str, Any] = {}  # noqa: RUF012 - each class has its own
+    """The default of each."""
+
+    def __init_subclass__(cls) -> None:
+        cls.model_fields = cls.model_fields | _fields(cls)
+
+    def __init__(self, **values: Any) -> None:
+        _fill(self, self.model_fields, values)
+
+    @classmethod
+    def model_construct(cls, **values: Any) -> Self:
+        return cls(**values)
+
+    @classmethod
+    def model_validate(cls, values: Mapping[str, Any]) -> Self:
+        return _checked(cls, values)
+
+    def model_copy(self, *, update: Mapping[str, Any]) -> Self:
+        copy = type(self).__new__(type(self))
+        copy.__dict__.update(self.__dict__, **update)
+        return copy
+
+    def model_dump(self, *, include: Collection[str] = (), exclude: Collection[str] = ()) -> dict[str, Any]:
+        names = [name for name in self.model_fields if name not in exclude and (not include or name in include)]
+        return {name: self.__dict__[name] for name in names}
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and self._values() == other._values()  # pyright: ignore
+
+    def __hash__(self) -> int:
+        return hash(self._values())
+
+    def _values(self) -> tuple[Any, ...]:
+        return tuple(self.__dict__[name] for name in self.model_fields)
+
+
+def _fields(kind: type) -> dict[str, Any]:
+    """Return the fields that a class declares itself, each with its default."""
+    return {name: vars(kind).get(name, _NOTHING) for name in kind.__annotations__}
+
+
+def _fill(value: object, fields: Mapping[str, Any], given: dict[str, Any]) -> None:
+    """Give a value its fields. Raises `TypeError` where one is missing, or is none of them."""
+    held = vars(value)
+    for name, default in fields.items():
+        kept = given.pop(name, default)
+        held[name] = kept.make() if type(kept) is _Made else kept
+        if kept is _NOTHING:
+            raise TypeError(f"{type(value).__name__} lacks {name}")
+    if given:
+        raise TypeError(f"{type(value).__name__} has no {', '.join(given)}")
+
+
+field = Field
+
+
+def dataclass(kind: Any = None, /, **_: bool) -> Any:
+    """Return a class with an `__init__` that takes its fields; nobody compares its values."""
+    if kind is None:
+        return dataclass
+    fields = _fields(kind)
+
+    def take(self: object, *values: Any, **named: Any) -> None:
+        _fill(self, fields, dict(zip(fields, values, strict=False)) | named)
+
+    kind.__init__ = take
+    return kind
+
+
+def replace(value: T, /, **changes: Any) -> T:
+    """Return a copy of a value of a dataclass with other values of some fields."""
+    copy = type(value).__new__(type(value))
+    vars(copy).update(vars(value), **changes)
+    return copy
+
+
+class TypeAdapter(Generic[T]):
+    """Reads values of a class from JSON."""
+
+    def __init__(self, kind: type[T]) -> None:
+        self._kind = kind
+
+    def validate_json(self, text: str, *, extra: Literal["ignore"]) -> T:
+        return _checked(self._kind, json.loads(text))
+
+
+def _checked(kind: type[T], values: Mapping[str, Any]) -> T:
+    """Return a value of a class with fields; what the class does not know is left out. Raises `ValidationError`."""
+    if not isinstance(values, dict):
+        raise ValidationError(f"{kind.__name__} is no mapping")
+    hints = {name: hint for each in kind.__mro__ for name, hint in getattr(each, "__annotations__", {}).items()}
+    try:
+        return kind(**{name: _of(hints[name], value) for name, value in values.items() if name in hints})
+    except TypeError as error:
+        raise ValidationError(str(error)) from error
+
+
+def _of(hint: Any, value: Any) -> Any:
+    """Return a value of JSON, or of a row, as an annotation wants it. Raises `ValidationError`."""
+    for kind in get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,):
+        origin, parts = get_origin(kind), get_args(kind)
+        if origin is Literal:
+            if value in parts:
+                return value
+        elif origin is tuple:
+            if isinstance(value, list | tuple):
+                return tuple(_of(parts[0], each) for each in cast("Sequence[Any]", value))
+        elif isinstance(value, float | int if kind is float else origin or kind):
+            return value
+        elif kind is datetime and isinstance(value, str):
+            return datetime.fromisoformat(value)
+        elif isinstance(kind, type) and issubclass(kind, BaseModel) and isinstance(value, Mapping):
+            return _checked(kind, cast("Mapping[str, Any]", value))
+    raise ValidationError(f"{value!r:.40} is not {hint}")

@@ -1,0 +1,161 @@
+"""A prompt that no server answers, where nobody set anything: the hook loads neither pydantic nor dataclasses."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal, cast
+
+import pytest
+from hook_project import NOTE, TASK, HookProject
+from patience import HANG_S
+from pydantic.fields import FieldInfo
+
+from swarm_memory.schema.base import Scope
+from swarm_memory.schema.job import Job
+from swarm_memory.schema.memory import MemoryItem, NearMiss, Provenance, Retrieval, ScoredMemory, ScoreParts
+from swarm_memory.server.hooks import plain
+from swarm_memory.server.storage.engine import registry
+from swarm_memory.server.storage.engine.connection import close, connect
+from swarm_memory.tools.ports.journal import HostSession
+
+NOTHING_SET = {"SWARM_MEMORY_EMBEDDING__PROVIDER": ""}
+PROMPTS = (TASK, "no, that is wrong: the tests still fail", "Write the release notes and ask before pushing to main")
+
+
+@pytest.fixture
+def both(learned: HookProject, tmp_path: Path, home: Path) -> tuple[HookProject, HookProject]:
+    """Two projects of one user with the same bank; in the second one nothing is set."""
+    plain = HookProject(tmp_path / "plain" / learned.root.name, home, dict(NOTHING_SET))
+    shutil.copytree(learned.root, plain.root)
+    registry.forget(plain.database)
+    registry.begin(plain.database)
+    close(connect(plain.database), plain.database)
+    return learned, plain
+
+
+def kept(project: HookProject) -> list[object]:
+    """Return what prompts left in a bank, without times, ids of retrievals and the last digits of scores."""
+    events = project.rows(
+        "SELECT type, data FROM events WHERE type LIKE '%retrieved' OR type LIKE 'task.%' ORDER BY seq"
+    )
+    told = [
+        (kind, [json.loads(data).get(name) for name in ("ids", "told", "left_out", "via")]) for kind, data in events
+    ]
+    sessions = project.rows("SELECT session_id, task_id, task, task_number, transcript_path FROM host_sessions")
+    return [*told, *sessions, *project.rows("SELECT kind, key, payload, status FROM jobs ORDER BY key")]
+
+
+def test_a_prompt_is_told_and_leaves_the_same(both: tuple[HookProject, HookProject]) -> None:
+    told = [[project.prompt(prompt) for prompt in PROMPTS] for project in both]
+    assert told[0] == told[1]
+    assert NOTE in told[1][0]
+    assert kept(both[0]) == kept(both[1])
+    assert [project.log() for project in both] == ["", ""]
+
+
+def test_a_damaged_memory_is_noticed_alike(both: tuple[HookProject, HookProject]) -> None:
+    for project in both:
+        bank = connect(project.database)
+        bank.execute("UPDATE patterns SET pattern_data = json_set(pattern_data, '$.title', 7)")
+        close(bank, project.database)
+        assert project.prompt() == ""
+    logs = [re.sub(r"^\S+ \S+ ", "", project.log(), flags=re.MULTILINE) for project in both]
+    assert "is not what was written" in logs[1]
+    assert logs[0] == logs[1]
+
+
+def test_it_loads_neither(both: tuple[HookProject, HookProject]) -> None:
+    told = both[1].event(hook_event_name="UserPromptSubmit", prompt=TASK)
+    done = both[1].run("-X", "importtime", "-m", "swarm_memory.server.hooks", "prompt", told=told)
+    loaded = {line.rpartition("|")[2].strip().partition(".")[0] for line in done.stderr.splitlines()}
+    assert "additionalContext" in done.stdout
+    assert "swarm_memory" in loaded
+    assert loaded.isdisjoint(
+        {"pydantic", "pydantic_core", "dataclasses", "inspect", "hashlib", "asyncio", "anyio", "numpy"}
+    )
+
+
+DEFAULTS = """
+import json, sys
+from swarm_memory.server.hooks import plain
+plain.stand_in()
+from swarm_memory.schema import base, job, memory
+from swarm_memory.tools.ports import journal
+def told(default):
+    made = default.make() if type(default) is plain._Made else default
+    return repr(made) if isinstance(made, (str, int, float, tuple, dict, type(None))) else type(made).__name__
+known = vars(base) | vars(job) | vars(memory) | vars(journal)
+fields = {name: known[name].model_fields.items() for name in sys.argv[1:]}
+print(json.dumps({name: {field: told(default) for field, default in each} for name, each in fields.items()}))
+"""
+MODELS = (Scope, Job, MemoryItem, Provenance, Retrieval, NearMiss, ScoredMemory, ScoreParts, HostSession)
+"""Those that a prompt's way makes."""
+
+
+def told(info: FieldInfo) -> str:
+    made: object = info.get_default(call_default_factory=True)
+    is_shown = isinstance(made, str | int | float | tuple | dict | None)
+    return "object" if info.is_required() else repr(cast("object", made)) if is_shown else type(made).__name__
+
+
+def test_its_models_have_the_fields_and_defaults_of_pydantic() -> None:
+    command = [sys.executable, "-c", DEFAULTS, *(kind.__name__ for kind in MODELS)]
+    found = subprocess.run(command, capture_output=True, text=True, check=True, timeout=HANG_S)
+    wanted = {kind.__name__: {name: told(info) for name, info in kind.model_fields.items()} for kind in MODELS}
+    assert json.loads(found.stdout) == wanted
+
+
+class Part(plain.BaseModel):
+    name: str
+    sizes: tuple[int, ...] = ()
+    kind: Literal["a", "b"] | None = "a"
+
+
+class Whole(plain.BaseModel):
+    part: Part
+    at: datetime | None = None
+    notes: dict[str, object] = plain.Field(default_factory=dict)
+
+
+def test_a_value_is_read_from_json_and_compared_copied_and_taken_apart() -> None:
+    read = plain.TypeAdapter(Whole).validate_json(
+        '{"part": {"name": "x", "sizes": [1, 2], "new": 1}, "at": "2026-01-01T00:00:00Z"}', extra="ignore"
+    )
+    assert read == Whole(part=Part(name="x", sizes=(1, 2)), at=datetime(2026, 1, 1, tzinfo=UTC))
+    assert len({read.part, Part(name="x", sizes=(1, 2)), Part(name="y")}) == 2
+    assert read.part.model_copy(update={"kind": "b"}).model_dump(exclude={"name"}) == {"sizes": (1, 2), "kind": "b"}
+    assert read.notes is not Whole(part=read.part).notes
+
+
+@pytest.mark.parametrize(
+    "values", [{}, {"name": None}, {"name": 1}, {"name": "x", "kind": "c"}, {"name": "x", "sizes": [""]}, []]
+)
+def test_a_value_that_cannot_be_is_refused(values: Any) -> None:
+    with pytest.raises(plain.ValidationError):
+        Part.model_validate(values)
+
+
+@plain.dataclass(frozen=True)
+class Held:
+    first: int
+    seen: list[str] = plain.field(default_factory=list)
+    last: str = "z"
+
+
+def test_a_dataclass_takes_its_fields_by_place_and_by_name() -> None:
+    held = Held(1, last="y")
+    other = plain.replace(held, first=2)
+    assert (held.first, held.seen, held.last, other.first, other.last) == (1, [], "y", 2, "y")
+    assert held.seen is not Held(1).seen
+    with pytest.raises(TypeError):
+        Held()  # pyright: ignore[reportCallIssue]
+
+
+def test_what_the_code_makes_has_all_fields_and_no_others() -> None:
+    for values in ({}, {"name": "x", "other": 1}):
+        with pytest.raises(TypeError):
+            Part(**values)
