@@ -392,6 +392,8 @@ def _show_record(record: "OutcomeRecord") -> None:
     say(f"{record.label}  {record.task_id}: {_CREDITED[record.status]}")
     for credit in record.credits:
         use = "no use of it seen" if credit.method == "none" else credit.method
+        if credit.worked is not None:
+            use = "it ended its error" if credit.worked else "in vain against its error"
         say(f"  {credit.applied:+.4f}  {credit.memory_id} ({use})")
 
 
