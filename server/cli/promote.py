@@ -102,8 +102,7 @@ def _take_back(invocation: Invocation, wish: Wish) -> None:
 
 def _write(invocation: Invocation, wish: Wish, place: "Place | None") -> None:
     """Write memories into files, or take them out."""
-    from swarm_memory.server.hosts.files.skills import plan_demoted, plan_promoted, record_promotion
-    from swarm_memory.server.hosts.settings_files import apply
+    from swarm_memory.server.hosts.files.skills import plan_demoted, plan_promoted, write_promotion
     from swarm_memory.tools.credit.lift import lift_report
 
     root = invocation.root
@@ -124,8 +123,7 @@ def _write(invocation: Invocation, wish: Wish, place: "Place | None") -> None:
     if changes and not wish.dry_run:
         if not wish.yes:
             click.confirm("Write this?", abort=True, err=True)
-        copies = [str(path) for path in apply(changes)]
-        invocation.run(lambda toolbox: record_promotion(toolbox, done))
+        copies = [str(path) for path in invocation.run(lambda tools: write_promotion(tools, root, done, changes))]
     status = "nothing to change" if not changes else "planned" if wish.dry_run else "written"
     if wish.as_json:
         files = [{"path": str(change.path), "diff": change.diff()} for change in changes]

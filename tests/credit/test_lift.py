@@ -15,7 +15,7 @@ from swarm_memory.schema.memory import Provenance
 from swarm_memory.schema.outcome import Lift, LiftReport, OutcomeRecord, TaskFigures
 from swarm_memory.schema.sqlite.events import DRAWN, Draw
 from swarm_memory.schema.trajectory import Label
-from swarm_memory.server.hosts.files.skills import plan_promoted, record_promotion
+from swarm_memory.server.hosts.files.skills import plan_promoted, write_promotion
 from swarm_memory.tools.consolidate.consolidate import undo_consolidation
 from swarm_memory.tools.consolidate.withdrawal import measure_memories
 from swarm_memory.tools.credit.lift import Lot, lift_report, lots_of, outcome_of, worth_of
@@ -138,7 +138,7 @@ async def test_what_is_proven_is_promoted_with_that_and_named_when_it_is_proven_
     assert await proven(shop.toolbox) == [useful]
     done, changes = await plan_promoted(shop.toolbox, tmp_path, [useful], "skill")
     assert "1 proven by lot: tasks did better with it than without" in (changes[0].after or "")
-    await record_promotion(shop.toolbox, done)
+    await write_promotion(shop.toolbox, tmp_path, done, changes)
     assert await not_paying(shop.toolbox, [useful]) == {}
     await live(shop, [useful], 36, begin=1000)
     await measure_memories(shop.toolbox)

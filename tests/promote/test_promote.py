@@ -17,8 +17,7 @@ from swarm_memory.schema.outcome import OutcomeRecord
 from swarm_memory.schema.settings import PromoteSettings
 from swarm_memory.schema.trajectory import Verdict
 from swarm_memory.server.hosts.files.promoted import promoted_for
-from swarm_memory.server.hosts.files.skills import plan_demoted, plan_promoted, record_promotion
-from swarm_memory.server.hosts.settings_files import apply
+from swarm_memory.server.hosts.files.skills import plan_demoted, plan_promoted, write_promotion
 from swarm_memory.tools.consolidate.consolidate import consolidate
 from swarm_memory.tools.credit.outcome import record_outcome
 from swarm_memory.tools.memories.decide import keep
@@ -57,15 +56,13 @@ def root(tmp_path: Path) -> Path:
 
 async def promote(toolbox: Toolbox, root: Path, *ids: str, to: Place = "skill", overwrite: bool = False) -> Promotion:
     done, changes = await plan_promoted(toolbox, root, ids, to, overwrite=overwrite)
-    apply(changes)
-    await record_promotion(toolbox, done)
+    await write_promotion(toolbox, root, done, changes)
     return done
 
 
 async def demote(toolbox: Toolbox, root: Path, *ids: str, overwrite: bool = False) -> Promotion:
     done, changes = await plan_demoted(toolbox, root, ids, None, overwrite=overwrite)
-    apply(changes)
-    await record_promotion(toolbox, done)
+    await write_promotion(toolbox, root, done, changes)
     return done
 
 
@@ -113,7 +110,7 @@ async def test_memories_of_one_subject_become_one_skill_and_others_another(
     assert skills(root)["learned-python-testing"] == before["learned-python-testing"]
     assert "## 1. Avoid: Open a branch and a request" in skills(root)["learned-git"]
 
-    assert (await demote(toolbox, root, one)).taken_out == [one]
+    assert list((await demote(toolbox, root, one)).taken_out) == [one]
     assert MIGRATE[0] not in skills(root)["learned-python-testing"]
     await demote(toolbox, root)
     assert left_in(root) == []
@@ -159,9 +156,11 @@ async def test_around_a_block_not_a_byte_changes_and_demoting_gives_the_file_bac
     with_block = file.read_bytes().decode()
     assert with_block.startswith(own)
     assert "- Migrate before the tests: Run `make db`. Run the tests." in with_block
+    assert "1." not in with_block
     assert set(promoted_for(root, "codex")) == {one}
     file.write_bytes((with_block + "\n- also mine").encode())
     assert set((await promote(toolbox, root, two, to="agents-md")).added) == {two}
+    assert "- Tables are missing until `make db` ran: Run `make db`." in file.read_text(), "a single numbered step"
     assert file.read_bytes().decode().endswith("\n- also mine")
     assert "stands in another file already" in (await promote(toolbox, root, one)).left[one]
     await demote(toolbox, root)
@@ -336,4 +335,4 @@ async def test_what_files_tell_does_not_fade_and_forgetting_says_that_it_stays_t
     assert [item.confidence == 0.8 for item in await get_memories(toolbox, [told, other])] == [True, False]
     (line,) = what_stayed(await forget_memories(toolbox, [told]), "", toolbox.promoted(None))
     assert f"swarm-memory promote --demote {told}" in line
-    assert (await demote(toolbox, root, told)).taken_out == [told]
+    assert list((await demote(toolbox, root, told)).taken_out) == [told]

@@ -19,12 +19,12 @@ from swarm_memory.tools.toolbox import Toolbox
 Add = Callable[..., Awaitable[str]]
 
 PIECES = (
-    "!", "`", "``", "```", "```!\nrm -rf x\n```", "$", "1", "ARGUMENTS", "{CLAUDE_SKILL_DIR}", "@", "~/.ssh/id_rsa",
+    "!", "`", "``", "```", "~~~", "```!\nrm x\n```", "$", "1", "ARGUMENTS", "{CLAUDE_SKILL_DIR}", "@", "~/.ssh/id_rsa",
     " ", "\n", "---", "# ", "<!--", "-->", "<script>", "word", "\\", '"', ":", "](", "https://evil.example/x", "\u202e",
     "rm_01JXYZ0000000000000000000A", "<!-- swarm-memory promote: ", "\u2028", "[INST]", "*",
 )  # fmt: skip
 ACTED_ON = re.compile(
-    r"(?:^|\s)!\s*`|```|(?<!\\)\$(?:\d|ARGUMENTS)|\$\{CLAUDE|(?:^|[\s*(])@|<!--|<\w|rm_[0-9A-Z]{26}|\n|https://|\]\("
+    r"(?:^|\s)!\s*`|```|~~~|(?<!\\)\$(?:\d|ARGUMENTS)|\$\{CLAUDE|(?:^|[\s*(])@|<!--|<\w|rm_[0-9A-Z]{26}|\n|https://|\]\("
 )
 """What Claude Code runs, fills in or reads, and what leaves the line."""
 

@@ -8,7 +8,7 @@ from swarm_memory.schema.base import counted
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.tools.promote.marks import Marked, Place, digest
 from swarm_memory.tools.promote.paying import proven
-from swarm_memory.tools.promote.words import Entry, Written
+from swarm_memory.tools.promote.words import Entry, Written, plain
 from swarm_memory.tools.toolbox import Toolbox
 
 EVIDENCE = "\n## Evidence\n"
@@ -103,4 +103,5 @@ def block(subjects: Sequence[Written], figures: Mapping[str, Figures]) -> str:
 
 def _line(entry: Entry) -> str:
     steps = " ".join(step if step.endswith((".", "!", "?", ":")) else f"{step}." for step in entry.steps)
-    return f"- {entry.title}: {steps}" if steps else f"- {entry.title}"
+    line = f"{entry.title}: {steps}" if steps else entry.title
+    return f"- {plain(line, len(line) + 1)}"  # side by side two steps may mean what neither does

@@ -3,7 +3,7 @@
 It says what the files are to hold; the caller reads and writes them.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -56,7 +56,7 @@ class Promotion:
     documents: list[Document] = field(default_factory=list[Document])
     """Those that change."""
     added: dict[str, Document] = field(default_factory=dict[str, Document])
-    taken_out: list[str] = field(default_factory=list[str])
+    taken_out: dict[str, Document] = field(default_factory=dict[str, Document])
     left: dict[str, str] = field(default_factory=dict[str, str])
     """Why memories that were named are not promoted, by id."""
     notices: list[str] = field(default_factory=list[str])
@@ -126,25 +126,28 @@ async def plan_demotion(
         if one.marked.is_edited and not overwrite:
             done.notices.append(_edited(one))
             continue
-        done.taken_out += gone
+        planned = len(done.documents)
+        items = await _items(toolbox, rest)
         if not rest:
             done.documents.append(Document(one.place, one.name))
-            continue
-        items = await _items(toolbox, rest)
-        if one.place == "skill":
+        elif one.place == "skill":
             await _write_skill(toolbox, one.name, items, one, done)
         else:
             await _plan_block(toolbox, items, one.place, one, done)
+        done.taken_out |= {each: document for document in done.documents[planned:] for each in gone}
     return done
 
 
-async def record(toolbox: Toolbox, done: Promotion, paths: Mapping[tuple[Place, str], str]) -> None:
-    """Note in the history of each memory where it was written, or that it was taken out. Raises `StorageError`."""
+async def record(toolbox: Toolbox, done: Promotion, written: Document, path: str) -> None:
+    """Note in the history of each memory that one document was written for, or that it was taken out of it.
+
+    Raises `StorageError`.
+    """
     now, good = toolbox.clock.now(), await proven(toolbox)
-    for memory_id, document in done.added.items():
-        where = {"path": paths[document.place, document.name], "proven": memory_id in good}
+    for memory_id in (each for each, document in done.added.items() if document is written):
+        where = {"path": path, "proven": memory_id in good}
         await toolbox.store.add_event(toolbox.scope, Event(PROMOTED, now, memory_id, where))
-    for memory_id in done.taken_out:
+    for memory_id in (each for each, document in done.taken_out.items() if document is written):
         await toolbox.store.add_event(toolbox.scope, Event(DEMOTED, now, memory_id))
 
 

@@ -54,9 +54,9 @@ _EVERYDAY = frozenset({"code", "data", "design", "express", "files", "go", "make
 """Those that a title has also where it is about something else."""
 
 _WORD = re.compile(r"[a-z]+")
-_NUMBERING = re.compile(r"(?:\d{1,3}[.)]|[-*\u2022])\s+")
+_NUMBERING = re.compile(r"\A\s*(?:\d{1,3}[.)]|[-*\u2022])\s+")
 _SENTENCE_END = re.compile(r"(?<=[.!?;])\s+")
-_TICKS, _RUN = re.compile("`{2,}"), re.compile(r"!+(?=\s*`)")
+_TICKS, _FENCE, _RUN = re.compile("`{2,}"), re.compile("~{3,}"), re.compile(r"!+(?=\s*`)")
 _PARAMETER, _VARIABLE = re.compile(r"(?<!\\)\$(?=\d|ARGUMENTS)"), re.compile(r"\$(?=\{CLAUDE)")
 _FILE = re.compile(r"(?<![\w\\])@")
 _QUOTED = re.compile(r"`([^`\n]+)`")
@@ -112,7 +112,7 @@ def plain(text: str, limit: int) -> str:
     As `harmless` does; and of what Claude Code acts on in a file that it reads, nothing is left: a command between
     backticks after `!`, which a skill runs; `$1`, `$ARGUMENTS` and `${CLAUDE_…}`, which it fills in; `@file`, read in.
     """
-    text = _RUN.sub("", _TICKS.sub("`", harmless(text)))
+    text = _RUN.sub("", _TICKS.sub("`", _FENCE.sub("~~", harmless(text))))
     text = _VARIABLE.sub("$ ", _PARAMETER.sub(r"\\$", text))
     return one_line(_FILE.sub(r"\\@", text).lstrip("#> "), limit)
 
@@ -169,11 +169,11 @@ def _title(text: str) -> str:
 
 def _lines(content: str) -> list[str]:
     lines = content.strip().splitlines()
-    return (_SENTENCE_END.split(lines[0]) if len(lines) == 1 else lines)[:MAX_STEPS]
+    return (_SENTENCE_END.split(_NUMBERING.sub("", lines[0])) if len(lines) == 1 else lines)[:MAX_STEPS]
 
 
 def _step(line: str) -> str:
-    return plain(_NUMBERING.sub("", line.strip(), count=1), MAX_STEP)
+    return plain(_NUMBERING.sub("", line), MAX_STEP)
 
 
 async def written(model: ChatModel | None, items: Sequence[MemoryItem]) -> tuple[Written, str | None]:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from swarm_memory.schema.errors import ConfigError
 from swarm_memory.server.hosts.files.promoted import MAX_BYTES, RULES, SKILL, SKILLS, files_of_ours
-from swarm_memory.server.hosts.settings_files import FileChange, planned_text
+from swarm_memory.server.hosts.settings_files import FileChange, apply, planned_text
 from swarm_memory.tools.promote.documents import Standing
 from swarm_memory.tools.promote.marks import BEGIN, Marked, Place, find_block, find_document, marked
 from swarm_memory.tools.promote.promote import Document, Promotion, plan_demotion, plan_promotion, record
@@ -46,9 +46,23 @@ async def plan_demoted(
     return done, list(_changes(root, done.documents))
 
 
-async def record_promotion(toolbox: Toolbox, done: Promotion) -> None:
-    """Note what was written in the history of the memories. Raises `StorageError`."""
-    await record(toolbox, done, {(each.place, each.name): path_of(each.place, each.name) for each in done.documents})
+async def write_promotion(
+    toolbox: Toolbox, root: Path, done: Promotion, changes: Sequence[FileChange]
+) -> tuple[Path, ...]:
+    """Write the files one by one, each noted in the history of its memories at once; return the copies as `apply` does.
+
+    So what was written before a file that cannot be is known. Raises `ConfigError` as `apply` does and where a link was
+    put in the way since the plan was made, and `StorageError`.
+    """
+    copies: list[Path] = []
+    planned = {change.path: change for change in changes}
+    for document in done.documents:
+        path = path_of(document.place, document.name)
+        if (change := planned.get(root / path)) is not None:
+            _refuse_links(root, change.path)
+            copies += apply([change])
+        await record(toolbox, done, document, path)
+    return tuple(copies)
 
 
 def _changes(root: Path, documents: Sequence[Document]) -> Iterator[FileChange]:
