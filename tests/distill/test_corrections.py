@@ -82,6 +82,12 @@ def of_host(script: Script, source: str = "claude_code") -> list[str]:
         ),
         ("Write the commit messages in German, from now on", "Write the commit messages in German, from now on"),
         ("Never guess.", "Never guess"),
+        (
+            "Two rules for this repository:\n- never commit generated files\n- always write the log in English",
+            "Never commit generated files. Always write the log in English",
+        ),
+        ("Forget the German, write the commits in English from now on.", "Write the commits in English from now on"),
+        ("请记住\uff1a部署前必须先运行迁移。", "部署前必须先运行迁移。"),
         ("Always use pnpm. Why does it stop?\n```\n" + "npm ERR! never mind the gap\n" * 30 + "```", "Always use pnpm"),
     ],
 )
@@ -99,6 +105,8 @@ def test_what_a_prompt_alone_asks_to_be_kept_is_the_users_word_though_nothing_wa
         "Remember to add the tests of the parser",
         "Do you remember this file?",
         "Never saw this error before, what is it",
+        "Write a helper that does it again: always wait one second between tries.",
+        "The contribution guide has this:\n\n1. Always sign your commits\n2. Never use merge commits\n\nDo we?",
         "Write a CSV parser, it returns an empty list for an empty file, never null.",
         "Immer noch derselbe Fehler beim Bauen",
         "升级以后测试失败",

@@ -49,6 +49,7 @@ _CUSTOM = re.compile(
 """Of a correction: says how it is done each time. Of a prompt that corrects nothing it may tell of a trouble."""
 
 _LEAST_CHARS = 8
+_ENDS = ".!?;:,\u3002\uff01\uff1b"
 
 _DIRECTIVE = re.compile(
     r"(?i)\b(?:use|don'?t|do not|instead|stick (?:to|with)|rather than|prefer|no need to|avoid|stop \w+ing"
@@ -80,7 +81,7 @@ def lasting(material: Material) -> Iterator[Lesson]:
         if is_task_prompt(text) and len(words_as_written(said)) <= _SHORT_WORDS:
             corrects = text in corrected
             told = [part for each in _sentences(said) if (part := _lasting_part(each, corrects=corrects))]
-            rule = _worded(" ".join(told), material.particulars)
+            rule = _worded(told, material.particulars)
             if told and corrects:
                 rule = _rule(text, material.particulars, _directs)  # what was said with it belongs to it
             if rule and not screen(rule):
@@ -96,7 +97,7 @@ def _lasting_part(sentence: str, *, corrects: bool) -> str:
     if corrects:
         return sentence if _for_good(sentence) else ""
     at = each_time_from(without_quotations(sentence))
-    return begun(sentence[at:]) if at else sentence if at == 0 else ""
+    return "" if at is None else begun(sentence[at:])
 
 
 def _for_good(sentence: str) -> bool:
@@ -145,7 +146,7 @@ def _rule(text: str, names: Sequence[str], is_told: Callable[[str], bool]) -> st
         once = _ASKS_TO_BE_TOLD.search(plain) and not _for_good(plain)
         if is_told(plain) and not once and not _is_vague(plain):
             told.append(plain)
-    return _worded(" ".join(told), names)
+    return _worded(told, names)
 
 
 def _sentences(text: str) -> list[str]:
@@ -156,8 +157,10 @@ def _is_vague(sentence: str) -> bool:
     return bool(_VAGUE.match(sentence) or is_question(sentence)) or len(sentence) < _LEAST_CHARS
 
 
-def _worded(told: str, names: Sequence[str]) -> str:
-    return one_line(general(told, names), _MAX_RULE).replace('"', "'").rstrip(".")
+def _worded(told: Sequence[str], names: Sequence[str]) -> str:
+    """The sentences in one line; those that stood in lines of their own end as sentences do."""
+    text = " ".join(each if each[-1] in _ENDS else f"{each}." for each in told)
+    return one_line(general(text, names), _MAX_RULE).replace('"', "'").rstrip(".")
 
 
 def _correction_lesson(material: Material, said: Said, rule: str) -> Lesson:

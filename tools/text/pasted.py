@@ -47,7 +47,8 @@ _SAYS = (
 )
 _TEXTS = (
     r"\b(?:logs?|output|errors?|messages?|e-?mails?|readme|docs?|documentation|traceback|stack ?trace|tickets?|issues?"
-    r"|comments?|reviews?|chat|threads?|articles?|posts?|answers?|page|changelog|release notes|minutes|transcript"
+    r"|comments?|reviews?|chat|threads?|articles?|posts?"
+    r"|guides?|guidelines?|manual|wiki|handbook|tutorial|policy|answers?|page|changelog|release notes|minutes|transcript"
     r"|fehler\w*|ausgabe|meldung|nachricht|protokoll|doku\w*|kommentar\w*)\b|日志|报错|错误|输出|邮件|消息|文档|评论"
 )
 _PRESENTS = lazy(f"(?:{_SAYS}|{_TEXTS})", re.IGNORECASE)

@@ -6,7 +6,7 @@ from swarm_memory.tools.text.patterns import lazy
 from swarm_memory.tools.text.tokens import tokenize, words_as_written
 
 _LEAD = re.compile(
-    r"(?:(?:please|and|also|so|bitte)[\s,]+)*"
+    r"(?:(?:please|and|also|so|bitte)[\s,]+|\u8bf7)*"
     r"(?:(?:do not|don['\u2019]t) forget|remember|note|keep in mind|know|merk(?:e)? dir|denk dran|\u8bb0\u4f4f)(?!\w)"
     r"(?:\s+(?:this\s+|it\s+)?(?:for (?:the )?(?:next time|later|future)|from now on))?"
     r"[\s:,\uff1a\uff0c]*(?:that\b[\s:,]*|this\s*:\s*)?(?=\S)",
@@ -72,7 +72,8 @@ def asks_each_time(sentence: str) -> bool:
 def each_time_from(sentence: str) -> int | None:
     """Return where in a sentence begins what is wanted each time: after the task before it, with its condition.
 
-    None where nothing is, or hardly a word of it: "return a list, never None" tells how one thing is to be.
+    None where nothing is, where it tells more of the task ("Write a helper: always wait"), or is hardly a word ("return
+    a list, never None").
     """
     found = next(filter(_asks_for_a_deed, _EACH_TIME.finditer(sentence)), None)
     if found is None:
@@ -83,9 +84,12 @@ def each_time_from(sentence: str) -> int | None:
         else found.start() + len(found[0]) - len(found[0].lstrip(" ,;:\uff0c\u3002\uff1b\uff1a\uff01"))
     )
     at = max((each.end() for each in _SEPARATOR.finditer(sentence, 0, begin)), default=0)
-    if not at or _CONDITION.match(sentence) or (sentence[at - 1] in ":\uff1a" and at <= _LABEL):
+    if not at or _CONDITION.match(sentence):
         return 0
-    if len(words_as_written(sentence[found.end() :])) + bool(found["next"]) > 1:
+    if sentence[:at].rstrip().endswith((":", "\uff1a")):
+        return 0 if at <= _LABEL else None
+    around = sentence[found.end() :] if found["adverb"] else sentence[at : found.start()] + sentence[found.end() :]
+    if len(words_as_written(around)) + bool(found["next"]) > 1:
         return at
     return None if found["adverb"] else 0
 
