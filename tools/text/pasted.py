@@ -48,7 +48,7 @@ _SAYS = (
 _TEXTS = (
     r"\b(?:logs?|output|errors?|messages?|e-?mails?|readme|docs?|documentation|traceback|stack ?trace|tickets?|issues?"
     r"|comments?|reviews?|chat|threads?|articles?|posts?"
-    r"|guides?|guidelines?|manual|wiki|handbook|tutorial|policy|answers?|page|changelog|release notes|minutes|transcript"
+    r"|guides?|guidelines?|manual|wiki|handbook|tutorial|policy|answers?|page|changelog|minutes|transcript"
     r"|fehler\w*|ausgabe|meldung|nachricht|protokoll|doku\w*|kommentar\w*)\b|日志|报错|错误|输出|邮件|消息|文档|评论"
 )
 _PRESENTS = lazy(f"(?:{_SAYS}|{_TEXTS})", re.IGNORECASE)
