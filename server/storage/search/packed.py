@@ -14,7 +14,7 @@ def packed(fields: str) -> bytes:
     return zlib.compress(fields.encode())
 
 
-REMEMBERED_ITEMS = 1024
+REMEMBERED_ITEMS = 4096
 """Of so many items that were ranked last the words are remembered, by what is kept of them: some 5 MB."""
 
 

@@ -3,16 +3,13 @@
 import json
 import math
 import re
-import sys
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from itertools import accumulate, pairwise
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from swarm_memory.schema.errors import InputError
-from swarm_memory.server.storage.search.packed import REMEMBERED_ITEMS, in_scope, packed
+from swarm_memory.server.storage.search.packed import in_scope, packed
 from swarm_memory.tools.retrieve.rank import BM25_B, BM25_K1
 
 if TYPE_CHECKING:
@@ -240,37 +237,23 @@ def keyword_scores(
         for token, count in document_frequency.items()
         if 0 < count <= documents
     }
-    pairs = [
-        (one, other, SIDE_BY_SIDE * (idf[one] + idf[other]))
+    followed = {
+        one: (other, SIDE_BY_SIDE * (idf[one] + idf[other]))
         for one, other in pairwise(document_frequency)
         if one in idf and other in idf
-    ]
-    texts = [_words_in(tokens) for tokens in items]
-    mean = sum(words.length for words in texts) / len(texts) if any(words.length for words in texts) else 1.0
+    }
+    texts = [tokens.split() for tokens in items]
+    mean = sum(map(len, texts)) / len(texts) if any(texts) else 1.0
     asked = frozenset(document_frequency)
     scored: list[tuple[float | None, frozenset[str]]] = []
     for tokens, words in zip(items, texts, strict=True):
-        shift = BM25_K1 * (1 - BM25_B + BM25_B * words.length / mean)
-        times = words.times
-        found = asked & times.keys()
-        parts = [idf[token] * times[token] / (times[token] + shift) for token in found if token in idf]
-        if both := [each for each in pairs if each[0] in found and each[1] in found]:
+        shift = BM25_K1 * (1 - BM25_B + BM25_B * len(words) / mean)
+        held = list(filter(asked.__contains__, words))  # few of an item's words: the others need no count
+        found = frozenset(held)
+        times = ((token, held.count(token)) for token in found if token in idf)
+        parts = [idf[token] * count / (count + shift) for token, count in times]
+        if both := [(one, *followed[one]) for one in found if one in followed and followed[one][0] in found]:
             text = f" {tokens} ".replace("\n", "  ")
             parts += [worth for one, other, worth in both if f" {one} {other} " in text]
-        scored.append((math.fsum(parts) if parts else None, frozenset(found)))
+        scored.append((math.fsum(parts) if parts else None, found))
     return scored
-
-
-class _Words(NamedTuple):
-    """The words of an item."""
-
-    length: int
-    times: Mapping[str, int]
-    """How often each stands there."""
-
-
-@lru_cache(maxsize=REMEMBERED_ITEMS)
-def _words_in(tokens: str) -> _Words:
-    """Return the words of an item's tokens, joined by spaces."""
-    words = tokens.split()
-    return _Words(len(words), dict(Counter(map(sys.intern, words))))
