@@ -69,14 +69,18 @@ CROSS JOIN scopes AS s ON s.id = p.scope_id
 ORDER BY p.created_at DESC, p.seq DESC;
 
 -- name: said_in_as_many_characters
--- Ids of the items of a standing in a scope, active or held back, whose content has so many characters.
+-- Ids of the items of a standing, or that tell where their words were heard, in a scope, active or held back, whose content has so many characters.
 SELECT id FROM patterns
 WHERE scope_id = :scope_id AND status = 'active' AND standing IN (-1, 1)
   AND length(pattern_data ->> 'content') = :characters
 UNION ALL
 SELECT id FROM patterns
 WHERE scope_id = :scope_id AND status = 'quarantined' AND standing <> 0
-  AND length(pattern_data ->> 'content') = :characters;
+  AND length(pattern_data ->> 'content') = :characters
+UNION ALL
+SELECT id FROM patterns
+WHERE scope_id = :scope_id AND status IN ('active', 'quarantined') AND standing = 0
+  AND pattern_data LIKE '%"heard_in":%' AND length(pattern_data ->> 'content') = :characters;
 
 -- name: delete_pattern
 -- Delete an item with its tags, tokens, vectors and links.

@@ -243,8 +243,10 @@ async def test_what_no_prompt_has_is_the_agents_note_and_says_so_and_the_user_ma
         found = await retrieve(toolbox, "install packages with pnpm")
         assert f"An agent noted: {done.item.title}" in found.preamble
         assert "own word" not in found.preamble
-        again = await remember(toolbox, text, heard=heard)
-        assert (again.item.id, again.is_new, again.notices) == (done.item.id, False, done.notices)
+        for same in (text, text.upper()):
+            again = await remember(toolbox, same, heard=heard)
+            assert (again.item.id, again.is_new, again.notices) == (done.item.id, False, done.notices)
+        assert (await remember(toolbox, f"{text} {text}", heard=heard)).is_new
         decided = await confirm(toolbox, done.item.id)
         assert (await now_of(toolbox, done.item)).provenance.standing == 1
         assert "own word" in (await retrieve(toolbox, "install packages with pnpm")).preamble

@@ -1,8 +1,7 @@
 """What the user says, stored as the user's own word; what only an agent says that he said, as the agent's note."""
 
 import re
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from swarm_memory.schema.base import GLOBAL_PROJECT, MEMORY, RUN, Scope, new_id
 from swarm_memory.schema.errors import InputError
@@ -14,7 +13,7 @@ from swarm_memory.tools.guard.gate import LOCAL, gated, told_of
 from swarm_memory.tools.memories.decide import confirm
 from swarm_memory.tools.memories.edit import checked_texts, set_memory_status
 from swarm_memory.tools.memories.heard import UNSEEN, Heard
-from swarm_memory.tools.ports.memories import DayLimit, MemoryFilter
+from swarm_memory.tools.ports.memories import DayLimit
 from swarm_memory.tools.retrieve.embed import prepare_or_say
 from swarm_memory.tools.text.cleaning import clean, harmless, one_line
 from swarm_memory.tools.text.requests import begun, without_request
@@ -33,9 +32,6 @@ _WHY = {
 }
 _CONFIDENCE = 0.6
 """Of an agent's note: as of what nobody judged."""
-
-_SAME = 20
-"""So many with the same title are looked through for the same words."""
 
 
 class Remembered(NamedTuple):
@@ -75,8 +71,8 @@ async def remember(
     is_users = by_hand or heard.where == "prompt"
     everywhere = everywhere and is_users
     scope = Scope(tenant_id=toolbox.scope.tenant_id, project=GLOBAL_PROJECT) if everywhere else toolbox.scope
-    if known := await _known(toolbox, scope, texts):
-        return await _again(toolbox, known, by_hand=by_hand, is_users=is_users)
+    if known := await toolbox.store.said(scope, texts["content"]):
+        return await _again(toolbox, known[0], by_hand=by_hand, is_users=is_users)
     source = _provenance(heard, by_hand=by_hand)
     now, sure = toolbox.clock.now(), 1.0 if is_users else _CONFIDENCE
     item = MemoryItem(id=new_id(MEMORY), scope=scope, confidence=sure, created_at=now, provenance=source, **texts)
@@ -114,16 +110,6 @@ def _held(item: MemoryItem, heard: Heard) -> MemoryItem:
         return item
     why = f"brought as the user's word; {_WHY['result'].format(tool=harmless(heard.tool[:60]) or 'a tool')}"
     return item.model_copy(update={"status": "quarantined", "status_reason": why})
-
-
-async def _known(toolbox: Toolbox, scope: Scope, texts: Mapping[str, Any]) -> MemoryItem | None:
-    """Return what the user said before in these words, or an agent's note of them."""
-    if known := await toolbox.store.said(scope, texts["content"]):
-        return known[0]
-    alike = MemoryFilter(("active", "quarantined"), text=texts["title"], limit=_SAME)
-    notes = await toolbox.store.list_memories((scope,), alike)
-    told = texts["content"].casefold()
-    return next((each for each in notes if each.provenance.heard_in and each.content.casefold() == told), None)
 
 
 def title_of(said: str) -> str:

@@ -187,7 +187,10 @@ class MemoryStore(Protocol):
     async def list_memories(self, scopes: Sequence[Scope], which: MemoryFilter) -> list[MemoryItem]: ...
 
     async def said(self, scope: Scope, content: str) -> list[MemoryItem]:
-        """Return what the user said, active or quarantined, with a content equal to this one but for case."""
+        """Return what the user said, active or quarantined, with a content equal to this one but for case.
+
+        Behind it come agents' notes of it, the newest first.
+        """
         ...
 
     async def contradictions_among(self, ids: Sequence[str]) -> list[tuple[str, str]]:

@@ -123,7 +123,10 @@ class Memories(Engine):
         asked = {"ids": to_json(ids), "scopes": pairs((scope,))}
         found = [item_of(row) for row in connection.execute(_QUERIES["get_patterns"], asked).fetchall()] if ids else []
         wanted = content.casefold()
-        return [item for item in found if item.provenance.is_users_word and item.content.casefold() == wanted]
+        same = [item for item in found if item.content.casefold() == wanted]
+        noted = [item for item in same if item.provenance.heard_in and not item.provenance.is_users_word]
+        noted.sort(key=lambda item: item.created_at, reverse=True)
+        return [*(item for item in same if item.provenance.is_users_word), *noted]
 
     @reads
     def contradictions_among(self, connection: "Connection", ids: Sequence[str]) -> list[tuple[str, str]]:
