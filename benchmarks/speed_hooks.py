@@ -18,8 +18,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from swarm_memory.server.cli.commands.setup import SESSION
+from swarm_memory.server.hosts.entries import hook_command
 
-HOOKS = ("-I", "-m", "swarm_memory.server.hooks")
+HOOKS = hook_command()[1:]
 VERBS = ("session-start", "stop", "session-end")
 TARGET = 4.0
 

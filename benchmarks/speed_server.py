@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from swarm_memory.server.cli.commands.setup import SESSION
+from swarm_memory.server.hosts.entries import hook_command
 
 if TYPE_CHECKING:
     from swarm_memory.schema.base import Scope
@@ -40,8 +41,8 @@ LIMIT_FAILURE_MS = 150.0
 
 EMPTY_SERVER = "from mcp.server import MCPServer; MCPServer('empty').run()"
 SERVE = ("-I", "-m", "swarm_memory.server.cli", "serve")
-PROMPT = ("-I", "-m", "swarm_memory.server.hooks", "prompt")
-FAILURE = ("-I", "-m", "swarm_memory.server.hooks", "tool-failure")
+PROMPT = (*hook_command()[1:], "prompt")
+FAILURE = (*hook_command()[1:], "tool-failure")
 NOTHING = ("-I", "-c", "pass")
 
 VERBS = ("Fix", "Speed up", "Test", "Document", "Rewrite", "Replace", "Port", "Review")

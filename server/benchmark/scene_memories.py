@@ -19,6 +19,7 @@ from pydantic import JsonValue
 from swarm_memory.schema.errors import ConfigError
 from swarm_memory.server.benchmark.outside import Answer, OutsideServer, OutsideSystem, ToolUse, Values, at, listed
 from swarm_memory.server.child_process import run
+from swarm_memory.server.hosts.entries import hook_command
 from swarm_memory.server.hosts.transcript import read_trajectories
 from swarm_memory.tools.benchmark.suites.scene_agent import Call, Work
 from swarm_memory.tools.text.tokens import query_tokens, tokenize
@@ -275,7 +276,7 @@ class Ours(_Served):
         given = {"session_id": self._session, "cwd": str(self.project), "hook_event_name": event}
         given |= {"transcript_path": str(self._transcript)} | said
         ran = await run(
-            [sys.executable, "-I", "-m", "swarm_memory.server.hooks", "claude", verb],
+            [*hook_command(), "claude", verb],
             stdin=json.dumps(given).encode(), cwd=self.project, environment=self.config.env,
             max_output_bytes=_HOOK_BYTES,
         )  # fmt: skip

@@ -14,11 +14,13 @@ import os
 import stat
 import sys
 import time
-from collections.abc import Generator
-from contextlib import contextmanager
 from zlib import crc32
 
 from swarm_memory.server.folders import CHILD_VARIABLE, ENV_PREFIX, own_state
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Generator
 
 READY_S = 0.05
 """So long a command waits for a server that is ready."""
@@ -76,7 +78,7 @@ def wake(root: str | os.PathLike[str], session_id: str) -> bool:
     return len(list(_reached(root, _request(root, session_id)))) > 0
 
 
-def _reached(root: str | os.PathLike[str], request: bytes) -> Generator[_socket.socket]:
+def _reached(root: str | os.PathLike[str], request: bytes) -> "Generator[_socket.socket]":
     """Yield a channel to each server of a project that took a request, as long as one may still be ready in time."""
     by = time.monotonic() + READY_S
     for path in _sockets(root):
@@ -136,18 +138,22 @@ def is_private(folder: str) -> bool:
     return status.st_uid == os.geteuid() and not status.st_mode & (stat.S_IRWXG | stat.S_IRWXO)
 
 
-@contextmanager
-def short_name(path: str | os.PathLike[str]) -> Generator[str]:
-    """Give a name of a socket that fits into an address: Linux reaches a long one through its opened folder."""
-    name = os.fspath(path)
-    if sys.platform != "linux" or len(os.fsencode(name)) <= MAX_ADDRESS_BYTES:
-        yield name
-        return
-    folder = os.open(os.path.dirname(name), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        yield f"/proc/self/fd/{folder}/{os.path.basename(name)}"
-    finally:
-        os.close(folder)
+class short_name:  # noqa: N801 - used as a function; contextlib would take as long as all else
+    """Holds a name of a socket that fits into an address: Linux reaches a long one through its opened folder."""
+
+    def __init__(self, path: "str | os.PathLike[str]") -> None:
+        self._path = os.fspath(path)
+        self._folder: int | None = None
+
+    def __enter__(self) -> str:
+        if sys.platform != "linux" or len(os.fsencode(self._path)) <= MAX_ADDRESS_BYTES:
+            return self._path
+        self._folder = os.open(os.path.dirname(self._path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        return f"/proc/self/fd/{self._folder}/{os.path.basename(self._path)}"
+
+    def __exit__(self, *_: object) -> None:
+        if self._folder is not None:
+            os.close(self._folder)
 
 
 def _is_running(pid: int) -> bool:

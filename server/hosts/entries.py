@@ -41,8 +41,11 @@ def server_command(python: str = sys.executable) -> list[str]:
 
 
 def hook_command(python: str = sys.executable) -> list[str]:
-    """Return the words that run our hooks with a Python interpreter; the verb follows."""
-    return [python, *_isolation(), "-m", HOOKS_MODULE]
+    """Return the words that run our hooks with a Python interpreter; the verb follows.
+
+    `-m` would do the same, and load more than the hook of a prompt does.
+    """
+    return [python, *_isolation(), "-c", f"import {HOOKS_MODULE}.__main__"]
 
 
 def shell_line(words: Sequence[str]) -> str:
