@@ -48,6 +48,13 @@ async def test_nobody_is_told_a_proposal_before_a_reviewer_accepted_it(home: New
     assert f"{LOGIN[0]} (the team's)" in await told(cem.toolbox)
 
 
+async def test_the_task_that_a_memory_was_met_in_stays_on_the_machine(home: NewHome) -> None:
+    ann = await home("ann")
+    met = 'Of use when the form fails. Met in a task such as: "Fix the login of Anna".'
+    proposal = await ann.propose(await ann.learn(*LOGIN, description=met))
+    assert proposal.draft.description == "Of use when the form fails."
+
+
 async def test_what_several_people_propose_becomes_one_with_the_evidence_of_all(
     home: NewHome, server: Toolbox, tmp_path: Path
 ) -> None:

@@ -30,8 +30,10 @@ async def propose(browser: Browsing, name: str, title: str = TITLE, word: str = 
 async def test_a_proposal_is_a_card_that_is_accepted_with_a_word_and_taken_back(browser: Browsing) -> None:
     proposal = await propose(browser, "ann", word="<b>a day</b>")
     assert "1 proposal of your team" in await browser.text("")
-    assert "Proposed 1" in await browser.text("/desk")
+    assert "Proposed 1" in await browser.text("/desk?kind=quarantined")
     page = await browser.page("/proposals")
+    assert "What several people propose" in await browser.page("/desk"), "where nothing else waits"
+    assert "Nothing is in quarantine" in await browser.page("/desk?kind=quarantined")
     assert "ann for github.com/acme/shop" in seen(page)
     assert "worked 2 of 3 times for 1 person" in seen(page)
     assert "<b>a day</b>" not in page

@@ -93,6 +93,14 @@ class Told:
     """Whether the task says nothing of when it is of use: that is known without it."""
 
 
+_MET = " Met in a task such as: "
+
+
+def without_task(description: str) -> str:
+    """Return a description as it may leave the machine: without the words of the task that it was met in."""
+    return description.partition(_MET)[0]
+
+
 def lesson(
     material: Material,
     told: Told,
@@ -105,7 +113,7 @@ def lesson(
     """Put a lesson together; `calls`, and the ids of `steps`, are what it rests on."""
     numbered = [f"{number}. {one_line(line, MAX_LINE)}" for number, line in enumerate(told.lines[:MAX_LINES], 1)]
     has_task = material.task and not told.of_any_task
-    task = f' Met in a task such as: "{material.task}".' if has_task else ""
+    task = f'{_MET}"{material.task}".' if has_task else ""
     program = next((call.command.main.program for call in reversed(calls) if call.command and call.command.main), None)
     draft = MemoryDraft(
         title=told.title[:1].upper() + one_line(told.title, MAX_TITLE)[1:],

@@ -15,6 +15,7 @@ from swarm_memory.schema.team.sharing import (
     SentProposal,
 )
 from swarm_memory.tools.consolidate.duplicates import outcome_of
+from swarm_memory.tools.distill.lessons import without_task
 from swarm_memory.tools.guard.gate import gated
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.guard.trust import rests_on_evidence
@@ -71,6 +72,7 @@ def _draft(item: MemoryItem, settings: Settings) -> MemoryDraft:
     """Return the words of a memory as they leave this machine: personal data is taken out whatever is set."""
     strict = settings.model_copy(update={"distill": settings.distill.model_copy(update={"redact_pii": True})})
     texts = checked_texts(item.model_dump(include={"title", "description", "content", "tags", "domain"}), strict)
+    texts["description"] = without_task(texts["description"])
     bare = item.provenance.model_copy(update={"imported_from": "here", "suspect": None})
     screened = gated(item.model_copy(update={**texts, "status": "active", "provenance": bare}))
     if screened.status != "active":

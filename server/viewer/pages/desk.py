@@ -3,6 +3,7 @@
 from swarm_memory.schema.errors import InputError
 from swarm_memory.server.viewer.page import Asked, Done, Page, Route
 from swarm_memory.server.viewer.pages.memories import back_of, decided_done, in_project, of_project
+from swarm_memory.server.viewer.pages.proposals import proposals
 from swarm_memory.tools.memories.decide import keep, merge, undo, withdraw
 from swarm_memory.tools.memories.desk import KINDS, desk, latest_decisions
 
@@ -10,12 +11,18 @@ PER_PAGE = 10
 
 
 async def cards(asked: Asked) -> Page:
-    """Show what waits of one kind: of that which is asked for, else of the first of which something waits."""
+    """Show what waits of one kind: of that which is asked for, else of the first of which something waits.
+
+    Where nothing but proposals of the team waits, these are shown.
+    """
     toolbox, project = of_project(asked, asked.query)
     asked_for = asked.query.get("kind") or None
     if asked_for not in (None, *KINDS):
         raise InputError(f"kind is one of {', '.join(KINDS)}")
     counts, kind, found = await desk(toolbox, asked_for, limit=PER_PAGE, offset=(asked.page - 1) * PER_PAGE)
+    proposed = await toolbox.store.team.count_waiting(toolbox.scope.tenant_id)
+    if proposed and asked_for is None and not counts.total:
+        return await proposals(asked)
     return Page(
         "desk.html",
         {
@@ -27,7 +34,7 @@ async def cards(asked: Asked) -> Page:
             "kept": {"kind": kind, **project},
             "back": f"/desk?kind={kind}",
             "decided": await latest_decisions(toolbox),
-            "proposed": await toolbox.store.team.count_waiting(toolbox.scope.tenant_id),
+            "proposed": proposed,
             "project_query": project,
         },
     )

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, get_args
 
 import click
 
+from swarm_memory.schema.base import GLOBAL_PROJECT
 from swarm_memory.schema.team.sharing import Act, Decided, Proposal, Proposed
 from swarm_memory.server.cli.console import json_option, print_json, say
 from swarm_memory.server.cli.invocation import Invocation
@@ -101,7 +102,8 @@ def proposals(invocation: Invocation, mine: bool, everything: bool, as_json: boo
     for each in found:
         say(f"{each.id}  {each.draft.title}", bold=True)
         say("  " + each.draft.content.replace("\n", "\n  "))
-        told = f"  {each.evidence.says}; by {each.person or 'the user of the server'}, for {each.project}"
+        where = "all projects" if each.project == GLOBAL_PROJECT else each.project
+        told = f"  {each.evidence.says}; by {each.person or 'the user of the server'}, for {where}"
         said = f'; they say "{each.word}"' if each.word else ""
         say(f"{told}; {_stands(each)}{said}", fg="cyan")
     if not found:
