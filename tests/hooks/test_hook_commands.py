@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from claude_lines import line, write
 from hook_project import DEMO, NOTE, SAID, TASK, HookProject
+from patience import UNHURRIED
 
 from swarm_memory.server.missed import missed
 from swarm_memory.server.storage.engine.lock import writer_lock
@@ -17,7 +18,7 @@ VERBS = ("session-start", "prompt", "before-tool", "stop", "session-end")
 
 def test_hook_commands_import_nothing_heavy(shop: HookProject) -> None:
     code = "import sys, swarm_memory.server.hooks.main, swarm_memory.tools.retrieve.preamble; print(*sys.modules)"
-    modules = {name.partition(".")[0] for name in shop.run("-c", code).stdout.split()}
+    modules = {name.partition(".")[0] for name in shop.start("-c", code).stdout.split()}
     assert modules & FORBIDDEN == set()
     assert "swarm_memory" in modules
 
@@ -89,9 +90,9 @@ def test_hooks_run_unharmed_in_a_folder_that_shadows_their_modules(learned: Hook
         path.parent.mkdir(exist_ok=True)
         path.write_text("raise SystemExit('shadowed')\n", encoding="utf-8")
     learned.extra["PYTHONPATH"] = str(learned.root)
-    assert "additionalContext" in learned.hook("session-start").stdout
+    assert "additionalContext" in learned.start("-c", UNHURRIED, "session-start").stdout
     with learned.no_workers_left():
-        assert learned.hook("session-end").returncode == 0
+        assert learned.start("-c", UNHURRIED, "session-end").returncode == 0
     assert learned.log() == ""
 
 
@@ -208,7 +209,7 @@ def test_a_hook_alone_finds_by_the_table_what_was_embedded_by_minilm(learned: Ho
     )
     told = learned.event(hook_event_name="UserPromptSubmit", prompt=TASK, session_id="s9")
     learned.extra["SWARM_MEMORY_EMBEDDING__PROVIDER"] = ""  # now nothing at all is set, as for nearly everybody
-    said = learned.run("-c", code, told=told).stdout
+    said = learned.start("-c", code, told=told).stdout
     assert "additionalContext" in said
     assert said.endswith("[]\n")
 

@@ -134,16 +134,16 @@ def test_a_prompt_that_a_server_answers_waits_for_no_import_that_takes_longer(le
     code += "main.os._exit = lambda code: (print(*sys.modules, file=sys.stderr), sys.exit(code))\nmain.main(['prompt'])"
     told = learned.event(hook_event_name="UserPromptSubmit", prompt=TASK)
     with learned.serving():
-        asked = learned.run("-c", code, told=told)
+        asked = learned.start("-c", code, told=told)
         assert NOTE in json.loads(asked.stdout)["hookSpecificOutput"]["additionalContext"]
         assert {"json", "pathlib", "re", "socket", "typing"}.isdisjoint(asked.stderr.split())
         assert record_of(learned, "s1")["via"] == "server"
         assert learned.cli("pause")
-        assert learned.run("-c", code, told=told).stdout == ""
+        assert learned.start("-c", code, told=told).stdout == ""
         assert missed(learned.root) == []
         learned.cli("resume")
         of_another = json.dumps(json.loads(told) | {"timestamp": 1, "session_id": "s2"})
-        assert learned.run("-c", code, told=of_another).stdout == ""
+        assert learned.start("-c", code, told=of_another).stdout == ""
         assert learned.rows("SELECT session_id FROM host_sessions") == [("s1",)]
 
 

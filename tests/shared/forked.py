@@ -15,22 +15,24 @@ from typing import Any
 
 from patience import FULL, HANG_S
 
-STARTS = [sys.executable, "-I", "-m"]
-"""How a command begins; its module and its arguments follow."""
+ISOLATED = [sys.executable, "-I"]
+"""How a command begins; `-m` and a module follow, or `-c` and a text, and arguments."""
+
+STARTS = [*ISOLATED, "-m"]
 
 CLI = [*STARTS, "swarm_memory.server.cli"]
 
 
 class Forked(subprocess.Popen[Any]):
-    """What `subprocess.Popen` is, for a command that begins with `STARTS`."""
+    """What `subprocess.Popen` is, for a command that begins with `ISOLATED`."""
 
     if sys.platform == "linux" and not FULL:  # elsewhere, and in `make faults`, it is nothing else
 
         def _execute_child(self, args: list[Any], *given: Any) -> None:
-            assert args[:3] == STARTS, args
+            assert args[:2] == ISOLATED, args
             (folder, environment), pipes = given[4:6], given[9:15]
             command = {
-                "arguments": [str(each) for each in args[3:]],
+                "arguments": [str(each) for each in args[2:]],
                 "folder": str(folder or Path.cwd()),
                 "environment": dict(os.environ if environment is None else environment),
             }

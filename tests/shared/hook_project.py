@@ -4,7 +4,6 @@ import json
 import os
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -12,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from forked import CLI, run
+from forked import CLI, ISOLATED, run
 from patience import HANG_S, STATIC, UNHURRIED
 from stdio_server import Server, serving
 
@@ -82,16 +81,22 @@ class HookProject:
         return json.dumps(event | changed)
 
     def run(self, *arguments: str, told: str | None = None) -> subprocess.CompletedProcess[str]:
-        """Run Python with arguments in the project, isolated as the installed hooks are."""
+        """Run Python with arguments in the project, isolated as the installed hooks are, all of ours imported."""
+        return run([*ISOLATED, *arguments], input=self.event() if told is None else told, **self._in_project)
+
+    def start(self, *arguments: str, told: str | None = None) -> subprocess.CompletedProcess[str]:
+        """Run Python as `run` does, with a start that imports for itself."""
         return subprocess.run(
-            [sys.executable, "-I", *arguments],
-            cwd=self.root,
-            env=self.environment,
+            [*ISOLATED, *arguments],
             input=self.event() if told is None else told,
             capture_output=True,
-            text=True,
             timeout=HANG_S,
+            **self._in_project,
         )
+
+    @property
+    def _in_project(self) -> dict[str, Any]:
+        return {"cwd": self.root, "env": self.environment, "text": True}
 
     def hook(self, verb: str, told: str | None = None) -> subprocess.CompletedProcess[str]:
         return self.run("-c", UNHURRIED, verb, told=told)
@@ -105,7 +110,7 @@ class HookProject:
         return json.loads(done.stdout)["hookSpecificOutput"]["additionalContext"] if done.stdout else ""
 
     def cli(self, *arguments: str) -> str:
-        done = run([*CLI, *arguments], cwd=self.root, env=self.environment, text=True)
+        done = run([*CLI, *arguments], **self._in_project)
         assert done.returncode == 0, done.stderr
         return done.stdout
 

@@ -1,5 +1,6 @@
 """A process that has imported all of ours, and forks for each command that it is asked for: see `forked.py`."""
 
+import atexit
 import gc
 import json
 import os
@@ -8,6 +9,8 @@ import runpy
 import select
 import socket
 import sys
+import threading
+from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
@@ -50,8 +53,31 @@ def become(command: dict[str, Any]) -> None:
     os.chdir(command["folder"])
     os.environ.clear()
     os.environ.update(command["environment"])
-    sys.argv = command["arguments"]
-    runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+    way, *sys.argv = command["arguments"]
+    try:
+        if way == "-c":
+            text, sys.argv[0] = sys.argv[0], way
+            exec(text, {"__name__": "__main__"})
+        else:
+            runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+    except SystemExit as ended:
+        if isinstance(ended.code, int | None):
+            end(ended.code or 0)
+        raise
+    end(0)
+
+
+def end(code: int) -> None:
+    """End as Python does, but without taking down all that was imported, which costs more than most commands.
+
+    It returns where what was printed cannot be written: Python says so.
+    """
+    threading._shutdown()  # type: ignore[attr-defined] # waits for threads that are no daemons
+    atexit._run_exitfuncs()  # pyright: ignore[reportPrivateUsage]
+    with suppress(OSError):
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code & 0xFF)
 
 
 if __name__ == "__main__":
