@@ -15,7 +15,7 @@ import struct
 from array import array
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -101,11 +101,11 @@ class StaticEmbedder:
 
     @cached_property
     def _table(self) -> Table:
-        return Table(self._path)
+        return _shipped() if self._path == SHIPPED_TABLE else Table(self._path)
 
-    @cached_property
+    @property
     def _tokenizer(self) -> WordPiece:
-        return WordPiece(self._table.vocabulary, range(len(self._table.vocabulary), self._table.rows))
+        return self._table.tokenizer
 
     def _alone(self, counts: Mapping[int, int]) -> Vector:
         """Sum weighted rows as one long integer whose 32-bit lanes are the dimensions: no loop over them."""
@@ -184,9 +184,20 @@ class Table:
             raise _damaged(self.path, f"it has {len(words)} words for {self.rows} rows")
         return dict(zip(words, range(len(words)), strict=True))
 
+    @cached_property
+    def tokenizer(self) -> WordPiece:
+        """What finds the rows of a text."""
+        return WordPiece(self.vocabulary, range(len(self.vocabulary), self.rows))
+
     def verify(self) -> None:
         """Compare the whole file with the SHA-256 beside it (about 10 ms). Raises `ConfigError` when they differ."""
         verify(self.path, self.data)
+
+
+@cache
+def _shipped() -> Table:
+    """Return the table that ships, which all embedders of a process share."""
+    return Table(SHIPPED_TABLE)
 
 
 def verify(path: Path, data: mmap.mmap | None = None) -> None:

@@ -15,6 +15,7 @@ from swarm_memory.schema.job import Progress
 from swarm_memory.server.benchmark.running import folder_of, read_run, run_benchmark
 from swarm_memory.server.benchmark.suite_files import parsed
 from swarm_memory.server.benchmark.tool_choice import RESULTS_FILE
+from swarm_memory.tools.benchmark import measures
 from swarm_memory.tools.benchmark.measures import Resampling
 from swarm_memory.tools.benchmark.suites.mock_tools import (
     BUSY,
@@ -166,6 +167,12 @@ def test_a_ratio_is_resampled_case_by_case() -> None:
     assert same == (2.0, 2.0, 2.0)
     wide = Resampling(4, 7).ratio([1.0, 0.0, 1.0, 1.0], [1.0, 1.0, 0.0, 1.0])
     assert wide.low < wide.value == 1.0 < wide.high
+
+
+@pytest.fixture(autouse=True)
+def few_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run has hundreds of intervals, of which no test here holds more than how they lie to their values."""
+    monkeypatch.setattr(measures, "RESAMPLES", 200)
 
 
 async def _run(toolbox: Toolbox, root: Path, told: Any, **options: Any) -> dict[tuple[str, str], float]:

@@ -4,20 +4,22 @@ import json
 import os
 import re
 import shutil
+import sqlite3
 import subprocess
 import sys
 import sysconfig
 import tarfile
 import zipfile
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
+from patience import HANG_S
 
 ROOT = Path(__file__).resolve().parents[2]
 TRAPS = ("server", "tools", "schema", "mcp", "pydantic")
 TRAP = "raise SystemExit('the project shadowed a module')\n"
-
-pytestmark = [pytest.mark.xdist_group("wheel")]
 
 
 def run(*command: str | Path, cwd: Path, **more: str) -> str:
@@ -29,12 +31,27 @@ def run(*command: str | Path, cwd: Path, **more: str) -> str:
     return done.stdout
 
 
+def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], object]) -> Path:
+    """Return a folder of this run of the tests, filled by the first of its processes that asks."""
+    base = factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / name
+    with closing(sqlite3.connect(folder.with_suffix(".lock"), timeout=HANG_S, isolation_level=None)) as lock:
+        lock.execute("BEGIN EXCLUSIVE")
+        if not (folder / "made").exists():
+            folder.mkdir(exist_ok=True)
+            make(folder)
+            (folder / "made").touch()
+    return folder
+
+
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Build the sdist, and the wheel from it."""
-    out = tmp_path_factory.mktemp("dist")
-    run(sys.executable, "-m", "build", "--no-isolation", "--outdir", out, ROOT, cwd=out)
-    return out
+
+    def make(out: Path) -> None:
+        run(sys.executable, "-m", "build", "--no-isolation", "--outdir", out, ROOT, cwd=out)
+
+    return made_once(tmp_path_factory, "dist", make)
 
 
 @pytest.fixture(scope="module")
@@ -43,14 +60,17 @@ def installed(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     Dependencies are those of the running environment, on the path after the new one's own.
     """
-    folder = tmp_path_factory.mktemp("venv")
-    run(sys.executable, "-m", "venv", folder, cwd=folder)
-    bin_folder = folder / ("Scripts" if os.name == "nt" else "bin")
-    (wheel,) = built.glob("*.whl")
-    run(bin_folder / "python", "-m", "pip", "install", "--no-deps", "--no-index", wheel, cwd=folder)
-    site = run(bin_folder / "python", "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=folder)
-    (Path(site.strip()) / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
-    return bin_folder
+    commands = "Scripts" if os.name == "nt" else "bin"
+
+    def make(folder: Path) -> None:
+        run(sys.executable, "-m", "venv", "--without-pip", folder, cwd=folder)
+        (wheel,) = built.glob("*.whl")
+        python = folder / commands / "python"
+        run(sys.executable, "-m", "pip", "--python", python, "install", "--no-deps", "--no-index", wheel, cwd=folder)
+        site = run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=folder)
+        (Path(site.strip()) / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
+
+    return made_once(tmp_path_factory, "venv", make) / commands
 
 
 @pytest.fixture
