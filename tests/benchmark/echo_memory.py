@@ -1,21 +1,25 @@
-"""An outside memory in few lines: an MCP server over stdio that finds by shared words, and tells ids of its own."""
+"""An outside memory in few lines, over stdio: it finds by shared words, and tells ids of its own.
 
+It speaks the protocol by hand: importing the SDK would take most of the time of the tests that start it. `--dying` ends
+it at its first item.
+"""
+
+import json
+import os
+import sys
 from typing import Any
 
-from mcp.server import MCPServer
-
-server = MCPServer("echo-memory")
 kept: list[tuple[str, str]] = []
 
 
-@server.tool()
 def remember(text: str) -> dict[str, Any]:
     """Keep a text."""
+    if "--dying" in sys.argv:
+        os._exit(3)
     kept.append((f"own-{len(kept)}", text))
     return {"stored": {"id": kept[-1][0]}}
 
 
-@server.tool()
 def recall(question: str, limit: int) -> dict[str, Any]:
     """Find texts."""
     words = set(question.lower().split())
@@ -23,5 +27,38 @@ def recall(question: str, limit: int) -> dict[str, Any]:
     return {"hits": [{"id": own, "text": text, "made_up": "a1"} for own, text in order[:limit]]}
 
 
+def tool(call: Any, **kinds: str) -> dict[str, Any]:
+    """Return what a client is told of a tool."""
+    properties = {name: {"type": kind} for name, kind in kinds.items()}
+    schema = {"type": "object", "properties": properties, "required": [*kinds]}
+    return {"name": call.__name__, "description": call.__doc__, "inputSchema": schema}
+
+
+TOOLS = {"remember": remember, "recall": recall}
+LISTED = [tool(remember, text="string"), tool(recall, question="string", limit="integer")]
+
+
+def answer(method: str, params: dict[str, Any]) -> dict[str, Any] | None:
+    """Return the result of a request; None for a method that is not known."""
+    if method == "initialize":
+        about = {"name": "echo-memory", "version": "1"}
+        return {"protocolVersion": params["protocolVersion"], "capabilities": {"tools": {}}, "serverInfo": about}
+    if method == "tools/list":
+        return {"tools": LISTED}
+    if method == "tools/call":
+        if params["name"] not in TOOLS:
+            return {"content": [{"type": "text", "text": f"Unknown tool: {params['name']}"}], "isError": True}
+        done = TOOLS[params["name"]](**params["arguments"])
+        return {"content": [{"type": "text", "text": json.dumps(done)}], "structuredContent": done}
+    return None
+
+
 if __name__ == "__main__":
-    server.run()
+    for line in sys.stdin:
+        request = json.loads(line)
+        if "id" in request:
+            result = answer(request["method"], request.get("params", {}))
+            unknown = {"error": {"code": -32601, "message": "Method not found"}}
+            told = unknown if result is None else {"result": result}
+            sys.stdout.write(json.dumps({"jsonrpc": "2.0", "id": request["id"], **told}) + "\n")
+            sys.stdout.flush()

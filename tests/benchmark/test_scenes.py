@@ -23,17 +23,9 @@ ECHO: dict[str, Any] = {
     "search": {"tool": "recall", "arguments": {"question": "{query}", "limit": "{k}"}},
     "how": "its note after each session",
 }
-_DYING = """
-import os
-from mcp.server import MCPServer
-server = MCPServer("dying")
-server.add_tool(lambda text: os._exit(3), name="remember")
-server.add_tool(lambda question, limit: "", name="recall")
-server.run()
-"""
 MUTE = ECHO | {"name": "mute", "command": [sys.executable, "-c", "pass"]}
 DEAF: dict[str, Any] = ECHO | {"name": "deaf", "store": {"tool": "forget", "arguments": {}}}
-DYING = ECHO | {"name": "dying", "command": [sys.executable, "-c", _DYING]}
+DYING = ECHO | {"name": "dying", "command": [*ECHO["command"], "--dying"]}
 ABSENT = ECHO | {"name": "absent", "command": ["no-such-memory"]}
 
 SESSION = Session(
