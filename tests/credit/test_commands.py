@@ -114,7 +114,30 @@ def test_metrics_of_an_empty_bank_are_a_heading(swarm: Call) -> None:
     code, out = swarm("metrics", "--csv")
     assert (code, len(out.splitlines())) == (0, 1)
     assert out.startswith("week,tasks,")
-    assert "no task has an outcome yet" in swarm("metrics")[1]
+    told = swarm("metrics")[1]
+    assert "no task has an outcome yet" in told
+    assert "By lot: no task has ended yet that memories were told, or left out of" in told
+    assert json.loads(swarm("metrics", "--json")[1])["lift"]["dropout"] == 0.1
+
+
+def test_after_the_first_tasks_metrics_and_status_say_what_is_known_and_what_it_takes(
+    swarm: Call, memory: str, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (home / ".local" / "state" / "swarm-memory" / "lot.key").write_bytes(b"drawn")
+    monkeypatch.setenv("SWARM_MEMORY_CREDIT__DROPOUT", "0.5")
+    for number in range(3):
+        swarm("pre-task", "--task-id", f"L-{number}", "--query", QUERY)
+        swarm("record-outcome", "--task-id", f"L-{number}", "--label", "Success")
+    swarm("jobs", "work", "--until-idle", "--early")
+    report = json.loads(swarm("metrics", "--json")[1])["lift"]
+    whole, wanted = report["whole"], report["tasks_wanted"]
+    assert whole["told"] + whole["left_out"] >= 3
+    assert wanted > 100
+    out, stands = swarm("metrics")[1], swarm("status")[1]
+    assert f"left out {whole['left_out']}: too few to tell; about {wanted:,} more tasks with memories until" in out
+    assert "too few to tell what they saved" in out
+    assert "failed again" in out
+    assert "too few to tell" in stands
 
 
 def test_a_held_out_task_prints_nothing_before_it_starts(
