@@ -13,6 +13,7 @@ import click
 from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
 
+from swarm_memory.schema.errors import ConfigError
 from swarm_memory.schema.job import Progress, Report
 
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
@@ -110,12 +111,20 @@ def as_report(moved: Moved) -> Report:
 
 
 async def write_lines(lines: AsyncIterable[str], output: Path | None) -> int:
-    """Write lines to a file, which is there when all are written, or to the output; return how many."""
+    """Write lines to a file, which is there when all are written, or to the output; return how many.
+
+    Raises `ConfigError` where the file cannot be written.
+    """
     count = 0
-    with click.open_file(str(output or "-"), "w", encoding="utf-8", atomic=output is not None) as file:
-        async for line in lines:
-            file.write(line + "\n")
-            count += 1
+    try:
+        with click.open_file(str(output or "-"), "w", encoding="utf-8", atomic=output is not None) as file:
+            async for line in lines:
+                file.write(line + "\n")
+                count += 1
+    except OSError as error:
+        if output is None:
+            raise  # a pipe that nobody reads any more
+        raise ConfigError(f"{output} cannot be written: {error.strerror}") from error
     return count
 
 

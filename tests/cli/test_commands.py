@@ -301,6 +301,11 @@ def test_an_export_read_into_another_project_brings_the_memories(
     assert next(iter(again.values()))["known"] == 1
 
 
+def test_an_export_to_where_nothing_can_be_written_says_so(swarm: Shell, project: Path) -> None:
+    ran = swarm("export", "-o", project / "missing" / "memories.jsonl")
+    assert (ran.code, ran.err.count("cannot be written: No such file or directory")) == (3, 1)
+
+
 def test_learning_without_a_path_is_from_all_transcripts_of_the_project(
     swarm: Shell, project: Path, home: Path, fixed: Task
 ) -> None:

@@ -82,7 +82,7 @@ async def test_memories_of_one_subject_become_one_skill_and_others_another(
     toolbox: Toolbox, add: Add, root: Path
 ) -> None:
     one, two = await add(*MIGRATE, **ALIKE), await add(*TABLES, **ALIKE)
-    other = await add(*BRANCH, domain="git", outcome="Failure", description="When you push.")
+    other = await add(*BRANCH, domain="git", outcome="Failure", description="Of use when you push.")
     await promote(toolbox, root, one, two, other)
     written = skills(root)
     assert set(written) == {"learned-python-testing", "learned-git"}
@@ -91,10 +91,10 @@ async def test_memories_of_one_subject_become_one_skill_and_others_another(
     assert lines[:4] == [
         "---",
         "name: learned-git",
-        'description: "What earlier tasks of this project taught about git. Use it for: When you push"',
+        'description: "What earlier tasks of this project taught about git. Use it in these cases: when you push"',
         "---",
     ]
-    assert lines[9:13] == ["## 1. Avoid: Open a branch before you push", "", "When you push.", ""]
+    assert lines[9:13] == ["## 1. Avoid: Open a branch before you push", "", "Of use when you push.", ""]
     assert lines[13:15] == BRANCH[1].splitlines()
     assert "1 memory, told 0 times so far." in lines
     assert [event.kind for event in await memory_history(toolbox, one)][-1] == "reasoning_memory.promoted"

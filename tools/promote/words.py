@@ -144,7 +144,7 @@ def extractive(items: Sequence[MemoryItem]) -> Written:
     entries = tuple(map(_entry, sorted(items, key=lambda item: (-item.provenance.standing, -item.confidence, item.id))))
     about = " and ".join(_subjects(items))
     cases = [_case(entry) for entry in entries]
-    when = f"What earlier tasks of this project taught{f' about {about}' if about else ''}. Use it for: "
+    when = f"What earlier tasks of this project taught{f' about {about}' if about else ''}. Use it in these cases: "
     return Written(
         (about[:1].upper() + about[1:]) or "What earlier tasks taught",
         plain(when + "; ".join(cases), MAX_WHEN),
@@ -153,7 +153,7 @@ def extractive(items: Sequence[MemoryItem]) -> Written:
 
 
 def _case(entry: Entry) -> str:
-    return one_line(entry.when.removesuffix(".") or entry.title.removeprefix(SAID), 120)
+    return one_line(entry.when.removeprefix("Of use ").removesuffix(".") or entry.title.removeprefix(SAID), 120)
 
 
 def _entry(item: MemoryItem) -> Entry:
