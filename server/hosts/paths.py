@@ -41,10 +41,16 @@ def checked_file(
         raise InputError(f"transcript_path is no path: {text[:200]!r}") from None
     if not path.endswith(suffixes):
         raise InputError(f"transcript_path must end in {' or '.join(suffixes)}: {path[:500]}")
-    allowed = None if folders is None else [os.path.realpath(folder) for folder in folders]
-    if allowed is not None and not any(path.startswith(os.path.join(folder, "")) for folder in allowed):
-        told = " or ".join(allowed[-_NAMED:]) + (", or where an agent keeps its own" if len(allowed) > _NAMED else "")
-        raise InputError(f"transcript_path must lie in {told}: {path[:500]}")
+    if folders is not None:
+        check_place(path, folders)
     if not os.path.isfile(path):
         raise InputError(f"transcript_path is not a file: {path[:500]}")
     return path
+
+
+def check_place(path: str, folders: Iterable[str | os.PathLike[str]]) -> None:
+    """Raise `InputError` where a file or a folder does not lie below one of `folders`, nor is one, links followed."""
+    allowed = [os.path.realpath(folder) for folder in folders]
+    if not any(os.path.join(os.path.realpath(path), "").startswith(os.path.join(folder, "")) for folder in allowed):
+        told = " or ".join(allowed[-_NAMED:]) + (", or where an agent keeps its own" if len(allowed) > _NAMED else "")
+        raise InputError(f"transcript_path must lie in {told}: {path[:500]}")

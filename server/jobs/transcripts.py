@@ -17,7 +17,7 @@ from swarm_memory.schema.job import Job, Progress, Report
 from swarm_memory.schema.memory import LearnResult
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.server.hosts.host import all_folders, hosts
-from swarm_memory.server.hosts.paths import checked_transcript
+from swarm_memory.server.hosts.paths import check_place, checked_transcript
 from swarm_memory.server.hosts.records import as_text
 from swarm_memory.server.hosts.transcript import read_asked, read_trajectories
 from swarm_memory.server.streaming import in_thread
@@ -203,6 +203,8 @@ def as_row(tally: Tally) -> dict[str, JsonValue]:
 
 def checked_files(paths: Sequence[str], root: Path) -> list[Path]:
     """Return the files that are meant. Raises `InputError` for none, or one that lies where no transcript may."""
+    for path in paths:
+        check_place(path, all_folders(root))  # before it is walked through
     found = [path for path in files_of(map(Path, paths)) if not path.name.endswith(_LINES[1:])]
     if not found:
         raise InputError(f"there are no .jsonl files below {', '.join(paths)}")

@@ -58,11 +58,14 @@ async def test_an_export_waits_in_quarantine(
         assert status["memories"]["quarantined"] == len(lines)
 
 
-async def test_a_folder_elsewhere_is_refused(connected: Callable[[], Any], tmp_path: Path) -> None:
+async def test_a_folder_elsewhere_is_refused(connected: Callable[[], Any], place: Location, tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()
     (other / "x.jsonl").write_text("{}")
     async with connected() as caller:
-        assert "must lie in" in await caller.error("learn_from_trajectory", transcript_path=str(other))
-        (other / "x.jsonl").unlink()
-        assert "no .jsonl files" in await caller.error("learn_from_trajectory", transcript_path=str(other))
+        refused = await caller.error("learn_from_trajectory", transcript_path=str(other))
+        assert "must lie in" in refused
+        assert "x.jsonl" not in refused, "what lies there is not told"
+        (place.root / "empty").mkdir()
+        empty = str(place.root / "empty")
+        assert "no .jsonl files" in await caller.error("learn_from_trajectory", transcript_path=empty)

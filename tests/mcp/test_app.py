@@ -703,5 +703,6 @@ async def test_what_the_user_said_is_kept_for_every_session_and_what_is_held_bac
         refused = await caller.error("manage_memories", action="restore", ids=[held["id"]])
         assert "only the user may restore" in refused
         assert "text is empty" in await caller.error("remember", text="  ")
+        assert "text is empty" in await caller.error("remember", text="\x00\x1b[3")
     async with Client(build_server(_never)) as client:
         assert len((await client.list_tools()).tools) <= 17

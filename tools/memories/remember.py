@@ -63,9 +63,9 @@ async def remember(
     """
     if len(text) > MAX_CONTENT:
         raise InputError(f"text has {len(text):,} characters: it may have {MAX_CONTENT:,}; say it in parts")
-    if len(text.strip()) < _LEAST_CHARS:
-        raise InputError("text is empty: give what the user said")
     said = without_request(text.strip())
+    if len(clean(said).strip()) < _LEAST_CHARS:
+        raise InputError("text is empty: give what the user said")
     given = {"title": title_of(said), "description": "", "content": said, "tags": (kind,), "domain": None}
     texts = checked_texts(given, toolbox.settings)
     is_users = by_hand or heard.where == "prompt"
