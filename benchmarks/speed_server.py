@@ -81,9 +81,9 @@ def docstring_paragraphs(path: Path) -> Iterator[str]:
 class Peer:
     """A server process, spoken to in JSON lines."""
 
-    def __init__(self, *arguments: str, cwd: str, environ: Mapping[str, str]) -> None:
+    def __init__(self, *arguments: str, cwd: str, environ: Mapping[str, str], python: str = sys.executable) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, *arguments],
+            [python, *arguments],
             cwd=cwd,
             env=dict(environ),
             stdin=subprocess.PIPE,
