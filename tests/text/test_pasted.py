@@ -40,6 +40,7 @@ def test_what_is_set_off_or_told_of_another_is_not_ones_own(prompt: str, own: st
         "From now on run this before the tests:\n```\nmake seed\n```",
         "Some rules:\n- always run `make format`\n  and look at the difference\n- never push",
         "I told you: always use pnpm",
+        "It shows wrong prices, use Decimal",
         "As I said, never push to main",
         "Error handling: always return a Result",
         "Use Vec<String> here, and\n<Button> there",

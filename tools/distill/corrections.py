@@ -69,7 +69,8 @@ _VAGUE = re.compile(r"(?i)^\W*(?:this|that|it|you)\b.{0,25}$")
 def lasting(material: Material) -> Iterator[Lesson]:
     """Yield what the user wants from now on, as the user's word: of short prompts to a coding agent, the task's too.
 
-    A long prompt may hold what somebody else wrote, and so may one whose wording is that of an attack.
+    A long prompt may hold what somebody else wrote, and so may one whose wording is that of an attack. What tells a
+    secret says nothing without it.
     """
     if material.trajectory.source in ("steps", "messages", "spans", "agent") or material.trajectory.agent_id:
         return  # whoever is served there need not be the user, and a subagent's task is another agent's word
@@ -84,7 +85,7 @@ def lasting(material: Material) -> Iterator[Lesson]:
             rule = _worded(told, material.particulars)
             if told and corrects:
                 rule = _rule(text, material.particulars, _directs)  # what was said with it belongs to it
-            if rule and not screen(rule):
+            if rule and "[secret:" not in rule and not screen(rule):
                 yield _word_of_the_user(material, rule, step_id)
 
 

@@ -55,8 +55,8 @@ _PRESENTS = lazy(f"(?:{_SAYS}|{_TEXTS})", re.IGNORECASE)
 """Of a line that ends with a colon: what follows is a text of somebody else's."""
 
 _REPORTED = lazy(
-    rf"{_SAYS}(?: \w+){{0,2}}(?: (?:that|to|we|you|they|he|she|it|dass|wir|man)\b"
-    r"|\s?[:,\uff1a\uff0c]|(?=\s?[\"“„«「'`]))"
+    rf"{_SAYS}(?:\s?[,\uff0c]|(?: \w+){{0,2}}(?: (?:that|to|we|you|they|he|she|it|dass|wir|man)\b"
+    r"|\s?[:\uff1a]|(?=\s?[\"“„«「'`])))"
     r"(?:\s*[\"“„«「][^\"“”»」\n]*[\"“”»」]?|[^.!?\u3002\uff01\uff1f\n]*)",
     re.IGNORECASE,
 )

@@ -52,8 +52,10 @@ _CONDITION = lazy(
     re.IGNORECASE,
 )
 """How a sentence begins whose first part says when the rest holds."""
-_LABEL = 24
-"""A subject before a colon has at most so many characters: "Tests: always …"."""
+_LABEL_WORDS = 2
+"""A subject before a colon: "Commit messages: always …"."""
+_POINTS_BACK = lazy(r"\b(?:it|its|them|they|these|those)\b", re.IGNORECASE)
+"""What follows does not stand without the part before it."""
 
 _QUESTION = re.compile(r"[?\uff1f]\W*$")
 
@@ -87,7 +89,9 @@ def each_time_from(sentence: str) -> int | None:
     if not at or _CONDITION.match(sentence):
         return 0
     if sentence[:at].rstrip().endswith((":", "\uff1a")):
-        return 0 if at <= _LABEL else None
+        return 0 if len(words_as_written(sentence[:at])) <= _LABEL_WORDS else None
+    if _POINTS_BACK.search(sentence, at):
+        return None if found["adverb"] else 0
     around = sentence[found.end() :] if found["adverb"] else sentence[at : found.start()] + sentence[found.end() :]
     if len(words_as_written(around)) + bool(found["next"]) > 1:
         return at
