@@ -227,7 +227,8 @@ class _Cut(NamedTuple):
 def is_within(content: Row, max_tokens: int) -> bool:
     """Whether an answer is within the limit: a short one surely is, without its tokens being counted."""
     text = _as_text(content)
-    return 3 * len(text) <= max_tokens or _count(text) <= max_tokens
+    most = len(text) if text.isascii() else 3 * len(text)  # an emoji counts as three
+    return most <= max_tokens or _count(text) <= max_tokens
 
 
 def capped(content: Row, max_tokens: int, paging: Paging) -> Row:
