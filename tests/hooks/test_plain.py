@@ -18,23 +18,44 @@ from swarm_memory.schema.base import Scope
 from swarm_memory.schema.job import Job
 from swarm_memory.schema.memory import MemoryItem, NearMiss, Provenance, Retrieval, ScoredMemory, ScoreParts
 from swarm_memory.server.hooks import plain
+from swarm_memory.server.hosts.entries import hook_command
+from swarm_memory.server.missed import missed
 from swarm_memory.server.storage.engine import registry
 from swarm_memory.server.storage.engine.connection import close, connect
 from swarm_memory.tools.ports.journal import HostSession
 
 NOTHING_SET = {"SWARM_MEMORY_EMBEDDING__PROVIDER": ""}
-PROMPTS = (TASK, "no, that is wrong: the tests still fail", "Write the release notes and ask before pushing to main")
+PROMPTS = (
+    TASK,
+    "no, that is wrong: the tests still fail",
+    "Write the release notes and ask before pushing to main",
+    "Bring notes.md of last week up to date, the key is AKIAIOSFODNN7EXAMPLE and I am at +49 30 901820",
+    "测试套件因 SettingsError 失败 请修复 config/test.toml 并让测试通过",
+)
+"""A task, a correction of it, one that names nothing, one that names what is gone, a time and what is private, and one
+in another script."""
 
 
 @pytest.fixture
 def both(learned: HookProject, tmp_path: Path, home: Path) -> tuple[HookProject, HookProject]:
-    """Two projects of one user with the same bank; in the second one nothing is set."""
+    """Two projects of one user with the same bank, a file of which is gone; in the second one nothing is set."""
+    (learned.root / "notes.md").write_text("notes", "utf-8")
+    learned.cli("remember", "Keep notes.md short")
+    (learned.root / "notes.md").unlink()
     plain = HookProject(tmp_path / "plain" / learned.root.name, home, dict(NOTHING_SET))
     shutil.copytree(learned.root, plain.root)
     registry.forget(plain.database)
     registry.begin(plain.database)
     close(connect(plain.database), plain.database)
     return learned, plain
+
+
+def prompted(project: HookProject, text: str = TASK) -> str:
+    """Return what a prompt is told by a command that starts as an agent starts it: it imports for itself."""
+    told = project.event(hook_event_name="UserPromptSubmit", prompt=text)
+    done = project.start(*hook_command()[2:], "prompt", told=told)
+    assert (done.returncode, done.stderr) == (0, "")
+    return json.loads(done.stdout)["hookSpecificOutput"]["additionalContext"] if done.stdout else ""
 
 
 def kept(project: HookProject) -> list[object]:
@@ -50,11 +71,20 @@ def kept(project: HookProject) -> list[object]:
 
 
 def test_a_prompt_is_told_and_leaves_the_same(both: tuple[HookProject, HookProject]) -> None:
-    told = [[project.prompt(prompt) for prompt in PROMPTS] for project in both]
+    told = [[prompted(project, prompt) for prompt in PROMPTS] for project in both]
     assert told[0] == told[1]
     assert NOTE in told[1][0]
     assert kept(both[0]) == kept(both[1])
     assert [project.log() for project in both] == ["", ""]
+    assert "Keep notes.md short" in str(told[1])
+    assert "check_anchors" in str(kept(both[1])), "what is gone is looked at"
+
+
+def test_the_first_prompt_of_a_project_makes_its_bank(shop: HookProject) -> None:
+    shop.extra.update(NOTHING_SET)
+    assert prompted(shop) == ""
+    assert shop.rows("SELECT task_id FROM host_sessions") == [("s1:1",)]
+    assert missed(shop.root) == []
 
 
 def test_a_damaged_memory_is_noticed_alike(both: tuple[HookProject, HookProject]) -> None:
@@ -62,7 +92,7 @@ def test_a_damaged_memory_is_noticed_alike(both: tuple[HookProject, HookProject]
         bank = connect(project.database)
         bank.execute("UPDATE patterns SET pattern_data = json_set(pattern_data, '$.title', 7)")
         close(bank, project.database)
-        assert project.prompt() == ""
+        assert prompted(project) == ""
     logs = [re.sub(r"^\S+ \S+ ", "", project.log(), flags=re.MULTILINE) for project in both]
     assert "is not what was written" in logs[1]
     assert logs[0] == logs[1]
@@ -70,7 +100,7 @@ def test_a_damaged_memory_is_noticed_alike(both: tuple[HookProject, HookProject]
 
 def test_it_loads_neither(both: tuple[HookProject, HookProject]) -> None:
     told = both[1].event(hook_event_name="UserPromptSubmit", prompt=TASK)
-    done = both[1].run("-X", "importtime", "-m", "swarm_memory.server.hooks", "prompt", told=told)
+    done = both[1].start("-X", "importtime", *hook_command()[2:], "prompt", told=told)
     loaded = {line.rpartition("|")[2].strip().partition(".")[0] for line in done.stderr.splitlines()}
     assert "additionalContext" in done.stdout
     assert "swarm_memory" in loaded
@@ -82,6 +112,8 @@ def test_it_loads_neither(both: tuple[HookProject, HookProject]) -> None:
 DEFAULTS = """
 import json, sys
 from swarm_memory.server.hooks import plain
+from swarm_memory.server.hosts.entries import hook_command
+from swarm_memory.server.missed import missed
 plain.stand_in()
 from swarm_memory.schema import base, job, memory
 from swarm_memory.tools.ports import journal
