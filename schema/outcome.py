@@ -182,8 +182,8 @@ class Lift(Model):
     left_out: int
     """Tasks; of several memories each counts for itself."""
     success: Bounds | None = None
-    """Of the outcome of a task, 0…1: its label as far as that counts, else 0.5, and less for each failure that came
-    again. None, as of the others: too few to say anything."""
+    """Of the outcome of a task, 0…1: its label as far as that counts, else as was to be expected, and less for each
+    failure that came again. None, as of the others: too few to say anything."""
     repeats: Bounds | None = None
     """Of the share of tasks in which a call failed again as it had failed before."""
     steps: Bounds | None = None

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pytest
 from clock import SetClock
@@ -78,13 +78,16 @@ def by_lot(shop: Shop) -> Shop:
 
 
 def test_a_label_counts_by_its_weight_and_without_one_repeated_failures_tell() -> None:
-    assert outcome_of(task("t", "Success")) == 1
-    assert outcome_of(task("t", "Failure")) == 0
-    assert outcome_of(task("t", "Success", 0.6)) == pytest.approx(0.8)
-    assert outcome_of(task("t", "Failure", 0.6)) == pytest.approx(0.2)
-    undecided = [outcome_of(task("t", "Undecided", 0.0, repeats)) for repeats in (0, 1, 4)]
-    assert undecided == [0.5, 0.25, 0.1]
-    assert outcome_of(task("t", "Success", 0.6, 1)) < outcome_of(task("t", "Success", 0.6))
+    def outcome(*given: Any, guess: float = 0.5) -> float:
+        return outcome_of(task("t", *given)).given(guess)
+
+    assert outcome("Success") == 1
+    assert outcome("Failure") == 0
+    assert outcome("Success", 0.6) == pytest.approx(0.8)
+    assert outcome("Failure", 0.6) == pytest.approx(0.2)
+    assert [outcome("Undecided", 0.0, repeats) for repeats in (0, 1, 4)] == [0.5, 0.25, 0.1]
+    assert outcome("Success", 0.6, 1) < outcome("Success", 0.6)
+    assert outcome("Undecided", 0.0, guess=0.9) == 0.9
 
 
 def test_a_memory_counts_once_for_each_session_for_the_first_task_that_it_was_drawn_for() -> None:
@@ -227,6 +230,14 @@ def test_whether_a_failure_came_again_is_an_outcome_and_one_long_night_decides_n
     assert short is not None
     assert short.value == pytest.approx(0)
     assert long == longer != short
+
+
+def test_a_memory_that_leaves_nothing_to_decide_its_tasks_by_does_not_lose_by_that() -> None:
+    ends: list[tuple[Label, float]] = [("Success", 0.9), ("Undecided", 0.0)]
+    tasks = [task(f"t{at}", *ends[at % 2]) for at in range(200)]
+    lots = lots_of([drawn(f"t{at}", ["a"][: at % 2], ["a"][at % 2 :]) for at in range(200)], tasks)
+    lift = worth_of(lots, {}, {})["memories"][0]
+    assert (lift.worth, round(lift.success.value, 1)) == ("too few to tell", 0)
 
 
 async def test_nothing_is_measured_where_no_lot_was_drawn(shop: Shop) -> None:

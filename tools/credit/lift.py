@@ -87,16 +87,30 @@ class Weighted(NamedTuple):
         return self.term.value
 
 
-def outcome_of(task: TaskOutcome) -> float:
-    """Return what came of a task, 0…1: its label as far as that counts; for the rest 0.5, less for repeated failures.
+class Seen(NamedTuple):
+    """What a task tells of a figure."""
 
-    So a label that the user gave stands alone, and of an Undecided task what was failed again and again still tells.
+    value: float
+    weight: float = 1.0
+    """How far that is known."""
+    left: float = 1.0
+    """Of what was to be expected, for the rest."""
+
+    def given(self, guess: float) -> float:
+        """Return the figure, the guess in the place of what is not known."""
+        return self.weight * self.value + (1 - self.weight) * self.left * guess
+
+
+def outcome_of(task: TaskOutcome) -> Seen:
+    """Return what came of a task, 0…1: its label as far as that counts; of the rest less where failures came again.
+
+    A label that the user gave stands alone. An Undecided task without such failures is as it was to be expected: a
+    memory that spares a task its first failure may leave nothing to decide it by, and must not lose by that.
     """
-    rest = 0.5 / (1 + (task.figures.repeats or 0))
-    return task.weight * (task.label == "Success") + (1 - task.weight) * rest
+    return Seen(float(task.label == "Success"), task.weight, 1 / (1 + (task.figures.repeats or 0)))
 
 
-def beside(name: str, task: TaskOutcome) -> float | None:
+def beside(name: str, task: TaskOutcome) -> Seen | None:
     """Return another outcome of a task, which is there whatever its label; None where the task does not tell it.
 
     Whether a call failed again as it had failed before; of steps, tokens and seconds the logarithm, so that what is
@@ -105,7 +119,7 @@ def beside(name: str, task: TaskOutcome) -> float | None:
     value = getattr(task.figures, name)
     if value is None:
         return None
-    return float(value > 0) if name == "repeats" else log(max(1.0, value))
+    return Seen(float(value > 0) if name == "repeats" else log(max(1.0, value)))
 
 
 def draw_in(event: Event) -> Draw:
@@ -136,43 +150,45 @@ def lots_of(draws: Iterable[Event], outcomes: Iterable[TaskOutcome]) -> list[Lot
 
 def estimates(
     lots: Iterable[Lot],
-    figure: Callable[[TaskOutcome], float | None],
+    figure: Callable[[TaskOutcome], Seen | None],
     start: float | None = None,
     most_off: float | None = None,
 ) -> list[Weighted]:
     """Return what each lot says of a figure, but where the task does not tell it.
 
-    The guess is the mean of the memory's former tasks, begun with that of all former ones: each memory is compared with
-    itself, and tasks of other subjects add no noise. Before the first task it is `start`; without one that task says
-    only what to guess. A figure counts as `most_off` from the guess where it is further.
+    The guess is the mean of what is known of the memory's former tasks, begun with that of all former ones: each memory
+    is compared with itself, and tasks of other subjects add no noise. Before the first task it is `start`; without one
+    that task says only what to guess. A figure counts as `most_off` from the guess where it is further.
     """
     found: list[Weighted] = []
     every = _Sum()
     own: dict[str, _Sum] = defaultdict(_Sum)
     for _, together in groupby(lots, lambda lot: lot.task.task_id):
         group = list(together)
-        outcome, overall = figure(group[0].task), every.total / every.count if every.count else start
-        if outcome is None:
+        seen, overall = figure(group[0].task), every.total / every.count if every.count else start
+        if seen is None:
             continue
         for lot in group:
             former = own[lot.memory_id]
             if overall is not None:
                 guess = (former.total + _WEIGHT_OF_GUESS * overall) / (former.count + _WEIGHT_OF_GUESS)
-                seen = outcome if most_off is None else min(guess + most_off, max(guess - most_off, outcome))
-                found.append(Weighted(lot, seen, guess))
-            former.add(outcome)
-        every.add(outcome)
+                outcome = seen.given(guess)
+                if most_off is not None:
+                    outcome = min(guess + most_off, max(guess - most_off, outcome))
+                found.append(Weighted(lot, outcome, guess))
+            former.add(seen)
+        every.add(seen)
     return found
 
 
 @dataclass(slots=True)
 class _Sum:
     total: float = 0.0
-    count: int = 0
+    count: float = 0.0
 
-    def add(self, value: float) -> None:
-        self.total += value
-        self.count += 1
+    def add(self, seen: Seen) -> None:
+        self.total += seen.weight * seen.value
+        self.count += seen.weight
 
 
 async def lift_report(toolbox: Toolbox) -> LiftReport:
@@ -455,8 +471,8 @@ def _is_before(lot: Lot, moments: Mapping[str, datetime]) -> bool:
     return moment is not None and lot.drawn_at <= moment
 
 
-def _tokens(task: TaskOutcome) -> float | None:
-    return None if task.figures.tokens is None else float(task.figures.tokens)
+def _tokens(task: TaskOutcome) -> Seen | None:
+    return None if task.figures.tokens is None else Seen(float(task.figures.tokens))
 
 
 def _as_ratio(found: Bounds | None) -> Bounds | None:
