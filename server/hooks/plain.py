@@ -1,28 +1,81 @@
 """Stands in for pydantic and dataclasses in a prompt's hook command that no server answers: they took half of its time.
 
-Here are the few names that such a command asks for. What comes from outside or from the bank (`model_validate`) is
-looked at as closely as it needs: by its type. What the code makes is taken as it is.
+Here are the few names that such a command asks for; for all others it is done once more with the real ones
+(`NotHere`). What comes from outside or from the bank (`model_validate`) is looked at as closely as it needs: by its
+type. What the code makes is taken as it is.
 """
 
 import json
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
+from pathlib import Path
 from types import UnionType
-from typing import Any, Generic, Literal, Self, TypeVar, Union, cast, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeVar, Union, cast, get_args, get_origin
+
+if TYPE_CHECKING:
+    from swarm_memory.schema.settings import Settings
 
 T = TypeVar("T")
 
 AwareDatetime, JsonValue, SecretStr, ConfigDict = datetime, object, str, dict
 
+__path__ = ()
+"""So that parts of either are looked for."""
+
+_STOOD_FOR = ("pydantic", "dataclasses")
+
 _NOTHING = object()
 """In the place of a default that there is not."""
 
 
+_ANEW = """
+import json, sys
+from pathlib import Path
+from swarm_memory.server.hooks.alone import answer_alone
+print(json.dumps(answer_alone(json.load(sys.stdin), Path(sys.argv[1]))))
+"""
+
+
+def answer_plainly(event: Mapping[str, Any], root: Path, settings: "Settings") -> dict[str, Any]:
+    """Return hook JSON for an event, by a process of its own where the real ones are needed. Raises `ConfigError`."""
+    stand_in()
+    from swarm_memory.server.hooks.alone import answer_alone
+
+    try:
+        return answer_alone(event, root, settings)
+    except NotHere:
+        import subprocess
+
+        command = [sys.executable, "-I", "-c", _ANEW, str(root)]
+        done = subprocess.run(command, input=json.dumps(event).encode(), stdout=subprocess.PIPE, check=True)  # noqa: S603
+        return json.loads(done.stdout)
+
+
 def stand_in() -> None:
     """Have modules that are imported from now on get this for both, unless they are loaded."""
-    for name in ("pydantic", "dataclasses"):
+    for name in _STOOD_FOR:
         sys.modules.setdefault(name, sys.modules[__name__])
+    sys.meta_path.insert(0, cast("Any", _NoParts))
+
+
+class NotHere(BaseException):
+    """Something was asked for that only the real ones have; no `except` on the way may take it for a fault."""
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("_"):
+        raise AttributeError(name)
+    raise NotHere(name)
+
+
+class _NoParts:
+    """Finds no module within either."""
+
+    @staticmethod
+    def find_spec(name: str, *_: object) -> None:
+        if name.partition(".")[0] in _STOOD_FOR:
+            raise NotHere(name)
 
 
 class ValidationError(ValueError):
@@ -56,7 +109,14 @@ def AfterValidator(_: object) -> None:  # noqa: N802 - pydantic's name
 BeforeValidator = AfterValidator
 
 
-class BaseModel:
+class _Model(type):
+    def __getattr__(cls, name: str) -> Any:
+        if name.startswith("model_"):
+            raise NotHere(name)
+        raise AttributeError(name)
+
+
+class BaseModel(metaclass=_Model):
     """A value by the names of its fields."""
 
     model_fields: dict[str, Any] = {}  # noqa: RUF012 - each class has its own
@@ -84,6 +144,9 @@ class BaseModel:
     def model_dump(self, *, include: Collection[str] = (), exclude: Collection[str] = ()) -> dict[str, Any]:
         names = [name for name in self.model_fields if name not in exclude and (not include or name in include)]
         return {name: self.__dict__[name] for name in names}
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(type(self), name)
 
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and self._values() == other._values()  # pyright: ignore
@@ -115,16 +178,26 @@ def _fill(value: object, fields: Mapping[str, Any], given: dict[str, Any]) -> No
 field = Field
 
 
-def dataclass(kind: Any = None, /, **_: bool) -> Any:
-    """Return a class with an `__init__` that takes its fields; nobody compares its values."""
+def dataclass(kind: Any = None, /, **options: bool) -> Any:
+    """Return a class with an `__init__` that takes its fields, whose values compare by them."""
+    if not options.keys() <= {"frozen", "slots"}:
+        raise NotHere(f"dataclass({', '.join(options)})")
     if kind is None:
         return dataclass
     fields = _fields(kind)
 
     def take(self: object, *values: Any, **named: Any) -> None:
+        if len(values) > len(fields) or hasattr(self, "__post_init__"):
+            raise NotHere(kind.__name__)
         _fill(self, fields, dict(zip(fields, values, strict=False)) | named)
 
-    kind.__init__ = take
+    def equals(self: object, other: object) -> bool:
+        return type(other) is type(self) and vars(other) == vars(self)
+
+    def digest(self: object) -> int:
+        return hash(tuple(vars(self).values()))
+
+    kind.__init__, kind.__eq__, kind.__hash__ = take, equals, digest
     return kind
 
 
@@ -143,6 +216,9 @@ class TypeAdapter(Generic[T]):
 
     def validate_json(self, text: str, *, extra: Literal["ignore"]) -> T:
         return _checked(self._kind, json.loads(text))
+
+    def __getattr__(self, name: str) -> Any:
+        raise NotHere(name)
 
 
 def _checked(kind: type[T], values: Mapping[str, Any]) -> T:

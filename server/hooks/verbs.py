@@ -27,16 +27,17 @@ def ask_or_do(limit_s: float, moment: Moment) -> dict[str, Any]:
 
 def do_alone(moment: Moment) -> dict[str, Any]:
     """Do here what no server was ready to do."""
-    is_prompt = moment.event.get("hook_event_name") == "UserPromptSubmit"
-    settings = default_settings(moment.place.root) if is_prompt else None
-    if settings is not None:
-        from swarm_memory.server.hooks.plain import stand_in
+    root, is_prompt = moment.place.root, moment.event.get("hook_event_name") == "UserPromptSubmit"
+    settings = default_settings(root) if is_prompt else None
+    if settings is None:
+        from swarm_memory.server.hooks.alone import answer_alone
 
-        stand_in()
-    from swarm_memory.server.hooks.alone import answer_alone
+        answer = answer_alone(moment.event, root)
+    else:
+        from swarm_memory.server.hooks.plain import answer_plainly
 
-    answer = answer_alone(moment.event, moment.place.root, settings)
-    wake(moment.place.root, str(moment.event.get("session_id") or ""))
+        answer = answer_plainly(moment.event, root, settings)
+    wake(root, str(moment.event.get("session_id") or ""))
     return answer
 
 

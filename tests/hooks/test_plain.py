@@ -141,6 +141,43 @@ def test_its_models_have_the_fields_and_defaults_of_pydantic() -> None:
     assert json.loads(found.stdout) == wanted
 
 
+NEEDING = """
+import sys
+class Unusual:
+    def find_spec(self, name, path=None, target=None):
+        if name == "swarm_memory.server.storage.hook_store":
+            sys.meta_path.remove(self)
+            try:
+                {line}
+            except Exception:
+                pass
+sys.meta_path.insert(0, Unusual())
+import swarm_memory.server.hooks.__main__
+"""
+"""A hook command that on its way does what hardly any does."""
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "from pydantic import model_validator",
+        "import pydantic.fields",
+        "from dataclasses import asdict",
+        "import dataclasses; dataclasses.dataclass(order=True)(Unusual)",
+        "from swarm_memory.schema.base import Scope; Scope.model_json_schema()",
+        "from swarm_memory.schema.base import Scope; Scope().model_dump_json()",
+    ],
+)
+def test_what_it_lacks_is_done_once_more_with_the_real_ones(learned: HookProject, line: str) -> None:
+    wanted = prompted(learned)
+    learned.extra.update(NOTHING_SET)
+    told = learned.event(hook_event_name="UserPromptSubmit", prompt=TASK, session_id="s2")
+    done = learned.start("-c", NEEDING.format(line=line), "prompt", told=told)
+    assert done.stderr == ""
+    assert json.loads(done.stdout)["hookSpecificOutput"]["additionalContext"] == wanted
+    assert missed(learned.root) == []
+
+
 class Part(plain.BaseModel):
     name: str
     sizes: tuple[int, ...] = ()
@@ -178,11 +215,17 @@ class Held:
     last: str = "z"
 
 
+@plain.dataclass(frozen=True)
+class Kept:
+    first: int
+
+
 def test_a_dataclass_takes_its_fields_by_place_and_by_name() -> None:
     held = Held(1, last="y")
     other = plain.replace(held, first=2)
     assert (held.first, held.seen, held.last, other.first, other.last) == (1, [], "y", 2, "y")
     assert held.seen is not Held(1).seen
+    assert (held == plain.replace(other, first=1), held == other, len({Kept(1), Kept(1), Kept(2)})) == (True, False, 2)
     with pytest.raises(TypeError):
         Held()  # pyright: ignore[reportCallIssue]
 
