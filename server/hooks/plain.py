@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 AwareDatetime, JsonValue, SecretStr, ConfigDict = datetime, object, str, dict
 
-__path__ = ()
+__path__: list[str] = []
 """So that parts of either are looked for."""
 
 _STOOD_FOR = ("pydantic", "dataclasses")
@@ -137,7 +137,7 @@ class BaseModel(metaclass=_Model):
         return _checked(cls, values)
 
     def model_copy(self, *, update: Mapping[str, Any]) -> Self:
-        copy = type(self).__new__(type(self))
+        copy: Any = type(self).__new__(type(self))
         copy.__dict__.update(self.__dict__, **update)
         return copy
 
