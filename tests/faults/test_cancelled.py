@@ -11,6 +11,7 @@ import pytest
 from patience import FULL
 from rig import HERE, fill, inspected, made_item, with_vectors
 
+from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import SwarmMemoryError
 from swarm_memory.schema.memory import MemoryDraft
 from swarm_memory.schema.settings import Settings
@@ -24,6 +25,9 @@ from swarm_memory.tools.consolidate.consolidate import consolidate
 from swarm_memory.tools.toolbox import Toolbox
 
 pytestmark = pytest.mark.fault
+
+THERE = Scope(project="there")
+"""Where others write beside: what is consolidated must not grow by it, or its end would never come nearer."""
 
 Work: TypeAlias = Callable[[int], Coroutine[Any, Any, Any]]
 """A tool's call, told apart from the others of its kind by a number."""
@@ -131,11 +135,11 @@ async def test_a_tool_that_is_cancelled_at_any_await_leaves_no_transaction_and_l
         for at in range(1, most):
             number += 1
             victim = CancelledAt(work(number), at)
-            (memory,) = await with_vectors([made_item(f"Another's {number}")])
+            (memory,) = await with_vectors([made_item(f"Another's {number}", scope=THERE)])
             other = asyncio.ensure_future(store.add_memories([memory], embedder))
             with suppress(asyncio.CancelledError, SwarmMemoryError):
                 await victim
-            lost += await other != [memory.item.id] or len(await store.get_memories([HERE], [memory.item.id])) != 1
+            lost += await other != [memory.item.id] or len(await store.get_memories([THERE], [memory.item.id])) != 1
             left_open += await in_transaction(store)
             if victim.waits < at:
                 to_the_end += 1
