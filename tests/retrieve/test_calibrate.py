@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from laid_bank import RUNG
 
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.settings import RetrieveSettings, Settings
@@ -22,7 +23,7 @@ PROBLEMS = ("times out", "fails in the tests", "is slow on large files", "loses 
 
 
 async def calibrated(toolbox: Toolbox, tmp_path: Path) -> Calibration:
-    scratch = await open_store(tmp_path / "scratch" / "memory.db", embedder=toolbox.embedder)
+    scratch = await open_store(tmp_path / "scratch" / "memory.db", sqlite=RUNG, embedder=toolbox.embedder)
     try:
         return await calibrate(toolbox, scratch)
     finally:

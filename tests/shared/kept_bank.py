@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from clock import SetClock
-from laid_bank import laid
+from laid_bank import RUNG, laid
 
 from swarm_memory.schema.base import MEMORY, Scope, new_id
 from swarm_memory.schema.memory import Consolidation, MemoryItem, MemoryLink
@@ -120,7 +120,7 @@ async def opened(
 ) -> AsyncGenerator[Kept]:
     """Open the bank of a folder."""
     database = folder / ".swarm" / "memory.db"
-    store = await open_store(laid(database), embedder=EMBEDDER, busy_timeout_s=4.0)
+    store = await open_store(laid(database), sqlite=RUNG, embedder=EMBEDDER, busy_timeout_s=4.0)
     try:
         yield Kept(store, database, clock or SetClock(), settings or Settings())
     finally:

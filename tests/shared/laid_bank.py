@@ -30,6 +30,9 @@ BY_TABLE = EmbeddingSettings(provider="static")
 
 SHOP = Scope(project="shop")
 
+RUNG = os.environ.get("SWARM_MEMORY_SQLITE") or "auto"
+"""What hooks stand on in the same process: two libraries that have one file open there damage it."""
+
 
 @asynccontextmanager
 async def opened_bank(
@@ -44,7 +47,7 @@ async def opened_bank(
 ) -> AsyncGenerator[Toolbox]:
     """A toolbox on the bank at a path, or in a database, whose clock stands still; opening it again is a restart."""
     store = (
-        await open_store(laid(database), embedder=embedder)
+        await open_store(laid(database), sqlite=RUNG, embedder=embedder)
         if url is None
         else await open_postgres(Place(url), pool_size=2, embedder=embedder)
     )
@@ -54,7 +57,7 @@ async def opened_bank(
         await store.close()
 
 
-def laid(database: Path, sqlite: str = os.environ.get("SWARM_MEMORY_SQLITE") or "auto") -> Path:
+def laid(database: Path, sqlite: str = RUNG) -> Path:
     """Lay an empty bank where there is no file, as this user's; return the path."""
     if not database.exists():
         database.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
