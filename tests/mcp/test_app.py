@@ -202,7 +202,7 @@ async def test_an_answer_is_small_and_its_text_holds_the_same_or_what_a_model_re
     assert isinstance(told, TextContent)
     assert isinstance(content, TextContent)
     structure: dict[str, Any] = found.structured_content or {}
-    assert shown.text == structure["preamble"]
+    assert shown.text == "\n".join([structure["preamble"], *structure.get("notices", ())])
     assert structure["memories"][0]["id"] in shown.text
     assert "null" not in json.dumps(structure)
     assert count_tokens(json.dumps(structure)) < 700
