@@ -189,6 +189,10 @@ async def test_an_outcome_changes_only_the_memories_that_the_task_was_given(conn
         assert "without" in (await caller.call("memory_status"))["effect"]
 
 
+def _with_notices(structure: dict[str, Any], name: str) -> str:
+    return "\n".join([structure[name], *structure.get("notices", ())])
+
+
 async def test_an_answer_is_small_and_its_text_holds_the_same_or_what_a_model_reads_of_it(
     connected: Connected, fixed: Task
 ) -> None:
@@ -202,11 +206,11 @@ async def test_an_answer_is_small_and_its_text_holds_the_same_or_what_a_model_re
     assert isinstance(told, TextContent)
     assert isinstance(content, TextContent)
     structure: dict[str, Any] = found.structured_content or {}
-    assert shown.text == "\n".join([structure["preamble"], *structure.get("notices", ())])
+    assert shown.text == _with_notices(structure, "preamble")
     assert structure["memories"][0]["id"] in shown.text
     assert "null" not in json.dumps(structure)
     assert count_tokens(json.dumps(structure)) < 700
-    assert told.text == (none.structured_content or {})["reason"]
+    assert told.text == _with_notices(none.structured_content or {}, "reason")
     assert json.loads(content.text) == listed.structured_content
 
 
