@@ -46,6 +46,10 @@ _WEIGHT_OF_GUESS = 2.0
 _PRIOR_SPREAD, _LEAST_SPREAD, _MOST_SPREAD = 0.2, 0.05, 0.5
 """Standard deviations: of what kinds are worth, of memories within a kind at least and at most."""
 
+HARM = 0.1
+"""A memory harms that costs so much of its tasks. Of less most projects never see enough to tell, and what merely is of
+no use costs nothing by being told while that is found out."""
+
 MOST_LEFT_OUT = 0.5
 """The rate at which lots tell the most: what may harm is left out so often at most."""
 
@@ -261,7 +265,7 @@ class Expected(NamedTuple):
 
     memories: Mapping[str, float]
     doubts: Mapping[str, float]
-    """How probably a memory harms: its lift is below 0."""
+    """How probably a memory harms: its lift is below -`HARM`."""
     kinds: Mapping[str, float]
     whole: float
 
@@ -292,13 +296,13 @@ def expectations(found: Iterable[Weighted], kinds: Mapping[str, str]) -> Expecte
 
 
 def posterior(value: float, variance: float, mean: float, spread2: float) -> tuple[float, float]:
-    """Return the mean of a lift that was measured as `value`, and how probably it is below 0.
+    """Return the mean of a lift that was measured as `value`, and how probably it is below -`HARM`.
 
     `variance` is that of the estimate; lifts vary about `mean` with the variance `spread2`.
     """
     whole = spread2 + variance
     expected = (value * spread2 + mean * variance) / whole
-    return expected, NormalDist().cdf(-expected / sqrt(spread2 * variance / whole))
+    return expected, NormalDist().cdf((-HARM - expected) / sqrt(spread2 * variance / whole))
 
 
 def _estimate(found: Sequence[Weighted]) -> tuple[float, float]:

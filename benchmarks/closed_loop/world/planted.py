@@ -15,7 +15,7 @@ from swarm_memory.schema.settings import RetrieveSettings
 from swarm_memory.schema.trajectory import Label
 from swarm_memory.tools.credit.holdout import Lots
 from swarm_memory.tools.credit.intervals import wilson
-from swarm_memory.tools.credit.lift import MOST_LEFT_OUT, Lot, posterior, rates_of, worth_of
+from swarm_memory.tools.credit.lift import HARM, MOST_LEFT_OUT, Lot, posterior, rates_of, worth_of
 from swarm_memory.tools.credit.sequences import Term, side_of, weighted
 from swarm_memory.tools.ports.credit import TaskOutcome
 from swarm_memory.tools.retrieve.embed import prepare
@@ -51,10 +51,6 @@ DECIDED, WEIGHT = 0.8, 0.9
 
 CHANCES = ((0.1, 0.7), (0.3, 0.7), (0.5, 0.7), (0.6, 0.7), (0.5, 0.5), (0.9, 0.9), (0.7, 0.6), (0.7, 0.5), (0.7, 0.3))
 """That a task is met where it is told a memory, and where it is not."""
-
-COSTS = 0.1
-"""What is planted to harm is called harmful where it costs so much of its tasks in truth; beside good memories some
-of it costs hardly anything."""
 
 SPREAD = 0.2
 """Standard deviation of lifts, for what is simulated alone."""
@@ -116,7 +112,7 @@ async def run_planted(
     met = tuple(life.do(place) for place in later)
     if dropout:
         harmful = [each for each, kind in kinds.items() if kind == "harmful"]
-        kinds |= {each: "hardly harmful" for each in harmful if _lift_of(each, found, later) > -COSTS}
+        kinds |= {each: "hardly harmful" for each in harmful if _lift_of(each, found, later) > -HARM}
     of = [(kinds.get(lift.of, "learned"), lift) for lift in life.measure()]
     return Run(
         seed=seed,
@@ -262,7 +258,7 @@ def _memories(title: str, runs: Sequence[Run]) -> Table:
             )
         )
     note = (
-        f"harmful: costs {COSTS} of its tasks or more in truth; until: tasks in which it was told or left out, the "
+        f"harmful: costs {HARM} of its tasks or more in truth; until: tasks in which it was told or left out, the "
         "median; lift: as measured at the end, the mean; left out: of all lots"
     )
     headings = ("kind", "measured", "withdrew", "until", "proven", "lift", "left out")
