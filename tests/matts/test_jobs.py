@@ -306,7 +306,7 @@ async def test_consolidation_and_imports_are_jobs_too(tmp_path: Path) -> None:
         await working.work_off_due()
         job = await asked(tools, "status", imported.id)
         result: dict[str, Any] = dict(job.result or {})
-        assert (job.status, result["transcripts"]["files"], result["transcripts"]["tasks"]) == ("completed", 2, 1)
+        assert (job.status, result["transcripts"]["files"], result["transcripts"]["tasks"]) == ("completed", 1, 1)
         assert list(result["transcripts"]["faults"]) == [str(tmp_path / "broken.jsonl")]
         job = await asked(tools, "status", tidied.id)
         assert job.status == "completed", job.error
