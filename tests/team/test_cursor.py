@@ -161,6 +161,26 @@ async def test_a_change_that_is_counted_first_and_committed_last_is_not_skipped(
     assert copy.known == whole.known != before
 
 
+async def test_what_is_withdrawn_while_somebody_looks_and_restored_before_the_next_look_is_not_lost(
+    home: NewHome, server: Toolbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ann, rob = await home("ann"), await home("rob", "review")
+    first, other, last = [await shared(ann, rob, title) for title in TITLES[:3]]
+
+    async def withdrawn_meanwhile(*_: object) -> bool:
+        await server.store.set_status((TEAM,), [other], "archived", "to and fro")
+        return False
+
+    copy = Copy(server)
+    with monkeypatch.context() as patched:
+        patched.setattr(type(server.store.team), "_out_of_step", withdrawn_meanwhile)
+        await copy.look()
+    assert set(copy.known) == {first}
+    await server.store.set_status((TEAM,), [other], "active", "to and fro")
+    await copy.look()
+    assert set(copy.known) == {first, other, last}
+
+
 async def test_whoever_looks_while_many_write_knows_in_the_end_what_whoever_looks_then_knows(
     home: NewHome, server: Toolbox, others: list[Toolbox]
 ) -> None:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from swarm_memory.schema.base import TEAM, Scope, new_id
@@ -262,14 +263,16 @@ class SharedMemories(Part):
         ids = [memory_id for memory_id, _, state in page if state.startswith("active:")]
         asked = {"ids": to_json(ids), "scopes": pairs((scope,))}
         found = map(item_of, connection.execute(_MEMORIES["get_patterns"], asked).fetchall())
-        items = {item.id: item for item in found if item.status == "active"}  # it may have been withdrawn meanwhile
-        shared = [_shared(connection, items[each], person_id) for each in ids if each in items]
+        items = {item.id: item for item in found if item.status == "active"}
+        # Of what was withdrawn meanwhile nobody can say yet whether it stays so: it is told by who looks next.
+        sure = list(takewhile(lambda row: row[0] in items or not row[2].startswith("active:"), page))
+        told = [memory_id for memory_id, _, state in sure if state.startswith("active:")]
         return Changes(
             stamp=own_stamp,
-            cursor=page[-1][1] if page else reached,
-            shared=tuple(shared),
-            withdrawn=tuple(memory_id for memory_id, _, _ in page if memory_id not in items),
-            has_more=len(rows) > limit,
+            cursor=sure[-1][1] if sure else after if rows else reached,
+            shared=tuple(_shared(connection, items[each], person_id) for each in told),
+            withdrawn=tuple(memory_id for memory_id, _, state in sure if not state.startswith("active:")),
+            has_more=len(rows) > limit and len(sure) == len(page),
         )
 
     @reads
