@@ -13,6 +13,8 @@ from pathlib import Path
 from types import UnionType
 from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeVar, Union, cast, get_args, get_origin
 
+from swarm_memory.server.hooks.main import PROMPT_S
+
 if TYPE_CHECKING:
     from swarm_memory.schema.settings import Settings
 
@@ -48,7 +50,9 @@ def answer_plainly(event: Mapping[str, Any], root: Path, settings: "Settings") -
         import subprocess
 
         command = [sys.executable, "-I", "-c", _ANEW, str(root)]
-        done = subprocess.run(command, input=json.dumps(event).encode(), stdout=subprocess.PIPE, check=True)  # noqa: S603
+        told = json.dumps(event).encode()
+        # The host of the prompt is let go by then: no child may go on after it.
+        done = subprocess.run(command, input=told, stdout=subprocess.PIPE, check=True, timeout=0.8 * PROMPT_S)  # noqa: S603
         return json.loads(done.stdout)
 
 
