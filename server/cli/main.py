@@ -21,7 +21,7 @@ from swarm_memory.schema.errors import (
     SwarmMemoryError,
     is_want_of_memory,
 )
-from swarm_memory.server.blas import start_no_threads
+from swarm_memory.server.footprint import share_one_heap, start_no_threads
 from swarm_memory.server.cli.invocation import Invocation
 
 EXIT_CODES: tuple[tuple[type[SwarmMemoryError], int], ...] = (
@@ -167,6 +167,7 @@ def _log_to_stderr(verbose: int) -> None:
 def main() -> None:
     """Run the command of `sys.argv` and end the process with its exit code."""
     start_no_threads()
+    share_one_heap()
     try:
         code = cli.main(prog_name="swarm-memory", standalone_mode=False)
     except click.ClickException as error:
@@ -183,11 +184,13 @@ def main() -> None:
         sys.exit(next(code for kind, code in EXIT_CODES if isinstance(error, kind)))
     except Exception as error:  # a main: one line for people, the traceback for those who ask
         if log.isEnabledFor(logging.DEBUG):
-            raise
-        if is_want_of_memory(error):
+            sys.excepthook(type(error), error, error.__traceback__)
+        elif is_want_of_memory(error):
             told = "there is not enough memory for this: allow more, or give it less at a time"
             click.echo(f"swarm-memory: {told}", err=True)
-            sys.exit(1)
-        click.echo(f"swarm-memory: internal error: {error!r}; `swarm-memory -vv …` shows where", err=True)
-        sys.exit(1)
+        else:
+            click.echo(f"swarm-memory: internal error: {error!r}; `swarm-memory -vv …` shows where", err=True)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(1)  # threads that such an end leaves behind, of a bank that was not closed, would keep the process
     sys.exit(code if isinstance(code, int) else 0)

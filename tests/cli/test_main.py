@@ -1,5 +1,6 @@
 """What all commands share: help, options, errors in one line, exit codes."""
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -8,6 +9,7 @@ from typing import Any
 
 import click
 import pytest
+from patience import HANG_S
 
 from swarm_memory.schema.errors import (
     ConfigError,
@@ -88,6 +90,7 @@ def test_a_fault_of_ours_is_one_line_too(swarm: Shell, monkeypatch: pytest.Monke
     def fail(**_: object) -> None:
         raise ZeroDivisionError("by zero")
 
+    monkeypatch.setattr(os, "_exit", sys.exit)
     monkeypatch.setattr(retrieve.retrieve, "callback", fail)
     ran = swarm("retrieve", "x")
     assert ran.code == 1
@@ -171,6 +174,23 @@ def test_reading_only_the_first_line_of_the_output_is_no_error(project: Path) ->
     done = subprocess.run(["bash", "-c", f"set -o pipefail; {command}"], capture_output=True, check=False, cwd=project)
     assert done.stdout == b"{"
     assert b"Traceback" not in done.stderr
+
+
+def test_a_fault_of_ours_ends_the_process_with_the_threads_that_it_left(project: Path) -> None:
+    code = (
+        "import sys, threading; sys.argv = ['swarm-memory', 'config']\n"
+        "from swarm_memory.server.cli import main as command_line\n"
+        "from swarm_memory.server.cli.commands import status\n"
+        "def fail(**_):\n"
+        "    threading.Thread(target=threading.Event().wait).start()\n"
+        "    raise ZeroDivisionError\n"
+        "status.COMMANDS['config'].callback = fail\n"
+        "command_line.main()\n"
+    )
+    command = [sys.executable, "-I", "-c", code]
+    done = subprocess.run(command, capture_output=True, check=False, cwd=project, timeout=HANG_S)
+    assert done.returncode == 1
+    assert done.stderr.startswith(b"swarm-memory: internal error: ZeroDivisionError")
 
 
 def test_the_help_imports_no_heavy_module(project: Path) -> None:
