@@ -21,8 +21,8 @@ from swarm_memory.schema.errors import (
     SwarmMemoryError,
     is_want_of_memory,
 )
-from swarm_memory.server.footprint import share_one_heap, start_no_threads
 from swarm_memory.server.cli.invocation import Invocation
+from swarm_memory.server.footprint import share_one_heap, start_no_threads
 
 EXIT_CODES: tuple[tuple[type[SwarmMemoryError], int], ...] = (
     (InputError, 2),
@@ -182,7 +182,7 @@ def main() -> None:
     except SwarmMemoryError as error:
         click.echo(f"swarm-memory: {' '.join(str(error).split())}", err=True)
         sys.exit(next(code for kind, code in EXIT_CODES if isinstance(error, kind)))
-    except Exception as error:  # a main: one line for people, the traceback for those who ask
+    except Exception as error:  # noqa: BLE001 - a main: one line for people, the traceback for those who ask
         if log.isEnabledFor(logging.DEBUG):
             sys.excepthook(type(error), error, error.__traceback__)
         elif is_want_of_memory(error):
