@@ -4,14 +4,19 @@ BIN := .venv/bin
 PYTHON ?= $(shell for name in python3 python3.14 python3.13 python3.12 python3.11 python; do \
 	$$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$name; break; }; done)
 
-.PHONY: demo test faults claude check audit sbom bench bundle clean
+# Where no bytecode may be written, each worker would rewrite the asserts of all tests again.
+PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n auto --dist worksteal -q --durations=10
+
+.PHONY: demo test e2e faults claude check audit sbom bench bundle clean
 
 demo: .venv/product ## the main job on the shipped transcript
 	$(BIN)/swarm-memory demo
 
-# Where no bytecode may be written, each worker would rewrite the asserts of all tests again.
-test: .venv/ready ## all tests
-	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n auto --dist worksteal -q --durations=10
+test: .venv/ready ## all tests but those of `make e2e`
+	$(PYTEST) -m "not e2e"
+
+e2e: .venv/ready ## the tests with real agents, the Inspector, the conformance suite and a browser, as far as they are there
+	$(PYTEST) -m e2e
 
 faults: .venv/ready ## the fault rig at full length, with its figures
 	rm -f build/faults.jsonl

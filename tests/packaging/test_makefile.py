@@ -27,7 +27,8 @@ for name in swarm-memory pytest; do printf '#!/bin/sh\\necho "$(basename $0) $*"
 chmod +x .venv/bin/*
 """
 DEMO = "swarm-memory demo"
-TESTS = "pytest -n auto --dist worksteal -q --durations=10"
+ALL = "pytest -n auto --dist worksteal -q --durations=10"
+TESTS = f"{ALL} -m not e2e"
 
 
 @pytest.fixture
@@ -66,6 +67,7 @@ def test_with_uv_the_demo_installs_the_product_alone_and_the_tests_add_the_rest(
     assert make(project, "demo") == [DEMO]
     assert make(project, "test") == ["uv sync --frozen", TESTS]
     assert make(project, "test") == [TESTS]
+    assert make(project, "e2e") == [f"{ALL} -m e2e"]
 
 
 def test_without_uv_pip_does_the_same(project: Path) -> None:
