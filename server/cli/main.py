@@ -107,7 +107,7 @@ class Commands(click.Group):
         if cmd_name not in COMMANDS:
             return None
         module = import_module(f"swarm_memory.server.cli.commands.{COMMANDS[cmd_name][1]}")
-        return module.COMMANDS[cmd_name]
+        return next(each for each in vars(module).values() if isinstance(each, click.Command) and each.name == cmd_name)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

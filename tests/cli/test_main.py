@@ -184,7 +184,7 @@ def test_a_fault_of_ours_ends_the_process_with_the_threads_that_it_left(project:
         "def fail(**_):\n"
         "    threading.Thread(target=threading.Event().wait).start()\n"
         "    raise ZeroDivisionError\n"
-        "status.COMMANDS['config'].callback = fail\n"
+        "status.show_config.callback = fail\n"
         "command_line.main()\n"
     )
     command = [sys.executable, "-I", "-c", code]

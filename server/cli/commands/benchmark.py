@@ -252,6 +252,3 @@ def datasets(as_json: bool) -> None:
 
 def _default(value: Any) -> str:
     return "" if value in (None, (), {}) or hasattr(value, "model_dump") else json.dumps(value)
-
-
-COMMANDS = {"benchmark": benchmark}

@@ -306,6 +306,3 @@ def _hooks(invocation: Invocation) -> Iterator[Finding]:
     yield from (Finding("hooks", "warn", line) for line in missed)
     if not missed:
         yield Finding("hooks", "ok", f"nothing missed in {KEPT_DAYS} days")
-
-
-COMMANDS = {"doctor": doctor}

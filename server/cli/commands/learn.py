@@ -435,13 +435,3 @@ def verdict(invocation: Invocation, task: str, said: str, reason: str, as_json: 
             say(f"  {told} {', '.join(ids)}")
     if not revised.stands:
         say("  your word stands; this changes nothing")
-
-
-COMMANDS = {
-    "judge": judge,
-    "verdict": verdict,
-    "distill": distill,
-    "learn": learn,
-    "post-task": post_task,
-    "record-outcome": record_outcome,
-}

@@ -90,10 +90,7 @@ def run(
         return await _run(toolbox, asked, invocation.root, quiet=as_json)
 
     result = invocation.run(operate)
-    if as_json:
-        print_json(_row(result))
-    else:
-        _show(result)
+    print_json(_row(result)) if as_json else _show(result)
     if result.run.status != "completed":
         sys.exit(1)
 
@@ -193,6 +190,3 @@ def list_runs(invocation: Invocation, everything: bool, limit: int, as_json: boo
             for each in found
         )
         print_table(("run", "status", "mode", "rollouts", "task"), rows)
-
-
-COMMANDS = {"matts": matts}

@@ -202,10 +202,7 @@ def confirm_command(invocation: Invocation, memory_id: str, as_json: bool) -> No
     from swarm_memory.tools.memories.decide import confirm
 
     (item,) = invocation.run(lambda toolbox: confirm(toolbox, memory_id)).items
-    if as_json:
-        print_json(item)
-    else:
-        say(f"Your word now: {item.title}", bold=True)
+    print_json(item) if as_json else say(f"Your word now: {item.title}", bold=True)
 
 
 @memories.command("forget", short_help="Delete memories for good, with every trace.")
@@ -493,10 +490,7 @@ def import_(
             )
     with progress("reading", quiet=as_json) as moved:
         tally = invocation.run(lambda toolbox: import_files(toolbox, files, quarantine, as_report(moved)))
-    if as_json:
-        print_json(as_row(tally)["exports"])
-    else:
-        _show_exports(tally)
+    print_json(as_row(tally)["exports"]) if as_json else _show_exports(tally)
     for name, fault in tally.faults.items():
         click.echo(f"swarm-memory: {name}: {fault}", err=True)
     if tally.faults or any(each.faulty for each in tally.exports.values()):
@@ -524,13 +518,3 @@ def _show_exports(tally: Tally) -> None:
             say(f"    To take it back: swarm-memory memories forget --run {each.run_id}")
         for fault in (*each.faults, *each.notices):
             say(f"    {fault}")
-
-
-COMMANDS = {
-    "forget": forget_command,
-    "remember": remember,
-    "memories": memories,
-    "promote": promote,
-    "export": export,
-    "import": import_,
-}

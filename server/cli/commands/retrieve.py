@@ -50,10 +50,7 @@ def retrieve(
 
     only = SearchFilter(domain, tags, exclude_task, agent_id)
     found = invocation.read(lambda toolbox: operation(toolbox.in_project(project), query, k=k, only=only))
-    if as_json:
-        print_json(found)
-    else:
-        show_retrieval(found, scores=scores)
+    print_json(found) if as_json else show_retrieval(found, scores=scores)
 
 
 def show_retrieval(found: Retrieval, *, scores: bool) -> None:
@@ -145,6 +142,3 @@ def calibrate(invocation: Invocation, as_json: bool) -> None:
     say("retrieve:")
     for name in ("min_cosine", "vector_weight", "duplicate_threshold"):
         say(f"  {name}: {getattr(found, name)}")
-
-
-COMMANDS = {"retrieve": retrieve, "pre-task": pre_task, "calibrate": calibrate}

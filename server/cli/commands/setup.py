@@ -538,14 +538,3 @@ def _show_task(number: int, trajectory: "Trajectory", result: LearnResult) -> No
 def _heading(title: str, text: str) -> None:
     click.secho(f"\n── {title} " + "─" * max(0, 76 - len(title)), bold=True)
     say(f"“{text}”\n")
-
-
-COMMANDS = {
-    "pause": pause,
-    "resume": resume,
-    "serve": serve,
-    "install": install,
-    "uninstall": uninstall,
-    "rules": rules,
-    "demo": demo,
-}

@@ -106,10 +106,7 @@ def _index(
             raise
         click.echo(f"swarm-memory: {kind}: {error}", err=True)
         return False
-    if as_json:
-        print_json(done)
-    else:
-        _show_indexed(done)
+    print_json(done) if as_json else _show_indexed(done)
     return bool(not done.faults or done.added or done.changed or done.unchanged)
 
 
@@ -142,10 +139,7 @@ def search(
         return await search_sources(toolbox, query, kind=kind, k=k, offset=offset, project=project)
 
     found = invocation.read(operate)
-    if as_json:
-        print_json(found)
-    else:
-        _show_found(found)
+    print_json(found) if as_json else _show_found(found)
 
 
 @sources.command("list")
@@ -228,6 +222,3 @@ def _show_found(found: SourceSearch) -> None:
         f"{', '.join(found.legs)} · {found.embedder}{by} · {of} · {found.latency_ms:.1f} ms",
         dim=True,
     )
-
-
-COMMANDS = {"sources": sources}

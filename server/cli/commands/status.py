@@ -48,10 +48,7 @@ def status(invocation: Invocation, as_json: bool) -> None:
 
     found, of_team = invocation.run(operate)
     found = found.model_copy(update={"notices": (*notices, *of_team, *found.notices)})
-    if as_json:
-        print_json(found)
-    else:
-        _show_status(found)
+    print_json(found) if as_json else _show_status(found)
 
 
 def _no_bank(database: Path, notices: Sequence[str], as_json: bool) -> None:
@@ -347,6 +344,3 @@ def work(
 
     done = invocation.run(operate)
     print_json({"jobs": done}) if as_json else say(f"{counted(done, 'job')} done." if done else "No job was due.")
-
-
-COMMANDS = {"status": status, "config": show_config, "metrics": metrics, "jobs": jobs}

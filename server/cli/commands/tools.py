@@ -288,6 +288,3 @@ def _event() -> dict[str, Any]:
     if not isinstance(event, dict):
         raise ValueError("the event is not a JSON object")
     return cast("dict[str, Any]", event)
-
-
-COMMANDS = {"tools": tools, "cap": cap}

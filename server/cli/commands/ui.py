@@ -109,6 +109,3 @@ def _browser_at(link: str) -> Generator[None]:
         yield
     finally:
         file.unlink(missing_ok=True)
-
-
-COMMANDS = {"ui": ui}

@@ -47,10 +47,7 @@ def consolidate(invocation: Invocation, dry_run: bool, full: bool, run_id: str |
 
     with progress("consolidating", quiet=as_json) as moved:
         done = invocation.run(lambda toolbox: operation(toolbox, dry_run=dry_run, full=full, on_progress=moved))
-    if as_json:
-        print_json(done)
-    else:
-        show_consolidation(done)
+    print_json(done) if as_json else show_consolidation(done)
 
 
 def _undo(invocation: Invocation, run_id: str, as_json: bool) -> None:
@@ -292,10 +289,7 @@ def trust(invocation: Invocation, read_only: bool, yes: bool, as_json: bool) -> 
             return await operation(toolbox.store, toolbox.embedder, drop_others=False, on_progress=moved)
 
     invocation.run(embed)
-    if as_json:
-        print_json(_foreign(taken))
-    else:
-        say(f"Taken over. What stood there is {taken.kept}.")
+    print_json(_foreign(taken)) if as_json else say(f"Taken over. What stood there is {taken.kept}.")
 
 
 def _foreign(found: "ForeignBank") -> dict[str, object]:
@@ -349,15 +343,3 @@ def move(invocation: Invocation, to: str, as_json: bool) -> None:
 
     rows = anyio.run(move_bank, place, invocation.settings().settings, to, tell)
     print_json({"rows": rows}) if as_json else say(f"{counted(rows, 'row')}, the same on both sides.")
-
-
-COMMANDS = {
-    "move": move,
-    "trust": trust,
-    "consolidate": consolidate,
-    "backup": backup,
-    "restore": restore,
-    "reembed": reembed,
-    "reindex": reindex,
-    "adopt": adopt,
-}

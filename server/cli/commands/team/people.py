@@ -143,5 +143,3 @@ def _line(entry: AuditEntry) -> tuple[str, ...]:
 
 team.add_command(up)
 team.add_command(database_role)
-
-COMMANDS = {"team": team}

@@ -154,6 +154,3 @@ def review(
 
     found = invocation.run(operate)
     print_json(found) if as_json else say(f"{found.draft.title}: {_stands(found)}")
-
-
-COMMANDS = {"propose": propose, "proposals": proposals, "review": review}
