@@ -23,23 +23,13 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-
 SHOWN = 10
 """So many memories are named before they are deleted."""
 
-
 ids_argument = click.argument("ids", nargs=-1, required=True, metavar="ID...")
-
-
 chosen_argument = click.argument("ids", nargs=-1, metavar="[ID...]")
-
-
 run_option = click.option("--run", "run_id", help="All that this run of learning, scaling or importing added.")
-
-
 id_argument = click.argument("memory_id", metavar="ID")
-
-
 reason_option = click.option("--reason", help="Why; kept in the history.")
 
 
@@ -304,11 +294,7 @@ def _status_command(name: str, status: MemoryStatus, done: str, summary: str) ->
 
 
 _status_command("restore", "active", "restored", "Have memories retrieved again.")
-
-
 _status_command("quarantine", "quarantined", "quarantined", "Withdraw memories until somebody has looked at them.")
-
-
 _status_command("archive", "archived", "archived", "Put memories away; they are kept and no longer retrieved.")
 
 

@@ -1,181 +1,25 @@
-"""`serve`, `install`, `uninstall`, `rules`, `demo`: the running server, our entries in agents' files, a first look."""
+"""`install`, `uninstall`, `rules`, `pause`, `resume`, `demo`: our entries in agents' files, and a first look."""
 
-import contextlib
-import gc
-import logging
-import os
 import tempfile
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import click
 
 from swarm_memory.schema.base import counted
-from swarm_memory.schema.errors import ConfigError
 from swarm_memory.schema.memory import LearnResult, Retrieval
 from swarm_memory.server.cli.console import json_option, print_json, say
 from swarm_memory.server.cli.invocation import Invocation
 from swarm_memory.server.cli.leave import WAYS, is_asked_at, planned_leave, say_who_learns
 
 if TYPE_CHECKING:
-    from mcp.server import MCPServer
-
-    from swarm_memory.schema.settings import HttpSettings
     from swarm_memory.schema.trajectory import Trajectory
-    from swarm_memory.server.bank import Bank
     from swarm_memory.server.hosts.host import InstallScope
     from swarm_memory.server.hosts.settings_files import FileChange
-    from swarm_memory.server.http.issuer import Issuer
-    from swarm_memory.server.jobs.worker import Worker
     from swarm_memory.tools.toolbox import Toolbox
-
-GARBAGE = 20_000
-"""Objects that a server gathers before it looks for garbage: at Python's 700 that took an eighth with 32 clients."""
-
-
-@click.command()
-@click.option("--http", "over_http", is_flag=True, help="Over HTTP instead, for several clients at once.")
-@click.option("--host", default="127.0.0.1", show_default=True, help="With --http: the address to listen on.")
-@click.option("--port", default=8765, show_default=True, type=click.IntRange(0, 65535), help="With --http.")
-@click.option(
-    "--allow-host", "names", multiple=True, metavar="NAME", help="With --http: a name that clients call it by."
-)
-@click.option(
-    "--token-file",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="With --http: the file of the bearer token, made at the first start.",
-)
-@click.pass_obj
-def serve(
-    invocation: Invocation, over_http: bool, host: str, port: int, names: tuple[str, ...], token_file: Path | None
-) -> None:
-    """Run the MCP server over stdin and stdout, or with --http over HTTP.
-
-    Claude Code starts it by itself after `swarm-memory install`. It says what goes wrong on stderr and in
-    `.swarm/log`, and ends when its input ends, on SIGINT, SIGTERM or SIGHUP, or when its parent dies.
-
-    With --http it listens on this machine only, and every request needs the bearer token of the file that it names
-    when it starts. On another --host clients call it by the names that --allow-host gives, and a proxy in front of it
-    must encrypt what passes.
-
-    \b
-    Example:
-      swarm-memory serve --http
-      claude mcp add --transport http swarm-memory http://127.0.0.1:8765/mcp \\
-        --header "Authorization: Bearer $(cat TOKEN_FILE)"
-    """
-    logging.getLogger("swarm_memory").addHandler(LogBesideBank(invocation))
-    if over_http:
-        _serve_http(invocation, host, port, names, token_file)
-        return
-    from swarm_memory.server.mcp.stdio import run_stdio
-
-    run_stdio(lambda on_closed: _build(invocation, on_closed))
-
-
-def _build(
-    invocation: Invocation,
-    on_closed: "Callable[[], None] | None" = None,
-    on_bank: "Callable[[Bank], None] | None" = None,
-) -> "MCPServer[Bank]":
-    """`on_bank` is given the bank that the server holds."""
-    from swarm_memory.server.hooks.listener import listen, settings_stamp
-    from swarm_memory.server.mcp.app import build_server
-    from swarm_memory.server.switch import switched_off
-
-    root = invocation.root
-    read = settings_stamp(root)
-    is_enabled = cache(lambda: invocation.settings().settings.enabled)
-
-    def worker(toolbox: "Toolbox") -> "Worker":
-        from swarm_memory.server.wiring import make_worker
-
-        made = make_worker(toolbox, invocation.place, lambda: invocation.settings().settings)
-        gc.freeze()  # what is loaded by now stays: going through all of it holds up a call now and then, by tens of ms
-        gc.set_threshold(GARBAGE)
-        return made
-
-    def may_answer() -> bool:
-        """Tell whether hooks are on, and would read the settings that this process has read."""
-        return settings_stamp(root) == read and switched_off(root) is None and is_enabled()
-
-    async def hear(bank: "Bank") -> None:
-        if on_bank is not None:
-            on_bank(bank)
-        if not invocation.overrides:  # hooks know nothing of what the command line sets
-            await listen(bank, may_answer)
-
-    return build_server(
-        invocation.open_toolbox,
-        worker,
-        on_closed,
-        root,
-        place=lambda: invocation.place,
-        listen=hear,
-        hold_empty=invocation.empty_toolbox,
-    )
-
-
-def _serve_http(invocation: Invocation, host: str, port: int, names: tuple[str, ...], token_file: Path | None) -> None:
-    """Raises `ConfigError`: a setting, the token file, the address or the names are wrong."""
-
-    from swarm_memory.server.cli.commands.ui import viewer
-    from swarm_memory.server.http.identity import Identity
-    from swarm_memory.server.http.serve import PATH, VIEWER, Address, allowed_names, is_loopback, run_http
-    from swarm_memory.server.http.token import load_token
-    from swarm_memory.server.http.token import token_file as file_for
-    from swarm_memory.server.location import user_file
-    from swarm_memory.server.viewer.access import Access
-
-    limits = invocation.settings().settings.http
-    address = Address(host, port, allowed_names(host, names))
-    path = token_file or file_for(invocation.place.database, user_file(os.environ).parent)
-    token = load_token(path)
-    banks: list[Bank] = []
-    identity = Identity(token, lambda: banks[-1], _issuer(limits, host, port))
-    pages = viewer(invocation, lambda: banks[-1], Access(address.names, identity))
-
-    def tell(origin: str) -> None:
-        click.echo(f"swarm-memory: serving {origin}{PATH}; the bearer token is in {path}", err=True)
-        pages_at = f"{pages.link(origin)} (once; later {origin}{VIEWER} with the token)"
-        click.echo(f"swarm-memory: pages for a browser: {pages_at}", err=True)
-        if not is_loopback(host):
-            click.echo("swarm-memory: nothing is encrypted here: put a proxy with TLS in front of it", err=True)
-
-    run_http(_build(invocation, on_bank=banks.append), address, identity, limits, tell, pages)
-
-
-def _issuer(limits: "HttpSettings", host: str, port: int) -> "Issuer | None":
-    """Return the issuer whose tokens let people in; None where the settings name none. Raises `ConfigError`."""
-    if limits.oauth_issuer is None:
-        return None
-    from swarm_memory.server.http.issuer import Issuer
-    from swarm_memory.server.http.serve import PATH, is_loopback
-
-    if limits.public_url is None and (port == 0 or not is_loopback(host)):
-        raise ConfigError("http.oauth_issuer needs http.public_url: how the address begins at which clients call")
-    at = f"[{host}]" if ":" in host else host
-    return Issuer(limits, f"{limits.public_url or f'http://{at}:{port}'}{PATH}")
-
-
-class LogBesideBank(logging.Handler):
-    """Keeps warnings in the log of the hooks; a log that cannot be written is no fault of the work."""
-
-    def __init__(self, invocation: Invocation) -> None:
-        super().__init__(logging.WARNING)
-        self._invocation = invocation
-
-    def emit(self, record: logging.LogRecord) -> None:
-        from swarm_memory.server.location import locate, log_line
-
-        place = locate(self._invocation.folder, self._invocation.overrides.get("storage.db"))
-        with contextlib.suppress(OSError):
-            log_line(place.folder, self.format(record))
-
 
 scope_options = [
     click.option("--project", is_flag=True, help="In the project's shared files, for everybody who works on it."),
@@ -379,13 +223,8 @@ def _carry_out(changes: "list[FileChange]", done: str, dry_run: bool, as_json: b
 
 T = TypeVar("T")
 
-
 SESSION = Path(__file__).resolve().parent.parent / "demo" / "session.jsonl"
-
-
 SIMILAR = "The tests of this fresh clone fail with a SettingsError. Make them pass."
-
-
 UNRELATED = "Translate the landing page into French and keep the layout."
 
 
