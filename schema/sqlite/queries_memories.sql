@@ -47,7 +47,7 @@ SELECT
   p.id, s.tenant_id, s.project, p.pattern_data, p.confidence, p.usage_count, p.created_at, p.last_used, p.status,
   p.status_reason, p.outcome
 FROM (
-  SELECT p.seq FROM patterns AS p
+  SELECT p.seq, p.created_at FROM patterns AS p
   WHERE p.scope_id IN (
       SELECT each.id FROM json_each(:scopes) AS wanted
       JOIN scopes AS each ON each.tenant_id = wanted.value ->> 0 AND each.project = wanted.value ->> 1)
@@ -66,7 +66,7 @@ FROM (
 ) AS found
 CROSS JOIN patterns AS p ON p.seq = found.seq
 CROSS JOIN scopes AS s ON s.id = p.scope_id
-ORDER BY p.created_at DESC, p.seq DESC;
+ORDER BY found.created_at DESC, found.seq DESC; -- by its own columns: SQLite knows that it is in order
 
 -- name: said_in_as_many_characters
 -- Ids of the items of a standing, or that tell where their words were heard, in a scope, active or held back, whose content has so many characters.

@@ -313,9 +313,19 @@ def test_a_row_that_cannot_be_an_item_is_told_as_damage_whichever_column_is_wron
     assert sound == MemoryItem.model_validate(sound.model_dump())
     assert sound.outcome == "Failure"
     assert sound.model_copy(update={"title": "U"}).title == "U"
+    assert sound.provenance == Provenance()
+    source = '{"outcome":"Success"}'
+    of_task = text.replace(source, '{"task_id":"t","evidence":["s1"],"judge":"agent","hearsay":true}')
+    told = item_of((*row[:3], of_task, *row[4:])).provenance
+    assert told == Provenance(task_id="t", evidence=("s1",), judge="agent", hearsay=True)
+    assert told.model_dump(exclude_unset=True).keys() == {"task_id", "evidence", "judge", "hearsay"}
+    sources = ('{"judge":"nobody"}', '{"evidence":"s1"}', '{"distiller":null}', '{"task_id":5}', "[]", "null")
     wrong: dict[int, tuple[Any, ...]] = {
         0: (None, 7),
-        3: ("{", "[]", text.replace('"C"', "1"), text.replace('"a"', "{}"), text.replace('"title"', '"name"'), None),
+        3: (
+            *("{", "[]", text.replace('"C"', "1"), text.replace('"a"', "{}"), text.replace('"title"', '"name"'), None),
+            *(text.replace(source, each) for each in sources),
+        ),
         4: (1.5, -0.1, math.nan, "much", None),
         5: (-1, 1.5, "2", None),
         6: ("yesterday", "2026-01-01T00:00:00", None, 5),

@@ -1,13 +1,13 @@
 """What all stores share: how values become rows and rows values again, the ids of scopes, the audit trail."""
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 from pydantic import TypeAdapter
+from pydantic_core import SchemaValidator, core_schema
 
 from swarm_memory.schema.base import Model, Scope
 from swarm_memory.schema.errors import StoreDamaged
@@ -135,24 +135,9 @@ def pattern_row(item: MemoryItem, scope_id: int, now: str) -> dict[str, Any]:
     }
 
 
-@dataclass(frozen=True)
-class _Kept:
-    """What the JSON column of an item holds."""
-
-    title: str
-    description: str
-    content: str
-    source: Provenance
-    tags: tuple[str, ...]
-    domain: str | None
-
-
 _STATUSES, _OUTCOMES = frozenset(get_args(MemoryStatus)), frozenset(get_args(Outcome))
-_STATE: tuple[tuple[str, Any], ...] = (
-    ("__pydantic_fields_set__", set(MemoryItem.model_fields)),
-    ("__pydantic_extra__", None),
-    ("__pydantic_private__", None),
-)
+_ITEM_FIELDS = set(MemoryItem.model_fields)
+_NO_SOURCE = Provenance().model_dump()
 
 
 def item_of(row: Sequence[Any], *, is_often_read: bool = False) -> MemoryItem:
@@ -161,16 +146,16 @@ def item_of(row: Sequence[Any], *, is_often_read: bool = False) -> MemoryItem:
     Of one that is often read, as those are that fit what is asked, it is remembered what its JSON column holds.
     """
     try:
-        return _item_of(row, _remembered(row[3]) if is_often_read else _read(row[3]))
+        return _item_of(row, _remembered if is_often_read else _read)
     except (ValueError, TypeError) as error:
         raise StoreDamaged(
             f"the memory {str(row[0])[:40]} is not what was written: run `swarm-memory doctor --repair`"
         ) from error
 
 
-def _item_of(row: Sequence[Any], kept: "_Kept") -> MemoryItem:
-    """Check a row and make the item as unpickling does: the model's own check would take as long again."""
-    item_id, tenant_id, project, _, confidence, usage, created_at, last_used, status, reason, outcome = row
+def _item_of(row: Sequence[Any], read: Callable[[str], Mapping[str, Any]]) -> MemoryItem:
+    """Check a row and make the item: the model's own check would take as long again."""
+    item_id, tenant_id, project, data, confidence, usage, created_at, last_used, status, reason, outcome = row
     is_sound = (
         type(item_id) is str
         and 0.0 <= confidence <= 1.0
@@ -182,14 +167,15 @@ def _item_of(row: Sequence[Any], kept: "_Kept") -> MemoryItem:
     )
     if not is_sound:
         raise ValueError("a column of a memory holds what it cannot hold")
+    kept = read(data)
     values = {
         "id": item_id,
         "scope": _scope(tenant_id, project),
-        "title": kept.title,
-        "description": kept.description,
-        "content": kept.content,
-        "tags": kept.tags,
-        "domain": kept.domain,
+        "title": kept["title"],
+        "description": kept["description"],
+        "content": kept["content"],
+        "tags": kept["tags"],
+        "domain": kept["domain"],
         "outcome": outcome,
         "confidence": confidence,
         "usage_count": usage,
@@ -197,17 +183,30 @@ def _item_of(row: Sequence[Any], kept: "_Kept") -> MemoryItem:
         "last_used": None if last_used is None else _aware(last_used),
         "status": status,
         "status_reason": reason,
-        "provenance": kept.source,
+        "provenance": kept["source"],
     }
-    item = MemoryItem.__new__(MemoryItem)
-    object.__setattr__(item, "__dict__", values)
-    for name, value in _STATE:
-        object.__setattr__(item, name, value)
-    return item
+    return _unpickled(MemoryItem, values, _ITEM_FIELDS)
 
 
-def _read(text: str) -> _Kept:
-    return _kept().validate_json(text, extra="ignore")  # the outcome stands in a column too
+def _unpickled(kind: type[M], values: dict[str, Any], given: set[str]) -> M:
+    """Return a model of values that were checked, as unpickling makes it."""
+    model = _new(kind)
+    _set(model, "__dict__", values)
+    _set(model, "__pydantic_fields_set__", given)
+    _set(model, "__pydantic_extra__", None)
+    _set(model, "__pydantic_private__", None)
+    return model
+
+
+_new, _set = object.__new__, object.__setattr__
+
+
+def _read(text: str) -> dict[str, Any]:
+    """Return what the JSON column of an item holds."""
+    kept = _kept().validate_json(text)
+    source = kept["source"]
+    kept["source"] = _unpickled(Provenance, _NO_SOURCE | source, set(source))
+    return kept
 
 
 _remembered = lru_cache(maxsize=512)(_read)
@@ -215,8 +214,22 @@ _remembered = lru_cache(maxsize=512)(_read)
 
 
 @cache
-def _kept() -> TypeAdapter[_Kept]:
-    return TypeAdapter(_Kept)
+def _kept() -> SchemaValidator:
+    """Return what checks the JSON column. As a model the source would take as long as all else: most of its fields have
+    their defaults. Keys that it does not know are passed over, such as the outcome, which stands in a column too.
+    """
+    texts = {"title": str, "description": str, "content": str, "tags": tuple[str, ...], "domain": str | None}
+    source = {name: field.rebuild_annotation() for name, field in Provenance.model_fields.items()}
+    kept = _fields(texts, required=True)
+    kept["source"] = core_schema.typed_dict_field(core_schema.typed_dict_schema(_fields(source, required=False)))
+    return SchemaValidator(core_schema.typed_dict_schema(kept))
+
+
+def _fields(types: Mapping[str, Any], *, required: bool) -> dict[str, core_schema.TypedDictField]:
+    return {
+        name: core_schema.typed_dict_field(TypeAdapter(each).core_schema, required=required)
+        for name, each in types.items()
+    }
 
 
 def _aware(text: str) -> datetime:
