@@ -24,27 +24,23 @@ import resource
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
+from made_banks import add, made_memory, open_bank
 from memory_pairs import FRESH, GROUPS, Group, Text
 
-from swarm_memory.schema.base import MEMORY, Scope, new_id
+from swarm_memory.schema.base import Scope
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.schema.settings import EmbeddingSettings, Settings
 from swarm_memory.server.embedding.fastembed import FastEmbedEmbedder
 from swarm_memory.server.embedding.minilm import MiniLMEmbedder
 from swarm_memory.server.embedding.static import StaticEmbedder
-from swarm_memory.server.storage.store import open_store
-from swarm_memory.server.wiring import SystemClock
 from swarm_memory.tools.consolidate.consolidate import consolidate, undo_consolidation
 from swarm_memory.tools.consolidate.duplicates import gist_of, is_same
 from swarm_memory.tools.ports.models import Embedder
-from swarm_memory.tools.retrieve.embed import prepare
 from swarm_memory.tools.retrieve.rank import cosine
 from swarm_memory.tools.text.opposition import opposition
-from swarm_memory.tools.toolbox import Toolbox
 
 SEED = 5
 THRESHOLDS = (0.70, 0.75, 0.80, 0.83, 0.85, 0.87, 0.89, 0.91, 0.93)
@@ -78,14 +74,7 @@ class Pair(NamedTuple):
 
 
 def memory(title: str, content: str) -> MemoryItem:
-    return MemoryItem(
-        id=new_id(MEMORY),
-        scope=SCOPE,
-        title=title[:190].strip() or "Untitled",
-        content=content[:4000],
-        confidence=0.5,
-        created_at=datetime.now(UTC),
-    )
+    return made_memory(SCOPE, title[:190].strip() or "Untitled", content, confidence=0.5)
 
 
 def paraphrase(item: MemoryItem, draw: random.Random) -> MemoryItem:
@@ -217,26 +206,20 @@ def most_memory_mb() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
 
 
-async def speed(count: int, embedder: StaticEmbedder) -> None:
-    draw = random.Random(SEED)
+async def speed(count: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        store = await open_store(Path(folder) / ".swarm" / "memory.db", embedder=embedder)
-        toolbox = Toolbox(store, embedder, SystemClock(), Settings(), SCOPE)
-        items = list(made_items(count, draw))
-        for start in range(0, count, 1000):
-            await store.add_memories(await prepare(toolbox, items[start : start + 1000]), embedder.name)
-        del items
-        print(f"\n{count} memories, {count // 20} of them near copies; most memory so far: {most_memory_mb()} MB")
-        for name, dry in (("dry run", True), ("for real", False)):
+        async with open_bank(Path(folder), SCOPE) as toolbox:
+            await add(toolbox, list(made_items(count, random.Random(SEED))))
+            print(f"\n{count} memories, {count // 20} of them near copies; most memory so far: {most_memory_mb()} MB")
+            for name, dry in (("dry run", True), ("for real", False)):
+                start_s = time.perf_counter()
+                done = await consolidate(toolbox, full=True, dry_run=dry)
+                took_s = time.perf_counter() - start_s
+                print(f"full, {name}: {took_s:.1f} s, {len(done.merged)} merged, {len(done.related)} related")
             start_s = time.perf_counter()
-            done = await consolidate(toolbox, full=True, dry_run=dry)
-            took_s = time.perf_counter() - start_s
-            print(f"full, {name}: {took_s:.1f} s, {len(done.merged)} merged, {len(done.related)} related")
-        start_s = time.perf_counter()
-        undone = await undo_consolidation(toolbox, done.run_id)
-        print(f"undone: {time.perf_counter() - start_s:.1f} s, {undone.restored} restored")
-        print(f"most memory: {most_memory_mb()} MB")
-        await store.close()
+            undone = await undo_consolidation(toolbox, done.run_id)
+            print(f"undone: {time.perf_counter() - start_s:.1f} s, {undone.restored} restored")
+            print(f"most memory: {most_memory_mb()} MB")
 
 
 def embedder_of(table: bool, model_dir: Path | None) -> Embedder:
@@ -266,7 +249,7 @@ def main() -> None:
     chosen = parser.parse_args()
     asyncio.run(measure(chosen.data, chosen.pairs, embedder_of(chosen.table, chosen.model_dir)))
     if chosen.memories:
-        asyncio.run(speed(chosen.memories, StaticEmbedder()))
+        asyncio.run(speed(chosen.memories))
 
 
 if __name__ == "__main__":

@@ -15,7 +15,6 @@ import json
 import random
 import re
 import statistics
-import tempfile
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -24,11 +23,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy
+from made_banks import kept_or_scratch, made_memory
 from numpy.typing import NDArray
 from speed_retrieve import SEED, made_texts
 
-from swarm_memory.schema.base import MEMORY, Scope, new_id
-from swarm_memory.schema.memory import MemoryDraft, MemoryItem, Provenance
+from swarm_memory.schema.base import Scope, new_id
+from swarm_memory.schema.memory import MemoryDraft, Provenance
 from swarm_memory.schema.settings import Settings
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.hosts.transcript import read_trajectories
@@ -69,15 +69,10 @@ def memories(pool: list[Sentence], draw: random.Random) -> Iterator[StoredMemory
     while True:
         title, *content = draw.sample(pool, 4)
         vector = title.vector + sum(each.vector for each in content)
-        item = MemoryItem(
-            id=new_id(MEMORY),
-            scope=PROJECT,
-            title=title.text[:190],
-            content=" ".join(each.text for each in content),
-            confidence=draw.random(),
-            provenance=Provenance(distiller="user"),
-            created_at=now - timedelta(days=draw.random() * 200),
-        )
+        item = made_memory(
+            PROJECT, title.text, " ".join(each.text for each in content), confidence=draw.random(),
+            provenance=Provenance(distiller="user"), created_at=now - timedelta(days=draw.random() * 200),
+        )  # fmt: skip
         unit = (vector / numpy.linalg.norm(vector)).tolist()
         tokens = tuple(token for each in content for token in each.tokens)
         yield StoredMemory(item, unit, title.tokens, (), tokens)
@@ -177,12 +172,8 @@ def main() -> None:
     parser.add_argument("--data", type=Path, help="JSON lines with when_to_use and content")
     parser.add_argument("--bank", type=Path, help="a folder in which the bank is kept")
     given = parser.parse_args()
-    if given.bank is not None:
-        given.bank.mkdir(parents=True, exist_ok=True)
-        asyncio.run(run(given.memories, given.queries, given.data, given.bank))
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        asyncio.run(run(given.memories, given.queries, given.data, Path(folder)))
+    with kept_or_scratch(given.bank) as folder:
+        asyncio.run(run(given.memories, given.queries, given.data, folder))
 
 
 if __name__ == "__main__":

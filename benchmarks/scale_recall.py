@@ -13,20 +13,19 @@ import json
 import random
 import re
 import statistics
-import tempfile
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest import mock
 
 import numpy
+from made_banks import add, kept_or_scratch, made_memory
 from scale import PROJECT, memories, sentences, write
 from speed_retrieve import SEED
 
-from swarm_memory.schema.memory import MemoryItem, Provenance
+from swarm_memory.schema.memory import Provenance
 from swarm_memory.schema.settings import RetrieveSettings, Settings
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.storage.search import vectors as search
@@ -34,7 +33,6 @@ from swarm_memory.server.storage.search import words
 from swarm_memory.server.storage.search.vectors import QueryVector
 from swarm_memory.server.storage.store import SqliteStore, open_store
 from swarm_memory.server.wiring import SystemClock
-from swarm_memory.tools.retrieve.embed import prepare
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -65,20 +63,12 @@ def conversations(path: Path) -> tuple[dict[str, str], list[Question]]:
 
 
 async def fill(toolbox: Toolbox, store: SqliteStore, turns: dict[str, str], count: int, data: Path | None) -> None:
+    said = Provenance(distiller="user")
     items = [
-        MemoryItem(
-            id=f"turn:{turn_id}",
-            scope=PROJECT,
-            title=text[:80],
-            content=text[:4000],
-            confidence=0.5,
-            provenance=Provenance(distiller="user"),
-            created_at=datetime.now(UTC),
-        )
+        made_memory(PROJECT, text[:80], text, id=f"turn:{turn_id}", confidence=0.5, provenance=said)
         for turn_id, text in turns.items()
     ]
-    for start in range(0, len(items), 1000):
-        await store.add_memories(await prepare(toolbox, items[start : start + 1000]), toolbox.embedder.name)
+    await add(toolbox, items)
     draw, embedder = random.Random(SEED), StaticEmbedder()
     made = memories(sentences(data, draw, embedder), draw)
     await write(store, embedder.name, made, count - len(items))
@@ -156,12 +146,8 @@ def main() -> None:
     parser.add_argument("--data", type=Path, help="JSON lines with when_to_use and content")
     parser.add_argument("--bank", type=Path, help="a folder in which the bank is kept")
     given = parser.parse_args()
-    if given.bank is not None:
-        given.bank.mkdir(parents=True, exist_ok=True)
-        asyncio.run(run(given, given.bank))
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        asyncio.run(run(given, Path(folder)))
+    with kept_or_scratch(given.bank) as folder:
+        asyncio.run(run(given, folder))
 
 
 if __name__ == "__main__":

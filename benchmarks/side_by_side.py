@@ -16,25 +16,23 @@ right one among five. Nothing but the two tools is called: what a server refuses
 """
 
 import argparse
-import ast
 import asyncio
 import json
 import os
 import random
 import statistics
 import sys
-import sysconfig
 import tempfile
 import time
 import tomllib
-import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).parent / "retrieval"))
+sys.path += [str(Path(__file__).parent), str(Path(__file__).parent / "retrieval")]
 
+from made_banks import docstrings, stdlib_modules
 from systems.outside import OutsideMemory
 
 from swarm_memory.schema.benchmark import BenchmarkItem, BenchmarkQuestion
@@ -193,12 +191,9 @@ def resident_mb(processes: set[int]) -> float | None:
     return kilobytes / 1024 if kilobytes else None
 
 
-def docstrings(count: int) -> list[tuple[str, str]]:
+def pairs_of(count: int) -> list[tuple[str, str]]:
     """Return so many (first paragraph, what follows it) of the standard library's docstrings, in a fixed order."""
-    found: dict[str, str] = {}
-    for path in sorted(Path(sysconfig.get_path("stdlib")).rglob("*.py")):
-        if not {"site-packages", "test", "tests", "idlelib"} & set(path.parts):
-            found.update(paragraphs(path))
+    found = dict(pair for path in stdlib_modules() for pair in paragraphs(path))
     pairs = [(first, rest) for rest, first in found.items()]
     random.Random(7).shuffle(pairs)
     if len(pairs) < count:
@@ -208,18 +203,11 @@ def docstrings(count: int) -> list[tuple[str, str]]:
 
 def paragraphs(path: Path) -> Iterator[tuple[str, str]]:
     """Yield (what follows, first paragraph) of the docstrings of a module."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            tree = ast.parse(path.read_bytes())
-        except (SyntaxError, ValueError):
-            return
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            first, _, rest = (ast.get_docstring(node) or "").partition("\n\n")
-            words, text = first.split(), " ".join(rest.split()[:80])
-            if len(words) >= 5 and len(text.split()) >= 12:
-                yield text, " ".join(words)
+    for docstring in docstrings(path):
+        first, _, rest = docstring.partition("\n\n")
+        words, text = first.split(), " ".join(rest.split()[:80])
+        if len(words) >= 5 and len(text.split()) >= 12:
+            yield text, " ".join(words)
 
 
 def show(sides: Sequence[Side]) -> None:
@@ -247,7 +235,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="one JSON object instead of the table")
     args = parser.parse_args()
     configs = [OURS, *map(read_config, args.servers)]
-    measured = compare(configs, docstrings(args.items), rounds=args.rounds, starts=args.starts, settle_s=args.settle)
+    measured = compare(configs, pairs_of(args.items), rounds=args.rounds, starts=args.starts, settle_s=args.settle)
     sides = asyncio.run(measured)
     if args.json:
         print(json.dumps({side.config.name: side.figures for side in sides}))

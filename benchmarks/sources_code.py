@@ -13,14 +13,12 @@ import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+from made_banks import open_bank
+
 from swarm_memory.schema.base import Scope
-from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.source import IndexedSource
-from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.sources.code import read_code
 from swarm_memory.server.sources.workers import Workers
-from swarm_memory.server.storage.store import open_store
-from swarm_memory.server.wiring import SystemClock
 from swarm_memory.tools.ports.sources import ReadGroup
 from swarm_memory.tools.sources.sources import index_source
 from swarm_memory.tools.toolbox import Toolbox
@@ -88,18 +86,13 @@ async def run(root: Path) -> None:
     started = time.perf_counter()
     passages = [len(group.parse()) for group in read_code(root)]
     print(f"only read: {len(passages)} files, {sum(passages)} passages, {time.perf_counter() - started:.1f} s")
-    embedder = StaticEmbedder()
     with tempfile.TemporaryDirectory() as folder:
-        store = await open_store(Path(folder) / "memory.db", embedder=embedder)
-        try:
-            toolbox = Toolbox(store, embedder, SystemClock(), Settings(), Scope(project="speed"))
+        async with open_bank(Path(folder), Scope(project="speed")) as toolbox:
             for what in ("first time", "again"):
                 done, seconds = await index(toolbox, root)
                 print(
                     f"{what}: {done.added} added, {done.unchanged} unchanged, {done.passages} passages, {seconds:.1f} s"
                 )
-        finally:
-            await store.close()
 
 
 def main() -> None:

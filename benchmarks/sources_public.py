@@ -22,14 +22,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from made_banks import open_bank
+
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.source import Passage, SourceKind
 from swarm_memory.server.jobs.reembed import reembed
 from swarm_memory.server.sources.code import code_passages
 from swarm_memory.server.sources.definitions import LANGUAGES
-from swarm_memory.server.storage.store import open_store
-from swarm_memory.server.wiring import SystemClock, make_embedder
+from swarm_memory.server.wiring import make_embedder
 from swarm_memory.tools.ports.sources import ReadGroup
 from swarm_memory.tools.sources.sources import index_source, search_sources
 from swarm_memory.tools.toolbox import Toolbox
@@ -202,14 +203,10 @@ async def run(given: argparse.Namespace) -> None:
         tallies = {leg: Tally() for leg in given.legs}
         for corpus in corpora:
             with tempfile.TemporaryDirectory() as bank:
-                store = await open_store(Path(bank) / "memory.db", embedder=embedder)
-                try:
-                    toolbox = Toolbox(store, embedder, SystemClock(), Settings(), Scope(project=name))
+                async with open_bank(Path(bank), Scope(project=name), embedder=embedder) as toolbox:
                     await fill(toolbox, corpus)
                     for leg, tally in tallies.items():
                         await measure(_with(toolbox, LEGS[leg]), corpus, tally, given.half, given.limit)
-                finally:
-                    await store.close()
         for leg, tally in tallies.items():
             print(f"{name:17}{leg:12}{tally.row()}", flush=True)
 

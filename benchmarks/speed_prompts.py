@@ -18,13 +18,13 @@ import shutil
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from made_banks import own_home
 from speed_server import NOTHING, SERVE, VERBS, Peer, fill, paragraphs
 
 BANK = Path(".swarm", "memory.db")
@@ -131,17 +131,15 @@ def main() -> None:
     parser.add_argument("--bank", type=Path, help="a project that --keep left")
     parser.add_argument("--keep", type=Path, help="fill a bank in this folder, and leave it")
     options = parser.parse_args()
-    for name in [name for name in os.environ if name.startswith(("SWARM_MEMORY_", "CLAUDE", "XDG_"))]:
-        del os.environ[name]
     texts = paragraphs(options.memories + options.rounds)
-    with tempfile.TemporaryDirectory() as folder:
-        os.environ["HOME"] = folder
-        filled = options.bank or options.keep or Path(folder, "filled")
+    with own_home() as root:
+        folder = root.parent
+        filled = options.bank or options.keep or folder / "filled"
         if options.bank is None:
             filled.mkdir(parents=True)
             asyncio.run(fill(filled, texts[options.rounds :]))
         pythons = {"before": options.before, "after": sys.executable}
-        versions = {name: Version(python, Path(folder, name), filled / BANK) for name, python in pythons.items()}
+        versions = {name: Version(python, folder / name, filled / BANK) for name, python in pythons.items()}
         for way in ("server", "hook"):
             for version in versions.values():
                 if way == "server":

@@ -16,24 +16,23 @@ import statistics
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from itertools import cycle
 from pathlib import Path
 from typing import Any
 
-from swarm_memory.schema.base import MEMORY, Scope, new_id
+from made_banks import add, made_memory, open_bank
+
+from swarm_memory.schema.base import Scope
 from swarm_memory.schema.memory import MemoryItem, Provenance
-from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.storage.driver import choose
 from swarm_memory.server.storage.engine.connection import connect
 from swarm_memory.server.storage.search.vectors import encode, find_space
 from swarm_memory.server.storage.search.words import MAX_QUERY_TOKENS, match_any
-from swarm_memory.server.storage.store import open_store
 from swarm_memory.server.storage.stores.rows import find_scopes
-from swarm_memory.server.wiring import SystemClock
-from swarm_memory.tools.retrieve.embed import prepare
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.text.tokens import query_tokens
 from swarm_memory.tools.toolbox import Toolbox
@@ -70,19 +69,14 @@ async def fill(toolbox: Toolbox, texts: Iterator[tuple[str, str]], count: int, d
     now = datetime.now(UTC)
     for start in range(0, count, 500):
         items = [
-            MemoryItem(
-                id=new_id(MEMORY),
-                scope=toolbox.scope,
-                title=title,
-                content=content,
-                confidence=draw.random(),
-                provenance=Provenance(distiller="user"),
+            made_memory(
+                toolbox.scope, title, content, confidence=draw.random(), provenance=Provenance(distiller="user"),
                 created_at=now - timedelta(days=draw.random() * 200),
             )
             for title, content in (next(texts) for _ in range(min(500, count - start)))
-        ]
+        ]  # fmt: skip
         asked += [_query(item, draw) for item in items]
-        await toolbox.store.add_memories(await prepare(toolbox, items), toolbox.embedder.name)
+        await add(toolbox, items)
     return draw.sample(asked, min(300, len(asked)))
 
 
@@ -142,7 +136,6 @@ async def measure(toolbox: Toolbox, bare: Bare, asked: list[str]) -> tuple[list[
 
 
 async def run(counts: list[int], rounds: int, data: Path | None) -> None:
-    embedder = StaticEmbedder()
     print(
         f"{'memories':>9}{'vec0 ms':>9}{'fts5 ms':>9}{'both ms':>9}{'retrieve p50 ms':>17}{'p95':>7}{'ratio p50':>11}"
     )
@@ -150,17 +143,11 @@ async def run(counts: list[int], rounds: int, data: Path | None) -> None:
         draw = random.Random(SEED)
         texts = given_texts(data, draw) if data else made_texts(draw)
         with tempfile.TemporaryDirectory() as folder:
-            database = Path(folder) / "memory.db"
-            store = await open_store(database, embedder=embedder)
-            toolbox = Toolbox(store, embedder, SystemClock(), Settings(), Scope(project="speed"))
-            asked = await fill(toolbox, texts, count, draw)
-            bare = Bare(database, toolbox, embedder)
-            try:
-                await measure(toolbox, bare, asked[:50])  # warm
-                near, match, whole = await measure(toolbox, bare, [*asked] * (-(-rounds // len(asked))))
-            finally:
-                bare.close()
-                await store.close()
+            async with open_bank(Path(folder), Scope(project="speed")) as toolbox:
+                asked = await fill(toolbox, texts, count, draw)
+                with closing(Bare(Path(folder) / "memory.db", toolbox, StaticEmbedder())) as bare:
+                    await measure(toolbox, bare, asked[:50])  # warm
+                    near, match, whole = await measure(toolbox, bare, [*asked] * (-(-rounds // len(asked))))
         both = statistics.median(first + second for first, second in zip(near, match, strict=True))
         p50, p95 = statistics.median(whole), statistics.quantiles(whole, n=20)[-1]
         print(

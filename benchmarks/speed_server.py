@@ -9,7 +9,6 @@
 """
 
 import argparse
-import ast
 import asyncio
 import json
 import os
@@ -17,14 +16,12 @@ import random
 import statistics
 import subprocess
 import sys
-import sysconfig
-import tempfile
 import time
-import warnings
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from made_banks import add, docstrings, made_memory, own_home, stdlib_modules
 
 from swarm_memory.server.cli.commands.setup import SESSION
 from swarm_memory.server.hosts.entries import hook_command
@@ -50,32 +47,21 @@ VERBS = ("Fix", "Speed up", "Test", "Document", "Rewrite", "Replace", "Port", "R
 
 def paragraphs(count: int) -> list[str]:
     """Return so many distinct paragraphs of English: from the docstrings of the standard library, in a fixed order."""
-    found: dict[str, None] = {}
-    for path in sorted(Path(sysconfig.get_path("stdlib")).rglob("*.py")):
-        if not {"site-packages", "test", "tests", "idlelib"} & set(path.parts):
-            found.update(dict.fromkeys(docstring_paragraphs(path)))
-    every = list(found)
+    texts = (text for path in stdlib_modules() for text in docstrings(path))
+    every = list(dict.fromkeys(piece for text in texts for piece in _pieces(text)))
     random.Random(7).shuffle(every)
     if len(every) < count:
         raise RuntimeError(f"the standard library has only {len(every)} paragraphs; ask for fewer memories")
     return every[:count]
 
 
-def docstring_paragraphs(path: Path) -> Iterator[str]:
-    """Yield the paragraphs of a module's docstrings, in pieces of 8 to 40 words."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            tree = ast.parse(path.read_bytes())
-        except (SyntaxError, ValueError):
-            return
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            for text in (ast.get_docstring(node) or "").split("\n\n"):
-                words = text.split()
-                for start in range(0, len(words), 40):
-                    if len(piece := words[start : start + 40]) >= 8:
-                        yield " ".join(piece)[:600]
+def _pieces(docstring: str) -> Iterator[str]:
+    """Yield the paragraphs of a docstring, in pieces of 8 to 40 words."""
+    for text in docstring.split("\n\n"):
+        words = text.split()
+        for start in range(0, len(words), 40):
+            if len(piece := words[start : start + 40]) >= 8:
+                yield " ".join(piece)[:600]
 
 
 class Peer:
@@ -133,18 +119,9 @@ def start_to_tools_ms(arguments: tuple[str, ...], cwd: str, environ: Mapping[str
 
 def made_item(text: str, scope: "Scope", **fields: Any) -> "MemoryItem":
     """Return a memory that says a text."""
-    from swarm_memory.schema.base import MEMORY, new_id
-    from swarm_memory.schema.memory import MemoryItem
-
-    return MemoryItem(
-        id=new_id(MEMORY),
-        scope=scope,
-        title=" ".join(text.split()[:8])[:200],
-        description=f"Of use when {' '.join(text.split()[8:20])}",
-        content=f"1. {text}",
-        created_at=datetime.now(UTC),
-        **fields,
-    )
+    words = text.split()
+    described = f"Of use when {' '.join(words[8:20])}"
+    return made_memory(scope, " ".join(words[:8]), f"1. {text}", description=described, **fields)
 
 
 async def fill(root: Path, texts: list[str]) -> None:
@@ -152,7 +129,6 @@ async def fill(root: Path, texts: list[str]) -> None:
     from swarm_memory.schema.memory import Provenance
     from swarm_memory.schema.settings import Settings
     from swarm_memory.server.wiring import open_toolbox, place_of
-    from swarm_memory.tools.retrieve.embed import prepare
 
     chance, said = random.Random(7), Provenance(distiller="user")
     toolbox = await open_toolbox(place_of(root, Settings()), Settings())
@@ -160,9 +136,7 @@ async def fill(root: Path, texts: list[str]) -> None:
         made_item(text, toolbox.scope, confidence=round(chance.uniform(0.3, 0.95), 3), provenance=said)
         for text in texts
     ]
-    for start in range(0, len(items), 500):
-        prepared = await prepare(toolbox, items[start : start + 500])
-        await toolbox.store.add_memories(prepared, toolbox.embedder.name)
+    await add(toolbox, items)
     await toolbox.store.close()
 
 
@@ -245,13 +219,8 @@ def main() -> int:
     parser.add_argument("--memories", type=int, default=10_000)
     parser.add_argument("--prompts", type=int, default=60)
     options = parser.parse_args()
-    for name in [name for name in os.environ if name.startswith(("SWARM_MEMORY_", "CLAUDE", "XDG_"))]:
-        del os.environ[name]
-    with tempfile.TemporaryDirectory() as folder:
-        os.environ["HOME"] = folder  # also here: a bank that another user made is not trusted
+    with own_home() as root:
         environ = dict(os.environ)
-        root = Path(folder) / "project"
-        root.mkdir()
         pairs = [
             (
                 start_to_tools_ms(SERVE, str(root), environ),

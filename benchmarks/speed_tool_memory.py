@@ -16,14 +16,13 @@ import time
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
+
+from made_banks import open_bank
 
 from swarm_memory.schema.base import Scope
-from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.tool_memory import LoggedCall
-from swarm_memory.server.embedding.static import StaticEmbedder
-from swarm_memory.server.storage.store import SqliteStore, open_store
-from swarm_memory.server.wiring import SystemClock
+from swarm_memory.server.storage.store import SqliteStore
 from swarm_memory.tools.tool_memory.advise import retrieve_tool_memory
 from swarm_memory.tools.tool_memory.evaluate import evaluate_tool_calls
 from swarm_memory.tools.tool_memory.log import log_tool_calls
@@ -105,7 +104,7 @@ async def fill(toolbox: Toolbox, calls: Calls, count: int) -> None:
     print(f"{evaluated - logged:.1f} s, {summarized.summarized} tools summarized in {ended - evaluated:.1f} s")
 
 
-async def measure(toolbox: Toolbox, store: SqliteStore, calls: Calls, rounds: int) -> None:
+async def measure(toolbox: Toolbox, calls: Calls, rounds: int) -> None:
     bare_s: list[float] = []
     log_s: list[float] = []
     names_s: list[float] = []
@@ -115,7 +114,7 @@ async def measure(toolbox: Toolbox, store: SqliteStore, calls: Calls, rounds: in
         connection.execute(BARE, ('{"query": "x"}', "y" * 200, f"2026-02-01T00:00:{len(bare_s) % 60:02d}.000000Z"))
 
     for _ in range(rounds):
-        bare_s.append(await seconds(lambda: store.write(insert)))
+        bare_s.append(await seconds(lambda: cast("SqliteStore", toolbox.store).write(insert)))
         call = calls.make()
         log_s.append(await seconds(lambda call=call: log_tool_calls(toolbox, [call], evaluate_later=False)))
     for _ in range(rounds):
@@ -132,15 +131,10 @@ async def measure(toolbox: Toolbox, store: SqliteStore, calls: Calls, rounds: in
 
 async def run(count: int, tools: int, rounds: int) -> None:
     calls = Calls(tools)
-    embedder = StaticEmbedder()
     with tempfile.TemporaryDirectory() as folder:
-        store = await open_store(Path(folder) / "memory.db", embedder=embedder)
-        try:
-            toolbox = Toolbox(store, embedder, SystemClock(), Settings(), Scope(project="speed"))
+        async with open_bank(Path(folder), Scope(project="speed")) as toolbox:
             await fill(toolbox, calls, count)
-            await measure(toolbox, store, calls, rounds)
-        finally:
-            await store.close()
+            await measure(toolbox, calls, rounds)
 
 
 def main() -> None:

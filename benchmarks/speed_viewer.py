@@ -10,12 +10,10 @@ import argparse
 import asyncio
 import http.client
 import json
-import os
 import re
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 from datetime import UTC, datetime
 from html import unescape
@@ -23,6 +21,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from made_banks import own_home
 from speed_server import made_item, paragraphs
 
 from swarm_memory.schema.memory import MemoryLink, Provenance
@@ -142,12 +141,7 @@ def main() -> int:
     parser.add_argument("--memories", type=int, default=10_000)
     parser.add_argument("--runs", type=int, default=15)
     options = parser.parse_args()
-    for name in [name for name in os.environ if name.startswith(("SWARM_MEMORY_", "CLAUDE", "XDG_"))]:
-        del os.environ[name]
-    with tempfile.TemporaryDirectory() as folder:
-        os.environ["HOME"] = folder  # also here: a bank that another user made is not trusted
-        root = Path(folder) / "project"
-        root.mkdir()
+    with own_home() as root:
         asyncio.run(fill(root, paragraphs(options.memories)))
         starts = list[float]()
         for _ in range(5):
