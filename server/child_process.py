@@ -50,13 +50,7 @@ async def run(
     session of its own leaves the group and is not ended.
     """
     process = await asyncio.create_subprocess_exec(
-        *command,
-        stdin=PIPE,
-        stdout=PIPE,
-        stderr=PIPE,
-        cwd=cwd,
-        env=for_others(environment),
-        start_new_session=True,
+        *command, stdin=PIPE, stdout=PIPE, stderr=PIPE, cwd=cwd, env=for_others(environment), start_new_session=True
     )
     try:
         return await _collect(process, stdin, max_output_bytes, bytearray() if printed is None else printed)

@@ -119,11 +119,7 @@ async def _begun(toolbox: Toolbox, suite: str, options: SuiteOptions) -> Benchma
         settings=settings,
         seed=options.seed,
         versions=versions,
-        machine={
-            "system": platform.system(),
-            "architecture": platform.machine(),
-            "cpus": str(os.cpu_count() or 1),
-        },
+        machine={"system": platform.system(), "architecture": platform.machine(), "cpus": str(os.cpu_count() or 1)},
         started_at=toolbox.clock.now(),
     )
 

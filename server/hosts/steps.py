@@ -96,13 +96,7 @@ class Draft:
         self.steps = StepList(self.limits)
 
     def add(
-        self,
-        kind: StepKind,
-        role: Role,
-        text: str = "",
-        *,
-        at: datetime | None = None,
-        **details: Unpack[StepDetails],
+        self, kind: StepKind, role: Role, text: str = "", *, at: datetime | None = None, **details: Unpack[StepDetails]
     ) -> None:
         """Append a step; one that would say nothing is left out."""
         text = self._own_words_out(text)

@@ -34,8 +34,7 @@ async def run_matts(
     ctx: AppContext,
     task: Annotated[str, Field(min_length=1, max_length=20_000)],
     runner: Annotated[
-        Literal["given", "command", "model"],
-        Field(description="Who does it: you did, a command, the chat model"),
+        Literal["given", "command", "model"], Field(description="Who does it: you did, a command, the chat model")
     ],
     attempts: Annotated[list[GivenAttempt] | None, Field(max_length=32, description="given: yours, in order")] = None,
     command: Annotated[str | None, Field(description="One of the user's matts.allowed_commands")] = None,

@@ -98,8 +98,7 @@ async def manage_memories(
     domain: Annotated[str | None, Field(description="list: of this domain")] = None,
     tags: Annotated[list[str] | None, Field(description="list: with every tag")] = None,
     status: Annotated[
-        Literal["active", "quarantined", "archived"] | None,
-        Field(description="list: of this status, else active"),
+        Literal["active", "quarantined", "archived"] | None, Field(description="list: of this status, else active")
     ] = None,
     task_id: Annotated[str | None, Field(description="list: what this task taught")] = None,
     title: str | None = None,

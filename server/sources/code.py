@@ -20,16 +20,7 @@ from swarm_memory.server.sources.definitions import (
     may_be_code,
     outline,
 )
-from swarm_memory.server.sources.files import (
-    Group,
-    content_hash,
-    decode,
-    faulty,
-    is_binary,
-    read_bytes,
-    storable,
-    walk,
-)
+from swarm_memory.server.sources.files import Group, content_hash, decode, faulty, is_binary, read_bytes, storable, walk
 
 READER = "code-1"
 """Part of every content hash: raise it when the passages of the same bytes change, and all files are read again."""

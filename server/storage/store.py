@@ -26,12 +26,7 @@ log = logging.getLogger(__name__)
 
 
 async def open_store(
-    path: Path,
-    *,
-    sqlite: str = "auto",
-    busy_timeout_s: float = 10.0,
-    embedder: Embedder,
-    consolidate_every: int = 20,
+    path: Path, *, sqlite: str = "auto", busy_timeout_s: float = 10.0, embedder: Embedder, consolidate_every: int = 20
 ) -> "SqliteStore":
     """Open the bank in a file, which is made when it is not there.
 

@@ -17,17 +17,7 @@ from banks import Abused, abused, settings_of
 from embedding_server import DIMENSIONS, EmbeddingServer, serving_embeddings
 from forked import CLI, run
 from patience import FULL, is_in_time
-from scripted_server import (
-    HANG,
-    NOTHING,
-    ScriptedServer,
-    Turn,
-    completion,
-    envelope,
-    error,
-    in_json,
-    page,
-)
+from scripted_server import HANG, NOTHING, ScriptedServer, Turn, completion, envelope, error, in_json, page
 
 from swarm_memory.schema.settings import ChatProviderSettings, ChatSettings, EmbeddingSettings
 from swarm_memory.server.embedding.openai import MAX_FAILURES
@@ -82,10 +72,7 @@ CHAT: dict[str, list[Turn]] = {
 }
 
 
-STEPS = [
-    {"role": "assistant", "content": "I looked at it."},
-    {"role": "user", "content": "Thanks."},
-]
+STEPS = [{"role": "assistant", "content": "I looked at it."}, {"role": "user", "content": "Thanks."}]
 
 
 @pytest.mark.parametrize("name", CHAT)

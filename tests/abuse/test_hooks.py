@@ -125,10 +125,7 @@ def test_a_hook_command_ends_with_code_0_in_its_time_and_says_nothing(
                 is_strange = verb == "session-start" and condition in STRANGE
                 assert (done.returncode, list(told)) == (0, ["systemMessage"] * is_strange), (condition, verb, done)
     p95_ms = sorted(times)[int(len(times) * 0.95)] * 1000
-    record(
-        "C5",
-        f"hook commands in {len(conditions)} conditions: blocked 0 of {len(times)}, p95 {p95_ms:.0f} ms",
-    )
+    record("C5", f"hook commands in {len(conditions)} conditions: blocked 0 of {len(times)}, p95 {p95_ms:.0f} ms")
 
 
 async def test_a_server_answers_a_hook_to_go_on(tmp_path: Path, home: Path, record: Record) -> None:

@@ -61,10 +61,7 @@ def test_bad_lines_cost_only_themselves(tmp_path: Path, ends: str, begin: str, r
         texts = [step.text for step in read.steps]
         assert read.task == "Make the tests of the shop pass please"
         kept += any("migration" in text for text in texts)
-    record(
-        "D2",
-        f"malformed lines, ends {ends!r}, begin {begin!r}: crashes 0, good lines kept {kept} of {len(BAD)}",
-    )
+    record("D2", f"malformed lines, ends {ends!r}, begin {begin!r}: crashes 0, good lines kept {kept} of {len(BAD)}")
     assert kept == len(BAD)
 
 

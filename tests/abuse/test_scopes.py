@@ -29,9 +29,7 @@ from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.toolbox import Toolbox
 
 Record = Callable[[str, str], None]
-pytestmark = [
-    pytest.mark.attack,
-]
+pytestmark = [pytest.mark.attack]
 
 CALLS = 10_000 if FULL else 100
 SEED = 20261121

@@ -14,9 +14,7 @@ from patience import FULL
 from tool_arguments import drawn, string_fields, valid
 
 Record = Callable[[str, str], None]
-pytestmark = [
-    pytest.mark.attack,
-]
+pytestmark = [pytest.mark.attack]
 
 SEED = 20261121
 NASTY = (

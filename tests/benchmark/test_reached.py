@@ -148,12 +148,7 @@ async def test_a_benchmark_that_was_begun_by_the_tool_can_be_cancelled(
 
 
 @pytest.mark.parametrize(
-    "options",
-    [
-        {"embedding": {"provider": "openai"}},
-        {"sweep": {"embedding.model": ["a", "b"]}},
-        {"tasks": "x"},
-    ],
+    "options", [{"embedding": {"provider": "openai"}}, {"sweep": {"embedding.model": ["a", "b"]}}, {"tasks": "x"}]
 )
 def test_a_model_names_no_programs_to_start_and_nobody_to_send_texts_to(options: dict[str, JsonValue]) -> None:
     with pytest.raises(InputError, match="is the user's alone"):

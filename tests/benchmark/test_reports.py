@@ -9,16 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from swarm_memory.schema.benchmark import (
-    BenchmarkRun,
-    Cases,
-    DatasetInfo,
-    Figure,
-    Plot,
-    Series,
-    SuiteResults,
-    Table,
-)
+from swarm_memory.schema.benchmark import BenchmarkRun, Cases, DatasetInfo, Figure, Plot, Series, SuiteResults, Table
 from swarm_memory.tools.benchmark.charts import svg
 from swarm_memory.tools.benchmark.compare import compare
 from swarm_memory.tools.benchmark.report import markdown, page, plain

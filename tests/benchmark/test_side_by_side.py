@@ -15,12 +15,7 @@ OTHER = {
     "name": "echo",
     "command": [sys.executable, str(ECHO)],
     "store": {"tool": "remember", "arguments": {"text": "{content}"}, "results": "stored.id"},
-    "search": {
-        "tool": "recall",
-        "arguments": {"question": "{query}", "limit": "{k}"},
-        "results": "hits",
-        "id": "id",
-    },
+    "search": {"tool": "recall", "arguments": {"question": "{query}", "limit": "{k}"}, "results": "hits", "id": "id"},
 }
 PAIRS = [
     ("which tool resolves the lock file", "The lock file is resolved by the command uv lock, never by hand."),

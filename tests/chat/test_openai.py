@@ -7,17 +7,7 @@ import pytest
 from chat_bench import SCHEMA, Bench, request
 from patience import HANG_S
 from scripted_chat import InMemoryMeter
-from scripted_server import (
-    HANG,
-    NOTHING,
-    ScriptedServer,
-    Turn,
-    completion,
-    envelope,
-    error,
-    in_json,
-    page,
-)
+from scripted_server import HANG, NOTHING, ScriptedServer, Turn, completion, envelope, error, in_json, page
 
 from swarm_memory.schema.errors import ModelAnswerInvalid, ModelError, ModelUnavailable, ModelWindowTooSmall
 from swarm_memory.schema.settings import ChatProviderSettings

@@ -59,11 +59,7 @@ def test_of_what_is_long_head_and_tail_stay_in_whole_lines(pipe: Pipe) -> None:
 PARTS = ["a", "word ", "\n", "1", "日", "👩\u200d🚀", "e\u0301", "\udc80", " ", "\r\n", "{}"]
 
 
-@given(
-    st.lists(st.sampled_from(PARTS), max_size=400).map("".join),
-    st.integers(100, 200),
-    st.integers(1, 50),
-)
+@given(st.lists(st.sampled_from(PARTS), max_size=400).map("".join), st.integers(100, 200), st.integers(1, 50))
 def test_no_text_becomes_longer_than_allowed_or_loses_half_a_character(text: str, most: int, size: int) -> None:
     parts = [text[at : at + size] for at in range(0, len(text), size)]
     out = "".join(cap_stream(parts, most))

@@ -11,13 +11,7 @@ import click
 import pytest
 from patience import HANG_S
 
-from swarm_memory.schema.errors import (
-    ConfigError,
-    ModelUnavailable,
-    NotFoundError,
-    StoreBusy,
-    SwarmMemoryError,
-)
+from swarm_memory.schema.errors import ConfigError, ModelUnavailable, NotFoundError, StoreBusy, SwarmMemoryError
 from swarm_memory.server.cli import main as command_line
 from swarm_memory.server.cli.commands import retrieve
 

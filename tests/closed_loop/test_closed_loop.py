@@ -92,9 +92,7 @@ async def test_another_seed_gives_other_tasks() -> None:
     assert [place.world().task for place in schedule(1, 2)] != [place.world().task for place in schedule(2, 2)]
 
 
-async def test_an_agent_without_notes_does_the_same_whether_a_bank_stands_beside_it_or_not(
-    open_bank: OpenBank,
-) -> None:
+async def test_an_agent_without_notes_does_the_same_whether_a_bank_stands_beside_it_or_not(open_bank: OpenBank) -> None:
     first = schedule(5, 1)[:1]
     (without,), (beside,) = await results_of(NONE, first, open_bank), await results_of(BOTH, first, open_bank)
     assert beside.notes == 0

@@ -213,9 +213,7 @@ LABELS = st.sampled_from(get_args(Label))
 
 
 @given(
-    start=st.floats(0.2, 0.8),
-    outcomes=st.lists(st.tuples(st.integers(0, 2), LABELS), max_size=6),
-    again=st.booleans(),
+    start=st.floats(0.2, 0.8), outcomes=st.lists(st.tuples(st.integers(0, 2), LABELS), max_size=6), again=st.booleans()
 )
 @settings(max_examples=12)
 async def test_a_memory_ends_where_the_last_outcome_of_each_task_puts_it(

@@ -215,12 +215,7 @@ async def test_what_belongs_to_the_task_alone_is_taken_out() -> None:
 
 
 async def test_numbers_that_the_model_wrote_itself_are_not_doubled_and_lines_are_joined() -> None:
-    steps: list[JsonValue] = [
-        "1. Read the\nerror",
-        "Step 2: mend it",
-        "- run the tests again",
-        "3 tries at most",
-    ]
+    steps: list[JsonValue] = ["1. Read the\nerror", "Step 2: mend it", "- run the tests again", "3 tries at most"]
     distilled = await drawn(item(steps=steps, evidence=["[s3]", "step s4"]))
     assert distilled.drafts[0].content.splitlines() == [
         "1. Read the error", "2. mend it", "3. run the tests again", "4. 3 tries at most"

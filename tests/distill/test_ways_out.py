@@ -241,9 +241,7 @@ def drawn() -> Callable[..., MemoryItem]:
     return make
 
 
-def test_a_memory_tells_a_way_out_when_it_rests_on_its_calls_and_little_else(
-    drawn: Callable[..., MemoryItem],
-) -> None:
+def test_a_memory_tells_a_way_out_when_it_rests_on_its_calls_and_little_else(drawn: Callable[..., MemoryItem]) -> None:
     script = Script("test it").shell("manage test", NO_MODULE, 1).shell("pip install web", "ok")
     trajectory = script.shell("manage test", "ok").done()
     failed, deed, success = (call.step.id for call in read(trajectory).calls)

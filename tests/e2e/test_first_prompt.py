@@ -11,16 +11,7 @@ from hook_project import DEMO
 from messages_api import MessagesApi, Say
 from patience import AT_FULL_LENGTH
 from record_demo import SCRIPT, TASK
-from sessions import (
-    IN_CLAUDE_CODE,
-    NEXT_TASK,
-    NOTES,
-    SETUP,
-    checkout,
-    run_session,
-    swarm_memory,
-    wait_for_processes,
-)
+from sessions import IN_CLAUDE_CODE, NEXT_TASK, NOTES, SETUP, checkout, run_session, swarm_memory, wait_for_processes
 
 pytestmark = IN_CLAUDE_CODE
 

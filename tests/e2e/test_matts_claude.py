@@ -10,11 +10,7 @@ from messages_api import MessagesApi, Say, Turn, bash
 from record_demo import TASK, write_project
 from sessions import SETUP
 
-pytestmark = [
-    pytest.mark.e2e,
-    pytest.mark.enable_socket,
-    pytest.mark.skipif(not CLAUDE.exists(), reason=INSTALL_HINT),
-]
+pytestmark = [pytest.mark.e2e, pytest.mark.enable_socket, pytest.mark.skipif(not CLAUDE.exists(), reason=INSTALL_HINT)]
 
 AGENT = f"{CLAUDE} -p --output-format stream-json --verbose --permission-mode bypassPermissions"
 CHECK = "python -m pytest -q --tb=line"

@@ -162,10 +162,7 @@ def test_the_users_own_settings_switch_a_rule_off_and_a_projects_do_not(
 
 @pytest.mark.parametrize(
     ("given", "said"),
-    [
-        ("npm-tokens", "guard.disabled_rules names 'npm-tokens', which is no rule: did you mean npm-token?"),
-        ("", None),
-    ],
+    [("npm-tokens", "guard.disabled_rules names 'npm-tokens', which is no rule: did you mean npm-token?"), ("", None)],
 )
 def test_an_unknown_name_of_a_rule_is_refused_with_the_nearest_one(
     tmp_path: Path, given: str, said: str | None, monkeypatch: pytest.MonkeyPatch

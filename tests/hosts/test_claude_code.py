@@ -139,12 +139,7 @@ def test_what_a_slash_command_did_belongs_to_no_task(tmp_path: Path) -> None:
 
 
 def test_a_command_that_only_changes_the_host_interrupts_nothing(tmp_path: Path) -> None:
-    trajectory = one(
-        tmp_path,
-        prompt(FIRST),
-        prompt("<command-name>/model</command-name>"),
-        says(text("Going on.")),
-    )
+    trajectory = one(tmp_path, prompt(FIRST), prompt("<command-name>/model</command-name>"), says(text("Going on.")))
     assert [step.text for step in trajectory.steps] == ["Going on."]
 
 
@@ -183,11 +178,7 @@ def test_words_about_an_exit_code_in_a_good_answer_are_no_exit_code(tmp_path: Pa
 def test_our_own_words_never_come_back(tmp_path: Path) -> None:
     notes = f"{NOTES_OPEN}\n1) always use uv [{ITEM}]\n{NOTES_CLOSE}"
     own = "mcp__swarm-memory__retrieve_memories"
-    injected = {
-        "type": "hook_additional_context",
-        "hookEvent": "UserPromptSubmit",
-        "content": [f"x {notes}"],
-    }
+    injected = {"type": "hook_additional_context", "hookEvent": "UserPromptSubmit", "content": [f"x {notes}"]}
     trajectory = one(
         tmp_path,
         prompt(f"{FIRST}\n{notes}"),

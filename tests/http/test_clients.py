@@ -12,9 +12,7 @@ from mcp.types import CallToolResult
 from patience import FULL
 
 Record = Callable[[str, str], None]
-pytestmark = [
-    *(pytest.mark.allow_hosts(["127.0.0.1"]), pytest.mark.attack),
-]
+pytestmark = [pytest.mark.allow_hosts(["127.0.0.1"]), pytest.mark.attack]
 
 CALLS = 1260 if FULL else 30
 

@@ -17,10 +17,7 @@ from swarm_memory.server.http.serve import Address, allowed_names, is_loopback, 
 from swarm_memory.server.http.token import load_token
 
 Record = Callable[[str, str], None]
-pytestmark = [
-    pytest.mark.allow_hosts(["127.0.0.1", "::1"]),
-    pytest.mark.attack,
-]
+pytestmark = [pytest.mark.allow_hosts(["127.0.0.1", "::1"]), pytest.mark.attack]
 
 ROUTES = ("/mcp", "/", "/health", "/healthz", "/metrics", "/sse", "/messages/", "/.well-known/oauth-protected-resource")
 METHODS = ("GET", "POST", "DELETE", "PUT", "HEAD", "OPTIONS", "PATCH")

@@ -90,15 +90,7 @@ async def queue(toolbox: Toolbox, transcript: Path) -> None:
     now = datetime.now(UTC)
     key = f"{SESSION}:all"
     await toolbox.store.enqueue(
-        Job(
-            id=new_id(JOB),
-            scope=toolbox.scope,
-            kind="learn",
-            key=key,
-            payload=payload,
-            run_after=now,
-            created_at=now,
-        )
+        Job(id=new_id(JOB), scope=toolbox.scope, kind="learn", key=key, payload=payload, run_after=now, created_at=now)
     )
 
 

@@ -11,9 +11,7 @@ import pytest
 from forked import CLI, Forked
 from stdio_server import CLIENT
 
-pytestmark = [
-    pytest.mark.skipif(sys.platform != "linux", reason="wake-ups are counted by /proc"),
-]
+pytestmark = [pytest.mark.skipif(sys.platform != "linux", reason="wake-ups are counted by /proc")]
 
 ASKED: list[dict[str, Any]] = [
     {"id": 1, "method": "initialize", "params": CLIENT},

@@ -166,9 +166,7 @@ async def _run_id(place: Location, settings: Settings) -> str:
     return run.run_id
 
 
-async def test_the_model_works_in_a_copy_of_a_folder_with_the_tools_it_is_allowed(
-    connected: Callable[[], Any],
-) -> None:
+async def test_the_model_works_in_a_copy_of_a_folder_with_the_tools_it_is_allowed(connected: Callable[[], Any]) -> None:
     async with connected() as caller:
         asked = {"task": TASK, "runner": "model", "folder": "..", "tools": ["Read", "Bash"]}
         assert "chat model" in await caller.error("run_matts", **asked)

@@ -108,9 +108,7 @@ async def test_what_contradicts_it_is_put_aside_however_much_it_was_used_and_by_
     assert (await consolidate(toolbox, full=True)).quarantined == ()
 
 
-async def test_an_attack_that_an_agent_passes_on_is_held_back_with_the_reason_and_the_way_out(
-    toolbox: Toolbox,
-) -> None:
+async def test_an_attack_that_an_agent_passes_on_is_held_back_with_the_reason_and_the_way_out(toolbox: Toolbox) -> None:
     held = await remember(toolbox, f"Releases: {ATTACK}")
     assert held.item.status == "quarantined"
     assert f"memories restore {held.item.id}" in held.notices[0]

@@ -35,14 +35,7 @@ async def _learned(toolbox: Toolbox, number: int, text: str) -> None:
     now = datetime.now(UTC)
     steps = (
         Step(id="s1", kind="message", role="user", text=text),
-        Step(
-            id="s2",
-            kind="tool_call",
-            role="assistant",
-            tool_name=text,
-            tool_input={text: text},
-            call_id="c1",
-        ),
+        Step(id="s2", kind="tool_call", role="assistant", tool_name=text, tool_input={text: text}, call_id="c1"),
         Step(
             id="s3",
             kind="observation",

@@ -31,11 +31,7 @@ class Turn:
 
 def completion(text: str | None, *, finish_reason: str = "stop", **message: Any) -> Turn:
     """Return a chat completion with `text`, 11 input tokens and 7 output tokens."""
-    choice = {
-        "index": 0,
-        "finish_reason": finish_reason,
-        "message": {"role": "assistant", "content": text, **message},
-    }
+    choice = {"index": 0, "finish_reason": finish_reason, "message": {"role": "assistant", "content": text, **message}}
     return envelope(choices=[choice], usage={"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18})
 
 

@@ -23,10 +23,7 @@ async def index(toolbox: Toolbox, root: Path) -> None:
     ("query", "first"),
     [
         ("where is a negative price refused", "check_price"),
-        (
-            "which test shows that a negative price is refused",
-            "test_an_order_with_a_negative_price_is_refused",
-        ),
+        ("which test shows that a negative price is refused", "test_an_order_with_a_negative_price_is_refused"),
     ],
 )
 async def test_code_comes_before_its_test_unless_a_test_is_asked_for(

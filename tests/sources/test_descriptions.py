@@ -11,12 +11,7 @@ from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.source import Passage
 from swarm_memory.server.sources.files import Group
 from swarm_memory.server.sources.openapi import read_openapi
-from swarm_memory.server.sources.tool_lists import (
-    MAX_PARAMETERS,
-    described_parameters,
-    read_config,
-    read_json_tools,
-)
+from swarm_memory.server.sources.tool_lists import MAX_PARAMETERS, described_parameters, read_config, read_json_tools
 
 Read = Callable[[Path], Iterator[Group]]
 

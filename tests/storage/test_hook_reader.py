@@ -89,11 +89,7 @@ async def test_the_ends_of_sessions_of_another_project_are_its_own(open_bank: An
 
 
 async def test_the_briefing_gives_the_surest_active_items_of_the_project_first(
-    open_bank: Any,
-    embedder: Any,
-    item: Make,
-    with_indexes: WithIndexes,
-    database: Path,
+    open_bank: Any, embedder: Any, item: Make, with_indexes: WithIndexes, database: Path
 ) -> None:
     shared = Scope(project=GLOBAL_PROJECT)
     items = [

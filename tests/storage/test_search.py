@@ -175,12 +175,7 @@ async def test_a_task_with_very_many_items_is_left_out_too(
 
 
 async def test_words_and_vectors_find_the_same_at_once_as_one_after_the_other(
-    open_bank: Any,
-    embedder: Any,
-    here: Scope,
-    item: Make,
-    with_indexes: WithIndexes,
-    monkeypatch: pytest.MonkeyPatch,
+    open_bank: Any, embedder: Any, here: Scope, item: Make, with_indexes: WithIndexes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     query = SearchQuery((here,), embedder.name, embedder.vector("q"), ("lock",), 5)
     narrowed = query._replace(only=SearchFilter(domain="d"))

@@ -57,11 +57,7 @@ def learn(store: SqliteStore, here: Scope, embedder: Any, item: Any, with_indexe
     """Store a memory that ended errors of a signature; return it."""
 
     async def learned(
-        title: str,
-        signature: str = SIGNATURE,
-        task_id: str = "",
-        more: tuple[TriedWay, ...] = (),
-        **fields: Any,
+        title: str, signature: str = SIGNATURE, task_id: str = "", more: tuple[TriedWay, ...] = (), **fields: Any
     ) -> MemoryItem:
         made: MemoryItem = item(title, **fields)
         record = LearnRecord(
@@ -262,11 +258,7 @@ async def test_a_busy_bank_tells_nothing_in_time_and_records_nothing(
 ) -> None:
     item = await learn("Install it")
     started = time.monotonic()
-    with (
-        writer_lock(place.database, 1),
-        pytest.raises(StoreBusy),
-        opened(place, 0.02) as bank,
-    ):
+    with writer_lock(place.database, 1), pytest.raises(StoreBusy), opened(place, 0.02) as bank:
         bank.tell_ways_out(SESSION, SIGNATURE, first, NEVER)
     assert time.monotonic() - started < 1
     assert await store.events_of_kind(here, events.TOLD_AT_FAILURE, 9) == []

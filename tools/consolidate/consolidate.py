@@ -9,13 +9,7 @@ from swarm_memory.schema.base import RUN, counted, new_id
 from swarm_memory.schema.memory import Consolidation, MemoryLink, Merged, Quarantined, Superseded, Undone
 from swarm_memory.tools.consolidate.aging import age_items
 from swarm_memory.tools.consolidate.contradictions import Relations, find_relations
-from swarm_memory.tools.consolidate.duplicates import (
-    Duplicate,
-    change_of,
-    find_duplicates,
-    is_superseded,
-    link_of,
-)
+from swarm_memory.tools.consolidate.duplicates import Duplicate, change_of, find_duplicates, is_superseded, link_of
 from swarm_memory.tools.consolidate.pairs import Survey, in_parts, links_of, read_pairs, survey
 from swarm_memory.tools.consolidate.upkeep import Progress, UpkeepRun
 from swarm_memory.tools.ports.upkeep import UpkeepChange, UpkeepEnd, UpkeepItem, UpkeepState
@@ -37,11 +31,7 @@ _BATCH = 100
 
 
 async def consolidate(
-    toolbox: Toolbox,
-    *,
-    dry_run: bool = False,
-    full: bool = False,
-    on_progress: Progress | None = None,
+    toolbox: Toolbox, *, dry_run: bool = False, full: bool = False, on_progress: Progress | None = None
 ) -> Consolidation:
     """Put the toolbox's scope in order, and return what was done; with `dry_run` what would be, and nothing is written.
 

@@ -149,13 +149,7 @@ async def _by_model(chat: ChatModel, suspect: _Suspect, found: Relations) -> Rel
     """Return what the model says, with weight 0 where it sees no relation; None when its answer cannot be used."""
     texts = {"first": suspect.newer.embedding_text, "second": suspect.older.embedding_text}
     prompt = render(load_prompt(PROMPT), given={}, untrusted=texts)
-    answer, name = await ask(
-        chat,
-        prompt,
-        ModelRelation,
-        purpose="contradiction",
-        effort=Effort(timeout_s=_TIMEOUT_S),
-    )
+    answer, name = await ask(chat, prompt, ModelRelation, purpose="contradiction", effort=Effort(timeout_s=_TIMEOUT_S))
     if isinstance(answer, Unparsed) or not 0 <= answer.probability <= 1:
         why = answer.reason if isinstance(answer, Unparsed) else "its probability is not from 0 to 1"
         found.notices.append(f"rules decided about {suspect.newer.id} and {suspect.older.id}: {_brief(why)}")

@@ -156,12 +156,7 @@ def _difference(interval: Interval, n: int, other_n: int, *, more_is_better: boo
     elif interval.low > 0 or interval.high < 0:
         conclusion = "better with memory" if (interval.low > 0) == more_is_better else "worse with memory"
     return Difference(
-        value=interval.value,
-        low=interval.low,
-        high=interval.high,
-        n_with=n,
-        n_without=other_n,
-        conclusion=conclusion,
+        value=interval.value, low=interval.low, high=interval.high, n_with=n, n_without=other_n, conclusion=conclusion
     )
 
 

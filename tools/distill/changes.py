@@ -67,12 +67,7 @@ def _nearest(failed: Sequence[Call], success: Call) -> list[tuple[str, JsonValue
 
 
 def _change(
-    path: str,
-    value: JsonValue,
-    repair: Repair,
-    calls: Sequence[Call],
-    task: str,
-    particulars: Sequence[str],
+    path: str, value: JsonValue, repair: Repair, calls: Sequence[Call], task: str, particulars: Sequence[str]
 ) -> Change:
     name = path.rsplit(".", 1)[-1].removesuffix("[]")
     is_named = f" {_plain(name)} " in f" {_plain(repair.failed.error)} "

@@ -40,11 +40,7 @@ def can_be_told(call: Call) -> bool:
 
 
 def repair_lesson(
-    material: Material,
-    repair: Repair,
-    names: Sequence[str],
-    more: Sequence[str] = (),
-    following: Repair | None = None,
+    material: Material, repair: Repair, names: Sequence[str], more: Sequence[str] = (), following: Repair | None = None
 ) -> Lesson:
     """Return what one repair teaches, with `more` lines at its end; `names` are of this task alone and not told.
 

@@ -58,13 +58,7 @@ class Origin:
 
 
 def drawn_item(
-    draft: MemoryDraft,
-    origin: Origin,
-    had: Sequence[MemoryItem],
-    *,
-    outcome: Outcome,
-    confidence: float,
-    at: datetime,
+    draft: MemoryDraft, origin: Origin, had: Sequence[MemoryItem], *, outcome: Outcome, confidence: float, at: datetime
 ) -> MemoryItem:
     """Return a draft as a new item, which is not prepared for the bank yet.
 

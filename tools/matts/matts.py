@@ -34,10 +34,7 @@ _NOTHING = SortedOut()
 
 
 async def run_matts(
-    toolbox: Toolbox,
-    asked: MattsRequest,
-    runner: AgentRunner,
-    on_progress: Report | None = None,
+    toolbox: Toolbox, asked: MattsRequest, runner: AgentRunner, on_progress: Report | None = None
 ) -> MattsResult:
     """Do a task several times at once, or once and then refine it several times, and learn from the comparison.
 

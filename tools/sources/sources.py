@@ -13,24 +13,10 @@ from typing import Any, TypeAlias
 from swarm_memory.schema.base import counted
 from swarm_memory.schema.errors import InputError, ModelError, NotFoundError
 from swarm_memory.schema.job import Progress, Report
-from swarm_memory.schema.source import (
-    SOURCE_KINDS,
-    Fault,
-    IndexedSource,
-    SourceHit,
-    SourceKind,
-    SourceSearch,
-)
+from swarm_memory.schema.source import SOURCE_KINDS, Fault, IndexedSource, SourceHit, SourceKind, SourceSearch
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.ports.models import Vector
-from swarm_memory.tools.ports.sources import (
-    FoundPassage,
-    ReadGroup,
-    SourceKey,
-    SourceQuery,
-    SourceResult,
-    StoredGroup,
-)
+from swarm_memory.tools.ports.sources import FoundPassage, ReadGroup, SourceKey, SourceQuery, SourceResult, StoredGroup
 from swarm_memory.tools.retrieve.embed import BACKLOG, REEMBED, embed_batch, embed_query
 from swarm_memory.tools.sources.prepare import Preparation, Prepared
 from swarm_memory.tools.sources.rank import NEIGHBOURS, ScoredPassage, score_passages, vector_weight

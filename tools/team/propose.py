@@ -6,14 +6,7 @@ from swarm_memory.schema.base import digest, is_teams
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.memory import OPEN_PROBLEM, WAY_OUT, MemoryDraft, MemoryItem
 from swarm_memory.schema.settings import Settings
-from swarm_memory.schema.team.sharing import (
-    MAX_SENT,
-    MAX_SIGNATURES,
-    MAX_WORD_CHARS,
-    Proposal,
-    Proposed,
-    SentProposal,
-)
+from swarm_memory.schema.team.sharing import MAX_SENT, MAX_SIGNATURES, MAX_WORD_CHARS, Proposal, Proposed, SentProposal
 from swarm_memory.tools.consolidate.duplicates import outcome_of
 from swarm_memory.tools.distill.lessons import without_task
 from swarm_memory.tools.guard.gate import gated

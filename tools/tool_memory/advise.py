@@ -7,14 +7,7 @@ from typing import NamedTuple, Self
 
 from swarm_memory.schema.base import counted
 from swarm_memory.schema.errors import InputError
-from swarm_memory.schema.tool_memory import (
-    Experience,
-    Guidelines,
-    Measure,
-    ToolGuidance,
-    ToolMemory,
-    ToolSummary,
-)
+from swarm_memory.schema.tool_memory import Experience, Guidelines, Measure, ToolGuidance, ToolMemory, ToolSummary
 from swarm_memory.tools.ports.tool_memory import PastCalls
 from swarm_memory.tools.text.cleaning import clean, harmless, one_line
 from swarm_memory.tools.text.tokens import count_tokens, query_tokens

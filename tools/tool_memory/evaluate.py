@@ -93,11 +93,7 @@ class CallRating(Answered):
 
 
 async def evaluate_tool_calls(
-    toolbox: Toolbox,
-    tool_names: Sequence[str] | None = None,
-    *,
-    settled: bool = False,
-    limit: int = 1000,
+    toolbox: Toolbox, tool_names: Sequence[str] | None = None, *, settled: bool = False, limit: int = 1000
 ) -> EvaluateResult:
     """Evaluate calls that have no evaluation, oldest first, at most `limit`; of the named tools, or of all.
 
@@ -212,11 +208,7 @@ async def evaluate_by_model(
 ) -> Evaluation:
     """Return what the model says of a call. A call that failed cannot be rated as good. Raises `ModelError`."""
     answer, name = await ask(
-        model,
-        _prompt(kept, around, schema),
-        CallRating,
-        purpose=PROMPT,
-        effort=Effort(timeout_s=_TIMEOUT_S),
+        model, _prompt(kept, around, schema), CallRating, purpose=PROMPT, effort=Effort(timeout_s=_TIMEOUT_S)
     )
     if isinstance(answer, Unparsed):
         raise ModelAnswerInvalid(answer.reason)

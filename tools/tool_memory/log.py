@@ -10,11 +10,7 @@ from pydantic import JsonValue, ValidationError
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.settings import Settings
-from swarm_memory.schema.tool_memory import (
-    LoggedCall,
-    LogResult,
-    ToolCall,
-)
+from swarm_memory.schema.tool_memory import LoggedCall, LogResult, ToolCall
 from swarm_memory.tools.guard.generalize import without_places
 from swarm_memory.tools.guard.redact import kept_text, redact
 from swarm_memory.tools.text.cleaning import clean, shorten

@@ -27,11 +27,7 @@ from world.experiment import ARMS, Bank, Place, run_arm, schedule
 from world.figures import estimate
 
 HARMFUL = {
-    "migration": (
-        "OperationalError: no such table",
-        "pytest tests",
-        ("make clean", "manage.py flush", "git pull"),
-    ),
+    "migration": ("OperationalError: no such table", "pytest tests", ("make clean", "manage.py flush", "git pull")),
     "lock": ("another run holds the lock", "feedsync run", ("feedsync cache clear", "rm -rf out", "feedsync init")),
     "token": ("401 Unauthorized: token is missing", "ledger export", ("ledger login", "ledger ping", "ledger whoami")),
     "rate-limit": ("429 Too Many Requests", "quotes get", ("quotes reset", "sleep 1", "quotes cache clear")),

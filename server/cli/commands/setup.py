@@ -128,13 +128,7 @@ def _print_configuration(invocation: Invocation, client: str) -> None:
 @_options
 @click.pass_obj
 def uninstall(
-    invocation: Invocation,
-    project: bool,
-    user: bool,
-    names: str | None,
-    everything: bool,
-    dry_run: bool,
-    as_json: bool,
+    invocation: Invocation, project: bool, user: bool, names: str | None, everything: bool, dry_run: bool, as_json: bool
 ) -> None:
     """Take our server and hooks out of the files of Claude Code, or of the agents that --agent and --all say.
 

@@ -218,7 +218,4 @@ def _show_found(found: SourceSearch) -> None:
         say(f"Note: {notice}", fg="yellow")
     by = f" · reranked by {found.reranker}" if found.reranker else ""
     of = counted(found.passages, "passage")
-    say(
-        f"{', '.join(found.legs)} · {found.embedder}{by} · {of} · {found.latency_ms:.1f} ms",
-        dim=True,
-    )
+    say(f"{', '.join(found.legs)} · {found.embedder}{by} · {of} · {found.latency_ms:.1f} ms", dim=True)

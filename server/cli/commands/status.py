@@ -309,12 +309,7 @@ def list_jobs(invocation: Invocation, everything: bool, limit: int, as_json: boo
 @json_option
 @click.pass_obj
 def work(
-    invocation: Invocation,
-    until_idle: bool,
-    early: bool,
-    session: str | None,
-    transcript: str | None,
-    as_json: bool,
+    invocation: Invocation, until_idle: bool, early: bool, session: str | None, transcript: str | None, as_json: bool
 ) -> None:
     """Work off queued jobs: for ever, or with --until-idle until none is due.
 

@@ -23,13 +23,7 @@ from swarm_memory.server.hosts.records import (
 from swarm_memory.server.hosts.session import Session
 from swarm_memory.server.hosts.steps import Draft, exit_code_of
 from swarm_memory.tools.learn.worth import QUESTION
-from swarm_memory.tools.trajectory.tasks import (
-    is_own_tool,
-    is_task_prompt,
-    noted_ids,
-    strip_notes,
-    task_text,
-)
+from swarm_memory.tools.trajectory.tasks import is_own_tool, is_task_prompt, noted_ids, strip_notes, task_text
 
 _INTERRUPTED = "[Request interrupted"
 _COMMAND = re.compile(r"\s*(?:<command-(?:name|message)>|/[A-Za-z])")

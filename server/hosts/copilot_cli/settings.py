@@ -35,15 +35,7 @@ def _is_claudes_too(root: Path) -> bool:
     return "project" in CLAUDE_CODE.installed_scopes(root)
 
 
-JSON_FILES = JsonFiles(
-    "copilot",
-    _files,
-    EVENTS,
-    _entry,
-    _server,
-    version=1,
-    shares_servers=_is_claudes_too,
-)
+JSON_FILES = JsonFiles("copilot", _files, EVENTS, _entry, _server, version=1, shares_servers=_is_claudes_too)
 
 SETTINGS = HostSettings(
     is_there=lambda: shutil.which("copilot") is not None or Path(home()).is_dir(),

@@ -28,13 +28,7 @@ from swarm_memory.server.hosts.plain.acts import (
     tagged_acts,
     without_thinking,
 )
-from swarm_memory.server.hosts.plain.answers import (
-    Answer,
-    edit_outcome,
-    harness_runs,
-    is_reminder,
-    read_answer,
-)
+from swarm_memory.server.hosts.plain.answers import Answer, edit_outcome, harness_runs, is_reminder, read_answer
 from swarm_memory.server.hosts.plain.edits import edit_acts, whole_files
 from swarm_memory.server.hosts.plain.events import as_messages
 from swarm_memory.server.hosts.plain.words import ARGUMENT, SHELL

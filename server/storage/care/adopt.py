@@ -42,13 +42,7 @@ WHERE type = 'reasoning_memory' LIMIT ?
 
 
 async def adopt(
-    database: Path,
-    *,
-    scope: Scope,
-    embedder: Embedder,
-    pii: bool = True,
-    sqlite: str = "auto",
-    timeout_s: float = 10.0,
+    database: Path, *, scope: Scope, embedder: Embedder, pii: bool = True, sqlite: str = "auto", timeout_s: float = 10.0
 ) -> Adoption:
     """Put a new bank in the place of a claude-flow database, with that one's strategies marked as imported.
 

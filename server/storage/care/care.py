@@ -88,10 +88,7 @@ class SqliteCare(Care):
     async def _store(self) -> AsyncGenerator[SqliteStore]:
         storage = self._settings.storage
         store = await open_store(
-            self._database,
-            sqlite=storage.sqlite,
-            busy_timeout_s=storage.busy_timeout_s,
-            embedder=self._make_embedder(),
+            self._database, sqlite=storage.sqlite, busy_timeout_s=storage.busy_timeout_s, embedder=self._make_embedder()
         )
         try:
             yield store

@@ -2,13 +2,7 @@
 
 from swarm_memory.schema.errors import ConfigError, StorageError
 from swarm_memory.schema.postgres.statements import SCHEMA, migrations
-from swarm_memory.server.storage.postgres.connection import (
-    Place,
-    RawConnection,
-    connect,
-    postgres_errors,
-    set_up,
-)
+from swarm_memory.server.storage.postgres.connection import Place, RawConnection, connect, postgres_errors, set_up
 
 OLDEST = 15
 """Views that run with the rights of who reads them came with PostgreSQL 15."""

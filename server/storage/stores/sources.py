@@ -12,15 +12,7 @@ from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.server.storage.engine.engine import Engine, Part, reads, writes
 from swarm_memory.server.storage.hook_reader import now_text
 from swarm_memory.server.storage.search.index import Index
-from swarm_memory.server.storage.search.vectors import (
-    Keywords,
-    Near,
-    Quantization,
-    QueryVector,
-    Search,
-    Space,
-    cosines,
-)
+from swarm_memory.server.storage.search.vectors import Keywords, Near, Quantization, QueryVector, Search, Space, cosines
 from swarm_memory.server.storage.search.words import joined
 from swarm_memory.server.storage.stores.rows import find_scope, find_scopes, made, make_scope, named, pairs, to_json
 from swarm_memory.server.storage.stores.upkeep import Vectors
@@ -115,12 +107,7 @@ class _GroupWriter:
     """Writes groups of one source, which is registered when it is new."""
 
     def __init__(
-        self,
-        connection: "Connection",
-        index: Index,
-        source: SourceKey,
-        embedder: str,
-        quantization: Quantization,
+        self, connection: "Connection", index: Index, source: SourceKey, embedder: str, quantization: Quantization
     ) -> None:
         self._connection = connection
         self._index = index

@@ -35,14 +35,7 @@ from swarm_memory.server.storage.stores.rows import (
 )
 from swarm_memory.server.storage.stores.upkeep import REMOVED
 from swarm_memory.tools.guard.trust import REINFORCED
-from swarm_memory.tools.ports.trajectories import (
-    KeptTask,
-    LearnedBefore,
-    LearnRecord,
-    Revision,
-    TaskFilter,
-    ToldWay,
-)
+from swarm_memory.tools.ports.trajectories import KeptTask, LearnedBefore, LearnRecord, Revision, TaskFilter, ToldWay
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.driver import Connection

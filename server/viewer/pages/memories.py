@@ -13,13 +13,7 @@ from swarm_memory.schema.trajectory import Step
 from swarm_memory.server.viewer.access import Undo
 from swarm_memory.server.viewer.page import Asked, Done, Page, Route
 from swarm_memory.tools.memories.decide import Decided, confirm, edit, promote, restore, withdraw
-from swarm_memory.tools.memories.edit import (
-    MemoryChange,
-    forget_memories,
-    get_memories,
-    list_memories,
-    what_stayed,
-)
+from swarm_memory.tools.memories.edit import MemoryChange, forget_memories, get_memories, list_memories, what_stayed
 from swarm_memory.tools.memories.record import Source, Version, memory_record
 from swarm_memory.tools.ports.journal import Event
 from swarm_memory.tools.ports.memories import MemoryFilter, SearchFilter

@@ -148,8 +148,7 @@ class ChatChooser:
             _Choice,
             purpose=PROMPT,
             effort=Effort(
-                timeout_s=self._timeout_s,
-                seed=int.from_bytes(hashlib.sha256(seed.encode()).digest()[:4]) >> 1,
+                timeout_s=self._timeout_s, seed=int.from_bytes(hashlib.sha256(seed.encode()).digest()[:4]) >> 1
             ),
         )
         if isinstance(answer, Unparsed):

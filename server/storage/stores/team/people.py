@@ -83,12 +83,7 @@ class People(Part):
 
     @writes
     def note(
-        self,
-        connection: "Connection",
-        tenant_id: str,
-        action: str,
-        subject_id: str | None,
-        data: dict[str, JsonValue],
+        self, connection: "Connection", tenant_id: str, action: str, subject_id: str | None, data: dict[str, JsonValue]
     ) -> None:
         note(connection, tenant_id, action, subject_id, data)
 
