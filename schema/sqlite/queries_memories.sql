@@ -352,13 +352,10 @@ WHERE pattern_fts MATCH :expression AND +rowid IN (SELECT value FROM json_each(:
 ORDER BY score, rowid LIMIT :limit;
 
 -- name: searched
--- What a search looks at: the space of a vector, and of each scope (a JSON list of pairs) its active items, those with a vector there, whether they have codes, and where they are fewer than :most, in how many each word (a JSON list) stands.
+-- What a search looks at: the space of a vector, and of each scope (a JSON list of pairs) its active items, those with a vector there, whether they have codes; and the state of the index of words, which changes with each write to it.
 SELECT
   v.id, v.model, v.dims, v.quantization, v.stale, 'vec_', s.id, s.active, coalesce(m.active, 0),
-  c.partition IS NOT NULL,
-  CASE WHEN s.active < :most THEN (
-    SELECT json_group_array(json_array(word.key, t.doc))
-    FROM json_each(:tokens) AS word JOIN pattern_terms AS t ON t.term = 's' || s.id || 'x' || word.value) END
+  c.partition IS NOT NULL, (SELECT block FROM pattern_fts_data WHERE id = 10)
 FROM (SELECT 1)
 LEFT JOIN vector_spaces AS v ON v.model = :model AND v.dims = :dims
 LEFT JOIN (

@@ -237,13 +237,10 @@ WHERE passage_fts MATCH :expression
 ORDER BY score, rowid LIMIT :limit;
 
 -- name: searched
--- What a search looks at: the space of a vector, and of each partition of some scopes (a JSON list of pairs) and kinds (a JSON list) its passages, those with a vector there, whether they have codes, and where they are fewer than :most, in how many each word (a JSON list) stands.
+-- What a search looks at: the space of a vector, and of each partition of some scopes (a JSON list of pairs) and kinds (a JSON list) its passages, those with a vector there, whether they have codes; and the state of the index of words, which changes with each write to it.
 SELECT
   v.id, v.model, v.dims, v.quantization, v.stale, 'source_vec_', r.id, r.passages, coalesce(m.passages, 0),
-  c.partition IS NOT NULL,
-  CASE WHEN r.passages < :most THEN (
-    SELECT json_group_array(json_array(word.key, t.doc))
-    FROM json_each(:tokens) AS word JOIN passage_terms AS t ON t.term = 's' || r.id || 'x' || word.value) END
+  c.partition IS NOT NULL, (SELECT block FROM passage_fts_data WHERE id = 10)
 FROM (SELECT 1)
 LEFT JOIN source_spaces AS v ON v.model = :model AND v.dims = :dims
 LEFT JOIN (

@@ -166,6 +166,22 @@ async def test_the_count_of_a_common_word_is_remembered_until_the_bank_has_chang
     assert counts[2] == {"common": MANY + 3, "rarest": 3, "nowher": 0}
 
 
+async def test_words_of_a_small_bank_are_counted_again_after_another_process_edited_a_memory(
+    open_bank: Any, embedder: Any, here: Any, item: Any, with_indexes: Any
+) -> None:
+    former = item("Retry a locked database")
+    edited = former.model_copy(update={"title": "Escape the shell"})
+    async with open_bank() as store, open_bank() as other:
+        await store.add_memories([with_indexes(former, embedder)], embedder.name)
+        query = SearchQuery((here,), embedder.name, None, ("lock", "shell"), 10)
+        counts = [dict((await store.search(query)).document_frequency) for _ in range(2)]
+        for text in (edited, former):
+            await other.replace_memory(with_indexes(text, embedder), embedder.name, "was wrong")
+            counts.append(dict((await store.search(query)).document_frequency))
+    first, second = {"lock": 1, "shell": 0}, {"lock": 0, "shell": 1}
+    assert counts == [first, first, second, first]
+
+
 @pytest.mark.parametrize(
     "harm",
     [

@@ -29,7 +29,6 @@ from swarm_memory.server.storage.search.words import (
     match_any,
     matches,
     rarest,
-    simply_counted_below,
     usable,
 )
 from swarm_memory.tools.ports.memories import SearchQuery, View
@@ -429,8 +428,8 @@ class Partition(NamedTuple):
     embedded: int
     """Items with a vector in the query's space."""
     is_coded: bool
-    counts: list[tuple[int, int]] | None
-    """(place among the tokens, items that hold it); None where the partition is too large for counting them here."""
+    state: bytes
+    """Of the index of words: the same until something is written to it."""
 
 
 class Near(NamedTuple):
@@ -494,7 +493,7 @@ class Search:
 
     def _one_after_the_other(self, join: "_Join[T]") -> "Callable[[Connection], T]":
         def searched(connection: "Connection") -> T:
-            looked = self._look(connection, usable(self.query.tokens))
+            looked = self._look(connection)
             return join(connection, self, self.near(connection, looked), self.keywords(connection, looked))
 
         return searched
@@ -504,7 +503,7 @@ class Search:
         query = self.query
         if query.vector is not None:
             check_vector(query.vector, len(query.vector), query.embedder)
-        space, partitions = looked or self._look(connection, ())
+        space, partitions = looked or self._look(connection)
         items = self.index.items = sum(partition.items for partition in partitions)
         if query.vector is None:
             return Near(items, 0, None, {})
@@ -518,7 +517,7 @@ class Search:
             ids = [partition.id for partition in partitions]
             found = nearest_in(connection, self.index, vector, ids, narrowed, query.pool, coded)
         except connection.OperationalError:
-            if self._look(connection, ())[0] == space:
+            if self._look(connection)[0] == space:
                 raise
             return self.near(connection)  # another process dropped the space meanwhile
         return Near(items, unreachable, vector, found)
@@ -526,14 +525,12 @@ class Search:
     def keywords(self, connection: "Connection", looked: "_Looked | None" = None) -> Keywords:
         """Return the pool of the best keyword matches of every partition."""
         tokens = usable(self.query.tokens)
-        partitions = (looked or self._look(connection, tokens))[1] if tokens else []
+        partitions = (looked or self._look(connection))[1] if tokens else []
         frequency = dict.fromkeys(tokens, 0)
         expressions: dict[int, str] = {}
         statements = self.index.statements
         for partition in partitions:
-            counts = partition.counts
-            if counts is None:
-                counts = self.index.term_counts.count(connection, statements, partition.id, partition.items, tokens)
+            counts = self.index.term_counts.count(connection, statements, partition, tokens)
             for place, items in counts:
                 frequency[tokens[place]] += min(items, partition.items)
             if words := rarest(tokens, counts):
@@ -567,20 +564,18 @@ class Search:
             )
         return tuple(notices)
 
-    def _look(self, connection: "Connection", tokens: Sequence[str]) -> "_Looked":
+    def _look(self, connection: "Connection") -> "_Looked":
         """Return the space of the query's vector and the partitions that hold items."""
         values = {
             **self.where,
             "model": self.query.embedder,
             "dims": 0 if self.query.vector is None else len(self.query.vector),
-            "tokens": json.dumps(list(tokens), ensure_ascii=False),
-            "most": simply_counted_below() if tokens else 0,
         }
         rows = connection.execute(self.index.statements["searched"], values).fetchall()
         space = None if rows[0][0] is None else Space(*rows[0][:6])
         partitions = [
-            Partition(number, items, embedded, bool(is_coded), None if counts is None else json.loads(counts))
-            for *_, number, items, embedded, is_coded, counts in rows
+            Partition(number, items, embedded, bool(is_coded), state)
+            for *_, number, items, embedded, is_coded, state in rows
             if items
         ]
         return space, partitions

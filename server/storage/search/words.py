@@ -3,10 +3,11 @@
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import accumulate, pairwise
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from swarm_memory.schema.errors import InputError
 from swarm_memory.server.storage.search.packed import in_scope, packed
@@ -62,7 +63,10 @@ REMEMBERED_FROM = 20_000
 COMMON = 500
 CHANGED = 0.01
 """In a partition of so many items the count of a word that stands in so many is remembered, until that share of the
-partition's items came or went. Counting common words again was a quarter of a search; an idf hardly moves by it."""
+partition's items came or went. Counting common words again was a quarter of a search; an idf hardly moves by it.
+
+In a smaller one every count is remembered, until something is written to the index.
+"""
 
 MAX_REMEMBERED = 20_000
 
@@ -105,18 +109,37 @@ class Narrowed(NamedTuple):
 EVERYTHING = Narrowed(None, frozenset())
 
 
+class Partition(Protocol):
+    """A partition that holds items."""
+
+    @property
+    def id(self) -> int: ...
+
+    @property
+    def items(self) -> int: ...
+
+    @property
+    def state(self) -> bytes:
+        """Of the index of words."""
+        ...
+
+
 class Counted(NamedTuple):
-    """In how many items a token stood when the partition had so many."""
+    """In how many items a token stood in a partition as it was."""
 
     items: int
     documents: int
+    state: bytes
 
-    def still_holds(self, documents: int) -> bool:
-        return abs(documents - self.documents) <= CHANGED * self.documents
+    def still_holds(self, partition: Partition) -> bool:
+        changed = abs(partition.items - self.documents)
+        if partition.items < REMEMBERED_FROM:
+            return not changed and partition.state == self.state
+        return changed <= CHANGED * self.documents
 
 
 class TermCounts:
-    """Counts tokens of one index over one connection, and remembers the common ones."""
+    """Counts tokens of one index over one connection, and remembers what may be asked again."""
 
     def __init__(self) -> None:
         self._connection: Connection | None = None
@@ -126,32 +149,32 @@ class TermCounts:
         self,
         connection: "Connection",
         statements: Mapping[str, str],
-        partition: int,
-        documents: int,
+        partition: Partition,
         tokens: Sequence[str],
     ) -> list[tuple[int, int]]:
         """Return (place among the tokens, items that hold it) of those that stand anywhere in the partition."""
         if connection is not self._connection:  # another file may lie there now, with other partitions
             self._connection, self._known = connection, {}
-        remembered = {place: self._known.get((partition, token)) for place, token in enumerate(tokens)}
-        known = {
-            place: each.items for place, each in remembered.items() if each is not None and each.still_holds(documents)
-        }
+        remembered = ((place, self._known.get((partition.id, token))) for place, token in enumerate(tokens))
+        known = {place: each.items for place, each in remembered if each is not None and each.still_holds(partition)}
         others = [place for place in range(len(tokens)) if place not in known]
-        count = _counts if documents <= COUNTED_WHOLE else _estimates
-        found = count(connection, statements, partition, [tokens[place] for place in others])
-        counts = [(others[place], items) for place, items in found]
-        if documents >= REMEMBERED_FROM:
-            if len(self._known) > MAX_REMEMBERED:
-                self._known.clear()
-            common = {(partition, tokens[place]): items for place, items in counts if items >= COMMON}
-            self._known |= {key: Counted(items, documents) for key, items in common.items()}
-        return sorted([*known.items(), *counts])
+        if others:
+            count = _counts if partition.items <= COUNTED_WHOLE else _estimates
+            found = dict(count(connection, statements, partition.id, [tokens[place] for place in others]))
+            counted = {place: found.get(number, 0) for number, place in enumerate(others)}
+            self._remember(partition, {tokens[place]: items for place, items in counted.items()})
+            known |= counted
+        return sorted((place, items) for place, items in known.items() if items)
 
-
-def simply_counted_below() -> int:
-    """Return the number of items from which on the words of a partition are remembered or estimated."""
-    return min(REMEMBERED_FROM, COUNTED_WHOLE + 1)
+    def _remember(self, partition: Partition, counts: Mapping[str, int]) -> None:
+        if len(self._known) > MAX_REMEMBERED:
+            self._known.clear()
+        least = COMMON if partition.items >= REMEMBERED_FROM else 0
+        self._known |= {
+            (partition.id, token): Counted(items, partition.items, partition.state)
+            for token, items in counts.items()
+            if items >= least
+        }
 
 
 def _counts(
@@ -248,10 +271,9 @@ def keyword_scores(
     scored: list[tuple[float | None, frozenset[str]]] = []
     for tokens, words in zip(items, texts, strict=True):
         shift = BM25_K1 * (1 - BM25_B + BM25_B * len(words) / mean)
-        held = list(filter(asked.__contains__, words))  # few of an item's words: the others need no count
-        found = frozenset(held)
-        times = ((token, held.count(token)) for token in found if token in idf)
-        parts = [idf[token] * count / (count + shift) for token, count in times]
+        times = Counter(filter(asked.__contains__, words))  # few of an item's words: the others need no count
+        found = frozenset(times)
+        parts = [idf[token] * count / (count + shift) for token, count in times.items() if token in idf]
         if both := [(one, *followed[one]) for one in found if one in followed and followed[one][0] in found]:
             text = f" {tokens} ".replace("\n", "  ")
             parts += [worth for one, other, worth in both if f" {one} {other} " in text]
