@@ -170,7 +170,7 @@ async def test_words_of_a_small_bank_are_counted_again_after_another_process_edi
     open_bank: Any, embedder: Any, here: Any, item: Any, with_indexes: Any
 ) -> None:
     former = item("Retry a locked database")
-    edited = former.model_copy(update={"title": "Escape the shell"})
+    edited = former.model_copy(update={"title": "Escape the shell", "content": "1. Quote it"})
     async with open_bank() as store, open_bank() as other:
         await store.add_memories([with_indexes(former, embedder)], embedder.name)
         query = SearchQuery((here,), embedder.name, None, ("lock", "shell"), 10)
