@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 from swarm_memory.server.chat.dialect import Completion, Dialect, Failure, Form, envelope_of, forms_of, tokens
-from swarm_memory.server.chat.endpoint import EndpointChatModel, cap_body
+from swarm_memory.server.chat.endpoint import EndpointChatModel, cap_body, tls
 from swarm_memory.server.chat.exchange import Repair, Reply, schema_instruction
 from swarm_memory.tools.model.parse import JsonObject
 
@@ -34,7 +34,9 @@ class AnthropicChatModel(EndpointChatModel):
         from anthropic import AsyncAnthropic, DefaultAsyncHttpxClient
 
         # A redirect would carry the request, and with it the trajectory, to a host that nobody named.
-        http = DefaultAsyncHttpxClient(follow_redirects=False, timeout=timeout_s, event_hooks={"response": [cap_body]})
+        http = DefaultAsyncHttpxClient(
+            follow_redirects=False, timeout=timeout_s, verify=tls(), event_hooks={"response": [cap_body]}
+        )
         return AsyncAnthropic(
             # Without a key of ours the package looks for others in the environment and in the user's files.
             api_key=self._api_key or "none",

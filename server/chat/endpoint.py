@@ -9,7 +9,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
@@ -22,6 +22,8 @@ from swarm_memory.server.chat.retries import RETRIED_STATUSES, Backoff, retry_af
 from swarm_memory.tools.guard.redact import redact
 
 if TYPE_CHECKING:
+    from ssl import SSLContext
+
     from httpx2 import Response
 
     from swarm_memory.tools.ports.models import ChatAnswer, ChatRequest
@@ -34,6 +36,14 @@ LEAST_ROOM = 1_000
 """Tokens left for the answer where a context window has no room for more, and the request cannot be made shorter."""
 
 _TOO_LARGE = Failure(f"Its answer is compressed unasked or has more than {MAX_BODY_BYTES:,} bytes.")
+
+
+@cache
+def tls() -> SSLContext:
+    """Return what certificates are checked by, one for all calls: to read those that are trusted takes tens of ms."""
+    from httpx2 import create_ssl_context
+
+    return create_ssl_context()
 
 
 class EndpointChatModel(ABC):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from swarm_memory.schema.settings import OPENAI_URL
 from swarm_memory.server.chat.dialect import Completion, Dialect, Failure, forms_of
-from swarm_memory.server.chat.endpoint import EndpointChatModel, cap_body
+from swarm_memory.server.chat.endpoint import EndpointChatModel, cap_body, tls
 from swarm_memory.server.chat.openai_wire import FORMS, read_completion, request_body
 
 if TYPE_CHECKING:
@@ -28,7 +28,9 @@ class OpenAIChatModel(EndpointChatModel):
         from openai import AsyncOpenAI, DefaultAsyncHttpxClient
 
         # A redirect would carry the request, and with it the trajectory, to a host that nobody named.
-        http = DefaultAsyncHttpxClient(follow_redirects=False, timeout=timeout_s, event_hooks={"response": [cap_body]})
+        http = DefaultAsyncHttpxClient(
+            follow_redirects=False, timeout=timeout_s, verify=tls(), event_hooks={"response": [cap_body]}
+        )
         return AsyncOpenAI(
             api_key=self._api_key or "none",
             base_url=self._settings.url,
