@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from forked import ISOLATED, Forked
 from made_items import HERE, made_item
 from patience import HANG_S
 
@@ -88,10 +89,21 @@ def environment(**more: str) -> dict[str, str]:
 
 
 def start(role: str, *arguments: object, **more: str) -> "subprocess.Popen[str]":
-    """Start a worker process in a role (see `worker.py`); `more` are variables of its environment."""
-    command = [sys.executable, str(WORKER), role, *map(str, arguments)]
-    pipe = subprocess.PIPE
-    return subprocess.Popen(command, env=environment(**more), stdin=pipe, stdout=pipe, stderr=pipe, text=True)
+    """Start a worker process in a role (see `worker.py`); `more` are variables of its environment.
+
+    What the loader is to read there works only where a process is started anew.
+    """
+    script, pipe = [str(WORKER), role, *map(str, arguments)], subprocess.PIPE
+    told = {"env": environment(**more), "stdin": pipe, "stdout": pipe, "stderr": pipe, "text": True}
+    if "LD_PRELOAD" in more:
+        return subprocess.Popen([sys.executable, *script], **told)
+    return Forked([*ISOLATED, "-c", as_program(sys.path), *script], **told)
+
+
+def as_program(paths: Sequence[str]) -> str:
+    """Return a program that runs the file named by its first argument, with these paths to import from."""
+    run = "del sys.argv[0]; runpy.run_path(sys.argv[0], run_name='__main__')"
+    return f"import runpy, sys; sys.path[:0] = {list(filter(None, paths))!r}; {run}"
 
 
 class Crowd:
