@@ -94,10 +94,10 @@ def start(role: str, *arguments: object, **more: str) -> "subprocess.Popen[str]"
     What the loader is to read there works only where a process is started anew.
     """
     script, pipe = [str(WORKER), role, *map(str, arguments)], subprocess.PIPE
-    told = {"env": environment(**more), "stdin": pipe, "stdout": pipe, "stderr": pipe, "text": True}
-    if "LD_PRELOAD" in more:
-        return subprocess.Popen([sys.executable, *script], **told)
-    return Forked([*ISOLATED, "-c", as_program(sys.path), *script], **told)
+    anew = "LD_PRELOAD" in more
+    command = [sys.executable, *script] if anew else [*ISOLATED, "-c", as_program(sys.path), *script]
+    kind: type[subprocess.Popen[str]] = subprocess.Popen if anew else Forked
+    return kind(command, env=environment(**more), stdin=pipe, stdout=pipe, stderr=pipe, text=True)
 
 
 def as_program(paths: Sequence[str]) -> str:
