@@ -14,7 +14,7 @@ from typing import Any
 import anyio
 import pytest
 from banks import Abused, abused, settings_of
-from embedding_server import DIMENSIONS, EmbeddingServer, serving_embeddings
+from embedding_server import DIMENSIONS, EmbeddingServer
 from forked import CLI, run
 from patience import FULL, is_in_time
 from scripted_server import HANG, NOTHING, ScriptedServer, Turn, completion, envelope, error, in_json, page
@@ -274,7 +274,7 @@ async def test_vectors_that_come_out_of_order_reach_their_texts(tmp_path: Path, 
     items = [{"title": f"Mend {word} {word}", "content": f"{word} {word} {word}"} for word in words]
     told = {"task_id": "t", "task": "Mend", "steps": STEPS, "verdict": "Success", "items": items}
     wrong = 0
-    with serving_embeddings() as endpoint:
+    with EmbeddingServer() as endpoint:
         endpoint.shuffled = True
         settings = _embedding(endpoint.url)
         async with abused(tmp_path, changed={"embedding": settings}) as server:
@@ -290,7 +290,7 @@ async def test_vectors_that_come_out_of_order_reach_their_texts(tmp_path: Path, 
 
 
 async def test_vectors_of_another_model_are_never_compared_and_are_made_anew(tmp_path: Path, record: Record) -> None:
-    with serving_embeddings() as endpoint:
+    with EmbeddingServer() as endpoint:
         first, second = (_embedding(endpoint.url, model=name) for name in ("first", "second"))
         async with abused(tmp_path, changed={"embedding": first}) as server:
             for number in range(3):
@@ -327,7 +327,7 @@ async def test_while_the_embedder_is_dead_all_goes_on_by_words_and_the_rest_is_e
 ) -> None:
     monkeypatch.setattr("swarm_memory.server.embedding.openai._FIRST_PAUSE_S", 0.01)
     names = [_made_name(number) for number in range(300 if FULL else 12)]
-    with serving_embeddings() as endpoint:
+    with EmbeddingServer() as endpoint:
         settings = {"embedding": _embedding(endpoint.url)}
         endpoint.answers_left = 0
         async with abused(tmp_path, changed=settings) as server:
@@ -367,7 +367,7 @@ async def test_what_was_stored_while_it_was_dead_is_embedded_by_itself_once_it_a
     monkeypatch.setattr("swarm_memory.server.embedding.openai._FIRST_PAUSE_S", 0.01)
     monkeypatch.setattr("swarm_memory.server.embedding.openai.REST_S", 0.0)
     names = [_made_name(number) for number in range(300 if FULL else 12)]
-    with serving_embeddings() as endpoint:
+    with EmbeddingServer() as endpoint:
         settings = {"embedding": _embedding(endpoint.url)}
         endpoint.answers_left = 0
         async with abused(tmp_path, changed=settings) as server:

@@ -13,7 +13,7 @@ from attacked_bank import files_with
 from banks import look
 from browsed import ORIGIN, browsing
 from http_server import INITIALIZE
-from local_issuer import AUDIENCE, running_issuer
+from local_issuer import AUDIENCE, LocalIssuer
 from postgres_server import BOTH_ENGINES, database_url, engine, rows_with
 from served import place, settings
 from starlette.types import Message, Receive, Scope, Send
@@ -222,7 +222,7 @@ async def test_no_token_stands_in_a_log_an_answer_the_trail_or_the_bank(
     place: Location, settings: Settings, database_url: str | None, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    with running_issuer() as issuer:
+    with LocalIssuer() as issuer:
         told = HttpSettings.model_validate({"oauth_issuer": issuer.url, "oauth_algorithm": "ES256"})
         async with serving_team(place, settings, Issuer(told, AUDIENCE)) as team:
             ada, eve = await team.add("ada", "read"), await team.add("eve", "review")

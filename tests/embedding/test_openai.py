@@ -4,11 +4,10 @@ import json
 import math
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
+from loopback import JSON, Asked, Loopback, Reply
 
 from swarm_memory.schema.errors import ConfigError, InputError, ModelAnswerInvalid, ModelError, ModelUnavailable
 from swarm_memory.schema.settings import EmbeddingSettings
@@ -19,32 +18,25 @@ pytestmark = pytest.mark.enable_socket
 KEY = "sk-very-secret-0123456789"
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
-    body: str
-    status: int = 200
-    headers: dict[str, str] = field(default_factory=dict[str, str])
-
-
 Answer = Callable[[dict[str, Any]], Reply]
 
 
 def vectors(request: dict[str, Any]) -> Reply:
     """Answer text i with (length of the text, 1, 2), in reversed order."""
     data = [{"index": at, "embedding": [len(text), 1, 2]} for at, text in enumerate(request["input"])]
-    return Reply(json.dumps({"object": "list", "model": "m", "data": data[::-1]}))
+    return Reply(200, json.dumps({"object": "list", "model": "m", "data": data[::-1]}).encode())
 
 
 def one(embedding: str) -> Answer:
-    return lambda _: Reply(f'{{"data": [{{"index": 0, "embedding": {embedding}}}]}}')
+    return lambda _: Reply(200, f'{{"data": [{{"index": 0, "embedding": {embedding}}}]}}'.encode())
 
 
 def failing(status: int, **headers: str) -> Answer:
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return lambda _: Reply(json.dumps({"error": {"message": f"bad key {KEY}"}}), status, named)
+    return lambda _: Reply(status, json.dumps({"error": {"message": f"bad key {KEY}"}}).encode(), {**JSON, **named})
 
 
-class Endpoint:
+class Endpoint(Loopback):
     """Answers each request with the next of its answers, the last one again and again; keeps what it was asked."""
 
     def __init__(self) -> None:
@@ -52,48 +44,27 @@ class Endpoint:
         self.requests: list[dict[str, Any]] = []
         self.keys: list[str | None] = []
         self.release = threading.Event()
-        endpoint = self
+        self.listen()
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                content = self.rfile.read(int(self.headers["content-length"]))
-                endpoint.requests.append(json.loads(content))
-                endpoint.keys.append(self.headers["authorization"])
-                answer = endpoint.answers[min(len(endpoint.requests), len(endpoint.answers)) - 1]
-                reply = answer(endpoint.requests[-1])
-                body = reply.body.encode()
-                self.send_response(reply.status)
-                for name, value in {"content-type": "application/json", **reply.headers}.items():
-                    self.send_header(name, value)
-                self.send_header("content-length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
+    def reply(self, asked: Asked) -> Reply:
+        self.requests.append(json.loads(asked.body))
+        self.keys.append(asked.headers["authorization"])
+        return self.answers[min(len(self.requests), len(self.answers)) - 1](self.requests[-1])
 
-            def log_message(self, format: str, *args: object) -> None:
-                pass
-
-        class Server(ThreadingHTTPServer):
-            def handle_error(self, request: object, client_address: object) -> None:
-                """A client that hung up is part of some tests."""
-
-        self.server = Server(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_port}/v1"
+    @property
+    def url(self) -> str:
+        return f"{self.host}/v1"
 
     def hang(self, _: dict[str, Any]) -> Reply:
         self.release.wait(4)
-        return Reply("{}", 500)
+        return Reply(500, b"{}")
 
 
 @pytest.fixture
 def endpoint() -> Iterator[Endpoint]:
-    served = Endpoint()
-    thread = threading.Thread(target=served.server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    yield served
-    served.release.set()
-    served.server.shutdown()
-    served.server.server_close()
-    thread.join()
+    with Endpoint() as served:
+        yield served
+        served.release.set()
 
 
 def embedder(endpoint: Endpoint, **options: Any) -> OpenAIEmbedder:
@@ -215,12 +186,12 @@ async def test_an_unusable_vector_is_refused(endpoint: Endpoint, embedding: str)
     ],
 )
 async def test_an_answer_of_another_shape_is_refused(endpoint: Endpoint, body: str) -> None:
-    endpoint.answers = [lambda _: Reply(body)]
+    endpoint.answers = [lambda _: Reply(200, body.encode())]
     await error_of(embedder(endpoint), ModelAnswerInvalid)
 
 
 async def test_a_page_of_html_is_refused(endpoint: Endpoint) -> None:
-    endpoint.answers = [lambda _: Reply("<html>login</html>", headers={"content-type": "text/html"})]
+    endpoint.answers = [lambda _: Reply(200, b"<html>login</html>", {"content-type": "text/html"})]
     await error_of(embedder(endpoint), ModelAnswerInvalid)
 
 

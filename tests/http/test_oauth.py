@@ -7,7 +7,7 @@ from typing import Any
 import httpx2
 import jwt
 import pytest
-from local_issuer import AUDIENCE, Key, LocalIssuer, running_issuer
+from local_issuer import AUDIENCE, Key, LocalIssuer
 from mcp.client import Client
 from mcp.client.auth import TokenStorage
 from mcp.client.auth.extensions.client_credentials import ClientCredentialsOAuthProvider
@@ -38,7 +38,7 @@ class Clock:
 
 @pytest.fixture
 def local() -> Generator[LocalIssuer]:
-    with running_issuer() as issuer:
+    with LocalIssuer() as issuer:
         yield issuer
 
 

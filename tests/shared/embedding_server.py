@@ -5,21 +5,18 @@ import math
 import random
 import threading
 from collections import Counter
-from collections.abc import Generator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, cast
+from typing import Any
+
+from loopback import Asked, Loopback, Reply
 
 DIMENSIONS = 64
 
 
-class EmbeddingServer(ThreadingHTTPServer):
+class EmbeddingServer(Loopback):
     """Embeds a text as the sum of its words' directions, so that texts with words in common are near."""
 
-    daemon_threads = True
-
     def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
+        self.listen()
         self.embedded: Counter[str] = Counter()
         """How often each text was embedded."""
         self.asked = 0
@@ -30,7 +27,12 @@ class EmbeddingServer(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_address[1]}/v1"
+        return f"{self.host}/v1"
+
+    def reply(self, asked: Asked) -> Reply:
+        answer = self.answer(json.loads(asked.body))
+        body = answer or {"error": {"message": "down"}}
+        return Reply(503 if answer is None else 200, json.dumps(body).encode())
 
     def answer(self, asked: dict[str, Any]) -> dict[str, Any] | None:
         """Return the answer to a request; None where there is none."""
@@ -47,21 +49,6 @@ class EmbeddingServer(ThreadingHTTPServer):
         return {"object": "list", "model": asked["model"], "data": data, "usage": {"prompt_tokens": 1}}
 
 
-class _Handler(BaseHTTPRequestHandler):
-    def do_POST(self) -> None:
-        length = int(self.headers["content-length"])
-        answer = cast(EmbeddingServer, self.server).answer(json.loads(self.rfile.read(length)))
-        body = json.dumps(answer or {"error": {"message": "down"}}).encode()
-        self.send_response(503 if answer is None else 200)
-        self.send_header("content-type", "application/json")
-        self.send_header("content-length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """Say nothing."""
-
-
 def _vector(model: str, text: str) -> list[float]:
     total = [0.0] * DIMENSIONS
     for word in text.lower().split():
@@ -69,16 +56,3 @@ def _vector(model: str, text: str) -> list[float]:
         total = [value + draw.gauss(0, 1) for value in total]
     length = math.hypot(*total) or 1.0
     return [value / length for value in total]
-
-
-@contextmanager
-def serving_embeddings() -> Generator[EmbeddingServer]:
-    """Serve in a thread while the block lasts."""
-    with EmbeddingServer() as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-        thread.start()
-        try:
-            yield server
-        finally:
-            server.shutdown()
-            thread.join()

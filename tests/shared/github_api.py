@@ -4,11 +4,10 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from loopback import Loopback
+from loopback import Asked, Loopback, Reply
 
 Json = dict[str, Any]
 
@@ -37,7 +36,7 @@ class GitHubApi(Loopback):
     headers: list[Mapping[str, str]] = field(default_factory=list[Mapping[str, str]])
 
     def __post_init__(self) -> None:
-        self.serve_by(_handler(self))
+        self.listen()
 
     @property
     def url(self) -> str:
@@ -51,6 +50,13 @@ class GitHubApi(Loopback):
         """Return the requests since the last look: paths without the repository's, and how they were answered."""
         found, self.requests = self.requests, []
         return [(path.removeprefix("/repos/acme/shop"), status) for path, status in found]
+
+    def reply(self, asked: Asked) -> Reply:
+        headers = {name.lower(): value for name, value in asked.headers.items()}
+        self.headers.append(headers)
+        status, told, body = self.answer(asked.path, headers)
+        self.requests.append((asked.path, status))
+        return Reply(status, body, told)
 
     def answer(self, target: str, headers: Mapping[str, str]) -> tuple[int, Mapping[str, str], bytes]:
         parts = urlsplit(target)
@@ -149,23 +155,3 @@ def issue(number: int, title: str, body: str = "", **fields: Any) -> Json:
         "updated_at": "2026-03-01T10:00:00Z",
         **fields,
     }
-
-
-def _handler(api: GitHubApi) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            headers = {name.lower(): value for name, value in self.headers.items()}
-            api.headers.append(headers)
-            status, told, body = api.answer(self.path, headers)
-            api.requests.append((self.path, status))
-            self.send_response(status)
-            for name, value in told.items():
-                self.send_header(name, value)
-            self.send_header("content-length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, format: str, *args: Any) -> None:
-            """Say nothing."""
-
-    return Handler

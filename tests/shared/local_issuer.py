@@ -2,17 +2,14 @@
 
 import base64
 import json
-import threading
 import time
-from collections.abc import Generator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs
 
 import jwt
 from cryptography.hazmat.primitives.asymmetric import ec
 from jwt.algorithms import ECAlgorithm
+from loopback import Asked, Loopback, Reply
 
 AUDIENCE = "http://127.0.0.1:8765/mcp"
 
@@ -31,7 +28,7 @@ class Key:
         return found | {"kid": self.id, "use": "sig", "alg": "ES256"}
 
 
-class LocalIssuer:
+class LocalIssuer(Loopback):
     """What it publishes, what it was asked, and what it signs."""
 
     def __init__(self) -> None:
@@ -39,7 +36,11 @@ class LocalIssuer:
         self.published = [self.key.published]
         self.asked: list[str] = []
         self.answers = True
-        self.url = ""
+        self.listen()
+
+    @property
+    def url(self) -> str:
+        return self.host
 
     def claims(self, subject: str = "ada-1", **others: Any) -> dict[str, Any]:
         """Return what a valid token says; None takes a claim away."""
@@ -50,6 +51,10 @@ class LocalIssuer:
         """Return a token, signed by a key of the issuer's or by another."""
         by = key or self.key
         return jwt.encode(self.claims(subject, **others), by.private, "ES256", headers={"kid": by.id})
+
+    def reply(self, asked: Asked) -> Reply:
+        told = self.answer(asked.path, parse_qs(asked.body.decode()), asked.headers.get("authorization", ""))
+        return Reply(200 if told is not None else 404, json.dumps(told or {}).encode())
 
     def answer(self, path: str, form: dict[str, list[str]], authorization: str) -> dict[str, Any] | None:
         """Return what stands at a path; None for nothing."""
@@ -72,38 +77,3 @@ class LocalIssuer:
             resource = form.get("resource", [""])[0]
             return {"access_token": self.token("agent", aud=resource), "token_type": "Bearer", "expires_in": 600}
         return None
-
-
-@contextmanager
-def running_issuer() -> Generator[LocalIssuer]:
-    """Run an issuer in a thread."""
-    issuer = LocalIssuer()
-
-    class Answers(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self._answer({})
-
-        def do_POST(self) -> None:
-            self._answer(parse_qs(self.rfile.read(int(self.headers["content-length"])).decode()))
-
-        def _answer(self, form: dict[str, list[str]]) -> None:
-            told = issuer.answer(self.path, form, self.headers.get("authorization", ""))
-            body = json.dumps(told or {}).encode()
-            self.send_response(200 if told is not None else 404)
-            self.send_header("content-type", "application/json")
-            self.send_header("content-length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, format: str, *args: object) -> None:
-            """Say nothing."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Answers) as listening:
-        issuer.url = f"http://127.0.0.1:{listening.server_port}"
-        thread = threading.Thread(target=listening.serve_forever, args=(0.01,))
-        thread.start()
-        try:
-            yield issuer
-        finally:
-            listening.shutdown()
-            thread.join()

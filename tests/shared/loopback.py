@@ -1,19 +1,75 @@
 """An HTTP server of a test's own on loopback, that runs as long as its block."""
 
+import sys
 import threading
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
-from typing import Self
+from typing import Any, NamedTuple, Self
+
+JSON = {"content-type": "application/json"}
 
 
-class Loopback:
-    """What a scripted API is built on: `serve_by` once it can answer; then it serves in a `with` block."""
+class Asked(NamedTuple):
+    """A request."""
 
-    _server: ThreadingHTTPServer
+    method: str
+    path: str
+    headers: Message
+    body: bytes
 
-    def serve_by(self, handler: type[BaseHTTPRequestHandler]) -> None:
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-        self._server.daemon_threads = True
+
+class Reply(NamedTuple):
+    """What answers it."""
+
+    status: int
+    body: bytes
+    headers: Mapping[str, str] = JSON
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that hung up is part of some tests."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
+
+
+class Loopback(ABC):
+    """What a scripted API is built on: `listen` once it can answer; then it serves in a `with` block."""
+
+    protocol = "HTTP/1.0"
+    _server: _Server
+
+    @abstractmethod
+    def reply(self, asked: Asked) -> Reply:
+        """Return what answers a request; several are asked at a time."""
+
+    def listen(self) -> None:
+        server = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = server.protocol
+
+            def do_GET(self) -> None:
+                body = self.rfile.read(int(self.headers.get("content-length") or 0))
+                reply = server.reply(Asked(self.command, self.path, self.headers, body))
+                self.send_response(reply.status)
+                for name, value in reply.headers.items():
+                    self.send_header(name, value)
+                self.send_header("content-length", str(len(reply.body)))
+                self.end_headers()
+                self.wfile.write(reply.body)
+
+            do_HEAD = do_POST = do_GET  # noqa: N815 - the names that http.server calls
+
+            def log_message(self, format: str, *args: Any) -> None:
+                """Keep the test's output quiet."""
+
+        self._server = _Server(("127.0.0.1", 0), Handler)
 
     @property
     def host(self) -> str:

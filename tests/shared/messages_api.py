@@ -4,10 +4,9 @@ import json
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler
 from typing import Any
 
-from loopback import Loopback
+from loopback import Asked, Loopback, Reply
 
 Json = dict[str, Any]
 
@@ -43,6 +42,8 @@ class MessagesApi(Loopback):
     The main agent is told by its tools: only its requests offer Bash. Once the script is used up it says "Done.".
     """
 
+    protocol = "HTTP/1.1"
+
     script: Sequence[Turn]
     requests: list[Json] = field(default_factory=list[Json])
     """Bodies of the main agent's requests, in order."""
@@ -51,11 +52,29 @@ class MessagesApi(Loopback):
 
     def __post_init__(self) -> None:
         self._lock = threading.Lock()
-        self.serve_by(_handler(self))
+        self.listen()
 
     @property
     def url(self) -> str:
         return self.host
+
+    def reply(self, asked: Asked) -> Reply:
+        if asked.method == "HEAD":
+            return Reply(200, b"")
+        self.paths.append(f"{asked.method} {asked.path}")
+        if asked.method == "GET":
+            return Reply(404, b'{"type":"error","error":{"type":"not_found_error","message":"no"}}')
+        match asked.path.partition("?")[0]:
+            case "/v1/messages/count_tokens":
+                return Reply(200, b'{"input_tokens": 1000}')
+            case "/v1/messages":
+                body: Json = json.loads(asked.body)
+                message = _message(str(body.get("model")), self.take(body))
+                if body.get("stream"):
+                    return Reply(200, b"".join(map(_sse, _events(message))), {"content-type": "text/event-stream"})
+                return Reply(200, json.dumps(message).encode())
+            case _:
+                return Reply(200, b"{}")
 
     def take(self, body: Json) -> Turn:
         """Record the request and return the turn that answers it."""
@@ -82,50 +101,6 @@ def _texts(value: Any) -> Iterator[str]:
     elif isinstance(value, dict):
         for key in ("text", "content"):
             yield from _texts(value.get(key))  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
-
-
-def _handler(api: MessagesApi) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def log_message(self, format: str, *args: Any) -> None:
-            """Keep the test's output quiet."""
-
-        def do_HEAD(self) -> None:
-            self._answer(200, "application/json", b"")
-
-        def do_GET(self) -> None:
-            api.paths.append(f"GET {self.path}")
-            self._answer(404, "application/json", b'{"type":"error","error":{"type":"not_found_error","message":"no"}}')
-
-        def do_POST(self) -> None:
-            api.paths.append(f"POST {self.path}")
-            raw = self.rfile.read(int(self.headers.get("content-length") or 0))
-            path = self.path.partition("?")[0]
-            if path == "/v1/messages/count_tokens":
-                self._answer(200, "application/json", b'{"input_tokens": 1000}')
-            elif path == "/v1/messages":
-                body: Json = json.loads(raw)
-                self._message(body, api.take(body))
-            else:
-                self._answer(200, "application/json", b"{}")
-
-        def _message(self, body: Json, turn: Turn) -> None:
-            message = _message(str(body.get("model")), turn)
-            if body.get("stream"):
-                stream = b"".join(_sse(event) for event in _events(message))
-                self._answer(200, "text/event-stream", stream)
-            else:
-                self._answer(200, "application/json", json.dumps(message).encode())
-
-        def _answer(self, status: int, kind: str, data: bytes) -> None:
-            self.send_response(status)
-            self.send_header("content-type", kind)
-            self.send_header("content-length", str(len(data)))
-            self.end_headers()
-            self.wfile.write(data)
-
-    return Handler
 
 
 _ids = iter(range(1, 1_000_000))

@@ -4,10 +4,9 @@ import json
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler
 from typing import Any
 
-from loopback import Loopback
+from loopback import Asked, Loopback, Reply
 from messages_api import Say, Turn, Use
 
 Json = dict[str, Any]
@@ -22,6 +21,8 @@ def shell(command: str) -> Use:
 class ResponsesApi(Loopback):
     """Answers each request with the next turn of `script`; once it is used up it says "Done."."""
 
+    protocol = "HTTP/1.1"
+
     script: Sequence[Turn]
     requests: list[Json] = field(default_factory=list[Json])
     wait: Callable[[], object] = lambda: None
@@ -29,11 +30,17 @@ class ResponsesApi(Loopback):
 
     def __post_init__(self) -> None:
         self._lock = threading.Lock()
-        self.serve_by(_handler(self))
+        self.listen()
 
     @property
     def url(self) -> str:
         return f"{self.host}/v1"
+
+    def reply(self, asked: Asked) -> Reply:
+        answer = self.answer(asked.path, json.loads(asked.body)) if asked.method == "POST" else None
+        if answer is None:
+            return Reply(404, b"{}")
+        return Reply(200, answer, {"content-type": "text/event-stream"})
 
     def answer(self, path: str, body: Json) -> bytes | None:
         """Record a request and return the stream that answers it; None for a path that is not there."""
@@ -69,31 +76,3 @@ def _item(turn: Turn, number: int) -> Json:
         return {"type": "message", "role": "assistant", "id": f"msg_{number}", "content": content}
     called = {"type": "function_call", "id": f"fc_{number}", "call_id": f"call_{number}"}
     return {**called, "name": turn.tool, "arguments": json.dumps(turn.input)}
-
-
-def _handler(api: ResponsesApi) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def log_message(self, format: str, *args: Any) -> None:
-            """Keep the test's output quiet."""
-
-        def do_GET(self) -> None:
-            self._answer(404, "application/json", b"{}")
-
-        def do_POST(self) -> None:
-            raw = self.rfile.read(int(self.headers.get("content-length") or 0))
-            answer = api.answer(self.path, json.loads(raw))
-            if answer is None:
-                self._answer(404, "application/json", b"{}")
-            else:
-                self._answer(200, "text/event-stream", answer)
-
-        def _answer(self, status: int, kind: str, data: bytes) -> None:
-            self.send_response(status)
-            self.send_header("content-type", kind)
-            self.send_header("content-length", str(len(data)))
-            self.end_headers()
-            self.wfile.write(data)
-
-    return Handler
