@@ -74,12 +74,22 @@ class MiniLMEmbedder:
         return (await self.embed_queries([text]))[0]
 
     async def embed_queries(self, texts: Sequence[str]) -> "list[Vector]":
-        """Return the vectors of ``texts`` in order; an error names the text."""
-        return await anyio.to_thread.run_sync(self._embed, texts, 1)
+        """Return the vectors of ``texts`` in order; an error names the text.
+
+        The first, a whole query, is embedded beside the others, its sentences, which have as many words together.
+        """
+        names = _names(texts)
+        whole = anyio.to_thread.run_sync(self._embed, texts[:1], names[:1], 1)
+        if len(texts) < 2:
+            return await whole
+        import asyncio
+
+        parts = anyio.to_thread.run_sync(self._embed, texts[1:], names[1:], 1)
+        return [vector for each in await asyncio.gather(whole, parts) for vector in each]
 
     async def embed_documents(self, texts: Sequence[str]) -> "list[Vector]":
         """Return the vectors of ``texts`` in order; an error names the text."""
-        return await anyio.to_thread.run_sync(self._embed, texts, MAX_WINDOWS) if texts else []
+        return await anyio.to_thread.run_sync(self._embed, texts, _names(texts), MAX_WINDOWS) if texts else []
 
     def tokens(self, text: str) -> list[int]:
         """Return the tokens of a text as the model gets them."""
@@ -89,9 +99,8 @@ class MiniLMEmbedder:
         """Compare the model's file with the SHA-256 beside it (about 20 ms). Raises `ConfigError` when they differ."""
         verify(self._path)
 
-    def _embed(self, texts: Sequence[str], most_windows: int) -> "list[Vector]":
+    def _embed(self, texts: Sequence[str], names: Sequence[str], most_windows: int) -> "list[Vector]":
         model = self._model
-        names = (f"Text {at}" for at in range(len(texts))) if len(texts) > 1 else ("The text",)
         windows = [model.windows(text, name, most_windows) for text, name in zip(texts, names, strict=True)]
         rows = [row for each in windows for row in each]
         vectors: dict[int, Vector] = {}
@@ -111,6 +120,11 @@ class MiniLMEmbedder:
     def _model(self) -> "_Model":
         with _loading:
             return _loaded(self._path, self._threads)
+
+
+def _names(texts: Sequence[str]) -> list[str]:
+    """Return what errors call the texts."""
+    return [f"Text {at}" for at in range(len(texts))] if len(texts) > 1 else ["The text"]
 
 
 def _mean(vectors: "Sequence[Vector]") -> "Vector":

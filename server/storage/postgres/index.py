@@ -13,7 +13,7 @@ from swarm_memory.server.storage.postgres.postings import Blocks, Place, Words, 
 from swarm_memory.server.storage.search.codes import Quantization
 from swarm_memory.server.storage.search.index import Index
 from swarm_memory.server.storage.search.packed import unpack
-from swarm_memory.server.storage.search.vectors import LARGE, Space, all_spaces, decode, find_space
+from swarm_memory.server.storage.search.vectors import Space, all_spaces, decode, find_space
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.driver import Connection
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 MEMORIES, PASSAGES = 1, 2
 """The kinds of what is searched."""
+
+LARGE = 20_000
+"""A partition with so many vectors gets an index of its own."""
 
 MAX_INDEXED_DIMS = 4000
 """pgvector indexes no longer vectors of 16-bit numbers; they are compared one by one in a partition of any size."""

@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.postgres.statements import queries, with_placeholders
-from swarm_memory.server.storage.postgres.index import Plan, reach, text_of
+from swarm_memory.server.storage.postgres.index import LARGE, Plan, reach, text_of
 from swarm_memory.server.storage.search.packed import unpack
 from swarm_memory.server.storage.search.vectors import (
-    LARGE,
     MAX_NEAREST,
     Keywords,
     Near,

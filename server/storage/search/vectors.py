@@ -1,6 +1,6 @@
 """Vectors as they are kept and compared, and a search of one index, of memories as of passages, by them and by words.
 
-Comparing 100,000 vectors takes longer than an answer may. From `LARGE` vectors on a partition has codes, in a vec0
+Comparing many vectors takes longer than an answer may. From `LARGE` vectors on a partition has codes, in a vec0
 table that takes the place of the exact one: a search takes the nearest codes, several hundred, and compares only their
 vectors. Rows are spread over buckets, because vec0 finds few of many faster than many of many: of each bucket it gives
 its nearest few.
@@ -48,8 +48,9 @@ _INT8_MAX = 127
 MAX_NEAREST = 4096
 """What sqlite-vec gives at most."""
 
-LARGE = 20_000
-"""A partition with so many vectors gets codes; it keeps them when it shrinks, until the index is rebuilt."""
+LARGE = 8_000
+"""A partition with so many vectors gets codes, by which it is searched in half the time; it keeps them when it shrinks,
+until the index is rebuilt."""
 
 SMALL = 5_000
 """Fewer items are searched by vectors and words one after the other."""
