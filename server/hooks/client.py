@@ -8,7 +8,7 @@ A request is a line with the lengths of its two parts, then these: the fields of
 waits while this is imported: json, pathlib, typing and socket would take longer than the server's answer.
 """
 
-# ruff: noqa: PTH108, PTH116, PTH118, PTH119, PTH120, PTH208 - see above
+# ruff: noqa: PTH103, PTH108, PTH116, PTH118, PTH119, PTH120, PTH208 - see above
 import _socket
 import os
 import stat
@@ -24,6 +24,11 @@ if TYPE_CHECKING:
 
 READY_S = 0.05
 """So long a command waits for a server that is ready."""
+
+ANNOUNCED_S = 60.0
+"""So long a host may take to start a server after its session began."""
+
+_BEGAN = ".began"
 
 READY, GO = b"ready\n", b"go\n"
 MAX_REQUEST_BYTES = MAX_ANSWER_BYTES = 2_000_000
@@ -76,6 +81,35 @@ def ask(root: str | os.PathLike[str], event: bytes, answer_s: float) -> bytes | 
 def wake(root: str | os.PathLike[str], session_id: str) -> bool:
     """Tell the servers of a project that there may be work, and which session it is of; return whether one is there."""
     return len(list(_reached(root, _request(root, session_id)))) > 0
+
+
+def announce(root: str | os.PathLike[str], session_id: str) -> None:
+    """Tell the servers of a project that a session begins; for the one that its host is still starting a mark is left.
+
+    Raises `OSError`.
+    """
+    folder = run_folder()
+    os.makedirs(folder, 0o700, exist_ok=True)
+    if is_private(folder):
+        for name in os.listdir(folder):
+            if name.endswith(_BEGAN) and not _is_running(int(name.rpartition("-")[2].removesuffix(_BEGAN))):
+                os.unlink(os.path.join(folder, name))
+        os.close(os.open(_mark(root), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    wake(root, session_id)
+
+
+def was_announced(root: str | os.PathLike[str]) -> bool:
+    """Return whether a session of the host that started this process has just begun; asked once. Raises `OSError`."""
+    try:
+        age_s = time.time() - os.stat(_mark(root)).st_mtime
+        os.unlink(_mark(root))
+    except FileNotFoundError:
+        return False
+    return age_s <= ANNOUNCED_S
+
+
+def _mark(root: str | os.PathLike[str]) -> str:
+    return os.path.join(run_folder(), f"{socket_prefix(root)}{os.getppid()}{_BEGAN}")
 
 
 def _reached(root: str | os.PathLike[str], request: bytes) -> "Generator[_socket.socket]":

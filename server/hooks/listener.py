@@ -25,6 +25,7 @@ from swarm_memory.server.hooks.client import (
     run_folder,
     short_name,
     socket_prefix,
+    was_announced,
 )
 from swarm_memory.server.location import project_file, user_file
 
@@ -69,8 +70,10 @@ async def listen(bank: "Bank", may_answer: Callable[[], bool]) -> None:
         log.warning("hooks do their work without this server: %s: %s", path, error.strerror or error)
         return
     try:
-        async with listener:
-            await listener.serve(partial(_exchange, bank=bank, root=root, may_answer=may_answer))
+        async with listener, anyio.create_task_group() as group:
+            if was_announced(root) and may_answer():
+                group.start_soon(bank.warm)
+            await listener.serve(partial(_exchange, bank=bank, root=root, may_answer=may_answer), group)
     except* (OSError, anyio.BrokenResourceError) as error:  # no file descriptor is left for another connection
         log.warning("hooks do their work without this server from now on: %s", error.exceptions[0])
     finally:
@@ -108,6 +111,8 @@ async def _serve(stream: ByteStream, bank: "Bank", root: str, may_answer: Callab
     if not told:
         _note_session(bank, parent, session.decode(errors="replace"))
         bank.wake_worker()
+        if may_answer():
+            await bank.warm()
         return
     event: Any = json.loads(told)
     if not isinstance(event, dict):

@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from swarm_memory.schema.errors import InputError, StoreBusy, StoreUntrusted
-from swarm_memory.server.hooks.client import wake
+from swarm_memory.server.hooks.client import announce, wake
 from swarm_memory.server.hooks.settings import LightSettings
 from swarm_memory.server.hosts.host import Host
 from swarm_memory.server.hosts.paths import checked_transcript
@@ -76,7 +76,11 @@ def session_start(moment: Moment) -> dict[str, Any]:
     Of a bank that is not trusted the user is told once.
     """
     place, settings = moment.place, moment.settings
-    if settings.briefing_items == 0 or not place.database.is_file() or _is_held_out(moment):
+    if not place.database.is_file():
+        return {}
+    with suppress(OSError):  # then the first prompt is answered later
+        announce(place.root, str(moment.event.get("session_id") or ""))
+    if settings.briefing_items == 0 or _is_held_out(moment):
         return {}
     from swarm_memory.server.hosts.files.promoted import promoted_for
     from swarm_memory.server.project.facts import Facts

@@ -3,13 +3,15 @@
 import json
 import signal
 import socket
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hook_project import NOTE, TASK, HookProject, wait_until
+from hook_project import NOTE, TASK, HookProject, wait_for_server, wait_until
 from patience import STATIC
+from stdio_server import CLI
 
 from swarm_memory.server.hooks.client import READY, head, run_folder, short_name, socket_prefix
 from swarm_memory.server.location import state_folder
@@ -259,3 +261,35 @@ def test_a_server_with_settings_of_its_command_line_leaves_hooks_to_themselves(l
     """Other hooks of the same session know nothing of them, and would work on another bank."""
     with learned.serving("--set", "retrieve.k=1", listens=False):
         assert learned.sockets() == []
+
+
+def _has_embedder(pid: int) -> bool:
+    return "onnxruntime" in Path(f"/proc/{pid}/maps").read_text()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="what a process has loaded as Linux tells it")
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_server_makes_itself_ready_for_the_first_prompt_of_a_session_that_begins(
+    learned: HookProject, is_first: bool
+) -> None:
+    def begin() -> None:
+        told = learned.event(hook_event_name="SessionStart", source="startup")
+        assert learned.start("-m", "swarm_memory.server.hooks", "session-start", told=told).returncode == 0
+
+    learned.extra["SWARM_MEMORY_EMBEDDING__PROVIDER"] = "minilm"
+    if is_first:
+        begin()
+        assert len(list(Path(run_folder()).glob("*.began"))) == 1
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        [*CLI, "serve"], cwd=learned.root, env=learned.environment, stdin=pipe, stdout=pipe
+    ) as server:
+        try:
+            wait_for_server(learned.root)
+            if not is_first:
+                assert not _has_embedder(server.pid)
+                begin()
+            wait_until(lambda: _has_embedder(server.pid))
+        finally:
+            server.kill()
+    assert is_first == (not list(Path(run_folder()).glob("*.began")))
