@@ -88,6 +88,8 @@ def announce(root: str | os.PathLike[str], session_id: str) -> None:
 
     Raises `OSError`.
     """
+    if sys.platform == "win32":
+        return
     folder = run_folder()
     os.makedirs(folder, 0o700, exist_ok=True)
     if is_private(folder):
