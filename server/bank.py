@@ -79,7 +79,8 @@ class Bank:
         self._sessions: dict[str, str] = {}
         self._is_open = anyio.Event()
         self._is_wanted = anyio.Event()
-        self._is_warm = False
+        self.is_warm = False
+        """Whether what the first retrieval is slow for was done, or begun."""
 
     async def toolbox(self) -> "Toolbox":
         """Return the toolbox, for a call or an event that is served.
@@ -195,25 +196,6 @@ class Bank:
         if self._served:
             with anyio.move_on_after(GIVE_WAY_S):
                 await self._all_served.wait()
-
-    async def warm(self) -> None:
-        """Do once what the first retrieval is slow for, such as loading the embedder: a session is at work here.
-
-        The client's first questions go before.
-        """
-        if self._is_warm or not self.is_made:
-            return
-        self._is_warm = True
-        await anyio.sleep(FIRST_LOOK_S)
-        from swarm_memory.tools.ports.models import Accompanied
-        from swarm_memory.tools.retrieve.retrieve import stages_of
-
-        try:
-            toolbox = await self._opened()
-            if isinstance(toolbox.embedder, Accompanied):  # another may be an endpoint, which costs
-                await stages_of(toolbox, "begin")
-        except (SwarmMemoryError, OSError, MemoryError) as error:
-            log.info("nothing was warmed: %s", error)  # the first use tells why
 
     def wake_worker(self) -> None:
         """Tell the worker that a job was queued, maybe by another process that made the bank."""

@@ -16,6 +16,7 @@ from anyio.abc import ByteStream
 from anyio.streams.buffered import BufferedByteReceiveStream
 
 from swarm_memory.schema.errors import SwarmMemoryError
+from swarm_memory.server.bank import FIRST_LOOK_S
 from swarm_memory.server.hooks.client import (
     GO,
     MAX_REQUEST_BYTES,
@@ -72,7 +73,7 @@ async def listen(bank: "Bank", may_answer: Callable[[], bool]) -> None:
     try:
         async with listener, anyio.create_task_group() as group:
             if was_announced(root) and may_answer():
-                group.start_soon(bank.warm)
+                group.start_soon(_warm, bank)
             await listener.serve(partial(_exchange, bank=bank, root=root, may_answer=may_answer), group)
     except* (OSError, anyio.BrokenResourceError) as error:  # no file descriptor is left for another connection
         log.warning("hooks do their work without this server from now on: %s", error.exceptions[0])
@@ -112,7 +113,7 @@ async def _serve(stream: ByteStream, bank: "Bank", root: str, may_answer: Callab
         _note_session(bank, parent, session.decode(errors="replace"))
         bank.wake_worker()
         if may_answer():
-            await bank.warm()
+            await _warm(bank)
         return
     event: Any = json.loads(told)
     if not isinstance(event, dict):
@@ -129,6 +130,26 @@ async def _serve(stream: ByteStream, bank: "Bank", root: str, may_answer: Callab
     await stream.send(json.dumps(answer).encode() + b"\n")
     _note_session(bank, parent, cast("dict[str, Any]", event).get("session_id"))
     bank.wake_worker()
+
+
+async def _warm(bank: "Bank") -> None:
+    """Do once what the first retrieval is slow for, such as loading the embedder: a session is at work here.
+
+    The client's first questions go before.
+    """
+    if bank.is_warm or not bank.is_made:
+        return
+    bank.is_warm = True
+    await anyio.sleep(FIRST_LOOK_S)
+    from swarm_memory.tools.ports.models import Accompanied
+    from swarm_memory.tools.retrieve.retrieve import stages_of
+
+    try:
+        toolbox = await bank.toolbox()
+        if isinstance(toolbox.embedder, Accompanied):  # another may be an endpoint, which costs
+            await stages_of(toolbox, "begin")
+    except (SwarmMemoryError, OSError, MemoryError) as error:
+        log.info("nothing was made ready: %s", error)  # the first use tells why
 
 
 def _note_session(bank: "Bank", parent: bytes, session_id: object) -> None:

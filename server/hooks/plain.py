@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from types import UnionType
-from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeVar, Union, cast, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Union, cast, get_args, get_origin
 
 from swarm_memory.server.hooks.main import PROMPT_S
 
@@ -25,7 +25,7 @@ AwareDatetime, JsonValue, SecretStr, ConfigDict = datetime, object, str, dict
 __path__: list[str] = []
 """So that parts of either are looked for."""
 
-_STOOD_FOR = ("pydantic", "dataclasses")
+_STOOD_FOR = ("pydantic", "pydantic_core", "dataclasses")
 
 _NOTHING = object()
 """In the place of a default that there is not."""
@@ -212,17 +212,47 @@ def replace(value: T, /, **changes: Any) -> T:
     return copy
 
 
-class TypeAdapter(Generic[T]):
-    """Reads values of a class from JSON."""
+class TypeAdapter:
+    """A class that values are checked by."""
 
-    def __init__(self, kind: type[T]) -> None:
-        self._kind = kind
-
-    def validate_json(self, text: str, *, extra: Literal["ignore"]) -> T:
-        return _checked(self._kind, json.loads(text))
+    def __init__(self, kind: Any) -> None:
+        self.core_schema = kind
 
     def __getattr__(self, name: str) -> Any:
         raise NotHere(name)
+
+
+class core_schema:  # noqa: N801 - pydantic_core's name
+    """Mappings of some keys: each is wanted or not, and of a class or such a mapping itself."""
+
+    @staticmethod
+    def typed_dict_field(schema: Any, *, required: bool) -> tuple[Any, bool]:
+        return schema, required
+
+    @staticmethod
+    def typed_dict_schema(fields: dict[str, tuple[Any, bool]]) -> dict[str, tuple[Any, bool]]:
+        return fields
+
+
+class SchemaValidator:
+    """Reads such a mapping from JSON."""
+
+    def __init__(self, schema: dict[str, tuple[Any, bool]]) -> None:
+        self._fields = schema
+
+    def validate_json(self, text: str) -> dict[str, Any]:
+        return _mapping(self._fields, json.loads(text))
+
+
+def _mapping(fields: Mapping[str, tuple[Any, bool]], values: Any) -> dict[str, Any]:
+    """Return what is known of a mapping. Raises `ValidationError`."""
+    if not isinstance(values, dict) or any(each not in values for each, (_, wanted) in fields.items() if wanted):
+        raise ValidationError("it is no mapping, or lacks something")
+    held = {name: (fields[name][0], value) for name, value in cast("dict[str, Any]", values).items() if name in fields}
+    return {
+        name: _mapping(cast("dict[str, tuple[Any, bool]]", kind), value) if isinstance(kind, dict) else _of(kind, value)
+        for name, (kind, value) in held.items()
+    }
 
 
 def _checked(kind: type[T], values: Mapping[str, Any]) -> T:

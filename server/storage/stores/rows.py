@@ -219,13 +219,13 @@ def _kept() -> SchemaValidator:
     their defaults. Keys that it does not know are passed over, such as the outcome, which stands in a column too.
     """
     texts = {"title": str, "description": str, "content": str, "tags": tuple[str, ...], "domain": str | None}
-    source = {name: field.rebuild_annotation() for name, field in Provenance.model_fields.items()}
+    source = _fields(Provenance.__annotations__, required=False)
     kept = _fields(texts, required=True)
-    kept["source"] = core_schema.typed_dict_field(core_schema.typed_dict_schema(_fields(source, required=False)))
+    kept["source"] = core_schema.typed_dict_field(core_schema.typed_dict_schema(source), required=True)
     return SchemaValidator(core_schema.typed_dict_schema(kept))
 
 
-def _fields(types: Mapping[str, Any], *, required: bool) -> dict[str, core_schema.TypedDictField]:
+def _fields(types: Mapping[str, Any], *, required: bool) -> "dict[str, core_schema.TypedDictField]":
     return {
         name: core_schema.typed_dict_field(TypeAdapter(each).core_schema, required=required)
         for name, each in types.items()
