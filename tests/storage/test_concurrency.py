@@ -13,6 +13,7 @@ from typing import Any
 
 import anyio
 import pytest
+from forked import ISOLATED, Forked
 from patience import HANG_S
 
 from swarm_memory.schema.base import Scope
@@ -53,16 +54,10 @@ asyncio.run(main(*sys.argv[1:]))
 async def test_two_processes_write_at_once_and_every_acknowledged_row_is_there(
     open_bank: Any, database: Path, here: Scope, rung: str, rungs: list[str]
 ) -> None:
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    commands = [
-        [sys.executable, "-c", WRITE, str(database), each, name] for name, each in (("a", rung), ("b", rungs[0]))
-    ]
-    pipe = asyncio.subprocess.PIPE
-    started = [
-        await asyncio.create_subprocess_exec(*command, env=environment, stdout=pipe, stderr=pipe)
-        for command in commands
-    ]
-    told = await asyncio.gather(*(process.communicate() for process in started))
+    commands = [[*ISOLATED, "-c", WRITE, database, each, name] for name, each in (("a", rung), ("b", rungs[0]))]
+    pipe = subprocess.PIPE
+    started = [Forked(command, stdout=pipe, stderr=pipe) for command in commands]
+    told = await asyncio.gather(*(asyncio.to_thread(process.communicate) for process in started))
     assert [errors for _, errors in told] == [b"", b""]
     async with open_bank() as store:
         events = await store.memory_history([here], "ticks")

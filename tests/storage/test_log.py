@@ -2,13 +2,12 @@
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from forked import ISOLATED, run
 
 from swarm_memory.schema.errors import StoreDamaged, StoreUntrusted
 from swarm_memory.server.storage.driver import Driver, choose
@@ -46,9 +45,7 @@ def killed(database: Path, rung: str) -> Write:
     """Write so many transactions in a process that is killed; its log stays behind."""
 
     def write(count: int, how: str = "") -> None:
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-        command = [sys.executable, "-c", KILLED, rung, str(database), str(count), how]
-        assert subprocess.run(command, env=environment, check=False).returncode == 9
+        assert run([*ISOLATED, "-c", KILLED, rung, database, count, how]).returncode == 9
 
     return write
 

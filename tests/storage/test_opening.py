@@ -4,7 +4,6 @@ import asyncio
 import hashlib
 import os
 import subprocess
-import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +11,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from forked import ISOLATED, Forked
 
 from swarm_memory.schema.errors import ConfigError, StorageError, StoreReadOnly, StoreUntrusted
 from swarm_memory.schema.memory import MemoryItem
@@ -250,12 +250,8 @@ close(connection, database)
 
 
 def test_eight_processes_that_make_the_same_bank_at_once_all_get_it(database: Path, rung: str) -> None:
-    command = [sys.executable, "-c", OPEN, str(database), rung]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    started = [
-        subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        for _ in range(8)
-    ]
+    command, pipe = [*ISOLATED, "-c", OPEN, database, rung], subprocess.PIPE
+    started = [Forked(command, stdout=pipe, stderr=pipe, text=True) for _ in range(8)]
     told = [process.communicate() for process in started]
     assert told == [("0\n", "")] * 8
 
