@@ -32,7 +32,7 @@ from unseen_author import plain_texts, published_attacks, unseen_attacks, unseen
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.schema.settings import LearnSettings, Settings
 from swarm_memory.server.mcp.app import build_server
-from swarm_memory.server.wiring import open_toolbox, place_of
+from swarm_memory.server.wiring import open_toolbox, opened_toolbox, place_of
 from swarm_memory.tools.guard.screen import by_rules, by_wording, reason_of, screen
 from swarm_memory.tools.guard.trust import unverified
 from swarm_memory.tools.ports.memories import MemoryFilter
@@ -170,11 +170,8 @@ async def _stored(name: str, texts: Sequence[str], way: str) -> None:
                 await _by_remember(client, texts)
             else:
                 await _by_distill(client, texts, **({"verdict": "Success"} if way == "distill, own verdict" else {}))
-        toolbox = await open_toolbox(place, settings)
-        try:
+        async with opened_toolbox(place, settings) as toolbox:
             await _tell(toolbox, f"{name} by {way}", len(texts))
-        finally:
-            await toolbox.store.close()
 
 
 async def _tell(toolbox: Toolbox, what: str, given: int) -> None:

@@ -23,7 +23,7 @@ from speed_retrieve import SEED, fill, made_texts
 from speed_server import SERVE, Peer
 
 from swarm_memory.schema.settings import EmbeddingSettings, Settings
-from swarm_memory.server.wiring import open_toolbox, place_of
+from swarm_memory.server.wiring import opened_toolbox, place_of
 
 PAUSE_S = 0.02
 LOOK_S = 1.0
@@ -33,11 +33,8 @@ STATIC = ("--set", "embedding.provider=static")
 async def filled(root: Path, count: int) -> list[str]:
     """Write so many memories into the bank of a folder; return queries."""
     settings, draw = Settings(embedding=EmbeddingSettings(provider="static")), random.Random(SEED)
-    toolbox = await open_toolbox(place_of(root, settings), settings)
-    try:
+    async with opened_toolbox(place_of(root, settings), settings) as toolbox:
         return await fill(toolbox, made_texts(draw), count, draw)
-    finally:
-        await toolbox.store.close()
 
 
 def called(peer: Peer, tool: str, **arguments: Any) -> dict[str, Any]:

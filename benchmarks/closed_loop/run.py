@@ -34,7 +34,7 @@ from swarm_memory.schema.base import new_id
 from swarm_memory.schema.benchmark import BenchmarkRun
 from swarm_memory.schema.settings import CreditSettings, RetrieveSettings, Settings, StorageSettings
 from swarm_memory.server.cli.console import print_table
-from swarm_memory.server.wiring import SystemClock, open_toolbox, place_of
+from swarm_memory.server.wiring import SystemClock, opened_toolbox, place_of
 from swarm_memory.tools.benchmark.report import page
 
 K = (1, 3, 6)
@@ -159,11 +159,8 @@ async def open_bank(dropout: float, retrieved: int = RetrieveSettings().k) -> As
         storage = StorageSettings(db=str(Path(folder, "memory.db")), project="closed-loop")
         credit = CreditSettings(dropout=dropout)
         settings = Settings(storage=storage, retrieve=RetrieveSettings(k=retrieved), credit=credit)
-        toolbox = await open_toolbox(place_of(Path(folder), settings), settings)
-        try:
+        async with opened_toolbox(place_of(Path(folder), settings), settings) as toolbox:
             yield Bank(toolbox, Path(folder, "memory.db"))
-        finally:
-            await toolbox.store.close()
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ made anew from the rows.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -263,23 +263,15 @@ class PostgresSide(Side):
 @contextmanager
 def sqlite_side(path: Path, driver: Driver, timeout_s: float) -> Generator[SqliteSide]:
     """Hold a bank in a file open. Raises `StorageError`."""
-    with storage_errors(driver.module, path):
-        side = SqliteSide(path, driver, timeout_s)
-        try:
-            yield side
-        finally:
-            side.close()
+    with storage_errors(driver.module, path), closing(SqliteSide(path, driver, timeout_s)) as side:
+        yield side
 
 
 @contextmanager
 def postgres_side(place: Place) -> Generator[PostgresSide]:
     """Hold a bank in a database open. Raises `StorageError`."""
-    with postgres_errors(place):
-        side = PostgresSide(place)
-        try:
-            yield side
-        finally:
-            side.close()
+    with postgres_errors(place), closing(PostgresSide(place)) as side:
+        yield side
 
 
 def move(source: Side, target: Side, tables: Sequence[Table], tell: Tell, reindex: Callable[[], None]) -> int:

@@ -21,7 +21,7 @@ from scripted_server import HANG, NOTHING, ScriptedServer, Turn, completion, env
 
 from swarm_memory.schema.settings import ChatProviderSettings, ChatSettings, EmbeddingSettings
 from swarm_memory.server.embedding.openai import MAX_FAILURES
-from swarm_memory.server.wiring import open_toolbox, place_of
+from swarm_memory.server.wiring import opened_toolbox, place_of
 from swarm_memory.tools.retrieve.retrieve import retrieve
 
 pytestmark = [pytest.mark.fault, pytest.mark.allow_hosts(["127.0.0.1"])]
@@ -261,11 +261,8 @@ async def _statistics(server: Abused) -> dict[str, Any]:
 async def _cosines(folder: Path, embedding: EmbeddingSettings, query: str) -> dict[str, float | None]:
     """Return by title how near the memories that a search finds are."""
     settings = settings_of().model_copy(update={"embedding": embedding})
-    toolbox = await open_toolbox(place_of(folder, settings), settings)
-    try:
+    async with opened_toolbox(place_of(folder, settings), settings) as toolbox:
         found = await retrieve(toolbox, query, k=10)
-    finally:
-        await toolbox.store.close()
     return {memory.item.title: memory.parts.cosine for memory in found.memories}
 
 

@@ -23,7 +23,7 @@ from tool_arguments import TEXTS, drawn, string_fields, valid
 from swarm_memory.schema.base import Scope, new_id
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.server.storage.store import SqliteStore
-from swarm_memory.server.wiring import open_toolbox, place_of
+from swarm_memory.server.wiring import opened_toolbox, place_of
 from swarm_memory.tools.retrieve.embed import prepare, prepare_without_vectors
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.toolbox import Toolbox
@@ -254,8 +254,5 @@ async def open_bank(folder: Path, tenant: str) -> AsyncGenerator[Toolbox]:
     place = place_of(folder, settings)
     if not place.is_remote:
         laid(place.database)
-    toolbox = await open_toolbox(place, settings)
-    try:
+    async with opened_toolbox(place, settings) as toolbox:
         yield toolbox
-    finally:
-        await toolbox.store.close()

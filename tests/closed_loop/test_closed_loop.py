@@ -39,7 +39,7 @@ from world.terms import Action, shell
 
 from swarm_memory.schema.rollout import MattsRequest
 from swarm_memory.schema.settings import CreditSettings, Settings, StorageSettings
-from swarm_memory.server.wiring import SystemClock, open_toolbox, place_of
+from swarm_memory.server.wiring import SystemClock, opened_toolbox, place_of
 from swarm_memory.tools.benchmark.charts import svg
 from swarm_memory.tools.matts.matts import run_matts
 
@@ -63,11 +63,8 @@ def open_bank(tmp_path: Path) -> OpenBank:
         settings = Settings(
             storage=StorageSettings(db=str(laid(folder / "memory.db")), project="closed-loop"), embedding=BY_TABLE
         )
-        toolbox = await open_toolbox(place_of(folder, settings), settings)
-        try:
+        async with opened_toolbox(place_of(folder, settings), settings) as toolbox:
             yield Bank(toolbox, folder / "memory.db")
-        finally:
-            await toolbox.store.close()
 
     return opened
 
@@ -332,11 +329,8 @@ async def test_a_task_that_is_held_out_is_told_nothing_in_any_arm(tmp_path: Path
     async def all_held_out() -> AsyncGenerator[Bank]:
         storage = StorageSettings(db=str(tmp_path / "memory.db"), project="closed-loop")
         settings = Settings(storage=storage, embedding=BY_TABLE, credit=CreditSettings(holdout_rate=1.0))
-        toolbox = await open_toolbox(place_of(tmp_path, settings), settings)
-        try:
+        async with opened_toolbox(place_of(tmp_path, settings), settings) as toolbox:
             yield Bank(toolbox, tmp_path / "memory.db")
-        finally:
-            await toolbox.store.close()
 
     places = in_memory(schedule(1, 3))
     memory = await results_of(BOTH, places, all_held_out)

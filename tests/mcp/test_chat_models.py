@@ -23,7 +23,7 @@ from swarm_memory.schema.settings import ChatSettings, JudgeSettings, Settings
 from swarm_memory.server.chat.metering import ChatMeter
 from swarm_memory.server.location import Location
 from swarm_memory.server.mcp.app import build_server
-from swarm_memory.server.wiring import open_toolbox
+from swarm_memory.server.wiring import open_toolbox, opened_toolbox
 from swarm_memory.tools.judge.judge import AUDITED
 from swarm_memory.tools.memories.status import memory_status
 from swarm_memory.tools.ports.journal import Event
@@ -63,11 +63,10 @@ async def bank(
 ) -> AsyncGenerator[Toolbox]:
     """The place's bank with chat models."""
     chat = ChatSettings.model_validate({"providers": providers, "retries": 0, **limits})
-    opened = await open_toolbox(place, settings.model_copy(update={"chat": chat, "judge": JudgeSettings(model=judge)}))
-    try:
+    async with opened_toolbox(
+        place, settings.model_copy(update={"chat": chat, "judge": JudgeSettings(model=judge)})
+    ) as opened:
         yield opened
-    finally:
-        await opened.store.close()
 
 
 async def ask(toolbox: Toolbox, purpose: str) -> str:

@@ -19,7 +19,6 @@ from swarm_memory.server.wiring import (
     make_care,
     make_embedder,
     move_bank,
-    open_toolbox,
     opened_toolbox,
     place_of,
     scope_of,
@@ -133,8 +132,5 @@ def test_a_project_is_named_by_its_root_folder_or_by_its_setting(tmp_path: Path)
 
 async def test_the_database_of_the_settings_is_opened(tmp_path: Path) -> None:
     settings = Settings(storage=StorageSettings(db=str(tmp_path / "deep" / "bank.db")))
-    toolbox = await open_toolbox(place_of(tmp_path, settings), settings)
-    try:
+    async with opened_toolbox(place_of(tmp_path, settings), settings) as toolbox:
         assert (await toolbox.store.health()).path == str(tmp_path / "deep" / "bank.db")
-    finally:
-        await toolbox.store.close()

@@ -19,7 +19,7 @@ from patience import FULL, HANG_S, STATIC
 from payloads import payloads
 
 from swarm_memory.schema.settings import Settings
-from swarm_memory.server.wiring import open_toolbox, place_of
+from swarm_memory.server.wiring import opened_toolbox, place_of
 from swarm_memory.tools.memories.remember import remember
 
 if TYPE_CHECKING:
@@ -140,13 +140,10 @@ async def _fill(folder: Path) -> None:
     settings = Settings(embedding=BY_TABLE)
     place = place_of(folder, settings)
     laid(place.database)
-    toolbox = await open_toolbox(place, settings)
-    try:
+    async with opened_toolbox(place, settings) as toolbox:
         for said in ("Run", "Never run"):
             await remember(toolbox, f"{said} `make migrate` before the tests of the shop", "procedure")
         await lay_everywhere(toolbox, list(payloads())[:: 1 if FULL else 18])
-    finally:
-        await toolbox.store.close()
 
 
 def test_every_page_can_be_read_by_everybody_and_runs_nothing_that_a_bank_holds(seen: Seen, record: Record) -> None:

@@ -146,11 +146,11 @@ def _blocks(text: str) -> Iterator[str]:
             yield text[start:end]
 
 
-def show_task(task: str, particulars: Sequence[str] = (), limit: int = MAX_TASK) -> str:
+def show_task(task: str, particulars: Sequence[str] = ()) -> str:
     """Return the task's own words, generalised, on one line: what a later, similar task has in common with it."""
     text = re.sub(r"<[^>]{1,80}>", " ", own_words(task))
     text = _LONG_NUMBER.sub("…", general(text, particulars)).replace("`", "'").replace('"', "'")
-    return one_line(text, limit)
+    return one_line(text, MAX_TASK)
 
 
 def particulars_of(trajectory: Trajectory, calls: Iterable[Call]) -> tuple[str, ...]:
