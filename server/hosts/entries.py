@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeAlias, cast
 
 from swarm_memory.schema.errors import ConfigError
-from swarm_memory.server.hosts.settings_files import Json
+from swarm_memory.server.hosts.settings_files import Json, object_of
 
 SERVER_NAME = "swarm-memory"
 CLI_MODULE, HOOKS_MODULE = "swarm_memory.server.cli", "swarm_memory.server.hooks"
@@ -72,6 +72,16 @@ def leads_out(path: Path, folder: Path) -> bool:
     return path.is_relative_to(folder) and not real_path(path).is_relative_to(real_path(folder))
 
 
+def refuse_shared_files(files: Sequence[Path], of_user: Path, root: Path) -> None:
+    """Raise `ConfigError` where a file of a project is the user's own for all projects, or a link leads out of it."""
+    if real_path(files[0]) == real_path(of_user):
+        told = f"{files[0]} holds for all your projects"
+        raise ConfigError(f"{told}; run `swarm-memory install --user`, or go to a project")
+    for path in files:
+        if leads_out(path, root):
+            raise ConfigError(f"{path} leads out of the project by a symbolic link; nothing was changed")
+
+
 def edited(data: Json, keys: Sequence[str], edit: Edit) -> Json:
     """Return an object with what stands at `keys` in it edited; where that leaves an object empty, it goes."""
     if not keys:
@@ -127,6 +137,12 @@ def _without_our_hooks(groups: Sequence[Any]) -> list[Any]:
 def count_ours(groups: Sequence[Any]) -> int:
     """Return how many hooks of ours an event has."""
     return sum(_is_our_hook(entry) for group in groups for entry in _entries(group))
+
+
+def holds_hooks(settings: Path) -> bool:
+    """Tell whether a file of hooks by event holds some of ours. Raises `ConfigError`."""
+    hooks = object_at(object_of(settings), "hooks")
+    return any(count_ours(list_at(hooks, event)) for event in hooks)
 
 
 def _entries(group: Any) -> list[Any]:

@@ -63,9 +63,8 @@ async def bank(
 ) -> AsyncGenerator[Toolbox]:
     """The place's bank with chat models."""
     chat = ChatSettings.model_validate({"providers": providers, "retries": 0, **limits})
-    async with opened_toolbox(
-        place, settings.model_copy(update={"chat": chat, "judge": JudgeSettings(model=judge)})
-    ) as opened:
+    changed = settings.model_copy(update={"chat": chat, "judge": JudgeSettings(model=judge)})
+    async with opened_toolbox(place, changed) as opened:
         yield opened
 
 

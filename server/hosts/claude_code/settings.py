@@ -15,9 +15,9 @@ from swarm_memory.server.hosts.entries import (
     VERBS,
     WARNING_EVENT,
     Edit,
-    count_ours,
     drop_empty,
     edited,
+    holds_hooks,
     hook_command,
     leads_out,
     list_at,
@@ -78,8 +78,7 @@ def installed_scopes(root: Path) -> list[InstallScope]:
     found: dict[Path, InstallScope] = {}
     for scope in ("user", "local", "project"):  # in the home folder two of them share a file: it is the user's
         settings = _files(scope, root).settings
-        hooks = object_at(object_of(settings), "hooks")
-        if any(count_ours(list_at(hooks, event)) for event in hooks):
+        if holds_hooks(settings):
             found.setdefault(real_path(settings), scope)
     return [scope for scope in SCOPES if scope in found.values()]
 

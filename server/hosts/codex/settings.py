@@ -17,11 +17,11 @@ from swarm_memory.server.hosts.entries import (
     WARNING_EVENT,
     count_ours,
     edited,
+    holds_hooks,
     hook_command,
-    leads_out,
-    list_at,
     object_at,
     real_path,
+    refuse_shared_files,
     server_command,
     shell_line,
     with_hooks,
@@ -42,8 +42,6 @@ _MATCHERS = {"SessionStart": "startup|clear|compact", "PostToolUse": f"^{SHELL}$
 class _Files(NamedTuple):
     hooks: Path
     config: Path
-    folder: Path | None = None
-    """That of the project, whose files may have come with a clone."""
 
 
 def plan_install(scope: InstallScope, root: Path, warn: bool = False) -> list[FileChange]:
@@ -72,7 +70,7 @@ def plan_uninstall(scope: InstallScope, root: Path) -> list[FileChange]:
 
 def installed_scopes(root: Path) -> list[InstallScope]:
     """Return the scopes whose hooks.json holds hooks of ours. Raises `ConfigError`."""
-    return [scope for scope in SETTINGS.scopes if _ours(object_of(_files(scope, root).hooks))]
+    return [scope for scope in SETTINGS.scopes if holds_hooks(_files(scope, root).hooks)]
 
 
 def hook_entries(command: Sequence[str], *, warn: bool = False) -> dict[str, list[Json]]:
@@ -115,22 +113,12 @@ def _snake(event: str) -> str:
     return "".join(f"_{sign.lower()}" if sign.isupper() else sign for sign in event).lstrip("_")
 
 
-def _ours(data: Json) -> bool:
-    hooks = object_at(data, "hooks")
-    return any(count_ours(list_at(hooks, event)) for event in hooks)
-
-
 def _files(scope: InstallScope, root: Path) -> _Files:
     """Return the files of a scope. Raises `ConfigError` where a link leads from a project's file out of it."""
     folder = root / ".codex" if scope == "project" else Path(codex_home())
-    if scope == "project" and real_path(folder) == real_path(Path(codex_home())):
-        raise ConfigError(
-            f"{folder} holds for all your projects; run `swarm-memory install --user`, or go to a project"
-        )
-    files = _Files(folder / "hooks.json", folder / "config.toml", root if scope == "project" else None)
-    for path in (files.hooks, files.config):
-        if files.folder is not None and leads_out(path, files.folder):
-            raise ConfigError(f"{path} leads out of the project by a symbolic link; nothing was changed")
+    files = _Files(folder / "hooks.json", folder / "config.toml")
+    if scope == "project":
+        refuse_shared_files(files, Path(codex_home()) / "hooks.json", root)
     return files
 
 

@@ -5,27 +5,23 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from swarm_memory.schema.errors import ConfigError
 from swarm_memory.server.hosts.entries import (
     PORTABLE_HOOKS,
     PORTABLE_SERVER,
     VERBS,
     WARNING_EVENT,
     Edit,
-    count_ours,
     edited,
+    holds_hooks,
     hook_command,
-    leads_out,
-    list_at,
-    object_at,
-    real_path,
+    refuse_shared_files,
     server_command,
     with_hooks,
     with_server,
     without_server,
 )
 from swarm_memory.server.hosts.host import InstallScope
-from swarm_memory.server.hosts.settings_files import FileChange, Json, object_of, planned_change
+from swarm_memory.server.hosts.settings_files import FileChange, Json, planned_change
 
 SCOPES: tuple[InstallScope, ...] = ("project", "user")
 
@@ -76,11 +72,7 @@ class JsonFiles(NamedTuple):
 
     def installed_scopes(self, root: Path) -> list[InstallScope]:
         """Return the scopes whose files hold hooks of ours. Raises `ConfigError`."""
-        return [scope for scope in SCOPES if self._is_in(object_of(self.files(scope, root).hooks))]
-
-    def _is_in(self, data: Json) -> bool:
-        hooks = object_at(data, "hooks")
-        return any(count_ours(list_at(hooks, event)) for event in hooks)
+        return [scope for scope in SCOPES if holds_hooks(self.files(scope, root).hooks)]
 
     def _planned(self, scope: InstallScope, root: Path, hooks: Edit, servers: Edit) -> list[FileChange]:
         files = self._checked(scope, root)
@@ -96,14 +88,8 @@ class JsonFiles(NamedTuple):
 
     def _checked(self, scope: InstallScope, root: Path) -> Files:
         files = self.files(scope, root)
-        if scope == "user":
-            return files
-        if real_path(files.hooks) == real_path(self.files("user", root).hooks):
-            told = f"{files.hooks} holds for all your projects"
-            raise ConfigError(f"{told}; run `swarm-memory install --user`, or go to a project")
-        for path in files:
-            if leads_out(path, root):
-                raise ConfigError(f"{path} leads out of the project by a symbolic link; nothing was changed")
+        if scope == "project":
+            refuse_shared_files(files, self.files("user", root).hooks, root)
         return files
 
     def _with_hooks(self, data: Json, entries: Mapping[str, list[Json]]) -> Json:
