@@ -561,3 +561,5 @@ CREATE TABLE sent_proposals (
   sent_at TEXT NOT NULL,
   PRIMARY KEY (memory_id, url)
 );
+
+CREATE INDEX patterns_by_heard ON patterns (scope_id, status) WHERE pattern_data LIKE '%"heard_in":%';
