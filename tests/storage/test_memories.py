@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import InputError, NotFoundError, StorageError, StoreDamaged
 from swarm_memory.schema.memory import MemoryItem, Provenance
+from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.server.storage.driver import choose
 from swarm_memory.server.storage.stores.rows import item_of
 from swarm_memory.tools.ports.memories import MemoryFilter, RetrievalRecord, SearchFilter, SearchQuery, StoredMemory
@@ -134,6 +135,18 @@ async def test_an_edited_item_is_found_by_its_new_words_only_and_its_former_text
         assert "locked database" in str(edit.data["pattern_data"])
         with pytest.raises(NotFoundError):
             await store.replace_memory(with_indexes(item("Not there"), embedder), embedder.name, "")
+
+
+async def test_the_same_words_are_looked_for_without_reading_every_memory(open_bank: Any) -> None:
+    query, values = queries("memories")["said_in_as_many_characters"], {"scope_id": 1, "characters": 5}
+    async with open_bank() as store:
+        plan = await store.read(lambda bank: bank.execute(f"EXPLAIN QUERY PLAN {query}", values).fetchall())
+    looks = [line for *_, line in plan if line.startswith(("SEARCH", "SCAN"))]
+    assert [line.split(" USING INDEX ")[1] for line in looks] == [
+        "patterns_by_standing (scope_id=? AND standing=?)",
+        "patterns_by_scope (scope_id=? AND status=?)",  # of what is held back
+        "patterns_by_heard (scope_id=? AND status=?)",
+    ]
 
 
 async def test_what_is_forgotten_leaves_no_byte_in_any_file(
