@@ -15,6 +15,7 @@ from swarm_memory.schema.errors import InputError, NotFoundError, StorageError, 
 from swarm_memory.schema.memory import MemoryItem, Provenance
 from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.server.storage.driver import choose
+from swarm_memory.server.storage.store import SqliteStore
 from swarm_memory.server.storage.stores.rows import item_of
 from swarm_memory.tools.ports.memories import MemoryFilter, RetrievalRecord, SearchFilter, SearchQuery, StoredMemory
 from swarm_memory.tools.text.tokens import query_tokens
@@ -139,6 +140,7 @@ async def test_an_edited_item_is_found_by_its_new_words_only_and_its_former_text
 
 async def test_the_same_words_are_looked_for_without_reading_every_memory(open_bank: Any) -> None:
     query, values = queries("memories")["said_in_as_many_characters"], {"scope_id": 1, "characters": 5}
+    store: SqliteStore
     async with open_bank() as store:
         plan = await store.read(lambda bank: bank.execute(f"EXPLAIN QUERY PLAN {query}", values).fetchall())
     looks = [line for *_, line in plan if line.startswith(("SEARCH", "SCAN"))]
