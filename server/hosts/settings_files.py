@@ -16,10 +16,11 @@ from swarm_memory.server.location import state_folder
 
 Json: TypeAlias = dict[str, Any]
 
-_HOST_FOLDERS = (".claude", ".codex", ".cursor", ".gemini", ".github", ".opencode", "hooks", "plugins", "skills")
-
 KEPT = "edited-files"
 """In the state folder: what each file was before we wrote into it, and the mark of what we wrote."""
+
+_MADE_FOLDERS = "made-folders.json"
+"""In the state folder: the folders that we made for such files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +34,8 @@ class FileChange:
     """Of a file that is not there yet."""
 
     def diff(self) -> str:
-        """Return the change as a unified diff."""
-        old, new = (text.splitlines(keepends=True) if text else [] for text in (self.before, self.after))
+        """Return the change as a unified diff, in lines that all end alike."""
+        old, new = ((text or "").replace("\r\n", "\n").splitlines(keepends=True) for text in (self.before, self.after))
         before, after = ("/dev/null" if text is None else str(self.path) for text in (self.before, self.after))
         lines = [line if line.endswith("\n") else f"{line}\n" for line in difflib.unified_diff(old, new, before, after)]
         return "".join(lines)
@@ -95,8 +96,9 @@ def apply(changes: Sequence[FileChange]) -> list[Path]:
                 copies.append(copied)
             if change.after is None:
                 path.unlink()
-                _drop_if_empty(path.parent)
+                _drop_made_folders(path)
             else:
+                _note_new_folders(path)
                 _write(path, change.after, change.mode)
             kept.drop_if_given_back(change.after)
         except OSError as error:
@@ -104,14 +106,34 @@ def apply(changes: Sequence[FileChange]) -> list[Path]:
     return copies
 
 
-def _drop_if_empty(folder: Path) -> None:
-    """Remove the folders of a host in a project where nothing is left in them."""
-    while folder.name in _HOST_FOLDERS or folder.parent.name == "skills":
-        try:
-            folder.rmdir()
-        except OSError:
-            return  # not empty
-        folder = folder.parent
+def _note_new_folders(path: Path) -> None:
+    """Note which folders of a file are made with it."""
+    new = [str(folder) for folder in path.parents if not folder.exists()]
+    if new:
+        _keep_made_folders({*_made_folders(), *new})
+
+
+def _drop_made_folders(path: Path) -> None:
+    """Remove the folders of a file that we made, where nothing is left in them."""
+    made = _made_folders()
+    for folder in path.parents:
+        if str(folder) not in made or any(folder.iterdir()):
+            break
+        folder.rmdir()
+        made.remove(str(folder))
+    _keep_made_folders(made)
+
+
+def _made_folders() -> set[str]:
+    return set(object_of(state_folder() / _MADE_FOLDERS).get("folders", []))
+
+
+def _keep_made_folders(made: set[str]) -> None:
+    record = state_folder() / _MADE_FOLDERS
+    if made:
+        _write(record, json.dumps({"folders": sorted(made)}, indent=2) + "\n", 0o600)
+    else:
+        record.unlink(missing_ok=True)
 
 
 class _Kept(NamedTuple):

@@ -211,6 +211,26 @@ def test_files_that_held_nothing_else_are_removed_and_the_folder_with_them(tmp_p
     assert not (tmp_path / ".claude").exists()
 
 
+@pytest.mark.parametrize("was_there", [True, False])
+@pytest.mark.parametrize("scope", SCOPES)
+def test_uninstall_removes_the_folders_that_install_made_and_no_others(
+    home: Path, tmp_path: Path, scope: InstallScope, was_there: bool
+) -> None:
+    folder = (home if scope == "user" else tmp_path) / ".claude"
+    if was_there:
+        folder.mkdir()
+    apply(plan_install(scope, tmp_path))
+    assert folder.is_dir()
+    apply(plan_uninstall(scope, tmp_path))
+    assert folder.is_dir() == was_there
+    assert not (state_folder() / "made-folders.json").exists()
+
+
+def test_lines_that_end_as_windows_ends_them_are_shown_as_any_other(tmp_path: Path) -> None:
+    written(tmp_path / ".mcp.json", '{\r\n  "mcpServers": {}\r\n}\r\n')
+    assert "\r" not in "".join(change.diff() for change in plan_install("project", tmp_path))
+
+
 def test_uninstall_changes_nothing_where_nothing_was_installed(tmp_path: Path) -> None:
     written(tmp_path / ".claude" / "settings.json", '{"hooks": {}, "enabledMcpjsonServers": []}')
     written(tmp_path / ".mcp.json", '{"mcpServers": {"swarm-memory": {"command": "/bin/another-program"}}}')
