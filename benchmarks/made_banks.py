@@ -51,11 +51,8 @@ async def open_bank(
 ) -> AsyncGenerator[Toolbox]:
     """Open the bank `memory.db` of a folder, with the static table where no embedder is given."""
     embedder = embedder or StaticEmbedder()
-    store = await open_store(folder / "memory.db", embedder=embedder)
-    try:
+    async with await open_store(folder / "memory.db", embedder=embedder) as store:
         yield Toolbox(store, embedder, SystemClock(), settings or Settings(), scope)
-    finally:
-        await store.close()
 
 
 def made_memory(scope: Scope, title: str, content: str, **fields: Any) -> MemoryItem:

@@ -268,8 +268,8 @@ async def move_bank(place: Location, settings: Settings, to: str, tell: Callable
     target = place_of(place.root, others)
     embedder = make_embedder(settings.embedding)
     for each in ((place, settings), (target, others)):
-        store = await _open_store(*each, embedder)  # the schema is made, or brought up to date
-        await store.close()
+        async with await _open_store(*each, embedder):
+            pass  # the schema is made, or brought up to date
     file = place.database if to_server else target.database
     driver = choose(settings.storage.sqlite)
 
@@ -280,11 +280,8 @@ async def move_bank(place: Location, settings: Settings, to: str, tell: Callable
             return move(*sides, own.tables(), tell, lambda: from_thread.run(reindex))
 
     async def reindex() -> None:
-        store = await _open_store(target, others, embedder)
-        try:
+        async with await _open_store(target, others, embedder) as store:
             await store.reindex()
-        finally:
-            await store.close()
 
     return await to_thread.run_sync(moved)
 

@@ -67,6 +67,12 @@ class Bank(Memories, Trajectories, Jobs, Outcomes, Upkeep, Rollouts):
         bank._add_parts()
         return bank
 
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
     async def close(self) -> None:
         """Write what is queued (at most 2 s) and close. A second call does nothing."""
         if self._closed:

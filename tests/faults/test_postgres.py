@@ -132,11 +132,10 @@ def _environment() -> dict[str, str]:
 
 async def lost(url: str, acknowledged: list[str]) -> int:
     """Return how many acknowledged memories are not there."""
-    store = await open_postgres(Place(url), pool_size=2, embedder=StaticEmbedder())
     there = 0
-    for begin in range(0, len(acknowledged), 500):
-        there += len(await store.get_memories([HERE], acknowledged[begin : begin + 500]))
-    await store.close()
+    async with await open_postgres(Place(url), pool_size=2, embedder=StaticEmbedder()) as store:
+        for begin in range(0, len(acknowledged), 500):
+            there += len(await store.get_memories([HERE], acknowledged[begin : begin + 500]))
     return len(acknowledged) - there
 
 

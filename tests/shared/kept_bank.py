@@ -120,11 +120,8 @@ async def opened(
 ) -> AsyncGenerator[Kept]:
     """Open the bank of a folder."""
     database = folder / ".swarm" / "memory.db"
-    store = await open_store(laid(database), sqlite=RUNG, embedder=EMBEDDER, busy_timeout_s=4.0)
-    try:
+    async with await open_store(laid(database), sqlite=RUNG, embedder=EMBEDDER, busy_timeout_s=4.0) as store:
         yield Kept(store, database, clock or SetClock(), settings or Settings())
-    finally:
-        await store.close()
 
 
 @contextmanager

@@ -51,10 +51,8 @@ async def opened_bank(
         if url is None
         else await open_postgres(Place(url), pool_size=2, embedder=embedder)
     )
-    try:
+    async with store:
         yield Toolbox(store, embedder, clock or SetClock(), settings or Settings(), scope, chat)
-    finally:
-        await store.close()
 
 
 def laid(database: Path, sqlite: str = RUNG) -> Path:

@@ -64,11 +64,9 @@ async def fill(store: SqliteStore, count: int, seed: int = 7) -> list[MemoryItem
 @asynccontextmanager
 async def opened(database: Path, *, sqlite: str = "auto", busy_timeout_s: float = 10.0) -> AsyncGenerator[SqliteStore]:
     """Hold a bank open."""
-    store = await open_store(database, sqlite=sqlite, embedder=StaticEmbedder(), busy_timeout_s=busy_timeout_s)
-    try:
+    embedder = StaticEmbedder()
+    async with await open_store(database, sqlite=sqlite, embedder=embedder, busy_timeout_s=busy_timeout_s) as store:
         yield store
-    finally:
-        await store.close()
 
 
 async def inspected(database: Path) -> Inspection:

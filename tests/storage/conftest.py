@@ -92,10 +92,8 @@ def open_bank(database: Path, embedder: Numbers, rung: str) -> OpenBank:
         store = await open_store(
             laid(database, sqlite), sqlite=sqlite, embedder=embedder, busy_timeout_s=busy_timeout_s
         )
-        try:
+        async with store:
             yield store
-        finally:
-            await store.close()
 
     return opened
 
@@ -115,10 +113,8 @@ def bank_on(database: Path, embedder: Numbers) -> Iterator[Callable[[str], OpenB
                 if url
                 else await open_store(laid(database, engine), sqlite=engine, embedder=embedder, busy_timeout_s=2.0)
             )
-            try:
+            async with store:
                 yield store
-            finally:
-                await store.close()
 
         return opened
 

@@ -125,9 +125,8 @@ def test_a_move_that_was_cut_off_goes_on_and_one_into_another_bank_is_refused(
     first, other = laid(tmp_path / "first.db", "auto"), tmp_path / "other.db"  # a laid bank is a copy
 
     async def filled(path: Path) -> None:
-        store = await open_store(path, embedder=embedder)
-        await fill(store, embedder, here, with_indexes)
-        await store.close()
+        async with await open_store(path, embedder=embedder) as store:
+            await fill(store, embedder, here, with_indexes)
 
     class CutOff(Exception):
         pass
@@ -155,9 +154,8 @@ def test_a_bank_that_is_written_to_meanwhile_is_not_said_to_be_the_same(
     path = laid(tmp_path / "memory.db", "auto")
 
     async def filled() -> None:
-        store = await open_store(path, embedder=embedder)
-        await fill(store, embedder, here, with_indexes)
-        await store.close()
+        async with await open_store(path, embedder=embedder) as store:
+            await fill(store, embedder, here, with_indexes)
 
     def meddle(text: str) -> None:
         if text.startswith("words of"):

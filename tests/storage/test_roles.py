@@ -57,11 +57,8 @@ def place(owner: Place) -> Place:
 
 @asynccontextmanager
 async def opened(place: Place, embedder: Any) -> AsyncGenerator[PostgresStore]:
-    store = await open_postgres(place, pool_size=2, embedder=embedder)
-    try:
+    async with await open_postgres(place, pool_size=2, embedder=embedder) as store:
         yield store
-    finally:
-        await store.close()
 
 
 async def fill(place: Place, scope: Scope, embedder: Any, with_indexes: Any) -> str:

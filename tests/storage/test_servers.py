@@ -37,11 +37,8 @@ def place() -> Iterator[Place]:
 def opened(place: Place, embedder: Any) -> Callable[..., Any]:
     @asynccontextmanager
     async def one() -> AsyncGenerator[PostgresStore]:
-        store = await open_postgres(place, pool_size=2, embedder=embedder)
-        try:
+        async with await open_postgres(place, pool_size=2, embedder=embedder) as store:
             yield store
-        finally:
-            await store.close()
 
     return one
 

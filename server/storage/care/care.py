@@ -90,7 +90,5 @@ class SqliteCare(Care):
         store = await open_store(
             self._database, sqlite=storage.sqlite, busy_timeout_s=storage.busy_timeout_s, embedder=self._make_embedder()
         )
-        try:
+        async with store:
             yield store
-        finally:
-            await store.close()
