@@ -136,7 +136,7 @@ class Retention(Protocol):
         ...
 
     async def expired(self, scope: Scope, before: Mapping[Retained, datetime]) -> list[Retained]:
-        """Return the kinds of which something is older than a moment."""
+        """Return the kinds of which something is older than a moment; what has just become so, an hour later."""
         ...
 
     async def remove(self, scope: Scope, kind: Retained, before: datetime, limit: int) -> int:

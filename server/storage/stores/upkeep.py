@@ -6,7 +6,7 @@ leaves one event that holds all that is needed to undo it.
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from swarm_memory.schema.base import Scope
@@ -65,6 +65,9 @@ _RETENTION_ROWS: Mapping[Retained, tuple[str, ...]] = {
     "tool_calls": ("tool_calls",),
 }
 """The rows that go with each kind: their queries `old_…` and `drop_…`."""
+
+AGAIN = timedelta(hours=1)
+"""Where nothing was too old it is looked for again so much later: it goes through all lines of the audit trail."""
 
 _QUERIES, _BANK, _JOURNAL = queries("upkeep"), queries("bank"), queries("journal")
 _RETENTION = queries("retention")
@@ -225,6 +228,10 @@ class Vectors(Part):
 class Retention(Part):
     """The age of what one bank keeps."""
 
+    def __init__(self, bank: Engine) -> None:
+        super().__init__(bank)
+        self._none_before: dict[tuple[Scope, Retained], datetime] = {}
+
     @reads
     def oldest(self, connection: "Connection", scope: Scope) -> dict[Retained, datetime]:
         values = _old_values(connection, scope)
@@ -235,8 +242,18 @@ class Retention(Part):
                 found[kind] = to_moment(row[0])
         return found
 
+    async def expired(self, scope: Scope, before: Mapping[Retained, datetime]) -> list[Retained]:
+        asked: dict[Retained, datetime] = {}
+        for kind, limit in before.items():
+            known = self._none_before.get((scope, kind))
+            if known is None or limit - known >= AGAIN:
+                asked[kind] = limit
+        found = await self._expired(scope, asked) if asked else []
+        self._none_before.update(((scope, kind), limit) for kind, limit in asked.items() if kind not in found)
+        return found
+
     @reads
-    def expired(self, connection: "Connection", scope: Scope, before: Mapping[Retained, datetime]) -> list[Retained]:
+    def _expired(self, connection: "Connection", scope: Scope, before: Mapping[Retained, datetime]) -> list[Retained]:
         values = _old_values(connection, scope)
         return [kind for kind, limit in before.items() if any(_old(connection, kind, values, limit, 1).values())]
 
