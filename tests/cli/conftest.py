@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 import pytest
-from served import ran
+from served import fixed_task
 
 from swarm_memory.server.cli.main import main
 
@@ -61,15 +61,8 @@ def swarm(project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
 
 @pytest.fixture
 def fixed() -> dict[str, Any]:
-    """A task that failed first and was then fixed, with the proof."""
-    failure = "Exit code 1\nE sqlite3.OperationalError: no such table: orders\n1 failed in 0.02s"
-    steps = [
-        *ran("c1", "pytest -q", failure),
-        *ran("c2", "python -m shop.migrate", "migrated shop_test.db: 1 table"),
-        *ran("c3", "pytest -q", "2 passed in 0.01s"),
-        {"role": "assistant", "content": "Done: the tests pass after the migration."},
-    ]
-    return {"id": "fix-1", "task": "Make the tests of the shop pass.", "steps": steps}
+    """A task that failed first and was then fixed, as a line of a file."""
+    return fixed_task(id="fix-1")
 
 
 @pytest.fixture

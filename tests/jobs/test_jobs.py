@@ -1,7 +1,8 @@
 """The worker: durable jobs are done once, taken up after a death, and never in the way of a call."""
 
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -49,6 +50,35 @@ def doing(action: Callable[[Job], Awaitable[Result]]) -> dict[str, Handler]:
     return {"learn": handle}
 
 
+class Once:
+    """Does a job by noting that it is done."""
+
+    def __init__(self) -> None:
+        self._done = anyio.Event()
+
+    async def __call__(self, *_: object) -> Result:
+        self._done.set()
+        return {}
+
+    async def is_done(self) -> None:
+        with anyio.fail_after(HANG_S):
+            await self._done.wait()
+
+
+@asynccontextmanager
+async def running(worker: Worker, recheck_s: float | None = None) -> AsyncGenerator[None]:
+    """Have a worker run as long as the block; it has looked once, and rests."""
+    async with anyio.create_task_group() as group:
+        group.start_soon(worker.run, recheck_s)
+        await anyio.wait_all_tasks_blocked()
+        yield
+        group.cancel_scope.cancel()
+
+
+async def nothing(_: Job) -> Result:
+    return {}
+
+
 async def test_a_due_job_is_done_once_and_its_result_kept(toolbox: Toolbox) -> None:
     done: list[str] = []
 
@@ -66,9 +96,6 @@ async def test_a_due_job_is_done_once_and_its_result_kept(toolbox: Toolbox) -> N
 
 
 async def test_a_job_that_is_not_due_waits_unless_all_are_asked_for(toolbox: Toolbox) -> None:
-    async def nothing(_: Job) -> Result:
-        return {}
-
     await toolbox.store.enqueue(job_of(toolbox, delay_s=60))
     worker = Worker(toolbox, doing(nothing))
     assert await worker.work_off_due() == 0
@@ -76,36 +103,19 @@ async def test_a_job_that_is_not_due_waits_unless_all_are_asked_for(toolbox: Too
 
 
 async def test_a_resting_worker_wakes_when_it_is_told_of_a_job(toolbox: Toolbox) -> None:
-    done = anyio.Event()
-
-    async def note(_: Job) -> Result:
-        done.set()
-        return {}
-
-    worker = Worker(toolbox, doing(note))
-    async with anyio.create_task_group() as group:
-        group.start_soon(worker.run)
-        await anyio.wait_all_tasks_blocked()
+    once = Once()
+    worker = Worker(toolbox, doing(once))
+    async with running(worker):
         await toolbox.store.enqueue(job_of(toolbox))
         worker.wake()
-        with anyio.fail_after(HANG_S):
-            await done.wait()
-        group.cancel_scope.cancel()
+        await once.is_done()
 
 
 async def test_a_resting_worker_wakes_by_itself_when_a_job_falls_due(toolbox: Toolbox) -> None:
-    done = anyio.Event()
-
-    async def note(_: Job) -> Result:
-        done.set()
-        return {}
-
+    once = Once()
     await toolbox.store.enqueue(job_of(toolbox, delay_s=0.3))
-    async with anyio.create_task_group() as group:
-        group.start_soon(Worker(toolbox, doing(note)).run)
-        with anyio.fail_after(HANG_S):
-            await done.wait()
-        group.cancel_scope.cancel()
+    async with running(Worker(toolbox, doing(once))):
+        await once.is_done()
 
 
 class Looks:
@@ -131,33 +141,23 @@ class Looks:
 async def test_a_worker_looks_at_use_and_once_again_after_it_and_then_rests(
     toolbox: Toolbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def nothing(_: Job) -> Result:
-        return {}
-
     monkeypatch.setattr(jobs, "RECHECK_S", 0.05)
     looks = Looks()
     worker = Worker(toolbox, doing(nothing), is_off=looks)
-    async with anyio.create_task_group() as group:
-        group.start_soon(worker.run)
+    async with running(worker):
         await looks.reach(2)
         for _ in range(5):
             worker.note_use()
         await looks.reach(4)
         with anyio.move_on_after(0.5):
             await looks.reach(5)
-        group.cancel_scope.cancel()
     assert looks.count == 4
 
 
 async def test_a_worker_that_nobody_tells_looks_again_and_again(toolbox: Toolbox) -> None:
-    async def nothing(_: Job) -> Result:
-        return {}
-
     looks = Looks()
-    async with anyio.create_task_group() as group:
-        group.start_soon(Worker(toolbox, doing(nothing), is_off=looks).run, 0.02)
+    async with running(Worker(toolbox, doing(nothing), is_off=looks), 0.02):
         await looks.reach(6)
-        group.cancel_scope.cancel()
 
 
 async def test_a_worker_that_is_off_does_no_job_until_it_is_on(
@@ -173,8 +173,7 @@ async def test_a_worker_that_is_off_does_no_job_until_it_is_on(
     await toolbox.store.enqueue(job_of(toolbox))
     looks = Looks(off=True)
     worker = Worker(toolbox, doing(note), is_off=looks)
-    async with anyio.create_task_group() as group:
-        group.start_soon(worker.run)
+    async with running(worker):
         await looks.reach(3)
         worker.wake()
         await looks.reach(5)
@@ -183,7 +182,6 @@ async def test_a_worker_that_is_off_does_no_job_until_it_is_on(
         with anyio.fail_after(HANG_S):
             while not done:
                 await anyio.lowlevel.checkpoint()
-        group.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize("by", ["pause", "pause everywhere", "the environment", "the setting"])
@@ -207,32 +205,21 @@ async def test_the_worker_of_a_server_that_is_switched_off_does_no_job(
     assert (await only_job(toolbox)).status == "queued"
     monkeypatch.delenv("SWARM_MEMORY_DISABLED", raising=False)
     resume(None)
-    async with anyio.create_task_group() as group:
-        group.start_soon(make_worker(toolbox, place).run)
+    async with running(make_worker(toolbox, place)):
         with anyio.fail_after(HANG_S):
             while (await toolbox.store.list_jobs(toolbox.scope, ("completed",), 9)) == []:
                 await anyio.lowlevel.checkpoint()
-        group.cancel_scope.cancel()
 
 
 async def test_a_job_that_another_process_left_is_done_when_the_server_is_used(toolbox: Toolbox) -> None:
-    done = anyio.Event()
-
-    async def note(_: Job) -> Result:
-        done.set()
-        return {}
-
-    worker = Worker(toolbox, doing(note))
-    async with anyio.create_task_group() as group:
-        group.start_soon(worker.run)
-        await anyio.wait_all_tasks_blocked()
+    once = Once()
+    worker = Worker(toolbox, doing(once))
+    async with running(worker):
         worker.wake()
         await anyio.wait_all_tasks_blocked()
         await toolbox.store.enqueue(job_of(toolbox))
         worker.note_use()
-        with anyio.fail_after(HANG_S):
-            await done.wait()
-        group.cancel_scope.cancel()
+        await once.is_done()
 
 
 async def test_a_job_whose_worker_died_is_taken_up_by_another(toolbox: Toolbox) -> None:
@@ -426,22 +413,14 @@ async def test_what_failed_is_tried_again_later_and_later(toolbox: Toolbox) -> N
 
 
 async def test_what_one_lane_queued_the_other_does_at_once(toolbox: Toolbox) -> None:
-    done = anyio.Event()
+    once = Once()
 
     async def queues(job: Job) -> Result:
         await toolbox.store.enqueue(job.model_copy(update={"id": new_id(JOB), "kind": "long"}))
         return {}
 
-    async def ends(_: Toolbox, __: Job, ___: Any) -> Result:
-        done.set()
-        return {}
-
-    worker = Worker(toolbox, doing(queues), {"long": ends})
-    async with anyio.create_task_group() as group:
-        group.start_soon(worker.run)
-        await anyio.wait_all_tasks_blocked()
+    worker = Worker(toolbox, doing(queues), {"long": once})
+    async with running(worker):
         await toolbox.store.enqueue(job_of(toolbox))
         worker.wake()
-        with anyio.fail_after(HANG_S):
-            await done.wait()
-        group.cancel_scope.cancel()
+        await once.is_done()

@@ -116,9 +116,8 @@ def ran(call: str, command: str, output: str) -> list[dict[str, Any]]:
     ]
 
 
-@pytest.fixture
-def fixed() -> dict[str, Any]:
-    """A task that failed first and was then fixed, with the proof: as arguments of a tool."""
+def fixed_task(**named: str) -> dict[str, Any]:
+    """Return a task that failed first and was then fixed, with the proof."""
     failure = "Exit code 1\nE sqlite3.OperationalError: no such table: orders\n1 failed in 0.02s"
     steps = [
         *ran("c1", "pytest -q", failure),
@@ -126,4 +125,10 @@ def fixed() -> dict[str, Any]:
         *ran("c3", "pytest -q", "2 passed in 0.01s"),
         {"role": "assistant", "content": "Done: the tests pass after the migration."},
     ]
-    return {"task_id": "fix-1", "task": "Make the tests of the shop pass.", "steps": steps}
+    return {**named, "task": "Make the tests of the shop pass.", "steps": steps}
+
+
+@pytest.fixture
+def fixed() -> dict[str, Any]:
+    """That task as arguments of a tool."""
+    return fixed_task(task_id="fix-1")
