@@ -74,6 +74,7 @@ def migrations() -> tuple[Migration, ...]:
     return tuple(Migration(int(file.name[:4]), file.stem, statements(file.read_text("utf-8"))) for file in files)
 
 
+@cache
 def newest_version() -> int:
     """Return the number of the last migration, without reading any."""
     return sum(path.suffix == ".sql" for path in (_HERE / "migrations").iterdir())

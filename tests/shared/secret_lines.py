@@ -4,6 +4,7 @@ import base64
 import random
 import string
 from collections.abc import Callable, Iterator
+from functools import cache
 
 HEX = "0123456789abcdef"
 LOWER = string.ascii_lowercase + string.digits
@@ -334,13 +335,15 @@ RARE: dict[str, Make] = {
 FRAMES = ("{}", "export X={}", "the value is '{}'.", '  "key": "{}",')
 
 
-def vendor_lines(seed: int) -> Iterator[tuple[str, str, str]]:
-    """Yield (kind, secret, line): each vendor's format in two surroundings."""
-    random_ = random.Random(seed)
+@cache
+def vendor_lines(seed: int) -> tuple[tuple[str, str, str], ...]:
+    """Return (kind, secret, line): each vendor's format in two surroundings."""
+    random_, lines = random.Random(seed), list[tuple[str, str, str]]()
     for number, (kind, make) in enumerate(VENDORS.items()):
         for frame in (FRAMES[number % 4], FRAMES[(number + 1) % 4]):
             secret = make(random_)
-            yield kind, secret, frame.format(secret)
+            lines.append((kind, secret, frame.format(secret)))
+    return tuple(lines)
 
 
 def rare_lines(seed: int) -> Iterator[tuple[str, str]]:

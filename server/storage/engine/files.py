@@ -105,6 +105,8 @@ def _is_remote(kind: str) -> bool:
 
 def _unescaped(text: str) -> str:
     """Undo the octal escapes of blanks, tabs, newlines and backslashes."""
+    if "\\" not in text:
+        return text
     for code, sign in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
         text = text.replace(code, sign)
     return text

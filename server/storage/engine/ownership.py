@@ -127,7 +127,8 @@ def _foreign(database: Path, names: set[str]) -> str:
 def _check_objects(database: Path, objects: list[tuple[str, str, str, str | None]], expected: dict[str, str]) -> None:
     missing = sorted(set(expected) - {row[1] for row in objects})
     shadows = shadow_tables(expected)
-    strange = sorted(name for kind, name, _, sql in objects if not _is_ours(kind, name, sql, expected, shadows))
+    others = (row for row in objects if row[3] is None or expected.get(row[1]) != row[3])
+    strange = sorted(name for kind, name, _, sql in others if not _is_ours(kind, name, sql, expected, shadows))
     if strange or missing:
         what = (
             f"has unknown or changed objects ({', '.join(strange[:5])})"
