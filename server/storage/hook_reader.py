@@ -97,9 +97,8 @@ class HookBank:
         """Return what `tell` makes of the memories that ended errors of a signature, a digest, and record those told.
 
         Empty where nothing is known that helped more often than not, or where the session was told all of it at
-        failures before. What its task is not
-        told by lot is recorded as left out; where the task is held out, all as withheld. Raises `StoreBusy`: nothing is
-        recorded then.
+        failures before. What its task is not told by lot is recorded as left out; where the task is held out, all as
+        withheld. Raises `StoreBusy`: nothing is recorded then.
         """
         started = time.perf_counter()
         lifts = self._lifts(lots.rate > 0)

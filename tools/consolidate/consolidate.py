@@ -37,12 +37,11 @@ async def consolidate(
 
     New memories are compared with the bank; with `full` all memories with each other. Duplicates are archived and
     linked to the one that is kept; guardrails to whose errors a way out was found later are archived; contradictions
-    are linked, and a new memory that contradicts what is well used is quarantined; confidence without use fades,
-    and what nobody used or believes is archived. The words that most tasks have in common are noted. Everything is
-    written in short batches, each checked against what other processes did meanwhile, so that a run that is cut off
-    anywhere leaves a bank in order: the next run goes on.
-    The toolbox's chat model says how near memories relate; without one rules look for contradictions.
-    `on_progress` is told (done, total). Raises `StorageError`.
+    are linked, and a new memory that contradicts what is well used is quarantined; confidence without use fades, and
+    what nobody used or believes is archived. The words that most tasks have in common are noted. Everything is written
+    in short batches, each checked against what other processes did meanwhile, so that a run that is cut off anywhere
+    leaves a bank in order: the next run goes on. The toolbox's chat model says how near memories relate; without one
+    rules look for contradictions. `on_progress` is told (done, total). Raises `StorageError`.
     """
     began = time.perf_counter()
     run = UpkeepRun(toolbox, new_id(RUN), toolbox.clock.now(), dry_run, on_progress)

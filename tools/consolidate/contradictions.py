@@ -72,10 +72,9 @@ class _Suspect:
 async def find_relations(toolbox: Toolbox, survey: Survey, gone: set[str]) -> Relations:
     """Return the relations between near memories that are at least as probable as the settings demand.
 
-    Without a model only contradictions are found, as far as the rules reach. With one it decides about
-    `MAX_ASKED` pairs, and the rules about the rest and wherever the model gives no usable answer. Pairs that a link
-    joins already and memories in `gone` are left out. A link goes from the newer memory to the older, or as the model
-    says.
+    Without a model only contradictions are found, as far as the rules reach. With one it decides about `MAX_ASKED`
+    pairs, and the rules about the rest and wherever the model gives no usable answer. Pairs that a link joins already
+    and memories in `gone` are left out. A link goes from the newer memory to the older, or as the model says.
     """
     found, chat = Relations(), toolbox.chat
     suspects = await _suspects(toolbox, survey, gone, found, every=chat is not None)

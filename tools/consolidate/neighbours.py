@@ -66,10 +66,9 @@ def near_pairs(
     """Return pairs with a cosine of `floor` (above 0) or more, sorted by `second`, then `first`.
 
     `directions` are vectors of one length above 0, best rank first, in the bytes the store keeps. All pairs are found
-    for up to `exact_up_to` vectors; for more, 99 of 100 with a cosine of `sure` and fewer of those below
-    (Charikar 2002: two vectors at an angle a differ in the sign of a random projection with probability a / π).
-    Of each vector at most `MAX_PARTNERS` partners are given. `on_progress` is told (done, total) and may raise to
-    stop.
+    for up to `exact_up_to` vectors; for more, 99 of 100 with a cosine of `sure` and fewer of those below (Charikar
+    2002: two vectors at an angle a differ in the sign of a random projection with probability a / π). Of each vector at
+    most `MAX_PARTNERS` partners are given. `on_progress` is told (done, total) and may raise to stop.
     """
     import numpy
 

@@ -54,12 +54,11 @@ async def record_outcome(
     """Record what came of a task, and change the confidence of the memories that it was given.
 
     Those are the memories of its recorded retrievals and of `trajectory.injected_memory_ids`, but not what the task
-    itself taught; outcomes move nothing that the user said. `trajectory` is one that may be kept (`tools.archive`);
-    the stored one of the task when not given. Without any, no use can be seen but of those that the agent `named` as
-    used. The same outcome twice changes nothing;
-    a longer version of the task, or another label, replaces the former credit. A way out that the task was seen to try
-    is credited with what it did against its own error, however the task ended. A label that somebody gave (`given`)
-    stays against what is only judged later. Raises `StorageError`.
+    itself taught; outcomes move nothing that the user said. `trajectory` is one that may be kept (`archivable`); the
+    stored one of the task when not given. Without any, no use can be seen but of those that the agent `named` as used.
+    The same outcome twice changes nothing; a longer version of the task, or another label, replaces the former credit.
+    A way out that the task was seen to try is credited with what it did against its own error, however the task ended.
+    A label that somebody gave (`given`) stays against what is only judged later. Raises `StorageError`.
     """
     reading = read(found) if (found := trajectory or await _kept_trajectory(toolbox, task_id)) else None
     known = reading.trajectory if reading else None

@@ -173,10 +173,9 @@ def cures(reading: Reading) -> tuple[Repair, ...]:
     Not of one that passed when the same call was made once more, anywhere in the trajectory; nor where it ended now by
     this and now by that; nor of one in the agent's own work. What was done must fit the error: be made for its kind, or
     name what the error or its hint names; or it ended the error twice; or it was the one thing done between the last
-    failure and a success of the very same call, and that was the only failure, or the error had lasted through three
-    or names the program that was run.
-    What was done before that failure is told as in vain: the error outlived it, so that of all that was done only the
-    last thing can have ended it.
+    failure and a success of the very same call, and that was the only failure, or the error had lasted through three or
+    names the program that was run. What was done before that failure is told as in vain: the error outlived it, so that
+    of all that was done only the last thing can have ended it.
     """
     passed = {each.failed.signature for each in reading.repairs if each.same_call and not each.deeds}
     found: dict[object, list[Repair]] = {}

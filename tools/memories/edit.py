@@ -91,9 +91,8 @@ async def edit_memory(
     """Change what is given, embed anew, and keep the former text in the history.
 
     Secrets in the new text are replaced; what is suspect now is held back or trusted less, as `gated_edit` says. What
-    the user said and an agent changed is the agent's note. Raises `InputError` when nothing is
-    given or a text is not fit for a memory, `NotFoundError`, and `ModelError` when the embedder fails: then nothing was
-    changed.
+    the user said and an agent changed is the agent's note. Raises `InputError` when nothing is given or a text is not
+    fit for a memory, `NotFoundError`, and `ModelError` when the embedder fails: then nothing was changed.
     """
     (item,) = await changeable(toolbox, [memory_id])
     edited = edited_item(toolbox, item, change, by_hand=by_hand)

@@ -167,8 +167,7 @@ def check(database: Path, wait_s: float = SETTLE_S) -> Record | None:
     """Return the record of the bank at a path; None where there is none, nor any file that could hold something.
 
     Nothing but the names and sizes of files is looked at; another process may take `wait_s` to note the log that it has
-    begun. Raises `StoreUntrusted` for a bank, a log or a journal that
-    is not the one that was left there.
+    begun. Raises `StoreUntrusted` for a bank, a log or a journal that is not the one that was left there.
     """
     left = next((each for suffix in _PLAYED if size_of(each := f"{database}{suffix}") > 0), None)
     record = find(database)  # last: another process may begin the bank meanwhile
