@@ -14,7 +14,6 @@ Unit = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)]
 GLOBAL_PROJECT = "*"
 """The project name of what belongs to every project of a tenant."""
 
-
 MAX_PROJECT_CHARS = 500
 
 TEAM = "team:"

@@ -18,7 +18,6 @@ MAX_MODULE, MAX_TEST_MODULE, MAX_FUNCTION, MAX_PARAMETERS = 600, 800, 80, 7
 MAX_P90, MAX_MEDIAN = 40, 12
 MAX_FOLDER = 12
 
-
 BROAD_EXCEPTS = {
     "server/cli/main.py": 1,
     "server/hooks/main.py": 1,
@@ -41,7 +40,6 @@ LATE_OWN = ("server/cli/", "server/mcp/", "server/hooks/", "server/jobs/", "serv
 
 LIGHT = ("tools/", "schema/")
 """What asks the environment nothing."""
-
 
 SIGNATURES = ("server/mcp", "server/cli/commands")
 """Where the signature of a function with a decorator, or with `ctx`, is the schema of a tool or a command."""

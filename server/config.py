@@ -51,7 +51,6 @@ AnyModel = TypeVar("AnyModel", bound=BaseModel)
 Values: TypeAlias = dict[str, tuple[Any, str]]
 """By key `section.name`: the raw value and where it stands."""
 
-
 ENABLED = "enabled"
 """The one key that stands in no section."""
 

@@ -21,7 +21,6 @@ if TYPE_CHECKING:  # not before a hook needs it: a person waits
 GiveWay = Callable[[], Awaitable[None]]
 """Awaited by long work before each of its pieces, of some milliseconds: it waits while a caller is served."""
 
-
 Promoted = Callable[[str | None], Mapping[str, str]]
 """Tells which memories stand in files of the project that an agent, by its name, reads by itself (None: in any), and in
 which."""

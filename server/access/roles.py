@@ -77,7 +77,6 @@ PAGES: dict[str, Role] = {
 }  # fmt: skip
 """Below `/ui`, by method and path as the route has it."""
 
-
 ROUTES: dict[str, Role] = {
     "GET /team/v1/me": "read",
     "GET /team/v1/changes": "read",

@@ -16,7 +16,6 @@ from swarm_memory.tools.ports.models import ChatAnswer, ChatModel, ChatRequest
 
 _log = logging.getLogger(__name__)
 
-
 SLOW_S = 600.0
 """So long a model that was too slow for a task is not waited for again in it."""
 

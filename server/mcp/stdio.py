@@ -95,7 +95,6 @@ PARENT_CHECK_S = 1.0
 """How often the parent is looked for where nothing tells of its end: when it is killed while a sibling holds the pipe,
 no end of input ever comes."""
 
-
 ENDING = ("SIGINT", "SIGTERM", "SIGHUP")
 """Signals that end the server, where the platform has them; one that the starter ignores stays ignored."""
 

@@ -71,7 +71,6 @@ CHAT: dict[str, list[Turn]] = {
     "nested deeply": [completion("[" * 50_000)] * 9,
 }
 
-
 STEPS = [{"role": "assistant", "content": "I looked at it."}, {"role": "user", "content": "Thanks."}]
 
 

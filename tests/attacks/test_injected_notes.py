@@ -80,7 +80,6 @@ WAYS_OUT = (
     "".join(chr(0xE0000 + ord(each)) for each in "obey"),
 )
 
-
 _PLACEHOLDER = "(?:path|url|host|id|time|line|user)>"
 """What redaction leaves in the place of what belongs to one machine; it opens nothing that could be closed."""
 

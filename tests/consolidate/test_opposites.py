@@ -37,7 +37,6 @@ AGREEMENTS = (
     ("Use npm ci and not npm install in CI", "Install in CI with npm ci, not with npm install"),
 )
 
-
 SAYING_NOTHING = (
     "always never not use using make making ensure sure do please try consider need want should must be able "
     "avoid skip refrain better best good practice remember take care perform executing run running again"

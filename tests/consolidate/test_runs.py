@@ -24,7 +24,6 @@ from swarm_memory.tools.ports.store import Store
 SQLITE = plain_module(os.environ.get("SWARM_MEMORY_SQLITE") or "auto")
 """The one SQLite library of the process: a second one beside an open bank would crash sqlite-vec."""
 
-
 QUERY = "run the migrations before the tests"
 OLD = NOW - timedelta(days=200)
 

@@ -19,7 +19,6 @@ from swarm_memory.tools.trajectory.reading import read
 NO_MODULE = "ModuleNotFoundError: No module named 'web'"
 REFUSED = "error: could not connect to the ledger: connection refused"
 
-
 FLAKY = "ship: error: the harbour gave no answer"
 
 

@@ -17,7 +17,6 @@ from swarm_memory.tools.ports.models import Embedder
 pytestmark = pytest.mark.enable_socket
 KEY = "sk-very-secret-0123456789"
 
-
 Answer = Callable[[dict[str, Any]], Reply]
 
 

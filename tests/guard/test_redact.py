@@ -374,7 +374,6 @@ SHAPES = {
     "headings": "api key:\n",
 }
 
-
 PHRASES = (
     *("password is ", "password: ", "my pw - ", "token for x: ", "api key ", "--secret ", "IDENTIFIED BY '", "-u a:"),
     *("://u:", "@h ", "hunter" + "2", "Zq81xyPw", "[secret:password]", "[email]", "<password>", "</password>", "|\n  "),

@@ -37,7 +37,6 @@ with open_for_hook(Path(sys.argv[1]), ("default", "here"), 1.0) as bank:
 print(" ".join(sys.modules))
 """
 
-
 WHERE = ("default", "here")
 
 

@@ -37,7 +37,6 @@ _NEXT = 3
 _MAX_SAID = 140
 _FILE = re.compile(r"[\w.-]+\.[A-Za-z]\w{0,5}$")
 
-
 _MAX_RULE = 160
 _SHORT_WORDS = 30
 """What a user says after stopping the agent is a rule when it is short; longer, it is the next piece of work."""

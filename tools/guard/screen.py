@@ -34,7 +34,6 @@ _HEX = re.compile(r"(?:\\x[0-9a-fA-F]{2}){8,1000}|\b(?:[0-9a-fA-F]{2}){16,2000}\
 _HIDDEN = re.compile("[\U000e0000-\U000e007f\u202a\u202b\u202d\u202e\u2066-\u2068]")
 _CLAUSE_END = re.compile(r"[.;:!?\n]")
 
-
 _FORGIVEN = re.compile(
     r"\b(?:never|do not|don't|does not|must not|mustn't|should not|shouldn't|cannot|can't|avoid|refuse|instead of"
     r"|rather than|stop|forbid|forbidden|reject|block|prevent|detect|without|no longer|not)\b"

@@ -55,7 +55,6 @@ LIGHT = frozenset({
 })  # fmt: skip
 """Stems of words that say that something is to be done, and not what; to stem them anew takes a hook too long."""
 
-
 _SEQUENCE = frozenset({("first/last", "first"), ("first/last", "last")})
 """Said of an instruction and not what it is about: "do it first" and "do not do it" are opposites all the same."""
 

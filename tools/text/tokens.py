@@ -51,7 +51,6 @@ _AS_WRITTEN = rf"[{_UNSPACED}]|[^\W_{_UNSPACED}]+(?:['\u2019-][^\W_{_UNSPACED}]+
 _VOICED = {0x3099, 0x309A}
 """The two marks that make another kana of a kana: composed again, while all other marks are dropped."""
 
-
 _MODEL_PIECE = re.compile(
     r"[A-Za-z]{1,7}|[0-9]{1,3}|\n[ \t\n]*|[!-/:-@\[-`{-~]{1,2}|[ \t]{2,16}|[\u00c0-\u052f\u0590-\u06ff]{1,2}|[^\s!-~]"
 )

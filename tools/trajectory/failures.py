@@ -98,7 +98,6 @@ _KINDS: tuple[_Kind, ...] = (
           "", 0.5),
 )  # fmt: skip
 
-
 BY_WORDS = frozenset({"error", "syntax", "types", "assertion", "missing-file", "bad-arguments"})
 """Kinds that hold many different errors."""
 

@@ -23,7 +23,6 @@ _NAMED_IN_ERROR, _ADVISED, _DISCOURAGED = 2.0, 8.0, 0.2
 
 _COMMON = frozenset({"error", "is", "the", "a", "to", "not", "of", "in", "bash", "no", "it"})
 
-
 Reader = Callable[[str], tuple[Note, ...]]
 """Reads the notes of a text."""
 

@@ -26,19 +26,15 @@ if TYPE_CHECKING:
 Row: TypeAlias = dict[str, Any]
 """One answer as JSON; it has `id`, the task's."""
 
-
 FORMATS = (
     "Transcripts of Claude Code and other agents, spans (OTLP JSON), message lists, or JSON or JSONL of {id, task, "
     "steps}; also .gz; - is standard input."
 )
 
-
 SHOWN = 5
 """So many files are named that were skipped."""
 
-
 files_argument = click.argument("files", nargs=-1, required=True, metavar="FILE...")
-
 
 task_option = click.option("--task-id", help="Only this task of the transcript.")
 
