@@ -3,7 +3,6 @@
 import json
 import math
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import accumulate, pairwise
 from operator import itemgetter
@@ -271,7 +270,9 @@ def keyword_scores(
     scored: list[tuple[float | None, frozenset[str]]] = []
     for tokens, words in zip(items, texts, strict=True):
         shift = BM25_K1 * (1 - BM25_B + BM25_B * len(words) / mean)
-        times = Counter(filter(asked.__contains__, words))  # few of an item's words: the others need no count
+        times: dict[str, int] = {}
+        for token in filter(asked.__contains__, words):  # few of an item's words: the others need no count
+            times[token] = times.get(token, 0) + 1
         found = frozenset(times)
         parts = [idf[token] * count / (count + shift) for token, count in times.items() if token in idf]
         if both := [(one, *followed[one]) for one in found if one in followed and followed[one][0] in found]:
