@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forked import CLI, STARTS, Forked
+from forked import CLI, STARTS, Forked, run
 from patience import FULL, HANG_S, is_in_time
 from rig import HERE, Crowd, environment, fill, inspected, made_item, opened, present, spread
 from stdio_server import CLIENT
@@ -109,15 +109,7 @@ async def test_servers_hooks_and_commands_killed_at_random_lose_nothing(tmp_path
             [*CLI, "--set", f"storage.project={HERE.project}", "import", str(export)],
             stdout=null, stderr=null, env=told, cwd=tmp_path,
         )  # fmt: skip
-        hook = subprocess.run(
-            [*HOOKS, "session-start"],
-            input=event.encode(),
-            stdout=null,
-            stderr=null,
-            env=told,
-            cwd=tmp_path,
-            check=False,
-        )
+        hook = run([*HOOKS, "session-start"], input=event.encode(), env=told, cwd=tmp_path)
         hooks += hook.returncode == 0
         await asyncio.sleep(draw.uniform(0, 1.0))
         if draw.random() < 0.6:
@@ -167,9 +159,7 @@ async def test_a_crash_in_long_work_leaves_a_whole_bank_and_the_work_is_done_by_
         cut += await asyncio.to_thread(process.wait) != 0
         inside = await inspected(database)
         broken += bool(inside.pages or inside.memories or inside.indexes)
-    last = await asyncio.to_thread(
-        subprocess.run, command, cwd=tmp_path, env=environment(), capture_output=True, text=True, check=False
-    )
+    last = await asyncio.to_thread(run, command, cwd=tmp_path, env=environment(), text=True)
     found = await inspected(database)
     there = await present(database, [item.id for item in items])
     record(

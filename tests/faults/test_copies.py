@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 from clock import SetClock
+from forked import ISOLATED, run
 from patience import FULL, HANG_S
-from rig import EVERY, HERE, Crowd, environment, fill, inspected, made_item, opened, with_vectors
+from rig import EVERY, HERE, Crowd, environment, fill, importing, inspected, made_item, opened, with_vectors
 
 from swarm_memory.schema.base import new_id
 from swarm_memory.schema.errors import InputError
@@ -158,11 +159,8 @@ asyncio.run(main(Path(sys.argv[1])))
 @pytest.mark.skipif(os.name != "posix", reason="modes of files are POSIX's")
 @pytest.mark.parametrize("umask", ["000", "022", "777"])
 async def test_all_files_are_for_their_user_alone_under_any_umask(database: Path, umask: str, record: Any) -> None:
-    command = [sys.executable, "-c", UMASK, str(database), umask]
-    paths = os.pathsep.join([str(Path(__file__).parent), *filter(None, sys.path)])
-    done = await asyncio.to_thread(
-        subprocess.run, command, env=environment(PYTHONPATH=paths), capture_output=True, text=True, check=False
-    )
+    command = [*ISOLATED, "-c", f"{importing(sys.path)}\n{UMASK}", database, umask]
+    done = await asyncio.to_thread(run, command, env=environment(), text=True)
     assert done.stderr == ""
     rows = [line.split(" ", 2) for line in done.stdout.splitlines()]
     wrong = [row for row in rows if int(row[0], 8) & (stat.S_IRWXG | stat.S_IRWXO)]

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forked import CLI, STARTS, Forked
+from forked import CLI, STARTS, Forked, run
 from patience import FULL, HANG_S
 from rig import HERE, environment, fill, inspected, opened
 from stdio_server import CLIENT
@@ -100,9 +100,7 @@ def one_session(folder: Path, number: int, transcript: Path) -> None:
         of_event = {"reason": "other", "source": "startup", "prompt": "Make the tests pass", "tool_name": "Bash"}
         names = {"prompt": "UserPromptSubmit", "before-tool": "PreToolUse"}
         event = json.dumps(told | of_event | {"hook_event_name": names.get(verb, verb)})
-        quiet = subprocess.DEVNULL
-        command = [*HOOKS, verb]
-        subprocess.run(command, cwd=folder, env=environment(**more), input=event.encode(), stdout=quiet, check=True)
+        run([*HOOKS, verb], cwd=folder, env=environment(**more), input=event.encode(), check=True)
 
     hook("session-start")
     with serving(folder) as server:

@@ -93,15 +93,18 @@ def start(role: str, *arguments: object, **more: str) -> "subprocess.Popen[str]"
     """
     script, pipe = [str(WORKER), role, *map(str, arguments)], subprocess.PIPE
     anew = "LD_PRELOAD" in more
-    command = [sys.executable, *script] if anew else [*ISOLATED, "-c", as_program(sys.path), *script]
+    command = [sys.executable, *script] if anew else [*ISOLATED, "-c", f"{importing(sys.path)}; {RUN_FILE}", *script]
     kind: type[subprocess.Popen[str]] = subprocess.Popen if anew else Forked
     return kind(command, env=environment(**more), stdin=pipe, stdout=pipe, stderr=pipe, text=True)
 
 
-def as_program(paths: Sequence[str]) -> str:
-    """Return a program that runs the file named by its first argument, with these paths to import from."""
-    run = "del sys.argv[0]; runpy.run_path(sys.argv[0], run_name='__main__')"
-    return f"import runpy, sys; sys.path[:0] = {list(filter(None, paths))!r}; {run}"
+def importing(paths: Sequence[str]) -> str:
+    """Return what an isolated program begins with that imports from these paths too."""
+    return f"import sys; sys.path[:0] = {list(filter(None, paths))!r}"
+
+
+RUN_FILE = "import runpy; del sys.argv[0]; runpy.run_path(sys.argv[0], run_name='__main__')"
+"""A program that runs the file named by its first argument."""
 
 
 class Crowd:
