@@ -3,6 +3,7 @@
 A command's code is imported when it is called, so that `serve` starts as fast as it can.
 """
 
+import gc
 import logging
 import os
 import sys
@@ -32,6 +33,10 @@ EXIT_CODES: tuple[tuple[type[SwarmMemoryError], int], ...] = (
     (SwarmMemoryError, 1),
 )
 """First match wins. 1 also stands for an operation that failed in part, and 2 for wrong usage."""
+
+GARBAGE = 20_000
+"""Objects that are gathered before Python looks for garbage: at its 700 that took an eighth of a server with 32 clients
+and a twelfth of reading 2,431 memories."""
 
 COMMANDS = {
     "install": ("Set up", "setup", "Write the MCP server and the hooks into Claude Code's files"),
@@ -168,6 +173,7 @@ def main() -> None:
     """Run the command of `sys.argv` and end the process with its exit code."""
     start_no_threads()
     share_one_heap()
+    gc.set_threshold(GARBAGE)
     try:
         code = cli.main(prog_name="swarm-memory", standalone_mode=False)
     except click.ClickException as error:

@@ -28,9 +28,6 @@ if TYPE_CHECKING:
     from swarm_memory.server.viewer.viewer import Viewer
     from swarm_memory.tools.toolbox import Toolbox
 
-GARBAGE = 20_000
-"""Objects that a server gathers before it looks for garbage: at Python's 700 that took an eighth with 32 clients."""
-
 
 @click.command()
 @click.option("--http", "over_http", is_flag=True, help="Over HTTP instead, for several clients at once.")
@@ -89,7 +86,6 @@ def _build(
     def worker(toolbox: "Toolbox") -> "Worker":
         made = _worker(invocation, toolbox)
         gc.freeze()  # what is loaded by now stays: going through all of it holds up a call now and then, by tens of ms
-        gc.set_threshold(GARBAGE)
         return made
 
     def may_answer() -> bool:
