@@ -3,9 +3,9 @@
     python benchmarks/speed_retrieve.py [--memories 2431 10000] [--queries 300] [--data memories.jsonl]
 
 The bank is made of seeded random text in the shape of strategies, or of lines {when_to_use, content} of `--data`, over
-and over with one word changed where there are too few. Bare are the k nearest neighbours over vec0 and the FTS5 match,
-with the pool and the tokens that `retrieve` asks for, in the calling thread, over a connection of their own; both are
-timed in turns with `retrieve`, query by query.
+and over with one word changed where there are too few. Bare are the k nearest neighbours over vec0, by codes where the
+bank is large enough for them, and the FTS5 match, with the pool and the tokens that `retrieve` asks for, in the calling
+thread, over a connection of their own; both are timed in turns with `retrieve`, query by query.
 """
 
 import argparse
@@ -30,8 +30,9 @@ from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.storage.driver import choose
 from swarm_memory.server.storage.engine.connection import connect
-from swarm_memory.server.storage.search.vectors import encode, find_space
-from swarm_memory.server.storage.search.words import MAX_QUERY_TOKENS, match_any
+from swarm_memory.server.storage.search.index import Index
+from swarm_memory.server.storage.search.vectors import QueryVector, find_space, nearest_in
+from swarm_memory.server.storage.search.words import EVERYTHING, MAX_QUERY_TOKENS, match_any
 from swarm_memory.server.storage.stores.rows import find_scopes
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.text.tokens import query_tokens
@@ -94,23 +95,18 @@ class Bare:
         assert space is not None
         self._space, self._embedder = space, embedder
         (self._scope_id,) = find_scopes(self._connection, [toolbox.scope])
-        self._near, self._match = (
-            space.sql(queries("memories")["nearest_vectors"]),
-            queries("memories")["keyword_matches"],
-        )
+        self._index = Index(True, "")
+        self._match = queries("memories")["keyword_matches"]
 
-    def prepare(self, query: str, pool: int) -> tuple[dict[str, Any], dict[str, Any]]:
-        vector = encode(self._embedder.embed(query), self._space.quantization)
+    def prepare(self, query: str, pool: int) -> tuple[QueryVector, dict[str, Any]]:
+        vector = QueryVector.of(self._embedder.embed(query), self._space, self._index)
         expression = match_any(self._scope_id, query_tokens(query)[:MAX_QUERY_TOKENS])
-        return (
-            {"vector": vector, "k": pool, "partitions": f"[{self._scope_id}]"},
-            {"expression": expression, "limit": pool},
-        )
+        return vector, {"expression": expression, "limit": pool}
 
-    def run(self, near: dict[str, Any], match: dict[str, Any]) -> tuple[float, float]:
+    def run(self, near: QueryVector, match: dict[str, Any]) -> tuple[float, float]:
         """Return the seconds of each."""
         started = time.perf_counter()
-        self._connection.execute(self._near, near).fetchall()
+        nearest_in(self._connection, self._index, near, [self._scope_id], EVERYTHING, match["limit"])
         between = time.perf_counter()
         self._connection.execute(self._match, match).fetchall()
         return between - started, time.perf_counter() - between
