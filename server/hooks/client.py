@@ -93,21 +93,26 @@ def announce(root: str | os.PathLike[str], session_id: str) -> None:
     folder = run_folder()
     os.makedirs(folder, 0o700, exist_ok=True)
     if is_private(folder):
-        for name in os.listdir(folder):
-            if name.endswith(_BEGAN) and not _is_running(int(name.rpartition("-")[2].removesuffix(_BEGAN))):
-                os.unlink(os.path.join(folder, name))
+        for mark in [os.path.join(folder, name) for name in os.listdir(folder) if name.endswith(_BEGAN)]:
+            if not _is_new(mark):
+                os.unlink(mark)
         os.close(os.open(_mark(root), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
     wake(root, session_id)
 
 
 def was_announced(root: str | os.PathLike[str]) -> bool:
     """Return whether a session of the host that started this process has just begun; asked once. Raises `OSError`."""
+    mark = _mark(root)
     try:
-        age_s = time.time() - os.stat(_mark(root)).st_mtime
-        os.unlink(_mark(root))
+        is_new = _is_new(mark)
+        os.unlink(mark)
     except FileNotFoundError:
         return False
-    return age_s <= ANNOUNCED_S
+    return is_new
+
+
+def _is_new(mark: str) -> bool:
+    return time.time() - os.stat(mark).st_mtime <= ANNOUNCED_S
 
 
 def _mark(root: str | os.PathLike[str]) -> str:

@@ -1,6 +1,7 @@
 """A hook that asks a running server, as real processes: the same answer and record, and never a wait for a server."""
 
 import json
+import os
 import signal
 import socket
 import subprocess
@@ -293,3 +294,14 @@ def test_a_server_makes_itself_ready_for_the_first_prompt_of_a_session_that_begi
         finally:
             server.kill()
     assert is_first == (not list(Path(run_folder()).glob("*.began")))
+
+
+def test_a_mark_that_no_server_took_is_removed_as_the_next_session_begins(learned: HookProject) -> None:
+    left = Path(run_folder()) / "00000000-1.began"
+    left.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    left.touch()
+    os.utime(left, (0, 0))
+    told = learned.event(hook_event_name="SessionStart", source="startup")
+    assert learned.start("-m", "swarm_memory.server.hooks", "session-start", told=told).returncode == 0
+    (mark,) = Path(run_folder()).glob("*.began")
+    assert mark != left

@@ -26,6 +26,7 @@ from swarm_memory.server.storage.search.codes import MANY, Quantization, code, c
 from swarm_memory.server.storage.search.words import (
     EVERYTHING,
     Narrowed,
+    Partition,
     match_any,
     matches,
     rarest,
@@ -419,18 +420,6 @@ def nearest_by_codes(
     }
     sql = space.sql(statement).replace("{buckets}", _ALL_BUCKETS)
     return connection.execute(sql, values).fetchall()
-
-
-class Partition(NamedTuple):
-    """A partition that holds items, as a search sees it."""
-
-    id: int
-    items: int
-    embedded: int
-    """Items with a vector in the query's space."""
-    is_coded: bool
-    state: bytes
-    """Of the index of words: the same until something is written to it."""
 
 
 class Near(NamedTuple):

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from itertools import accumulate, pairwise
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from swarm_memory.schema.errors import InputError
 from swarm_memory.server.storage.search.packed import in_scope, packed
@@ -108,19 +108,16 @@ class Narrowed(NamedTuple):
 EVERYTHING = Narrowed(None, frozenset())
 
 
-class Partition(Protocol):
-    """A partition that holds items."""
+class Partition(NamedTuple):
+    """A partition that holds items, as a search sees it."""
 
-    @property
-    def id(self) -> int: ...
-
-    @property
-    def items(self) -> int: ...
-
-    @property
-    def state(self) -> bytes:
-        """Of the index of words."""
-        ...
+    id: int
+    items: int
+    embedded: int
+    """Items with a vector in the query's space."""
+    is_coded: bool
+    state: bytes
+    """Of the index of words: the same until something is written to it."""
 
 
 class Counted(NamedTuple):

@@ -20,7 +20,6 @@ from swarm_memory.server.storage.search.packed import packed, unpack
 from swarm_memory.server.storage.search.vectors import (
     Keywords,
     Near,
-    Partition,
     Quantization,
     Search,
     Space,
@@ -31,7 +30,7 @@ from swarm_memory.server.storage.search.vectors import (
     query_vector,
     view_cosines,
 )
-from swarm_memory.server.storage.search.words import EVERYTHING, Narrowed, Passing, keyword_scores, pack
+from swarm_memory.server.storage.search.words import EVERYTHING, Narrowed, Partition, Passing, keyword_scores, pack
 from swarm_memory.server.storage.stores.rows import (
     content_hash,
     event_of,
