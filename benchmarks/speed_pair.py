@@ -24,8 +24,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from swarm_memory.server.storage.engine import registry
-
 HERE = Path(__file__).parent
 READY = "ready"
 
@@ -119,6 +117,7 @@ def compare(processes: Sequence["subprocess.Popen[str]"], rounds: int) -> None:
 
 def _own(copy: Path) -> None:
     """Have a copy taken for a bank that was made here. An earlier version asks for no such record, and has none."""
+    from swarm_memory.server.storage.engine import registry
 
     registry.begin(copy)
 
