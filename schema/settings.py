@@ -252,8 +252,8 @@ class RetrieveSettings(Model):
     """Share of the vector leg in the convex fusion where both legs' best stand out of the pool as they usually do; the
     embedder's calibrated value when not set."""
     rrf_k: int = Field(default=5, ge=1)
-    pool_factor: int = Field(default=5, ge=1, le=100)
-    pool_floor: int = Field(default=50, ge=1, le=2000)
+    pool_factor: int = Field(default=3, ge=1, le=100)
+    pool_floor: int = Field(default=30, ge=1, le=2000)
     """Each leg gives max(pool_factor · k, pool_floor) candidates."""
     min_cosine: Unit | None = None
     """What a query must find in a bank of a hundred memories to get anything: the greatest cosine plus 0.15 times the

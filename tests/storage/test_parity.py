@@ -17,7 +17,7 @@ from made_items import made_item
 from swarm_memory.schema.base import GLOBAL_PROJECT, Scope
 from swarm_memory.schema.errors import StorageError
 from swarm_memory.schema.memory import Provenance
-from swarm_memory.schema.settings import Settings
+from swarm_memory.schema.settings import RetrieveSettings, Settings
 from swarm_memory.schema.source import Passage, SourceKind
 from swarm_memory.server.storage.postgres import index as postgres_index
 from swarm_memory.server.storage.postgres import postings
@@ -112,7 +112,8 @@ async def test_the_same_bank_is_retrieved_from_in_the_same_order(
             ids = [each.id for each in items]
             await store.set_status([HERE], ids[10:14], "archived", "old")
             await store.set_status([HERE, EVERYWHERE], ids[12:30], "active", "good after all")
-        boxes = [Toolbox(store, embedder, SystemClock(), Settings(), HERE) for store in (one, other)]
+        settings = Settings(retrieve=RetrieveSettings(pool_floor=50))  # so deep that the end of a pool decides nothing
+        boxes = [Toolbox(store, embedder, SystemClock(), settings, HERE) for store in (one, other)]
         for number, only in enumerate(filters):
             text = f"{' '.join(WORDS[number : number + 5])} once more. Then {WORDS[-number]} {WORDS[number - 3]} again."
             vector = embedder.vector(text)

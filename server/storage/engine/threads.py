@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-READ_CACHE_KB = 8_000
+READ_CACHE_KB = 16_000
 """Pages that a reader keeps. With SQLite's 2 MB a search of 100,000 memories reads most of its pages anew."""
 
 END_WAIT_S = 2.0

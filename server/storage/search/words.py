@@ -74,11 +74,11 @@ SIDE_BY_SIDE = 0.1
 """What two words of a query add that stand side by side in an item too, of what both are worth at most."""
 
 MAX_QUERY_TOKENS = 64
-MAX_POSTINGS = 2000
+MAX_POSTINGS = 1000
 SURE_TOKENS = 4
 SURE_POSTINGS = 8000
 """The rarest tokens of a query are searched: the first, up to four that stand in 8,000 items together, and as many as
-stand in 2,000 items together, at most 64.
+stand in 1,000 items together, at most 64.
 
 Ranking costs as much as there are such places, and the commonest tokens of a long prompt hardly change the order. In a
 bank of a few hundred items every token is searched.
