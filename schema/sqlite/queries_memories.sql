@@ -53,13 +53,8 @@ FROM (
       JOIN scopes AS each ON each.tenant_id = wanted.value ->> 0 AND each.project = wanted.value ->> 1)
     AND p.status IN (SELECT value FROM json_each(:statuses))
     AND (:domain IS NULL OR p.domain = :domain)
-    AND (:task_id IS NULL OR p.task_id = :task_id)
     AND (:agent_id IS NULL OR p.agent_id = :agent_id)
     AND (:outcome IS NULL OR p.outcome = :outcome)
-    AND (:tags = '[]' OR NOT EXISTS (
-      SELECT 1 FROM json_each(:tags) AS wanted
-      WHERE NOT EXISTS (SELECT 1 FROM pattern_tags AS t WHERE t.seq = p.seq AND t.tag = wanted.value)
-    ))
     AND (:text IS NULL OR says(p.pattern_data, :text))
   ORDER BY p.created_at DESC, p.seq DESC -- positions alone: sorting whole rows takes twice as long
   LIMIT :limit OFFSET :offset
@@ -67,6 +62,39 @@ FROM (
 CROSS JOIN patterns AS p ON p.seq = found.seq
 CROSS JOIN scopes AS s ON s.id = p.scope_id
 ORDER BY found.created_at DESC, found.seq DESC; -- by its own columns: SQLite knows that it is in order
+
+-- name: list_few
+-- The same of those that came from a task or have every tag of some (a JSON list), found by these: a scope may hold many others.
+SELECT
+  p.id, s.tenant_id, s.project, p.pattern_data, p.confidence, p.usage_count, p.created_at, p.last_used, p.status,
+  p.status_reason, p.outcome
+FROM (
+  SELECT p.seq, p.created_at FROM (
+    SELECT few.seq FROM patterns AS few WHERE few.task_id = :task_id
+    UNION ALL
+    SELECT DISTINCT t.seq FROM json_each(:tags) AS wanted
+    CROSS JOIN pattern_tags AS t ON t.tag = wanted.value
+    WHERE :task_id IS NULL
+  ) AS few
+  CROSS JOIN patterns AS p ON p.seq = few.seq
+  WHERE p.scope_id IN (
+      SELECT each.id FROM json_each(:scopes) AS wanted
+      JOIN scopes AS each ON each.tenant_id = wanted.value ->> 0 AND each.project = wanted.value ->> 1)
+    AND p.status IN (SELECT value FROM json_each(:statuses))
+    AND (:domain IS NULL OR p.domain = :domain)
+    AND (:agent_id IS NULL OR p.agent_id = :agent_id)
+    AND (:outcome IS NULL OR p.outcome = :outcome)
+    AND (:tags = '[]' OR NOT EXISTS (
+      SELECT 1 FROM json_each(:tags) AS wanted
+      WHERE NOT EXISTS (SELECT 1 FROM pattern_tags AS t WHERE t.seq = p.seq AND t.tag = wanted.value)
+    ))
+    AND (:text IS NULL OR says(p.pattern_data, :text))
+  ORDER BY p.created_at DESC, p.seq DESC
+  LIMIT :limit OFFSET :offset
+) AS found
+CROSS JOIN patterns AS p ON p.seq = found.seq
+CROSS JOIN scopes AS s ON s.id = p.scope_id
+ORDER BY found.created_at DESC, found.seq DESC;
 
 -- name: said_in_as_many_characters
 -- Ids of the items of a standing, or that tell where their words were heard, in a scope, active or held back, whose content has so many characters.
@@ -316,7 +344,10 @@ WHERE scope_id IN (SELECT value FROM json_each(:scopes)) AND status = 'active' A
 
 -- name: active_with_tags
 -- Those that have every tag of some (a JSON list).
-SELECT p.scope_id, p.seq FROM patterns AS p
+SELECT p.scope_id, p.seq FROM (
+  SELECT DISTINCT t.seq FROM json_each(:tags) AS wanted CROSS JOIN pattern_tags AS t ON t.tag = wanted.value
+) AS few
+CROSS JOIN patterns AS p ON p.seq = few.seq
 WHERE p.scope_id IN (SELECT value FROM json_each(:scopes)) AND p.status = 'active' AND NOT EXISTS (
   SELECT 1 FROM json_each(:tags) AS wanted
   WHERE NOT EXISTS (SELECT 1 FROM pattern_tags AS t WHERE t.seq = p.seq AND t.tag = wanted.value)

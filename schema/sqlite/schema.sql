@@ -563,3 +563,5 @@ CREATE TABLE sent_proposals (
 );
 
 CREATE INDEX patterns_by_heard ON patterns (scope_id, status) WHERE pattern_data LIKE '%"heard_in":%';
+
+CREATE INDEX pattern_tags_by_tag ON pattern_tags (tag);

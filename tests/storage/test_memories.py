@@ -151,6 +151,29 @@ async def test_the_same_words_are_looked_for_without_reading_every_memory(open_b
     ]
 
 
+@pytest.mark.parametrize(
+    ("name", "index"),
+    [
+        ("list_few", "patterns_by_task (task_id=?)"),
+        ("list_few", "pattern_tags_by_tag (tag=?)"),
+        ("active_with_tags", "pattern_tags_by_tag (tag=?)"),
+    ],
+)
+async def test_what_has_a_tag_or_came_from_a_task_is_found_without_reading_every_memory(
+    open_bank: Any, name: str, index: str
+) -> None:
+    values: dict[str, Any] = dict.fromkeys(("scopes", "statuses", "tags"), "[]") | dict.fromkeys(("limit", "offset"), 1)
+    values |= dict.fromkeys(("task_id", "domain", "agent_id", "outcome", "text"))
+    store: SqliteStore
+    async with open_bank() as store:
+        plan = await store.read(
+            lambda bank: bank.execute(f"EXPLAIN QUERY PLAN {queries('memories')[name]}", values).fetchall()
+        )
+    looks = [line for *_, line in plan if line.startswith(("SEARCH", "SCAN"))]
+    assert any(index in line for line in looks)
+    assert not any("patterns_by_scope" in line or line.startswith("SCAN p") for line in looks)
+
+
 async def test_what_is_forgotten_leaves_no_byte_in_any_file(
     open_bank: Any, embedder: Any, here: Scope, item: Make, with_indexes: WithIndexes, database: Path
 ) -> None:

@@ -113,7 +113,8 @@ class Memories(Engine):
             "tags": to_json(list(which.tags)),
             "text": which.text.casefold() if which.text else None,
         }
-        return [item_of(row) for row in connection.execute(_QUERIES["list_patterns"], values).fetchall()]
+        query = _QUERIES["list_few" if which.task_id is not None or which.tags else "list_patterns"]
+        return [item_of(row) for row in connection.execute(query, values).fetchall()]
 
     @reads
     def said(self, connection: "Connection", scope: Scope, content: str) -> list[MemoryItem]:
