@@ -162,8 +162,8 @@ async def test_the_same_words_are_looked_for_without_reading_every_memory(open_b
 async def test_what_has_a_tag_or_came_from_a_task_is_found_without_reading_every_memory(
     open_bank: Any, name: str, index: str
 ) -> None:
-    values: dict[str, Any] = dict.fromkeys(("scopes", "statuses", "tags"), "[]") | dict.fromkeys(("limit", "offset"), 1)
-    values |= dict.fromkeys(("task_id", "domain", "agent_id", "outcome", "text"))
+    values: dict[str, Any] = {"scopes": "[]", "statuses": "[]", "tags": "[]", "limit": 1, "offset": 0}
+    values.update(dict.fromkeys(("task_id", "domain", "agent_id", "outcome", "text")))
     store: SqliteStore
     async with open_bank() as store:
         plan = await store.read(
