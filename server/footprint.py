@@ -27,7 +27,8 @@ def start_no_threads() -> None:
 def share_one_heap() -> None:
     """Let all threads of this process allocate from one heap where the C library is glibc.
 
-    It reserves 64 MB of address space for each new thread: a server that may have 512 MB spent most of it on that.
+    It reserves 64 MB of address space for each new thread: a server that may have 512 MB spent most of it on that. The
+    threads wait for each other then: of 32 clients' calls over HTTP it costs one in fourteen.
     """
     if sys.platform == "linux":
         import ctypes

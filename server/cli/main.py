@@ -172,7 +172,8 @@ def _log_to_stderr(verbose: int) -> None:
 def main() -> None:
     """Run the command of `sys.argv` and end the process with its exit code."""
     start_no_threads()
-    share_one_heap()
+    if "--http" not in sys.argv:  # that serves many at once, whose threads would wait for each other
+        share_one_heap()
     gc.set_threshold(GARBAGE)
     try:
         code = cli.main(prog_name="swarm-memory", standalone_mode=False)
