@@ -127,10 +127,7 @@ async def _searched(own: Toolbox, text: str) -> _Searched:
     return *vectors.compared(await own.store.search(query)), tokens
 
 
-def _threshold(
-    fitting: Sequence[_Searched],
-    foreign: Sequence[_Searched],
-) -> tuple[float, float, float]:
+def _threshold(fitting: Sequence[_Searched], foreign: Sequence[_Searched]) -> tuple[float, float, float]:
     """Return the least `min_cosine` that lets so few foreign queries pass, and the shares of both that then do.
 
     Where both are far apart it lies in the middle between them.

@@ -13,14 +13,7 @@ from swarm_memory.tools.anchors.footing import Footing, footings, queue_check
 from swarm_memory.tools.credit.holdout import Lots
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.guard.trust import prefer_verified
-from swarm_memory.tools.ports.memories import (
-    ANY,
-    Candidate,
-    RetrievalRecord,
-    SearchFilter,
-    SearchQuery,
-    SearchResult,
-)
+from swarm_memory.tools.ports.memories import ANY, Candidate, RetrievalRecord, SearchFilter, SearchQuery, SearchResult
 from swarm_memory.tools.retrieve.agreement import told_once, with_counts, with_other_ways, without_contradictions
 from swarm_memory.tools.retrieve.fit import Fit
 from swarm_memory.tools.retrieve.preamble import how_often, otherwise, preamble

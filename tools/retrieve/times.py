@@ -137,11 +137,4 @@ def _month_number(name: str) -> int:
     return next(at for at, month in enumerate(_MONTHS, start=1) if month.startswith(name.lower()[:3]))
 
 
-_RULES: tuple[Callable[[str, datetime], TargetTime | None], ...] = (
-    _full_date,
-    _ago,
-    _last,
-    _near,
-    _month,
-    _year,
-)
+_RULES: tuple[Callable[[str, datetime], TargetTime | None], ...] = (_full_date, _ago, _last, _near, _month, _year)

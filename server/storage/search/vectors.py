@@ -23,15 +23,7 @@ from swarm_memory.schema.errors import StorageError
 from swarm_memory.schema.memory import Leg
 from swarm_memory.schema.sqlite.statements import code_table, queries
 from swarm_memory.server.storage.search.codes import MANY, Quantization, code, code_bits, codes
-from swarm_memory.server.storage.search.words import (
-    EVERYTHING,
-    Narrowed,
-    Partition,
-    match_any,
-    matches,
-    rarest,
-    usable,
-)
+from swarm_memory.server.storage.search.words import EVERYTHING, Narrowed, Partition, match_any, matches, rarest, usable
 from swarm_memory.tools.ports.memories import SearchQuery, View
 
 if TYPE_CHECKING:
@@ -396,12 +388,7 @@ def code_slots(connection: "Connection", space: Space) -> tuple[int, int]:
 
 
 def nearest_by_codes(
-    connection: "Connection",
-    vector: QueryVector,
-    partition: int,
-    statement: str,
-    wanted: int,
-    among: str | None = None,
+    connection: "Connection", vector: QueryVector, partition: int, statement: str, wanted: int, among: str | None = None
 ) -> list[tuple[int, float]]:
     """Return (position, cosine distance) of about the nearest vectors of a partition that has codes, nearest first.
 

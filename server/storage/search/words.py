@@ -142,11 +142,7 @@ class TermCounts:
         self._known: dict[tuple[int, str], Counted] = {}
 
     def count(
-        self,
-        connection: "Connection",
-        statements: Mapping[str, str],
-        partition: Partition,
-        tokens: Sequence[str],
+        self, connection: "Connection", statements: Mapping[str, str], partition: Partition, tokens: Sequence[str]
     ) -> list[tuple[int, int]]:
         """Return (place among the tokens, items that hold it) of those that stand anywhere in the partition."""
         if connection is not self._connection:  # another file may lie there now, with other partitions

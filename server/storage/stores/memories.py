@@ -171,11 +171,7 @@ class Memories(Engine):
 
     @writes
     def add_memories(
-        self,
-        connection: "Connection",
-        memories: Sequence[StoredMemory],
-        embedder: str,
-        limit: DayLimit | None = None,
+        self, connection: "Connection", memories: Sequence[StoredMemory], embedder: str, limit: DayLimit | None = None
     ) -> list[str]:
         writer = MemoryWriter(connection, self, embedder)
         new = writer.add(memories)
@@ -195,12 +191,7 @@ class Memories(Engine):
 
     @writes
     def set_status(
-        self,
-        connection: "Connection",
-        scopes: Sequence[Scope],
-        ids: Sequence[str],
-        status: MemoryStatus,
-        reason: str,
+        self, connection: "Connection", scopes: Sequence[Scope], ids: Sequence[str], status: MemoryStatus, reason: str
     ) -> int:
         changed = [row for row in find_patterns(connection, scopes, ids) if row[3] != status]
         for row in changed:
@@ -502,11 +493,7 @@ def _candidates(
     scored = keyword_scores(near.items, keywords.frequency, [unpack(row[1]) for row in rows])
     return tuple(
         candidate_of(
-            item,
-            known.get(seq) if distance is None else 1.0 - distance,
-            score,
-            (blob, quantization),
-            seen.get(seq, ()),
+            item, known.get(seq) if distance is None else 1.0 - distance, score, (blob, quantization), seen.get(seq, ())
         )
         for (seq, _, blob, distance, *item), score in zip(rows, scored, strict=True)
     )
