@@ -84,10 +84,10 @@ FROM (
     AND (:domain IS NULL OR p.domain = :domain)
     AND (:agent_id IS NULL OR p.agent_id = :agent_id)
     AND (:outcome IS NULL OR p.outcome = :outcome)
-    AND (:tags = '[]' OR NOT EXISTS (
+    AND NOT EXISTS (
       SELECT 1 FROM json_each(:tags) AS wanted
       WHERE NOT EXISTS (SELECT 1 FROM pattern_tags AS t WHERE t.seq = p.seq AND t.tag = wanted.value)
-    ))
+    )
     AND (:text IS NULL OR says(p.pattern_data, :text))
   ORDER BY p.created_at DESC, p.seq DESC
   LIMIT :limit OFFSET :offset

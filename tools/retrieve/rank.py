@@ -15,8 +15,8 @@ BM25_K1, BM25_B = 0.9, 0.6
 """Robust over conversation, tool descriptions and code; more of `b` helps code, less helps conversation."""
 
 _USUAL_RATIO = 0.8
-"""How far the best cosine of a pool stands out, by how far the best BM25 does: the mean over seven public
-sets, from 0.60 in conversations to 0.95 in notes of coding work."""
+"""How far the best cosine of a pool stands out, by how far the best BM25 does: the mean over six sets, from 0.60 in
+conversations to 0.95 in notes of coding work."""
 
 _DAY_S = 86_400.0
 _BACKGROUND_DOCUMENTS = 1000
