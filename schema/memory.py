@@ -9,7 +9,8 @@ from swarm_memory.schema.base import Model, Scope, Timestamp, Unit
 from swarm_memory.schema.trajectory import Judge, Verdict
 
 Outcome = Literal["Success", "Failure"]
-MemoryStatus = Literal["active", "quarantined", "archived"]
+MemoryStatus = Literal["active", "quarantined", "archived", "candidate"]
+"""candidate: a fix that one task showed; it is kept hidden until a second one bears it out."""
 Distiller = Literal["model", "agent", "extractive", "user", "imported"]
 Standing = Literal[-1, 0, 1]
 """1: the user's own word. -1: of suspect wording. 0: any other."""
@@ -19,7 +20,10 @@ Kind = Literal["preference", "convention", "fact", "procedure"]
 MAX_TITLE, MAX_DESCRIPTION, MAX_CONTENT = 200, 500, 4000
 
 WAY_OUT, OPEN_PROBLEM = "repair", "open-problem"
-"""Tags of what was drawn from calls: what was seen to end an error; an error that nothing ended."""
+"""Tags of what was drawn from calls: what was seen to end an error; of older banks: an error that nothing ended."""
+
+CANDIDATE = "candidate"
+"""Tag of a draft that is kept as a candidate."""
 
 _DEED = r"(?m)^\d+\. Run (`[^`]+`)\.$"
 """How a deed is told (`tools.distill.repairs`)."""
@@ -30,7 +34,7 @@ prompt of the session; unseen: there was no prompt to look at."""
 
 Use = Literal["strategy", "way_out", "open_problem"]
 """strategy: of use at every prompt that it fits. way_out: when its error comes again, or a task speaks of its program.
-open_problem: no advice; kept so that a later way out can be joined to it."""
+open_problem: no advice, of older banks."""
 
 Leg = Literal["vector", "exact_scan", "keyword"]
 LearnStatus = Literal["learned", "nothing_new", "already_learned", "broken_off"]
@@ -55,6 +59,20 @@ class MemoryDraft(Model):
         if not value.strip():
             raise ValueError("must not be blank")
         return value.strip()
+
+
+class Note(Model):
+    """What an agent teaches by `remember`."""
+
+    title: str = Field(min_length=3, max_length=MAX_TITLE)
+    when: str = Field(default="", max_length=MAX_DESCRIPTION, description="One sentence")
+    note: str = Field(
+        min_length=3,
+        max_length=MAX_CONTENT,
+        description="Up to 4 sentences, commands in `back-ticks`",
+    )
+    users_word: bool = Field(default=False, description="The user's own words")
+    handles: tuple[str, ...] = Field(default=(), max_length=10, description="What else calls for it")
 
 
 class Provenance(Model):
@@ -83,6 +101,8 @@ class Provenance(Model):
     """What it names that was in the project when it was made: `file:src/app.py` by its path from the project's folder,
     `script:make test` as it is run, `package:click` as it is declared, `version:python 3.11` as exact as it was named,
     `branch:main`."""
+    handles: tuple[str, ...] = ()
+    """What calls for it beside what its text names (`tools.anchors.handles`): of its task, or named by its author."""
     hearsay: bool = False
     """Whether a step of it was told to the agent (by the task, an output, a memory nobody vouches for) before the agent
     did it: following it proves nothing then."""

@@ -5,7 +5,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from swarm_memory.schema.base import Model, Timestamp, Unit, counted
+from swarm_memory.schema.base import Model, Timestamp, Unit
 from swarm_memory.schema.trajectory import Judge, Label, TrajectorySource
 
 UseMethod = Literal["cited", "overlap", "none"]
@@ -50,6 +50,8 @@ class TaskFigures(Model):
     """Input, output and what was written to the cache; what was read from the cache again is not counted."""
     cost_usd: float | None = Field(default=None, ge=0)
     duration_s: float | None = Field(default=None, ge=0)
+    failed_calls: int | None = Field(default=None, ge=0)
+    """Calls of tools that failed."""
     repeats: int | None = Field(default=None, ge=0)
     """Failures in the way that a call had failed before in the same task."""
 
@@ -70,6 +72,8 @@ class OutcomeRecord(Model):
     randomised: bool = False
     """Whether tasks were being held out at random at that time: only then both arms can be compared."""
     credits: tuple[Credit, ...] = ()
+    rested: tuple[str, ...] = ()
+    """Ids of memories that fitted and were not shown, since they are on trial."""
     figures: TaskFigures = Field(default_factory=TaskFigures)
     at: Timestamp
     """When the task ended; when the outcome was recorded, where that is not known."""
@@ -121,6 +125,7 @@ class ArmFigures(Model):
     successes: int = Field(ge=0)
     success_rate: float | None = None
     mean_steps: float | None = None
+    mean_failed_calls: float | None = None
     mean_tokens: float | None = None
 
 
@@ -146,132 +151,14 @@ class Effect(Model):
     success_rate: Difference | None = None
     """None while one side has no decided task."""
     steps: Difference | None = None
-    """None while one side has fewer than two tasks that tell it; of tokens too."""
+    """None while one side has fewer than two tasks that tell it; of failed calls and tokens too."""
+    failed_calls: Difference | None = None
     tokens: Difference | None = None
+    tasks_wanted: int | None = None
+    """So many more, about, until the difference of success is known to 20 points; None while one side has none that is
+    decided, or no lot is drawn."""
     says: str
     """The same in one sentence."""
-
-
-Worth = Literal["proven", "harmful", "too few to tell"]
-
-
-class Bounds(Model):
-    """A figure with the 95 % confidence sequence that holds however often one looks."""
-
-    value: float
-    low: float
-    high: float
-
-    @property
-    def is_known(self) -> bool:
-        """Whether it is above 0 or below, whatever chance did."""
-        return self.low > 0 or self.high < 0
-
-    @property
-    def says(self) -> str:
-        """A share in a few words."""
-        return f"{self.value:+.0%} (95 % {self.low:+.0%} to {self.high:+.0%})"
-
-
-class Lift(Model):
-    """What being told a memory, or any of some, changed: tasks that were told less those that were not, by lot."""
-
-    of: str
-    """The id of a memory, the name of a kind or a source, or `all memories`."""
-    told: int
-    left_out: int
-    """Tasks; of several memories each counts for itself."""
-    success: Bounds | None = None
-    """Of the outcome of a task, 0…1: its label as far as that counts, else as was to be expected, and less for each
-    failure that came again. None, as of the others: too few to say anything."""
-    repeats: Bounds | None = None
-    """Of the share of tasks in which a call failed again as it had failed before."""
-    steps: Bounds | None = None
-    """A share of what tasks take that were not told: -0.2 is a fifth less. It is that of the geometric means, so that a
-    few long tasks do not decide; of tokens and time too."""
-    tokens: Bounds | None = None
-    duration_s: Bounds | None = None
-    expected: float
-    """The posterior mean of the lift of success: what was measured, weighed with what its kind is worth."""
-    doubt: Unit = 0.0
-    """How probably a memory harms, by the same; it is left out so often, at most half of the time."""
-    worth: Worth
-
-    @property
-    def says(self) -> str:
-        """The counts and the lift in a few words."""
-        counts = f"told {counted(self.told, 'time')}, left out {self.left_out:,}"
-        known = "".join(f"; {each}" for each in self.known)
-        if self.success is None:
-            return f"{counts}: {self.worth}{known}"
-        return f"{counts}: lift {self.success.says}, {self.worth}{known}"
-
-    @property
-    def known(self) -> tuple[str, ...]:
-        """What is known beside the success: outcomes whose intervals do not hold 0."""
-        figures = (
-            ("failures that came again", self.repeats),
-            ("steps", self.steps),
-            ("tokens", self.tokens),
-            ("time", self.duration_s),
-        )
-        return tuple(f"{name} {found.says}" for name, found in figures if found is not None and found.is_known)
-
-
-class Withdrawn(Model):
-    """A memory that withdrew itself, since tasks did better without it."""
-
-    id: str
-    title: str
-    at: Timestamp
-    reason: str
-
-
-class LiftReport(Model):
-    """What memories are worth by the lots that were drawn in one scope."""
-
-    dropout: float
-    """The rate of the settings; 0: no lots are drawn now."""
-    whole: Lift | None = None
-    """None: no task that lots were drawn for has an outcome yet."""
-    kinds: tuple[Lift, ...] = ()
-    sources: tuple[Lift, ...] = ()
-    memories: tuple[Lift, ...] = ()
-    """Those for which lots were drawn, the most told first."""
-    note_tokens: int = 0
-    """Of all notes that were told by lot, about."""
-    saved_tokens: Bounds | None = None
-    """What the tasks that were told took less than they would have, their notes included."""
-    tasks_wanted: int | None = None
-    """So many more, about, until the lift of the whole is known to 10 points; 0: it is. None: no lots are known."""
-    withdrawn: tuple[Withdrawn, ...] = ()
-
-    @property
-    def says(self) -> str:
-        """All of it in one line."""
-        if self.whole is None:
-            if not self.dropout:
-                return "no memory is left out to measure it (credit.dropout is 0)"
-            return "no task has ended yet that memories were told, or left out of"
-        parts = [f"memories were {self.whole.says}"]
-        if self.tasks_wanted:
-            wanted = counted(self.tasks_wanted, "more task")
-            parts.append(f"about {wanted} with memories until the lift is known to 10 points")
-        proven = sum(each.worth == "proven" for each in self.memories)
-        parts.append(f"{proven} of {counted(len(self.memories), 'memory')} proven, {len(self.withdrawn)} withdrawn")
-        return "; ".join([*parts, self.tokens_say])
-
-    @property
-    def tokens_say(self) -> str:
-        """What notes took, and what tasks took less for them as far as that is known."""
-        notes = f"notes took {counted(self.note_tokens, 'token')}"
-        if (saved := self.saved_tokens) is None:
-            return f"{notes}, too few to tell what they saved"
-        if saved.low > 0:
-            return f"{notes} and saved {saved.value:,.0f} (95 % {saved.low:,.0f} to {saved.high:,.0f})"
-        if saved.high < 0:
-            return f"{notes}, and tasks {-saved.value:,.0f} more (95 % {-saved.high:,.0f} to {-saved.low:,.0f})"
-        return f"{notes}, too few to tell what they saved (95 % {saved.low:,.0f} to {saved.high:,.0f})"
 
 
 class WeekMetrics(Model):
@@ -302,10 +189,9 @@ class WeekMetrics(Model):
     matts_runs: int = 0
     matts_lift: float | None = None
     """Success rate of the rollouts that MaTTS chose less that of a single attempt at the same tasks."""
-    told_by_lot: int = 0
-    """Memories that a task was told after a lot was drawn, and those that it was not told for one."""
-    left_out_by_lot: int = 0
-    note_tokens: int = 0
-    """Of the notes of those tasks."""
+    told_by_lot: None = None
+    """This and the next two told of lots by memory; they stay empty columns for those who read the file of weeks."""
+    left_out_by_lot: None = None
+    note_tokens: None = None
     withdrawn: int = 0
-    """Memories that withdrew themselves."""
+    """Memories that were withdrawn because tasks did better without them."""

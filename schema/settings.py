@@ -412,10 +412,17 @@ class HookSettings(Model):
     """A shorter prompt injects nothing."""
     settle_s: float = Field(default=20.0, ge=0, le=3600)
     """How long after a turn's end its task may still be continued before it is learned from."""
+    at_calls: bool = True
+    """Whether what is tied to a command, file or tool is shown beside its call; `install` again after a change."""
     warn_before_tools: bool = False
-    """Whether a call that looks like one that failed before gets one line of warning; `install` anew after a change."""
+    """Whether a call that looks like one that failed before gets a line of warning; `install` again after a change."""
     warn_every_minutes: float = Field(default=10.0, ge=0, le=10_080)
     """A tool is warned of at most once in so many minutes."""
+
+    @property
+    def sees_calls(self) -> bool:
+        """Whether anything is said before calls of tools."""
+        return self.at_calls or self.warn_before_tools
 
 
 class JobSettings(Model):
@@ -455,10 +462,6 @@ class CreditSettings(Model):
     holdout_rate: Unit = 0.0
     """The share of tasks that get no memories, chosen by a hash of the task's id: what the others gain by them."""
     holdout_seed: int = 0
-    dropout: float = Field(default=0.1, ge=0, le=0.5)
-    """The probability that a task is not told a memory that it would be told, drawn for each task and memory: what that
-    changes is what the memory is worth. One that may harm is left out more often, at most half of the time. 0: all is
-    told. What the user said is always told."""
     price_in: float | None = Field(default=None, ge=0)
     """USD for a million input tokens of the agent's model; without both prices the cost of a task is not known."""
     price_out: float | None = Field(default=None, ge=0)

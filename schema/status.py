@@ -3,7 +3,7 @@
 from pydantic import JsonValue
 
 from swarm_memory.schema.base import Model, Scope, counted
-from swarm_memory.schema.outcome import Effect, LiftReport
+from swarm_memory.schema.outcome import Effect
 
 
 class StorageHealth(Model):
@@ -132,8 +132,6 @@ class MemoryStatus(Model):
     """Documents, code, APIs and tools of the project in one line."""
     effect: Effect | None = None
     """What memories did for the tasks so far; None before the first outcome."""
-    lift: LiftReport | None = None
-    """What each memory is worth, by the lots that were drawn."""
     consolidation: str
     """How much is new since the last one, and how the next one stands, in one line."""
     retention: str

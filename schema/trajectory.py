@@ -63,6 +63,8 @@ class Trajectory(Model):
     usage: Usage = Field(default_factory=Usage)
     injected_memory_ids: tuple[str, ...] = ()
     """Memories that were put into the prompt of this task."""
+    outcome: Label | None = None
+    """How the agent itself said that it ended, by a tool of this server."""
     skipped_lines: int = Field(default=0, ge=0)
     """Lines of the transcript that could not be read."""
     dropped_steps: int = Field(default=0, ge=0)
@@ -82,9 +84,9 @@ class Trajectory(Model):
 
     @property
     def content_digest(self) -> str:
-        """SHA-256 over what happened (task and steps without times): the key of idempotent learning."""
+        """SHA-256 over what happened (task, steps without times, outcome): the key of idempotent learning."""
         steps: list[Any] = [step.model_dump(mode="json", exclude={"at"}) for step in self.steps]
-        return digest([self.task, steps])
+        return digest([self.task, steps] if self.outcome is None else [self.task, steps, self.outcome])
 
 
 class Verdict(Model):

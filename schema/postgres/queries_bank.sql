@@ -21,29 +21,10 @@ SELECT m.data FROM performance_metrics AS m JOIN scopes AS s ON s.id = m.scope_i
 WHERE s.tenant_id = :tenant_id AND s.project = :project AND m.metric = :metric ORDER BY m.seq DESC LIMIT 1;
 
 -- name: briefing
--- What the user said, and the surest of strategies and of what ended an error in two sessions and never failed; of two that contradict each other one. How sure counts with lifts (a JSON object by id); those that have one are looked at beside the surest of the index.
-WITH expected (id, lift) AS MATERIALIZED (
-  SELECT key, value::double precision FROM pg_catalog.json_each_text(CAST(:lifts AS json))
-), surest AS (
-  SELECT p.seq, (c.project = :global AND :project <> :global)::int AS shared, x.lift FROM expected AS x
-  JOIN patterns AS p ON p.id = x.id
-  JOIN scopes AS c ON c.id = p.scope_id AND c.tenant_id = :tenant_id AND c.project IN (:project, :global)
-  WHERE p.status = 'active'
-    AND (:every <> 0 OR NOT EXISTS (
-        SELECT 1 FROM pattern_tags AS t WHERE t.seq = p.seq AND tag IN ('repair', 'open-problem'))
-      OR p.pattern_data ->> '$.source.distiller' IN ('model', 'agent', 'user')
-      OR c.project = :project AND p.pattern_data ->> '$.source.hearsay' IS DISTINCT FROM 'true' AND (
-        SELECT count(DISTINCT coalesce(e.data ->> '$.session_id', e.data ->> '$.task_id')) >= 2
-          AND bool_and((e.data ->> '$.worked')::boolean)
-        FROM events AS e WHERE e.subject_id = p.id AND e.type = 'reasoning_memory.tried'))
-    AND p.standing >= 0 AND NOT EXISTS (
-    SELECT 1 FROM pattern_links AS l JOIN patterns AS o ON o.id = iif(l.src_id = p.id, l.dst_id, l.src_id)
-    WHERE (l.src_id = p.id OR l.dst_id = p.id) AND l.relation = 'contradicts' AND o.status = 'active'
-      AND (o.standing, round(o.confidence + coalesce((SELECT lift FROM expected WHERE id = o.id), 0), 1), o.seq)
-        > (p.standing, round(p.confidence + coalesce((SELECT lift FROM expected WHERE id = p.id), 0), 1), p.seq))
-  UNION ALL
+-- What the user said, and the surest of strategies and of what ended an error in two sessions and never failed; of two that contradict each other one.
+WITH surest AS (
   (
-    SELECT seq, 0 AS shared, 0.0 AS lift FROM patterns AS p
+    SELECT seq, 0 AS shared FROM patterns AS p
     WHERE scope_id = (SELECT id FROM scopes WHERE tenant_id = :tenant_id AND project = :project) AND status = 'active'
       AND (:every <> 0 OR NOT EXISTS (
           SELECT 1 FROM pattern_tags AS t WHERE t.seq = p.seq AND tag IN ('repair', 'open-problem'))
@@ -52,25 +33,25 @@ WITH expected (id, lift) AS MATERIALIZED (
           SELECT count(DISTINCT coalesce(e.data ->> '$.session_id', e.data ->> '$.task_id')) >= 2
             AND bool_and((e.data ->> '$.worked')::boolean)
           FROM events AS e WHERE e.subject_id = p.id AND e.type = 'reasoning_memory.tried'))
-      AND p.id NOT IN (SELECT id FROM expected) AND p.standing >= 0 AND NOT EXISTS (
+      AND p.standing >= 0 AND NOT EXISTS (
       SELECT 1 FROM pattern_links AS l JOIN patterns AS o ON o.id = iif(l.src_id = p.id, l.dst_id, l.src_id)
       WHERE (l.src_id = p.id OR l.dst_id = p.id) AND l.relation = 'contradicts' AND o.status = 'active'
-        AND (o.standing, round(o.confidence + coalesce((SELECT lift FROM expected WHERE id = o.id), 0), 1), o.seq)
-          > (p.standing, round(p.confidence + coalesce((SELECT lift FROM expected WHERE id = p.id), 0), 1), p.seq))
+        AND (o.standing, round(o.confidence, 1), o.seq)
+          > (p.standing, round(p.confidence, 1), p.seq))
     ORDER BY standing DESC, confidence DESC, usage_count DESC, seq DESC LIMIT :limit)
   UNION ALL
   (
-    SELECT seq, 1 AS shared, 0.0 AS lift FROM patterns AS p
+    SELECT seq, 1 AS shared FROM patterns AS p
     WHERE status = 'active' AND scope_id = (
       SELECT id FROM scopes WHERE tenant_id = :tenant_id AND project = :global AND :project <> :global)
       AND (:every <> 0 OR NOT EXISTS (
           SELECT 1 FROM pattern_tags AS t WHERE t.seq = p.seq AND tag IN ('repair', 'open-problem'))
         OR p.pattern_data ->> '$.source.distiller' IN ('model', 'agent', 'user'))
-      AND p.id NOT IN (SELECT id FROM expected) AND p.standing >= 0 AND NOT EXISTS (
+      AND p.standing >= 0 AND NOT EXISTS (
       SELECT 1 FROM pattern_links AS l JOIN patterns AS o ON o.id = iif(l.src_id = p.id, l.dst_id, l.src_id)
       WHERE (l.src_id = p.id OR l.dst_id = p.id) AND l.relation = 'contradicts' AND o.status = 'active'
-        AND (o.standing, round(o.confidence + coalesce((SELECT lift FROM expected WHERE id = o.id), 0), 1), o.seq)
-          > (p.standing, round(p.confidence + coalesce((SELECT lift FROM expected WHERE id = p.id), 0), 1), p.seq))
+        AND (o.standing, round(o.confidence, 1), o.seq)
+          > (p.standing, round(p.confidence, 1), p.seq))
     ORDER BY standing DESC, confidence DESC, usage_count DESC, seq DESC LIMIT :limit)
 )
 SELECT p.id, p.pattern_data ->> '$.title', (p.pattern_data ->> '$.content') || coalesce((
@@ -81,5 +62,5 @@ SELECT p.id, p.pattern_data ->> '$.title', (p.pattern_data ->> '$.content') || c
     AND o.standing >= 0), ''), p.standing
 FROM surest JOIN patterns AS p ON p.seq = surest.seq
 ORDER BY
-  p.standing DESC, surest.shared, p.confidence + surest.lift DESC, p.usage_count DESC, p.seq DESC
+  p.standing DESC, surest.shared, p.confidence DESC, p.usage_count DESC, p.seq DESC
 LIMIT :limit;

@@ -1,7 +1,7 @@
 -- name: ways_out
--- The active items that ended errors of a signature, for a duplicate what it was archived for or what the team shares of the same, with the tasks it did so in and was tried in, of the team's for how many people; what tasks with it gained (lifts: a JSON object by id) counts with how often it worked.
+-- The active items that ended errors of a signature, for a duplicate what it was archived for or what the team shares of the same, with the tasks it did so in and was tried in, of the team's for how many people.
 WITH RECURSIVE standing (id, origin) AS (
-  SELECT p.id, p.id FROM ways_out AS w JOIN patterns AS p ON p.seq = w.seq WHERE w.signature = :signature
+  SELECT p.id, p.id FROM handles AS w JOIN patterns AS p ON p.seq = w.seq WHERE w.handle = 'error:' || :signature
   UNION
   SELECT l.dst_id, s.origin FROM standing AS s
   JOIN patterns AS p ON p.id = s.id AND p.status = 'archived'
@@ -29,7 +29,7 @@ SELECT p.id, p.pattern_data ->> '$.title', p.pattern_data ->> '$.content', n.wor
 FROM counted AS n JOIN patterns AS p ON p.seq = n.seq
 ORDER BY
   n.project IN (:global, :team_global), p.pattern_data ->> '$.source.hearsay' IS NOT DISTINCT FROM 'true',
-  (n.worked + 1.0) / (n.tried + 2) + coalesce((CAST(:lifts AS text) ->> ('$.' || p.id))::double precision, 0) DESC,
+  (n.worked + 1.0) / (n.tried + 2) DESC,
   p.confidence DESC, p.usage_count DESC, p.seq DESC
 LIMIT :limit;
 
@@ -37,12 +37,3 @@ LIMIT :limit;
 -- How often it was noted that a task which did not meet an item's errors kept to it, or did not.
 SELECT count(*) FROM events
 WHERE subject_id = :id AND type = :tried AND data ->> '$.signature' = '' AND (data ->> '$.worked')::boolean = (:worked <> 0);
-
--- name: kept_to_by_most
--- Of some memories those that were tried, and never in vain, in half of the sessions at least that were learned from since.
-SELECT p.id FROM patterns AS p WHERE p.id IN (SELECT value FROM json_each(:ids)) AND 2 * (
-  SELECT count(DISTINCT coalesce(e.data ->> '$.session_id', e.data ->> '$.task_id'))
-    * coalesce(bool_and((e.data ->> '$.worked')::boolean), false)::integer
-  FROM events AS e WHERE e.subject_id = p.id AND e.type = :tried) >= (
-  SELECT greatest(count(DISTINCT coalesce(t.session_id, t.task_id)), 1) FROM task_trajectories AS t
-  WHERE t.scope_id = p.scope_id AND t.created_at >= p.created_at);

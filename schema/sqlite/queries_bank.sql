@@ -21,26 +21,10 @@ SELECT m.data FROM performance_metrics AS m JOIN scopes AS s ON s.id = m.scope_i
 WHERE s.tenant_id = :tenant_id AND s.project = :project AND m.metric = :metric ORDER BY m.seq DESC LIMIT 1;
 
 -- name: briefing
--- What the user said, and the surest of strategies and of what ended an error in two sessions and never failed; of two that contradict each other one. How sure counts with lifts (a JSON object by id); those that have one are looked at beside the surest of the index.
-WITH expected (id, lift) AS MATERIALIZED (SELECT key, value FROM json_each(:lifts)), surest AS (
-  SELECT p.seq, c.project = :global AND :project <> :global AS shared, x.lift FROM expected AS x
-  CROSS JOIN patterns AS p ON p.id = x.id
-  CROSS JOIN scopes AS c ON c.id = p.scope_id AND c.tenant_id = :tenant_id AND c.project IN (:project, :global)
-  WHERE p.status = 'active'
-    AND (:every OR NOT EXISTS (SELECT 1 FROM pattern_tags WHERE seq = p.seq AND tag IN ('repair', 'open-problem'))
-      OR p.pattern_data ->> '$.source.distiller' IN ('model', 'agent', 'user')
-      OR c.project = :project AND p.pattern_data ->> '$.source.hearsay' IS NOT TRUE AND (
-        SELECT count(DISTINCT coalesce(e.data ->> '$.session_id', e.data ->> '$.task_id')) >= 2
-          AND min(e.data ->> '$.worked')
-        FROM events AS e WHERE e.subject_id = p.id AND +e.type = 'reasoning_memory.tried'))
-    AND p.standing >= 0 AND NOT EXISTS (
-    SELECT 1 FROM pattern_links AS l JOIN patterns AS o ON o.id = iif(l.src_id = p.id, l.dst_id, l.src_id)
-    WHERE (l.src_id = p.id OR l.dst_id = p.id) AND l.relation = 'contradicts' AND o.status = 'active'
-      AND (o.standing, round(o.confidence + coalesce((SELECT lift FROM expected WHERE id = o.id), 0), 1), o.seq)
-        > (p.standing, round(p.confidence + coalesce((SELECT lift FROM expected WHERE id = p.id), 0), 1), p.seq))
-  UNION ALL
+-- What the user said, and the surest of strategies and of what ended an error in two sessions and never failed; of two that contradict each other one.
+WITH surest AS (
   SELECT * FROM (
-    SELECT seq, 0 AS shared, 0.0 AS lift FROM patterns AS p
+    SELECT seq, 0 AS shared FROM patterns AS p
     WHERE scope_id = (SELECT id FROM scopes WHERE tenant_id = :tenant_id AND project = :project) AND status = 'active'
       AND (:every OR NOT EXISTS (SELECT 1 FROM pattern_tags WHERE seq = p.seq AND tag IN ('repair', 'open-problem'))
         OR p.pattern_data ->> '$.source.distiller' IN ('model', 'agent', 'user')
@@ -48,24 +32,24 @@ WITH expected (id, lift) AS MATERIALIZED (SELECT key, value FROM json_each(:lift
           SELECT count(DISTINCT coalesce(e.data ->> '$.session_id', e.data ->> '$.task_id')) >= 2
             AND min(e.data ->> '$.worked')
           FROM events AS e WHERE e.subject_id = p.id AND +e.type = 'reasoning_memory.tried'))
-      AND p.id NOT IN (SELECT id FROM expected) AND p.standing >= 0 AND NOT EXISTS (
+      AND p.standing >= 0 AND NOT EXISTS (
       SELECT 1 FROM pattern_links AS l JOIN patterns AS o ON o.id = iif(l.src_id = p.id, l.dst_id, l.src_id)
       WHERE (l.src_id = p.id OR l.dst_id = p.id) AND l.relation = 'contradicts' AND o.status = 'active'
-        AND (o.standing, round(o.confidence + coalesce((SELECT lift FROM expected WHERE id = o.id), 0), 1), o.seq)
-          > (p.standing, round(p.confidence + coalesce((SELECT lift FROM expected WHERE id = p.id), 0), 1), p.seq))
+        AND (o.standing, round(o.confidence, 1), o.seq)
+          > (p.standing, round(p.confidence, 1), p.seq))
     ORDER BY standing DESC, confidence DESC, usage_count DESC, seq DESC LIMIT :limit)
   UNION ALL
   SELECT * FROM (
-    SELECT seq, 1 AS shared, 0.0 AS lift FROM patterns AS p
+    SELECT seq, 1 AS shared FROM patterns AS p
     WHERE status = 'active' AND scope_id = (
       SELECT id FROM scopes WHERE tenant_id = :tenant_id AND project = :global AND :project <> :global)
       AND (:every OR NOT EXISTS (SELECT 1 FROM pattern_tags WHERE seq = p.seq AND tag IN ('repair', 'open-problem'))
         OR p.pattern_data ->> '$.source.distiller' IN ('model', 'agent', 'user'))
-      AND p.id NOT IN (SELECT id FROM expected) AND p.standing >= 0 AND NOT EXISTS (
+      AND p.standing >= 0 AND NOT EXISTS (
       SELECT 1 FROM pattern_links AS l JOIN patterns AS o ON o.id = iif(l.src_id = p.id, l.dst_id, l.src_id)
       WHERE (l.src_id = p.id OR l.dst_id = p.id) AND l.relation = 'contradicts' AND o.status = 'active'
-        AND (o.standing, round(o.confidence + coalesce((SELECT lift FROM expected WHERE id = o.id), 0), 1), o.seq)
-          > (p.standing, round(p.confidence + coalesce((SELECT lift FROM expected WHERE id = p.id), 0), 1), p.seq))
+        AND (o.standing, round(o.confidence, 1), o.seq)
+          > (p.standing, round(p.confidence, 1), p.seq))
     ORDER BY standing DESC, confidence DESC, usage_count DESC, seq DESC LIMIT :limit)
 )
 SELECT p.id, p.pattern_data ->> '$.title', p.pattern_data ->> '$.content' || coalesce((
@@ -76,7 +60,7 @@ SELECT p.id, p.pattern_data ->> '$.title', p.pattern_data ->> '$.content' || coa
     AND o.standing >= 0), ''), p.standing
 FROM surest JOIN patterns AS p ON p.seq = surest.seq
 ORDER BY
-  p.standing DESC, surest.shared, p.confidence + surest.lift DESC, p.usage_count DESC, p.seq DESC
+  p.standing DESC, surest.shared, p.confidence DESC, p.usage_count DESC, p.seq DESC
 LIMIT :limit;
 
 -- name: team_briefing

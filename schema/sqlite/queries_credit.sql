@@ -1,7 +1,7 @@
 -- name: injections_of
--- What a task was given or what was kept from it, oldest first.
+-- What a task was given, what was kept from it, and what rested, oldest first.
 SELECT type, data, created_at FROM events
-WHERE subject_id = :task_id AND scope_id = :scope_id AND type IN (:injected, :withheld) ORDER BY seq;
+WHERE subject_id = :task_id AND scope_id = :scope_id AND type IN (:injected, :withheld, :rested) ORDER BY seq;
 
 -- name: outcome_of
 -- The outcome of a task: the newest one holds.

@@ -84,7 +84,8 @@ SELECT status, count(*) FROM jobs WHERE scope_id = ? GROUP BY status;
 SELECT s.model, sum(m.active) FROM space_members AS m JOIN vector_spaces AS s ON s.id = m.space_id
 WHERE m.scope_id = ? AND m.active > 0 GROUP BY s.model;
 
--- name: told_to
--- What some tasks (a JSON list) of a scope were given.
+-- name: shown_in
+-- What some tasks (a JSON list) of a session were shown since its context was cleared.
 SELECT data FROM events
-WHERE subject_id IN (SELECT value FROM json_each(:tasks)) AND scope_id = :scope_id AND type = :injected;
+WHERE subject_id IN (SELECT value FROM json_each(:tasks)) AND scope_id = :scope_id AND type = :injected
+  AND seq > coalesce((SELECT max(c.seq) FROM events AS c WHERE c.subject_id = :session_id AND c.type = :cleared), 0);

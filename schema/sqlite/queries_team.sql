@@ -212,7 +212,8 @@ SELECT id FROM patterns WHERE scope_id = :scope_id;
 
 -- name: drop_ways_out
 -- Forget which errors a memory ended.
-DELETE FROM ways_out WHERE seq = (SELECT seq FROM patterns WHERE id = :memory_id);
+DELETE FROM handles
+WHERE seq = (SELECT seq FROM patterns WHERE id = :memory_id) AND handle LIKE 'error:%';
 
 -- name: link_same
 -- Note that an own memory says the same as a shared one.
@@ -246,7 +247,8 @@ SELECT type, data FROM events WHERE subject_id = :memory_id ORDER BY seq;
 
 -- name: signatures
 -- The digests of the errors that a memory ended.
-SELECT w.signature FROM ways_out AS w JOIN patterns AS p ON p.seq = w.seq WHERE p.id = :memory_id ORDER BY w.signature;
+SELECT substr(w.handle, 7) FROM handles AS w JOIN patterns AS p ON p.seq = w.seq
+WHERE p.id = :memory_id AND w.handle LIKE 'error:%' ORDER BY w.handle;
 
 -- name: put_sent
 -- Note a memory that was proposed, and what became of it.

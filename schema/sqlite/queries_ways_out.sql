@@ -1,12 +1,12 @@
 -- name: add_way_out
 -- Note that an item of a scope was seen to end errors of a signature.
-INSERT INTO ways_out (signature, seq)
-SELECT :signature, seq FROM patterns WHERE id = :id AND scope_id = :scope_id ON CONFLICT DO NOTHING;
+INSERT INTO handles (handle, seq)
+SELECT 'error:' || :signature, seq FROM patterns WHERE id = :id AND scope_id = :scope_id ON CONFLICT DO NOTHING;
 
 -- name: ways_out
--- The active items that ended errors of a signature, for a duplicate what it was archived for or what the team shares of the same, with the tasks it did so in and was tried in, of the team's for how many people; what tasks with it gained (lifts: a JSON object by id) counts with how often it worked.
+-- The active items that ended errors of a signature, for a duplicate what it was archived for or what the team shares of the same, with the tasks it did so in and was tried in, of the team's for how many people.
 WITH RECURSIVE standing (id, origin) AS (
-  SELECT p.id, p.id FROM ways_out AS w JOIN patterns AS p ON p.seq = w.seq WHERE w.signature = :signature
+  SELECT p.id, p.id FROM handles AS w JOIN patterns AS p ON p.seq = w.seq WHERE w.handle = 'error:' || :signature
   UNION
   SELECT l.dst_id, s.origin FROM standing AS s
   JOIN patterns AS p ON p.id = s.id AND p.status = 'archived'
@@ -31,7 +31,7 @@ WHERE :team = '' OR NOT EXISTS (
 GROUP BY p.seq
 ORDER BY
   c.project IN (:global, :team_global), p.pattern_data ->> '$.source.hearsay' IS TRUE,
-  (won + 1.0) / (attempts + 2) + coalesce(:lifts ->> ('$.' || p.id), 0) DESC,
+  (won + 1.0) / (attempts + 2) DESC,
   p.confidence DESC, p.usage_count DESC, p.seq DESC
 LIMIT :limit;
 
@@ -47,12 +47,12 @@ WHERE subject_id = :id AND +type = :tried AND data ->> '$.signature' = '' AND da
 
 -- name: signatures_of
 -- The signatures of the errors that some items (a JSON list of ids) ended.
-SELECT DISTINCT w.signature FROM patterns AS p JOIN ways_out AS w ON w.seq = p.seq
+SELECT DISTINCT substr(w.handle, 7) FROM patterns AS p JOIN handles AS w ON w.seq = p.seq AND w.handle LIKE 'error:%'
 WHERE p.id IN (SELECT value FROM json_each(:ids));
 
 -- name: signatures_ended
 -- Those of some signatures (a JSON list) whose errors an item ended.
-SELECT DISTINCT signature FROM ways_out WHERE signature IN (SELECT value FROM json_each(:ids));
+SELECT DISTINCT substr(handle, 7) FROM handles WHERE handle IN (SELECT 'error:' || value FROM json_each(:ids));
 
 -- name: contradicting
 -- Pairs of items (a JSON list of ids) of which a link says that they contradict each other.
@@ -60,31 +60,23 @@ SELECT src_id, dst_id FROM pattern_links
 WHERE src_id IN (SELECT value FROM json_each(:ids)) AND dst_id IN (SELECT value FROM json_each(:ids))
   AND relation = 'contradicts';
 
--- name: said_by_user
--- Which of some items (a JSON list of ids) the user said.
-SELECT id FROM patterns WHERE id IN (SELECT value FROM json_each(:ids)) AND standing > 0;
-
 -- name: anchors_of
 -- What of their project some items (a JSON list of ids) name; those that name nothing are left out.
 SELECT id, pattern_data ->> '$.source.anchors' FROM patterns
 WHERE id IN (SELECT value FROM json_each(:ids)) AND pattern_data ->> '$.source.anchors' IS NOT NULL;
 
--- name: told_at_failures
--- What a session was told when calls failed; the signs keep SQLite from reading all events of the type.
-SELECT e.data ->> '$.id' FROM events AS e
-WHERE e.subject_id = :session_id AND +e.type = :type AND +e.scope_id = (
-  SELECT id FROM scopes WHERE tenant_id = :tenant_id AND project = :project);
+-- name: candidates
+-- The candidates of a scope that ended errors of some signatures (a JSON list), the newest first.
+SELECT substr(w.handle, 7), p.id FROM handles AS w JOIN patterns AS p ON p.seq = w.seq
+WHERE w.handle IN (SELECT 'error:' || value FROM json_each(:signatures)) AND p.scope_id = :scope_id AND p.status = 'candidate'
+ORDER BY p.seq DESC;
 
--- name: task_of_session
--- The task that a session of a host is working on.
-SELECT h.task_id FROM host_sessions AS h
-JOIN scopes AS c ON c.id = h.scope_id
-WHERE c.tenant_id = :tenant_id AND c.project = :project AND h.session_id = :session_id;
-
--- name: kept_to_by_most
--- Of some memories those that were tried, and never in vain, in half of the sessions at least that were learned from since.
-SELECT p.id FROM patterns AS p WHERE p.id IN (SELECT value FROM json_each(:ids)) AND 2 * (
-  SELECT count(DISTINCT coalesce(e.data ->> '$.session_id', e.data ->> '$.task_id')) * min(e.data ->> '$.worked')
-  FROM events AS e WHERE e.subject_id = p.id AND +e.type = :tried) >= (
-  SELECT max(count(DISTINCT coalesce(t.session_id, t.task_id)), 1) FROM task_trajectories AS t
-  WHERE t.scope_id = p.scope_id AND t.created_at >= p.created_at);
+-- name: borne_out
+-- A candidate, where it is of another task than this one, and of another session, and was never done in vain.
+SELECT p.seq, p.id, p.scope_id, p.status FROM patterns AS p
+WHERE p.id = :id AND p.scope_id = :scope_id AND p.status = 'candidate'
+  AND coalesce(p.pattern_data ->> '$.source.task_id', '') <> :task_id
+  AND coalesce(p.pattern_data ->> '$.source.session_id', '') <> coalesce(:session_id, '-')
+  AND NOT EXISTS (
+    SELECT 1 FROM events AS e
+    WHERE e.subject_id = p.id AND e.type = :tried AND CAST(e.data ->> '$.worked' AS text) IN ('false', '0'));

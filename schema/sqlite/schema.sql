@@ -359,33 +359,7 @@ CREATE TABLE pattern_tokens (
   tokens BLOB NOT NULL
 );
 
-CREATE TABLE ways_out (
-  signature TEXT NOT NULL,
-  seq INTEGER NOT NULL REFERENCES patterns (seq) ON DELETE CASCADE,
-  PRIMARY KEY (signature, seq)
-) WITHOUT ROWID;
-
-CREATE INDEX ways_out_by_memory ON ways_out (seq);
-
 CREATE INDEX patterns_by_standing ON patterns (scope_id, standing, confidence, usage_count) WHERE status = 'active';
-
-CREATE VIEW v_memories AS
-SELECT
-  p.id, s.tenant_id, s.project, p.status, p.status_reason,
-  CASE p.outcome WHEN 'Failure' THEN 'guardrail' ELSE 'strategy' END AS kind,
-  json_extract(p.pattern_data, '$.title') AS title,
-  json_extract(p.pattern_data, '$.description') AS description,
-  json_extract(p.pattern_data, '$.content') AS content,
-  json_extract(p.pattern_data, '$.tags') AS tags,
-  p.domain, p.confidence, p.usage_count,
-  CASE p.standing WHEN 1 THEN 'said by the user' WHEN -1 THEN 'suspect wording' END AS standing,
-  coalesce(json_extract(p.pattern_data, '$.source.distiller'), 'extractive') AS distiller,
-  json_extract(p.pattern_data, '$.source.judge') AS judge,
-  json_extract(p.pattern_data, '$.source.imported_from') AS imported_from,
-  (SELECT count(*) FROM ways_out AS w WHERE w.seq = p.seq) AS errors_ended,
-  p.task_id, p.run_id, p.created_at, p.last_used, p.updated_at
-FROM patterns AS p JOIN scopes AS s ON s.id = p.scope_id
-WHERE p.type = 'reasoning_memory';
 
 CREATE VIEW v_tasks AS
 SELECT
@@ -565,3 +539,29 @@ CREATE TABLE sent_proposals (
 CREATE INDEX patterns_by_heard ON patterns (scope_id, status) WHERE pattern_data LIKE '%"heard_in":%';
 
 CREATE INDEX pattern_tags_by_tag ON pattern_tags (tag);
+
+CREATE TABLE handles (
+  handle TEXT NOT NULL,
+  seq INTEGER NOT NULL REFERENCES patterns (seq) ON DELETE CASCADE,
+  PRIMARY KEY (handle, seq)
+) WITHOUT ROWID;
+
+CREATE INDEX handles_by_memory ON handles (seq);
+
+CREATE VIEW v_memories AS
+SELECT
+  p.id, s.tenant_id, s.project, p.status, p.status_reason,
+  CASE p.outcome WHEN 'Failure' THEN 'guardrail' ELSE 'strategy' END AS kind,
+  json_extract(p.pattern_data, '$.title') AS title,
+  json_extract(p.pattern_data, '$.description') AS description,
+  json_extract(p.pattern_data, '$.content') AS content,
+  json_extract(p.pattern_data, '$.tags') AS tags,
+  p.domain, p.confidence, p.usage_count,
+  CASE p.standing WHEN 1 THEN 'said by the user' WHEN -1 THEN 'suspect wording' END AS standing,
+  coalesce(json_extract(p.pattern_data, '$.source.distiller'), 'extractive') AS distiller,
+  json_extract(p.pattern_data, '$.source.judge') AS judge,
+  json_extract(p.pattern_data, '$.source.imported_from') AS imported_from,
+  (SELECT count(*) FROM handles AS h WHERE h.seq = p.seq AND h.handle LIKE 'error:%') AS errors_ended,
+  p.task_id, p.run_id, p.created_at, p.last_used, p.updated_at
+FROM patterns AS p JOIN scopes AS s ON s.id = p.scope_id
+WHERE p.type = 'reasoning_memory';

@@ -111,11 +111,21 @@ class Bank(Memories, Trajectories, Jobs, Outcomes, Upkeep, Rollouts):
         """Take what was forgotten out of what lies beside the database."""
 
     async def refresh(self) -> int:
-        """Fill vector indexes again that a process without sqlite-vec left behind; return how many."""
-        return 0 if self.read_only else await self.vectors.refresh() + await self.sources.vectors.refresh()
+        """Fill indexes again that an older version, or a process without sqlite-vec, left behind; return how many."""
+        if self.read_only:
+            return 0
+        if await self.read(memories.handles_due):
+            await self._make_handles()
+        return await self.vectors.refresh() + await self.sources.vectors.refresh()
+
+    async def _make_handles(self) -> None:
+        after: int | None = 0
+        while after is not None:
+            after = await self.write(partial(memories.make_handles, after=after, limit=_PACKED_AT_ONCE))
 
     async def reindex(self) -> None:
         """Make the keyword index and the vector indexes anew from the plain tables; pack what is kept as text."""
+        await self._make_handles()
         after: int | None = 0
         while after is not None:
             after = await self.write(partial(memories.pack_tokens, after=after, limit=_PACKED_AT_ONCE))

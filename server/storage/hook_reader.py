@@ -2,7 +2,6 @@
 
 import json
 import os
-import time
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -12,30 +11,28 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from swarm_memory.schema.sqlite.events import (
     ASKED,
     BRIEFING,
-    DRAWN,
+    CLEARED,
     FILE,
     INJECTED,
+    RESTED,
     RETRIEVED,
-    TOLD_AT_FAILURE,
     TRIED,
     WITHHELD,
-    Draw,
 )
 from swarm_memory.schema.sqlite.ids import new_id
 from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.server.storage.driver import plain_module
 from swarm_memory.server.storage.engine import registry
 from swarm_memory.server.storage.engine.connection import close, connect, storage_errors, write_transaction
-from swarm_memory.tools.retrieve.preamble import helps
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.driver import Connection, SqliteConnection
-    from swarm_memory.tools.credit.holdout import Lots
-    from swarm_memory.tools.retrieve.at_failure import Tell
     from swarm_memory.tools.retrieve.preamble import Way
 
 GLOBAL_PROJECT = "*"
 LEARN = "learn"
+TRIALS = "memory_trials"
+"""The metric of which memories are suspected."""
 
 Row = tuple[str, str, str, int]
 """Of a briefing: id, title, content, standing."""
@@ -43,6 +40,7 @@ Row = tuple[str, str, str, int]
 _MOST_WAYS = 20
 _COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 _BANK, _JOBS, _JOURNAL, _WAYS = queries("bank"), queries("jobs"), queries("journal"), queries("ways_out")
+_HANDLES = queries("handles")
 
 
 class HookBank:
@@ -63,79 +61,45 @@ class HookBank:
         self._wait_s = wait_s
         self._has = has
 
-    def briefing_rows(self, limit: int, *, is_measured: bool = False) -> "list[Row]":
+    def briefing_rows(self, limit: int) -> "list[Row]":
         """Return (id, title, content, standing): what the user said, the surest strategies of the project, the team's.
 
-        Where memories are measured (lots are drawn), what is expected of one counts as in a retrieval.
         Where a team shares something, a third of the places is its; never one of what the user said.
         """
         scope = (self._tenant, self._project)
-        rows = briefing_rows(self._connection, scope, limit, self._lifts(is_measured))
+        rows = briefing_rows(self._connection, scope, limit)
         lost = self._lost([row[0] for row in rows if row[3] <= 0])
         return [row for row in rows if row[0] not in lost]
 
-    def kept_to_by_most(self, ids: list[str]) -> set[str]:
-        """Return those of some ways past errors that at least half of the sessions since they were learned kept to."""
-        asked = {"ids": to_json(ids), "tried": TRIED}
-        return {each for (each,) in self._connection.execute(_WAYS["kept_to_by_most"], asked)} if ids else set()
+    def called_for(self, ids: list[str]) -> set[str]:
+        """Return those of some memories that a command, a file, a tool or an error calls for."""
+        return {each for (each,) in self._connection.execute(_HANDLES["with_handles"], {"ids": to_json(ids)})}
 
-    def note_told(self, task_id: str, ids: list[str]) -> None:
-        """Note which words of the user a briefing told. Raises `StoreBusy`."""
-        self._connection.execute("PRAGMA synchronous = NORMAL")
-        with self._writing() as scope_id:
-            told = to_json({"ids": ids, "via": BRIEFING})
-            self._connection.execute(_BANK["add_event"], (scope_id, INJECTED, task_id, told, now_text(), None))
-
-    def note_draw(self, task_id: str, draw: Draw) -> None:
-        """Note which memories a briefing told, and which were left out by lot. Raises `StoreBusy`."""
+    def note_shown(self, session_id: str, ids: list[str], *, is_emptied: bool) -> None:
+        """Note what a briefing showed, and whether the session's context was emptied before. Raises `StoreBusy`."""
+        if not ids and not is_emptied:
+            return
         self._connection.execute("PRAGMA synchronous = NORMAL")  # a person waits; a power cut may take this line
         with self._writing() as scope_id:
-            values = (scope_id, DRAWN, task_id, to_json(draw._asdict()), now_text(), None)
-            self._connection.execute(_BANK["add_event"], values)
+            found = self._connection.execute(_JOURNAL["get_session"], (scope_id, session_id)).fetchone()
+            task_id = (found and found[2]) or f"{session_id}:1"
+            if is_emptied:
+                self._connection.execute(_BANK["add_event"], (scope_id, CLEARED, session_id, "{}", now_text(), None))
+            if ids:
+                shown = to_json({"ids": ids, "via": BRIEFING})
+                self._connection.execute(_BANK["add_event"], (scope_id, INJECTED, task_id, shown, now_text(), None))
 
-    def tell_ways_out(self, session_id: str, signature: str, tell: "Tell", lots: "Lots") -> str:
-        """Return what `tell` makes of the memories that ended errors of a signature, a digest, and record those told.
+    def resting(self) -> frozenset[str]:
+        """Return the memories that are not shown to every other task, since they are on trial."""
+        asked = {"tenant_id": self._tenant, "project": self._project, "metric": TRIALS}
+        found = self._connection.execute(_BANK["kept_figure"], asked).fetchone()
+        return frozenset(json.loads(found[0])["resting"]) if found else frozenset()
 
-        Empty where nothing is known that helped more often than not, or where the session was told all of it at
-        failures before. What its task is not told by lot is recorded as left out; where the task is held out, all as
-        withheld. Raises `StoreBusy`: nothing is recorded then.
-        """
-        started = time.perf_counter()
-        lifts = self._lifts(lots.rate > 0)
-        if not self._ways_out(signature, lifts):
-            return ""  # as nearly always: nothing is written and nobody waited for
-        scope = (self._tenant, self._project)
-        with write_transaction(self._connection, self._database, self._wait_s):
-            where = {"tenant_id": self._tenant, "project": self._project, "session_id": session_id}
-            rows = self._connection.execute(_WAYS["told_at_failures"], {**where, "type": TOLD_AT_FAILURE}).fetchall()
-            told = {memory_id for (memory_id,) in rows}
-            ways = [way for way in self._ways_out(signature, lifts) if way[0] not in told]
-            if not ways:
-                return ""
-            contradicting = self._contradicting([way[0] for way in ways])
-            text, ids = tell(ways, contradicting)
-            draw, gone = None, set[str]()
-            found = self._connection.execute(_WAYS["task_of_session"], where).fetchone()
-            task_id = found[0] if found else None
-            withheld = lots.holds_out(task_id or f"{session_id}:1")
-            if lots.rate and task_id is not None and not withheld:
-                said, lots = self._said_by_user(ids), self.with_rates(lots)
-                by_lot = {each: lots.rate_of(each) for each in ids if each not in said}
-                if gone := lots.left_out(task_id, by_lot):
-                    left = [way for way in ways if way[0] in ids and way[0] not in gone]
-                    text = tell(left, contradicting)[0] if left else ""
-                draw = Draw.of(by_lot, gone, lots.rate, text)
-            scores = dict.fromkeys([each for each in ids if each not in gone], 1.0)
-            latency_ms, now = (time.perf_counter() - started) * 1000, now_text()
-            record = RetrievalRow(new_id("rt"), scope, "", scores, latency_ms, now, task_id, session_id)
-            record = record._replace(withheld=withheld, signature=signature, via="hook", draw=draw)
-            scope_id = scope_row(self._connection, *scope)
-            write_retrieval(self._connection, record)
-            for each in ids:
-                noted = {"id": each, "signature": signature, "retrieval_id": record.id}
-                noted = to_json({**noted, "withheld": withheld or each in gone})
-                self._connection.execute(_BANK["add_event"], (scope_id, TOLD_AT_FAILURE, session_id, noted, now, None))
-        return "" if withheld else text
+    def note_rested(self, task_id: str, ids: list[str]) -> None:
+        """Note what was not shown to a task since it is on trial. Raises `StoreBusy`."""
+        with self._writing() as scope_id:
+            event = (scope_id, RESTED, task_id, to_json({"ids": ids}), now_text(), None)
+            self._connection.execute(_BANK["add_event"], event)
 
     def _lost(self, ids: list[str]) -> set[str]:
         """Return the memories of which nothing is left in the project of what they name."""
@@ -143,32 +107,6 @@ class HookBank:
             return set()
         rows = self._connection.execute(_WAYS["anchors_of"], {"ids": to_json(ids)}).fetchall()
         return {memory_id for memory_id, anchors in rows if not any(map(self._has, json.loads(anchors)))}
-
-    def _said_by_user(self, ids: list[str]) -> set[str]:
-        return {each for (each,) in self._connection.execute(_WAYS["said_by_user"], {"ids": to_json(ids)})}
-
-    def _lifts(self, is_measured: bool) -> str:
-        """Return what is expected of memories by the lots that were drawn, as JSON."""
-        return self._kept("memory_lifts") if is_measured else "{}"
-
-    def with_rates(self, lots: "Lots") -> "Lots":
-        """Return lots that leave out more often what may harm."""
-        return lots._replace(rates=json.loads(self._kept("memory_rates"))) if lots.rate else lots
-
-    def _kept(self, metric: str) -> str:
-        asked = {"tenant_id": self._tenant, "project": self._project, "metric": metric}
-        found = self._connection.execute(_BANK["kept_figure"], asked).fetchone()
-        return found[0] if found else "{}"
-
-    def _ways_out(self, signature: str, lifts: str) -> "list[Way]":
-        ways = ways_of(self._connection, (self._tenant, self._project), signature, lifts)
-        lost = self._lost([way[0] for way in ways])
-        left = [way for way in ways if way[0] not in lost]
-        return left if any(helps(*way[3:5]) for way in left) else []
-
-    def _contradicting(self, ids: list[str]) -> set[frozenset[str]]:
-        pairs = self._connection.execute(_WAYS["contradicting"], {"ids": to_json(ids)}) if len(ids) > 1 else ()
-        return set(map(frozenset, pairs))
 
     def end_turn(self, session_id: str, transcript_path: str, settle_s: float) -> str | None:
         """Queue the learning from a session's task, due when it may no longer be continued; return the job's id.
@@ -240,23 +178,20 @@ def tell_once(database: Path) -> bool:
     return registry.tell_once(database)
 
 
-def ways_of(connection: "Connection", scope: tuple[str, str], signature: str, lifts: str) -> "list[Way]":
-    """Return the memories that ended errors of a signature, the surest first; `lifts` as JSON."""
+def ways_of(connection: "Connection", scope: tuple[str, str], signature: str) -> "list[Way]":
+    """Return the memories that ended errors of a signature, the surest first."""
     tenant_id, project = scope
     where = {"tenant_id": tenant_id, "project": project, "global": GLOBAL_PROJECT, **team_names(connection, scope)}
-    values = {**where, "signature": signature, "limit": _MOST_WAYS, "tried": TRIED, "lifts": lifts}
+    values = {**where, "signature": signature, "limit": _MOST_WAYS, "tried": TRIED}
     return connection.execute(_WAYS["ways_out"], values).fetchall()
 
 
 def briefing_rows(
-    connection: "Connection", scope: tuple[str, str], limit: int, lifts: str, *, every: bool = False
+    connection: "Connection", scope: tuple[str, str], limit: int, *, every: bool = False
 ) -> list[tuple[str, str, str, int]]:
-    """Return what a briefing tells, as `HookBank.briefing_rows`; `every`: what ended an error once, too.
-
-    `lifts`: what is expected of memories, as JSON.
-    """
+    """Return what a briefing tells, as `HookBank.briefing_rows`; `every`: what ended an error once, too."""
     place = {"tenant_id": scope[0], "project": scope[1], "global": GLOBAL_PROJECT}
-    values = {**place, "limit": limit, "every": every, "lifts": lifts}
+    values = {**place, "limit": limit, "every": every}
     rows = connection.execute(_BANK["briefing"], values).fetchall()
     names = team_names(connection, scope)
     if names["team"]:
@@ -322,11 +257,12 @@ class RetrievalRow(NamedTuple):
     """Of the failure that it was made for; None: it was made for a query."""
     via: str | None = None
     person_id: str | None = None
-    draw: Draw | None = None
     gone: Mapping[str, str] | None = None
     """By memory id, what of its anchors the project has no more."""
     read: tuple[str, ...] = ()
     """What the task would have been told too, and its agent reads in files."""
+    rested: tuple[str, ...] = ()
+    """What fits and was not shown, since it is on trial."""
 
 
 def write_retrieval(connection: "Connection", record: RetrievalRow) -> bool:
@@ -351,10 +287,9 @@ def write_retrieval(connection: "Connection", record: RetrievalRow) -> bool:
         of_files = {"retrieval_id": record.id, "ids": record.read, "via": FILE}
         if not add_event(INJECTED, record.task_id, of_files):
             return False
-    if record.task_id is not None and record.draw is not None:
-        drawn = {"retrieval_id": record.id, **record.draw._asdict(), **via}
-        if not add_event(DRAWN, record.task_id, drawn):
-            return False
+    on_trial = {"retrieval_id": record.id, "ids": record.rested}
+    if record.task_id is not None and record.rested and not add_event(RESTED, record.task_id, on_trial):
+        return False
     if record.withheld:
         return True
     told = {

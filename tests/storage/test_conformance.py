@@ -25,7 +25,7 @@ from swarm_memory.tools.ports.memories import DayLimit, MemoryFilter, SearchFilt
 from swarm_memory.tools.ports.rollouts import RunEnd
 from swarm_memory.tools.ports.sources import SourceKey, SourceQuery, StoredGroup, StoredPassage
 from swarm_memory.tools.ports.tool_memory import EvaluatedCall, FailedEvaluation, ToolMemoryCounts
-from swarm_memory.tools.ports.trajectories import LearnRecord, TriedWay
+from swarm_memory.tools.ports.trajectories import LearnRecord
 from swarm_memory.tools.ports.upkeep import Aging, PendingUpkeep, UpkeepBatch, UpkeepChange, UpkeepEnd
 
 ENGINES = (*AVAILABLE, "postgres")
@@ -329,24 +329,6 @@ def record(embedder: Any, here: Scope, item: Any, with_indexes: Any) -> Callable
         )
 
     return made
-
-
-async def test_what_tasks_did_better_with_is_the_surest_and_the_first_way_out(
-    open_store: Any, here: Scope, record: Any, item: Any, embedder: Any, with_indexes: Any
-) -> None:
-    run = record(trajectory("one"), "Retry once", "Log it", "Wait")
-    once, log, wait = (memory.item.id for memory in run.memories)
-    everywhere = item("Ask first", scope=Scope(project=GLOBAL_PROJECT))
-    signature = "a" * 32
-    ways = (TriedWay(signature, once), TriedWay(signature, log))
-    async with open_store() as store:
-        await store.save_learning(run._replace(ways_out=ways))
-        await store.add_memories([with_indexes(everywhere, embedder)], embedder.name)
-        lifts = {once: -0.2, log: 0.2, everywhere.id: 0.3}
-        told = [each.id for each in await store.surest_memories(here, 9, lifts)]
-        assert told == [log, wait, once, everywhere.id], "the project's own first, by what retrieval ranks by"
-        assert [way.memory_id for way in await store.ways_beside(here, [once], lifts)] == [log, once]
-        assert [way.memory_id for way in await store.ways_beside(here, [once], {once: 0.2})] == [once, log]
 
 
 async def test_a_run_is_written_whole_and_known_again(open_store: Any, here: Scope, record: Any) -> None:

@@ -16,7 +16,6 @@ from swarm_memory.schema.base import GLOBAL_PROJECT, Scope
 from swarm_memory.schema.errors import StorageError, StoreBusy, StoreUntrusted
 from swarm_memory.schema.job import Job
 from swarm_memory.schema.memory import MemoryItem
-from swarm_memory.schema.outcome import LiftReport
 from swarm_memory.server.storage import hook_reader
 from swarm_memory.server.storage.engine.lock import writer_lock
 from swarm_memory.tools.ports.journal import HostSession
@@ -108,12 +107,6 @@ async def test_the_briefing_gives_the_surest_active_items_of_the_project_first(
         assert len(bank.briefing_rows(1)) == 1
     with hook_reader.open_for_hook(database, ("default", GLOBAL_PROJECT), 1.0) as bank:
         assert [title for _, title, _, _ in bank.briefing_rows(5)] == ["Global"]
-    async with open_bank() as store:
-        lifts = {items[0].id: -0.4, items[1].id: 0.4}
-        await store.save_lifts(Scope(project="here"), lifts, LiftReport(dropout=0.1))
-    with hook_reader.open_for_hook(database, WHERE, 1.0) as bank:
-        assert [row[1] for row in bank.briefing_rows(5, is_measured=True)] == ["Unsure", "Sure", "Global"]
-        assert [row[1] for row in bank.briefing_rows(5)] == ["Sure", "Unsure", "Global"]
 
 
 async def test_a_hook_waits_no_longer_than_it_may(open_bank: Any, database: Path) -> None:

@@ -6,10 +6,8 @@ from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
 from swarm_memory.schema.base import Scope
-from swarm_memory.schema.outcome import Arm, LiftReport, OutcomeRecord, TaskFigures
+from swarm_memory.schema.outcome import Arm, OutcomeRecord, TaskFigures
 from swarm_memory.schema.trajectory import Label
-
-NO_RATES: Mapping[str, float] = MappingProxyType({})
 
 
 class TaskInjections(NamedTuple):
@@ -22,6 +20,17 @@ class TaskInjections(NamedTuple):
     held_out: bool
     beside: Mapping[str, datetime] = MappingProxyType({})
     """What it had before it by another way, held out or not: in its session's briefing, or in a file."""
+    rested: tuple[str, ...] = ()
+    """Ids that fitted and were not shown, since they are on trial."""
+
+
+class Trials(NamedTuple):
+    """Which memories of a scope are suspected."""
+
+    resting: frozenset[str] = frozenset()
+    """Ids that are not shown to every other task."""
+    doubted: Mapping[str, str] = MappingProxyType({})
+    """Why the user's own word is to be put before the user, by id."""
 
 
 class TaskOutcome(NamedTuple):
@@ -37,6 +46,10 @@ class TaskOutcome(NamedTuple):
     at: datetime
     weight: float = 1.0
     """How much the label counts."""
+    shown: tuple[str, ...] = ()
+    """Ids of the memories that it was given; of outcomes of earlier releases they are not known."""
+    rested: tuple[str, ...] = ()
+    """Ids of those that fitted and were not shown."""
 
 
 class Credits(Protocol):
@@ -60,26 +73,11 @@ class Credits(Protocol):
         """Return what is counted of every task, oldest first."""
         ...
 
-    async def save_lifts(
-        self, scope: Scope, lifts: Mapping[str, float], report: LiftReport, rates: Mapping[str, float] = NO_RATES
-    ) -> None:
-        """Keep what is expected of memories of a scope, by id, and the report, in the place of what was kept before.
-
-        `rates` are those at which some are left out from now on.
-        """
+    async def save_trials(self, scope: Scope, trials: Trials) -> None:
+        """Keep which memories are suspected, in the place of what was kept before."""
         ...
 
-    async def kept_report(self, scope: Scope) -> LiftReport | None:
-        """Return the report that was kept last; None: there is none."""
-        ...
-
-    async def lifts(self, scope: Scope) -> Mapping[str, float]:
-        """Return what is expected of memories of a scope, more or less than of all: -1…1 by id, of those measured."""
-        ...
-
-    async def dropout_rates(self, scope: Scope) -> dict[str, float]:
-        """Return the probability 0…1 with which some memories of a scope are left out, by id."""
-        ...
+    async def trials(self, scope: Scope) -> Trials: ...
 
     async def items_by_day(self, scope: Scope) -> dict[date, int]:
         """Return how many memories were made on each day (UTC) on which any was, whatever became of them."""

@@ -9,8 +9,8 @@ from pydantic import JsonValue
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.job import Job, JobStatus, Progress
 
-MEASURE = "measure_memories"
-"""The kind of the job that measures what memories are worth, and its key: at most one waits."""
+WITHDRAW = "measure_memories"
+"""The kind of the job that looks which memories harm, and its key: at most one waits. Its value is in older banks."""
 
 LEARN = "learn"
 """The kind of the jobs that hooks queue: learn from one task of a transcript, or, without `task_id`, from all."""

@@ -76,8 +76,8 @@ class Journal(Protocol):
 
     async def put_session(self, session: HostSession) -> None: ...
 
-    async def told_to(self, scope: Scope, task_ids: Sequence[str]) -> frozenset[str]:
-        """Return the memories that tasks were given, as far as that is written by now."""
+    async def shown_in(self, scope: Scope, session_id: str, task_ids: Sequence[str]) -> frozenset[str]:
+        """Return the memories that tasks of a host's session were shown since its context was last cleared."""
         ...
 
     async def add_event(self, scope: Scope, event: Event) -> None: ...

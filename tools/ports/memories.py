@@ -7,11 +7,8 @@ from typing import NamedTuple, Protocol
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.memory import Leg, MemoryItem, MemoryStatus, Outcome, Standing
-from swarm_memory.schema.sqlite.events import Draw
 from swarm_memory.tools.ports.journal import Event
 from swarm_memory.tools.ports.models import Vector
-
-NO_LIFTS: Mapping[str, float] = MappingProxyType({})
 
 
 class SearchFilter(NamedTuple):
@@ -105,13 +102,16 @@ class RetrievalRecord(NamedTuple):
     withheld: bool = False
     """Whether the task is held out and did not get what was found."""
     via: str | None = None
-    """For which way of a hook: `server`, that was asked, or `hook`, that did it itself; None without a hook."""
+    """For which way of a hook: `server`, that was asked, or `hook`, that did it itself, for a prompt; `call` or
+    `failure`, beside those; None without a hook."""
+    failure: str | None = None
+    """The signature of the error that it was made for."""
     person_id: str | None = None
     """Who asked; None: the bank's own user."""
-    draw: Draw | None = None
-    """None: no lots were drawn."""
     gone: Mapping[str, str] = MappingProxyType({})
     """Of memories that would have been told, or were told lower: what they name that is no more in the project."""
+    rested: tuple[str, ...] = ()
+    """Ids of what fits and was not shown, since it is on trial."""
     read: tuple[str, ...] = ()
     """Of what fits, the ids of what the agent of a hook reads in files: the task had it, held out or not."""
 
@@ -197,29 +197,32 @@ class MemoryStore(Protocol):
         """Return the pairs of these memories of which a link says that they contradict each other."""
         ...
 
+    async def called_for(self, scopes: Sequence[Scope], handles: Sequence[str], limit: int) -> list[MemoryItem]:
+        """Return the active items of these scopes that some handles call for, none of suspect wording.
+
+        What the user said comes first, then what is of the first scope's project, the surest before others.
+        """
+        ...
+
     async def known_ways(self, scope: Scope, signatures: Sequence[str]) -> list[KnownWay]:
         """Return the active memories of the project and the global scope that ended such errors, the surest first."""
         ...
 
-    async def ways_beside(
-        self, scope: Scope, memory_ids: Sequence[str], lifts: Mapping[str, float] = NO_LIFTS
-    ) -> list[KnownWay]:
-        """Return what `known_ways` does of the errors that these memories ended.
+    async def candidates(self, scope: Scope, signatures: Sequence[str]) -> list[tuple[str, str]]:
+        """Return (signature, id) of the candidates that ended errors of these signatures, the newest first."""
+        ...
 
-        What is expected of one by its `lifts` is added to how often it worked.
-        """
+    async def ways_beside(self, scope: Scope, memory_ids: Sequence[str]) -> list[KnownWay]:
+        """Return what `known_ways` does of the errors that these memories ended."""
         ...
 
     async def common_words(self, scope: Scope) -> frozenset[str]:
         """Return the words that were last noted to stand in most tasks of the project."""
         ...
 
-    async def surest_memories(
-        self, scope: Scope, limit: int, lifts: Mapping[str, float] = NO_LIFTS
-    ) -> list[MemoryItem]:
+    async def surest_memories(self, scope: Scope, limit: int) -> list[MemoryItem]:
         """Return what the user said, then the active ones that one is surest of, those of the project first.
 
-        What is expected of one by its `lifts` is added to its confidence, as in a retrieval.
         Where a team shares something, a third of the places is its. None of suspect wording.
         """
         ...

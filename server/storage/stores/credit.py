@@ -10,15 +10,16 @@ from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any
 
 from swarm_memory.schema.base import Scope
-from swarm_memory.schema.outcome import Credit, LiftReport, OutcomeRecord, TaskFigures
-from swarm_memory.schema.sqlite.events import BRIEFING, FILE, INJECTED, WITHHELD
+from swarm_memory.schema.outcome import Credit, OutcomeRecord, TaskFigures
+from swarm_memory.schema.sqlite.events import BRIEFING, FILE, INJECTED, RESTED, WITHHELD
 from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.server.storage.engine.engine import reads, writes
+from swarm_memory.server.storage.hook_reader import TRIALS
 from swarm_memory.server.storage.stores.journal import Journal
-from swarm_memory.server.storage.stores.memories import LIFTS, RATES, find_patterns
+from swarm_memory.server.storage.stores.memories import find_patterns
 from swarm_memory.server.storage.stores.rows import find_scope, log_event, make_scope, to_json, to_moment, to_text
 from swarm_memory.tools.credit.outcome import credited
-from swarm_memory.tools.ports.credit import NO_RATES, TaskInjections, TaskOutcome
+from swarm_memory.tools.ports.credit import TaskInjections, TaskOutcome, Trials
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.driver import Connection
@@ -27,9 +28,6 @@ OUTCOME = "task.outcome"
 CREDITED = "reasoning_memory.credited"
 FIGURE = "task_outcome"
 """The metric of a task's outcome; its value is 1 for a success, 0 for a failure, 0.5 where nothing is known."""
-
-REPORT = "lift_report"
-"""The metric of the report on what is expected of memories; its value is how many were measured, as that of `LIFTS`."""
 
 _VALUES = {"Success": 1.0, "Failure": 0.0, "Undecided": 0.5}
 _QUERIES, _BANK = queries("credit"), queries("bank")
@@ -49,20 +47,22 @@ class Outcomes(Journal):
             "scope_id": find_scope(connection, scope),
             "injected": INJECTED,
             "withheld": WITHHELD,
+            "rested": RESTED,
         }
         given: dict[str, datetime] = {}
         beside: dict[str, datetime] = {}
         withheld: dict[str, None] = {}
+        rested: dict[str, None] = {}
         held_out = False
         for kind, data, at in connection.execute(_QUERIES["injections_of"], values).fetchall():
             held_out = held_out or kind == WITHHELD
             told = json.loads(data)
             for memory_id in told.get("ids", ()):
-                if kind == WITHHELD:
-                    withheld[memory_id] = None
+                if kind != INJECTED:
+                    (withheld if kind == WITHHELD else rested)[memory_id] = None
                 else:
                     (beside if told.get("via") in (BRIEFING, FILE) else given).setdefault(memory_id, to_moment(at))
-        return TaskInjections(given, tuple(withheld), held_out, beside)
+        return TaskInjections(given, tuple(withheld), held_out, beside, tuple(rested))
 
     @reads
     def get_outcome(self, connection: "Connection", scope: Scope, task_id: str) -> OutcomeRecord | None:
@@ -91,24 +91,18 @@ class Outcomes(Journal):
         return [_task_outcome(json.loads(data), to_moment(at)) for _, data, at in rows]
 
     @writes
-    def save_lifts(
-        self,
-        connection: "Connection",
-        scope: Scope,
-        lifts: Mapping[str, float],
-        report: LiftReport,
-        rates: Mapping[str, float] = NO_RATES,
-    ) -> None:
+    def save_trials(self, connection: "Connection", scope: Scope, trials: Trials) -> None:
         scope_id, now = make_scope(connection, scope), to_text(datetime.now(UTC))
-        kept = {LIFTS: to_json(dict(lifts)), RATES: to_json(dict(rates))}
-        for metric, data in (*kept.items(), (REPORT, report.model_dump_json(exclude_defaults=True))):
-            connection.execute(_QUERIES["delete_figures"], (scope_id, metric))
-            connection.execute(_QUERIES["add_figure"], (scope_id, metric, float(len(lifts)), data, now))
+        data = to_json({"resting": sorted(trials.resting), "doubted": dict(trials.doubted)})
+        connection.execute(_QUERIES["delete_figures"], (scope_id, TRIALS))
+        connection.execute(_QUERIES["add_figure"], (scope_id, TRIALS, float(len(trials.resting)), data, now))
 
     @reads
-    def kept_report(self, connection: "Connection", scope: Scope) -> LiftReport | None:
-        rows = connection.execute(_QUERIES["figures"], (find_scope(connection, scope), REPORT)).fetchall()
-        return LiftReport.model_validate_json(rows[-1][1]) if rows else None
+    def trials(self, connection: "Connection", scope: Scope) -> Trials:
+        values = {"tenant_id": scope.tenant_id, "project": scope.project, "metric": TRIALS}
+        row = connection.execute(_BANK["kept_figure"], values).fetchone()
+        kept: dict[str, Any] = json.loads(row[0]) if row else {}
+        return Trials(frozenset(kept["resting"]), kept["doubted"]) if kept else Trials()
 
     @reads
     def items_by_day(self, connection: "Connection", scope: Scope) -> dict[date, int]:
@@ -182,6 +176,8 @@ def _add_figure(connection: "Connection", scope_id: int, record: OutcomeRecord) 
         "injected": len(record.credits),
         "used": record.used,
         "weight": record.weight,
+        "shown": [each.memory_id for each in record.credits],
+        "rested": record.rested,
         "figures": record.figures.model_dump(mode="json", exclude_none=True),
     }
     values = (scope_id, FIGURE, _VALUES[record.label], to_json(counted), to_text(record.at))
@@ -192,4 +188,5 @@ def _add_figure(connection: "Connection", scope_id: int, record: OutcomeRecord) 
 def _task_outcome(counted: dict[str, Any], at: datetime) -> TaskOutcome:
     figures = TaskFigures.model_construct(**{"steps": None, "tokens": None, **counted["figures"]})
     known: dict[str, Any] = counted | {"figures": figures, "at": at}
+    known |= {name: tuple(counted.get(name, ())) for name in ("shown", "rested")}
     return TaskOutcome(**known)

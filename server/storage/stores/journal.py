@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.benchmark import BenchmarkRun
-from swarm_memory.schema.sqlite.events import INJECTED, RETRIEVED
+from swarm_memory.schema.sqlite.events import CLEARED, INJECTED, RETRIEVED
 from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.schema.status import BankStatistics, ChatDay
 from swarm_memory.server.storage.engine.engine import Engine, Part, reads, writes
@@ -49,10 +49,19 @@ class Journal(Engine):
         rows = named(connection, _QUERIES["get_session"], (find_scope(connection, scope), session_id))
         return made(HostSession, rows[0], scope=scope) if rows else None
 
+    async def shown_in(self, scope: Scope, session_id: str, task_ids: Sequence[str]) -> frozenset[str]:
+        # Taken before the look at the database: what is written meanwhile is in both rather than in neither.
+        waiting = [each for each in self.recorder.waiting if isinstance(each, RetrievalRecord) and not each.withheld]
+        unwritten = {each for record in waiting if record.task_id in task_ids for each in record.scores}
+        return await self._shown_in(scope, session_id, task_ids) | unwritten
+
     @reads
-    def told_to(self, connection: "Connection", scope: Scope, task_ids: Sequence[str]) -> frozenset[str]:
+    def _shown_in(
+        self, connection: "Connection", scope: Scope, session_id: str, task_ids: Sequence[str]
+    ) -> frozenset[str]:
         values = {"scope_id": find_scope(connection, scope), "tasks": to_json(list(task_ids)), "injected": INJECTED}
-        rows = connection.execute(_QUERIES["told_to"], values).fetchall()
+        values |= {"session_id": session_id, "cleared": CLEARED}
+        rows = connection.execute(_QUERIES["shown_in"], values).fetchall()
         return frozenset(memory_id for (data,) in rows for memory_id in json.loads(data).get("ids", ()))
 
     @writes
@@ -153,11 +162,12 @@ def _write_retrieval(connection: "Connection", record: RetrievalRecord) -> None:
         record.task_id,
         record.session_id,
         record.withheld,
+        signature=record.failure,
         via=record.via,
         person_id=record.person_id,
-        draw=record.draw,
         gone=record.gone or None,
         read=record.read,
+        rested=record.rested,
     )
     if not write_retrieval(connection, row):
         make_scope(connection, scope)

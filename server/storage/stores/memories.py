@@ -2,11 +2,10 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
-from functools import lru_cache, partial
-from types import MappingProxyType
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from swarm_memory.schema.base import Scope
@@ -46,9 +45,9 @@ from swarm_memory.server.storage.stores.rows import (
     to_moment,
     to_text,
 )
+from swarm_memory.tools.anchors.handles import handles_of
 from swarm_memory.tools.ports.journal import Event
 from swarm_memory.tools.ports.memories import (
-    NO_LIFTS,
     Candidate,
     DayLimit,
     KnownWay,
@@ -66,6 +65,7 @@ if TYPE_CHECKING:
 
 _QUERIES, _BANK = queries("memories"), queries("bank")
 _WAYS, _TASKS, _CREDIT = queries("ways_out"), queries("trajectories"), queries("credit")
+_HANDLES = queries("handles")
 
 _MAX_LEFT_OUT = 256
 """So many items of an excluded task are fetched too much and dropped; more are filtered within the search."""
@@ -74,9 +74,6 @@ _WAY_OUT, _OPEN_PROBLEM = f'"{WAY_OUT}"', f'"{OPEN_PROBLEM}"'
 """The tags of what was drawn from calls, in an item's JSON; within a text a quote is escaped."""
 
 CREATED, EDITED = "reasoning_memory.created", "reasoning_memory.edited"
-
-LIFTS, RATES = "memory_lifts", "memory_rates"
-"""The metric of what is expected of memories."""
 
 
 class Memories(Engine):
@@ -133,15 +130,32 @@ class Memories(Engine):
         return connection.execute(_WAYS["contradicting"], {"ids": to_json(list(ids))}).fetchall()
 
     @reads
-    def known_ways(self, connection: "Connection", scope: Scope, signatures: Sequence[str]) -> list[KnownWay]:
-        return _known_ways(connection, scope, signatures, NO_LIFTS)
+    def called_for(
+        self, connection: "Connection", scopes: Sequence[Scope], handles: Sequence[str], limit: int
+    ) -> list[MemoryItem]:
+        asked = {
+            "handles": to_json(list(handles)),
+            "scopes": pairs(scopes),
+            "limit": limit,
+            "project": scopes[0].project,
+        }
+        ids = [row[0] for row in connection.execute(_HANDLES["called_for"], asked).fetchall()]
+        values = {"ids": to_json(ids), "scopes": pairs(scopes)}
+        return [item_of(row) for row in connection.execute(_QUERIES["get_patterns"], values).fetchall()] if ids else []
 
     @reads
-    def ways_beside(
-        self, connection: "Connection", scope: Scope, memory_ids: Sequence[str], lifts: Mapping[str, float] = NO_LIFTS
-    ) -> list[KnownWay]:
+    def known_ways(self, connection: "Connection", scope: Scope, signatures: Sequence[str]) -> list[KnownWay]:
+        return _known_ways(connection, scope, signatures)
+
+    @reads
+    def candidates(self, connection: "Connection", scope: Scope, signatures: Sequence[str]) -> list[tuple[str, str]]:
+        values = {"scope_id": find_scope(connection, scope), "signatures": to_json(list(signatures))}
+        return [(signature, memory_id) for signature, memory_id in connection.execute(_WAYS["candidates"], values)]
+
+    @reads
+    def ways_beside(self, connection: "Connection", scope: Scope, memory_ids: Sequence[str]) -> list[KnownWay]:
         rows = connection.execute(_WAYS["signatures_of"], {"ids": to_json(list(memory_ids))}).fetchall()
-        return _known_ways(connection, scope, [signature for (signature,) in rows], lifts)
+        return _known_ways(connection, scope, [signature for (signature,) in rows])
 
     @reads
     def common_words(self, connection: "Connection", scope: Scope) -> frozenset[str]:
@@ -149,21 +163,9 @@ class Memories(Engine):
         return frozenset() if row is None else frozenset(json.loads(row[0]))
 
     @reads
-    def lifts(self, connection: "Connection", scope: Scope) -> Mapping[str, float]:
-        rows = connection.execute(_CREDIT["figures"], (find_scope(connection, scope), LIFTS)).fetchall()
-        return _lifts_in(rows[-1][1]) if rows else NO_LIFTS
-
-    @reads
-    def dropout_rates(self, connection: "Connection", scope: Scope) -> dict[str, float]:
-        rows = connection.execute(_CREDIT["figures"], (find_scope(connection, scope), RATES)).fetchall()
-        return json.loads(rows[-1][1]) if rows else {}
-
-    @reads
-    def surest_memories(
-        self, connection: "Connection", scope: Scope, limit: int, lifts: Mapping[str, float] = NO_LIFTS
-    ) -> list[MemoryItem]:
+    def surest_memories(self, connection: "Connection", scope: Scope, limit: int) -> list[MemoryItem]:
         place = (scope.tenant_id, scope.project)
-        ids = [row[0] for row in briefing_rows(connection, place, limit, to_json(dict(lifts)), every=True)]
+        ids = [row[0] for row in briefing_rows(connection, place, limit, every=True)]
         names = [name for name in team_names(connection, place).values() if name]
         shared = [Scope(tenant_id=scope.tenant_id, project=name) for name in names]
         values = {"ids": to_json(ids), "scopes": pairs((*scope.readable(), *shared))}
@@ -215,23 +217,15 @@ class Memories(Engine):
         return found
 
 
-@lru_cache(maxsize=8)
-def _lifts_in(text: str) -> Mapping[str, float]:
-    """Return the lifts that a figure holds, which each retrieval asks for and a daily job alone writes."""
-    return MappingProxyType(json.loads(text))
-
-
-def _known_ways(
-    connection: "Connection", scope: Scope, signatures: Iterable[str], lifts: Mapping[str, float]
-) -> list[KnownWay]:
-    place, measured = (scope.tenant_id, scope.project), to_json(dict(lifts))
+def _known_ways(connection: "Connection", scope: Scope, signatures: Iterable[str]) -> list[KnownWay]:
+    place = scope.tenant_id, scope.project
     asked = list(dict.fromkeys(signatures))
     ended = {signature for (signature,) in connection.execute(_WAYS["signatures_ended"], {"ids": to_json(asked)})}
     return [
         KnownWay(signature, memory_id, worked, tried, people)
         for signature in asked
         if signature in ended  # most errors are new
-        for memory_id, _, _, worked, tried, people in ways_of(connection, place, signature, measured)
+        for memory_id, _, _, worked, tried, people in ways_of(connection, place, signature)
     ]
 
 
@@ -275,6 +269,7 @@ class MemoryWriter:
         tags = [(each.seq, tag) for each in new for tag in each.memory.item.tags]
         self._connection.executemany(_QUERIES["add_tag"], tags)
         self._connection.executemany(_QUERIES["put_tokens"], [(each.seq, _packed(each.memory)) for each in new])
+        put_handles(self._connection, [(each.seq, each.memory.item) for each in new])
         self._enter(new)
         self._connection.executemany(_BANK["add_event"], [_created(each) for each in new])
         return [each.memory.item for each in new]
@@ -320,6 +315,8 @@ class MemoryWriter:
             self._index.leave(self._connection, seq, scope_id)
         self._connection.execute(_QUERIES["delete_vectors"], (seq,))
         self._connection.execute(_QUERIES["delete_tags"], (seq,))
+        self._connection.execute(_HANDLES["drop_handles"], (seq,))
+        put_handles(self._connection, [(seq, item)])
         self._connection.execute(_QUERIES["update_pattern"], {**pattern_row(item, scope_id, self._now), "seq": seq})
         self._fill(seq, scope_id, memory)
         before = {"pattern_data": data, "confidence": confidence, "status": status, "reason": reason}
@@ -377,6 +374,28 @@ def put_status(
     connection.execute(_BANK["set_status"], (*wanted, to_text(at), seq))
     if wanted[0] == "active":
         index.enter(connection, seq, scope_id)
+
+
+def put_handles(connection: "Connection", items: Iterable[tuple[int, MemoryItem]]) -> None:
+    """Note what calls for some items, given with their positions."""
+    rows = [(handle, seq) for seq, item in items for handle in handles_of(item)]
+    connection.executemany(_HANDLES["put_handle"], rows)
+
+
+def handles_due(connection: "Connection") -> bool:
+    """Whether an older version wrote items of which nobody noted yet what calls for them."""
+    return bool(connection.execute(_HANDLES["handles_due"]).fetchone()[0])
+
+
+def make_handles(connection: "Connection", after: int, limit: int) -> int | None:
+    """Note what calls for so many items after a position; return the last position, None where there was none."""
+    rows = connection.execute(_HANDLES["items_after"], (after, limit)).fetchall()
+    places = {memory_id: seq for seq, memory_id in rows}
+    read = connection.execute(_HANDLES["items_at"], {"ids": to_json(list(places))}).fetchall()
+    put_handles(connection, [(places[row[0]], item_of(row)) for row in read])
+    if not rows:
+        connection.execute(_HANDLES["handles_done"])
+    return rows[-1][0] if rows else None
 
 
 def pack_tokens(connection: "Connection", after: int, limit: int) -> int | None:

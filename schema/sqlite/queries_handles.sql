@@ -1,0 +1,43 @@
+-- name: put_handle
+-- Note what calls for an item.
+INSERT OR IGNORE INTO handles (handle, seq) VALUES (?, ?);
+
+-- name: drop_handles
+-- Forget what calls for an item, but for the errors that it was seen to end.
+DELETE FROM handles WHERE seq = ? AND handle NOT LIKE 'error:%';
+
+-- name: called_for
+-- The active items of some scopes (a JSON list) that some handles (a JSON list) call for, the user's word and the project's own before others.
+SELECT p.id FROM patterns AS p JOIN scopes AS s ON s.id = p.scope_id
+WHERE p.seq IN (SELECT h.seq FROM handles AS h WHERE h.handle IN (SELECT value FROM json_each(:handles)))
+  AND p.status = 'active' AND p.standing >= 0
+  AND (s.tenant_id, s.project) IN (SELECT value ->> 0, value ->> 1 FROM json_each(:scopes))
+ORDER BY p.standing DESC, s.project = :project DESC, p.confidence DESC, p.usage_count DESC, p.seq DESC
+LIMIT :limit;
+
+-- name: handles_due
+-- Whether an older version wrote items whose handles nobody read out of them yet.
+SELECT EXISTS (SELECT 1 FROM meta WHERE key = 'handles_due');
+
+-- name: handles_done
+-- Note that they are read out.
+DELETE FROM meta WHERE key = 'handles_due';
+
+-- name: items_after
+-- Items after a position, with their places.
+SELECT seq, id FROM patterns WHERE seq > ? ORDER BY seq LIMIT ?;
+
+-- name: items_at
+-- Items by their ids (a JSON list), of any scope.
+SELECT
+  p.id, s.tenant_id, s.project, p.pattern_data, p.confidence, p.usage_count, p.created_at, p.last_used, p.status,
+  p.status_reason, p.outcome
+FROM json_each(:ids) AS wanted
+JOIN patterns AS p ON p.id = wanted.value
+JOIN scopes AS s ON s.id = p.scope_id;
+
+-- name: with_handles
+-- Those of some items (a JSON list of ids) that a command, a file, a tool or an error calls for.
+SELECT DISTINCT p.id FROM patterns AS p JOIN handles AS h ON h.seq = p.seq
+WHERE p.id IN (SELECT value FROM json_each(:ids))
+  AND (h.handle LIKE 'command:%' OR h.handle LIKE 'file:%' OR h.handle LIKE 'tool:%' OR h.handle LIKE 'error:%');

@@ -1,0 +1,113 @@
+"""What calls for a memory: the exact things that its text and its task name, compared with what happens."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from swarm_memory.schema.base import Scope
+from swarm_memory.schema.memory import WAY_OUT, MemoryItem, Provenance
+from swarm_memory.schema.trajectory import Step, Trajectory
+from swarm_memory.tools.anchors.handles import at_call, at_failure, at_prompt, from_task, handles_of, named_handles
+from swarm_memory.tools.trajectory.calls import calls_of
+
+ERROR = "Traceback (most recent call last):\n  File \"x.py\"\nshop.settings.SetupError: region 'eu-1' is not prepared"
+
+
+def note(content: str, *, title: str = "A note", when: str = "", provenance: Provenance | None = None) -> MemoryItem:
+    return MemoryItem(
+        id="rm_1",
+        scope=Scope(tenant_id="t", project="p"),
+        title=title,
+        description=when,
+        content=content,
+        confidence=0.5,
+        created_at=datetime(2026, 1, 1, tzinfo=UTC),
+        provenance=provenance or Provenance(distiller="agent"),
+    )
+
+
+def shell(command: str) -> set[str]:
+    return set(at_call("Bash", {"command": command}, "/home/kim/shop"))
+
+
+@pytest.mark.parametrize(
+    ("content", "command"),
+    [
+        ("The message of `git commit -m` needs a ticket.", "cd app && git add . && git commit -qm 'x'"),
+        ("Before git commit the change log needs a line.", "git commit --amend"),
+        ("Use `parcelctl send --box N`.", "parcelctl --help"),
+        ("`make fast` runs the quick part.", "make fast 2>&1 | tail -3"),
+        ("Regenerate `gen/api.py` after that.", "cat > gen/api.py <<'END'\nx = 1\nEND"),
+        ("Nothing in `gen/` is edited by hand.", "sed -i s/a/b/ /home/kim/shop/gen/api.py"),
+        ("Run `python3 tools/seed.py --all` first.", "python3 tools/seed.py"),
+        ("Run `python3 -m pytest -x` with a database.", "pytest tests"),
+    ],
+)
+def test_a_note_is_called_for_by_the_command_or_file_that_it_names(content: str, command: str) -> None:
+    assert shell(command) & set(handles_of(note(content)))
+
+
+@pytest.mark.parametrize(
+    ("content", "command"),
+    [
+        ("The message of `git commit -m` needs a ticket.", "git status"),
+        ("Read it with `cat notes/plan.md`.", "cat README.md"),
+        ("It prints `done 1.4.0 LANE`.", "done 1.4.0"),
+        ("`python3 tools/seed.py` fills it.", "python3 -c 'print(1)'"),
+        ("Look at `ls -la`.", "ls -la"),
+    ],
+)
+def test_what_everybody_runs_all_the_time_calls_for_nothing(content: str, command: str) -> None:
+    assert not shell(command) & set(handles_of(note(content)))
+
+
+def test_an_edit_calls_for_a_note_on_its_file_or_folder_whatever_the_path_begins_with() -> None:
+    wanted = set(handles_of(note("Change `src/rates.py` with its table.")))
+    for path in ("src/rates.py", "./src/rates.py", "/home/kim/shop/src/rates.py"):
+        assert wanted & set(at_call("Edit", {"file_path": path}, "/home/kim/shop"))
+    assert not wanted & set(at_call("Edit", {"file_path": "/home/kim/other/src/rates.py"}, "/home/kim/shop"))
+
+
+def test_a_tool_of_a_server_is_known_by_its_whole_name_or_by_its_last_part() -> None:
+    called = set(at_call("mcp__tracker__create_issue", {}, ""))
+    assert called & set(handles_of(note("`mcp__tracker__create_issue` wants a team.")))
+    assert called & set(handles_of(note("`create_issue` wants a team.")))
+    assert not called & set(handles_of(note("`create_page` wants a space.")))
+
+
+def test_an_error_is_known_again_whatever_is_quoted_in_it_and_wherever_it_stands_in_the_output() -> None:
+    named = note(
+        "Prepare it first.", when="Tests end in SetupError: region '...' is not prepared, or after a checkout."
+    )
+    failed = {"command": "for f in *; do cat $f; done; python3 -m unittest"}
+    assert set(at_failure("Bash", failed, f"a\nb\n{ERROR}\n")) & set(handles_of(named))
+    assert not set(at_failure("Bash", failed, "SetupError: no such region")) & set(handles_of(named))
+
+
+def test_a_prompt_calls_for_what_it_names_and_words_of_prose_do_not() -> None:
+    named = set(handles_of(note('"the ledger" is `acct/book.db`; PARCEL_BOX is set by `parcelctl open --box`.')))
+    for prompt in ("Add a row to the ledger.", "look at acct/book.db", "is PARCEL_BOX set?", "open it with parcelctl"):
+        assert set(at_prompt(prompt)) & named, prompt
+    assert not set(at_prompt("Open the box and set the table for the team")) & named
+
+
+def test_a_note_gets_the_commands_and_errors_of_its_task_that_it_speaks_of() -> None:
+    steps = (
+        Step(id="1", kind="tool_call", role="assistant", tool_name="Bash", call_id="a", text="",
+             tool_input={"command": "parcelctl send 7; git log; git commit -m x"}),
+        Step(id="2", kind="observation", role="tool", call_id="a", text=ERROR, is_error=True),
+    )  # fmt: skip
+    calls = calls_of(Trajectory(task_id="t", task="send it", steps=steps))
+    found = from_task("What a commit needs", "The region is not prepared", "Ask parcelctl send twice.", calls)
+    assert {"command:git commit", "word:parcelctl", "command:parcelctl send"} <= set(found)
+    assert "command:git log" not in found
+    assert set(at_failure("Bash", {}, ERROR)) & set(found)
+
+
+def test_what_the_author_names_calls_for_it_and_a_fix_is_called_for_by_its_error_alone() -> None:
+    named = named_handles(["git push", "the ledger", "`src/rates.py`", "mcp__tracker__create_issue"])
+    assert {"command:git push", "word:the ledger", "file:src/rates.py", "tool:mcp__tracker__create_issue"} <= set(named)
+    fix = note("1. Run `make db`.", when="When `make test` fails").model_copy(
+        update={"tags": (WAY_OUT,), "provenance": Provenance(handles=("error:1",))}
+    )
+    assert handles_of(fix) == ("error:1",)

@@ -1,0 +1,242 @@
+"""The exact things that call for a memory: a command, a file, an error, a tool, a word of the user's.
+
+A memory's handles come from what it names, and from what whoever wrote it says; what happens at a moment has handles
+too, and the two are compared by equality, with no embedding. A handle is a text of a kind and a name:
+
+- `command:git commit`, `command:pytest`: a program that many projects have, with its subcommand where it has them;
+- `word:shipctl`, `word:the ledger`: a program of the project's own, an identifier, what stands in quotation marks;
+- `file:src/app.py`, `file:src`: a path from the project's folder, of a file or a folder;
+- `error:…`: 32 hexadecimal digits of what an error says without what is of one run;
+- `tool:mcp__tracker__create_issue`: a tool of an MCP server.
+"""
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice, pairwise
+from pathlib import PurePosixPath
+
+from swarm_memory.schema.memory import MemoryItem
+from swarm_memory.tools.text.cleaning import clean
+from swarm_memory.tools.text.tokens import tokenize
+from swarm_memory.tools.trajectory.calls import Call
+from swarm_memory.tools.trajectory.failures import command_text, error_key, signature_of, signature_of_call
+from swarm_memory.tools.trajectory.shell import CHECKS, Part, parse_command
+
+MOST = 60
+"""So many handles one memory has at the most."""
+
+MOST_AT_ONCE = 2_000
+"""So many are looked up for one moment at the most."""
+
+MAX_NAMED_CHARS = 120
+
+_MAX_CHARS, _MAX_WORDS, _MAX_ERRORS = 8_000, 3, 20
+_LOOKS = frozenset({"search", "read", "print", "wait", "edit"})
+"""Purposes of programs that everybody uses all the time: their names call for nothing."""
+
+_CODE = re.compile(r"`([^`\n]{2,200})`")
+_QUOTED = re.compile(r"\"([^\"\n]{2,160})\"|\u201c([^\u201d\n]{2,160})\u201d")
+_PATH = re.compile(r"(?<![\w@/.:~$%*-])(?:\./)?((?:[\w.@+-]+/)*[\w.@+-]+/?)(?![\w/*])")
+_IS_PATH = re.compile(r"(?=.*[A-Za-z])(?:.*/.*|[\w.@+-]*[A-Za-z_][\w@+-]*\.[A-Za-z]\w{0,7}|\.[a-z][\w.-]+)")
+_IDENTIFIER = re.compile(
+    r"(?=.*[A-Za-z])(?:\w+(?:[_-]\w+)+|[a-z]+[A-Z]\w*|[A-Z]\w*[a-z][A-Z]\w*|[A-Z][A-Z0-9]{2,}|\w*[A-Za-z]-?\d{2,}\w*)"
+)
+_NAME = re.compile(r"(?<![\w/.-])(?:\w+_\w+|[a-z]+[A-Z]\w*)(?![\w/.-])")
+"""An identifier that no word of prose looks like."""
+
+_SUBCOMMAND = re.compile(r"[a-z][a-z0-9:_-]*")
+_WORD = re.compile(r"[\w.@/+-]*\w")
+_THROWN = re.compile(r"(\b\w*(?:Error|Exception)\b: )([^`\n\"]{3,160})")
+_CUTS = (". ", "; ", ", ", ": ")
+"""Where what an error says may end in a sentence that goes on."""
+_MODULE = re.compile(r"^(?:[\w]+\.)+(?=\w*(?:Error|Exception)\b)")
+"""Of an exception as a traceback has it."""
+
+_TELLS_ERROR = re.compile(
+    r"(?i)error|exception|fail|fatal|denied|not found|no such|cannot|can't|could not|unable|refused|rejected|invalid"
+    r"|missing|must|required|unknown|not |usage"
+)
+
+
+def handles_of(item: MemoryItem) -> tuple[str, ...]:
+    """Return what calls for a memory: what its texts name, after what it was given (`Provenance.handles`).
+
+    A fix that rules saw is called for by its error alone, which the store knows.
+    """
+    own = item.provenance.handles
+    if item.use == "strategy":
+        when = [handle for span in _CODE.findall(item.description[:_MAX_CHARS]) for handle in _commands(span)]
+        own = (*own, *when, *_in_text("\n".join((item.title, item.description, item.content))))
+    return tuple(dict.fromkeys(own))[:MOST]
+
+
+def named_handles(named: Iterable[str]) -> tuple[str, ...]:
+    """Return the handles of what somebody names in so many words: a command, a path, an error line, a tool, a word."""
+    found: dict[str, None] = {}
+    for text in named:
+        text = " ".join(clean(text).strip(" `\"'").split())[:MAX_NAMED_CHARS]
+        found.update(dict.fromkeys((*_commands(text), *_in_text(f"`{text}`"))))
+        if text and len(text.split()) <= _MAX_WORDS:
+            found[_word(text)] = None
+    return tuple(found)
+
+
+def _in_text(text: str) -> Iterator[str]:
+    text = clean(text[:_MAX_CHARS])
+    for span in _CODE.findall(text):
+        yield from _of_span(span)
+    for path in _paths(text):
+        yield f"file:{path}"
+    for word in _NAME.findall(text):
+        yield _word(word)
+    for pair in pairwise(_WORD.findall(text)):  # "git commit" in running text, too
+        if pair[0] in _FAMILIES and _SUBCOMMAND.fullmatch(pair[1]):
+            yield f"command:{' '.join(pair)}"
+    for found in _QUOTED.finditer(text):
+        quoted = found[1] or found[2]
+        if len(quoted.split()) <= _MAX_WORDS:
+            yield _word(quoted)
+        yield from _errors([quoted])
+    yield from _errors(
+        name + each
+        for name, said in _THROWN.findall(text)
+        for each in (said, *(said.split(cut, 1)[0] for cut in _CUTS if cut in said))
+    )
+
+
+def _of_span(span: str) -> Iterator[str]:
+    """What stands in back-ticks: a command, a tool, an identifier, an error."""
+    if span.startswith("mcp__"):
+        yield f"tool:{span.split()[0].lower()}"
+    if _IDENTIFIER.fullmatch(span):
+        yield _word(span)
+    for part in parse_command(span).parts:
+        if part.purpose != "other" or any(word.startswith("-") for word in part.words[1:]):
+            yield from _of_part(part)  # of a program that is not known without options: it may be what one prints
+    if " " in span:
+        yield from _errors([span])
+
+
+def _commands(text: str) -> Iterator[str]:
+    """The handles of a text that is a command, whatever it looks like."""
+    for part in parse_command(text).parts:
+        yield from _of_part(part)
+
+
+def _of_part(part: Part) -> Iterator[str]:
+    """The handles of one simple command: none where everybody runs its program all the time."""
+    if part.is_probe:  # `which parcelctl`, `parcelctl --help`
+        yield from (_word(word) for word in (part.program, *part.words[1:]) if not word.startswith("-"))
+    if part.purpose in _LOOKS or not _WORD.fullmatch(part.program):
+        return
+    program, has_verb = part.program.lower(), _SUBCOMMAND.fullmatch(part.subcommand) is not None
+    if part.purpose == "other":  # a program that is not known: the project's own, mostly
+        yield _word(program)
+    if part.purpose in CHECKS and program not in _RUNNERS:
+        yield f"command:{program}"
+    elif has_verb:
+        yield f"command:{program} {part.subcommand}"
+    elif part.purpose != "run":  # an interpreter: its script is a file
+        yield f"command:{program}"
+
+
+_RUNNERS = frozenset({"make", "npm", "pnpm", "yarn", "bun", "just", "task", "composer", "cargo", "go", "dotnet", "mix"})
+"""Programs of which the subcommand says what is checked."""
+
+_FAMILIES = (_RUNNERS - {"make", "go", "task", "just"}) | {"git", "gh", "hg", "svn", "docker", "kubectl", "terraform"}
+"""Programs that are no words of English and always stand with a subcommand."""
+
+
+def at_call(tool: str, given: Mapping[str, object], root: str = "") -> tuple[str, ...]:
+    """Return the handles of a call of a tool before it runs; `root` is the project's folder, which paths are under."""
+    found: dict[str, None] = {}
+    command = command_text(tool, given)
+    if command is not None:
+        parts = parse_command(command[:_MAX_CHARS]).parts
+        found.update((handle, None) for part in parts for handle in _of_part(part))
+        words = (word for part in parts for word in (*part.words, *part.outputs))
+        found.update((handle, None) for handle in _files((*words, *_paths(command[:_MAX_CHARS])), root))
+    else:
+        name = tool.lower()
+        if name.startswith("mcp__"):
+            found |= {f"tool:{name}": None, _word(name.rpartition("__")[2]): None}
+        paths = (value for key, value in given.items() if key.endswith(("path", "file")) and isinstance(value, str))
+        found.update((handle, None) for handle in _files(paths, root))
+    return tuple(islice(found, MOST_AT_ONCE))
+
+
+def at_failure(tool: str, given: Mapping[str, object], error: str) -> tuple[str, ...]:
+    """Return the handles of a call that failed: of the errors that its output tells."""
+    own = signature_of_call(tool, given, error)
+    return tuple(dict.fromkeys((*(() if own is None else (f"error:{own.digest}",)), *_errors(_error_lines(error)))))
+
+
+def at_prompt(prompt: str) -> tuple[str, ...]:
+    """Return the handles of what a prompt names: commands, files, errors that it quotes, words and runs of words."""
+    text = clean(prompt[:_MAX_CHARS])
+    words = [word.lower() for word in _WORD.findall(text)]
+    runs = (" ".join(words[at : at + length]) for length in range(1, _MAX_WORDS + 1) for at in range(len(words)))
+    found = dict.fromkeys(_in_text(text))
+    found.update((handle, None) for handle in _errors(_error_lines(text)))
+    found.update((f"word:{run}", None) for run in runs)
+    return tuple(islice(found, MOST_AT_ONCE))
+
+
+def from_task(title: str, when: str, text: str, calls: Iterable[Call]) -> tuple[str, ...]:
+    """Return the handles that a note gets from the calls of the task that it was written in.
+
+    Of each command that was run there and that the note speaks of: its program and subcommand stand in it, or the
+    subcommand alone in its title or in when it is of use. Of each error: most words of its line stand in the note.
+    """
+    every = frozenset(word.lower() for word in _WORD.findall(f"{title} {when} {text}"))
+    first = frozenset(word.lower() for word in _WORD.findall(f"{title} {when}"))
+    said = frozenset(tokenize(f"{title} {when} {text}"))
+    found: dict[str, None] = {}
+    for call in calls:
+        for part in call.command.parts if call.command else ():
+            for handle in _of_part(part):
+                words = handle.partition(":")[2].split()
+                if every.issuperset(words) or (len(words) == 2 and words[1] in first):
+                    found[handle] = None
+        for line in _error_lines(call.output) if call.failed else ():
+            told = frozenset(tokenize(error_key(line)[1]))
+            if len(told) >= _LEAST_TOLD and len(told & said) >= SPOKEN * len(told):
+                found.update(dict.fromkeys(_errors([line])))
+    return tuple(islice(found, MOST))
+
+
+SPOKEN, _LEAST_TOLD = 0.7, 2
+"""The share of an error's words, of different stems and two at least, that a note has which speaks of it."""
+
+
+def _error_lines(output: str) -> Iterator[str]:
+    lines = (_MODULE.sub("", line.strip()) for line in clean(output[-_MAX_CHARS:]).splitlines())
+    return (line for line in lines if _TELLS_ERROR.search(line))
+
+
+def _errors(lines: Iterable[str]) -> Iterator[str]:
+    """The handles of lines that tell an error: what they say without what is quoted in them or is of one run."""
+    for line in islice((line for line in lines if 3 <= len(line) <= 400), _MAX_ERRORS):
+        if signature_of("-", line) is not None:
+            yield "error:" + hashlib.sha256("\0".join(error_key(line)).encode("utf-8", "replace")).hexdigest()[:32]
+
+
+def _paths(text: str) -> Iterator[str]:
+    for found in _PATH.finditer(text):
+        path = found[1].rstrip("/.")
+        if path and _IS_PATH.fullmatch(found[1]) and len(path) <= 200:
+            yield path
+
+
+def _files(paths: Iterable[str], root: str) -> Iterator[str]:
+    """The handles of files of the project, and of the folders that they are in."""
+    prefix = root.rstrip("/") + "/"
+    for path in paths:
+        inside = path.removeprefix(prefix).removeprefix("./").rstrip("/")
+        if inside and not inside.startswith(("/", "-", "..", "~")) and _IS_PATH.fullmatch(inside):
+            yield from (f"file:{each}" for each in (inside, *map(str, PurePosixPath(inside).parents)) if each != ".")
+
+
+def _word(text: str) -> str:
+    return "word:" + " ".join(_WORD.findall(text.lower()))[:MAX_NAMED_CHARS]
