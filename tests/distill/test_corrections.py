@@ -15,23 +15,51 @@ def drafts(script: Script) -> tuple[MemoryDraft, ...]:
     return distill_by_extraction(trajectory, judge_by_evidence(trajectory, Settings()), Settings()).drafts
 
 
-def pointed(*, stopped: bool) -> Script:
-    script = Script("write the exporter").call("WebSearch", {"query": "how to export"}, "many pages")
-    if stopped:
-        script.user("[Request interrupted by user for tool use]", interrupted=True)
-    script.user("we already have one that can be copied: /home/anna/tools/importer/read_feed.py")
-    return script.call("Read", {"file_path": "/home/anna/tools/importer/read_feed.py"}, "def read(): ...").say("Done.")
+@pytest.mark.parametrize(
+    "said",
+    [
+        "don't create separate documents, put it into the existing one",
+        "TODO is not acceptable, the implementation must be full",
+        "No, the report shall have dates such as 2026-02-03T09:00:00Z, use UTC everywhere",
+        "please do not touch the generated files under src/gen/, edit the templates",
+        "I don't want a class for each of them. One function is enough",
+        "Stop adding comments to every line",
+        "that's wrong, put the limits into config/limits.toml instead",
+    ],
+)
+def test_a_follow_up_that_corrects_what_was_done_is_kept_as_it_was_said(said: str) -> None:
+    script = Script("write the report").edit("/r/report.py", "a", "b").say("Done.")
+    (draft,) = drafts(script.user(said).edit("/r/report.py", "b", "c").say("Done."))
+    assert said in draft.content
+    assert "user-correction" in draft.tags
+    assert USERS_WORD not in draft.tags, "it is told where it fits, not at every start"
 
 
-def test_a_file_that_the_user_stopped_the_work_for_is_read_first_next_time() -> None:
-    (draft,) = drafts(pointed(stopped=True))
-    assert draft.title == "In this project: read `importer/read_feed.py` first"
-    assert "we already have one that can be copied" in draft.content
-    assert "anna" not in f"{draft.title}{draft.description}{draft.content}"
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Now run the tests",
+        "delete js",
+        "don't worry about it, it works for me",
+        "commit!",
+        "great, but there is existing logic for scanning history",
+        "what else?",
+        "just show me the config instead",
+        "do not run the slow tests this time",
+        "Should it not be sorted?",
+    ],
+)
+def test_what_a_follow_up_asks_for_next_is_no_correction(said: str) -> None:
+    script = Script("write the report").edit("/r/report.py", "a", "b").say("Done.")
+    assert drafts(script.user(said).edit("/r/report.py", "b", "c").say("Done.")) == ()
 
 
-def test_a_file_that_is_named_in_passing_is_nothing_to_learn() -> None:
-    assert drafts(pointed(stopped=False)) == ()
+def test_of_the_users_words_only_secrets_personal_data_and_places_of_his_machine_are_taken_out() -> None:
+    script = Script("write the report").edit("/r/report.py", "a", "b").say("Done.")
+    script.user("From now on write order 4711 as `ORD-004711`, mail anna@example.com, see /home/anna/work/rules.md")
+    (draft,) = drafts(script.edit("/r/report.py", "b", "c").say("Done."))
+    assert "write order 4711 as `ORD-004711`" in draft.content
+    assert "anna" not in draft.content
 
 
 def test_what_the_user_wants_each_time_is_kept_though_nothing_was_wrong() -> None:

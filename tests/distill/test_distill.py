@@ -3,7 +3,7 @@
 import pytest
 from scripted_runs import Script
 
-from swarm_memory.schema.memory import OPEN_PROBLEM, Distillation, MemoryDraft
+from swarm_memory.schema.memory import Distillation, MemoryDraft
 from swarm_memory.schema.settings import DistillSettings, Settings
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.tools.distill.bounds import check_drafts
@@ -55,8 +55,9 @@ def test_a_command_that_works_is_told_beside_the_one_that_does_not() -> None:
     script = Script("run the tests of the billing service").shell("npm test", "sh: 1: vitest: not found", 127)
     script.shell("pnpm install", "Done").shell("pnpm test", "Tests  21 passed (21)").say("ok")
     draft = distill(script).drafts[0]
-    assert draft.title == "Use `pnpm test` instead of `npm test` (missing command)"
+    assert draft.title == "Run `pnpm install` before `npm test`"
     assert "Run `pnpm install`." in draft.content
+    assert "Run `pnpm test`." in draft.content
 
 
 def test_each_error_of_a_chain_gets_its_own_resolution() -> None:
@@ -67,7 +68,7 @@ def test_each_error_of_a_chain_gets_its_own_resolution() -> None:
     script.shell("docker compose up -d db", "Started")
     script.shell(". .venv/bin/activate && python manage.py test", "Ran 13 tests in 2.2s\n\nOK").say("ok")
     titles = [draft.title for draft in distill(script).drafts]
-    assert "Run `docker compose up -d db` before `python manage.py` (service down)" in titles
+    assert "Run `docker compose up -d db` before `python manage.py`" in titles
     assert any(".venv/bin/activate" in title and "(missing module)" in title for title in titles)
 
 
@@ -85,32 +86,12 @@ def test_a_mere_complaint_gives_no_rule() -> None:
     assert distill(script).drafts == ()
 
 
-def test_where_an_id_was_taken_from_is_told_without_its_value() -> None:
-    script = Script("book a flight for Mia Li", source="steps")
-    script.call("get_user", {"user_id": "mia_li_3668"}, '{"first_name": "Mia", "cards": ["card_4421486"]}')
-    script.call("book", {"user_id": "mia_li_3668", "payments": [{"id": "card"}]}, "Error: payment id is not known")
-    script.call("book", {"user_id": "mia_li_3668", "payments": [{"id": "card_4421486"}]}, '{"reservation": "HATHAT"}')
-    text = texts(distilled_as_success(script))
-    assert "Take `payments[].id` from what `get_user` answers" in text
-    assert not any(name in text for name in ("Mia", "mia_li", "4421486", "HATHAT"))
-
-
 def test_an_amount_that_happens_to_stand_in_an_answer_is_no_way_out() -> None:
     script = Script("book a flight", source="steps")
     script.call("book", {"payments": [{"amount": 5}]}, "Error: payment amount does not add up, total price is 305")
     script.call("calculate", {"expression": "305 - 250"}, "55")
     script.call("book", {"payments": [{"amount": 55}]}, '{"reservation": "HATHAT"}')
     assert "calculate" not in texts(distilled_as_success(script))
-
-
-def test_what_nothing_got_past_is_kept_as_an_open_problem() -> None:
-    script = Script("ship it with shipper push").shell("shipper push", "error: the ledger refuses a second seal", 1)
-    script.shell("shipper unseal", "ok").shell("shipper push", "error: the ledger refuses a second seal", 1)
-    draft = distill(script.say("I was unable to ship it.")).drafts[0]
-    assert draft.title == 'Not solved yet: "the ledger refuses a second seal"'
-    assert "Alone it did not help: `shipper unseal`." in draft.content
-    assert {OPEN_PROBLEM, "guardrail"} <= set(draft.tags)
-    assert distill(script.shell("shipper push --seal=2", "pushed").say("I was unable to ship the rest.")).drafts == ()
 
 
 def test_how_the_project_is_checked_is_drawn_from_a_success_without_errors() -> None:
@@ -167,9 +148,8 @@ def test_an_undecided_trajectory_gives_only_what_it_proves_itself() -> None:
     trajectory = script.done()
     verdict = judge_by_evidence(trajectory, SETTINGS)
     assert verdict.label == "Undecided"
-    assert (
-        distill_by_extraction(trajectory, verdict, SETTINGS).drafts[0].title == "Install `ffmpeg` before its first use"
-    )
+    (draft,) = distill_by_extraction(trajectory, verdict, SETTINGS).drafts
+    assert draft.title == "Run `apt-get install -y ffmpeg` before `ffmpeg`"
 
 
 def test_text_of_a_tool_never_becomes_an_instruction() -> None:
@@ -184,10 +164,14 @@ def test_text_of_a_tool_never_becomes_an_instruction() -> None:
 def test_secrets_paths_and_addresses_do_not_reach_a_draft() -> None:
     script = Script(f"deploy for anna@example.com with {TOKEN}")
     script.shell("cd /home/anna/shop && make deploy", "DATABASE_URL is not set", 2)
-    script.shell(f"export DATABASE_URL=postgres://admin:hunter2@db.corp.internal/x TOKEN={TOKEN} && make deploy", "ok")
-    text = texts(distill(script.say("Deployed.")))
-    assert "DATABASE_URL" in text
-    assert not any(secret in text for secret in (TOKEN, "hunter2", "anna", "corp.internal"))
+    script.shell(f"deployer login --token {TOKEN} --for anna@example.com", "ok").shell("make deploy", "ok")
+    script.user(
+        "never deploy to db.corp.internal, always ask anna@example.com, the notes are in /home/anna/shop/notes.md"
+    )
+    text = texts(distill(script.shell("ls", "a").say("Deployed.")))
+    assert "deployer login" in text
+    assert "never deploy to" in text.lower()
+    assert not any(secret in text for secret in (TOKEN, "anna"))
 
 
 def test_at_most_as_many_items_as_the_settings_say() -> None:

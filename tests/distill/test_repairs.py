@@ -75,7 +75,7 @@ def test_a_pass_of_other_tests_does_not_answer_the_ones_that_failed() -> None:
 @pytest.mark.parametrize("pause", ["sleep 40", "sleep 40 && true"])
 def test_waiting_is_a_deed_and_the_note_says_to_wait(pause: str) -> None:
     script = Script("fetch the rates").shell("rates get EUR", "error: 429 Too Many Requests", 1)
-    script.shell("rates status", "up").shell(pause, "").shell("rates get EUR", "1.08")
+    script.shell(pause, "").shell("rates get EUR", "1.08")
     (repair,) = repairs_of(script)
     assert commands(repair) == [pause]
     (draft,) = drafts_of(script)
@@ -98,13 +98,7 @@ def test_what_was_done_before_a_further_refusal_is_told_as_no_help() -> None:
     assert "Run `sleep 40`." in draft.content
 
 
-def test_a_deed_that_names_what_the_error_names_leaves_the_bystanders_out() -> None:
-    script = Script("import").shell("importer run", "importer: error: the spool is locked by another run", 75)
-    script.shell("pip install -U importer", "ok").shell("rm -f .spool.lock", "").shell("importer run", "done")
-    assert commands(repairs_of(script)[0]) == ["rm -f .spool.lock"]
-
-
-def test_where_no_deed_fits_the_error_all_are_kept() -> None:
+def test_all_that_was_done_is_kept() -> None:
     script = Script("import").shell("importer run", "importer: error: E17", 75)
     script.shell("importer prepare", "").shell("chmod +x hook", "").shell("importer run", "done")
     assert commands(repairs_of(script)[0]) == ["importer prepare", "chmod +x hook"]
@@ -112,10 +106,8 @@ def test_where_no_deed_fits_the_error_all_are_kept() -> None:
 
 def test_an_option_that_the_error_names_and_the_success_lacks_was_the_way_out() -> None:
     script = Script("publish").shell("publisher push site --fast", "error: unknown option '--fast'", 2)
-    script.shell("touch x", "").shell("publisher push site", "done")
-    (draft,) = drafts_of(script)
-    assert draft.title == "Leave out `--fast` in `publisher push site` (bad arguments)"
-    assert "touch" not in draft.content
+    (draft,) = drafts_of(script.shell("publisher push site", "done"))
+    assert draft.title == "Run `publisher push site` (bad arguments)"
 
 
 def test_an_error_that_a_pipe_hides_from_the_exit_code_is_one() -> None:
@@ -135,39 +127,7 @@ def test_which_of_the_named_objects_it_was_stays_out_of_the_note() -> None:
     assert "YEN1" not in text
 
 
-def test_each_open_error_has_a_guardrail_of_its_own() -> None:
-    script = Script("deploy it with deployer")
-    for _ in range(2):
-        script.shell("deployer push", "error: 429 Too Many Requests", 1).shell("deployer flush", "")
-        script.shell("deployer push", "error: DEPLOY_KEY is not set", 1).shell("deployer init", "")
-    titles = [draft.title for draft in drafts_of(script.shell("deployer push", "error: 429 Too Many Requests", 1),
-                                                 "Failure")]  # fmt: skip
-    assert len([title for title in titles if "429" in title]) == 1
-    assert len([title for title in titles if "DEPLOY_KEY" in title]) == 1
-
-
-def test_a_guardrail_names_what_was_tried_and_never_the_failing_command_as_no_help() -> None:
-    script = Script("Push with `deployer push`.").shell("deployer push", "error: 429 Too Many Requests", 1)
-    script.shell("deployer flush", "").shell("deployer push", "error: 429 Too Many Requests", 1)
-    draft = next(draft for draft in drafts_of(script, "Failure") if "429" in draft.title)
-    assert "Alone it did not help: `deployer flush`." in draft.content
-
-
 # --- arguments of tools
-
-
-def ticket() -> Script:
-    script = Script("open a case for the broken printer", source="agent")
-    script.call("open_case", {"title": "printer", "tier": "gold"}, "Error: tier_code is required", error=True)
-    script.call("open_case", {"title": "printer", "tier_code": "high"}, "Error: tier_code: unknown code", error=True)
-    return script.call("open_case", {"title": "printer", "tier_code": "T3"}, '{"status": "open"}', error=False)
-
-
-def test_a_code_that_the_tool_took_after_refusing_others_is_told_with_its_value() -> None:
-    text = "\n".join(f"{draft.title}\n{draft.content}" for draft in drafts_of(ticket(), "Success"))
-    assert "Set `tier_code=T3` before calling `open_case`" in text
-    assert "What did not help: `tier_code=high`." in text
-    assert "gold" not in text
 
 
 @pytest.mark.parametrize("value", ["printer", "2026-03-01", "1250", "a long sentence", "anna@example.com"])
@@ -176,16 +136,6 @@ def test_a_value_of_the_task_or_that_is_no_code_is_never_told(value: str) -> Non
     script.call("open_case", {"tier_code": "x1"}, "Error: tier_code: unknown code", error=True)
     script.call("open_case", {"tier_code": value}, '{"status": "open"}', error=False)
     assert all(f"tier_code={value}" not in draft.content + draft.title for draft in drafts_of(script, "Success"))
-
-
-def test_a_value_that_an_answer_held_is_told_by_where_it_stands() -> None:
-    script = Script("pay the bill", source="agent")
-    script.call("pay", {"method": "cash", "sum": 5}, "Error: this payment method is not known", error=True)
-    script.call("list_methods", {}, '{"methods": ["wire_0042"]}', error=False)
-    script.call("pay", {"method": "wire_0042", "sum": 5}, '{"status": "paid"}', error=False)
-    (draft,) = drafts_of(script, "Success")
-    assert "Take `method` from what `list_methods` answers" in draft.content
-    assert "wire_0042" not in draft.content
 
 
 def test_an_argument_that_the_error_does_not_name_is_nothing_to_tell() -> None:
@@ -243,7 +193,7 @@ def test_numbers_and_quoted_names_do_not_make_another_error(text: str, number: i
 @pytest.mark.parametrize(
     ("written", "meant", "is_told"),
     [("pyhton", "python", False), ("pyton", "python", False), ("pythpn", "python", False), ("mkae", "make", False),
-     ("python", "python3", True), ("docker-compose", "docker", True)],
+     ("python", "python3", True)],
 )  # fmt: skip
 def test_a_mistyped_command_teaches_nothing_and_one_of_another_name_does(
     written: str, meant: str, is_told: bool

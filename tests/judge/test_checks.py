@@ -8,8 +8,7 @@ from scripted_runs import Script
 
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Verdict
-from swarm_memory.tools.judge.evidence import Signal, signals_of
-from swarm_memory.tools.judge.judge import combine, hard_label, judge_by_evidence
+from swarm_memory.tools.judge.judge import judge_by_evidence
 from swarm_memory.tools.trajectory.reading import read
 
 FIX = "Repair the rounding of amounts in the shop."
@@ -17,10 +16,6 @@ FIX = "Repair the rounding of amounts in the shop."
 
 def judged(script: Script) -> Verdict:
     return judge_by_evidence(script.say("Done.").done(), Settings())
-
-
-def signal(script: Script, name: str) -> Signal:
-    return next(each for each in signals_of(script.done()) if each.name == name)
 
 
 def written(script: Script, path: str) -> Script:
@@ -50,11 +45,7 @@ OWN: dict[str, Callable[[Script], Script]] = {
 @pytest.mark.parametrize("own", OWN)
 def test_a_check_that_the_agent_wrote_itself_proves_nothing(own: str) -> None:
     script = OWN[own](Script(FIX).edit("/r/shop.py", "a", "b"))
-    signals = signals_of(script.done())
     assert judged(script).label == "Undecided"
-    assert hard_label(signals) is None
-    assert sum(each.weight for each in signals if each.source == "check") == 0
-    assert sum(each.weight for each in signals if each.name == "ran") <= 0.2
 
 
 CONVERT = "We need all members as rows.csv. Write a test for it; `sh verify.sh` runs that."
@@ -82,51 +73,26 @@ def test_a_script_that_had_failed_before_the_agent_wrote_a_test_proves_it() -> N
     assert judged(script.shell("sh verify.sh", "all rows are there")).label == "Success"
 
 
-def test_many_own_checks_count_no_more_than_one_and_no_more_than_a_model() -> None:
-    script = Script(FIX).edit("/r/shop.py", "a", "b")
-    for number in range(5):
-        written(script, f"/r/test_mine{number}.py").shell(f"pytest test_mine{number}.py", "3 passed in 0.1s")
-        script.shell(f"python /r/test_mine{number}.py", "all fine")
-    found = judged(script)
-    assert found.label == "Undecided"
-    said = Verdict(label="Failure", confidence=0.7, reasons=("s3: wrong",), judge="model", model="m")
-    assert combine(found, said, signals_of(script.done()), 0.6).label == "Failure"
-
-
-@pytest.mark.parametrize("after", [("pytest", "tests/test_a.py F\n1 failed in 1.0s", 1), ("ship out", "refused", 2)])
-def test_of_two_attempts_none_is_surer_for_a_check_of_its_own(after: tuple[str, str, int]) -> None:
-    told = [("pytest test_mine.py", "3 passed in 0.1s"), ("ls", "shop.py")]
-    both = [written(Script(FIX), "/r/test_mine.py").edit("/r/shop.py", "a", "b").shell(*each) for each in told]
-    with_own, without = (judged(script.shell(*after)) for script in both)
-    assert "a check that the agent wrote itself passed: pytest (+0.00)" in with_own.reasons
-    assert (with_own.label, with_own.confidence) == (without.label, without.confidence)
-    assert without.label == "Failure"
-
-
-def test_an_own_check_that_fails_at_the_end_speaks_against_it_and_is_not_hard() -> None:
-    script = written(Script(FIX).edit("/r/shop.py", "a", "b"), "/r/test_mine.py")
-    script.shell("pytest test_mine.py", "1 failed in 0.1s", 1)
-    assert -1 < signal(script, "check_failed").weight < 0
-    assert hard_label(signals_of(script.done())) is None
+def test_an_own_check_that_fails_at_the_end_proves_no_failure_either() -> None:
+    script = written(Script("Make the tests pass.").edit("/r/shop.py", "a", "b"), "/r/test_mine.py")
+    assert judged(script.shell("pytest test_mine.py", "1 failed in 0.1s", 1)).label == "Undecided"
 
 
 def test_a_test_that_was_there_and_failed_before_the_change_proves_it() -> None:
     script = Script(FIX).shell("pytest", "1 failed, 3 passed in 0.1s", 1).edit("/r/shop.py", "a", "b")
     verdict = judged(script.shell("pytest", "4 passed in 0.1s"))
     assert (verdict.label, verdict.confidence) == ("Success", 0.9)
-    assert hard_label(signals_of(script.done())) == "Success"
 
 
 def test_what_the_agent_broke_itself_and_mended_is_no_proof() -> None:
     script = Script(FIX).edit("/r/shop.py", "a", "b").shell("pytest", "1 failed, 3 passed in 0.1s", 1)
-    script.edit("/r/shop.py", "b", "c").shell("pytest", "4 passed in 0.1s")
-    assert hard_label(signals_of(script.done())) is None
+    assert judged(script.edit("/r/shop.py", "b", "c").shell("pytest", "4 passed in 0.1s")).label == "Undecided"
 
 
 def test_a_test_that_was_rewritten_until_it_passed_is_no_proof() -> None:
     script = Script(FIX).shell("pytest", "tests/test_shop.py F\n1 failed, 3 passed in 0.1s", 1)
     script.edit("/r/tests/test_shop.py", "== 3", "== 4").shell("pytest", "4 passed in 0.1s")
-    assert hard_label(signals_of(script.done())) is None
+    assert judged(script).label == "Undecided"
 
 
 @pytest.mark.parametrize(
@@ -139,16 +105,16 @@ def test_a_test_that_was_rewritten_until_it_passed_is_no_proof() -> None:
     ],
 )
 def test_a_narrower_selection_that_passes_repairs_nothing_of_the_whole_suite(narrow: str) -> None:
-    script = Script(FIX).edit("/r/shop.py", "a", "b").shell("pytest", "2 failed, 9 passed in 1.0s", 1)
-    whole = signal(script, "check_failed").weight
-    assert signal(script.shell(narrow, "1 passed in 0.1s"), "check_failed").weight == whole
-    assert judged(script).label == "Failure"
-    script.shell("pytest", "11 passed in 1.0s")
-    assert not any(each.name == "check_failed" for each in signals_of(script.done()))
+    script = Script("Make the tests pass.").edit("/r/shop.py", "a", "b")
+    script.shell("pytest", "2 failed, 9 passed in 1.0s", 1)
+    assert judged(script.shell(narrow, "1 passed in 0.1s")).label == "Failure"
+    assert judged(script.shell("pytest", "11 passed in 1.0s")).label == "Success"
 
 
 def test_a_whole_run_in_another_folder_repairs_nothing_either() -> None:
-    script = Script(FIX).edit("/r/shop.py", "a", "b").shell("cd /r/api && pytest", "2 failed in 1.0s", 1)
+    script = (
+        Script("Make the tests pass.").edit("/r/a.py", "a", "b").shell("cd /r/api && pytest", "2 failed in 1.0s", 1)
+    )
     script.shell("cd /r/web && pytest", "5 passed in 0.5s")
     assert judged(script).label == "Failure"
     assert judged(script.shell("cd /r && pytest", "7 passed in 1.5s")).label != "Failure"
@@ -160,7 +126,6 @@ def test_a_failed_check_that_the_task_names_stays_hard_whatever_else_passes() ->
     script.shell("make check", "make: *** [check] Error 1", 2)
     script.shell("pytest", "40 passed in 0.3s").shell("npm test", "Tests  21 passed (21)")
     assert judged(script).label == "Failure"
-    assert hard_label(signals_of(script.done())) == "Failure"
 
 
 def test_a_check_that_the_task_names_and_that_passes_proves_it() -> None:
@@ -177,10 +142,9 @@ def test_a_green_suite_is_no_success_where_a_change_was_asked_for_and_none_was_m
     assert judged(Script("Run the tests of the shop.").shell("pytest", "4 passed in 0.1s")).label == "Success"
 
 
-def test_a_suite_that_may_have_passed_before_is_less_than_one_that_was_seen_to_fail() -> None:
+def test_a_suite_that_nobody_asked_for_and_that_may_have_passed_before_proves_nothing() -> None:
     script = Script(FIX).edit("/r/shop.py", "a", "b")
-    whole = judged(script.shell("pytest", "40 passed in 1.0s"))
-    assert (whole.label, whole.confidence < 0.8) == ("Success", True)
+    assert judged(script.shell("pytest", "40 passed in 1.0s")).label == "Undecided"
     part = Script(FIX).edit("/r/shop.py", "a", "b").shell("pytest tests/test_a.py", "4 passed in 1.0s")
     assert judged(part).label == "Undecided"
 
@@ -194,25 +158,7 @@ def test_failures_that_were_there_before_anything_was_changed_say_little() -> No
 
 def test_a_check_that_could_not_be_started_says_nothing_of_the_work() -> None:
     script = Script(FIX).edit("/r/shop.py", "a", "b").shell("pytest", "bash: pytest: command not found", 127)
-    assert not any(each.source == "check" for each in signals_of(script.done()))
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        "Done, though the figures come from mock data.",
-        "The service was not reachable, so I used a placeholder for its answer.",
-        "This works partly; the import would need a real account.",
-        "I could not verify it against the real file.",
-        "I implemented a simulated result as a substitute.",
-    ],
-)
-def test_what_the_end_admits_counts_against_it(words: str) -> None:
-    def script() -> Script:
-        return Script(FIX).edit("/r/shop.py", "a", "b").shell("pytest", "40 passed in 1.0s")
-
-    assert judge_by_evidence(script().say("Done.").done(), Settings()).label == "Success"
-    assert judge_by_evidence(script().say(words).done(), Settings()).label != "Success"
+    assert not read(script.done()).checks
 
 
 def test_a_task_that_was_handed_over_with_thanks_and_no_error_is_no_success() -> None:
@@ -227,15 +173,6 @@ def test_agreeing_to_an_offer_is_no_word_that_it_works() -> None:
     script.say("I can move you to the evening flight.").user("Great, that works, please go ahead.")
     script.call("change_booking", {"id": "B7", "flight": "LX9"}, '{"status": "changed"}').say("It is changed.")
     assert judge_by_evidence(script.done(), Settings()).label == "Undecided"
-
-
-def test_an_error_that_the_task_quotes_is_what_was_asked_for_until_something_was_changed() -> None:
-    task = "Running shop.py ends with ZeroDivisionError: division by zero. Repair it."
-    output = "Traceback (most recent call last):\nZeroDivisionError: division by zero"
-    seen = Script(task).shell("python shop.py", output, 1)
-    assert not any("error" in each.name for each in signals_of(seen.done()))
-    still = Script(task).edit("/r/shop.py", "a", "b").shell("python shop.py", output, 1)
-    assert signal(still, "last_call_failed").weight < 0
 
 
 def test_hints_alone_never_decide() -> None:
@@ -261,19 +198,6 @@ def test_a_test_that_the_task_names_is_asked_for_wherever_the_run_tells_of_it() 
     script = Script("test_rounding_of_halves does not go through; repair it.").edit("/r/shop.py", "a", "b")
     script.shell("pytest tests/test_shop.py -v", "tests/test_shop.py::test_rounding_of_halves PASSED\n1 passed in 0.1s")
     assert judged(script).label == "Success"
-
-
-@pytest.mark.parametrize(
-    ("task", "words"),
-    [
-        (FIX, "I replaced the hard-coded rate by the one of the settings."),
-        (FIX, "No placeholder is left."),
-        ("Give the search field a placeholder text.", "The search field has its placeholder now."),
-    ],
-)
-def test_what_is_gone_or_is_the_subject_of_the_task_is_no_admission(task: str, words: str) -> None:
-    script = Script(task).edit("/r/shop.py", "a", "b").shell("pytest", "40 passed in 1.0s").say(words)
-    assert not any(each.name == "admits" for each in signals_of(script.done()))
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.settings import JudgeSettings, Settings
 from swarm_memory.schema.trajectory import Step, Trajectory, TrajectorySource, Verdict
 from swarm_memory.tools.distill.distill import distill_by_extraction
-from swarm_memory.tools.judge.judge import judge_by_evidence, weigh_agent_verdict
+from swarm_memory.tools.judge.judge import judge_by_evidence, said_verdict, weigh_agent_verdict
 
 SETTINGS = Settings()
 
@@ -54,21 +54,19 @@ def test_a_search_without_a_match_is_no_error() -> None:
     assert label(script) == "Undecided"
 
 
-def test_contradicting_checks_are_undecided_and_both_are_told() -> None:
+def test_checks_that_contradict_each_other_are_undecided() -> None:
     script = Script("fix it").shell("pytest", "1 failed, 3 passed in 0.4s", 1).edit("/r/a.py", "a", "b")
     script.shell("pytest", "4 passed in 0.4s").shell("cargo build", "error[E0308]: mismatched types", 101)
     verdict = judge_by_evidence(script.done(), SETTINGS)
     assert verdict.label == "Undecided"
     assert verdict.confidence == 0
-    assert any("pytest" in reason for reason in verdict.reasons)
-    assert any("cargo build" in reason for reason in verdict.reasons)
 
 
-def test_a_change_after_the_last_test_makes_it_less_sure() -> None:
-    tested = Script("fix it").edit("/r/a.py", "a", "b").shell("pytest", "4 passed in 0.4s")
-    before = judge_by_evidence(tested.done(), SETTINGS).confidence
-    after = judge_by_evidence(tested.edit("/r/a.py", "b", "c").done(), SETTINGS).confidence
-    assert after < before
+def test_after_a_change_the_last_result_proves_nothing() -> None:
+    for output, code, before in (("4 passed in 0.4s", 0, "Success"), ("1 failed in 0.4s", 1, "Failure")):
+        tested = Script("make the tests pass").edit("/r/a.py", "a", "b").shell("pytest", output, code)
+        assert label(tested) == before
+        assert label(tested.edit("/r/a.py", "b", "c")) == "Undecided"
 
 
 def test_an_interruption_with_nothing_after_it_is_a_failure() -> None:
@@ -93,41 +91,22 @@ def test_a_no_that_answers_a_question_is_no_correction() -> None:
     assert label(script) == "Undecided"
 
 
-def test_errors_left_open_at_the_end_are_a_failure() -> None:
-    script = Script("deploy", source="steps").call("deploy", {"env": "test"}, "Error: quota exceeded")
-    script.call("deploy", {"env": "test"}, "Error: quota exceeded").call(
-        "deploy", {"env": "test"}, "Error: quota exceeded"
-    )
-    assert label(script.say("It may be deployed.")) == "Failure"
-
-
-def test_a_tool_whose_answer_reports_an_error_has_failed() -> None:
-    script = Script("pay", source="steps").call("pay", {"sum": 5}, '{"error": "no such account"}').say("Paid.")
-    assert any("last call failed" in reason for reason in judge_by_evidence(script.done(), SETTINGS).reasons)
-
-
-def question(answer: str) -> Script:
-    script = Script("In which city was the composer of the opera Fidelio born?", source="steps")
-    script.call("Search", {"input": "Fidelio"}, "Fidelio is the only opera of the composer Ludwig van Beethoven.")
-    script.call("Search", {"input": "Beethoven"}, "The composer Ludwig van Beethoven was born in the city of Bonn.")
-    return script.say(answer)
-
-
-def test_an_answer_that_stands_in_nothing_that_was_read_is_a_failure_and_one_that_does_is_no_success_for_that() -> None:
-    assert label(question("Bonn")) == "Undecided"
-    assert label(question("the old imperial city of Vienna")) == "Failure"
-
-
-def test_a_question_that_got_no_answer_is_a_failure() -> None:
-    script = Script("Who wrote Fidelio?", source="steps")
+def test_calls_that_failed_and_look_ups_that_found_nothing_prove_no_failure() -> None:
+    script = Script("deploy", source="steps")
+    for _ in range(4):
+        script.call("deploy", {"env": "test"}, "Error: quota exceeded")
+    assert label(script.say("It may be deployed.")) == "Undecided"
+    asked = Script("Who wrote Fidelio?", source="steps")
     for name in ("Fidelio", "Fidelio opera", "Leonore"):
-        script.call("Search", {"input": name}, f"Could not find [{name}].")
-    assert label(script) == "Failure"
+        asked.call("Search", {"input": name}, f"Could not find [{name}].")
+    assert label(asked) == "Undecided"
+    assert label(Script("play the game").shell("./game", "Welcome!\n> \ntimed out", 124)) == "Undecided"
 
 
 def test_the_threshold_of_the_settings_makes_it_undecided() -> None:
     strict = Settings(judge=JudgeSettings(min_confidence=0.99))
-    script = Script("fix it").shell("pytest", "4 passed in 0.4s")
+    script = Script("run the tests").shell("pytest", "4 passed in 0.4s")
+    assert label(script) == "Success"
     assert judge_by_evidence(script.done(), strict).label == "Undecided"
 
 
@@ -151,16 +130,31 @@ def test_the_agents_verdict_stands_where_no_evidence_speaks_against_it() -> None
 
 
 def test_failing_tests_outweigh_the_agents_verdict() -> None:
-    failing = Script("fix it").edit("/r/a.py", "a", "b").shell("pytest", "1 failed in 0.4s", 1)
+    failing = Script("make the tests pass").edit("/r/a.py", "a", "b").shell("pytest", "1 failed in 0.4s", 1)
     verdict = weighed(failing, agent("Success"))
     assert (verdict.label, verdict.judge) == ("Failure", "evidence")
     assert any("I looked" in reason for reason in verdict.reasons)
 
 
-def test_weak_evidence_against_the_agents_verdict_makes_it_undecided() -> None:
+def test_failing_tests_that_nobody_asked_for_let_the_agents_verdict_stand() -> None:
+    failing = Script("fix it").edit("/r/a.py", "a", "b").shell("pytest", "1 failed in 0.4s", 1)
+    assert (weighed(failing, agent("Success")).label, weighed(failing, agent("Failure")).label) == (
+        "Success",
+        "Failure",
+    )
+
+
+def test_the_users_word_comes_before_the_agents() -> None:
     script = Script("do it").shell("npm run generate", "done").say("Done.").user("that's wrong, revert it")
-    verdict = weighed(script, agent("Success"))
-    assert (verdict.label, verdict.confidence) == ("Undecided", 0)
+    assert (weighed(script, agent("Success")).label, weighed(script, agent("Success")).judge) == ("Failure", "evidence")
+
+
+def test_what_the_agent_said_by_a_tool_of_this_server_is_its_own_verdict() -> None:
+    trajectory = Script("write a letter").shell("ls", "a").done()
+    assert said_verdict(trajectory) is None
+    said = said_verdict(trajectory.model_copy(update={"outcome": "Success"}))
+    assert said is not None
+    assert (said.label, said.judge) == ("Success", "agent")
 
 
 def test_evidence_that_is_no_step_is_refused() -> None:

@@ -13,7 +13,6 @@ from swarm_memory.schema.errors import ModelAnswerInvalid, ModelUnavailable, Mod
 from swarm_memory.schema.settings import ChatProviderSettings, JudgeSettings, Settings
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.server.chat.openai import OpenAIChatModel
-from swarm_memory.tools.judge.evidence import signals_of
 from swarm_memory.tools.judge.judge import Judged, judge_by_evidence, judge_with_fallback
 from swarm_memory.tools.judge.model import judge_by_model
 from swarm_memory.tools.ports.models import ChatModel, ChatRequest
@@ -31,7 +30,7 @@ def answer(label: str = "Success", confidence: float = 0.85, *reasons: str) -> d
 
 async def judged(trajectory: Trajectory, model: ChatModel) -> Judged:
     found = judge_by_evidence(trajectory, SETTINGS)
-    return await judge_with_fallback(model, trajectory, SETTINGS, found, signals_of(trajectory))
+    return await judge_with_fallback(model, trajectory, SETTINGS, found)
 
 
 async def test_the_verdict_is_what_the_model_answered() -> None:

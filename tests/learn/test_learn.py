@@ -40,14 +40,14 @@ class Unreachable:
     embed_queries = embed_documents
 
 
-def repaired(task_id: str = "t1", task: str = "run the tests of the billing service") -> Script:
-    script = Script(task, task_id=task_id).shell("npm test", "sh: 1: vitest: not found", 127)
-    return script.shell("pnpm install", "Done").shell("pnpm test", "Tests  21 passed (21)").say("ok")
+def checked(task_id: str = "t1", task: str = "run the tests of the billing service") -> Script:
+    script = Script(task, task_id=task_id).shell("make prepare", "Done")
+    return script.shell("sh ci/billing.sh all", "Tests  21 passed (21)").say("ok")
 
 
 async def test_a_trajectory_is_judged_distilled_and_stored_with_where_it_came_from(tmp_path: Path) -> None:
     async with opened(tmp_path, EMBEDDER) as (tools, bank):
-        result = await learn(tools, repaired().done())
+        result = await learn(tools, checked().done())
         assert result.status == "learned"
         assert result.verdict.label == "Success"
         assert tuple(await bank.items()) == result.stored
@@ -65,9 +65,9 @@ async def test_a_trajectory_is_judged_distilled_and_stored_with_where_it_came_fr
 
 async def test_learning_twice_from_the_same_trajectory_changes_nothing(tmp_path: Path) -> None:
     async with opened(tmp_path, EMBEDDER) as (tools, bank):
-        first = await learn(tools, repaired().done())
+        first = await learn(tools, checked().done())
         before = await bank.items("active", "archived"), await tools.store.statistics(tools.scope, EMBEDDER.name)
-        second = await learn(tools, repaired().done())
+        second = await learn(tools, checked().done())
         assert (
             await bank.items("active", "archived"),
             await tools.store.statistics(tools.scope, EMBEDDER.name),
@@ -118,7 +118,7 @@ async def test_a_task_that_ended_in_a_broken_connection_is_undecided_and_teaches
     tmp_path: Path,
 ) -> None:
     async with opened(tmp_path, EMBEDDER) as (tools, bank):
-        for_good = cut_off(repaired())
+        for_good = cut_off(checked())
         result = await learn(tools, for_good.done())
         assert (result.status, result.verdict.label, result.stored) == ("nothing_new", "Undecided", ())
         assert "broke the task off" in str(result.reason)
@@ -141,8 +141,8 @@ async def test_what_fails_before_the_connection_breaks_off_is_no_failure(tmp_pat
 
 async def test_what_the_bank_already_says_is_reinforced_and_not_stored_again(tmp_path: Path) -> None:
     async with opened(tmp_path, EMBEDDER) as (tools, bank):
-        first = await learn(tools, repaired("t1").done())
-        second = await learn(tools, repaired("t2").done())
+        first = await learn(tools, checked("t1").done())
+        second = await learn(tools, checked("t2").done())
         assert second.status == "nothing_new"
         assert second.reinforced == (first.stored[0].id,)
         assert second.reason is not None
@@ -152,17 +152,20 @@ async def test_what_the_bank_already_says_is_reinforced_and_not_stored_again(tmp
 
 async def test_trust_does_not_rise_by_repetition_within_one_task(tmp_path: Path) -> None:
     async with opened(tmp_path, EMBEDDER) as (tools, bank):
-        first = await learn(tools, repaired().done())
-        longer = await learn(tools, repaired().shell("git status", "clean").say("ok").done())
+        first = await learn(tools, checked().done())
+        longer = await learn(tools, checked().shell("git status", "clean").say("ok").done())
         assert longer.reinforced == (first.stored[0].id,)
         assert await bank.confidence() == [first.stored[0].confidence]
 
 
 async def test_items_of_an_earlier_version_of_the_task_that_no_longer_hold_are_superseded(tmp_path: Path) -> None:
-    other = Script("run the tests of the billing service").shell("make deploy", "DATABASE_URL is not set", 2)
-    other.shell("export DATABASE_URL=sqlite:// && make deploy", "ok").say("ok")
+    other = (
+        Script("run the tests of the billing service")
+        .shell("sh tools/everything.sh quick", "8 passed in 0.1s")
+        .say("ok")
+    )
     async with opened(tmp_path, EMBEDDER) as (tools, bank):
-        first = await learn(tools, repaired().done())
+        first = await learn(tools, checked().done())
         second = await learn(tools, other.done())
         assert second.superseded == (first.stored[0].id,)
         assert tuple(await bank.items()) == second.stored
@@ -181,23 +184,13 @@ async def test_nothing_to_learn_keeps_the_trajectory_and_says_why(tmp_path: Path
 
 async def test_a_failing_embedder_costs_only_the_vectors_and_is_told(tmp_path: Path) -> None:
     async with opened(tmp_path, Unreachable()) as (tools, _):
-        result = await learn(tools, repaired().done())
+        result = await learn(tools, checked().done())
         assert result.status == "learned"
         assert result.reason is not None
         assert "the endpoint did not answer" in result.reason
         assert (await tools.store.statistics(tools.scope, "remote")).not_embedded == 1
-        again = await learn(tools, repaired("t2").done())
+        again = await learn(tools, checked("t2").done())
         assert (again.status, again.reinforced) == ("nothing_new", (result.stored[0].id,))
-
-
-async def test_a_guardrail_of_a_failure_is_trusted_less(tmp_path: Path) -> None:
-    refused = "error: the ledger refuses a second seal"
-    script = Script("ship it with shipper push").shell("shipper push", refused, 1).shell("shipper push", refused, 1)
-    async with opened(tmp_path, EMBEDDER) as (tools, _):
-        result = await learn(tools, script.say("I was unable to ship it.").done())
-    item = result.stored[0]
-    assert (item.outcome, item.use) == ("Failure", "open_problem")
-    assert item.confidence == pytest.approx(result.verdict.confidence * 0.6, abs=1e-3)
 
 
 async def test_the_agent_may_bring_its_own_verdict_and_items(tmp_path: Path) -> None:
@@ -219,17 +212,15 @@ async def test_what_the_agent_wrote_stays_when_its_task_goes_on_unless_that_is_s
     tmp_path: Path, outcome: str, stays: bool
 ) -> None:
     later = {
-        "met": repaired(),
+        "met": checked(),
         "open": Script("say hello").shell("ls", "a").say("hello"),
-        "failed": Script("ship it").shell("shipper push", "error: sealed", 1).shell("shipper push", "error: sealed", 1),
+        "failed": Script("ship it").shell("shipper push", "error: sealed", 1).say("Shipped.").user("that's wrong"),
     }[outcome]
     drafts = [MemoryDraft(title="Ask for the format first", content="1. Ask which format is wanted.")]
     async with opened(tmp_path, EMBEDDER) as (tools, bank):
         task = Script("write the letter").shell("ls", "a").say("Here it is.").done()
         first = await learn(tools, task, agent_verdict=Verdict.by_agent("Success"), agent_drafts=drafts)
-        second = await learn(
-            tools, later.say("I was unable to ship it.").done() if outcome == "failed" else later.done()
-        )
+        second = await learn(tools, later.done())
         assert second.verdict.label == {"met": "Success", "open": "Undecided", "failed": "Failure"}[outcome]
         assert (first.stored[0].id in {item.id for item in await bank.items()}) is stays
 
@@ -248,11 +239,12 @@ async def test_consolidation_is_due_after_as_many_new_items_as_the_settings_say(
         due = False
         for number in range(7):
             names = [f"tool{number}{letter}" for letter in "abc"]
-            script = Script(f"make part {number}", task_id=f"t{number}")
-            for name in names:
-                script.shell(f"{name} run it", f"bash: {name}: command not found", 127)
-                script.shell(f"apt-get install -y {name}", "ok").shell(f"{name} run it", "ok")
-            result = await learn(tools, script.say("ok").done())
+            drafts = [
+                MemoryDraft(title=f"Install `{name}` first", content=f"1. Run `apt-get install {name}`.")
+                for name in names
+            ]
+            task = Script(f"make part {number}", task_id=f"t{number}").shell("ls", "a").say("ok")
+            result = await learn(tools, task.done(), agent_drafts=drafts)
             due = due or result.consolidation_due
         stored = len(await tools.store.list_memories(tools.scope.readable(), MemoryFilter(limit=100)))
     assert (stored, due) == (21, True)

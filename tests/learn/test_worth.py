@@ -2,7 +2,7 @@
 
 import pytest
 
-from swarm_memory.tools.learn.worth import ENOUGH, LONG, is_worth_asking
+from swarm_memory.tools.learn.worth import LONG, LONG_S, is_worth_asking
 
 
 @pytest.mark.parametrize(
@@ -10,8 +10,8 @@ from swarm_memory.tools.learn.worth import ENOUGH, LONG, is_worth_asking
     [
         ([], ["that is wrong"], False),
         ([False], [], False),
-        ([True] + [False] * (ENOUGH - 2), [], False),
-        ([True] + [False] * (ENOUGH - 1), [], True),
+        ([True, False], [], True),
+        ([False], ["From now on write dates in UTC"], True),
         ([False] * (LONG - 1), ["thanks"], False),
         ([False] * (LONG - 1), ["No, that is wrong: use pnpm"], True),
         ([False] * LONG, [], True),
@@ -21,3 +21,4 @@ def test_a_model_is_asked_about_what_is_long_or_failed_somewhere_or_was_correcte
     failed: list[bool], said: list[str], worth: bool
 ) -> None:
     assert is_worth_asking(failed, said) is worth
+    assert is_worth_asking(failed, said, LONG_S) is bool(failed)

@@ -4,17 +4,15 @@ import asyncio
 from collections.abc import Callable, Iterator, Sequence
 
 from swarm_memory.schema.errors import ModelUnavailable
-from swarm_memory.schema.memory import OPEN_PROBLEM, Distillation, MemoryItem
+from swarm_memory.schema.memory import Distillation, MemoryItem
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.tools.distill.corrections import corrections, lasting
+from swarm_memory.tools.distill.fixes import fix_lessons
 from swarm_memory.tools.distill.lessons import Lesson, Material
 from swarm_memory.tools.distill.model import draw_by_model
-from swarm_memory.tools.distill.open_problems import joined, open_problems
 from swarm_memory.tools.distill.procedures import procedures
-from swarm_memory.tools.distill.ways_out import in_order, way_out_lessons
 from swarm_memory.tools.guard.redact import redact
-from swarm_memory.tools.ports.memories import MemoryFilter
 from swarm_memory.tools.ports.models import ChatModel
 from swarm_memory.tools.text.cleaning import one_line
 from swarm_memory.tools.toolbox import Toolbox
@@ -23,11 +21,8 @@ from swarm_memory.tools.trajectory.reading import Reading, read
 MIN_VALUE = 0.4
 """A lesson worth less is not kept: a mistyped path, a file that was not read before the edit."""
 
-MAX_OPEN_PROBLEMS = 50
-"""Of the bank so many, the newest, are looked at."""
-
 _FINDERS: tuple[Callable[[Material], Iterator[Lesson]], ...] = (
-    corrections, joined, way_out_lessons, open_problems, procedures,
+    corrections, fix_lessons, procedures,
 )  # fmt: skip
 _MAX_REASON_CHARS = 400
 
@@ -37,21 +32,30 @@ async def distill(toolbox: Toolbox, given: Trajectory | Reading, verdict: Verdic
     if toolbox.chat is not None:
         return await distill_with_fallback(toolbox.chat, given, verdict, toolbox.settings)
     reading = read(given)
-    known = await _open_problems(toolbox) if await asyncio.to_thread(any, in_order(reading)) else ()
-    return await asyncio.to_thread(distill_by_extraction, reading, verdict, toolbox.settings, known)
+    return await asyncio.to_thread(
+        distill_by_extraction, reading, verdict, toolbox.settings, await known_fixes(toolbox, reading)
+    )
 
 
-async def _open_problems(toolbox: Toolbox) -> tuple[MemoryItem, ...]:
-    wanted = MemoryFilter(tags=(OPEN_PROBLEM,), limit=MAX_OPEN_PROBLEMS)
-    return tuple(await toolbox.store.list_memories((toolbox.scope,), wanted))
+async def known_fixes(toolbox: Toolbox, reading: Reading) -> tuple[tuple[str, MemoryItem], ...]:
+    """Return the fixes that the bank has of the errors of a trajectory, candidates too, each with the signature."""
+    calls = await asyncio.to_thread(lambda: [call for call in reading.calls if call.signature is not None])
+    signatures = list(dict.fromkeys(call.signature.digest for call in calls if call.signature))
+    if not signatures:
+        return ()
+    known = await toolbox.store.known_ways(toolbox.scope, signatures)
+    pairs = [(way.signature, way.memory_id) for way in known]
+    pairs += await toolbox.store.candidates(toolbox.scope, signatures)
+    items = {item.id: item for item in await toolbox.store.get_memories(toolbox.readable, [pair[1] for pair in pairs])}
+    return tuple((signature, items[memory_id]) for signature, memory_id in pairs if memory_id in items)
 
 
 def distill_by_extraction(
-    given: Trajectory | Reading, verdict: Verdict, settings: Settings, known: Sequence[MemoryItem] = ()
+    given: Trajectory | Reading, verdict: Verdict, settings: Settings, known: Sequence[tuple[str, MemoryItem]] = ()
 ) -> Distillation:
     """Draw at most `settings.distill.max_items_per_traj` items, the most valuable first, without any model.
 
-    `known` are open problems of the bank.
+    `known` are the fixes that the bank has of its errors, each with the error's signature.
 
     Of an undecided trajectory only what it proves within itself: an error that a later run was seen to resolve, and the
     user's own corrections. When nothing is worth keeping the drafts are empty and `reason` says why.

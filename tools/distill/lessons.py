@@ -51,8 +51,8 @@ class Material:
 
     reading: Reading
     verdict: Verdict
-    open_problems: tuple[MemoryItem, ...] = ()
-    """Those of the bank."""
+    known: tuple[tuple[str, MemoryItem], ...] = ()
+    """The fixes that the bank has of its errors, each with the error's signature; candidates too."""
 
     @property
     def trajectory(self) -> Trajectory:

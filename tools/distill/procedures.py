@@ -4,9 +4,9 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from swarm_memory.tools.distill.fixes import fixes_of
 from swarm_memory.tools.distill.lessons import Lesson, Material, Told, lesson
 from swarm_memory.tools.distill.repairs import MAX_TOLD, can_be_told
-from swarm_memory.tools.distill.ways_out import cures
 from swarm_memory.tools.text.cleaning import one_line
 from swarm_memory.tools.trajectory.calls import Call
 from swarm_memory.tools.trajectory.check_runs import selection_of
@@ -34,12 +34,12 @@ def procedures(material: Material) -> Iterator[Lesson]:
 
     Only of checks that were seen to pass, or some of their tests; not of those that the agent wrote itself. A file
     that was named is of that task: FILE stands in its place. What was set up before the first of them comes with them,
-    in the order in which it was done. Nothing where a way out tells it already.
+    in the order in which it was done. Nothing where a fix tells it already.
     """
     passed = [call for call in material.calls if _is_check(call, material)]
     chosen = {call.command.name: call for call in sorted(passed, key=_rank, reverse=True) if call.command}
     checks = sorted(chosen.values(), key=lambda call: call.position)[:_MAX_CHECKS]
-    told = {shape(cure.success) for cure in cures(material.reading)}
+    told = {shape(fix.repair.success) for fix in fixes_of(material.reading)}
     if not any(_is_telling(call) and shape(call) not in told for call in checks):
         return
     names = material.reading.names

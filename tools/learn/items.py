@@ -7,14 +7,13 @@ from datetime import datetime
 from typing import Protocol
 
 from swarm_memory.schema.base import MEMORY, Scope, new_id
-from swarm_memory.schema.memory import Distiller, MemoryDraft, MemoryItem, Outcome, Provenance
+from swarm_memory.schema.memory import CANDIDATE, Distiller, MemoryDraft, MemoryItem, Outcome, Provenance
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.tools.anchors.footing import anchored
 from swarm_memory.tools.consolidate.duplicates import gist_of, is_same, outcome_of, symptom_in
 from swarm_memory.tools.consolidate.pairs import duplicate_threshold
 from swarm_memory.tools.distill.corrections import USERS_WORD
-from swarm_memory.tools.distill.open_problems import outlasts
 from swarm_memory.tools.guard.gate import screened, told_of
 from swarm_memory.tools.guard.trust import REINFORCED, repeats_what_was_told, says_all_of, unverified
 from swarm_memory.tools.ports.memories import MemoryFilter, SearchQuery, StoredMemory
@@ -86,7 +85,8 @@ def drawn_item(
         title=draft.title,
         description=draft.description,
         content=draft.content,
-        tags=draft.tags,
+        tags=tuple(tag for tag in draft.tags if tag != CANDIDATE),
+        status="candidate" if CANDIDATE in draft.tags and origin.drawing.distiller == "extractive" else "active",
         domain=draft.domain,
         outcome=outcome,
         confidence=1.0 if is_said else confidence,
@@ -234,7 +234,7 @@ async def same_in_bank(toolbox: Toolbox, memory: StoredMemory) -> MemoryItem | N
     near = await toolbox.store.nearest(scopes, toolbox.embedder.name, memory.vector, _NEAREST)
     ids = [memory_id for memory_id, similarity in near if similarity >= duplicate_threshold(toolbox)]
     close = await toolbox.store.get_memories(scopes, ids) if ids else []
-    alike = (item for item in close if item.status == "active" and not outlasts(memory.item, item))
+    alike = (item for item in close if item.status == "active")
     return next((item for item in alike if _say_the_same(toolbox, memory.item, item)), None)
 
 

@@ -11,24 +11,19 @@ from swarm_memory.schema.base import RUN, TRAJECTORY, counted, new_id
 from swarm_memory.schema.memory import WAY_OUT, Distillation, LearnResult, MemoryDraft, MemoryItem
 from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.tools.consolidate.contradictions import link_contradictions
-from swarm_memory.tools.consolidate.duplicates import supersede_guardrails, supersede_ways
+from swarm_memory.tools.consolidate.duplicates import supersede_ways
 from swarm_memory.tools.consolidate.upkeep import queue_when_due
 from swarm_memory.tools.credit.outcome import record_outcome
 from swarm_memory.tools.distill.bounds import check_drafts
-from swarm_memory.tools.distill.conventions import in_vain, kept_to
-from swarm_memory.tools.distill.distill import distill, distill_by_extraction
-from swarm_memory.tools.distill.ways_out import done_against, tried, ways_out_of
+from swarm_memory.tools.distill.distill import distill, distill_by_extraction, known_fixes
+from swarm_memory.tools.distill.fixes import drawn_fixes, tried
 from swarm_memory.tools.guard.gate import check_quota
 from swarm_memory.tools.guard.redact import archivable, stored
 from swarm_memory.tools.judge.judge import Judged, audit_event, judge_by_evidence, judge_in_full
 from swarm_memory.tools.learn.items import Origin, SortedOut, confidence_of, drawn_item, new_items
-from swarm_memory.tools.ports.memories import MemoryFilter
 from swarm_memory.tools.ports.trajectories import LearnedBefore, LearnRecord, TriedWay
 from swarm_memory.tools.toolbox import Toolbox
 from swarm_memory.tools.trajectory.reading import Reading, read
-
-MAX_WAYS = 50
-"""Of the ways past errors that the project knows, the newest, so many are compared with what a task did."""
 
 
 async def learn(
@@ -65,7 +60,8 @@ async def learn(
         drawn = await distill(toolbox, reading, judged.verdict)
     else:
         drawn = await asyncio.to_thread(_checked, agent_drafts, kept, toolbox)
-        seen = await asyncio.to_thread(distill_by_extraction, reading, judged.verdict, toolbox.settings)
+        known = await known_fixes(toolbox, reading)
+        seen = await asyncio.to_thread(distill_by_extraction, reading, judged.verdict, toolbox.settings, known)
     origin = Origin(new_id(RUN), toolbox.scope, new_id(TRAJECTORY), kept, judged.verdict, drawn)
     found = await new_items(toolbox, kept, lambda had: _drawn(toolbox, origin, (drawn, seen), had))
     written = await _write(toolbox, origin, judged, found, archived, reading)
@@ -188,7 +184,6 @@ async def _write(
     written = await toolbox.store.learned_before(toolbox.scope, archived.task_id, archived.content_digest)
     if written is not None and written.run_id != origin.run_id:
         return written
-    superseded += await supersede_guardrails(toolbox, found.items, origin.run_id)
     superseded += await supersede_ways(toolbox, ways, origin.run_id)
     await link_contradictions(toolbox, found.new, origin.run_id)
     audit = audit_event(origin.trajectory_id, judged, record.at)
@@ -198,19 +193,11 @@ async def _write(
 
 
 async def _tried(toolbox: Toolbox, reading: Reading, found: SortedOut) -> tuple[TriedWay, ...]:
-    """Return which ways past its errors the trajectory shows to work, and which it did in vain; and what it kept to."""
-    worked = await asyncio.to_thread(ways_out_of, reading, found.drawn)
-    done = await asyncio.to_thread(done_against, reading)
-    known = await toolbox.store.known_ways(toolbox.scope, list(done)) if done else []
-    ids = [way.memory_id for way in known]
-    by_id = {item.id: item for item in await toolbox.store.get_memories(toolbox.readable, ids)} if ids else {}
-    again = tried(done, [(way.signature, by_id[way.memory_id]) for way in known])
-    ways = await toolbox.store.list_memories((toolbox.scope,), MemoryFilter(tags=(WAY_OUT,), limit=MAX_WAYS))
-    kept = await asyncio.to_thread(lambda: tuple(kept_to(reading, ways)))
-    missed = set(await asyncio.to_thread(lambda: [*in_vain(reading, ways)]))
-    beside = await toolbox.store.ways_beside(toolbox.scope, list(missed)) if missed else []
-    lost = [TriedWay(way.signature, way.memory_id, worked=False) for way in beside if way.memory_id in missed]
-    return tuple(dict.fromkeys((*worked, *again, *kept, *lost)))
+    """Return which fixes the trajectory shows to work, and which it did in vain."""
+    worked = await asyncio.to_thread(drawn_fixes, reading, found.drawn)
+    known = await known_fixes(toolbox, reading)
+    again = await asyncio.to_thread(lambda: tuple(tried(reading, known)))
+    return tuple(dict.fromkeys((*worked, *again)))
 
 
 async def _credit(toolbox: Toolbox, kept: Trajectory | Reading, verdict: Verdict) -> tuple[str, ...]:

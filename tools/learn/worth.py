@@ -5,39 +5,45 @@ A hook reads this too: the standard library alone.
 
 from collections.abc import Iterable, Sequence
 
+from swarm_memory.tools.text.requests import asks_each_time, asks_to_be_kept
 from swarm_memory.tools.trajectory.tasks import feedback
 
-LONG = 12
-"""Calls from which a task is worth it whatever came of them."""
-
-ENOUGH = 4
-"""Calls from which a failed one makes it so: below that a slip was put right at once."""
+LONG, LONG_S = 12, 300.0
+"""Calls, and seconds, from which a task is worth it whatever came of them."""
 
 
-def is_worth_asking(failed: Sequence[bool], said: Iterable[str]) -> bool:
-    """Tell whether a model is asked about a task: it is long, something failed in it, or the user corrected it.
+def is_worth_asking(failed: Sequence[bool], said: Iterable[str], seconds: float = 0.0) -> bool:
+    """Tell whether a task may have taught something: it was long, something failed in it, or the user corrected it or
+    laid something down.
 
-    `failed` says of each call of a tool whether it failed; `said` is what the user said after the task. Without any
-    call there is nothing to judge.
+    `failed` says of each call of a tool whether it failed; `said` is what the user said in it. Without any call there
+    is nothing to judge.
     """
     if not failed:
         return False
-    eventful = any(failed) and len(failed) >= ENOUGH
-    return eventful or len(failed) >= LONG or any(feedback(text) == "correction" for text in said)
+    spoken = any(feedback(text) == "correction" or asks_each_time(text) or asks_to_be_kept(text) for text in said)
+    return any(failed) or len(failed) >= LONG or seconds >= LONG_S or spoken
 
 
 QUESTION = "swarm-memory asks what this task taught."
 """How the question to the agent begins; by that a transcript's reader knows it again."""
 
 
-def question(transcript_path: str, task_id: str) -> str:
-    """Return what the agent is asked at the end of a task."""
-    where = f"transcript_path {transcript_path!r} and task_id {task_id!r}"
+TOOL = "mcp__swarm-memory__remember"
+
+EXAMPLE = (
+    '{"outcome": "Success", "notes": [{"title": "Lease before send", "when": "Before `parcelctl send`", "note": '
+    '"`parcelctl lease --for relay` first, else `E17 no lease`."}]}'
+)
+
+
+def question(known: Sequence[str] = ()) -> str:
+    """Return what the agent is asked at the end of a task; `known` are titles of what is known of its subject."""
+    told = f" Known already: {'; '.join(known)}." if known else ""
     return (
-        f"{QUESTION} The user has switched this question on; it comes once a task. If the tools of the MCP server "
-        f"swarm-memory are at hand, call one of them once, with {where}: `distill_memories` with your verdict "
-        "(Success, Failure or Undecided, by what was seen and not by what was hoped), reasons, and at most three items "
-        "that would help the next one who works here, each with a title, when it is of use, and short numbered steps; "
-        "no secrets, no names, nothing that holds for this task alone. Where nothing is worth keeping, call "
-        "`learn_from_trajectory` with your verdict instead. Do nothing else, and end with one short line."
+        f"{QUESTION} Call `{TOOL}` once (load it first if your tools are deferred), then end without any more text. "
+        "Give `outcome`, and at most three notes that somebody new here would lose five minutes without and that code "
+        "and README do not say: what the user wants from now on, in the user's words (users_word: true); what cannot "
+        "be read in the project; what cost time and why. Commands, files and error lines in back-ticks. With no such "
+        f"note give `outcome` alone.{told} Example: {EXAMPLE}"
     )

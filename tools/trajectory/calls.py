@@ -174,8 +174,8 @@ class Call:
         if self.observation is None or self.refused or self.is_background:
             return None
         if self.command is None:
-            return read_tool_check(self.tool, self.output, self._reported)
-        return read_check(self.command, self.output, self._reported)
+            return read_tool_check(self.tool, self.output, self.reported)
+        return read_check(self.command, self.output, self.reported)
 
     @property
     def is_background(self) -> bool:
@@ -183,7 +183,7 @@ class Call:
         return bool(re.match(r"(?i)command (?:is )?running in (?:the )?background", self.output))
 
     @property
-    def _reported(self) -> bool | None:
+    def reported(self) -> bool | None:
         """Whether the host or the exit code says it failed; None where neither says anything."""
         if self.observation is None:
             return None
@@ -203,14 +203,12 @@ class Call:
         if self.check is not None and (self.check.passed is not None or self.check.summary):
             return self.check.passed is False
         purpose = self.command.purpose if self.command else None
-        if self._reported is False and self._hides_exit_code and purpose not in SHOWS_TEXT:
+        if self.reported is False and self._hides_exit_code and purpose not in SHOWS_TEXT:
             return bool(_ERROR_START.match(self.output))
-        if not self._reported and purpose not in SHOWS_TEXT and _IS_ERROR.search(self.output[-_MAX_ANSWER:]):
+        if not self.reported and purpose not in SHOWS_TEXT and _IS_ERROR.search(self.output[-_MAX_ANSWER:]):
             return says_error(self.output)
-        if self._reported is not None:
-            return self._reported and not (
-                purpose in _QUIET_EXIT and (self.exit_code or 1) == 1 and not self._complains
-            )
+        if self.reported is not None:
+            return self.reported and not (purpose in _QUIET_EXIT and (self.exit_code or 1) == 1 and not self._complains)
         return purpose not in SHOWS_TEXT and self._complains
 
     @property

@@ -7,12 +7,11 @@ from typing import NamedTuple
 
 from swarm_memory.tools.trajectory.calls import Call
 from swarm_memory.tools.trajectory.checks import CheckResult
-from swarm_memory.tools.trajectory.files import File, Files, same_file
+from swarm_memory.tools.trajectory.files import Files, same_file
 from swarm_memory.tools.trajectory.phrasing import folder_of
 from swarm_memory.tools.trajectory.shell import Command, Purpose, parse_command
 
 _PATH = re.compile(r"[/.]|::")
-_TOKEN = re.compile(r"[\w./~+-]{4,200}")
 _TEST_NAME = re.compile(r"tests?(?:[._-].*)?|.*[._-](?:tests?|specs?)|.+(?:Test|Tests|Spec)")
 _TEST_FOLDERS = frozenset({"test", "tests", "spec", "specs", "__tests__"})
 _DATA = frozenset(
@@ -44,18 +43,17 @@ _SHOWN_ID = re.compile(r"(?m)(?<=::)\w+|(?<=^FAIL: )\w+|(?<=^ERROR: )\w+|^\w+(?=
 _SPAN = re.compile(r"`([^`\n]{2,300})`")
 _ASKED = (
     r"(?i)\b(?:failing|broken|red|fix|repair)(?: [\w-]+){{0,4}} (?:{0})\b"
-    r"|(?<![\w-])(?:{0})\b[^.\n]{{0,40}}\b(?:pass(?:es|ing)?|succeeds?|green|goe?s? through)\b"
+    r"|(?<![\w-])(?:{0})\b[^.\n]{{0,40}}\b(?:pass(?:es|ing)?|succeeds?|green|happy|goe?s? through)\b"
     r"|(?<![\w-])(?:{0})\b[^.\n]{{0,12}}\b(?:fail\w*|broken|red|crash\w*)\b"
     r"|\A\W*(?:(?:please|can you|could you) )?run\b[^.\n]{{0,60}}\b(?:{0})\b"
 )
-_WANTED: dict[Purpose, re.Pattern[str]] = {
-    "test": re.compile(_ASKED.format(r"tests?|specs?|suite|ci")),
-    "build": re.compile(_ASKED.format(r"builds?|compil\w+|makefile")),
-    "lint": re.compile(_ASKED.format(r"lint\w*|type.?check\w*|type errors?|mypy|ruff|eslint|clippy|pyright|flake8")),
+_WANTED: dict[Purpose, str] = {
+    "test": r"tests?|specs?|suite|ci",
+    "build": r"builds?|compil\w+|makefile",
+    "lint": r"lint\w*|type.?check\w*|type errors?|mypy|ruff|eslint|clippy|pyright|flake8",
 }
 """Words with which a task asks for what a kind of check shows."""
 
-_IS_MISSED = re.compile(r"(?i)missing|not found|no such|not exist|n't exist|(?:cannot|can't|could not) (?:open|find)")
 _MAX_READ, _MIN_NAME = 20_000, 5
 
 
@@ -102,6 +100,8 @@ def _selection_of_command(command: Command) -> Selection:
     filters: set[str] = set()
     check = command.check
     words = list(check.words[1:]) if check else []
+    if check and words and words[0] == check.subcommand and check.name.endswith(f" {words[0].rpartition('/')[2]}"):
+        words.pop(0)  # the program itself, and nothing that it looks at
     while check and words:
         word = words.pop(0)
         option = word.partition("=")[0]
@@ -128,7 +128,7 @@ class CheckRun:
     result: CheckResult
     selection: Selection
     is_own: bool
-    """Whether all that it rests on was first written by the agent in this trajectory, as far as is seen."""
+    """Whether it says no more than what the agent wrote itself in this trajectory, as far as is seen."""
     changed_at: int
     """Where a test that was there, and that it looks at, was last changed before it; -1: nowhere."""
     named: bool
@@ -144,60 +144,20 @@ class CheckRun:
     def passed(self) -> bool:
         return self.result.passed is True
 
-    def repairs(self, failed: "CheckRun") -> bool:
-        """Whether this is a later pass of the same check that looks at all that `failed` looked at."""
-        later = self.name == failed.name and self.call.position > failed.call.end
-        return later and self.passed and self.selection.covers(failed.selection)
-
-
-class OwnTests:
-    """The tests that the agent wrote first, and which runs say no more than these do."""
-
-    def __init__(self, task: str, calls: Sequence[Call], files: Files) -> None:
-        self._files = files
-        self._written = [file for file in files.written if file.is_own and is_test_file(file.path)]
-        self._seen = dict.fromkeys(test_files(task), -1)
-        for call in calls if self._written else ():
-            if call.check is not None or not call.failed:
-                for path in test_files(call.output[:_MAX_READ]):
-                    self._seen.setdefault(path, call.position)
-
     @property
-    def exist(self) -> bool:
-        return bool(self._written)
+    def is_asked_for(self) -> bool:
+        return self.named or (self.wanted and self.selection.is_whole)
 
-    def carry(self, call: Call, *, was_run: bool) -> bool:
-        """Whether all that a run rests on was first written by the agent, as far as is seen.
-
-        Of one that names no files another test file that was seen, or that the same was run (`was_run`) before they
-        were written, says otherwise; what it names as missing it rests on.
-        """
-        check = call.command.check if call.command else None
-        runner = self._files.of(_RUNNERS.get(check.program, check.words[0])) if check else None
-        if _was_written(runner, call):
-            return True
-        selection = selection_of(call) if call.check else _ALL
-        named = [path.partition("::")[0] for path in selection.paths if _is_file(path)]
-        if named:
-            return all(_was_written(self._files.of(path), call) for path in named)
-        if any(_is_missed(file, call) and not _was_written(file, call) for file in self._written):
-            return True
-        mine = [file for file in self._written if _was_written(file, call)]
-        if was_run or not any(selection.looks_at(file.path) for file in mine):
+    def repairs(self, failed: "CheckRun") -> bool:
+        """Whether this is a later pass that looks at all that `failed` looked at: of the same check, or of a whole."""
+        if not self.passed or self.call.position <= failed.call.end:
             return False
-        seen = (path for path, at in self._seen.items() if at <= call.position)
-        others = (path for path in seen if not any(same_file(file.path, path) for file in mine))
-        return not any(selection.looks_at(path) for path in others)
+        if self.name == failed.name:
+            return self.selection.covers(failed.selection)
+        return not failed.named and self.result.purpose == failed.result.purpose and self.selection == _ALL
 
 
-def _is_missed(file: File, call: Call) -> bool:
-    """Whether a failed run says that a file is not there."""
-    name, said = file.path.rpartition("/")[2], call.output[-_MAX_READ:] if call.failed else ""
-    lines = (line for line in said.splitlines() if name in line) if name in said else ()
-    return any(_IS_MISSED.search(line) and names(line, name) for line in lines)
-
-
-def check_runs(task: str, calls: Sequence[Call], files: Files, own: OwnTests) -> tuple[CheckRun, ...]:
+def check_runs(task: str, calls: Sequence[Call], files: Files) -> tuple[CheckRun, ...]:
     """Return the runs of tests, builds and linters whose result is known, in order."""
     tests = [file for file in files.written if is_test_file(file.path)]
     runs: list[CheckRun] = []
@@ -208,24 +168,49 @@ def check_runs(task: str, calls: Sequence[Call], files: Files, own: OwnTests) ->
         selection = selection_of(call)
         looked_at = [file for file in tests if selection.looks_at(file.path)]
         changed = [each.position for file in looked_at if not file.is_own for each in file.writes]
-        before = any(each.name == check.name and not each.is_own for each in runs)
-        wanted = _WANTED.get(check.purpose)
         runs.append(
             CheckRun(
                 call=call,
                 result=check,
                 selection=selection,
-                is_own=own.carry(call, was_run=before),
+                is_own=rests_on_own(call, files, [each.call for each in runs if each.name == check.name]),
                 changed_at=max((at for at in changed if at < call.position), default=-1),
                 named=call.step.role == "user" or _stands_in(task, call, selection),
-                wanted=bool(wanted and wanted.search(task)),
+                wanted=_is_wanted(task, check),
             )
         )
     return tuple(runs)
 
 
-def _was_written(file: File | None, call: Call) -> bool:
-    return file is not None and file.is_own and any(each.position <= call.position for each in file.writes)
+def _is_wanted(task: str, check: CheckResult) -> bool:
+    """Whether a task asks for what such a check shows: by its kind, or by its program's name."""
+    words = f"{_WANTED.get(check.purpose, 'tests?')}|{re.escape(check.name)}"
+    return re.search(_ASKED.format(words), task) is not None
+
+
+def rests_on_own(call: Call, files: Files, before: Sequence[Call] = ()) -> bool:
+    """Whether what a call runs was first written whole by the agent, as far as is seen.
+
+    It is where the command line names a file of his, or one made of it, or runs what such a file says is to be run; and
+    where a test of his is among what it looks at, unless the same was run `before` he wrote it and did not miss it.
+    """
+    part = call.command.check if call.command else None
+    own = [
+        file for file in files.written if file.is_own and any(each.position <= call.position for each in file.writes)
+    ]
+    names_ = {file.path.rpartition("/")[2] for file in own}
+    stems = {name.partition(".")[0] for name in names_}
+    words = {word.partition("::")[0].rpartition("/")[2] for word in part.words} if part else set[str]()
+    if words & {*names_, *stems} or (part and _RUNNERS.get(part.program, "") in names_):
+        return True
+    selection = selection_of(call)
+    named = [path for path in selection.paths if _is_file(path)]
+    tests = [file for file in own if is_test_file(file.path) and (not named or selection.looks_at(file.path))]
+    if not tests or named:
+        return False
+    first = min(file.writes[0].position for file in tests)
+    missed = [each for each in before if any(file.path.rpartition("/")[2] in each.output for file in tests)]
+    return not any(each.position < first and each not in missed for each in before)
 
 
 def _stands_in(task: str, call: Call, selection: Selection) -> bool:
@@ -247,12 +232,6 @@ def _stands_in(task: str, call: Call, selection: Selection) -> bool:
 def names(text: str, word: str) -> bool:
     """Whether a word, a path or a command stands in a text by itself."""
     return re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", text) is not None
-
-
-def test_files(text: str) -> set[str]:
-    """Return the paths in a text that are those of test files."""
-    words = (word.strip(".").removeprefix("./") for word in _TOKEN.findall(text) if "est" in word or "pec" in word)
-    return {word for word in words if is_test_file(word)}
 
 
 def is_test_file(path: str) -> bool:

@@ -1,17 +1,22 @@
-"""What the output of a test, build or lint run says.
-
-Only the summary lines of known runners count. A line that merely contains "error" or "passed" says nothing.
-"""
+"""What the output of a command says of a check: summary lines, wherever they stand in it, in their order."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import cast
+from typing import NamedTuple, cast
 
 from swarm_memory.tools.text.json_values import json_in
-from swarm_memory.tools.trajectory.shell import Command, Purpose
+from swarm_memory.tools.trajectory.shell import CHECKS, Command, Purpose
 
-_TAIL_CHARS, _MAX_LINE_CHARS, _MAX_LINES = 12_000, 300, 80
+_MAX_CHARS, _MAX_LINE_CHARS = 60_000, 300
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+
+
+class Result(NamedTuple):
+    """What one summary line says."""
+
+    passed: bool
+    line: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,69 +27,68 @@ class CheckResult:
     """What ran: `pytest`, `npm test`."""
     purpose: Purpose
     passed: bool | None
-    """None: the output does not tell."""
+    """What the last result says; None: nothing tells."""
     summary: str = ""
     """The line that it was read from."""
     counted: bool = False
     """Whether a summary line said so, and not the exit code alone."""
+    was_mended: bool = False
+    """Whether a result of the same output failed without what the command line then changed, or put away for it."""
 
 
-_READERS = tuple((re.compile(pattern), result) for pattern, result in (
-    # pytest: "=== 2 failed, 10 passed, 1 error in 0.12s ===", also without the rules (-q)
-    (r"^[= ]*(?=.*\b\d+ (?:failed|errors?)\b)(?:\d+ [a-z]+(?:, )?)+ in [\d.]+ ?s.*$", False),
-    (r"^[= ]*(?P<good>\d+) passed(?:, \d+ [a-z]+)* in [\d.]+ ?s.*$", None),
-    (r"^[= ]*no tests (?:ran|collected).* in [\d.]+ ?s.*$", None),
-    # sympy's own
-    (r"^[= ]*tests finished: (?P<good>\d+) passed(?=(?:.*?\b(?P<bad>\d+) failed)?)"
-     r"(?=(?:.*?\b(?P<worse>\d+) exceptions?)?).*$", None),
-    # unittest
-    (r"^FAILED \((?:failures|errors|unexpected successes)=\d+.*\)$", False),
-    (r"^Ran (?P<good>\d+) tests? in .*$", None),
-    # jest, vitest
-    (r"^\s{0,20}Tests?:?\s+(?:(?P<bad>\d+) failed[,|\s]*)?(?:\d+ (?:skipped|todo)[,|\s]*)*"
-     r"(?:(?P<good>\d+) passed)?[^\n]*(?:total|\(\d+\)).*$", None),
-    (r"^\s{0,20}Test (?:Suites|Files):?\s+(?P<bad>[1-9]\d*) failed.*$", None),
-    # mocha, rspec, phpunit
-    (r"^\s{0,20}(?P<bad>[1-9]\d*) failing$", None),
-    (r"^\s{0,20}(?P<good>\d+) passing \(.*\)$", None),
-    (r"^(?P<good>\d+) examples?, (?P<bad>\d+) failures?.*$", None),
-    (r"^(?:FAILURES|ERRORS)!$", False),
-    (r"^OK(?:,)? \((?P<good>\d+) tests?, .*\)$", None),
-    # go, cargo
-    (r"^(?:--- FAIL: .*|FAIL(?:\s.*)?)$", False),
-    (r"^ok\s+\S+\s+(?:[\d.]+s|\(cached\)).*$", True),
-    (r"^test result: FAILED\..*$", False),
-    (r"^test result: ok\. (?P<good>\d+) passed; (?P<bad>\d+) failed.*$", None),
-    (r"^error(?:\[E\d+\])?: .*$", False),
-    # maven, gradle, dotnet
-    (r"^(?:\[\w+\]\s+)?Tests run: (?P<good>\d+), Failures: (?P<bad>\d+), Errors: (?P<worse>\d+).*$", None),
-    (r"^(?:\[\w+\]\s+)?BUILD FAIL(?:URE|ED).*$", False),
-    (r"^(?:\[\w+\]\s+)?BUILD SUCCESS(?:FUL)?.*$", True),
-    (r"^\s{0,20}(?:Failed|Passed)!\s+- Failed:\s+(?P<bad>\d+), Passed:\s+(?P<good>\d+).*$", None),
-    # tsc, eslint, ruff, mypy, pyright, make, npm
-    (r".*\berror TS\d+: .*$", False),
-    (r"^Found \d+ errors? \(\d+ fixed, (?P<bad>\d+) remaining\).*$", None),
-    (r"^Found (?P<bad>\d+) errors?\b(?! \(\d+ fixed).*$", None),
-    (r"^✖ \d+ problems? \((?P<bad>\d+) errors?, .*\)$", None),
-    (r"^All checks passed!$", True),
-    (r"^Success: no issues found.*$", True),
-    (r"^(?P<bad>\d+) errors?, \d+ warnings?.*$", None),
-    (r"^(?:make|gmake|ninja)(?:\[\d+\])?: (?:\*\*\*|build stopped).*$", False),
-    (r"^npm ERR! .*$|^npm error .*$", False),
-))  # fmt: skip
-"""Summary lines, and what they say; None: what their counts say, of `bad` and `worse` failures and `good` passes."""
-
-_TELLING = re.compile(
-    r"(?i)passed|fail|passing|error|\bok\b|\btests? ran|tests? (?:run|in)|^ran \d|examples|build|success|problems"
-    r"|no issues|\*\*\*|checks"
+_GOOD = "passed|passing|pass|ok|succeeded|successful"
+_BAD = "failed|failing|failures?|fail|errors?|errored|exceptions?|broken|problems?|remaining"
+_TOTAL = "(?:unit )?tests?(?: (?:cases?|files?|suites?|run))?|cases?|examples?|specs?|checks?|suites?|scenarios?|total"
+_OTHER = (
+    "assertions?|files?|warnings?|skipped|ignored|deselected|x(?:failed|passed)|todo|pending|measured|filtered out"
+    "|re-?runs?|informations?|notes?|fixed|cancelled|expected failures?|(?:source|in) files?|duration_ms|snapshots?"
 )
+_PAIR = re.compile(
+    rf"(?i)\b(?P<n>\d+) (?:(?:{_TOTAL}) )?(?:(?P<good>{_GOOD})|(?P<bad>{_BAD})|(?P<total>{_TOTAL})|(?:{_OTHER}))\b"
+    rf"|\b(?:(?P<good_>{_GOOD})|(?P<bad_>{_BAD})|(?P<total_>{_TOTAL})|(?:{_OTHER}))"
+    r"\s*(?:[:=]\s*|(?<=[#\u2139] \w{4}) )"
+    r"(?P<n_>\d+)(?! ?[A-Za-z])"
+)
+"""A count and what is counted, either way round; `# pass 3` as TAP has it."""
+
+_AROUND = re.compile(
+    r"(?i)[\W\u2139]*(?:\[\w+\]\W*)?(?:(?:found|ran|finished|tests? results?|tests finished|results?|summary|total"
+    r"|tests?|ok|test files|test suites|failed|failures|passed|success|done|all|of|and|with|no)\b\W*){0,4}"
+    r"(?:\b(?:in|and|of|finished|ms|s|secs?|seconds?|minutes?|h|m|generated|duration|tests?|ran|[\d.]+(?:ms|s|m|min)?)\b\W*)*"
+    r"(?:\(.*\)\W*)?"
+)
+"""What may stand around the counts of a summary line."""
+
+_WORDED = tuple((re.compile(pattern), passed) for pattern, passed in (
+    (r"(?:OK|PASS(?:ED)?)(?: \(.*\))?", True),
+    (r"(?:--- )?FAIL(?:ED|URES)?\b.*", False),
+    (r"ok\s+\S+\s+(?:[\d.]+s|\(cached\)).*", True),
+    (r"(?:\[\w+\]\s+)?BUILD SUCCESS(?:FUL)?\b.*", True),
+    (r"(?:\[\w+\]\s+)?BUILD FAIL(?:URE|ED)\b.*", False),
+    (r"(?i)all (?:\d+ )?(?:checks|tests|cases)(?: have)? passed\b.*|(?:success: )?no issues found\b.*", True),
+    (r"error\[E\d+\]: .*|error: (?:could not compile|test failed)\b.*|.*\berror TS\d+: .*", False),
+    (r"(?:g?make|ninja)(?:\[\d+\])?: (?:\*\*\* \[|build stopped).*", False),
+))  # fmt: skip
+"""Results that count nothing."""
+
+_OF_TESTS = re.compile(r"(?i)\b(?:tests?|cases?|specs?|examples?|passed|passing)\b")
+"""A result that counts tests is one of tests, whatever `make` was to make."""
+
+_RAN = re.compile(r"Ran (\d+) tests?\b")
+"""Says how many the worded result below it is about."""
+
+_SHARE = re.compile(rf"(?i)\b(\d+)(?:/| of )(\d+) (?:(?:{_TOTAL}) )?(?:{_GOOD})\b")
+
 _CHECK_TOOL = re.compile(
     r"(?i)^(?:(?:run|execute)_?)?(?:(?P<test>(?:unit_?|all_?)?tests?|test_?suite|pytest)|(?P<build>build|compile)"
     r"|(?P<lint>lint(?:er)?|type_?check))(?:_(?:project|code|suite|all))?$"
 )
 """Tools that are named as a check is."""
 
-_GOOD, _BAD = frozenset({"passed", "pass", "ok", "success"}), frozenset({"failed", "fail", "failure", "error"})
+_GOOD_STATUS, _BAD_STATUS = (
+    frozenset({"passed", "pass", "ok", "success"}),
+    frozenset({"failed", "fail", "failure", "error"}),
+)
 _FIELDS = ("status", "success", "passed", "failed", "failures", "errors")
 _MAX_JSON_CHARS = 200_000
 _LOOKS_ONLY = frozenset(
@@ -95,35 +99,80 @@ _LOOKS_ONLY = frozenset(
 
 _NO_RUN = re.compile(
     r"(?im)^[^\n]{0,80}: (?:command )?not found\s*$|(?<!Error): No module named '?[\w.-]+'?\s*$"
-    r"|' is not recognized as an internal|missing script|can't open file"
+    r"|' is not recognized as an internal|missing script|can't open file|no rule to make target"
+    r"|^\W*no tests (?:ran|collected)"
 )
 """The check could not be started: that says nothing of what it was to look at."""
 
 
-def read_check(command: Command, output: str, failed: bool | None) -> CheckResult | None:
-    """Return what a run of `command` showed; None when the command runs no check.
+def results_in(output: str) -> Iterator[Result]:
+    """Yield what the summary lines of an output say, in their order; a count of nothing says nothing."""
+    was_empty = False
+    for line in _ANSI.sub("", output[-_MAX_CHARS:]).splitlines():
+        stripped = line.strip()
+        passed = _said_by(stripped) if 0 < len(stripped) <= _MAX_LINE_CHARS else None
+        if (ran := _RAN.match(stripped)) is not None:
+            was_empty = ran[1] == "0"
+        if passed is not None and not (passed and was_empty):
+            yield Result(passed, stripped.strip(" ="))
 
-    `failed` is what the exit code or the host said of the whole line: None where nothing was said. A summary line that
-    reports a failure outweighs an exit code of 0 (a pipe hides it); an exit code other than 0 outweighs a summary of
-    success where the code is the check's own.
+
+def _said_by(line: str) -> bool | None:
+    worded = next((passed for pattern, passed in _WORDED if pattern.fullmatch(line)), None)
+    if not any(map(str.isdigit, line)):
+        return worded
+    if (share := _SHARE.search(line)) and int(share[1]) < int(share[2]):
+        return False
+    pairs = list(_PAIR.finditer(line))
+    if not pairs or not _AROUND.fullmatch(_PAIR.sub("", line)):
+        return worded
+    counts = dict[str, int]()
+    for pair in pairs:
+        number = int(pair["n"] or pair["n_"])
+        kind = next((kind for kind in ("good", "bad", "total") if pair[kind] or pair[f"{kind}_"]), "")
+        left = kind == "bad" and (pair["bad"] or "").lower() == "remaining"
+        counts[kind] = number if left else counts.get(kind, 0) + number
+    if counts.get("bad"):
+        return False
+    is_told = counts.get("good") or ("bad" in counts and counts.get("total", counts.get("good", 1)))
+    return True if is_told else worded
+
+
+def read_check(command: Command, output: str, failed: bool | None) -> CheckResult | None:
+    """Return what a run of `command` showed; None when it runs no check, by its name or by what it says.
+
+    `failed` is what the exit code or the host said of the whole line: None where nothing was said. The last summary
+    line counts; one that reports a failure outweighs an exit code of 0, and an exit code other than 0 a summary of
+    success, where the code is the check's own. Where another part prints what others wrote, only that code counts.
     """
-    check = command.check
-    if check is None:
+    part = command.check
+    if part is None:
         return None
-    if _LOOKS_ONLY.intersection(check.words):
-        return CheckResult(command.name, check.purpose, None)
-    text = _ANSI.sub("", output[-_TAIL_CHARS:])
-    passed, summary = _read_summary(text)
-    if passed and any(summary in word for part in command.parts for word in part.words):
-        passed, summary = None, ""  # it was printed by the command line itself
-    own = command.exit_code_is_of(check)
-    if passed is None and failed:
-        passed = False if own and not summary and not _NO_RUN.search(text) else None
-    elif passed is None and failed is False and own and not summary:
-        passed = True
-    elif passed and failed and own:
+    is_known = part.purpose in CHECKS
+    if _LOOKS_ONLY.intersection(part.words):
+        return CheckResult(part.name, part.purpose, None) if is_known else None
+    code = command.code_of(part, output, failed)
+    found = [each for each in results_in(output) if not _is_written_in(command.text, each.line)]
+    if not is_known and not found:
+        return None
+    counts_tests = part.purpose == "build" and bool(found) and _OF_TESTS.search(found[-1].line) is not None
+    purpose: Purpose = part.purpose if is_known and not counts_tests else "test"
+    if code is None and command.prints_others(part):
+        return CheckResult(part.name, purpose, None)
+    passed, summary = found[-1][:] if found else (None, "")
+    if code and not (passed is None and _NO_RUN.search(output[-_MAX_CHARS:])):
         passed = False
-    return CheckResult(command.name, check.purpose, passed, summary, counted=bool(summary) and passed is not None)
+    elif code is False and passed is None and not re.search(_NO_RUN, output[-_MAX_CHARS:]):
+        passed = True
+    was_mended = (
+        bool(found) and passed is True and not all(each.passed for each in found) and command.is_before_and_after(part)
+    )
+    return CheckResult(part.name, purpose, passed, summary, bool(summary) and passed is not None, was_mended)
+
+
+def _is_written_in(text: str, line: str) -> bool:
+    """Whether the command line prints a result itself; a pattern that looks for one is none."""
+    return line in text and re.search(rf"(?<![\w|(^]){re.escape(line)}(?![\w|)$])", text) is not None
 
 
 def read_tool_check(tool: str, output: str, failed: bool | None) -> CheckResult | None:
@@ -136,7 +185,8 @@ def read_tool_check(tool: str, output: str, failed: bool | None) -> CheckResult 
     if found is None:
         return None
     purpose: Purpose = "test" if found["test"] else "build" if found["build"] else "lint"
-    passed, summary = _read_answer(output) or _read_summary(_ANSI.sub("", output[-_TAIL_CHARS:]))
+    last = next(reversed([*results_in(output)]), None)
+    passed, summary = _read_answer(output) or (last or (None, ""))
     if passed is None and not summary and failed is not None:
         passed = not failed
     return CheckResult(tool, purpose, passed, summary, counted=bool(summary) and passed is not None)
@@ -154,39 +204,7 @@ def _read_answer(output: str) -> tuple[bool | None, str] | None:
     summary = ", ".join(f"{name} {value}" for name, value in told.items())
     status = str(told.get("status", "")).lower()
     is_bad = any(told.get(name) not in (None, 0, False, "") for name in ("failed", "failures", "errors"))
-    if is_bad or told.get("success") is False or told.get("passed") is False or status in _BAD:
+    if is_bad or told.get("success") is False or told.get("passed") is False or status in _BAD_STATUS:
         return False, summary
-    is_good = told.get("success") is True or status in _GOOD or told.get("passed") not in (None, 0, False, "")
+    is_good = told.get("success") is True or status in _GOOD_STATUS or told.get("passed") not in (None, 0, False, "")
     return (True if is_good else None), summary
-
-
-def _read_summary(text: str) -> tuple[bool | None, str]:
-    """Return the verdict of the summary lines (any failure makes it False) and the line that decided."""
-    passed: bool | None = None
-    shown = ""
-    for line in _telling_lines(text):
-        for pattern, said in _READERS:
-            match = pattern.match(line)
-            if match is None:
-                continue
-            result, found = _by_counts(match, said), line.strip(" =")
-            if result is False:
-                return False, found
-            if result and not passed:
-                passed, shown = True, found
-            shown = shown or found
-    return passed, shown
-
-
-def _by_counts(match: re.Match[str], said: bool | None) -> bool | None:
-    """Return what a summary line says: False when anything failed, True when something passed; None: nothing ran."""
-    counts = {name: int(count or 0) for name, count in match.groupdict().items()}
-    if counts.get("bad") or counts.get("worse"):
-        return False
-    return True if counts and counts.get("good") != 0 else said
-
-
-def _telling_lines(text: str) -> list[str]:
-    """Only lines that hold a word of a summary are tried, the last ones: outputs are long, and this runs often."""
-    lines = (line for line in text.splitlines() if len(line) <= _MAX_LINE_CHARS)
-    return [line for line in lines if _TELLING.search(line)][-_MAX_LINES:]

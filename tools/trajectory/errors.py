@@ -1,6 +1,5 @@
 """The errors of a trajectory: each with all calls that failed so, what was done in between, and what ended it."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import ne
@@ -8,7 +7,7 @@ from typing import NamedTuple
 
 from swarm_memory.tools.trajectory.calls import Call
 from swarm_memory.tools.trajectory.failures import Failure, classify, error_key
-from swarm_memory.tools.trajectory.intent import repeats, same_intent
+from swarm_memory.tools.trajectory.intent import same_intent
 from swarm_memory.tools.trajectory.phrasing import folder_of, show_command
 
 _FAR = 40
@@ -22,21 +21,12 @@ _PREREQUISITES = frozenset(
 _NOT_STARTED = frozenset({"missing-command", "bad-arguments", "wrong-folder", "syntax", "timeout"})
 """After one of these it is not known whether the first error is gone."""
 
-PASSES_WITH_TIME = frozenset({"rate-limit", "timeout", "service-down", "locked"})
-"""Errors that may go away when nothing is done but to wait."""
-
 _CHANGING_GIT = frozenset({"git pull", "git checkout", "git switch", "git merge", "git rebase", "git init", "git fetch",
                            "git stash", "git reset", "git config", "git rm", "gh auth"})  # fmt: skip
 
-_SAYS_LITTLE = frozenset(
-    {"error", "errors", "failed", "failure", "fatal", "exception", "such", "with", "that", "this", "from", "been",
-     "have", "when", "what", "cannot", "could", "does", "must", "missing", "required", "found", "check", "call",
-     "needs", "there", "invalid", "expected", "other", "before", "after", "process"}
-)  # fmt: skip
 _LOOKS = frozenset({"search", "read", "print"})
 """Purposes of commands that did nothing where they showed nothing."""
 
-_STEM = 4
 _MIN_QUOTED = 12
 
 
@@ -171,7 +161,7 @@ def _late_end(calls: Sequence[Call], last: int, following: Call | None) -> Call 
 def _got_further(failed: Call, other: Call) -> bool:
     """Whether a call that failed too was at least started, where the first error had kept it from that."""
     kept_from_it = failed.command is not None and classify(failed.error).kind in _PREREQUISITES
-    return kept_from_it and classify(other.error).kind not in _NOT_STARTED and repeats(failed, other)
+    return kept_from_it and classify(other.error).kind not in _NOT_STARTED and same_intent(failed, other)
 
 
 def _stands_in(call: Call, task: str) -> bool:
@@ -184,13 +174,13 @@ def _repair(calls: Sequence[Call], index: int, attempts: Sequence[int], end: int
     failed, failure = calls[index], classify(calls[index].error)
     start = max([index, *(at for at in attempts if same_error(failed, calls[at]))])
     vain = {shape(call): call for call in _done(calls, index, start)}
-    done = _done(calls, start, _next_error(calls, attempts, start, end)) or _done(calls, start, end)
+    done = _done(calls, start, _next_error(attempts, start, end)) or _done(calls, start, end)
     deeds = [call for call in done if shape(call) not in vain] or done
     helped = {shape(call) for call in deeds}
     return Repair(
         failed=failed,
         attempts=tuple(calls[at] for at in attempts),
-        deeds=tuple(_telling(deeds, failed, failure, calls[end])),
+        deeds=tuple(deeds),
         vain=tuple(call for what, call in vain.items() if what not in helped),
         success=calls[end],
         failure=failure,
@@ -201,13 +191,12 @@ def _done(calls: Sequence[Call], start: int, end: int) -> list[Call]:
     return [calls[at] for at in range(start + 1, end) if changes_something(calls[at])]
 
 
-def _next_error(calls: Sequence[Call], attempts: Sequence[int], start: int, end: int) -> int:
+def _next_error(attempts: Sequence[int], start: int, end: int) -> int:
     """Return where another error showed instead of the one that was seen last at `start`; `end` where none did.
 
     What was done after that mended the other one.
     """
-    others = (at for at in attempts if at > start and classify(calls[at].error).kind not in _NOT_STARTED)
-    return next(others, end)
+    return next((at for at in attempts if at > start), end)
 
 
 def _end(failed: Call, alike: Sequence[int], calls: Sequence[Call]) -> int | None:
@@ -252,49 +241,3 @@ def changes_something(call: Call) -> bool:
 def shape(call: Call) -> str:
     """What makes two calls the same for a reader: the command line as it is shown, and its folder."""
     return f"{folder_of(call.command.text)}:{show_command(call.command.text)}" if call.command else call.key
-
-
-def _telling(deeds: Sequence[Call], failed: Call, failure: Failure, success: Call) -> list[Call]:
-    """Leave out bystanders: where some deeds fit the error, the others only happened to lie between.
-
-    A deed fits when it waits and the error passes with time, or when it names what the error names. Where the error
-    names an option that was then left out, that was the way out. Of several pauses the longest is the surest.
-    """
-    if left_out(failed, success):
-        return []
-    if failure.kind == "rate-limit" and (waits := [call for call in deeds if call.waits]):
-        return [max(waits, key=_seconds)]
-    if len(deeds) < 2:
-        return list(deeds)
-    named = telling_words(f"{failed.error} {failure.first} {failure.subject}") - telling_words(spoken(failed))
-    fitting = [
-        call for call in deeds
-        if (call.waits and failure.kind in PASSES_WITH_TIME) or named & telling_words(spoken(call))
-    ]  # fmt: skip
-    return fitting or list(deeds)
-
-
-def left_out(failed: Call, success: Call) -> str:
-    """Return the option of a failed command that its error names and that the successful one does without."""
-    if failed.command is None or success.command is None:
-        return ""
-    after = {word for part in success.command.parts for word in part.words}
-    options = [word for part in failed.command.parts for word in part.words if word.startswith("--")]
-    gone = [word.split("=")[0] for word in options if word not in after]
-    return next((word for word in gone if re.search(rf"(?<!\S)\W?{re.escape(word)}(?![\w-])", failed.error)), "")
-
-
-def _seconds(call: Call) -> float:
-    found = re.search(r"\d+(?:\.\d+)?", spoken(call))
-    return float(found.group()) if found else 0.0
-
-
-def spoken(call: Call) -> str:
-    """Return a call in its own words: the command line, or the tool with its arguments."""
-    return call.command.text if call.command else " ".join([call.tool, *map(str, call.input.values())])[:2000]
-
-
-def telling_words(text: str) -> set[str]:
-    """The stems (of four letters) of a text's words that may name a thing."""
-    words = re.findall(r"[a-z]{4,}", text.lower())
-    return {word[:_STEM] for word in words if word not in _SAYS_LITTLE}

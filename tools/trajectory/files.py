@@ -38,6 +38,9 @@ _BY_SCRIPT = re.compile(
 )
 """A script that is given in the command line writes a file whole."""
 
+_QUOTED_PATH = re.compile(r"['\"]([\w./~-]{0,200}\w\.[A-Za-z]\w{0,7})['\"]")
+"""What such a script names beside."""
+
 
 @dataclass(frozen=True, slots=True)
 class Touch:
@@ -159,9 +162,11 @@ def _of_command(command: Command) -> Iterator[tuple[str, How]]:
         yield from _of_part(part)
     if "*** Begin Patch" in command.text:
         yield from _of_patch(command.text)
-    if any(part.purpose == "run" for part in command.parts):
+    if any(part.is_inline and command.changes(part) for part in command.parts):
         for match in _BY_SCRIPT.finditer(command.text):
             yield match[1] or match[2], "write"
+        for match in _QUOTED_PATH.finditer(command.text):
+            yield match[1], "change"
 
 
 def _of_part(part: Part) -> Iterator[tuple[str, How]]:

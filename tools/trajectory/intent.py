@@ -16,10 +16,9 @@ from swarm_memory.tools.trajectory.shell import CHECKS, Command, Part, parse_com
 _NOT_STARTED = frozenset({"missing-module", "missing-command", "wrong-folder", "bad-arguments"})
 """Errors after which another runner of the same kind may do what the first could not."""
 
-_MIN_SHARED = 0.5
+_MIN_SHARED, _MISTYPED = 0.5, 0.7
 _SCRIPT = re.compile(r"\.(?:py|js|ts|mjs|rb|sh|php|pl|jar)$")
 _VERB = re.compile(r"[a-z][a-z-]+")
-_MISTYPED = 0.7
 _SPAN = re.compile(r"`([^`\n]{2,300})`")
 _NO_GOAL = frozenset({"print", "search", "read", "wait"})
 _LOOKS_ONLY = re.compile(r"--?(?:h|help|version|dry-run|n|list|check-only|whatif|what-if)")
@@ -31,6 +30,9 @@ _HANDS_IN = re.compile(r"(?i)^(?:submit|report|answer|finish|hand_in|send|post|r
 _MIN_WORDS = 2
 """A command that stands in the task without marks must be as long as this, or a word of prose would be one."""
 
+_MAX_TASK_WORDS = 40
+"""A longer task asks for more than the one call."""
+
 
 def same_intent(failed: Call, other: Call) -> bool:
     """Whether `other` tries what `failed` tried: the same command or tool, with the same or other arguments."""
@@ -41,28 +43,18 @@ def same_intent(failed: Call, other: Call) -> bool:
     left, right = failed.command, other.command
     if left.name and left.name == right.name:
         return _may_check_same(failed, other) if left.purpose in CHECKS else _same_arguments(left, right)
-    if left.purpose != right.purpose:
-        return words_shared(left, right) >= 0.6
-    if left.purpose in CHECKS:
-        return classify(failed.error).kind in _NOT_STARTED
-    if left.purpose in ("install", "run") and left.main and right.main and left.main.subcommand:
+    if left.purpose in CHECKS and right.purpose in CHECKS:
+        return left.purpose == right.purpose and classify(failed.error).kind in _NOT_STARTED
+    is_one_kind = left.purpose == right.purpose and left.purpose in ("install", "run")
+    if is_one_kind and left.main and right.main and left.main.subcommand:
         return left.main.subcommand == right.main.subcommand
-    return words_shared(left, right) >= 0.6
+    return _does_again(left, right) or _does_again(right, left)
 
 
-def words_shared(left: Command, right: Command) -> float:
-    """Return the share of the shorter command's words that the other has too; one word alone counts for nothing."""
-    mine = {word for part in left.parts for word in part.words}
-    others = {word for part in right.parts for word in part.words}
-    shared = len(mine & others)
-    return shared / min(len(mine), len(others)) if shared >= 2 or mine == others else 0.0
-
-
-def repeats(failed: Call, other: Call) -> bool:
-    """Whether a command does all that a failed one was to do, and perhaps more: with a prefix, with other options."""
-    if failed.command is None or other.command is None:
-        return failed.key == other.key
-    return set(_arguments(failed.command)) <= set(_arguments(other.command))
+def _does_again(left: Command, right: Command) -> bool:
+    """Whether one command line does what the other was to do, behind a prefix or with other options."""
+    mine, others = (command.main.words if command.main else () for command in (left, right))
+    return len(mine) > 1 and set(mine) <= set(others)
 
 
 def varied_words(calls: Sequence[Call], task: str) -> frozenset[str]:
@@ -152,11 +144,25 @@ def goals_of(trajectory: Trajectory, calls: Sequence[Call]) -> Goals:
                 last[name] = call
     able_to_refuse = {call.tool for call in calls if call.failed}
     counted = {name: call for name, call in last.items() if call.command or call.failed or call.tool in able_to_refuse}
+    if not counted and len(trajectory.task.split()) <= _MAX_TASK_WORDS:
+        reached = [call for call in calls if _uses_named_program(call, trajectory.task)][-1:]
+        return Goals(tuple(reached), (), ())
     return Goals(
         reached=tuple(call for call in counted.values() if call.went_through),
         refused=tuple(call for call in counted.values() if call.failed),
         missing=tuple(_missing(trajectory.task, counted)),
     )
+
+
+def _uses_named_program(call: Call, task: str) -> bool:
+    """Whether a program that a task names was run on two things at least that it names, and its exit code was 0."""
+    for part in call.command.parts if call.command else ():
+        is_named = part.purpose in ("run", "other") and len(part.program) > 2 and names(task, part.program)
+        given = {word for each in part.words[1:] for word in re.findall(r"[A-Za-z]\w{3,}|\d+(?:\.\d+)+", each)}
+        if is_named and call.command and sum(names(task, word) for word in given) >= _MIN_WORDS:
+            reported = call.reported
+            return call.command.code_of(part, call.output, reported) is False
+    return False
 
 
 def _still_holds(before: Call | None, failed: Call, calls: Sequence[Call]) -> bool:
@@ -185,18 +191,6 @@ def _named_by(call: Call, task: str) -> Iterator[str]:
 def hands_in(call: Call) -> bool:
     """Whether a call hands in an answer, a report or a message, or ends the task: it is taken whatever it says."""
     return call.ends_task or (call.command is None and bool(_HANDS_IN.search(call.tool)))
-
-
-def is_about(call: Call, task: str) -> bool:
-    """Whether an argument of a call, or a part of a tool's name, is a word of the task."""
-    if call.command is not None:
-        main = call.command.main
-        words = re.findall(r"[^\W_]{4,}", " ".join(main.words[1:])) if main else []
-    else:
-        values = " ".join(value for value in call.input.values() if isinstance(value, str))
-        words = re.findall(r"[^\W_]{4,}", f"{call.tool} {values[:500]}")
-    said = set(re.findall(r"[^\W_]{4,}", task.lower()))
-    return any(word.lower() in said for word in words)
 
 
 def _spans(task: str) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Literal
 
 from swarm_memory.schema.trajectory import Step, Trajectory
 from swarm_memory.tools.trajectory.calls import Call, calls_of
-from swarm_memory.tools.trajectory.check_runs import CheckRun, OwnTests, check_runs
+from swarm_memory.tools.trajectory.check_runs import CheckRun, check_runs, rests_on_own
 from swarm_memory.tools.trajectory.errors import Error, Repair, errors_of
 from swarm_memory.tools.trajectory.failures import BY_WORDS, classify, error_key
 from swarm_memory.tools.trajectory.files import Files
@@ -82,34 +82,18 @@ class Reading:
 
     @cached_property
     def checks(self) -> tuple[CheckRun, ...]:
-        return check_runs(self.trajectory.task, self.calls, self.files, self._own_tests)
-
-    @cached_property
-    def _own_tests(self) -> OwnTests:
-        return OwnTests(self.trajectory.task, self.calls, self.files)
+        return check_runs(self.trajectory.task, self.calls, self.files)
 
     def is_own(self, call: Call) -> bool:
-        """Whether what a check or a script says may be no more than what tests say that the agent wrote first."""
-        return call.position in self._own_runs
-
-    @cached_property
-    def _own_runs(self) -> frozenset[int]:
-        own = {each.call.position for each in self.checks if each.is_own}
-        others = set[str]()
-        for call in self.calls if self._own_tests.exist else ():
-            if call.command is None or call.command.purpose != "run" or call.check is not None:
-                continue
-            if self._own_tests.carry(call, was_run=call.name in others):
-                own.add(call.position)
-            else:
-                others.add(call.name)
-        return frozenset(own)
+        """Whether what a check or a script says may be no more than what the agent wrote itself."""
+        before = [each for each in self.calls if each.position < call.position and each.name == call.name]
+        return any(each.is_own for each in self.checks if each.call is call) or rests_on_own(call, self.files, before)
 
     @cached_property
     def changes(self) -> tuple[Call, ...]:
-        """The calls that changed something and did not fail."""
+        """The calls that changed something; a line of many commands may have done so though the last of them failed."""
         wrote = {each.call.position for file in self.files for each in file.touches if each.how != "read"}
-        return tuple(call for call in self.calls if not call.failed and (call.writes or call.position in wrote))
+        return tuple(call for call in self.calls if call.position in wrote or _changes(call))
 
     @cached_property
     def goals(self) -> Goals:
@@ -141,6 +125,14 @@ class Reading:
     def names(self) -> tuple[str, ...]:
         """The particulars, and the words by which calls differ only because the task asks for several objects."""
         return (*self.particulars, *varied_words(self.calls, self.trajectory.task))
+
+
+def _changes(call: Call) -> bool:
+    if call.refused or call.observation is None:
+        return False
+    if call.command is not None and len(call.command.parts) > 1:
+        return any(map(call.command.changes, call.command.parts))
+    return call.writes and not call.failed
 
 
 def read(given: Trajectory | Reading) -> Reading:

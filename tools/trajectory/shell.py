@@ -3,6 +3,7 @@
 import re
 from collections.abc import Container, Iterator, Sequence
 from functools import lru_cache
+from itertools import pairwise
 from pathlib import PurePosixPath
 from typing import Literal, NamedTuple
 
@@ -120,6 +121,11 @@ _CONTROL = frozenset(
 )  # fmt: skip
 """Words at the beginning of what runs no program of its own."""
 
+_SHOWS_OTHERS = frozenset({"show", "log", "blame", "grep", "cat-file", "pr", "issue", "api", "run"})
+_BRINGS_FILES = frozenset(
+    {"stash", "checkout", "switch", "restore", "reset", "apply", "revert", "merge", "pull", "rebase"}
+)
+_WRITING_SCRIPT = re.compile(r"\.write(?:_text|_bytes|lines)?\(|writeFile|open\([^)\n]*,\s*(?:mode=)?['\"][wax]")
 _PROBING_PROGRAMS = frozenset({"which", "type", "test", "[", "[[", "hash", "whereis", "command -v"})
 _PLAIN = re.compile(r"[^\s'\"\\$`#;&|<>()]+")
 _OPERATOR = re.compile(r"&&|\|\||;;?&?|\|&|&(?!>)|\|")
@@ -147,6 +153,30 @@ class Part(NamedTuple):
     def is_probe(self) -> bool:
         """Whether it only asks what there is, or how something is called: its "no" and its usage are answers."""
         return self.program in _PROBING_PROGRAMS or _asks_for_help(self.words)
+
+    @property
+    def is_inline(self) -> bool:
+        """Whether an interpreter runs what the command line itself holds: `python -c …`, `python - <<END`."""
+        given = self.words[1:2]
+        return bool(_INTERPRETERS.match(self.program)) and (not given or given[0] in ("-", "-c", "-e"))
+
+    @property
+    def name(self) -> str:
+        """A short name of what it runs, such as `npm test` or `pytest`."""
+        if self.program in _TASK_RUNNERS or self.program in _SUBCOMMANDS or self.purpose == "vcs":
+            return f"{self.program} {self.subcommand}".strip()
+        if _INTERPRETERS.match(self.program) and _SCRIPT_FILE.search(self.subcommand):
+            return f"{self.program} {PurePosixPath(self.subcommand).name}"
+        return self.program
+
+    @property
+    def prints_others(self) -> bool:
+        """Whether it may print what somebody else wrote; what a change looks like is the agent's own work."""
+        if self.purpose == "vcs":
+            return self.subcommand in _SHOWS_OTHERS and "--oneline" not in self.words
+        if self.purpose == "print":
+            return any(mark in word for word in self.words for mark in ("$(", "`"))
+        return self.purpose in ("read", "search", "other")
 
 
 class Command(NamedTuple):
@@ -176,13 +206,67 @@ class Command(NamedTuple):
 
     @property
     def check(self) -> Part | None:
-        """The part that tests, builds or lints; None when there is none."""
-        return self.main if self.main and self.main.purpose in CHECKS else None
+        """The part that tests, builds or lints; else the last that runs a program, whose output may say that it does.
+
+        None where no part does, or the command line itself holds what is run.
+        """
+        for wanted in (CHECKS, {"run", "other"}):
+            found = [part for part in self.parts if part.purpose in wanted and not part.is_inline]
+            if found:
+                return found[-1]
+        return None
 
     def exit_code_is_of(self, part: Part) -> bool:
         """Whether an exit code of 0 of the line is one of `part` too: not when `|`, `||`, `;` or `&` follows it."""
-        after = self.parts[self.parts.index(part) :]
-        return all(each.joined_by in ("&&", "") for each in after)
+        return all(each.joined_by in ("&&", "") for each in self.parts[self._place(part) :])
+
+    def code_of(self, part: Part, output: str, failed: bool | None) -> bool | None:
+        """Return whether `part` failed; None where nothing tells. `failed` is said of the whole line.
+
+        `part; echo rc=$?` prints it.
+        """
+        place = self._place(part)
+        following = self.parts[place + 1] if place + 1 < len(self.parts) else None
+        if part.joined_by == ";" and following and following.program == "echo" and "$?" in following.words[-1]:
+            told = re.escape(" ".join(following.words[1:])).replace(re.escape("$?"), r"(\d+)")
+            codes = re.findall(rf"(?m)^{told}\s*$", output)
+            return bool(int(codes[-1])) if codes else None
+        return failed if self.exit_code_is_of(part) else None
+
+    def prints_others(self, part: Part) -> bool:
+        """Whether something beside `part`, but for what its output is piped to, may print what somebody else wrote."""
+        is_filter, place = False, self._place(part)
+        for at, each in enumerate(self.parts):
+            if at != place and each.prints_others and not is_filter and each.joined_by != "|":
+                return True
+            is_filter = each.joined_by == "|" and (is_filter or at == place or not each.prints_others)
+        return False
+
+    def is_before_and_after(self, part: Part) -> bool:
+        """Whether the line runs something without its changes first, or with them put away, and `part` with them."""
+        runs = [at for at, each in enumerate(self.parts) if each.purpose in CHECKS | {"run"} and not each.is_inline]
+        changed = [at for at, each in enumerate(self.parts[: self._place(part)]) if self.changes(each)]
+        return bool(changed) and (min(runs) < changed[0] or self.puts_away)
+
+    @property
+    def puts_away(self) -> bool:
+        """Whether what was changed is put away for a while."""
+        return any(part.program == "git" and part.subcommand == "stash" for part in self.parts)
+
+    def changes_after(self, part: Part) -> bool:
+        """Whether something is changed behind `part`; what its output is piped to keeps that."""
+        behind = self.parts[self._place(part) :]
+        return any(self.changes(each) for before, each in pairwise(behind) if before.joined_by != "|")
+
+    def changes(self, part: Part) -> bool:
+        """Whether a part of the line writes a file, or brings another state of the files."""
+        if part.is_inline:
+            return _WRITING_SCRIPT.search(self.text) is not None
+        return part.purpose == "edit" or (part.purpose == "vcs" and part.subcommand in _BRINGS_FILES)
+
+    def _place(self, part: Part) -> int:
+        """The same words may stand twice: the last counts."""
+        return len(self.parts) - 1 - self.parts[::-1].index(part)
 
     @property
     def waits(self) -> bool:
@@ -192,14 +276,7 @@ class Command(NamedTuple):
     @property
     def name(self) -> str:
         """A short name of what it runs, such as `npm test` or `pytest`; empty for an empty line."""
-        if self.main is None:
-            return ""
-        main = self.main
-        if main.program in _TASK_RUNNERS or main.program in _SUBCOMMANDS or main.purpose == "vcs":
-            return f"{main.program} {main.subcommand}".strip()
-        if _INTERPRETERS.match(main.program) and _SCRIPT_FILE.search(main.subcommand):
-            return f"{main.program} {PurePosixPath(main.subcommand).name}"
-        return main.program
+        return self.main.name if self.main else ""
 
 
 @lru_cache(maxsize=512)

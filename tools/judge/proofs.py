@@ -1,0 +1,178 @@
+"""What a trajectory proves without any model: what nobody can doubt who reads it, for success or failure.
+
+A failure needs as much proof as a success. Calls that failed on the way, loops, and what was not seen to pass are none.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+from swarm_memory.schema.trajectory import Label, Trajectory
+from swarm_memory.tools.trajectory.calls import Call
+from swarm_memory.tools.trajectory.check_runs import CheckRun
+from swarm_memory.tools.trajectory.errors import changes_something
+from swarm_memory.tools.trajectory.intent import same_intent
+from swarm_memory.tools.trajectory.reading import Reading, Said, read
+
+SAID, MENDED, ASKED, REACHED, REFUSED = 0.9, 0.9, 0.85, 0.8, 0.8
+"""How often each kind of proof is right: the user's word, a check that failed before, one that the task asks for, what
+the task names that went through, or failed at the end."""
+
+_MAX_STEPS_NAMED = 6
+_ASKS_TO_LOOK = re.compile(
+    r"(?i)\W*(?:(?:please|can you|could you) )?(?:run|check|verify|test|show|list|explain|what|why|how|does|do|is|are"
+    r"|find|tell|count|describe|review|analy[sz]e|look|who|when|where|which|summari[sz]e|print|display|report)\b"
+)
+_IT_WORKS = re.compile(
+    r"(?i)\b(?:works?|worked|fixed|solved|pass(?:es|ed)?|lgtm|ship it|merge it|exactly what"
+    r"|did the trick|funktioniert)\b(?! for (?:me|us))|成功|可以了"
+)
+_MAX_OPINION = 1500
+
+
+class Proof(NamedTuple):
+    """What one thing proves."""
+
+    label: Label
+    confidence: float
+    reason: str
+    steps: tuple[str, ...]
+
+
+def proofs_of(given: Trajectory | Reading) -> tuple[Proof, ...]:
+    """Return what proves a trajectory a success or a failure, the surest first: the user's word, then what was seen.
+
+    Nothing where no tool was called. Those of what was seen are all of one label, or there are none.
+    """
+    run = read(given)
+    if not run.calls:
+        return ()
+    said = [proof for find in (_by_user, _by_stop) for proof in find(run)]
+    seen = [proof for find in _BY_SIGHT for proof in find(run)]
+    if len({proof.label for proof in seen}) > 1:
+        seen = []
+    return (*said[:1], *seen)
+
+
+def _ids(calls: Sequence[Call]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(step for call in calls[-_MAX_STEPS_NAMED:] for step in call.ids))
+
+
+def _by_user(run: Reading) -> Iterator[Proof]:
+    """The user's last word on the work, where nothing was done after it; thanks and praise test nothing."""
+    opinions = [said for said in run.said if said.about and not said.is_answer and not said.step.interrupted]
+    if not opinions or _went_on(run, opinions[-1]):
+        return
+    last = opinions[-1]
+    if last.about == "correction":
+        yield Proof("Failure", SAID, "the user's last word on it is a correction", (last.step.id,))
+    elif _IT_WORKS.search(last.step.text[:400]) and len(last.step.text) < _MAX_OPINION:
+        yield Proof("Success", SAID, "the user says that it works", (last.step.id,))
+
+
+def _went_on(run: Reading, said: Said) -> bool:
+    return any(call.position > said.index for call in run.calls)
+
+
+def _by_stop(run: Reading) -> Iterator[Proof]:
+    """The user stopped the agent, and nothing was done or said after that."""
+    steps = run.trajectory.steps
+    stopped = [index for index, step in enumerate(steps) if step.interrupted]
+    stopped += [call.end for call in run.calls if call.refused]
+    after = steps[max(stopped) + 1 :] if stopped else ()
+    if stopped and not any(step.kind == "tool_call" or (step.role != "system" and step.text.strip()) for step in after):
+        reason = "the user stopped it and nothing was done after that"
+        yield Proof("Failure", SAID, reason, (steps[max(stopped)].id,))
+
+
+def _by_checks(run: Reading) -> Iterator[Proof]:
+    """What the last run of each check says: of one that failed without the work, or one that the task asks for."""
+    checks = [each for each in run.checks if not each.is_own]
+    last = list({(each.name, each.selection): each for each in checks}.values())
+    failed = [each for each in last if not each.passed and not any(other.repairs(each) for other in checks)]
+    for each in failed:
+        if not _changed_after(run, each) and (why := _needed(run, each, checks)):
+            yield Proof("Failure", ASKED, f"{each.name} failed at the end; {why}", _ids([each.call]))
+    for each in last if not failed else ():
+        if each.passed and not _changed_after(run, each):
+            yield from _of_passed(run, each, checks)
+
+
+def _of_passed(run: Reading, passed: CheckRun, checks: Sequence[CheckRun]) -> Iterator[Proof]:
+    """A pass proves what failed without the work and passes with it, or what the task asks for."""
+    before = [each for each in checks if not each.passed and passed.repairs(each)]
+    without = [each for each in before if passed.changed_at < each.call.position and not _worked_before(run, each.call)]
+    mended = [each for each in without if _acted(run, each.call, passed.call)]
+    if mended or (passed.result.was_mended and not _worked_before(run, passed.call)):
+        reason = f"{passed.name} passed at the end, and had failed before the work"
+        yield Proof("Success", MENDED, reason, _ids([*(each.call for each in mended[-1:]), passed.call]))
+    elif passed.is_asked_for and passed.changed_at < 0 and (passed.call.step.role == "user" or not _is_idle(run)):
+        yield Proof("Success", ASKED, f"{passed.name} passed at the end; the task asks for it", _ids([passed.call]))
+
+
+def _acted(run: Reading, before: Call, after: Call) -> bool:
+    done = (*run.changes, *filter(changes_something, run.calls))
+    return any(before.end < call.position <= after.position for call in done)
+
+
+def _worked_before(run: Reading, check: Call) -> bool:
+    """Whether something had been changed when a check ran, and was not put away for it."""
+    earlier = [change for change in run.changes if change.position < check.position]
+    is_away = any(call.command and call.command.puts_away for call in (*earlier[-1:], check))
+    return bool(earlier) and not is_away
+
+
+def _needed(run: Reading, failed: CheckRun, checks: Sequence[CheckRun]) -> str:
+    """Say why a check that failed was to pass; empty where that is not seen, and it may have failed before the work."""
+    before = [each for each in checks if each.call.position < failed.call.position and each.name == failed.name]
+    if failed.is_asked_for:
+        return "the task asks for it"
+    if any(each.passed and each.selection.covers(failed.selection) for each in before):
+        return "it had passed before"
+    changes = [call.position for call in run.changes]
+    tried = [each for each in before if any(each.call.position < at < failed.call.position for at in changes)]
+    is_of_the_work = bool(tried) and any(at < tried[0].call.position for at in changes)
+    return "what was changed for it did not help" if is_of_the_work and failed.result.purpose == "test" else ""
+
+
+def _changed_after(run: Reading, check: CheckRun) -> bool:
+    command = check.call.command
+    if command is not None and command.check is not None and command.changes_after(command.check):
+        return True
+    return any(change.position > check.call.position for change in run.changes)
+
+
+def _is_idle(run: Reading) -> bool:
+    """Whether more was asked for than to look at something or to run it, and nothing was done but that."""
+    done = (call for call in run.calls if changes_something(call) and call.check is None)
+    acts = any(
+        not call.command.main.is_inline for call in done if call.command and call.command.main and not call.waits
+    )
+    return not (acts or run.changes or _ASKS_TO_LOOK.match(run.trajectory.task))
+
+
+def _by_goals(run: Reading) -> Iterator[Proof]:
+    """What the task itself names to be run or called: all of it went through at the end, or the last of it failed."""
+    goals = run.goals
+    shown = ", ".join(dict.fromkeys(call.name for call in (*goals.reached, *goals.refused)))
+    if goals.met and not any(change.position > call.end for call in goals.reached[-1:] for change in run.changes):
+        if any(_proves(run, call) for call in goals.reached):
+            yield Proof("Success", REACHED, f"what the task names went through: {shown}", _ids(goals.reached))
+    elif goals.refused and not any(change.position > goals.refused[-1].end for change in run.changes):
+        yield Proof("Failure", REFUSED, f"what the task names failed at the end: {shown}", _ids(goals.refused))
+
+
+def _proves(run: Reading, reached: Call) -> bool:
+    """Whether a call that the task names shows more than that it can be run.
+
+    It does where no file was written, or where it had failed before; not where it runs what the agent wrote itself.
+    """
+    if reached.command is None:
+        return True
+    if run.is_own(reached):
+        return False
+    before = (call for call in run.calls if call.end < reached.position and call.failed and not run.is_own(call))
+    return not run.files.written or any(same_intent(call, reached) for call in before)
+
+
+_BY_SIGHT: tuple[Callable[[Reading], Iterator[Proof]], ...] = (_by_checks, _by_goals)
