@@ -2,15 +2,14 @@
 
     python benchmarks/closed_loop/run.py --seeds 20 --tasks 12 [--html FILE]
     python benchmarks/closed_loop/run.py --quick
-    python benchmarks/closed_loop/run.py --planted --seeds 4 --tasks 200 [--dropout 0.1]
+    python benchmarks/closed_loop/run.py --planted --seeds 1000 --tasks 200
 
 Arms on the same tasks and random streams: no memory; notes at the prompt, the way out at a failure, both, and notes of
 another task (which must not help), each for a reader that knows the wording of the notes and for a plain one. And, on
 fewer seeds and tasks, parallel scaling with k = 1, 3, 6 with the notes of earlier tasks and, as best-of-k alone,
 without. Figures and every result go to `benchmarks/results/closed_loop.json`, which `swarm-memory benchmark report`
-and `benchmark compare` read; `--html` writes one page with the learning curves. No lots are drawn (`credit.dropout`)
-but with `--dropout`. `--planted` instead plants harmful and useless memories in four families, and prints how soon the
-lots find them and what that costs; it writes no file.
+and `benchmark compare` read; `--html` writes one page with the learning curves. `--planted`
+instead says how soon harmful memories are withdrawn and what good ones suffer, by simulation; it writes no file.
 """
 
 import argparse
@@ -18,7 +17,7 @@ import asyncio
 import platform
 import tempfile
 import time
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -27,12 +26,12 @@ from importlib.metadata import version
 from pathlib import Path
 
 from world.experiment import ARMS, Arm, Bank, Place, Result, run_arm, run_scaled, scaled_arm, schedule
-from world.planted import Run, patience_table, planted_tables, run_planted
+from world.planted import planted_tables
 from world.report import WorldReport
 
 from swarm_memory.schema.base import new_id
-from swarm_memory.schema.benchmark import BenchmarkRun
-from swarm_memory.schema.settings import CreditSettings, RetrieveSettings, Settings, StorageSettings
+from swarm_memory.schema.benchmark import BenchmarkRun, Table
+from swarm_memory.schema.settings import RetrieveSettings, Settings, StorageSettings
 from swarm_memory.server.cli.console import print_table
 from swarm_memory.server.wiring import SystemClock, opened_toolbox, place_of
 from swarm_memory.tools.benchmark.report import page
@@ -52,7 +51,6 @@ class Work:
     with_notes: bool = True
     retrieved: int = RetrieveSettings().k
     """Notes for a task at most."""
-    dropout: float = 0.0
 
 
 def main() -> None:
@@ -64,8 +62,7 @@ def main() -> None:
     parser.add_argument("--scaling-tasks", type=int, default=4, help="of each family")
     parser.add_argument("--retrieve-k", type=int, default=RetrieveSettings().k, help="notes for a task at most")
     parser.add_argument("--quick", action="store_true", help="4 seeds of 4 tasks and no scaling, in under two minutes")
-    parser.add_argument("--dropout", type=float, help="credit.dropout: 0, or 0.1 with --planted, by default")
-    parser.add_argument("--planted", action="store_true", help="plant harmful and useless memories")
+    parser.add_argument("--planted", action="store_true", help="harmful memories among good ones")
     parser.add_argument("--first-seed", type=int, default=0, help="of --planted")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--html", type=Path, help="write one page with the learning curves")
@@ -74,7 +71,7 @@ def main() -> None:
         options.seeds, options.tasks, options.scaling_seeds = 4, 4, 0
     if options.planted:
         seeds = range(options.first_seed, options.first_seed + options.seeds)
-        show_planted(seeds, options.tasks, 0.1 if options.dropout is None else options.dropout, options.processes)
+        show(planted_tables(seeds, options.tasks))
         return
     started, clock = time.perf_counter(), SystemClock()
     begun = clock.now()
@@ -103,37 +100,23 @@ def main() -> None:
     FILE.write_text(run.model_dump_json(indent=1), encoding="utf-8")
     if options.html:
         options.html.write_text(page([run]), encoding="utf-8")
-    for table in run.results.tables:
-        print(f"\n{table.title}")
-        print_table(table.headings, table.rows)
+    show(run.results.tables)
     print(f"\n{len(results)} tasks in {time.perf_counter() - started:.0f} s; {FILE}")
 
 
-def show_planted(seeds: Sequence[int], tasks: int, dropout: float, processes: int) -> None:
-    """Do the tasks with and without planted memories and lots; print the tables."""
-    arms = [(planted, rate) for planted in (False, True) for rate in (0.0, dropout)]
-    with ProcessPoolExecutor(processes) as pool:
-        runs = list(pool.map(partial(do_planted, tasks), [(seed, *arm) for seed in seeds for arm in arms]))
-    for table in (*planted_tables(runs), patience_table(dropout)):
+def show(tables: Iterable[Table]) -> None:
+    """Print tables."""
+    for table in tables:
         print(f"\n{table.title}")
         print_table(table.headings, table.rows)
-        print(table.note)
-
-
-def do_planted(tasks: int, arm: tuple[int, bool, float]) -> Run:
-    """Do the tasks of one seed."""
-    seed, planted, dropout = arm
-    return asyncio.run(run_planted(seed, tasks, planted=planted, dropout=dropout, open_bank=open_bank))
 
 
 def work_of(options: argparse.Namespace) -> list[Work]:
     """Return all arms of all seeds."""
-    top, rate = options.retrieve_k, options.dropout or 0.0
-    work = [
-        Work(seed, options.tasks, arm, retrieved=top, dropout=rate) for seed in range(options.seeds) for arm in ARMS
-    ]
+    top = options.retrieve_k
+    work = [Work(seed, options.tasks, arm, retrieved=top) for seed in range(options.seeds) for arm in ARMS]
     return work + [
-        Work(seed, options.scaling_tasks, None, k, with_notes=with_notes, retrieved=top, dropout=rate)
+        Work(seed, options.scaling_tasks, None, k, with_notes=with_notes, retrieved=top)
         for seed in range(options.scaling_seeds) for with_notes in (True, False) for k in K
     ]  # fmt: skip
 
@@ -146,19 +129,18 @@ def do(work: Work) -> list[Result]:
 async def _results(work: Work) -> list[Result]:
     places: Sequence[Place] = schedule(work.seed, work.tasks)
     if work.arm:
-        return [result async for result in run_arm(work.arm, places, partial(open_bank, work.dropout, work.retrieved))]
-    opened = partial(open_bank, work.dropout, work.retrieved)
+        return [result async for result in run_arm(work.arm, places, partial(open_bank, work.retrieved))]
+    opened = partial(open_bank, work.retrieved)
     found = run_scaled(work.k, places, opened, with_notes=work.with_notes)
     return [result async for result in found]
 
 
 @asynccontextmanager
-async def open_bank(dropout: float, retrieved: int = RetrieveSettings().k) -> AsyncGenerator[Bank]:
-    """Open a new bank in a folder that goes away with it; a task gets at most `retrieved` notes, some not, by lot."""
+async def open_bank(retrieved: int = RetrieveSettings().k) -> AsyncGenerator[Bank]:
+    """Open a new bank in a folder that goes away with it; a task gets at most `retrieved` notes."""
     with tempfile.TemporaryDirectory() as folder:
         storage = StorageSettings(db=str(Path(folder, "memory.db")), project="closed-loop")
-        credit = CreditSettings(dropout=dropout)
-        settings = Settings(storage=storage, retrieve=RetrieveSettings(k=retrieved), credit=credit)
+        settings = Settings(storage=storage, retrieve=RetrieveSettings(k=retrieved))
         async with opened_toolbox(place_of(Path(folder), settings), settings) as toolbox:
             yield Bank(toolbox, Path(folder, "memory.db"))
 

@@ -46,6 +46,8 @@ def memory(swarm: Call) -> str:
     task = {"id": "fix-1", "task": "Make the tests of the shop pass.", "steps": steps}
     Path("run.json").write_text(json.dumps(task), encoding="utf-8")
     learned = json.loads(swarm("learn", "run.json", "--json")[1])
+    Path("run.json").write_text(json.dumps({**task, "id": "fix-2"}), encoding="utf-8")
+    swarm("learn", "run.json")  # it bears the fix out
     assert learned["stored"][0]["id"] in swarm("pre-task", "--task-id", "T-1", "--query", QUERY)[1]
     return learned["stored"][0]["id"]
 
@@ -91,9 +93,9 @@ def test_a_trajectory_of_several_tasks_is_refused(swarm: Call, memory: str) -> N
 def test_metrics_are_csv_json_or_a_table(swarm: Call, memory: str) -> None:
     swarm("record-outcome", "--task-id", "T-1", "--outcome", "Failure")
     (row,) = csv.DictReader(io.StringIO(swarm("metrics", "--csv")[1]))
-    assert (row["tasks"], row["success_rate"], row["new_items"], row["matts_lift"]) == ("2", "0.5", "1", "")
+    assert (row["tasks"], row["success_rate"], row["new_items"], row["matts_lift"]) == ("3", str(2 / 3), "1", "")
     told = json.loads(swarm("metrics", "--json")[1])
-    assert told["weeks"][0]["tasks"] == 2
+    assert told["weeks"][0]["tasks"] == 3
     assert told["effect"]["basis"] == "observed"
     assert "too few tasks to tell" in swarm("metrics")[1]
     assert "effect of memory" in swarm("status")[1]
@@ -116,28 +118,7 @@ def test_metrics_of_an_empty_bank_are_a_heading(swarm: Call) -> None:
     assert out.startswith("week,tasks,")
     told = swarm("metrics")[1]
     assert "no task has an outcome yet" in told
-    assert "By lot: no task has ended yet that memories were told, or left out of" in told
-    assert json.loads(swarm("metrics", "--json")[1])["lift"]["dropout"] == 0.1
-
-
-def test_after_the_first_tasks_metrics_and_status_say_what_is_known_and_what_it_takes(
-    swarm: Call, memory: str, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (home / ".local" / "state" / "swarm-memory" / "lot.key").write_bytes(b"drawn")
-    monkeypatch.setenv("SWARM_MEMORY_CREDIT__DROPOUT", "0.5")
-    for number in range(3):
-        swarm("pre-task", "--task-id", f"L-{number}", "--query", QUERY)
-        swarm("record-outcome", "--task-id", f"L-{number}", "--label", "Success")
-    swarm("jobs", "work", "--until-idle", "--early")
-    report = json.loads(swarm("metrics", "--json")[1])["lift"]
-    whole, wanted = report["whole"], report["tasks_wanted"]
-    assert whole["told"] + whole["left_out"] >= 3
-    assert wanted > 100
-    out, stands = swarm("metrics")[1], swarm("status")[1]
-    assert f"left out {whole['left_out']}: too few to tell; about {wanted:,} more tasks with memories until" in out
-    assert "too few to tell what they saved" in out
-    assert whole["repeats"] is None
-    assert "too few to tell" in stands
+    assert json.loads(swarm("metrics", "--json")[1])["effect"] is None
 
 
 def test_a_held_out_task_prints_nothing_before_it_starts(
@@ -145,3 +126,18 @@ def test_a_held_out_task_prints_nothing_before_it_starts(
 ) -> None:
     monkeypatch.setenv("SWARM_MEMORY_CREDIT__HOLDOUT_RATE", "1")
     assert swarm("pre-task", "--task-id", "T-2", "--query", QUERY) == (0, "")
+
+
+def test_measuring_is_switched_on_and_off_in_the_users_own_settings(swarm: Call, memory: str, home: Path) -> None:
+    file = home / ".config" / "swarm-memory" / "config.yaml"
+    assert "One task in ten works without any notes" in swarm("metrics", "--measure", "on")[1]
+    assert "holdout_rate: 0.1" in file.read_text(encoding="utf-8")
+    assert json.loads(swarm("config", "--changed", "--json")[1])["credit.holdout_rate"]["value"] == 0.1
+    assert "Every task is shown" in swarm("metrics", "--measure", "off")[1]
+    assert "holdout_rate: 0" in file.read_text(encoding="utf-8")
+    assert swarm("metrics", "--measure", "on", "--csv")[0] == 2
+
+
+def test_a_setting_that_is_gone_is_ignored_and_named_once(swarm: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SWARM_MEMORY_CREDIT__DROPOUT", "0.3")
+    assert swarm("config")[1].count("credit.dropout (environment SWARM_MEMORY_CREDIT__DROPOUT) is ignored") == 1

@@ -6,7 +6,7 @@ from statistics import NormalDist, fmean, variance
 from typing import NamedTuple
 
 LEVEL = 0.95
-_Z = NormalDist().inv_cdf(0.5 + LEVEL / 2)
+Z = NormalDist().inv_cdf(0.5 + LEVEL / 2)
 _PARTS, _HALVINGS = 256, 60
 
 
@@ -20,9 +20,9 @@ class Interval(NamedTuple):
 
 def wilson(successes: int, n: int) -> Interval:
     """Return a rate with its score interval (Wilson 1927). `n` must be positive."""
-    rate, z2 = successes / n, _Z * _Z
+    rate, z2 = successes / n, Z * Z
     centre = (rate + z2 / (2 * n)) / (1 + z2 / n)
-    half = _Z * math.sqrt(rate * (1 - rate) / n + z2 / (4 * n * n)) / (1 + z2 / n)
+    half = Z * math.sqrt(rate * (1 - rate) / n + z2 / (4 * n * n)) / (1 + z2 / n)
     return Interval(rate, max(0.0, centre - half), min(1.0, centre + half))
 
 
@@ -60,7 +60,7 @@ def t_quantile(freedom: float) -> float:
     Simpson's rule; the bound is found by halving.
     """
     if freedom > 1000:
-        return _Z
+        return Z
     whole = _simpson(math.pi / 2, freedom - 1)
     low, high = 0.0, math.pi / 2
     for _ in range(_HALVINGS):

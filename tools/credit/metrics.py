@@ -3,16 +3,16 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
+from math import ceil
 from statistics import fmean, median
 from typing import TypeVar
 
+from swarm_memory.schema.base import counted
 from swarm_memory.schema.outcome import ArmFigures, Basis, Conclusion, Difference, Effect, WeekMetrics
 from swarm_memory.schema.rollout import MattsRun
-from swarm_memory.schema.sqlite.events import DRAWN
-from swarm_memory.tools.credit.intervals import Interval, mean_difference, rate_difference
-from swarm_memory.tools.credit.lift import MAX_DRAWS, draw_in, withdrawals
+from swarm_memory.tools.credit.harm import withdrawals
+from swarm_memory.tools.credit.intervals import Interval, Z, mean_difference, rate_difference
 from swarm_memory.tools.ports.credit import TaskOutcome
-from swarm_memory.tools.ports.journal import Event
 from swarm_memory.tools.toolbox import Toolbox
 
 T = TypeVar("T")
@@ -24,7 +24,11 @@ TOO_FEW: Conclusion = "too few tasks to tell"
 
 MAX_RUNS = 100_000
 
-_UNITS = {"success_rate": "success rate", "steps": "steps", "tokens": "tokens"}
+COUNTED = ("steps", "failed_calls", "tokens")
+"""The figures of tasks, less of which is better."""
+
+KNOWN_TO = 0.2
+"""How narrow the interval of success must be on each side to say something."""
 
 
 async def memory_effect(toolbox: Toolbox) -> Effect | None:
@@ -42,46 +46,48 @@ async def weekly_metrics(toolbox: Toolbox) -> list[WeekMetrics]:
     for day, count in items.items():
         items_by_week[_monday(day)] += count
     runs_by_week = _by_week(runs, lambda each: each.created_at)
-    lots = _by_week(await toolbox.store.events_of_kind(toolbox.scope, DRAWN, MAX_DRAWS), lambda each: each.at)
-    gone = _by_week(await withdrawals(toolbox), lambda each: each.at)
-    weeks = sorted({*by_week, *items_by_week, *runs_by_week, *lots, *gone})
+    gone = Counter(_monday(each.at.astimezone(UTC).date()) for each in await withdrawals(toolbox))
+    weeks = sorted({*by_week, *items_by_week, *runs_by_week, *gone})
     found = (_week(week, by_week.get(week, []), items_by_week[week], runs_by_week.get(week, [])) for week in weeks)
-    return [
-        week.model_copy(update={**_lots(lots.get(week.week, ())), "withdrawn": len(gone.get(week.week, ()))})
-        for week in found
-    ]
-
-
-def _lots(draws: Iterable[Event]) -> dict[str, int]:
-    drawn = [draw_in(event) for event in draws]
-    return {
-        "told_by_lot": sum(len(each.told) for each in drawn),
-        "left_out_by_lot": sum(len(each.left_out) for each in drawn),
-        "note_tokens": sum(each.tokens for each in drawn),
-    }
+    return [week.model_copy(update={"withdrawn": gone[week.week]}) for week in found]
 
 
 def effect_of(outcomes: Sequence[TaskOutcome]) -> Effect | None:
     """Compare tasks with memory to tasks without.
 
     Where tasks were held out by lot, only tasks for which something had been found count: they differ in nothing but
-    whether they got it. Steps and tokens are of all tasks, whatever their label.
+    whether they got it. Steps, failed calls and tokens are of all tasks, whatever their label.
     """
     if not outcomes:
         return None
     treated, control, basis = _arms(outcomes)
-    differences = {
-        "success_rate": _rates(treated, control),
-        "steps": _means(_told(treated, "steps"), _told(control, "steps")),
-        "tokens": _means(_told(treated, "tokens"), _told(control, "tokens")),
-    }
+    differences = {"success_rate": _rates(treated, control)}
+    differences |= {name: _means(_told(treated, name), _told(control, name)) for name in COUNTED}
+    wanted = _wanted(treated, control) if basis == "hold_out" else None
     return Effect(
         basis=basis,
         with_memory=_arm(treated),
         without_memory=_arm(control),
         **differences,
-        says=_says(basis, treated, control, differences),
+        tasks_wanted=wanted,
+        says=_says(basis, treated, control, differences) + _until(wanted),
     )
+
+
+def _wanted(treated: Sequence[TaskOutcome], control: Sequence[TaskOutcome]) -> int | None:
+    """Return how many more tasks, divided as these are, it takes until the interval is `KNOWN_TO` wide on each side."""
+    (n, successes), (other_n, other_successes) = _decided(treated), _decided(control)
+    if not n or not other_n:
+        return None
+    rate = (successes + other_successes + 1) / (n + other_n + 2)
+    share = other_n / (n + other_n)
+    enough = Z**2 * rate * (1 - rate) / (KNOWN_TO**2 * share * (1 - share))
+    decided = max(enough, MIN_TASKS / share, MIN_TASKS / (1 - share)) - n - other_n
+    return max(0, ceil(decided * (len(treated) + len(control)) / (n + other_n)))
+
+
+def _until(wanted: int | None) -> str:
+    return f"; about {counted(wanted, 'more task')} until this says something" if wanted else ""
 
 
 def matts_lift(runs: Sequence[MattsRun]) -> float | None:
@@ -119,8 +125,7 @@ def _arm(outcomes: Sequence[TaskOutcome]) -> ArmFigures:
         decided=decided,
         successes=successes,
         success_rate=_ratio(successes, decided),
-        mean_steps=_mean(_told(outcomes, "steps")),
-        mean_tokens=_mean(_told(outcomes, "tokens")),
+        **{f"mean_{name}": _mean(_told(outcomes, name)) for name in COUNTED},
     )
 
 
@@ -171,7 +176,7 @@ def _says(
     if basis == "hold_out":
         how = "held out by lot"
     else:
-        how = "not held out by lot, so that the tasks may differ in more than memory; credit.holdout_rate changes that"
+        how = "not by lot, so that the tasks may differ in more than memory; `metrics --measure on` changes that"
     return f"{sides} ({how}): " + (
         "; ".join(_phrase(name, found) for name, found in told) or f"{TOO_FEW}: {MIN_TASKS} on each side are needed"
     )
@@ -182,7 +187,7 @@ def _phrase(name: str, found: Difference) -> str:
         figures = f"{found.value:+.0%} (95 % interval {found.low:+.0%} to {found.high:+.0%})"
     else:
         figures = f"{found.value:+,.1f} (95 % interval {found.low:+,.1f} to {found.high:+,.1f})"
-    return f"{_UNITS[name]} {figures}: {found.conclusion}"
+    return f"{name.replace('_', ' ')} {figures}: {found.conclusion}"
 
 
 def _week(week: date, outcomes: Sequence[TaskOutcome], new_items: int, runs: Sequence[MattsRun]) -> WeekMetrics:

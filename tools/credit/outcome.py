@@ -10,7 +10,7 @@ from swarm_memory.schema.sqlite.events import TRIED
 from swarm_memory.schema.trajectory import Judge, Label, Trajectory, Usage, Verdict
 from swarm_memory.tools.credit.usage import Injection, detect_uses
 from swarm_memory.tools.ports.credit import TaskInjections
-from swarm_memory.tools.ports.jobs import MEASURE
+from swarm_memory.tools.ports.jobs import WITHDRAW
 from swarm_memory.tools.toolbox import Toolbox
 from swarm_memory.tools.trajectory.reading import Reading, read
 
@@ -90,12 +90,13 @@ async def record_outcome(
             digest=known.content_digest if known else "",
             arm=_arm(retrieved, any(item.id not in retrieved.beside for item in items)),
             randomised=settings.holdout_rate > 0 and bool(retrieved.given or retrieved.withheld),
+            rested=tuple(each for each in retrieved.rested if each not in {item.id for item in items}),
             figures=figures_of(reading, settings) if reading else TaskFigures(),
             at=(known.ended_at if known else None) or toolbox.clock.now(),
         )
     written = await toolbox.store.save_outcome(toolbox.readable, record)
-    if toolbox.lot_key and settings.dropout and written.status != "already_credited":
-        await toolbox.queue(MEASURE, MEASURE)
+    if written.status != "already_credited" and (written.credits or written.rested):
+        await toolbox.queue(WITHDRAW, WITHDRAW)
     return written
 
 
@@ -110,6 +111,7 @@ def figures_of(given: Trajectory | Reading, settings: CreditSettings) -> TaskFig
         tokens=tokens or None,
         cost_usd=cost_of(usage, settings) if tokens else None,
         duration_s=max(0.0, (ended - began).total_seconds()) if began and ended else None,
+        failed_calls=sum(call.failed for call in reading.calls),
         repeats=sum(len(error.calls) - 1 for error in reading.errors if not error.asked_for),
     )
 

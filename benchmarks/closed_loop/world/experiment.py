@@ -1,5 +1,6 @@
 """The closed loop as an experiment: arms that differ in their memory alone, over the same tasks and random streams."""
 
+import asyncio
 import hashlib
 import re
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -13,12 +14,13 @@ from typing import Literal, NamedTuple
 from swarm_memory.schema.memory import Retrieval
 from swarm_memory.schema.rollout import MattsRequest, RolloutRequest, RunnerAnswer
 from swarm_memory.schema.trajectory import Label, Step, Trajectory
-from swarm_memory.server.storage.hook_reader import HookBank, open_for_hook
+from swarm_memory.tools.anchors.handles import at_failure
+from swarm_memory.tools.credit.holdout import is_held_out
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.matts.matts import run_matts
-from swarm_memory.tools.retrieve.at_failure import failure_context
+from swarm_memory.tools.retrieve.at_moment import Around, beside_failure, known_errors
 from swarm_memory.tools.retrieve.preamble import preamble
-from swarm_memory.tools.retrieve.retrieve import lots_of, retrieve
+from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.toolbox import Toolbox
 from world.advice import meant, read_notes
 from world.agent import Reader, attempt
@@ -76,9 +78,6 @@ class Bank(NamedTuple):
 
 OpenBank = Callable[[], AbstractAsyncContextManager[Bank]]
 """Opens a new, empty bank."""
-
-_WAIT_S = 30.0
-"""Of a hook for another writer; there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,9 +167,8 @@ async def _learned(bank: Bank, arm: Arm, place: Place) -> Result:
         found = await retrieve(toolbox, asked.task, task_id=place.key)
     memories, prompt = (found.memories, f"{found.preamble}\n\n{world.task}") if found else ((), world.task)
     told: list[str] = []
-    with open_for_hook(bank.database, (toolbox.scope.tenant_id, toolbox.scope.project), _WAIT_S) as hook:
-        beside = partial(_beside, hook, toolbox, place, told) if arm.at_failure else None
-        steps = attempt(world, prompt, place.rng(), arm.read, beside)
+    beside = partial(_beside, asyncio.get_running_loop(), toolbox, place, told) if arm.at_failure else None
+    steps = await asyncio.to_thread(attempt, world, prompt, place.rng(), arm.read, beside)
     trajectory = Trajectory(
         task_id=place.key,
         task=world.task,
@@ -196,11 +194,20 @@ async def _learned(bank: Bank, arm: Arm, place: Place) -> Result:
     )
 
 
-def _beside(hook: HookBank, toolbox: Toolbox, place: Place, told: list[str], action: Action, seen: Seen) -> str:
-    """Return what the hook of a failed call tells, and note it in `told`."""
+def _beside(
+    loop: asyncio.AbstractEventLoop, toolbox: Toolbox, place: Place, told: list[str], action: Action, seen: Seen
+) -> str:
+    """Return what is shown beside a failed call, and note it in `told`; the task is done in a thread of its own."""
     error = f"Exit code {seen.exit_code}\n{seen.text}" if seen.exit_code else seen.text
-    event = {"tool_name": action.tool, "tool_input": dict(action.input), "session_id": place.key, "error": error}
-    text = failure_context(hook, event, lots_of(toolbox))
+    handles = at_failure(action.tool, dict(action.input), error)
+
+    async def shown() -> str:
+        withheld = is_held_out(place.key, toolbox.settings.credit.holdout_rate)
+        before = await toolbox.store.shown_in(toolbox.scope, place.key, [place.key])
+        known = await known_errors(toolbox, handles) if handles else []
+        return await beside_failure(toolbox, Around(place.key, place.key, before, (), withheld), known) if known else ""
+
+    text = asyncio.run_coroutine_threadsafe(shown(), loop).result()
     if text:
         told.append(text)
     return text

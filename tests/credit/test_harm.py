@@ -1,0 +1,155 @@
+"""Which memories are suspected, tried by lot and withdrawn, and which are not."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from itertools import count
+from random import Random
+
+import pytest
+from clock import SetClock
+from made_tasks import NOW, Shop
+
+from swarm_memory.schema.memory import Provenance
+from swarm_memory.schema.outcome import TaskFigures
+from swarm_memory.schema.trajectory import Label
+from swarm_memory.tools.consolidate.consolidate import undo_consolidation
+from swarm_memory.tools.consolidate.withdrawal import Withdrawal, withdraw_harmful
+from swarm_memory.tools.credit.harm import CLEARED_BY, FEWEST_FAILURES, TRIAL, Record, Tasks
+from swarm_memory.tools.credit.holdout import rests
+from swarm_memory.tools.credit.metrics import weekly_metrics
+from swarm_memory.tools.memories.decide import keep
+from swarm_memory.tools.memories.desk import desk
+from swarm_memory.tools.ports.credit import TaskOutcome
+from swarm_memory.tools.retrieve.retrieve import retrieve
+
+
+def outcome(task_id: str, label: Label, shown: Sequence[str] = (), rested: Sequence[str] = ()) -> TaskOutcome:
+    return TaskOutcome(
+        task_id, label, "memory", False, TaskFigures(), len(shown), 0, NOW, shown=tuple(shown), rested=tuple(rested)
+    )
+
+
+def lived(with_it: float, without: float, others: float, tasks: int, seed: int = 0) -> Record:
+    """Return the record of the memory `m` after so many tasks of its subject, or when it proved harmful."""
+    rng, known = Random(seed), Tasks()
+    for number in count():
+        task_id, is_own, record = f"{seed}-{number}", rng.random() < 0.3, known.records.get("m", Record())
+        if record.harmful or record.seen == tasks:
+            return record
+        is_rested = is_own and record.resting and rests(task_id, "m")
+        chance = (without if is_rested else with_it) if is_own else others
+        label: Label = "Success" if rng.random() < chance else "Failure"
+        known.count(outcome(task_id, label, ("m",) * (is_own and not is_rested), ("m",) * is_rested))
+    raise AssertionError
+
+
+def test_a_memory_that_costs_forty_points_is_found_and_one_that_helps_is_not() -> None:
+    assert sum(lived(0.3, 0.7, 0.7, 60, seed).harmful for seed in range(50)) >= 35
+    assert not any(lived(0.8, 0.6, 0.7, 200, seed).harmful for seed in range(50))
+    assert sum(lived(0.4, 0.2, 0.8, 200, seed).harmful for seed in range(50)) <= 2
+
+
+def test_nothing_is_kept_back_of_a_memory_whose_tasks_end_like_the_others() -> None:
+    known = Tasks()
+    for number in range(100):
+        known.count(outcome(f"t{number}", "Failure" if number % 4 < 1 else "Success", ("m",) if number % 2 else ()))
+    assert not known.records["m"].resting
+
+
+def test_a_trial_counts_only_what_the_lot_decided_after_it_had_begun() -> None:
+    known = Tasks()
+    for number in range(6):
+        known.count(outcome(f"before{number}", "Failure", ("m",)))
+    record = known.records["m"]
+    assert (record.resting, record.tried) == (True, 0)
+    kept, shown = ([f"t{n}" for n in range(99) if rests(f"t{n}", "m") is rested] for rested in (True, False))
+    known.count(outcome(kept[0], "Success", (), ("m",)))
+    assert record.tried == 0
+    known.count(outcome(kept[1], "Success", (), ("m",)))
+    known.count(outcome(shown[0], "Failure", ("m",)))
+    assert (record.tried, record.against) == (2, 2)
+    known.count(outcome(kept[2], "Failure", ("m",)))
+    assert record.tried == 2, "shown against the lot"
+    known.count(outcome(shown[1], "Undecided", ("m",)))
+    assert record.tried == 2
+
+
+def test_a_memory_is_cleared_where_tasks_do_as_well_with_it_and_is_left_alone_for_long() -> None:
+    record = Record()
+    for _ in range(FEWEST_FAILURES):
+        record.count(failed=True, shown=True, by_lot=True, expected=0.1)
+    assert record.resting
+    for turn in range(CLEARED_BY + 1):
+        record.count(failed=turn % 2 == 0, shown=turn % 2 == 1, by_lot=True, expected=0.1)
+    assert (record.resting, record.harmful) == (False, False)
+    for _ in range(FEWEST_FAILURES):
+        record.count(failed=True, shown=True, by_lot=True, expected=0.1)
+    assert not record.resting
+
+
+def test_the_tasks_of_one_session_count_once() -> None:
+    known, session = Tasks(), "0b6f4a7e-93c1-4d21-8a57-5d1f0a2b3c4d"
+    for number in range(9):
+        known.count(outcome(f"{session}:{number}", "Failure", ("m",)))
+    assert known.records["m"].tasks == 1
+
+
+@pytest.mark.parametrize("helps", [0, 1])
+def test_a_memory_that_changes_nothing_is_withdrawn_in_few_trials_and_one_that_helps_in_fewer(helps: int) -> None:
+    def harmful(rng: Random) -> bool:
+        record = Record(resting=True, is_tried=True)
+        while record.resting:
+            against = rng.random() < 0.5 - 0.05 * helps
+            shown = rng.random() < 0.5
+            record.count(failed=against is shown, shown=shown, by_lot=True, expected=0.5)
+        assert record.tried <= TRIAL
+        return record.harmful
+
+    rng = Random(7)
+    assert sum(harmful(rng) for _ in range(400)) / 400 < (0.06 if helps else 0.15)
+
+
+async def live(shop: Shop, memory_id: str, tasks: int, *, begin: int = 0) -> Withdrawal:
+    """Do tasks that fail with a memory and succeed without it, each looked at after its end."""
+    done = await withdraw_harmful(shop.toolbox)
+    for number in range(begin, begin + tasks):
+        task_id = f"task-{number}"
+        assert isinstance(shop.toolbox.clock, SetClock)
+        shop.toolbox.clock.at = NOW + timedelta(minutes=number + 1)
+        found = await retrieve(shop.toolbox, "prepare the test configuration of the shop", task_id=task_id)
+        is_shown = memory_id in {each.item.id for each in found.memories}
+        await shop.outcome("Failure" if is_shown else "Success", task_id=task_id)
+        done = await withdraw_harmful(shop.toolbox)
+        if done.withdrawn:
+            break
+    return done
+
+
+async def test_what_harms_rests_from_every_other_task_and_is_withdrawn_and_undone(shop: Shop) -> None:
+    harmful = await shop.add()
+    done = await live(shop, harmful, 40)
+    assert done.withdrawn == (harmful,)
+    (item,) = await shop.toolbox.store.get_memories([shop.toolbox.scope], [harmful])
+    assert item.status == "archived"
+    assert (item.status_reason or "").startswith("tasks did better without it: of ")
+    (week,) = await weekly_metrics(shop.toolbox)
+    assert week.withdrawn == 1
+    rested = [each for each in await shop.toolbox.store.list_outcomes(shop.toolbox.scope) if each.rested]
+    assert {each.rested for each in rested} == {(harmful,)}
+    assert all(rests(each.task_id, harmful) and each.label == "Success" for each in rested)
+    await undo_consolidation(shop.toolbox, done.run_id)
+    again = await live(shop, harmful, 2, begin=50)
+    assert again.withdrawn == ()
+
+
+async def test_the_users_own_word_is_never_kept_back_but_put_before_the_user(shop: Shop) -> None:
+    said = await shop.add(provenance=Provenance(distiller="user"))
+    for number in range(12):
+        await shop.outcome("Success", task_id=f"other-{number}")
+    done = await live(shop, said, 20)
+    assert (done.withdrawn, done.trials.resting) == ((), frozenset())
+    counts, kind, (card,) = await desk(shop.toolbox)
+    assert (counts.failing, kind, card.item.id) == (1, "failing", said)
+    assert card.reason == "20 of 20 tasks that were shown it failed, and 0% of the project's others"
+    await keep(shop.toolbox, said, "failing")
+    assert (await live(shop, said, 1, begin=20)).trials.doubted == {}
