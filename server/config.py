@@ -5,6 +5,7 @@ import json
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar, cast
 
 from pydantic import BaseModel, JsonValue, SecretStr, ValidationError
@@ -61,6 +62,9 @@ def _sections() -> dict[str, type[BaseModel]]:
 
 
 SECTIONS = _sections()
+GONE = {"credit.dropout": "no memory is left out by lot any more; `metrics --measure on` measures what they are worth"}
+"""Settings of former releases, which are taken and ignored, and why."""
+
 KEYS = (ENABLED, *(f"{section}.{name}" for section, model in SECTIONS.items() for name in model.model_fields))
 
 
@@ -72,6 +76,13 @@ class ResolvedSettings(NamedTuple):
     """By key `section.name`; a key that is absent has its default."""
     files: tuple[Path, ...]
     """The files that were read, weakest first."""
+    gone: Mapping[str, str] = MappingProxyType({})
+    """Where each setting of a former release stands that is ignored, by key."""
+
+    @property
+    def notices(self) -> list[str]:
+        """Return a line for each setting that is ignored."""
+        return [f"{key} ({origin}) is ignored: {GONE[key]}; take it out" for key, origin in self.gone.items()]
 
     def rows(self) -> list[tuple[str, JsonValue, str]]:
         """Return (key, value, origin) of every setting; secrets are masked."""
@@ -116,8 +127,9 @@ def resolve_settings(
         merged.update(values)
     merged.update(_from_environment(environ))
     merged.update(_from_command_line(overrides or {}))
+    gone = {key: merged.pop(key)[1] for key in GONE if key in merged}
     settings = _validated(merged)
-    return ResolvedSettings(settings, {key: origin for key, (_, origin) in merged.items()}, tuple(files))
+    return ResolvedSettings(settings, {key: origin for key, (_, origin) in merged.items()}, tuple(files), gone)
 
 
 def _from_file(path: Path, max_bytes: int) -> Values:
@@ -161,7 +173,7 @@ def _of_sections(sections: dict[str, object], origin: str) -> Values:
             raise _unknown(section, (ENABLED, *SECTIONS, ROOT_KEY), origin)
         for name, value in _mapping(content, section, origin).items():
             key = f"{section}.{name}"
-            if key not in KEYS:
+            if key not in KEYS and key not in GONE:
                 raise _unknown(key, KEYS, origin)
             values[key] = (value, origin)
     return values
@@ -193,7 +205,7 @@ def with_setting(text: str, key: str, value: str, origin: str) -> str:
         inner = _under(holder, section) if holder else None
         after = _put(text, inner, name, value) if inner else _put(text, holder or top, section, f"{{{entry}}}")
     try:
-        if _flatten(_document(after, origin), origin) == before | {key: (value, origin)}:
+        if _flatten(_document(after, origin), origin) == before | {key: (yaml.safe_load(value), origin)}:
             return after
     except ConfigError:
         pass  # the text is of a form in which a key cannot be put by its place
@@ -227,7 +239,7 @@ def _from_environment(environ: Mapping[str, str]) -> Values:
         if not name.upper().startswith(ENV_PREFIX) or not environ[name] or name in _NO_SETTINGS:
             continue
         key = ENV_SHORT.get(name) or name[len(ENV_PREFIX) :].lower().replace("__", ".", 1)
-        if key not in KEYS:
+        if key not in KEYS and key not in GONE:
             raise _unknown(name, (*ENV_SHORT, *map(variable, KEYS)), "the environment")
         values[key] = (_unquoted(environ[name]), f"environment {name}")
     return values
@@ -241,7 +253,7 @@ def variable(key: str) -> str:
 def _from_command_line(overrides: Mapping[str, str]) -> Values:
     values: Values = {}
     for key, value in overrides.items():
-        if key not in KEYS:
+        if key not in KEYS and key not in GONE:
             raise _unknown(key, KEYS, "the command line")
         values[key] = (_unquoted(value), "command line")
     return values

@@ -3,7 +3,6 @@
 import os
 import time
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -58,23 +57,6 @@ def locate(cwd: Path | None = None, db: str | None = None) -> Location:
 def state_folder() -> Path:
     """Return the folder of what this user's installation knows by itself, outside every project; it may not exist."""
     return Path(own_state())
-
-
-def lot_key() -> bytes:
-    """Return the key of this user's installation by which lots are drawn; it is made the first time. Raises `OSError`.
-
-    No memory, task or project knows it. It is empty where somebody has emptied the file: then no lots are drawn.
-    """
-    file = state_folder() / "lot.key"
-    if not file.exists():
-        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        part = file.with_name(f".{file.name}.{os.urandom(8).hex()}")
-        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as stream:
-            stream.write(os.urandom(32))
-        with suppress(FileExistsError):  # the first of several processes makes it
-            os.link(part, file)
-        part.unlink()
-    return file.read_bytes()[:64]
 
 
 def user_file(environ: Mapping[str, str]) -> Path:

@@ -11,15 +11,14 @@ from datetime import UTC, datetime
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from pydantic import SecretStr
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import ConfigError, InputError
 from swarm_memory.server.hosts.files.promoted import promoted_for
-from swarm_memory.server.location import Location, locate, lot_key
-from swarm_memory.server.project.facts import Facts
+from swarm_memory.server.location import Location, locate
 from swarm_memory.server.switch import switched_off
 from swarm_memory.tools.ports.jobs import LEARN
 from swarm_memory.tools.toolbox import Reorder, Toolbox
@@ -88,7 +87,6 @@ def _toolbox(store: Store, embedder: Embedder, place: Location, settings: Settin
         settings=settings,
         scope=scope_of(place, settings),
         project=project,
-        lot_key=lot_key() if settings.credit.dropout else b"",
         promoted=partial(promoted_for, place.root),
         team=_team_of(place, settings),
     )
@@ -138,28 +136,6 @@ def _ask_for_psycopg() -> None:
         raise ConfigError("PostgreSQL's driver is not installed: pip install 'swarm-memory[postgres]'")
 
 
-def is_at_hand(settings: Settings) -> bool:
-    """Tell whether all that a prompt needs is in this process: no endpoint and no chat model is asked."""
-    return settings.retrieve.rerank == "off" and settings.embedding.provider in {"auto", "minilm", "static"}
-
-
-def open_at_once(place: Location, settings: Settings) -> Toolbox:
-    """Open the bank of a project for one prompt that is `is_at_hand`, without threads.
-
-    Its store has no more than a prompt asks for, and nothing that is awaited of it waits for a loop. Raises as
-    `open_toolbox`.
-    """
-    from swarm_memory.server.storage.hook_store import HookStore
-
-    embedder = make_embedder(settings.embedding, in_haste=True)
-    store = HookStore(place.database, embedder, settings.storage.sqlite, settings.storage.busy_timeout_s)
-    if settings.team.url is not None:
-        from swarm_memory.server.storage.stores.team.sharing import SharedMemories
-
-        store.team = SharedMemories(store)
-    return _toolbox(cast("Store", store), embedder, place, settings, cast("Project", Facts(place.root)))
-
-
 @asynccontextmanager
 async def opened_toolbox(place: Location, settings: Settings) -> AsyncGenerator[Toolbox]:
     """Hold the bank of a project open for a block."""
@@ -177,11 +153,10 @@ async def empty_toolbox(place: Location, settings: Settings) -> AsyncGenerator[T
 
     from swarm_memory.server.storage.engine import registry
 
-    drawing_no_lots = settings.model_copy(update={"credit": settings.credit.model_copy(update={"dropout": 0.0})})
     with TemporaryDirectory(prefix="swarm-memory-") as folder:
         thrown_away = place._replace(database=Path(folder, place.database.name), is_remote=False)
         try:
-            async with opened_toolbox(thrown_away, without_server(drawing_no_lots)) as toolbox:
+            async with opened_toolbox(thrown_away, without_server(settings)) as toolbox:
                 yield toolbox
         finally:
             registry.throw_away(thrown_away.database)

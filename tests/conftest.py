@@ -29,7 +29,7 @@ _KEPT = {"SWARM_MEMORY_SQLITE"}
 def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Point the user's folder at an empty one and drop settings of the environment, but for the forced SQLite rung.
 
-    The embedder is the static table, which needs no loading; tests of MiniLM name it. Without a key no lots are drawn.
+    The embedder is the static table, which needs no loading; tests of MiniLM name it.
     """
     for name in list(os.environ):
         if name.startswith(_PREFIXES) and name not in _KEPT:
@@ -38,9 +38,6 @@ def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
     folder = tmp_path_factory.mktemp("home")
     monkeypatch.setenv("HOME", str(folder))
     monkeypatch.setenv("USERPROFILE", str(folder))
-    key = folder / ".local" / "state" / "swarm-memory" / "lot.key"
-    key.parent.mkdir(mode=0o700, parents=True)
-    key.touch()
     return folder
 
 

@@ -1,5 +1,6 @@
 """The one thing that every operation is given: the ports, the settings and the scope."""
 
+from asyncio import Lock
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -73,9 +74,9 @@ class Toolbox:
     embedded: dict[tuple[str, str], Vector] = field(default_factory=dict[tuple[str, str], Vector])
     """Vectors of the last queries, by embedder and text, the last one behind (`retrieve.embed`)."""
     give_way: GiveWay = at_once
-    lot_key: bytes = b""
-    """By which it is drawn which memory a task is not told (`credit.dropout`); empty: all is told."""
     promoted: Promoted = nowhere
+    showing: Lock = field(default_factory=Lock)
+    """Held while it is looked up and noted what is shown: of two calls at once only one shows a memory."""
 
     notices: tuple[str, ...] = ()
     """What of it is not as the settings ask for."""

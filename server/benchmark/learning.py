@@ -162,6 +162,9 @@ async def _result(memory: SceneMemory, session: Session, project: Path, arm: str
     work = Work(session)
     work.told += await memory.begin(work)
     while (command := work.next()) is not None:
+        if shown := await memory.before(work, command):
+            work.told += shown
+            command = work.next() or command
         work.see(await _ran(command, project))
         if work.calls[-1].code:
             work.told += await memory.failed(work)

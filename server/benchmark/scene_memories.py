@@ -41,6 +41,10 @@ class SceneMemory(Protocol):
         """Return what is told at the begin of a session, and with the user's task."""
         ...
 
+    async def before(self, work: Work, command: str) -> Sequence[str]:
+        """Return what is told before a command runs."""
+        ...
+
     async def failed(self, work: Work) -> Sequence[str]:
         """Return what is told after a call that failed, the last one."""
         ...
@@ -63,6 +67,10 @@ class Nothing:
 
     async def begin(self, work: Work) -> Sequence[str]:
         del work
+        return ()
+
+    async def before(self, work: Work, command: str) -> Sequence[str]:
+        del work, command
         return ()
 
     async def failed(self, work: Work) -> Sequence[str]:
@@ -165,6 +173,10 @@ class Outside(_Served):
             told += await self._search(work, work.session.task)
         return told
 
+    async def before(self, work: Work, command: str) -> Sequence[str]:
+        del work, command
+        return ()
+
     async def failed(self, work: Work) -> Sequence[str]:
         if "failure" not in self.config.searches_at:
             return ()
@@ -229,6 +241,10 @@ class Ours(_Served):
         self._session, self._begun = str(uuid.uuid4()), datetime.now(UTC)
         start = await self._hook("session-start", "SessionStart", source="startup")
         return [*start, *await self._hook("prompt", "UserPromptSubmit", prompt=work.session.task)]
+
+    async def before(self, work: Work, command: str) -> Sequence[str]:
+        del work
+        return await self._hook("before-tool", "PreToolUse", tool_name="Bash", tool_input={"command": command})
 
     async def failed(self, work: Work) -> Sequence[str]:
         call = work.calls[-1]

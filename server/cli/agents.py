@@ -28,9 +28,9 @@ class Agent(NamedTuple):
         """Return where it is installed: `wanted`, or for the user where it has no files for one project and user."""
         return wanted if wanted in self.settings.scopes else "user"
 
-    def plan(self, wanted: InstallScope, root: Path, warn: bool) -> "list[FileChange]":
+    def plan(self, wanted: InstallScope, root: Path, calls: bool) -> "list[FileChange]":
         """Return what installing changes. Raises `ConfigError`."""
-        return self.settings.plan_install(self.scope(wanted), root, warn)
+        return self.settings.plan_install(self.scope(wanted), root, calls)
 
 
 def all_agents() -> Iterator[Agent]:

@@ -1,4 +1,4 @@
-"""What an event does that needs the whole bank: notes for a prompt, a warning before a call of a tool."""
+"""What an event does that needs the whole bank: notes at a prompt, a call and a failure, the question at the end."""
 
 import logging
 import re
@@ -12,14 +12,19 @@ from typing import Literal, TypeAlias
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from swarm_memory.schema.errors import StoreUntrusted, SwarmMemoryError
+from swarm_memory.schema.sqlite.events import ANSWERED, ASKED
 from swarm_memory.server.missed import note_missed
+from swarm_memory.tools.anchors.handles import at_call, at_failure
 from swarm_memory.tools.credit.holdout import is_held_out
 from swarm_memory.tools.guard.redact import kept_text
+from swarm_memory.tools.learn.worth import question
 from swarm_memory.tools.ports.jobs import LEARN
 from swarm_memory.tools.ports.journal import CORRECTED, Event, HostSession
-from swarm_memory.tools.retrieve.retrieve import Hook, retrieve
-from swarm_memory.tools.text.cleaning import clean
+from swarm_memory.tools.retrieve.at_moment import LOOKED_AT, Around, beside_call, beside_failure, known_errors
+from swarm_memory.tools.retrieve.retrieve import Hook, retrieve, stages_of
+from swarm_memory.tools.text.cleaning import clean, harmless, one_line
 from swarm_memory.tools.toolbox import Toolbox
+from swarm_memory.tools.trajectory.failures import shows_text
 from swarm_memory.tools.trajectory.tasks import (
     continues,
     feedback,
@@ -30,7 +35,7 @@ from swarm_memory.tools.trajectory.tasks import (
 )
 
 _MAX_TASK_CHARS = 2000
-_TASKS_LOOKED_AT = 10
+_TASKS_LOOKED_AT, _KNOWN_SHOWN = 200, 5
 _PROMPT_PATIENCE_S = 0.01
 """How long a server's answer to a prompt may wait for a write. The store ends what it has begun."""
 
@@ -64,6 +69,11 @@ class HookEvent(BaseModel):
     prompt: str | None = None
     tool_name: str | None = None
     tool_input: JsonValue = None
+    error: str | None = None
+    """Of a failed call: what it gave back."""
+    is_interrupt: bool | None = None
+    may_have_worked: bool | None = None
+    """Whether the host does not tell a failed call from another."""
 
 
 async def answer_hook(open_toolbox: OpenToolbox, event: Mapping[str, JsonValue], via: Way, root: Path) -> HookAnswer:
@@ -73,7 +83,7 @@ async def answer_hook(open_toolbox: OpenToolbox, event: Mapping[str, JsonValue],
     """
     name = str(event.get("hook_event_name"))[:100]
     try:
-        return await handle_hook(open_toolbox, HookEvent.model_validate(event), via)
+        return await handle_hook(open_toolbox, HookEvent.model_validate(event), via, root)
     except StoreUntrusted as error:
         reason = str(error)  # nothing is logged in a folder that came from elsewhere
     except ValidationError as error:
@@ -92,21 +102,28 @@ async def answer_hook(open_toolbox: OpenToolbox, event: Mapping[str, JsonValue],
     return {}
 
 
-async def handle_hook(open_toolbox: OpenToolbox, event: HookEvent, via: Way) -> HookAnswer:
-    """Do what the event asks for and return hook JSON: `additionalContext` for a prompt that strategies fit, or before
-    a call that looks like one that failed; else `{}`. The bank is opened only where there is something to do.
+async def handle_hook(open_toolbox: OpenToolbox, event: HookEvent, via: Way, root: Path = Path()) -> HookAnswer:
+    """Do what the event asks for and return hook JSON: `additionalContext` where something is known of a prompt, a
+    call or a failure, or where the agent is asked what its task taught; else `{}`.
 
-    Raises `StorageError`; a fault in retrieval, or of noting a prompt's task, costs only that and is logged.
+    The bank is opened only where there is something to do. Raises `StorageError`; a fault in retrieval, or of noting a
+    prompt's task, costs only that and is logged.
     """
     if not _SESSION_ID.fullmatch(event.session_id or ""):
         log.info("ignored: event %.40r of session %.40r", event.hook_event_name, event.session_id)
         return {}
-    context = None
+    context, is_others = None, bool(event.tool_name) and not is_own_tool(event.tool_name or "")
     match event.hook_event_name:
         case "UserPromptSubmit" if is_task_prompt(event.prompt or ""):
             context = await _on_prompt(await open_toolbox(), event, via)
-        case "PreToolUse" if event.tool_name and not is_own_tool(event.tool_name):
-            context = await _before_tool_call(await open_toolbox(), event)
+        case "PreToolUse" if is_others:
+            context = await _before_call(await open_toolbox(), event, root)
+        case "PostToolUseFailure" if is_others and event.error is not None and not event.is_interrupt:
+            context = await _after_failure(await open_toolbox(), event)
+        case "PostToolUse" if await _answers_question(open_toolbox, event):
+            return {"continue": False, "stopReason": ANSWERED_WELL, "suppressOutput": True}
+        case "Stop":
+            context = await _question(await open_toolbox(), event)
         case name:
             log.info("nothing to do: event %.40r", name)
     if not context:
@@ -154,7 +171,7 @@ async def _notes(toolbox: Toolbox, session: HostSession, prompt: str, via: Way, 
     if not prompt:
         return ""
     try:
-        hook = Hook(via, toolbox.promoted(host), await _told_before(toolbox, session))
+        hook = Hook(via, toolbox.promoted(host), await _shown_before(toolbox, session.session_id, session.task_number))
         found = await retrieve(toolbox, prompt, session_id=session.session_id, task_id=session.task_id, hook=hook)
     except SwarmMemoryError as error:
         log.warning("nothing was retrieved for a prompt: %s", error)
@@ -162,11 +179,83 @@ async def _notes(toolbox: Toolbox, session: HostSession, prompt: str, via: Way, 
     return found.preamble
 
 
-async def _told_before(toolbox: Toolbox, session: HostSession) -> frozenset[str]:
-    """Return the memories that a session's latest tasks, this one too, were told: its briefing is the first one's."""
-    numbers = {1, *range(max(1, session.task_number - _TASKS_LOOKED_AT), session.task_number + 1)}
-    tasks = [session_task_id(session.session_id, number) for number in numbers]
-    return await toolbox.store.told_to(toolbox.scope, tasks)
+async def _shown_before(toolbox: Toolbox, session_id: str, task_number: int) -> frozenset[str]:
+    """Return the memories that a session was shown: its briefing is its first task's."""
+    numbers = {1, *range(max(1, task_number - _TASKS_LOOKED_AT), task_number + 1)}
+    tasks = [session_task_id(session_id, number) for number in numbers]
+    return await toolbox.store.shown_in(toolbox.scope, session_id, tasks)
+
+
+async def _around(toolbox: Toolbox, event: HookEvent) -> Around:
+    """Return the session of an event: a call that no prompt was seen before is of its first task."""
+    session_id = event.session_id or ""
+    session = await toolbox.store.get_session(toolbox.scope, session_id)
+    task_id = (session and session.task_id) or session_task_id(session_id, 1)
+    shown = await _shown_before(toolbox, session_id, session.task_number if session else 1)
+    credit = toolbox.settings.credit
+    withheld = is_held_out(task_id, credit.holdout_rate, credit.holdout_seed)
+    return Around(session_id, task_id, shown, toolbox.promoted(event.host), withheld)
+
+
+async def _before_call(toolbox: Toolbox, event: HookEvent, root: Path) -> str | None:
+    """Return what is tied to the command, file or tool of a call, and a warning where it looks like one that failed."""
+    hooks, given, told = toolbox.settings.hooks, _given(event), ""
+    if hooks.inject and hooks.at_calls and (handles := at_call(event.tool_name or "", given, str(root))):
+        async with toolbox.showing:
+            found = await toolbox.store.called_for(toolbox.readable, handles, LOOKED_AT)
+            told = await beside_call(toolbox, await _around(toolbox, event), found) if found else ""
+    warning = await _warning(toolbox, event) if hooks.warn_before_tools else None
+    return "\n".join(filter(None, (told, warning))) or None
+
+
+async def _after_failure(toolbox: Toolbox, event: HookEvent) -> str | None:
+    """Return what is known of the error of a failed call.
+
+    Nothing where the host does not tell failures from other calls, for a command that prints what it was asked for.
+    """
+    tool, given = event.tool_name or "", _given(event)
+    is_text = event.may_have_worked is True and shows_text(tool, given)
+    digests = at_failure(tool, given, event.error or "") if toolbox.settings.hooks.inject and not is_text else ()
+    if not digests:
+        return None
+    async with toolbox.showing:
+        known = await known_errors(toolbox, digests)
+        return await beside_failure(toolbox, await _around(toolbox, event), known) if known else None
+
+
+def _given(event: HookEvent) -> Mapping[str, object]:
+    return event.tool_input if isinstance(event.tool_input, dict) else {}
+
+
+ANSWERED_WELL = "Kept for later tasks; the answer stands above."
+"""What the user sees where an agent's turn ends with what it was asked to remember."""
+
+
+async def _question(toolbox: Toolbox, event: HookEvent) -> str | None:
+    """Return what the agent is asked at the end of a task, with what is known of its subject."""
+    session = await toolbox.store.get_session(toolbox.scope, event.session_id or "")
+    if session is None or session.task_id is None:
+        return None
+    shown = await _shown_before(toolbox, session.session_id, session.task_number)
+    items = await toolbox.store.get_memories(toolbox.readable, list(shown)) if shown else []
+    near = (await stages_of(toolbox, session.task, 3)).fitting if session.task.strip() else ()
+    titles = dict.fromkeys([*(each.item.title for each in near), *(item.title for item in items)])
+    return question([one_line(harmless(title), 80) for title in titles][:_KNOWN_SHOWN])
+
+
+async def _answers_question(open_toolbox: OpenToolbox, event: HookEvent) -> bool:
+    """Whether a call is the agent's first answer to what it was asked: then its turn ends, with its words above."""
+    if not is_own_tool(event.tool_name or "") or not (event.tool_name or "").endswith("remember"):
+        return False
+    toolbox = await open_toolbox()
+    session = await toolbox.store.get_session(toolbox.scope, event.session_id or "")
+    if session is None or session.task_id is None:
+        return False
+    noted = await toolbox.store.memory_histories((toolbox.scope,), [session.task_id], (ASKED, ANSWERED))
+    if [each.kind for each in noted[session.task_id]] != [ASKED]:
+        return False
+    await toolbox.store.add_event(toolbox.scope, Event(ANSWERED, toolbox.clock.now(), session.task_id))
+    return True
 
 
 def _session(
@@ -213,19 +302,14 @@ async def _begun(write: Write) -> None:
         log.warning("a prompt's task was not noted: %s", error)
 
 
-async def _before_tool_call(toolbox: Toolbox, event: HookEvent) -> str | None:
+async def _warning(toolbox: Toolbox, event: HookEvent) -> str | None:
     """Return one line of warning for a call that looks like one that failed before; a held-out task gets none."""
-    if not toolbox.settings.hooks.warn_before_tools:
-        return None
     import asyncio
 
     from swarm_memory.tools.tool_memory.log import kept_input
     from swarm_memory.tools.tool_memory.warn import warn_before_call
 
-    session = await toolbox.store.get_session(toolbox.scope, event.session_id or "")
-    credit = toolbox.settings.credit
-    task_id = session.task_id if session is not None else None
-    if task_id is not None and is_held_out(task_id, credit.holdout_rate, credit.holdout_seed):
+    if (await _around(toolbox, event)).withheld:
         return None
     told = kept_input(event.tool_input, toolbox.settings)
     with suppress(TimeoutError):

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
 MAX_EVENT_BYTES = 8_000_000
-PROMPT_S = 10.0
-"""After so long the host of a prompt is let go."""
+PROMPT_S, CALL_S = 10.0, 2.0
+"""After so long the host of a prompt, and of a call of a tool, is let go."""
 
 _PLUGINS = "pydantic.plugin._loader"
 
@@ -33,7 +33,12 @@ def main(arguments: list[str]) -> "NoReturn":
         os._exit(0)  # an agent that we started ourselves must not be learned from, nor wait for us
     gc.disable()  # a process this short leaves nothing worth collecting
     try:
-        told = _prompted() if arguments in (["prompt"], ["claude", "prompt"]) else None
+        told = None
+        if arguments in (["prompt"], ["claude", "prompt"]):
+            told = _asked("UserPromptSubmit", PROMPT_S)
+        elif arguments in (["before-tool"], ["claude", "before-tool"]):
+            _asked("PreToolUse", CALL_S)  # what no server knows in time is not said
+            os._exit(0)
         _without_plugins()
         from swarm_memory.server.hooks.verbs import run
 
@@ -52,12 +57,12 @@ def _without_plugins() -> None:
     loader.__dict__["get_plugins"] = tuple
 
 
-def _prompted() -> bytes:
-    """Print a running server's answer to a prompt in Claude Code and end; where none is ready, return the event."""
+def _asked(name: str, limit_s: float) -> bytes:
+    """Print a running server's answer to an event of Claude Code and end; where none is ready, return the event."""
     root = project_root()
-    leave_in_time(PROMPT_S, root, "UserPromptSubmit")
+    leave_in_time(limit_s, root, name)
     told = read_event()
-    answer = None if any(each in told for each in OF_OTHERS) else ask(root, told, 0.8 * PROMPT_S)
+    answer = None if any(each in told for each in OF_OTHERS) else ask(root, told, 0.8 * limit_s)
     if answer is None:
         return told
     if answer != b"{}\n":

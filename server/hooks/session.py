@@ -3,14 +3,15 @@
 A person waits for it, in a project that is not ours. What opens a database is imported where there is one.
 """
 
+import json
 import os
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from swarm_memory.schema.errors import InputError, StoreBusy, StoreUntrusted
-from swarm_memory.server.hooks.client import announce, wake
+from swarm_memory.server.hooks.client import announce, ask, wake
 from swarm_memory.server.hooks.settings import LightSettings
 from swarm_memory.server.hosts.host import Host
 from swarm_memory.server.hosts.paths import checked_transcript
@@ -18,11 +19,13 @@ from swarm_memory.server.location import Location
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.hook_reader import HookBank, Row
-    from swarm_memory.tools.credit.holdout import Lots
 
 LOCK_WAIT_S = 0.3
 CONTINUED_S = 600.0
 """So long a task may be gone on with before a model is asked about it: tokens are spent on it once."""
+
+QUESTION_S = 2.0
+"""So long a server has to put the question."""
 
 ANSWER_S = 120.0
 """So long an agent that was asked has to answer before rules learn from its task."""
@@ -47,13 +50,11 @@ class Moment(NamedTuple):
         """The tenant and the project."""
         return self.settings.tenant_id, self.settings.project or self.place.project
 
-    def lots(self) -> "Lots":
-        """Return how lots are drawn: which task works without memories, and which one it is not told."""
-        from swarm_memory.server.location import lot_key
-        from swarm_memory.tools.credit.holdout import Lots
+    def is_held_out(self, task_id: str) -> bool:
+        """Whether a task works without memories."""
+        from swarm_memory.tools.credit.holdout import is_held_out
 
-        rate, seed, dropout = self.settings.holdout_rate, self.settings.holdout_seed, self.settings.dropout
-        return Lots(rate, seed, dropout, lot_key() if dropout else b"")
+        return is_held_out(task_id, self.settings.holdout_rate, self.settings.holdout_seed)
 
     def session_id(self) -> str:
         """Return the id of the host's session. Raises `InputError`."""
@@ -70,66 +71,62 @@ class Moment(NamedTuple):
 
 
 def session_start(moment: Moment) -> dict[str, Any]:
-    """Return hook JSON with a briefing of the project's best strategies; nothing without any, or when held out.
+    """Return hook JSON with what holds for every task; nothing without any, or when held out.
 
     What the agent reads in a skill or a file of rules anyway is left out.
     Of a bank that is not trusted the user is told once.
     """
-    place, settings = moment.place, moment.settings
+    place, settings, session_id = moment.place, moment.settings, str(moment.event.get("session_id") or "")
     if not place.database.is_file():
         return {}
     with suppress(OSError):  # then the first prompt is answered later
-        announce(place.root, str(moment.event.get("session_id") or ""))
-    if settings.briefing_items == 0 or _is_held_out(moment):
+        announce(place.root, session_id)
+    if settings.briefing_items == 0 or not settings.inject or _is_held_out(moment):
         return {}
     from swarm_memory.server.hosts.files.promoted import promoted_for
     from swarm_memory.server.project.facts import Facts
     from swarm_memory.server.storage.hook_reader import open_for_hook, tell_once
+    from swarm_memory.tools.retrieve.preamble import briefing
 
     elsewhere = promoted_for(place.root, moment.host.name)
     try:
         with open_for_hook(place.database, moment.scope, LOCK_WAIT_S, Facts(place.root).has) as bank:
-            rows = bank.briefing_rows(LOOKED_AT, is_measured=moment.lots().rate > 0)
-            rows = for_every_task(bank, [row for row in rows if row[0] not in elsewhere])[: settings.briefing_items]
-            return _told("SessionStart", _briefing(bank, rows, moment))
+            rows = [row for row in bank.briefing_rows(LOOKED_AT) if row[0] not in elsewhere]
+            rows = for_every_task(bank, rows, settings.briefing_items, sees_calls=moment.host.sees_calls)
+            rows = _without_resting(bank, rows, session_id)
+            if session_id:
+                with suppress(StoreBusy):  # a prompt shows it once more
+                    is_emptied = moment.event.get("source") in ("clear", "compact")
+                    bank.note_shown(session_id, [row[0] for row in rows], is_emptied=is_emptied)
+            return _told("SessionStart", briefing([row[:3] for row in rows], sum(row[3] > 0 for row in rows)))
     except StoreUntrusted as error:
         return {"systemMessage": f"swarm-memory: {error}"} if tell_once(place.database) else {}
 
 
-def for_every_task(bank: "HookBank", rows: "list[Row]") -> "list[Row]":
-    """Return what holds for every task: what names nothing, and the ways past errors that most sessions kept to.
+def for_every_task(bank: "HookBank", rows: "list[Row]", most: int, *, sees_calls: bool) -> "list[Row]":
+    """Return what holds for every task: all the user's words, and at most so many rows in all that name nothing.
 
-    All else is told when a prompt or a failure is about it.
+    What a command, a file, a tool or an error calls for comes with that, where the agent `sees_calls`; all else when a
+    prompt is about it.
     """
     from swarm_memory.tools.text.naming import names_in
 
-    about = [row[0] for row in rows if names_in(f"{row[1]}\n{row[2]}")]
-    most = bank.kept_to_by_most(about)
-    return [row for row in rows if row[0] not in about or row[0] in most]
+    called_for = bank.called_for([row[0] for row in rows])
+    said = [row for row in rows if row[3] > 0 and not (sees_calls and row[0] in called_for)]
+    plain = [row for row in rows if row[3] <= 0 and row[0] not in called_for and not names_in(f"{row[1]}\n{row[2]}")]
+    return [*said, *plain[: max(0, most - len(said))]]
 
 
-def _briefing(bank: "HookBank", rows: "list[Row]", moment: Moment) -> str:
-    """Return what is told of the strategies of a briefing, but for those that the session's tasks are not told."""
-    from swarm_memory.schema.sqlite.events import Draw
-    from swarm_memory.tools.retrieve.preamble import briefing
+def _without_resting(bank: "HookBank", rows: "list[Row]", session_id: str) -> "list[Row]":
+    """Return what of a briefing is shown to the session's tasks; what is on trial and rests is noted."""
+    from swarm_memory.tools.credit.holdout import rests
 
-    lots, session_id = bank.with_rates(moment.lots()), str(moment.event.get("session_id") or "")
-    by_lot = [memory_id for memory_id, _, _, standing in rows if standing <= 0]
-    is_new = moment.event.get("source") in (None, "startup", "clear")  # one that is gone on with was briefed before
-    if is_new and session_id and len(by_lot) < len(rows):
-        with suppress(StoreBusy):  # a prompt tells it once more
-            bank.note_told(f"{session_id}:1", [row[0] for row in rows if row[3] > 0])
-    if not lots.rate or not by_lot or not session_id:
-        return briefing([row[:3] for row in rows], sum(row[3] > 0 for row in rows)) if rows else ""
-    gone = lots.left_out(f"{session_id}:1", by_lot)
-    left = [row for row in rows if row[0] not in gone]
-    text = briefing([row[:3] for row in left], sum(row[3] > 0 for row in left)) if left else ""
-    if is_new:
-        with suppress(StoreBusy):  # one briefing less in the figures
-            bank.note_draw(
-                f"{session_id}:1", Draw.of({each: lots.rate_of(each) for each in by_lot}, gone, lots.rate, text)
-            )
-    return text
+    on_trial, task_id = bank.resting(), f"{session_id}:1"
+    rested = [row[0] for row in rows if row[0] in on_trial and rests(task_id, row[0])]
+    if rested:
+        with suppress(StoreBusy):  # one task less in the trial
+            bank.note_rested(task_id, rested)
+    return [row for row in rows if row[0] not in rested]
 
 
 def _is_held_out(moment: Moment) -> bool:
@@ -138,31 +135,23 @@ def _is_held_out(moment: Moment) -> bool:
         return False
     from swarm_memory.tools.trajectory.tasks import session_task_id
 
-    return moment.lots().holds_out(session_task_id(str(moment.event.get("session_id") or ""), 1))
-
-
-def tool_failure(moment: Moment) -> dict[str, Any]:
-    """Return hook JSON with what ended the same error before; nothing for nearly all errors."""
-    if not moment.settings.inject or not moment.place.database.is_file():
-        return {}
-    from swarm_memory.server.project.facts import Facts
-    from swarm_memory.server.storage.hook_reader import open_for_hook
-    from swarm_memory.tools.retrieve.at_failure import failure_context
-
-    has = Facts(moment.place.root).has
-    with open_for_hook(moment.place.database, moment.scope, LOCK_WAIT_S, has) as bank:
-        text = failure_context(bank, moment.event, moment.lots())
-    return _told("PostToolUseFailure", text)
+    return moment.is_held_out(session_task_id(str(moment.event.get("session_id") or ""), 1))
 
 
 def _told(event: str, text: str) -> dict[str, Any]:
     return {"hookSpecificOutput": {"hookEventName": event, "additionalContext": text}} if text else {}
 
 
+ATTENDED = frozenset({"cli", "claude-vscode", "claude-desktop"})
+"""Entry points of Claude Code (`CLAUDE_CODE_ENTRYPOINT`) at which a person reads the answer: not `claude -p` or an SDK,
+where the last line is what a script waits for."""
+
+
 def stop(moment: Moment) -> dict[str, Any]:
     """Queue the learning from the task whose turn ended; it may still be continued before it is due.
 
-    Where the user switched it on, and the turn was worth it, the hook JSON has the agent say once what the task taught.
+    Where the user switched it on, a person is there, the turn was worth it and taught nothing yet, the hook JSON asks
+    the agent once what the task taught.
     """
     session_id, transcript, settings = moment.session_id(), moment.transcript(), moment.settings
     if transcript is None or not moment.place.database.is_file():
@@ -170,24 +159,31 @@ def stop(moment: Moment) -> dict[str, Any]:
     from swarm_memory.server.storage.hook_reader import open_for_hook
 
     may_ask = settings.asks_agent and moment.host.asks and moment.event.get("stop_hook_active") is False
-    may_ask = may_ask and wake(moment.place.root, session_id) and _was_worth_asking(transcript)
+    may_ask = may_ask and is_attended() and wake(moment.place.root, session_id) and _was_worth_asking(transcript)
     settle_s = max(settings.settle_s, CONTINUED_S * settings.asks_model)
     with open_for_hook(moment.place.database, moment.scope, LOCK_WAIT_S) as bank:
-        asked = bank.ask_once(session_id, moment.lots().holds_out) if may_ask else None
+        asked = may_ask and bank.ask_once(session_id, moment.is_held_out)
         bank.end_turn(session_id, transcript, max(settle_s, ANSWER_S) if asked else settle_s)
-    wake(moment.place.root, session_id)
-    if asked is None:
-        return {}
-    from swarm_memory.tools.learn.worth import question
+    if asked:
+        from swarm_memory.tools.learn.worth import question
 
-    return {"decision": "block", "reason": question(transcript, asked)}
+        said = ask(moment.place.root, json.dumps(moment.event).encode(), QUESTION_S)
+        return cast("dict[str, Any]", json.loads(said)) if said else _told("Stop", question())
+    wake(moment.place.root, session_id)
+    return {}
+
+
+def is_attended() -> bool:
+    """Whether a person reads what the agent says last."""
+    return os.environ.get("CLAUDE_CODE_ENTRYPOINT") in ATTENDED and not os.environ.get("CI")
 
 
 def _was_worth_asking(transcript: str) -> bool:
     from swarm_memory.server.hooks.turn import last_turn
     from swarm_memory.tools.learn.worth import is_worth_asking
 
-    return is_worth_asking(*last_turn(transcript))
+    turn = last_turn(transcript)
+    return not turn.taught and is_worth_asking(turn.failed, turn.said, turn.seconds)
 
 
 def session_end(moment: Moment) -> dict[str, Any]:

@@ -1,25 +1,17 @@
 """The settings that the light hooks need; where nobody set anything they are known without reading."""
 
-import json
 import os
 from pathlib import Path
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import NamedTuple
 
 from swarm_memory.server.folders import CHILD_VARIABLE, ENV_PREFIX
 from swarm_memory.server.location import project_file, user_file
 from swarm_memory.server.switch import DISABLED
 
-if TYPE_CHECKING:
-    from swarm_memory.schema.settings import Settings
-
-_NAMED = DATABASE, SQLITE = "SWARM_MEMORY_DB", "SWARM_MEMORY_SQLITE"
-
+DATABASE, SQLITE = "SWARM_MEMORY_DB", "SWARM_MEMORY_SQLITE"
 
 _EMBEDDING = f"{ENV_PREFIX}EMBEDDING__"
 """How variables begin that say nothing to a light hook."""
-
-DEFAULTS = Path(__file__).with_name("defaults.json")
 
 MAX_ANSWER_BYTES = 64
 ANSWERS = {f"chat: {{learn_with: {way}}}\n".encode(): way for way in ("rules", "claude", "agent")}
@@ -40,7 +32,6 @@ class LightSettings(NamedTuple):
     settle_s: float = 20.0
     holdout_rate: float = 0.0
     holdout_seed: int = 0
-    dropout: float = 0.1
     asks_model: bool = False
     """Whether a model may be asked about finished tasks."""
     asks_agent: bool = False
@@ -69,21 +60,9 @@ def light_settings(root: Path) -> LightSettings:
         settle_s=found.hooks.settle_s,
         holdout_rate=found.credit.holdout_rate,
         holdout_seed=found.credit.holdout_seed,
-        dropout=found.credit.dropout,
         asks_model=bool(found.chat.learning),
         asks_agent=found.chat.learn_with == "agent",
     )
-
-
-def default_settings(root: Path) -> "Settings | None":
-    """Return the settings where nobody set anything, without what is computed of them; None: there is more to be read.
-
-    They are read from what `scripts/write_settings.py` made of them: the models take longer than the search.
-    """
-    is_given = any(os.environ[name] for name in os.environ if name in _NAMED or name.upper().startswith(_EMBEDDING))
-    if is_given or _sole_answer(root) is None:
-        return None
-    return cast("Settings", json.loads(DEFAULTS.read_bytes(), object_hook=lambda section: SimpleNamespace(**section)))
 
 
 def _sole_answer(root: Path) -> str | None:

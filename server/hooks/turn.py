@@ -2,8 +2,9 @@
 
 import json
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from swarm_memory.tools.trajectory.tasks import is_own_tool
 
@@ -11,19 +12,37 @@ MAX_BYTES = 4_000_000
 """So much of the end is read: a turn that is longer has calls enough."""
 
 
-def last_turn(transcript: str) -> tuple[list[bool], list[str]]:
-    """Return of each call of a tool but our own whether it failed, the newest first, and the prompt."""
+class Turn(NamedTuple):
+    """What happened between a prompt and the end of a transcript."""
+
+    failed: list[bool]
+    """Of each call of a tool but our own whether it failed, the newest first."""
+    said: list[str]
+    """The prompt."""
+    seconds: float = 0.0
+    taught: bool = False
+    """Whether the agent called `remember`."""
+
+
+def last_turn(transcript: str) -> Turn:
+    """Return what happened in the last turn of a transcript."""
     failed: list[bool] = []
     errors: set[str] = set()
+    times: list[str] = []
+    taught = False
     for line in _from_the_end(transcript):
         content = _object(line.get("message")).get("content")
         blocks = [_object(block) for block in cast("list[Any]", content)] if isinstance(content, list) else []
         if line.get("isSidechain") is True or line.get("isMeta") is True:
             continue
+        times += [str(line["timestamp"])] if line.get("timestamp") else []
         if line.get("type") == "assistant":
             calls = [block for block in blocks if block.get("type") == "tool_use"]
-            own = [is_own_tool(str(block.get("name"))) for block in calls]
-            failed += [block.get("id") in errors for block, is_own in zip(calls, own, strict=True) if not is_own]
+            names = [str(block.get("name")) for block in calls]
+            taught |= any(is_own_tool(name) and name.endswith("remember") for name in names)
+            failed += [
+                block.get("id") in errors for block, name in zip(calls, names, strict=True) if not is_own_tool(name)
+            ]
         elif line.get("type") == "user":
             results = [block for block in blocks if block.get("type") == "tool_result"]
             errors |= {str(block.get("tool_use_id")) for block in results if block.get("is_error") is True}
@@ -31,8 +50,16 @@ def last_turn(transcript: str) -> tuple[list[bool], list[str]]:
                 said = (
                     content if isinstance(content, str) else "\n".join(str(block.get("text", "")) for block in blocks)
                 )
-                return failed, [said]
-    return failed, []
+                return Turn(failed, [said], _seconds(times), taught)
+    return Turn(failed, [], _seconds(times), taught)
+
+
+def _seconds(times: list[str]) -> float:
+    """Return how long it took from the last of these moments to the first; 0 where they cannot be read."""
+    try:
+        return (datetime.fromisoformat(times[0]) - datetime.fromisoformat(times[-1])).total_seconds() if times else 0.0
+    except (ValueError, TypeError):
+        return 0.0
 
 
 def _from_the_end(transcript: str) -> Iterator[dict[str, Any]]:

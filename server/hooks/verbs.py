@@ -11,8 +11,8 @@ from typing import Any, cast
 from swarm_memory.schema.errors import InputError, StoreUntrusted, SwarmMemoryError
 from swarm_memory.server.hooks.client import ask, wake
 from swarm_memory.server.hooks.main import PROMPT_S, leave_in_time, read_event
-from swarm_memory.server.hooks.session import Moment, session_end, session_start, stop, tool_failure
-from swarm_memory.server.hooks.settings import default_settings, light_settings
+from swarm_memory.server.hooks.session import Moment, session_end, session_start, stop
+from swarm_memory.server.hooks.settings import light_settings
 from swarm_memory.server.hosts.host import ROOMS, Host, Said, host
 from swarm_memory.server.location import Location, locate, log_line
 from swarm_memory.server.missed import note_missed
@@ -27,23 +27,24 @@ def ask_or_do(limit_s: float, moment: Moment) -> dict[str, Any]:
 
 def do_alone(moment: Moment) -> dict[str, Any]:
     """Do here what no server was ready to do."""
-    root, is_prompt = moment.place.root, moment.event.get("hook_event_name") == "UserPromptSubmit"
-    settings = default_settings(root) if is_prompt else None
-    if settings is None:
-        from swarm_memory.server.hooks.alone import answer_alone
+    from swarm_memory.server.hooks.alone import answer_alone
 
-        answer = answer_alone(moment.event, root)
-    else:
-        from swarm_memory.server.hooks.plain import answer_plainly
-
-        answer = answer_plainly(moment.event, root, settings)
-    wake(root, str(moment.event.get("session_id") or ""))
+    answer = answer_alone(moment.event, moment.place.root)
+    wake(moment.place.root, str(moment.event.get("session_id") or ""))
     return answer
 
 
-def before_tool(moment: Moment) -> dict[str, Any]:
-    """Return a warning for a call that looks like one that failed; without a bank there is none to give."""
-    return ask_or_do(TOOL_S, moment) if moment.place.database.is_file() else {}
+def ask_server(moment: Moment) -> dict[str, Any]:
+    """Return what a running server says of a call; a call does not wait for a bank to be opened."""
+    said = ask(moment.place.root, json.dumps(moment.event).encode(), 0.8 * TOOL_S)
+    return {} if said is None else cast("dict[str, Any]", json.loads(said))
+
+
+def tool_failure(moment: Moment) -> dict[str, Any]:
+    """Return what is known of a failed call; without a bank that is nothing."""
+    if not moment.settings.inject or not moment.place.database.is_file():
+        return {}
+    return ask_or_do(TOOL_S, moment)
 
 
 PLUGIN = "--plugin"
@@ -74,7 +75,8 @@ SESSION_END_S = 1.3
 VERBS: dict[str, tuple[str, float, Callable[[Moment], dict[str, Any]]]] = {
     "session-start": ("SessionStart", TURN_S, session_start),
     "prompt": ("UserPromptSubmit", PROMPT_S, partial(ask_or_do, PROMPT_S)),
-    "before-tool": ("PreToolUse", TOOL_S, before_tool),
+    "before-tool": ("PreToolUse", TOOL_S, ask_server),
+    "after-remember": ("PostToolUse", TOOL_S, ask_server),
     "tool-failure": ("PostToolUseFailure", TOOL_S, tool_failure),
     "stop": ("Stop", TURN_S, stop),
     "session-end": ("SessionEnd", SESSION_END_S, session_end),

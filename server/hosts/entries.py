@@ -23,14 +23,15 @@ VERBS: Mapping[str, str] = {
     "SessionStart": "session-start",
     "UserPromptSubmit": "prompt",
     "PreToolUse": "before-tool",
+    "PostToolUse": "after-remember",
     "PostToolUseFailure": "tool-failure",
     "Stop": "stop",
     "SessionEnd": "session-end",
 }
 """By our event: the verb of our hook command."""
 
-WARNING_EVENT = "PreToolUse"
-"""Only told where `hooks.warn_before_tools` is set: it makes each call of a tool wait for an answer."""
+CALL_EVENT = "PreToolUse"
+"""Not installed where the settings want nothing beside calls (`HookSettings.sees_calls`): each call waits for it."""
 
 Edit: TypeAlias = Callable[[Json], Json]
 

@@ -53,6 +53,8 @@ class Host(NamedTuple):
     """Whether CLAUDE_PROJECT_DIR names the project to its hooks; else the `cwd` of their events does."""
     reads: tuple[str, ...] = ()
     """What it is known to read by itself of the places that memories are promoted to; elsewhere it is told them."""
+    sees_calls: bool = False
+    """Whether its agent sees what a hook says before a call of a tool."""
     asks: bool = False
     """Whether its Stop can have the agent say what a task taught: `turn.last_turn` reads its transcript."""
 
@@ -113,7 +115,7 @@ class HostSettings(NamedTuple):
     scopes: tuple[InstallScope, ...]
     """Where we can be installed: for this project and user alone, in the project's shared files, in the user's own."""
     plan_install: Callable[[InstallScope, Path, bool], list["FileChange"]]
-    """Returns the changes for a scope and the project's folder; True: warn before calls of tools. `ConfigError`."""
+    """Returns the changes for a scope and the project's folder; True: with the hook before calls. `ConfigError`."""
     plan_uninstall: Callable[[InstallScope, Path], list["FileChange"]]
     installed_scopes: Callable[[Path], list[InstallScope]]
     after_install: str

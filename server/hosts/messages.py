@@ -185,7 +185,9 @@ class _Reader:
         name = name or "tool"
         self.names[call_id] = name
         self.unanswered.append(call_id)
-        if not is_own_tool(name):
+        if is_own_tool(name):
+            self.draft.own_call(name, _arguments(arguments))
+        else:
             done, given = _of_many(name, _arguments(arguments))
             self.names[call_id] = done
             self.draft.add("tool_call", role, tool_name=done, tool_input=given, call_id=call_id)

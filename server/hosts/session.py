@@ -114,7 +114,9 @@ class Session:
         call_id = call_id or f"call-{len(self.tools) + 1}"
         if self.running is not None and call_id not in self.tools:
             self.tools[call_id] = name or "tool"
-            if not is_own_tool(name):
+            if is_own_tool(name):
+                self.running.own_call(name, given)
+            else:
                 given = {_ARGUMENTS.get(key, key): each for key, each in as_object(given).items()} or given
                 self.running.add(
                     "tool_call", "assistant", at=at, tool_name=name or "tool", tool_input=given, call_id=call_id

@@ -5,15 +5,18 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TypedDict, Unpack
+from typing import TypedDict, Unpack, get_args
 
 from pydantic import JsonValue
 
 from swarm_memory.schema.settings import LearnSettings
-from swarm_memory.schema.trajectory import Role, Step, StepKind, Trajectory, TrajectorySource, Usage
-from swarm_memory.server.hosts.records import bounded_json, json_size
+from swarm_memory.schema.trajectory import Label, Role, Step, StepKind, Trajectory, TrajectorySource, Usage
+from swarm_memory.server.hosts.records import as_object, bounded_json, json_size
 from swarm_memory.tools.text.cleaning import clean
 from swarm_memory.tools.trajectory.tasks import strip_notes
+
+_SAYING = ("remember", "distill_memories", "learn_from_trajectory")
+"""Our tools by which an agent says how the task ended that it works on."""
 
 MAX_KEPT_CHARS = 12_000_000
 """Of all steps of one trajectory together, beside the limits of the settings."""
@@ -90,6 +93,7 @@ class Draft:
     started_at: datetime | None = None
     ended_at: datetime | None = None
     injected: dict[str, None] = field(default_factory=dict[str, None])
+    outcome: Label | None = None
     steps: StepList = field(init=False)
 
     def __post_init__(self) -> None:
@@ -119,6 +123,13 @@ class Draft:
         self.steps.add(step)
         self.ended_at = at or self.ended_at
 
+    def own_call(self, name: str, given: object) -> None:
+        """Take a call of one of our tools: it is no step of the task, but may say how that ended."""
+        said = as_object(given) if name.endswith(_SAYING) else {}
+        for label in get_args(Label):
+            if label in (said.get("outcome"), said.get("verdict")):
+                self.outcome = label
+
     def finished(self, skipped_lines: int) -> Trajectory:
         """Return the trajectory; a second telling of the same conversation is left out."""
         task = clean(self._own_words_out(self.task), MAX_TASK_CHARS).strip()
@@ -127,6 +138,7 @@ class Draft:
             task=task,
             steps=without_replay(self.steps.all(), task),
             session_id=self.session_id,
+            outcome=self.outcome,
             agent_id=self.agent_id,
             source=self.source,
             started_at=self.started_at,

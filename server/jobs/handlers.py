@@ -31,7 +31,7 @@ from swarm_memory.tools.anchors.footing import CHECK_ANCHORS, check_anchors, que
 from swarm_memory.tools.consolidate.retention import RETENTION, remove_old
 from swarm_memory.tools.consolidate.upkeep import CONSOLIDATE
 from swarm_memory.tools.guard.redact import archivable
-from swarm_memory.tools.ports.jobs import MEASURE
+from swarm_memory.tools.ports.jobs import WITHDRAW
 from swarm_memory.tools.retrieve.embed import EMBED, REEMBED, embed_backlog
 from swarm_memory.tools.tool_memory.evaluate import evaluate_tool_calls
 from swarm_memory.tools.tool_memory.log import EVALUATE, queue_evaluation
@@ -54,7 +54,7 @@ def long_handlers(root: Path) -> Mapping[str, LongHandler]:
         CONSOLIDATE: consolidate_bank,
         RETENTION: remove_expired,
         CHECK_ANCHORS: look_at_project,
-        MEASURE: measure,
+        WITHDRAW: withdraw,
         INDEX_SOURCES: partial(index_sources, root=root),
         EMBED: embed_waiting,
         REEMBED: reembed_bank,
@@ -163,12 +163,12 @@ async def consolidate_bank(toolbox: Toolbox, job: Job, report: Report) -> Mappin
     return result.model_dump(mode="json", exclude_defaults=True)
 
 
-async def measure(toolbox: Toolbox, job: Job, report: Report) -> Mapping[str, JsonValue]:
-    """Measure what the project's memories are worth; what harms withdraws itself."""
-    from swarm_memory.tools.consolidate.withdrawal import measure_memories
+async def withdraw(toolbox: Toolbox, job: Job, report: Report) -> Mapping[str, JsonValue]:
+    """Look which of the project's memories harm: those are withdrawn, and suspected ones rest."""
+    from swarm_memory.tools.consolidate.withdrawal import withdraw_harmful
 
-    done = await measure_memories(toolbox)
-    return {"run_id": done.run_id, "withdrawn": list(done.withdrawn), "measured": len(done.report.memories)}
+    done = await withdraw_harmful(toolbox)
+    return {"run_id": done.run_id, "withdrawn": list(done.withdrawn), "resting": len(done.trials.resting)}
 
 
 async def remove_expired(toolbox: Toolbox, job: Job, report: Report) -> Mapping[str, JsonValue]:

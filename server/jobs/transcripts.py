@@ -21,8 +21,9 @@ from swarm_memory.server.hosts.paths import check_place, checked_transcript
 from swarm_memory.server.hosts.records import as_text
 from swarm_memory.server.hosts.transcript import read_asked, read_trajectories
 from swarm_memory.server.streaming import in_thread
+from swarm_memory.tools.learn.contained import Contained
 from swarm_memory.tools.learn.worth import is_worth_asking
-from swarm_memory.tools.memories.heard import UNSEEN, Heard, heard
+from swarm_memory.tools.memories.heard import Session
 from swarm_memory.tools.ports.jobs import LEARN
 from swarm_memory.tools.ports.journal import HostSession
 from swarm_memory.tools.ports.models import ChatModel
@@ -59,31 +60,38 @@ async def learn_from_job(
     checked = Path(checked_transcript(path, all_folders(root)))
     statuses: dict[str, JsonValue] = {}
     stored: list[JsonValue] = []
-    calls, chat = 0, model()
-    tasks = partial(read_asked, checked, task_id, session_id=session_id, limits=toolbox.settings.learn)
-    async for trajectory in in_thread(tasks):
+    calls, chat, contained = 0, model(), Contained()
+
+    async def learned(trajectory: Trajectory) -> LearnResult | None:
         reading = read(trajectory)
         asked = chat is not None and await asyncio.to_thread(is_worth_a_model, reading)
         if asked and task_id is None:
             await toolbox.queue(LEARN, trajectory.task_id, {**job.payload, "task_id": trajectory.task_id})
             statuses[trajectory.task_id] = "queued: a model is asked about it"
-            continue
-        result = await learn_and_log(replace(toolbox, chat=chat if asked else None), reading)
-        calls += result.calls
-        statuses[result.task_id] = f"{result.status}: {result.verdict.label}"
-        stored.extend(item.id for item in result.stored)
-    return {"tasks": statuses, "stored": stored, "calls": calls}
+            return None
+        return await learn_and_log(replace(toolbox, chat=chat if asked else None), reading)
+
+    tasks = partial(read_asked, checked, task_id, session_id=session_id, limits=toolbox.settings.learn)
+    async for trajectory in in_thread(tasks):
+        result = await contained.answer(trajectory.task_id, learned(trajectory))
+        if result is not None:
+            calls += result.calls
+            statuses[result.task_id] = f"{result.status}: {result.verdict.label}"
+            stored.extend(item.id for item in result.stored)
+    answer: dict[str, JsonValue] = {"tasks": statuses, "stored": stored, "calls": calls}
+    return answer | ({"fault": contained.told} if contained.told else {})
 
 
-async def heard_in_session(session: HostSession | None, text: str, folders: Sequence[Path]) -> Heard:
-    """Return where the words of a text stand in a session: in its transcript so far, or the prompt that its hooks saw.
+async def session_so_far(session: HostSession | None, folders: Sequence[Path], root: Path) -> Session:
+    """Return what is known of a host's session: of its transcript so far, and the prompt that its hooks saw.
 
     A transcript that cannot be read leaves the prompt.
     """
     if session is None:
-        return UNSEEN
-    told = [] if session.task_id is None else [session.task]
-    return await asyncio.to_thread(lambda: heard(text, _so_far(session.transcript_path, folders), told))
+        return Session(root=str(root))
+    prompts = () if session.task_id is None else (session.task,)
+    done = await asyncio.to_thread(_so_far, session.transcript_path, folders)
+    return Session(session.session_id, session.task_id, tuple(done), prompts, str(root))
 
 
 def _so_far(path: str | None, folders: Sequence[Path]) -> list[Trajectory]:
@@ -163,6 +171,7 @@ async def import_files(
     tally = Tally()
     for number, file in enumerate(files):
         await report(Progress(done=number, total=len(files), message=file.name))
+        contained = Contained()
         try:
             if format_of(file) is not None:
                 tally.exports[str(file)] = await import_export(toolbox, file, quarantine)
@@ -170,10 +179,12 @@ async def import_files(
             async for trajectory in in_thread(partial(read_trajectories, file, limits=toolbox.settings.learn)):
                 if since is not None and trajectory.ended_at is not None and trajectory.ended_at < since:
                     continue
-                result = await _learned(toolbox, trajectory, tally)
+                result = await contained.answer(trajectory.task_id, _learned(toolbox, trajectory, tally))
                 if result is not None and on_learned is not None:
                     on_learned(result)
             tally.files += 1
+            if contained.told is not None:
+                tally.faults[str(file)] = contained.told
         except (InputError, QuotaReached, OSError) as error:
             tally.faults[str(file)] = str(error)
     await report(Progress(done=len(files), total=len(files), message="all read"))

@@ -1,5 +1,6 @@
 """What the MCP tools answer: small shapes, because an agent pays for every token of them."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pydantic import BaseModel
@@ -199,6 +200,13 @@ def of_remembered(done: "Remembered") -> Row:
     )  # fmt: skip
 
 
+def of_all_remembered(done: "Sequence[Remembered]", outcome: str | None) -> Row:
+    """What became of each note; how the task ended is read from the call itself when the task is judged."""
+    if len(done) == 1 and outcome is None:
+        return of_remembered(done[0])
+    return row(notes=[of_remembered(each) for each in done] or None, outcome=outcome)
+
+
 def of_event(event: "Event") -> Row:
     """One change of a memory."""
     return row(at=event.at.isoformat(timespec="seconds"), kind=event.kind, data=dict(event.data))
@@ -227,7 +235,6 @@ def of_status(status: "MemoryStatus") -> Row:
         tools=status.tools,
         sources=status.sources,
         effect=status.effect.says if status.effect else "no task has an outcome yet",
-        lift=status.lift.says if status.lift else None,
         notices=status.notices,
     )
 

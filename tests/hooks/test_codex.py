@@ -95,6 +95,7 @@ def test_the_words_of_a_hook_stay_the_same_because_they_are_trusted() -> None:
     assert {event: (run["command"], run["timeout"]) for event, run in runs.items()} == {
         "SessionStart": ("python -m hooks codex session-start", 5),
         "UserPromptSubmit": ("python -m hooks codex prompt", 15),
+        "PreToolUse": ("python -m hooks codex before-tool", 5),
         "PostToolUse": ("python -m hooks codex tool-failure", 5),
         "Stop": ("python -m hooks codex stop", 5),
         "SessionEnd": ("python -m hooks codex session-end", 3),

@@ -62,11 +62,11 @@ def test_every_path_that_is_written_for_a_person_is_absolute() -> None:
     assert {command for command in commands if command} == {sys.executable}
 
 
-def test_the_example_is_what_install_writes_for_a_project_with_the_warning_before_tools() -> None:
+def test_the_example_is_what_install_writes_for_a_project() -> None:
     example = read(REPOSITORY / "claude_settings.example.json")
     where = " ".join(example.pop("//"))
     assert all(name in where for name in (".mcp.json", ".claude/settings.json", "~/.claude.json"))
-    servers, hooks = {SERVER_NAME: server_entry(PORTABLE_SERVER)}, hook_entries(PORTABLE_HOOKS, warn=True)
+    servers, hooks = {SERVER_NAME: server_entry(PORTABLE_SERVER)}, hook_entries(PORTABLE_HOOKS)
     assert example == {"mcpServers": servers, "enabledMcpjsonServers": [SERVER_NAME], "hooks": hooks}
 
 
@@ -110,12 +110,12 @@ def git(*arguments: str) -> None:
     subprocess.run(["git", *who, *arguments], check=True, capture_output=True)
 
 
-def test_the_warning_before_tools_is_written_only_where_it_is_wanted_and_taken_out_again(tmp_path: Path) -> None:
+def test_the_hook_before_calls_is_left_out_where_it_is_not_wanted_and_comes_back(tmp_path: Path) -> None:
     settings = tmp_path / ".claude" / "settings.json"
     apply(plan_install("project", tmp_path))
+    assert read(settings)["hooks"] == hook_entries(PORTABLE_HOOKS)
+    apply(plan_install("project", tmp_path, calls=False))
     assert "PreToolUse" not in read(settings)["hooks"]
-    apply(plan_install("project", tmp_path, warn=True))
-    assert read(settings)["hooks"] == hook_entries(PORTABLE_HOOKS, warn=True)
     apply(plan_install("project", tmp_path))
     assert read(settings)["hooks"] == hook_entries(PORTABLE_HOOKS)
 
@@ -161,7 +161,7 @@ def test_uninstall_gives_back_the_very_bytes_where_nobody_wrote_since(
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(text.encode())
     apply(plan_install(scope, tmp_path))
-    apply(plan_install(scope, tmp_path, warn=True))
+    apply(plan_install(scope, tmp_path))
     apply(plan_uninstall(scope, tmp_path))
     assert [path.read_bytes() for path in paths] == [text.encode()] * 2
     assert plan_uninstall(scope, tmp_path) == []
@@ -344,7 +344,7 @@ def test_a_backup_keeps_the_old_text_in_our_own_folder_for_this_user_alone(tmp_p
     assert backup.read_text(encoding="utf-8") == '{"a": 1}'
     assert [path.stat().st_mode & 0o777, backup.stat().st_mode & 0o777] == [0o640, 0o600]
     assert [each.name for each in path.parent.iterdir()] == ["settings.json"]
-    assert apply(plan_install("project", tmp_path, warn=True)) == [], "what stands there we wrote ourselves"
+    assert apply(plan_install("project", tmp_path)) == [], "what stands there we wrote ourselves"
     assert backup.read_text(encoding="utf-8") == '{"a": 1}'
 
 

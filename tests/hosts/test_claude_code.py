@@ -307,11 +307,15 @@ def test_a_file_that_is_not_there_is_named() -> None:
 
 def test_what_an_agent_says_when_it_was_asked_what_the_task_taught_is_no_part_of_the_task(tmp_path: Path) -> None:
     work = [prompt(FIRST), says(call("t1", "pytest")), result("t1", "1 passed"), says(text("Done."))]
-    asked = prompt(f"Stop hook feedback:\n{question('/t.jsonl', f'{SESSION}:1')}", isMeta=True)
-    own = call("o1", "", tool="mcp__swarm-memory__distill_memories")
+    content = [f"{question()}"]
+    attachment = {"type": "hook_additional_context", "hookEvent": "Stop", "content": content}
+    asked: dict[str, Any] = {"type": "attachment", "sessionId": SESSION, "uuid": "a1", "attachment": attachment}
+    own = {**call("o1", "", tool="mcp__swarm-memory__remember"), "input": {"outcome": "Success"}}
     answer = [asked, says(text("I note it."), own), result("o1", "{}"), says(text("Noted."))]
     before, after = one(tmp_path, *work), one(tmp_path, *work, *answer)
-    assert before.content_digest == after.content_digest
+    assert before.steps == after.steps
+    assert (before.outcome, after.outcome) == (None, "Success")
+    assert before.content_digest != after.content_digest, "what the agent says of it is learned from"
     continued = one(tmp_path, *work, *answer, prompt("thanks, that works"), says(text("Good.")))
     assert [step.text for step in continued.steps[-2:]] == ["thanks, that works", "Good."]
     went_on = one(tmp_path, *work, asked, says(call("t2", "git commit")), result("t2", "ok"), says(text("Committed.")))

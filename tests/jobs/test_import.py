@@ -46,6 +46,7 @@ async def test_an_export_waits_in_quarantine(
     folder = _folder(place, fixed)
     async with connected() as caller:
         (task,) = (await caller.call("learn_from_trajectory", **fixed))["tasks"]
+        await caller.call("learn_from_trajectory", **{**fixed, "task_id": "fix-2"})  # it bears the fix out
         toolbox = await open_toolbox(place, Settings())
         lines = [line async for line in export_memories(toolbox)]
         await toolbox.store.close()

@@ -24,6 +24,7 @@ from swarm_memory.server.jobs.worker import Handler, Worker
 from swarm_memory.server.location import Location
 from swarm_memory.server.switch import pause, resume
 from swarm_memory.server.wiring import make_worker, opened_toolbox
+from swarm_memory.tools.ports.memories import MemoryFilter
 from swarm_memory.tools.toolbox import Toolbox
 
 Result = Mapping[str, JsonValue]
@@ -372,7 +373,7 @@ async def test_a_running_server_learns_from_what_hooks_queue_and_wake_it_for(
         with anyio.fail_after(HANG_S):
             while not await toolbox.store.list_jobs(toolbox.scope, ("completed",), 9):
                 await anyio.lowlevel.checkpoint()
-        assert (await caller.call("memory_status"))["memories"]["active"] > 0
+        assert await toolbox.store.list_memories((toolbox.scope,), MemoryFilter(("candidate",)))
 
 
 async def test_a_server_without_a_bank_takes_up_the_work_once_another_process_made_one(

@@ -236,12 +236,6 @@ def test_a_call_repeated_without_change_is_a_pitfall_of_several_failures() -> No
     assert with_verdicts(judged("Success", UP), looping, judged("Failure", IMAGE))[0] == ()
 
 
-def test_one_attempt_alone_teaches_what_any_trajectory_would() -> None:
-    (alone,), _ = compared(missed())
-    assert alone.outcome == "Failure"
-    assert "no such table" in alone.draft.content
-
-
 def test_attempts_that_prove_nothing_give_nothing_and_it_says_so() -> None:
     drawn, reason = compared(attempt(("ls", "a", 0)), attempt(("ls", "a", 0)))
     assert drawn == ()

@@ -5,6 +5,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from scripted_runs import learn_fix
 from worlds import EMBEDDER, GREEN, MIGRATE, RED, TASK, Scripted, attempt, by_number, matts, met, missed, opened
 
 from swarm_memory.schema.errors import ConfigError, InputError
@@ -73,11 +74,11 @@ async def test_rollouts_differ_in_seed_and_temperature(tmp_path: Path) -> None:
 async def test_the_memories_that_fit_are_in_the_prompt_of_every_rollout(tmp_path: Path) -> None:
     runner, task = Scripted(mixed), "Make pytest pass in the billing service: no such table."
     async with opened(tmp_path) as tools:
-        known = await learn(tools, met().model_copy(update={"task_id": "earlier", "task": TASK}))
+        known = await learn_fix(tools, met().model_copy(update={"task_id": "earlier", "task": TASK}))
         result = await run_matts(tools, MattsRequest(task=task, count=3), runner)
-        title = known.stored[0].title
+        title = known[0].title
         assert all(title in request.prompt and request.task in request.prompt for request in runner.requests)
-        assert result.run.summary.memory_ids == (known.stored[0].id,)
+        assert result.run.summary.memory_ids == (known[0].id,)
         outcome = await tools.store.get_outcome(tools.scope, result.run.task_id)
         assert outcome is not None
         assert outcome.label == "Failure", "credit goes by the first rollout, not by the best of n"

@@ -131,6 +131,7 @@ async def test_a_server_that_is_switched_off_says_so_and_by_what(
 ) -> None:
     async with connected() as caller:
         await caller.call("learn_from_trajectory", **fixed)
+        await caller.call("learn_from_trajectory", **{**fixed, "task_id": "fix-2"})  # it bears the fix out
         pause(place.root)
         for tool, arguments in (("retrieve_memories", {"query": SIMILAR}), ("learn_from_trajectory", fixed)):
             assert "switched off in this project, by `swarm-memory pause`" in await caller.error(tool, **arguments)
@@ -155,6 +156,7 @@ async def test_a_server_whose_settings_switch_it_off_says_so(place: Location) ->
 async def test_what_was_learned_is_retrieved_with_scores_and_provenance(connected: Connected, fixed: Task) -> None:
     async with connected() as caller:
         (task,) = (await caller.call("learn_from_trajectory", **fixed))["tasks"]
+        await caller.call("learn_from_trajectory", **{**fixed, "task_id": "fix-2"})  # it bears the fix out
         assert (task["status"], task["verdict"], task["judge"]) == ("learned", "Success", "evidence")
         found = await caller.call("retrieve_memories", query=SIMILAR)
     (memory,) = found["memories"]
@@ -180,6 +182,7 @@ async def test_learning_over_mcp_logs_the_calls_of_the_session_once(connected: C
 async def test_an_outcome_changes_only_the_memories_that_the_task_was_given(connected: Connected, fixed: Task) -> None:
     async with connected() as caller:
         (memory,) = (await caller.call("learn_from_trajectory", **fixed))["tasks"][0]["stored"]
+        await caller.call("learn_from_trajectory", **{**fixed, "task_id": "fix-2"})  # it bears the fix out
         await caller.call("retrieve_memories", query=SIMILAR, task_id="next")
         told = await caller.call("record_outcome", task_id="next", outcome="Success", used=[memory, "rm_x"])
         assert told == {"status": "credited", "changed": {memory: 0.05}}
@@ -198,6 +201,7 @@ async def test_an_answer_is_small_and_its_text_holds_the_same_or_what_a_model_re
 ) -> None:
     async with connected() as caller:
         await caller.call("learn_from_trajectory", **fixed)
+        await caller.call("learn_from_trajectory", **{**fixed, "task_id": "fix-2"})  # it bears the fix out
         found = await caller.client.call_tool("retrieve_memories", {"query": SIMILAR})
         none = await caller.client.call_tool("retrieve_memories", {"query": "xylophone", "domain": "none"})
         listed = await caller.client.call_tool("manage_memories", {"action": "list"})
@@ -250,6 +254,7 @@ async def test_nothing_found_is_an_answer_with_a_reason(connected: Connected) ->
 async def test_a_task_can_leave_out_what_it_or_others_taught(connected: Connected, fixed: Task) -> None:
     async with connected() as caller:
         await caller.call("learn_from_trajectory", **fixed, agent_id="reviewer")
+        await caller.call("learn_from_trajectory", **{**fixed, "task_id": "fix-2"})  # it bears the fix out
         found = await caller.call("retrieve_memories", query=SIMILAR, exclude_task="fix-1")
         own = await caller.call("retrieve_memories", query=SIMILAR, agent_id="reviewer")
         others = await caller.call("retrieve_memories", query=SIMILAR, agent_id="planner")
@@ -260,7 +265,9 @@ async def test_a_task_can_leave_out_what_it_or_others_taught(connected: Connecte
 async def test_learning_twice_stores_nothing_twice(connected: Connected, fixed: Task) -> None:
     async with connected() as caller:
         await caller.call("learn_from_trajectory", **fixed)
+        await caller.call("learn_from_trajectory", **{**fixed, "task_id": "fix-2"})  # it bears the fix out
         (task,) = (await caller.call("learn_from_trajectory", **fixed))["tasks"]
+        await caller.call("learn_from_trajectory", **{**fixed, "task_id": "fix-2"})  # it bears the fix out
         status = await caller.call("memory_status")
     assert task["status"] == "already_learned"
     assert status["memories"]["active"] == 1
@@ -360,6 +367,7 @@ def is_there(path: str) -> bool:
 async def test_a_memory_is_looked_at_mended_withdrawn_and_forgotten(connected: Connected, fixed: Task) -> None:
     async with connected() as caller:
         (task,) = (await caller.call("learn_from_trajectory", **fixed))["tasks"]
+        await caller.call("learn_from_trajectory", **{**fixed, "task_id": "fix-2"})  # it bears the fix out
         ids = task["stored"]
         listed = await caller.call("manage_memories", action="list")
         assert [memory["id"] for memory in listed["memories"]] == ids
@@ -499,6 +507,7 @@ async def test_the_tasks_of_a_transcript_are_learned_with_progress(
 async def test_resources_show_a_memory_a_trajectory_and_the_counts(connected: Connected, fixed: Task) -> None:
     async with connected() as caller:
         (task,) = (await caller.call("learn_from_trajectory", **fixed))["tasks"]
+        await caller.call("learn_from_trajectory", **{**fixed, "task_id": "fix-2"})  # it bears the fix out
 
         async def read(uri: str) -> Any:
             (content,) = (await caller.client.read_resource(uri)).contents
@@ -540,6 +549,7 @@ async def test_what_is_known_can_be_named_by_what_a_person_recognises(connected:
         assert "No strategy was learned" in await text_of(caller.client, "memory://newest")
         assert "Nothing waits for a decision" in await text_of(caller.client, "memory://decisions")
         (task,) = (await caller.call("learn_from_trajectory", **fixed))["tasks"]
+        await caller.call("learn_from_trajectory", **{**fixed, "task_id": "fix-2"})  # it bears the fix out
         (memory_id,) = task["stored"]
         found = await listed(caller.client)
         entry = found[f"memory://item/{memory_id}"]
@@ -635,6 +645,7 @@ async def test_a_wrong_request_for_a_prompt_says_what_is_right_and_logs_no_trace
 async def test_memories_of_another_project_are_not_seen(connected: Connected, fixed: Task) -> None:
     async with connected() as caller:
         (task,) = (await caller.call("learn_from_trajectory", **fixed))["tasks"]
+        await caller.call("learn_from_trajectory", **{**fixed, "task_id": "fix-2"})  # it bears the fix out
         found = await caller.call("retrieve_memories", query=SIMILAR, project="another")
         own = await caller.call("retrieve_memories", query=SIMILAR, project="shop")
         hidden = await caller.error("manage_memories", action="get", ids=task["stored"], project="another")

@@ -41,7 +41,8 @@ async def test_in_a_held_out_session_it_gets_nothing_without_naming_the_task(
     connected: Callable[[], Any], fixed: dict[str, Any], toolbox: Toolbox, place: Location
 ) -> None:
     async with connected() as caller:
-        await caller.call("learn_from_trajectory", **fixed)
+        for task_id in ("fix-1", "fix-2"):  # the second bears out what the first one showed
+            await caller.call("learn_from_trajectory", **{**fixed, "task_id": task_id})
         before = await caller.call("retrieve_memories", query=PROMPT)
         assert before["memories"], "nobody knows of a task yet"
         assert any("takes no part" in notice for notice in before["notices"])
@@ -56,7 +57,8 @@ async def test_what_it_gets_is_credited_to_the_hosts_task(
     connected: Callable[[], Any], fixed: dict[str, Any], toolbox: Toolbox, place: Location
 ) -> None:
     async with connected() as caller:
-        await caller.call("learn_from_trajectory", **fixed)
+        for task_id in ("fix-1", "fix-2"):  # the second bears out what the first one showed
+            await caller.call("learn_from_trajectory", **{**fixed, "task_id": task_id})
         assert await caller.hook(place.root, **EVENT | {"prompt": "Fix it."}) == {}
         await noted(toolbox)
         found = await caller.call("retrieve_memories", query=PROMPT)
@@ -68,7 +70,8 @@ async def test_the_hosts_task_is_known_though_the_hook_did_its_work_itself_and_o
     connected: Callable[[], Any], fixed: dict[str, Any], toolbox: Toolbox, place: Location
 ) -> None:
     async with connected() as caller:
-        await caller.call("learn_from_trajectory", **fixed)
+        for task_id in ("fix-1", "fix-2"):  # the second bears out what the first one showed
+            await caller.call("learn_from_trajectory", **{**fixed, "task_id": task_id})
         await hooked(toolbox, EVENT)
         await anyio.to_thread.run_sync(wake, place.root, SESSION)
         with anyio.fail_after(HANG_S):

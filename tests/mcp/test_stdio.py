@@ -171,7 +171,10 @@ def test_the_bank_is_consolidated_by_itself_and_the_status_says_so(
     with serving(tmp_path) as server:
         server.initialize()
         assert "0 new memories" in server.call("memory_status")["structuredContent"]["consolidation"]
-        assert server.call("learn_from_trajectory", **fixed)["structuredContent"]["consolidation_due"]
+        said = {"role": "user", "content": "don't edit the tables by hand, use the migration"}
+        steps = [*fixed["steps"], said, {"role": "assistant", "content": "All right."}]
+        learned = server.call("learn_from_trajectory", **{**fixed, "steps": steps})
+        assert learned["structuredContent"]["consolidation_due"]
         (listed,) = server.call("job", action="list")["structuredContent"]["jobs"]
         (job,) = server.call("job", action="result", job_id=listed["job_id"])["structuredContent"]["jobs"]
         assert (job["kind"], job["status"]) == ("consolidate", "completed")

@@ -1,7 +1,6 @@
 """Two memories that contradict each other never come back together, in an answer or in a briefing."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -9,7 +8,6 @@ import pytest
 from clock import NOW
 
 from swarm_memory.schema.memory import MemoryItem, MemoryLink, Provenance
-from swarm_memory.schema.outcome import LiftReport
 from swarm_memory.server.storage.hook_reader import open_for_hook
 from swarm_memory.tools.consolidate.consolidate import undo_consolidation
 from swarm_memory.tools.consolidate.contradictions import link_contradictions
@@ -40,16 +38,6 @@ async def test_of_two_that_are_as_sure_the_newer_one_comes(toolbox: Toolbox, add
     newer = await add(*NOT, confidence=0.52, created_at=NOW)
     await add(*DO, confidence=0.54, created_at=NOW - timedelta(days=9))
     assert [each.item.id for each in (await retrieve(toolbox, QUERY)).memories] == [newer]
-
-
-async def test_the_one_that_tasks_did_better_with_is_the_surer(toolbox: Toolbox, add: Add) -> None:
-    known, proven = await add(*DO, confidence=0.8), await add(*NOT, confidence=0.6)
-    assert [each.item.id for each in (await retrieve(toolbox, QUERY)).memories] == [known]
-    await toolbox.store.save_lifts(toolbox.scope, {known: -0.2, proven: 0.2}, LiftReport(dropout=0.1))
-    credit = toolbox.settings.credit.model_copy(update={"dropout": 1e-9})
-    settings = toolbox.settings.model_copy(update={"credit": credit})
-    measuring = replace(toolbox, lot_key=b"key", settings=settings)
-    assert [each.item.id for each in (await retrieve(measuring, QUERY)).memories] == [proven]
 
 
 async def test_the_users_word_stands_against_a_surer_and_newer_memory(toolbox: Toolbox, add: Add) -> None:

@@ -68,7 +68,7 @@ async def test_a_way_out_brings_another_of_its_error_though_that_fits_the_query_
     far = await add(**WAY | {"title": "Wait for night", "content": "1. Wait.", "description": "", "domain": None})
     await add("Release at noon", "1. Use shipctl at noon.")
     await store.write(
-        lambda connection: connection.execute("INSERT INTO ways_out (signature, seq) SELECT 'a', seq FROM patterns")
+        lambda connection: connection.execute("INSERT INTO handles (handle, seq) SELECT 'error:a', seq FROM patterns")
     )
     query = "shipctl must release the shop"
     found = await retrieve(toolbox, query, task_id="next")

@@ -33,3 +33,10 @@ async def hooked(toolbox: Toolbox, event: Mapping[str, Any], via: Way = "hook") 
         else:
             bank.end_session(session_id, transcript)
     return {}
+
+
+async def after_failure(toolbox: Toolbox, session_id: str, command: str, error: str) -> str:
+    """Return what is shown beside a command that failed."""
+    event = {"hook_event_name": "PostToolUseFailure", "session_id": session_id, "tool_name": "Bash"}
+    answer = await hooked(toolbox, {**event, "tool_input": {"command": command}, "error": error})
+    return answer.get("hookSpecificOutput", {}).get("additionalContext", "")

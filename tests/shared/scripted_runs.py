@@ -13,6 +13,7 @@ from swarm_memory.schema.base import Scope
 from swarm_memory.schema.memory import MemoryItem, MemoryStatus
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Role, Step, StepKind, Trajectory, TrajectorySource
+from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.ports.memories import MemoryFilter
 from swarm_memory.tools.ports.models import Embedder
 from swarm_memory.tools.ports.store import Store
@@ -87,3 +88,11 @@ async def opened(
     clock = SetClock(NOW)
     async with opened_bank(folder / "memory.db", embedder=embedder, clock=clock, settings=settings) as tools:
         yield tools, Bank(tools.store, folder, tools.scope)
+
+
+async def learn_fix(tools: Toolbox, trajectory: Trajectory) -> list[MemoryItem]:
+    """Learn from a task and, before it, from another one that did the same: what both show are memories then."""
+    before = trajectory.model_copy(update={"task_id": f"before {trajectory.task_id}", "session_id": None})
+    first = await learn(tools, before)
+    await learn(tools, trajectory)
+    return await tools.store.get_memories((tools.scope,), [item.id for item in first.stored])

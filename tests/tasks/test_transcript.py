@@ -1,15 +1,16 @@
 """Tasks as a list, a timeline and a transcript: what was told stands at its moment, and reasons on their steps."""
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hooked import after_failure
 from laid_bank import EMBEDDER
 from made_tasks import Shop
-from scripted_runs import NOW, Bank, Script, opened
+from scripted_runs import NOW, Bank, Script, learn_fix, opened
 
 from swarm_memory.schema.base import RETRIEVAL, new_id
 from swarm_memory.schema.errors import InputError, NotFoundError
@@ -20,7 +21,6 @@ from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.ports.journal import HostSession
 from swarm_memory.tools.ports.memories import RetrievalRecord
 from swarm_memory.tools.ports.trajectories import TaskFilter
-from swarm_memory.tools.retrieve.at_failure import failure_context
 from swarm_memory.tools.tasks.timeline import list_tasks, timeline
 from swarm_memory.tools.tasks.transcript import WINDOW, Shown, Told, transcript
 from swarm_memory.tools.tasks.verdict import say_verdict
@@ -135,34 +135,40 @@ async def test_a_transcript_joins_calls_with_results_and_marks_failures_evidence
 
 async def test_what_was_told_stands_where_it_was_told_and_beside_its_failure(bank: Opened, tmp_path: Path) -> None:
     tools, _ = bank
-    first = await learn(tools, timed(script()))
-    way = next(item.id for item in first.stored if item.use == "way_out")
+    way = next(item.id for item in await learn_fix(tools, timed(script())) if item.use == "way_out")
     # Of now, as the hook's clock is: the telling falls between the failure and what was done then.
     run = timed(script("s2:1"), began=datetime.now(UTC) - timedelta(minutes=2.5), session_id="s2")
-    scores, began = {await Shop(tools).add(): 0.7}, run.steps[0].at
+    scores, began, filed = (
+        {await Shop(tools).add(): 0.7},
+        run.steps[0].at,
+        await Shop(tools).add("Ask", "1. Ask."),
+    )
     assert began is not None
     asked = RetrievalRecord(
-        new_id(RETRIEVAL), tools.scope, "make it pass", scores, 1.0, began, "s2:1", "s2", via="hook", read=(way,)
+        new_id(RETRIEVAL),
+        tools.scope,
+        "make it pass",
+        scores,
+        1.0,
+        began,
+        "s2:1",
+        "s2",
+        via="hook",
+        read=(filed,),
     )
     await tools.store.record_retrieval(asked)
     await tools.store.injections(tools.scope, "s2:1")
-    event: Mapping[str, Any] = {
-        "tool_name": "Bash",
-        "session_id": "s2",
-        "tool_input": {"command": "pytest tests/returns"},
-        "error": f"Exit code 1\n{MISSING}",
-    }
     await tools.store.put_session(HostSession(session_id="s2", scope=tools.scope, task_id="s2:1", updated_at=NOW))
     with open_for_hook(tmp_path / "memory.db", ("default", "shop"), 1.0) as hook:
-        hook.note_told("s2:1", list(scores))
-        assert failure_context(hook, event)
+        hook.note_shown("s2", list(scores), is_emptied=False)
+    assert await after_failure(tools, "s2", "pytest tests/returns", f"Exit code 1\n{MISSING}")
     await learn(tools, run)
     read = await transcript(tools, "s2:1")
     order = [part.moment if isinstance(part, Told) else part.ids[0] for part in read.parts]
     assert order == ["s1", "prompt", "file", "s2", "briefing", "failure", "s4", "s6", "s8"]
     prompt, file, _, failure = (part for part in read.parts if isinstance(part, Told))
     assert (prompt.query, prompt.withheld, prompt.memories[0].method) == ("make it pass", False, "none")
-    assert [told.memory_id for told in file.memories] == [way]
+    assert [told.memory_id for told in file.memories] == [filed]
     assert [(told.memory_id, told.method) for told in failure.memories] == [(way, "overlap")]
 
 

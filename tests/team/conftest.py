@@ -11,11 +11,9 @@ __all__ = ["database_url", "engine", "home", "server"]
 
 @pytest.fixture
 def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the fixture `home` does elsewhere, which here makes people: an empty folder of the user's, and no lots."""
+    """What the fixture `home` does elsewhere, which here makes people: an empty folder of the user's."""
     folder = tmp_path / "user"
-    key = folder / ".local" / "state" / "swarm-memory" / "lot.key"
-    key.parent.mkdir(mode=0o700, parents=True)
-    key.touch()
+    folder.mkdir()
     monkeypatch.setenv("HOME", str(folder))
     monkeypatch.setenv("USERPROFILE", str(folder))
     monkeypatch.setenv("SWARM_MEMORY_EMBEDDING__PROVIDER", "static")

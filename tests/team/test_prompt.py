@@ -1,5 +1,6 @@
 """What a prompt is told of a team while its server is away: the copy is asked, and never the network."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,6 @@ async def test_a_prompt_is_told_what_the_team_shares_from_the_copy_and_asks_no_n
     monkeypatch.chdir(place.root)
     prompt = "The login fails without the CSRF token of the form: mend it"
     event = {"hook_event_name": "UserPromptSubmit", "session_id": "s1", "prompt": prompt}
-    told = str(answer_alone(event, Path(place.root)))
+    told = str(await asyncio.to_thread(answer_alone, event, Path(place.root)))
     assert f"{LOGIN[0]} (the team's)" in told
     assert asked == []

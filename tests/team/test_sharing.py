@@ -1,6 +1,5 @@
 """What is proposed, reviewed, shared, pulled and borne out: on real banks, without a network."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,9 +9,6 @@ from team_banks import LOGIN, LOGIN_AGAIN, PROJECT, NewHome
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.memory import MemoryDraft, Provenance
 from swarm_memory.schema.team.sharing import Counted, Evidence, team_scope
-from swarm_memory.server.hooks.alone import at_once
-from swarm_memory.server.location import Location
-from swarm_memory.server.wiring import open_at_once
 from swarm_memory.tools.memories.decide import restore
 from swarm_memory.tools.memories.edit import MemoryChange, edit_memory, forget_memories
 from swarm_memory.tools.retrieve.retrieve import retrieve
@@ -24,15 +20,6 @@ pytestmark = BOTH_ENGINES
 
 async def told(toolbox: Toolbox) -> str:
     return (await retrieve(toolbox, "login fails without the CSRF token in the form", k=5)).preamble
-
-
-def told_alone(toolbox: Toolbox, bank: Path) -> str:
-    """Return what a prompt is told that no server answers."""
-    store = open_at_once(Location(bank.parent, bank), toolbox.settings).store
-    try:
-        return at_once(told(replace(toolbox, store=store)))
-    finally:
-        at_once(store.close())
 
 
 async def test_nobody_is_told_a_proposal_before_a_reviewer_accepted_it(home: NewHome) -> None:
@@ -73,8 +60,6 @@ async def test_what_several_people_propose_becomes_one_with_the_evidence_of_all(
         await each.sync()
     assert f"{LOGIN[0]} (the team's; worked 9 of 10 times for 2 people)" in await told(dia.toolbox)
     assert (await told(ann.toolbox)).count("CSRF token with") == 1, "one's own that says the same comes once"
-    for name, each in (("ann", ann), ("dia", dia)):
-        assert told_alone(each.toolbox, tmp_path / name / "memory.db") == await told(each.toolbox)
     known = await dia.toolbox.store.team.sharing([str(later.memory_id)])
     assert known[str(later.memory_id)].proposed_by == ("ann", "cem", "dia")
 

@@ -82,12 +82,15 @@ def test_what_one_learned_and_another_accepted_is_told_a_third_beside_the_same_f
         for each in (ann, cem):
             each.transcript.write_bytes(demo.read_bytes())
         error = first_error(ann.transcript)
+        other = ann.transcript.with_name("s0.jsonl")  # a second session bears out what the first one showed
+        other.write_text(ann.transcript.read_text("utf-8").replace("000000000001", "000000000002"), "utf-8")
+        ann.cli("learn", str(other))
         ann.cli("learn", str(ann.transcript))
         (own,) = [each for each in json.loads(ann.cli("memories", "list", "--json")) if NOTE in json.dumps(each)]
         told = ann.cli("propose", own["id"], "--word", "every new clone", "--yes")
         assert "waits for a reviewer" in told
         (card,) = json.loads(rob.cli("proposals", "--json"))
-        assert (card["person"], card["word"], card["evidence"]["worked"]) == ("ann", "every new clone", 1)
+        assert (card["person"], card["word"], card["evidence"]["worked"]) == ("ann", "every new clone", 2)
         cem.cli("remember", "We use pytest here")  # a bank, so that the hook has one to ask
         cem.cli("jobs", "work", "--until-idle")
         assert failure(cem, error, "c0") == "", "nobody is told before it is accepted"
@@ -95,11 +98,11 @@ def test_what_one_learned_and_another_accepted_is_told_a_third_beside_the_same_f
         cem.cli("jobs", "work", "--until-idle")
         beside = failure(cem, error, "c1")
         assert NOTE in beside
-        assert "(the team's; worked 1 of 1 time for 1 person)" in beside
-        assert "(the team's; worked 1 of 1 time for 1 person)" in cem.cli("rules", "AGENTS.md", "--dry-run")
+        assert "(the team's; worked 2 of 2 times for 1 person)" in beside
+        assert "(the team's; worked 2 of 2 times for 1 person)" in cem.cli("rules", "AGENTS.md", "--dry-run")
         cem.cli("learn", str(cem.transcript))  # where it worked
         cem.cli("jobs", "work", "--until-idle")
-        assert shared(server, database_url) == [(2, 2, 2, '["ann"]', "rob")], "the evidence of both stands on it"
+        assert shared(server, database_url) == [(3, 3, 2, '["ann"]', "rob")], "the evidence of both stands on it"
         ann.cli("jobs", "work", "--until-idle")
         assert "accepted by rob: seen it too" in ann.cli("proposals", "--mine")
         assert "proposed: 1 accepted" in ann.cli("status")

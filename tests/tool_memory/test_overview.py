@@ -1,20 +1,18 @@
 """What the viewer tells of tools: figures, programs, errors with what ended them, and whether telling it helped."""
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hooked import after_failure
 from laid_bank import EMBEDDER
 from logged import at, call, failed
 from scripted_runs import NOW, Script, opened
 
 from swarm_memory.schema.errors import NotFoundError
 from swarm_memory.schema.trajectory import Trajectory
-from swarm_memory.server.storage.hook_reader import open_for_hook
 from swarm_memory.tools.credit.intervals import wilson
 from swarm_memory.tools.ports.journal import HostSession
-from swarm_memory.tools.retrieve.at_failure import failure_context
 from swarm_memory.tools.tool_memory.log import log_tool_calls
 from swarm_memory.tools.tool_memory.overview import errors_seen, tool_in_use, tools_in_use
 from swarm_memory.tools.tool_memory.transfer import learn_and_log
@@ -65,24 +63,18 @@ def run(session: str) -> Trajectory:
 
 async def test_an_error_has_its_way_out_and_what_came_of_telling_it(tmp_path: Path) -> None:
     async with opened(tmp_path, EMBEDDER) as (tools, _):
-        first = await learn_and_log(tools, run("s1"))
-        event: Mapping[str, Any] = {
-            "tool_name": "Bash",
-            "session_id": "s2",
-            "tool_input": {"command": "pytest tests/returns"},
-            "error": f"Exit code 1\n{MISSING}",
-        }
+        first = await learn_and_log(tools, run("s0"))
+        await learn_and_log(tools, run("s1"))
         for session in ("s2", "s3"):
             told = HostSession(session_id=session, scope=tools.scope, task_id=f"{session}:1", updated_at=NOW)
             await tools.store.put_session(told)
-            with open_for_hook(tmp_path / "memory.db", ("default", "shop"), 1.0) as hook:
-                assert failure_context(hook, {**event, "session_id": session})
+            assert await after_failure(tools, session, "pytest tests/returns", f"Exit code 1\n{MISSING}")
         await learn_and_log(tools, run("s2"))
         (error,) = (await errors_seen(tools)).seen
-        assert (error.signature.program, error.signature.kind, error.times) == ("pytest", "missing-file", 2)
+        assert (error.signature.program, error.signature.kind, error.times) == ("pytest", "missing-file", 3)
         (way,) = error.ways
         assert way.item.id in {item.id for item in first.stored}
-        assert (way.known.worked, way.known.tried) == (2, 2)
+        assert (way.known.worked, way.known.tried) == (3, 3)
         assert way.told is not None
         assert (way.told.told, way.told.withheld, way.told.helped, way.told.in_vain) == (2, 0, 1, 0)
         assert error.last.call.task_id == "s2:1"

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from pydantic import JsonValue
 
 from swarm_memory.schema.base import RUN, counted, new_id
-from swarm_memory.schema.memory import Consolidation, MemoryLink, Merged, Quarantined, Superseded, Undone
+from swarm_memory.schema.memory import Consolidation, MemoryLink, Merged, Quarantined, Undone
 from swarm_memory.tools.consolidate.aging import age_items
 from swarm_memory.tools.consolidate.contradictions import Relations, find_relations
-from swarm_memory.tools.consolidate.duplicates import Duplicate, change_of, find_duplicates, is_superseded, link_of
-from swarm_memory.tools.consolidate.pairs import Survey, in_parts, links_of, read_pairs, survey
+from swarm_memory.tools.consolidate.duplicates import Duplicate, find_duplicates
+from swarm_memory.tools.consolidate.pairs import Survey, in_parts, links_of, survey
 from swarm_memory.tools.consolidate.upkeep import Progress, UpkeepRun
 from swarm_memory.tools.ports.upkeep import UpkeepChange, UpkeepEnd, UpkeepItem, UpkeepState
 from swarm_memory.tools.retrieve.query import note_common_words
@@ -50,7 +50,6 @@ async def consolidate(
     # All steps read this survey, of the bank as it was before; what a step archives the next leave out by `run.gone`.
     found = await _survey(run, state, full=full)
     await _merge_duplicates(run, state, found)
-    await _supersede(run, found)
     relations = await find_relations(toolbox, found, run.gone)
     await _relate(run, found, relations)
     await age_items(run, state, full)
@@ -149,20 +148,6 @@ async def _merge(run: UpkeepRun, duplicates: Sequence[Duplicate]) -> int:
             if each.item.id in written
         ]
     return len(run.merged) - before
-
-
-async def _supersede(run: UpkeepRun, found: Survey) -> None:
-    """Archive guardrails for whose error another memory tells a way out that was seen to work."""
-    seen = {item.id: item for item in found.items}
-    async for part, items in read_pairs(
-        run.toolbox, found, found.pairs, lambda item: item, lambda item: item.id not in run.gone
-    ):
-        near = [ids for ids in map(found.ids, part) if run.gone.isdisjoint(ids) and items.keys() >= {*ids}]
-        both = [pair for one, other in near for pair in ((one, other), (other, one))]
-        repairs = {guard: repair for guard, repair in both if is_superseded(items[guard], items[repair])}
-        changes = [change_of(seen[each], items[by]) for each, by in repairs.items() if (by, each) not in found.linked]
-        written = await run.withdraw(changes, [link_of(each.seen.id, repairs[each.seen.id]) for each in changes])
-        run.superseded += [Superseded(id=each, by=by) for each, by in repairs.items() if each in written]
 
 
 async def _relate(run: UpkeepRun, found: Survey, relations: Relations) -> None:

@@ -5,10 +5,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from swarm_memory.schema.memory import OPEN_PROBLEM, WAY_OUT, MemoryItem, MemoryLink, Outcome
+from swarm_memory.schema.memory import WAY_OUT, MemoryItem, MemoryLink, Outcome
 from swarm_memory.tools.consolidate.pairs import Survey, duplicate_threshold, read_pairs
 from swarm_memory.tools.distill.lessons import GUARDRAIL
-from swarm_memory.tools.distill.open_problems import outlasts
 from swarm_memory.tools.ports.memories import MemoryFilter
 from swarm_memory.tools.ports.trajectories import TriedWay
 from swarm_memory.tools.ports.upkeep import UpkeepBatch, UpkeepChange, UpkeepItem
@@ -156,12 +155,9 @@ def is_way_out(item: MemoryItem) -> bool:
 
 
 def is_superseded(guardrail: MemoryItem, repair: MemoryItem) -> bool:
-    """Whether a way out makes an earlier guardrail out of date: the same program failed with the same symptom.
-
-    So does an open problem that lasted through more calls.
-    """
+    """Whether a fix makes an earlier guardrail out of date: the same program failed with the same symptom."""
     if guardrail.provenance.is_users_word or not is_way_out(repair):
-        return repair.status == "active" and outlasts(repair, guardrail)
+        return False
     if GUARDRAIL not in guardrail.tags or WAY_OUT in guardrail.tags:
         return False
     ours, theirs = symptom_of(guardrail), symptom_of(repair)
@@ -172,8 +168,7 @@ def is_superseded(guardrail: MemoryItem, repair: MemoryItem) -> bool:
 
 def change_of(seen: UpkeepItem, repair: MemoryItem) -> UpkeepChange:
     """Return the archiving of a guardrail; it is not done where what superseded it is active no more."""
-    why = "a way out was found" if is_way_out(repair) else "the same lasted longer in another task"
-    reason, repair_id = f"superseded by {repair.id}: {why}", repair.id
+    reason, repair_id = f"superseded by {repair.id}: a way out was found", repair.id
     return UpkeepChange(seen=seen, confidence=seen.confidence, status="archived", reason=reason, needs=repair_id)
 
 
@@ -190,7 +185,7 @@ async def supersede_guardrails(toolbox: Toolbox, items: Iterable[MemoryItem], ru
     found = {
         guardrail.id: repair
         for repair in items
-        if is_way_out(repair) or OPEN_PROBLEM in repair.tags
+        if is_way_out(repair)
         for guardrail in await _guardrails_like(toolbox, repair)
         if is_superseded(guardrail, repair)
     }

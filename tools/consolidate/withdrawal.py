@@ -1,54 +1,43 @@
-"""Measuring memories in the background: what harms withdraws itself; what is expected of the others is kept."""
+"""After each outcome: what harms is withdrawn, what is suspected rests, the user is asked about his own word."""
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 from swarm_memory.schema.base import RUN, new_id
-from swarm_memory.schema.outcome import Lift, LiftReport
 from swarm_memory.tools.consolidate.upkeep import UpkeepRun
-from swarm_memory.tools.credit.lift import HARMFUL, measured, rates_of, withdrawn_memories
+from swarm_memory.tools.credit.harm import HARMFUL, memory_records
+from swarm_memory.tools.ports.credit import Trials
 from swarm_memory.tools.ports.upkeep import UpkeepChange
 from swarm_memory.tools.toolbox import Toolbox
 
-_DIGITS = 4
 
-
-class Measured(NamedTuple):
-    """What one measuring found and did."""
+class Withdrawal(NamedTuple):
+    """What one look at the records did."""
 
     run_id: str
     """What `undo_consolidation` takes back."""
-    report: LiftReport
     withdrawn: tuple[str, ...]
+    trials: Trials
 
 
-async def measure_memories(toolbox: Toolbox) -> Measured:
-    """Archive the project's memories whose lift is below 0, with their figures; keep what is expected of the others.
+async def withdraw_harmful(toolbox: Toolbox) -> Withdrawal:
+    """Archive the project's memories that proved harmful, with their figures, and keep which rest from now on.
 
-    A memory that somebody restores is measured anew from then on. Nothing that the user said goes, nor what belongs to
-    every project: one project alone does not tell. Raises `StorageError`.
+    What the user said neither rests nor goes: it is put before him. What belongs to every project or to a team stays:
+    one project alone does not tell. Raises `StorageError`.
     """
-    run = UpkeepRun(toolbox, new_id(RUN), toolbox.clock.now(), dry_run=False, on_progress=None)
-    report = await measured(toolbox)
-    withdrawn = await _withdraw(run, [lift for lift in report.memories if lift.worth == "harmful"])
-    if report.whole is not None:
-        every = report.whole.expected
-        expected = {lift.of: round(lift.expected - every, _DIGITS) for lift in report.memories}
-        report = report.model_copy(update={"withdrawn": await withdrawn_memories(toolbox)})
-        await toolbox.store.save_lifts(toolbox.scope, expected, report, rates_of(report.memories, report.dropout))
-    return Measured(run.id, report, tuple(withdrawn))
-
-
-async def _withdraw(run: UpkeepRun, harmful: Sequence[Lift]) -> set[str]:
-    if not harmful:
-        return set()
-    embedder, figures = run.toolbox.embedder, {lift.of: lift for lift in harmful}
-    items = await run.toolbox.store.upkeep_items_of(
-        run.toolbox.scope, embedder.name, embedder.dimensions, list(figures)
+    store, scope, embedder = toolbox.store, toolbox.scope, toolbox.embedder
+    records = {each: it for each, it in (await memory_records(toolbox)).items() if it.resting or it.harmful}
+    items = await store.upkeep_items_of(scope, embedder.name, embedder.dimensions, list(records))
+    found = [(each, records[each.id]) for each in items]
+    trials = Trials(
+        frozenset(each.id for each, record in found if record.resting and each.standing <= 0),
+        {each.id: record.says for each, record in found if record.is_doubtful and each.standing > 0},
     )
     changes = [
-        UpkeepChange(item, item.confidence, "archived", f"{HARMFUL}: {figures[item.id].says}")
-        for item in items
-        if item.standing <= 0
+        UpkeepChange(each, each.confidence, "archived", f"{HARMFUL}: {record.says}")
+        for each, record in found
+        if record.harmful and each.standing <= 0
     ]
-    return await run.withdraw(changes)
+    run = UpkeepRun(toolbox, new_id(RUN), toolbox.clock.now(), dry_run=False, on_progress=None)
+    await store.save_trials(scope, trials)
+    return Withdrawal(run.id, tuple(await run.withdraw(changes)) if changes else (), trials)

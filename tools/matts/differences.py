@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 
 from swarm_memory.schema.memory import MemoryDraft
 from swarm_memory.tools.distill.lessons import GUARDRAIL, Material, Told, lesson
-from swarm_memory.tools.distill.open_problems import is_pursued
 from swarm_memory.tools.matts.rollouts import Attempt, Drawn
 from swarm_memory.tools.text.cleaning import one_line
 from swarm_memory.tools.trajectory.calls import Call
@@ -29,6 +28,9 @@ MAX_DEEDS = 40
 
 MIN_SEEN = 2
 """So many attempts of a side must show the same."""
+
+_BY_THE_WAY = frozenset({"error", "missing-file", "bad-arguments"})
+"""Met once, such an error may be that of a thing that was only looked at."""
 
 _VERDICTS = frozenset({"assertion", "error"})
 """A check that fails so says that the work is wrong: that is what failure means, not what it came from."""
@@ -324,7 +326,7 @@ def pitfalls(
     all_: Sequence[Looked], met: Sequence[Looked], missed: Sequence[Looked], resolved: frozenset[Mark]
 ) -> Iterator[Drawn]:
     """Yield what at least half of the failures, and two of them, ran into and no success: open errors, then loops."""
-    counts = Counter(mark for each in missed for mark, calls in each.failed.items() if is_pursued(calls))
+    counts = Counter(mark for each in missed for mark, calls in each.failed.items() if _is_pursued(calls))
     for mark, count in counts.most_common():
         if mark in resolved or not _is_telling(count, missed) or any(mark in each.failed for each in met):
             continue
@@ -337,13 +339,18 @@ def pitfalls(
             yield _loop(name, count, met, missed)
 
 
+def _is_pursued(failed: Sequence[Call]) -> bool:
+    """Whether failures of one kind are of a thing that was wanted: tried again, or with an error of a known kind."""
+    return len(failed) > 1 or any(classify(call.error).kind not in _BY_THE_WAY for call in failed)
+
+
 def _is_telling(count: int, missed: Sequence[Looked]) -> bool:
     return count >= MIN_SEEN and count * 2 >= len(missed)
 
 
 def _open_error(mark: Mark, all_: Sequence[Looked], missed: Sequence[Looked], met: Sequence[Looked]) -> Drawn | None:
     """Return the guardrail of an error that nobody got past, with all that anybody tried against it in vain."""
-    having = [each for each in missed if is_pursued(each.failed.get(mark, ()))]
+    having = [each for each in missed if _is_pursued(each.failed.get(mark, ()))]
     owner = max(having, key=lambda each: (len(each.failed[mark]), -each.attempt.number))
     call = owner.failed[mark][-1]
     failure = classify(call.error)

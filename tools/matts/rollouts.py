@@ -15,8 +15,7 @@ from swarm_memory.schema.settings import MattsSettings, Settings
 from swarm_memory.schema.trajectory import Step, Trajectory, Verdict
 from swarm_memory.tools.credit.outcome import steps_of
 from swarm_memory.tools.guard.redact import archivable, redact
-from swarm_memory.tools.judge.evidence import signals_of
-from swarm_memory.tools.judge.judge import Judged, audit_event, hard_label, judge_in_full
+from swarm_memory.tools.judge.judge import Judged, audit_event, judge_in_full
 from swarm_memory.tools.model.prompt import load_prompt, render
 from swarm_memory.tools.ports.journal import Event
 from swarm_memory.tools.ports.rollouts import AgentRunner
@@ -176,7 +175,7 @@ async def _answer(runner: AgentRunner, request: RolloutRequest) -> RunnerAnswer:
 
 
 async def _judged(toolbox: Toolbox, kept: Trajectory, answer: RunnerAnswer) -> tuple[Judged, bool]:
-    """Return the verdict with those it was made of, and whether hard evidence carries it."""
+    """Return the verdict with those it was made of, and whether it is proven."""
     reading = read(kept)
     judged = await judge_in_full(toolbox, reading, agent_verdict=answer.agent_verdict)
     verdict = judged.verdict
@@ -185,8 +184,8 @@ async def _judged(toolbox: Toolbox, kept: Trajectory, answer: RunnerAnswer) -> t
         verdict = Verdict(
             label="Failure", confidence=TIMED_OUT_CONFIDENCE, reasons=(why, *verdict.reasons[:10]), judge="evidence"
         )
-    hard = hard_label(await asyncio.to_thread(lambda: signals_of(reading)))
-    return replace(judged, verdict=verdict), verdict.label != "Undecided" and hard == verdict.label
+    is_proven = judged.by_evidence.label != "Undecided" and judged.by_evidence.label == verdict.label
+    return replace(judged, verdict=verdict), is_proven
 
 
 def notes_of(trajectory: Trajectory) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ from swarm_memory.tools.promote.paying import not_paying
 from swarm_memory.tools.retrieve.rank import recency
 from swarm_memory.tools.toolbox import Toolbox
 
-DeskKind = Literal["quarantined", "contradicting", "stale", "unverified", "promoted", "gone"]
+DeskKind = Literal["quarantined", "contradicting", "stale", "unverified", "promoted", "gone", "failing"]
 KINDS: tuple[DeskKind, ...] = get_args(DeskKind)
 
 MOST_TOLD = 500
@@ -61,6 +61,8 @@ class DeskCounts(NamedTuple):
     """Those that no longer earn their place in a skill or a file of rules."""
     gone: int
     """Those of which what they name has been gone from the project for 30 days."""
+    failing: int
+    """The user's own words with which tasks fail."""
 
     @property
     def total(self) -> int:
@@ -102,8 +104,8 @@ async def desk(
         cards = await _held(toolbox, limit, offset)
     elif kind == "unverified":
         cards = [_untested(item) for item in waiting.unverified[page]]
-    elif kind in ("promoted", "gone"):
-        reasons = dict((waiting.promoted if kind == "promoted" else waiting.gone)[page])
+    elif kind in ("promoted", "gone", "failing"):
+        reasons = dict({"promoted": waiting.promoted, "gone": waiting.gone, "failing": waiting.failing}[kind][page])
         items = await _items(toolbox, list(reasons))
         cards = [Card(kind, items[each], why) for each, why in reasons.items() if each in items]
     elif kind == "stale":
@@ -131,10 +133,11 @@ class _Waiting(NamedTuple):
     promoted: list[tuple[str, str]]
     """Ids, and why."""
     gone: list[tuple[str, str]]
+    failing: list[tuple[str, str]]
 
     @property
     def counts(self) -> DeskCounts:
-        lists = (self.pairs, self.stale, self.unverified, self.promoted, self.gone)
+        lists = (self.pairs, self.stale, self.unverified, self.promoted, self.gone, self.failing)
         return DeskCounts(self.quarantined, *map(len, lists))
 
 
@@ -147,6 +150,7 @@ async def _waiting(toolbox: Toolbox) -> _Waiting:
         await _unverified(toolbox),
         await _promoted(toolbox, kept),
         await _gone(toolbox, kept),
+        await _failing(toolbox),
     )
 
 
@@ -270,6 +274,13 @@ async def _gone(toolbox: Toolbox, kept: _Kept) -> list[tuple[str, str]]:
     return [
         (each, f"gone from the project since {since:%Y-%m-%d} at the latest: {names}") for since, each, names in waiting
     ]
+
+
+async def _failing(toolbox: Toolbox) -> list[tuple[str, str]]:
+    """Return the user's own words with which tasks fail; to keep one counts it from the start."""
+    doubted = (await toolbox.store.trials(toolbox.scope)).doubted
+    items = await _items(toolbox, list(doubted))
+    return [(each, why) for each, why in doubted.items() if each in items and items[each].status == "active"]
 
 
 def _untested(item: MemoryItem) -> Card:

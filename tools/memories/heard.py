@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.tools.guard.trust import MIN_WORDS, parts_of, stands_in
@@ -11,6 +11,7 @@ from swarm_memory.tools.text.opposition import is_negated
 from swarm_memory.tools.text.pasted import own_words
 from swarm_memory.tools.text.requests import asks_to_be_kept, is_meant_once, is_question
 from swarm_memory.tools.text.tokens import tokenize
+from swarm_memory.tools.trajectory.calls import Call, calls_of
 from swarm_memory.tools.trajectory.tasks import is_own_tool, is_task_prompt, task_text
 
 SPOKEN = 0.8
@@ -31,6 +32,32 @@ class Heard:
 
 
 UNSEEN = Heard("unseen")
+
+
+class Session(NamedTuple):
+    """What is known of the session in which an agent says something."""
+
+    session_id: str | None = None
+    task_id: str | None = None
+    """The task that it works on."""
+    trajectories: tuple[Trajectory, ...] = ()
+    """Its tasks so far, as its transcript has them."""
+    prompts: tuple[str, ...] = ()
+    """What its hooks saw."""
+    root: str = ""
+    """The project's folder."""
+
+    @property
+    def calls(self) -> tuple[Call, ...]:
+        """The calls of the task that it works on."""
+        return calls_of(self.trajectories[-1]) if self.trajectories else ()
+
+    def heard(self, text: str) -> Heard:
+        """Return where the words of a text stand in it."""
+        return heard(text, self.trajectories, self.prompts)
+
+
+NO_SESSION = Session()
 
 
 def heard(text: str, session: Sequence[Trajectory], prompts: Iterable[str] = ()) -> Heard:

@@ -6,9 +6,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from swarm_memory.schema.memory import MemoryItem, MemoryLink
-from swarm_memory.schema.outcome import Lift
 from swarm_memory.schema.trajectory import Step, Verdict
-from swarm_memory.tools.credit.lift import lift_report
 from swarm_memory.tools.memories.edit import get_memories, with_authors
 from swarm_memory.tools.ports.journal import Event
 from swarm_memory.tools.ports.upkeep import Telling
@@ -60,8 +58,6 @@ class MemoryRecord(NamedTuple):
     """Oldest first."""
     links: tuple[tuple[MemoryLink, MemoryItem], ...]
     """Each with the other memory."""
-    lift: Lift | None
-    """What tasks gained where they were told it; None: no lot was drawn for it, or nothing came of those tasks yet."""
 
 
 async def memory_record(toolbox: Toolbox, memory_id: str) -> MemoryRecord:
@@ -78,7 +74,6 @@ async def memory_record(toolbox: Toolbox, memory_id: str) -> MemoryRecord:
         tellings=tuple(await toolbox.store.review.tellings(readable, memory_id, MAX_TELLINGS)),
         versions=tuple(_versions(item, history)),
         history=tuple(history),
-        lift=next((lift for lift in (await lift_report(toolbox)).memories if lift.of == memory_id), None),
         links=tuple((link, known[other]) for link, other in zip(links, others, strict=True) if other in known),
     )
 

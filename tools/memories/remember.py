@@ -29,7 +29,7 @@ _WHY = {
     "nowhere": "its words stand in no prompt of this session",
     "unseen": "no prompt of the user's can be seen from here: no hooks of this session spoke to this server",
 }
-_CONFIDENCE = 0.6
+NOTE_CONFIDENCE = 0.6
 """Of an agent's note: as of what nobody judged."""
 
 
@@ -71,11 +71,11 @@ async def remember(
     everywhere = everywhere and is_users
     scope = Scope(tenant_id=toolbox.scope.tenant_id, project=GLOBAL_PROJECT) if everywhere else toolbox.scope
     if known := await toolbox.store.said(scope, texts["content"]):
-        return await _again(toolbox, known[0], by_hand=by_hand, is_users=is_users)
+        return await again(toolbox, known[0], by_hand=by_hand, is_users=is_users)
     source = _provenance(heard, by_hand=by_hand)
-    now, sure = toolbox.clock.now(), 1.0 if is_users else _CONFIDENCE
+    now, sure = toolbox.clock.now(), 1.0 if is_users else NOTE_CONFIDENCE
     item = MemoryItem(id=new_id(MEMORY), scope=scope, confidence=sure, created_at=now, provenance=source, **texts)
-    (item,) = await anchored(toolbox, [_held(gated(item), heard)])
+    (item,) = await anchored(toolbox, [held(gated(item), heard)])
     prepared, fault = await prepare_or_say(toolbox, [item])
     limit = None if toolbox.new_per_day is None else DayLimit(toolbox.new_per_day, now)
     await toolbox.store.add_memories(prepared, toolbox.embedder.name, limit)
@@ -103,9 +103,9 @@ def _provenance(heard: Heard, *, by_hand: bool) -> Provenance:
     return Provenance(distiller=of, judge="agent", screened_by=LOCAL, heard_in=heard.where, hearsay=is_told)
 
 
-def _held(item: MemoryItem, heard: Heard) -> MemoryItem:
+def held(item: MemoryItem, heard: Heard | None) -> MemoryItem:
     """Return what only a tool's result says in quarantine: it was to be kept for the user, who did not say it."""
-    if item.provenance.heard_in != "result" or item.status != "active":
+    if heard is None or heard.where != "result" or item.status != "active":
         return item
     why = f"brought as the user's word; {_WHY['result'].format(tool=harmless(heard.tool[:60]) or 'a tool')}"
     return item.model_copy(update={"status": "quarantined", "status_reason": why})
@@ -119,7 +119,8 @@ def title_of(said: str) -> str:
     return begun(one_line(sentence or line, _TITLE_CHARS))
 
 
-async def _again(toolbox: Toolbox, known: MemoryItem, *, by_hand: bool, is_users: bool) -> Remembered:
+async def again(toolbox: Toolbox, known: MemoryItem, *, by_hand: bool, is_users: bool) -> Remembered:
+    """Return what becomes of a text that the bank has: `by_hand` it is active again."""
     if is_users and not known.provenance.is_users_word:
         if not by_hand and known.status != "active":
             return Remembered(known, False, tuple(filter(None, (told_of([known]),))))

@@ -10,7 +10,6 @@ from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.status import BankStatistics, ChatStatus, MemoryStatus, StorageHealth
 from swarm_memory.tools.consolidate.retention import retention_status
 from swarm_memory.tools.consolidate.upkeep import CONSOLIDATE, WHOLE_BANK
-from swarm_memory.tools.credit.lift import lift_report
 from swarm_memory.tools.credit.metrics import memory_effect
 from swarm_memory.tools.judge.judge import AUDITED, audited_pairs, confusion
 from swarm_memory.tools.ports.upkeep import FINISHED
@@ -41,7 +40,6 @@ async def memory_status(toolbox: Toolbox) -> MemoryStatus:
         tools=await _tools(toolbox),
         sources=await _sources(toolbox),
         effect=await memory_effect(toolbox),
-        lift=await lift_report(toolbox),
         consolidation=await _consolidation(toolbox, statistics),
         retention=await retention_status(toolbox),
         settings=toolbox.settings.model_dump(mode="json"),

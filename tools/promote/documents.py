@@ -7,7 +7,6 @@ from typing import NamedTuple
 from swarm_memory.schema.base import counted
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.tools.promote.marks import Marked, Place, digest
-from swarm_memory.tools.promote.paying import proven
 from swarm_memory.tools.promote.words import Entry, Written, plain
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -38,18 +37,16 @@ class Figures(NamedTuple):
     told: int
     outcomes: Mapping[str, str]
     """Success or Failure, by task that was told it."""
-    is_proven: bool = False
-    """Whether the lots prove that tasks do better with it."""
 
 
 async def figures_of(toolbox: Toolbox, items: Sequence[MemoryItem]) -> dict[str, Figures]:
     """Return what came of each memory, by id. Raises `StorageError`."""
-    readable, found, good = toolbox.readable, dict[str, Figures](), await proven(toolbox)
+    readable, found = toolbox.readable, dict[str, Figures]()
     for item in items:
         tellings = await toolbox.store.review.tellings(readable, item.id, MAX_TOLD)
         told = (each for each in tellings if not each.withheld)
         labels = {each.task_id: each.label for each in told if each.task_id and each.label not in (None, "Undecided")}
-        found[item.id] = Figures(item.usage_count, labels, item.id in good)
+        found[item.id] = Figures(item.usage_count, labels)
     return found
 
 
@@ -81,8 +78,6 @@ def evidence(figures: Sequence[Figures]) -> str:
     outcomes = {task: label for each in figures for task, label in each.outcomes.items()}
     times = sum(each.told for each in figures)
     told = f"{counted(len(figures), 'memory')}, told {counted(times, 'time')}"
-    if good := sum(each.is_proven for each in figures):
-        told = f"{told}; {good} proven by lot: tasks did better with {'it' if good == 1 else 'them'} than without"
     if not outcomes:
         return f"{told}; no task that was told one has an outcome yet." if times else f"{told} so far."
     succeeded = sum(label == "Success" for label in outcomes.values())

@@ -24,7 +24,6 @@ from swarm_memory.tools.promote.documents import (
     with_evidence,
 )
 from swarm_memory.tools.promote.marks import Place
-from swarm_memory.tools.promote.paying import proven
 from swarm_memory.tools.promote.subjects import subjects_of
 from swarm_memory.tools.promote.words import Written, name_of, texts_of, written
 from swarm_memory.tools.text.cleaning import is_memory_id
@@ -143,10 +142,9 @@ async def record(toolbox: Toolbox, done: Promotion, written: Document, path: str
 
     Raises `StorageError`.
     """
-    now, good = toolbox.clock.now(), await proven(toolbox)
+    now = toolbox.clock.now()
     for memory_id in (each for each, document in done.added.items() if document is written):
-        where = {"path": path, "proven": memory_id in good}
-        await toolbox.store.add_event(toolbox.scope, Event(PROMOTED, now, memory_id, where))
+        await toolbox.store.add_event(toolbox.scope, Event(PROMOTED, now, memory_id, {"path": path}))
     for memory_id in (each for each, document in done.taken_out.items() if document is written):
         await toolbox.store.add_event(toolbox.scope, Event(DEMOTED, now, memory_id))
 

@@ -62,21 +62,18 @@ async def with_counts(toolbox: Toolbox, found: Sequence[ScoredMemory]) -> tuple[
     return tuple(each.model_copy(update=told.get(each.item.id, {})) for each in found)
 
 
-async def without_contradictions(
-    toolbox: Toolbox, found: Sequence[ScoredMemory], lifts: Mapping[str, float]
-) -> tuple[ScoredMemory, ...]:
+async def without_contradictions(toolbox: Toolbox, found: Sequence[ScoredMemory]) -> tuple[ScoredMemory, ...]:
     """Return the found ones, in their order, without those that a surer or newer one among them contradicts.
 
-    The one that stays names them. How sure one is counts with its `lifts`, as where they are ranked. They contradict
-    each other where a link says so, or where their words do (`text.opposition`, at least
-    `consolidate.contradiction_threshold`). Raises `StorageError`.
+    The one that stays names them. They contradict each other where a link says so, or where their words do
+    (`text.opposition`, at least `consolidate.contradiction_threshold`). Raises `StorageError`.
     """
     if len(found) < 2:
         return tuple(found)
     contradict = await _contradictions(toolbox, found)
     kept: list[ScoredMemory] = []
     refused: dict[str, list[str]] = {}
-    for each in sorted(found, key=lambda each: _standing(each.item, lifts), reverse=True):
+    for each in sorted(found, key=lambda each: _standing(each.item), reverse=True):
         against = next((other for other in kept if contradict(each.item, other.item)), None)
         if against is None:
             kept.append(each)
@@ -88,16 +85,14 @@ async def without_contradictions(
     return tuple(each.model_copy(update={"contradicts": stay[each.item.id]}) for each in found if each.item.id in stay)
 
 
-async def with_other_ways(
-    toolbox: Toolbox, found: Sequence[ScoredMemory], wanted: int, lifts: Mapping[str, float]
-) -> tuple[ScoredMemory, ...]:
+async def with_other_ways(toolbox: Toolbox, found: Sequence[ScoredMemory], wanted: int) -> tuple[ScoredMemory, ...]:
     """Return at most `wanted`: the found ones, each way out with how often it worked, and behind it up to two others.
 
     The others ended the same errors, and come surest first. Where none of an error's helped more often than not, none
     is returned. Raises `StorageError`.
     """
     ids = [each.item.id for each in found if each.item.use == "way_out"]
-    ways = await toolbox.store.ways_beside(toolbox.scope, ids, lifts) if ids else []
+    ways = await toolbox.store.ways_beside(toolbox.scope, ids) if ids else []
     if not ways:
         return tuple(found)
     items = {
@@ -132,6 +127,6 @@ async def _contradictions(toolbox: Toolbox, found: Sequence[ScoredMemory]) -> Ca
     return contradict
 
 
-def _standing(item: MemoryItem, lifts: Mapping[str, float]) -> tuple[int, float, datetime, str]:
+def _standing(item: MemoryItem) -> tuple[int, float, datetime, str]:
     """The user's own word first; then the surer one, in tenths, for less is no difference; then the newer one."""
-    return item.provenance.standing, round(item.confidence + lifts.get(item.id, 0.0), 1), item.created_at, item.id
+    return item.provenance.standing, round(item.confidence, 1), item.created_at, item.id

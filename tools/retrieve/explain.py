@@ -6,7 +6,7 @@ from typing import NamedTuple
 from swarm_memory.schema.base import GLOBAL_PROJECT
 from swarm_memory.schema.memory import MemoryItem, Retrieval, ScoredMemory
 from swarm_memory.tools.ports.memories import ANY, Candidate, SearchFilter
-from swarm_memory.tools.retrieve.retrieve import Scored, Stages, lots_of, stages_of
+from swarm_memory.tools.retrieve.retrieve import Scored, Stages, stages_of
 from swarm_memory.tools.toolbox import Toolbox
 
 MAX_ASIDE = 10
@@ -43,8 +43,6 @@ class Explanation(NamedTuple):
     """By every other one."""
     considered: tuple[Considered, ...]
     """Those that are told, in their order; then the others, best first."""
-    left_out: float
-    """The probability with which a task is not told one of them, by lot; what the user said is always told."""
     aside: tuple[Considered, ...]
     """Near ones that no search finds: in quarantine, archived, of another project. Their score is not made."""
 
@@ -72,7 +70,6 @@ async def explain(toolbox: Toolbox, query: str, *, k: int | None = None, only: S
         strength=stages.fit.found,
         needed_beside=stages.fit.needed_beside,
         considered=tuple(considered),
-        left_out=lots_of(toolbox).rate,
         aside=tuple(await _aside(toolbox, stages)),
     )
 

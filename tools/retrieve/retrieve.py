@@ -8,9 +8,9 @@ from typing import NamedTuple
 from swarm_memory.schema.base import GLOBAL_PROJECT, RETRIEVAL, TEAM, counted, is_teams, new_id
 from swarm_memory.schema.errors import InputError, StorageError
 from swarm_memory.schema.memory import MemoryItem, NearMiss, Retrieval, ScoredMemory, ScoreParts
-from swarm_memory.schema.sqlite.events import Draw
 from swarm_memory.tools.anchors.footing import Footing, footings, queue_check
-from swarm_memory.tools.credit.holdout import Lots
+from swarm_memory.tools.anchors.handles import at_prompt
+from swarm_memory.tools.credit.holdout import is_held_out, rests
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.guard.trust import prefer_verified
 from swarm_memory.tools.ports.memories import ANY, Candidate, RetrievalRecord, SearchFilter, SearchQuery, SearchResult
@@ -30,7 +30,6 @@ from swarm_memory.tools.retrieve.rank import (
 )
 from swarm_memory.tools.retrieve.times import TargetTime, closeness, mentioned_time
 from swarm_memory.tools.text.cleaning import clean
-from swarm_memory.tools.text.naming import names_in
 from swarm_memory.tools.text.tokens import count_tokens
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -41,10 +40,9 @@ MAX_QUERY_TOKENS = 512
 
 OUTSIDE_HOLDOUT = "no task_id was given: tasks are being held out, and this retrieval takes no part in that"
 
-MOST_SAID = 3
-"""So much of what the user said is told a task that names nothing, where it does not fit by itself."""
+MOST_CALLED = 3
+"""So many memories come first that a prompt calls for by what it names."""
 
-_SAID_LOOKED_AT = 20
 _MAX_RECORDED_CHARS = 2_000
 _OF_ALL = (GLOBAL_PROJECT, f"{TEAM}{GLOBAL_PROJECT}")
 
@@ -56,12 +54,12 @@ class Hook(NamedTuple):
     """Who does the work: `server`, or the `hook` command itself."""
     elsewhere: Container[str] = ()
     """Memories that its agent reads by itself, in skills and files of rules."""
-    told: Container[str] = ()
-    """What the session was told before; of the user's words none is told twice."""
+    shown: Container[str] = ()
+    """What the session was shown before: nothing comes twice."""
 
     def leaves_out(self, candidate: Candidate) -> bool:
         """Whether the agent has it before it already."""
-        return candidate.id in self.elsewhere or (candidate.standing > 0 and candidate.id in self.told)
+        return candidate.id in self.elsewhere or candidate.id in self.shown
 
 
 async def retrieve(
@@ -82,23 +80,18 @@ async def retrieve(
     diversity penalty; of unverified ones (`guard.trust`) no more than one stands where verified ones fit; of two that
     contradict each other one comes, and says so; what the agent of a hook reads elsewhere does not come. The answer is
     empty when the bank has nothing for the query (`Fit`), and says why; a task that is held out (`credit.holdout_rate`)
-    gets nothing of what was found for it, and any other is left without some of it by lot (`credit.dropout`), but for
-    what the user said. In its place comes nothing: what a memory is worth would otherwise be measured against the next
-    best. An embedder that fails leaves the keyword leg, with a notice. Raises `InputError` for a blank query or a `k`
-    outside 1…50, `StorageError` from the store.
+    gets nothing of what was found for it, and what is on trial (`credit.harm`) is not shown to every other task. An
+    embedder that fails leaves the keyword leg, with a notice. Raises `InputError` for a blank query or a `k` outside
+    1…50, `StorageError` from the store.
     """
     credit = toolbox.settings.credit
     stages = await stages_of(toolbox, query, k, only, hook)
     found = stages.found
     if task_id is None and credit.holdout_rate:
         found = found.model_copy(update={"notices": (*found.notices, OUTSIDE_HOLDOUT)})
-    is_withheld, draw = False, None
-    if task_id is not None:
-        lots = lots_of(toolbox)
-        is_withheld = lots.holds_out(task_id)
-        if lots.rate and not is_withheld:
-            lots = lots._replace(rates=await toolbox.store.dropout_rates(toolbox.scope))
-            found, draw = _drawn(toolbox, found, lots, task_id)
+    is_withheld = task_id is not None and is_held_out(task_id, credit.holdout_rate, credit.holdout_seed)
+    rested = () if task_id is None or is_withheld else await _resting(toolbox, found, task_id)
+    found = _without(toolbox, found, rested)
     record = RetrievalRecord(
         retrieval_id=found.retrieval_id,
         scope=toolbox.scope,
@@ -110,8 +103,8 @@ async def retrieve(
         session_id=session_id,
         withheld=is_withheld,
         via=hook and hook.via,
-        draw=draw,
         read=stages.read,
+        rested=rested,
         gone={memory_id: footing.names_gone for memory_id, footing in stages.standing.items() if footing.gone},
     )
     if any(not footing.is_known for footing in stages.standing.values()):
@@ -158,13 +151,12 @@ async def stages_of(
     search, vectors = await _asked(toolbox, text, wanted, only, notices)
     result, cosines = vectors.compared(await told_once(toolbox, await toolbox.store.search(search)))
     fit = Fit.of(toolbox, result, search.tokens, text if hook else "")
-    lifts = await expected_lifts(toolbox)
-    every = _scored(toolbox, result, cosines, _target(toolbox, text, notices), lifts)
+    every = _scored(toolbox, result, cosines, _target(toolbox, text, notices))
     untold = [each for each in every if not (hook and hook.leaves_out(each.candidate))]
     scored = await _reranked(toolbox, text, untold, fit, notices)
     scored, picked, standing = await _standing(toolbox, scored, fit, wanted)
     chosen = _memories(picked)
-    ways = await with_other_ways(toolbox, chosen, wanted, lifts) if only == ANY else chosen
+    ways = await with_other_ways(toolbox, chosen, wanted) if only == ANY else chosen
     offered = tuple(each for each in ways if not (hook and each.item.id in hook.elsewhere))
     others = [each.item for each in offered if each not in chosen]
     standing |= await footings(toolbox, others)
@@ -172,16 +164,13 @@ async def stages_of(
     fitting = await prefer_verified(
         toolbox, offered, lambda most, known: _memories(_chosen(scored, fit, most, 0.0), known), wanted
     )
-    agreeing = await with_counts(toolbox, await without_contradictions(toolbox, fitting, lifts))
+    agreeing = await with_counts(toolbox, await without_contradictions(toolbox, fitting))
     memories = tuple(
         each.model_copy(update={"changed": standing[each.item.id].told}) if each.item.id in standing else each
         for each in sorted(agreeing, key=lambda each: -each.item.provenance.standing)
     )
     if hook is not None:
-        memories = (
-            *await _said_besides(toolbox, text, memories, hook, {each.candidate.id: each for each in untold}),
-            *memories,
-        )
+        memories = await _called_first(toolbox, text, memories, hook, {each.candidate.id: each for each in untold})
     nearest = None if memories else _near_miss(result.candidates, fit)
     found = Retrieval(
         retrieval_id=new_id(RETRIEVAL),
@@ -247,31 +236,23 @@ def _target(toolbox: Toolbox, text: str, notices: list[str]) -> TargetTime | Non
     return target
 
 
-async def _said_besides(
+async def _called_first(
     toolbox: Toolbox, text: str, found: Sequence[ScoredMemory], hook: Hook, scored: Mapping[str, "Scored"]
-) -> list[ScoredMemory]:
-    """Return what else the user said that a task may be about: of what names something, for a task that names nothing.
-
-    Such a task may come to any file or command, and how near it is to their names says nothing. At most `MOST_SAID`
-    with those that were found, those first that score best, then the newest.
-    """
-    room = MOST_SAID - sum(each.item.provenance.standing > 0 for each in found)
-    if room <= 0 or names_in(text):
-        return []
+) -> tuple[ScoredMemory, ...]:
+    """Return what a prompt calls for by what it names, before what is near by meaning; the user's word before all."""
+    called = await toolbox.store.called_for(toolbox.readable, at_prompt(text), MOST_CALLED + len(found))
     known = {each.item.id for each in found}
-    surest = await toolbox.store.surest_memories(toolbox.scope, _SAID_LOOKED_AT)
-    said = [
-        item
-        for item in surest
-        if item.provenance.standing > 0 and item.id not in known and item.id not in hook.told
-        and item.id not in hook.elsewhere and names_in(item.advice)
-    ]  # fmt: skip
-    said.sort(key=lambda item: -scored[item.id].score if item.id in scored else 0.0)
+    new = [item for item in called if not (item.id in known or item.id in hook.shown or item.id in hook.elsewhere)]
+    gone = await footings(toolbox, new) if new else {}
+    new = [item for item in new if _applies(item, gone)][:MOST_CALLED]
     none = ScoreParts(relevance=0.0, recency=1.0, confidence=1.0)
-    return [
+    first = [
         scored[item.id].memory(item) if item.id in scored else ScoredMemory(item=item, score=0.0, parts=none)
-        for item in said[:room]
+        for item in new
     ]
+    named = {item.id for item in called}
+    every = [*first, *(each for each in found if each.item.id in named), *(e for e in found if e.item.id not in named)]
+    return tuple(sorted(every, key=lambda each: -each.item.provenance.standing))
 
 
 class Scored(NamedTuple):
@@ -305,12 +286,8 @@ def _scored(
     result: SearchResult,
     cosines: Sequence[float | None],
     target: TargetTime | None,
-    lifts: Mapping[str, float],
 ) -> list[Scored]:
-    """Score the candidates of both legs alike: each has its cosine and its BM25, whichever leg found it.
-
-    How sure a memory is counts with its `lifts`: what is to be expected of it by the lots that were drawn.
-    """
+    """Score the candidates of both legs alike: each has its cosine and its BM25, whichever leg found it."""
     settings, own, now = toolbox.settings.retrieve, toolbox.scope.project, toolbox.clock.now()
     keywords = [candidate.keyword for candidate in result.candidates]
     if settings.fusion == "rrf":
@@ -325,7 +302,7 @@ def _scored(
         relevance = unit(value / best)
         age_s = (now - candidate.created_at).total_seconds()
         recent = 1.0 if candidate.standing > 0 else recency(age_s, settings.recency_half_life_days)
-        confidence = unit(candidate.confidence + lifts.get(candidate.id, 0.0))
+        confidence = candidate.confidence
         score = settings.alpha * relevance + settings.beta * recent + settings.gamma * confidence
         score += settings.user_preference * candidate.standing
         if target is not None:
@@ -469,29 +446,19 @@ async def _recorded(toolbox: Toolbox, found: Retrieval, record: RetrievalRecord)
     return found
 
 
-def lots_of(toolbox: Toolbox) -> Lots:
-    """Return how lots are drawn."""
-    credit = toolbox.settings.credit
-    return Lots(credit.holdout_rate, credit.holdout_seed, credit.dropout, toolbox.lot_key)
+async def _resting(toolbox: Toolbox, found: Retrieval, task_id: str) -> tuple[str, ...]:
+    """Return what of the found is on trial and is not shown to this task."""
+    on_trial = (await toolbox.store.trials(toolbox.scope)).resting
+    return tuple(each.item.id for each in found.memories if each.item.id in on_trial and rests(task_id, each.item.id))
 
 
-async def expected_lifts(toolbox: Toolbox) -> Mapping[str, float]:
-    """Return what is expected of memories by their lots, by id; nothing where no lots are drawn. `StorageError`."""
-    return await toolbox.store.lifts(toolbox.scope) if toolbox.lot_key and toolbox.settings.credit.dropout else {}
-
-
-def _drawn(toolbox: Toolbox, found: Retrieval, lots: Lots, task_id: str) -> tuple[Retrieval, Draw | None]:
-    """Return what a task is told of what was found for it, and the lots that were drawn."""
-    ids = [each.item.id for each in found.memories if each.item.provenance.standing <= 0]
-    by_lot = {each: lots.rate_of(each) for each in ids}
-    gone = lots.left_out(task_id, by_lot)
-    if gone:
-        memories = tuple(each for each in found.memories if each.item.id not in gone)
-        why = f"{counted(len(gone), 'memory')} left out by lot, to measure what each is worth (credit.dropout)"
-        changed = {"notices": (*found.notices, why)} if memories else {"reason": why}
-        notes = _preamble(toolbox, memories)
-        found = found.model_copy(update={"memories": memories, "preamble": notes, **changed})
-    return found, Draw.of(by_lot, gone, lots.rate, found.preamble) if by_lot else None
+def _without(toolbox: Toolbox, found: Retrieval, rested: Sequence[str]) -> Retrieval:
+    if not rested:
+        return found
+    memories = tuple(each for each in found.memories if each.item.id not in rested)
+    why = f"{counted(len(rested), 'memory')} not shown to this task, to see whether tasks do better without"
+    changed = {"notices": (*found.notices, why)} if memories else {"reason": why}
+    return found.model_copy(update={"memories": memories, "preamble": _preamble(toolbox, memories), **changed})
 
 
 def _preamble(toolbox: Toolbox, memories: Sequence[ScoredMemory]) -> str:

@@ -5,15 +5,15 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 from pydantic import JsonValue
 
-from swarm_memory.schema.memory import MemoryItem
+from swarm_memory.schema.memory import MemoryItem, MemoryStatus
 from swarm_memory.schema.outcome import OutcomeRecord, UseMethod
-from swarm_memory.schema.sqlite.events import BRIEFING, FILE, INJECTED, RETRIEVED, VERDICT, WITHHELD
+from swarm_memory.schema.sqlite.events import BRIEFING, CALL, FILE, INJECTED, RETRIEVED, VERDICT, WITHHELD
 from swarm_memory.schema.trajectory import Role, Step, StepKind, Verdict
-from swarm_memory.tools.judge.evidence import signals_of
+from swarm_memory.tools.judge.proofs import proofs_of
 from swarm_memory.tools.ports.journal import Event
 from swarm_memory.tools.ports.memories import MemoryFilter
 from swarm_memory.tools.ports.trajectories import KeptTask
@@ -38,7 +38,7 @@ _MAX_SEARCHED = 120
 _NOTHING: dict[str, JsonValue] = {}
 _STEP_ID = re.compile(r"\bs\d+\b")
 
-Moment = Literal["prompt", "failure", "search", "briefing", "file"]
+Moment = Literal["prompt", "call", "failure", "search", "briefing", "file"]
 """At a prompt, beside a failed call, or when the agent asked."""
 
 
@@ -126,7 +126,8 @@ async def transcript(toolbox: Toolbox, given_id: str, *, step: str | None = None
     id of its call too. Raises `NotFoundError`.
     """
     task = await kept_task(toolbox, given_id)
-    every = MemoryFilter(("active", "quarantined", "archived"), task_id=task.row.task_id, limit=_MAX_TAUGHT)
+    statuses = get_args(MemoryStatus)
+    every = MemoryFilter(statuses, task_id=task.row.task_id, limit=_MAX_TAUGHT)
     taught = tuple(await toolbox.store.list_memories((toolbox.scope,), every))
     histories = await toolbox.store.memory_histories(
         (toolbox.scope,), [task.row.task_id], (INJECTED, WITHHELD, VERDICT)
@@ -175,7 +176,9 @@ async def _told(toolbox: Toolbox, events: Sequence[Event], outcome: OutcomeRecor
         (retrieved,) = [one.data for one in asked.get(each.get("retrieval_id"), ())][:1] or [_NOTHING]
         failure = str(retrieved.get("failure") or "")
         via = each.get("via")
-        moment: Moment = "failure" if failure else via if via in (BRIEFING, FILE) else "prompt" if via else "search"
+        moment: Moment = (
+            "failure" if failure else via if via in (BRIEFING, FILE, CALL) else "prompt" if via else "search"
+        )
         memories = tuple(ToldMemory(one, items.get(one), methods.get(one)) for one in each.get("ids", ()))
         query = clean(str(retrieved.get("query") or ""), MAX_TEXT)
         found.append((Told(event.at, moment, event.kind == WITHHELD, query, memories), failure))
@@ -263,14 +266,14 @@ def _reasons(verdict: Verdict, reading: Reading) -> tuple[Reason, ...]:
     owner = {step.id: step.id for step in reading.trajectory.steps}
     owner |= {call.observation.id: call.step.id for call in reading.calls if call.observation is not None}
     is_short = len(reading.calls) <= _MAX_SEARCHED
-    signals = {signal.reason: signal.steps for signal in signals_of(reading)} if is_short else {}
+    proofs = {proof.reason: proof.steps for proof in proofs_of(reading)} if is_short else {}
 
     def steps_of(named: Iterable[str]) -> tuple[str, ...]:
         return tuple(dict.fromkeys(owner[each] for each in named if each in owner))
 
     found: list[Reason] = []
     for text in verdict.reasons:
-        named = [step_id for said, rests_on in signals.items() if said in text for step_id in rests_on]
+        named = [step_id for said, rests_on in proofs.items() if said in text for step_id in rests_on]
         found.append(Reason(clean(text, MAX_TEXT), steps_of((*named, *_STEP_ID.findall(text)))))
     known = {step_id for reason in found for step_id in reason.steps}
     others = tuple(step_id for step_id in steps_of(verdict.evidence) if step_id not in known)

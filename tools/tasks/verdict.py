@@ -138,7 +138,7 @@ async def _changed(toolbox: Toolbox, task: KeptTask, verdict: Verdict) -> _Chang
         learned = await learn_anew(toolbox, before, task.trajectory, verdict)
         return _Changed(learned.run_id, tuple(item.id for item in learned.stored), learned.superseded)
     taught = await toolbox.store.list_memories(
-        (toolbox.scope,), MemoryFilter(("active", "quarantined"), task_id=row.task_id, limit=_MAX_TAUGHT)
+        (toolbox.scope,), MemoryFilter(("active", "quarantined", "candidate"), task_id=row.task_id, limit=_MAX_TAUGHT)
     )
     wrong = tuple(item.id for item in taught if item.use == "strategy" and item.outcome != verdict.label)
     return _Changed(former_run, superseded=wrong, to_archive=wrong)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from swarm_memory.schema.base import counted
 from swarm_memory.schema.team.person import Person
 from swarm_memory.schema.team.sharing import Counted, Evidence, people
-from swarm_memory.tools.credit.sequences import of_rate
+from swarm_memory.tools.credit.intervals import wilson
 from swarm_memory.tools.toolbox import Toolbox
 
 MIN_PEOPLE = 2
@@ -37,17 +37,14 @@ async def take_evidence(toolbox: Toolbox, person: Person | None, bank: str, give
 
 
 def fails(evidence: Evidence) -> bool:
-    """Whether a memory surely fails more often than it works, for more than one person, at 95 %.
-
-    It is asked whenever counts come in, so the interval is one that holds however often one looks.
-    """
+    """Whether a memory fails more often than it works, for more than one person: the 95 % interval lies below half."""
     if evidence.people < MIN_PEOPLE or not evidence.tried:
         return False
-    return of_rate(evidence.worked, evidence.tried).high < FAILS_BELOW
+    return wilson(evidence.worked, evidence.tried).high < FAILS_BELOW
 
 
 def why(evidence: Evidence) -> str:
     """Return the reason of a withdrawal, with its figures."""
-    most = of_rate(evidence.worked, evidence.tried).high
+    most = wilson(evidence.worked, evidence.tried).high
     told = f"worked {evidence.worked} of {counted(evidence.tried, 'time')} for {people(evidence.people)}"
     return f"withdrawn by itself: {told}, so at most {most:.0%} of the times; restoring it weighs only what comes after"

@@ -145,7 +145,8 @@ def _settings(invocation: Invocation) -> Iterator[Finding]:
     resolved = invocation.settings()
     files = ", ".join(map(str, resolved.files)) or "no files"
     changed = f"{len(resolved.origin)} changed ({files})" if resolved.origin else "all at their defaults"
-    yield Finding("settings", "ok", changed)
+    told = "; ".join((changed, *resolved.notices))
+    yield Finding("settings", "warn" if resolved.notices else "ok", told)
 
 
 def _sqlite(invocation: Invocation) -> Iterator[Finding]:
@@ -278,13 +279,13 @@ def _agents(invocation: Invocation) -> Iterator[Finding]:
 
 
 def _agent(invocation: Invocation, agent: Agent, scopes: list[InstallScope]) -> Iterator[Finding]:
-    warn, title = invocation.settings().settings.hooks.warn_before_tools, agent.host.title
+    calls, title = invocation.settings().settings.hooks.sees_calls, agent.host.title
     name = "" if agent.host.name == CLAUDE else f" --agent {agent.host.name}"
     flags: dict[InstallScope, str] = {
         "local": "`", "user": " --user`", "project": "`, with --project for all who work on it"
     }  # fmt: skip
     for scope in scopes:
-        if agent.settings.plan_install(scope, invocation.root, warn):
+        if agent.settings.plan_install(scope, invocation.root, calls):
             advice = f"run `swarm-memory install{name}{flags[scope]} (--dry-run shows what it changes)"
             yield Finding(title, "warn", f"not installed as this version does it ({scope})", advice)
         else:

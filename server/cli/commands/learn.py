@@ -221,19 +221,26 @@ async def _answer_files(
 ) -> int:
     """Print the answer of every trajectory as it comes; return how many files failed. One does not stop the others."""
     from swarm_memory.tools.guard.redact import redact
+    from swarm_memory.tools.learn.contained import Contained
 
     failed = 0
     for file in files:
+        contained = Contained()
         try:
             async with aclosing(_read(file, task_id, limits)) as found:
                 async for trajectory in found:
-                    row = await operation(trajectory)
+                    row = await contained.answer(trajectory.task_id, operation(trajectory))
+                    if row is None:
+                        continue
                     print_json(row) if as_json else show({**row, "task": redact(trajectory.task[:2000]).text})
         except InputError as error:
             failed += 1
             if as_json:
                 print_json({"file": file, "error": str(error)})
             click.echo(f"swarm-memory: {file}: {error}", err=True)
+        if contained.told is not None:
+            failed += 1
+            click.echo(f"swarm-memory: {file}: {contained.told}", err=True)
     return failed
 
 

@@ -369,7 +369,7 @@ def _show(item: MemoryItem) -> None:
 @click.command()
 @chosen_argument
 @click.option("--to", "to", type=click.Choice(["skill", "agents-md", "claude-md", "user"]), help="Default: skill.")
-@click.option("--proven", is_flag=True, help="All that are proven: tasks do better with them, by lot.")
+@click.option("--proven", is_flag=True, help="All that are proven: surely most tasks that used them succeeded.")
 @click.option("--demote", is_flag=True, help="Take them out again; without ids all, of every file.")
 @click.option("--overwrite", is_flag=True, help="Write anew also what somebody edited by hand.")
 @click.option("--dry-run", is_flag=True, help="Show the changes and write nothing.")

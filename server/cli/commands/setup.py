@@ -72,8 +72,7 @@ def install(
     config.toml in ~/.codex, with --project in .codex.
 
     What is there is kept, and what a file was before is copied into our own state folder. Doing it again changes
-    nothing. With the setting hooks.warn_before_tools a hook is added that warns before calls that look like ones that
-    failed.
+    nothing. The hook before calls of tools is left out where the setting hooks.at_calls is false.
 
     Once you are asked who learns from finished tasks: rules alone (so it is where nobody answers), your own Claude
     Code, the models that you named in chat.providers, or the agent itself. The answer stands in your own settings file.
@@ -97,8 +96,8 @@ def install(
     if learn_with and [agent.host.name for agent in agents] == [CLAUDE] and not (project or user):
         installed = agents[0].settings.installed_scopes(root)
         scope = installed[0] if installed else scope  # who changes the answer installs nothing a second time
-    warn = invocation.settings().settings.hooks.warn_before_tools
-    changes = [change for agent in agents for change in agent.plan(scope, root, warn)]
+    calls = invocation.settings().settings.hooks.sees_calls
+    changes = [change for agent in agents for change in agent.plan(scope, root, calls)]
     asks = any(agent.host.asks for agent in agents)
     if leave := planned_leave(invocation, learn_with, may_ask=may_ask, agent_asks=asks):
         changes.append(leave)
@@ -187,10 +186,9 @@ async def _surest_notes(toolbox: "Toolbox", most: int) -> str:
     """
     from swarm_memory.tools.retrieve.agreement import team_counts
     from swarm_memory.tools.retrieve.preamble import briefing_of
-    from swarm_memory.tools.retrieve.retrieve import expected_lifts
 
     elsewhere = toolbox.promoted(None)
-    surest = await toolbox.store.surest_memories(toolbox.scope, most, await expected_lifts(toolbox))
+    surest = await toolbox.store.surest_memories(toolbox.scope, most)
     about = (toolbox.scope, *toolbox.team[:1])
     told = [each for each in surest if each.scope in about and each.id not in elsewhere]
     return briefing_of(told, await team_counts(toolbox, told))
@@ -308,9 +306,12 @@ async def _play(folder: Path) -> Timed:
     settings = Settings(storage=StorageSettings(db=str(folder / ".swarm" / "memory.db"), project="shop"))
     toolbox = await shown.time("open the bank", lambda: open_toolbox(place_of(folder, settings), settings))
     try:
-        for trajectory in read_trajectories(SESSION):
+        tasks = list(read_trajectories(SESSION))
+        for trajectory in tasks:
             result = await shown.time("learn", lambda each=trajectory: learn(toolbox, each))
             shown.learned.append((trajectory, result))
+        for each in tasks:  # a second session that does the same: two of them bear a fix out
+            await learn(toolbox, each.model_copy(update={"task_id": f"again {each.task_id}", "session_id": "again"}))
         for what, query in (("retrieve", SIMILAR), ("retrieve again", UNRELATED)):
             shown.found.append(await shown.time(what, lambda text=query: retrieve(toolbox, text)))
     finally:

@@ -1,6 +1,7 @@
 """`status`, `config`, `metrics` and `jobs`: how everything stands, and the queued work."""
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,15 +13,13 @@ from swarm_memory.server.cli.console import json_option, print_json, print_table
 from swarm_memory.server.cli.invocation import Invocation
 
 if TYPE_CHECKING:
-    from swarm_memory.schema.outcome import Bounds, Effect, LiftReport, WeekMetrics
+    from swarm_memory.schema.outcome import Difference, Effect, WeekMetrics
     from swarm_memory.schema.status import ChatDay, ChatStatus, MemoryStatus
     from swarm_memory.tools.toolbox import Toolbox
 
-    Others = tuple[dict[str, str], list[str], list[ChatDay]]
-    """Titles of memories by id, what is said of promoted ones, and what models took by day."""
 
-TELLING = 10
-"""So many memories are told that are known to help, or that may harm."""
+MEASURED = "0.1"
+"""The share of tasks that work without notes while that is measured."""
 
 CHAT_DAYS = 30
 """So many days `metrics` looks back at what models took."""
@@ -85,7 +84,6 @@ def _show_status(found: "MemoryStatus") -> None:
         ("retention", found.retention),
         ("tool memory", found.tools),
         ("effect of memory", found.effect.says if found.effect else "no task has an outcome yet"),
-        ("lift by lot", found.lift.says if found.lift else "unknown"),
     ]
     print_table(("", ""), rows)
     for notice in found.notices:
@@ -120,7 +118,8 @@ def show_config(invocation: Invocation, changed: bool, as_json: bool) -> None:
     The project's file may come with a cloned repository: it is the weakest, and may not say which database is
     used or where texts are sent.
     """
-    rows = [row for row in invocation.settings().rows() if not changed or row[2] != "default"]
+    resolved = invocation.settings()
+    rows = [row for row in resolved.rows() if not changed or row[2] != "default"]
     if not rows and not as_json:
         say("All settings are at their defaults.")
     elif as_json:
@@ -129,64 +128,66 @@ def show_config(invocation: Invocation, changed: bool, as_json: bool) -> None:
         print_table(
             ("setting", "value", "from"), ((key, "" if value is None else value, origin) for key, value, origin in rows)
         )
+    for notice in resolved.notices:
+        say(f"Note: {notice}", fg="yellow", err=True)
 
 
 @click.command()
 @click.option("--csv", "as_csv", is_flag=True, help="Print the weeks as CSV.")
 @click.option("--weekly", type=click.Path(path_type=Path, file_okay=False), help="Keep a CSV file in this folder.")
 @click.option("--no-weekly", is_flag=True, help="Keep it no longer; the file stays.")
+@click.option("--measure", type=click.Choice(["on", "off"]), help="Measure what notes are worth, or do so no more.")
 @json_option
 @click.pass_obj
-def metrics(invocation: Invocation, as_csv: bool, weekly: Path | None, no_weekly: bool, as_json: bool) -> None:
+def metrics(
+    invocation: Invocation, as_csv: bool, weekly: Path | None, no_weekly: bool, measure: str | None, as_json: bool
+) -> None:
     """Show what came of this project's tasks by week, the effect of memory, and what models took by day.
 
     Of a week steps, tokens, dollars and minutes are those for each success; new are memories that were learned, used
     those that a task was seen to use.
 
-    What memories are worth is known by lots (credit.dropout): of what a task would be told it is not told one in ten.
-    Lift is what tasks that were told have more than those that were not: of success and of tasks in which a call failed
-    again as before in points, of steps, tokens and time in percent. The 95 % intervals hold however often one looks.
-    What having any memories is worth: set credit.holdout_rate, such as 0.1.
+    What notes are worth is known where some tasks work without any: --measure on lets one task in ten do so, by lot.
+    Success, steps, failed calls and tokens of both are then compared, with intervals.
 
     \b
     Examples:
       swarm-memory metrics
+      swarm-memory metrics --measure on
       swarm-memory metrics --csv > weeks.csv
       swarm-memory metrics --weekly ~/figures    # finished weeks now, and each further one by itself
     """
-    from swarm_memory.schema.outcome import LiftReport
     from swarm_memory.server.jobs.weekly import csv_of
-    from swarm_memory.tools.credit.lift import lift_report
     from swarm_memory.tools.credit.metrics import memory_effect, weekly_metrics
     from swarm_memory.tools.memories.status import promotions
 
-    if as_csv + as_json + (weekly is not None) + no_weekly > 1:
-        raise click.UsageError("--csv, --json, --weekly and --no-weekly exclude each other")
+    if as_csv + as_json + (weekly is not None) + no_weekly + (measure is not None) > 1:
+        raise click.UsageError("--csv, --json, --weekly, --no-weekly and --measure exclude each other")
+    if measure is not None:
+        _measure(invocation, MEASURED if measure == "on" else "0")
+        return
     if weekly is not None or no_weekly:
         _keep_weekly(invocation, weekly)
         return
 
-    async def operate(toolbox: "Toolbox") -> "tuple[list[WeekMetrics], Effect | None, LiftReport, Others]":
+    async def operate(toolbox: "Toolbox") -> "tuple[list[WeekMetrics], Effect | None, list[str], list[ChatDay]]":
         since = toolbox.clock.now() - timedelta(days=CHAT_DAYS)
-        weeks, effect, lift = await weekly_metrics(toolbox), await memory_effect(toolbox), await lift_report(toolbox)
-        items = await toolbox.store.get_memories(toolbox.readable, [each.of for each in lift.memories])
-        titles = {item.id: item.title for item in items if item.status == "active"}
-        return weeks, effect, lift, (titles, await promotions(toolbox), await toolbox.store.chat_days(since))
+        weeks, effect = await weekly_metrics(toolbox), await memory_effect(toolbox)
+        return weeks, effect, await promotions(toolbox), await toolbox.store.chat_days(since)
 
-    weeks, effect, lift, (titles, promoted, days) = invocation.read(operate)
-    if not invocation.place.has_bank:
-        lift = LiftReport(dropout=invocation.settings().settings.credit.dropout)
+    weeks, effect, promoted, days = invocation.read(operate)
     if as_csv:
         click.echo(csv_of(weeks), nl=False)
     elif as_json:
         rows = [week.model_dump(mode="json") for week in weeks]
-        told = {"effect": effect.model_dump(mode="json") if effect else None, "lift": lift.model_dump(mode="json")}
-        print_json({"weeks": rows, **told, "promoted": promoted, "chat_days": days})
+        told = effect.model_dump(mode="json") if effect else None
+        print_json({"weeks": rows, "effect": told, "promoted": promoted, "chat_days": days})
     else:
         if weeks:
             _show_weeks(weeks)
         say(f"Tasks with and without memory: {effect.says}" if effect else "no task has an outcome yet")
-        _show_lift(lift, titles)
+        if effect:
+            _show_effect(effect)
         for line in promoted:
             say(line)
         if days:
@@ -195,35 +196,48 @@ def metrics(invocation: Invocation, as_csv: bool, weekly: Path | None, no_weekly
             print_table(("day (UTC)", "calls", "tokens", "USD"), rows)
 
 
-def _show_lift(found: "LiftReport", titles: Mapping[str, str]) -> None:
-    """Print what memories are worth by the lots, which are known to help or may harm, and which withdrew themselves.
+def _show_effect(effect: "Effect") -> None:
+    """Print success, steps, failed calls and tokens with memory and without, and their differences."""
+    from swarm_memory.tools.credit.metrics import COUNTED
 
-    `titles` are those of memories that are told.
-    """
-    from swarm_memory.tools.credit.lift import rates_of
-
-    say(f"\nBy lot: {found.says}")
-    if found.whole is None:
-        return
-    figures = ("success", "repeats", "steps", "tokens", "duration_s")
-    rows = (
-        (lift.of, lift.told, lift.left_out, *(_bounds(getattr(lift, name)) for name in figures), lift.worth)
-        for lift in (found.whole, *found.kinds, *found.sources)
-    )
-    print_table(("lift of", "told", "left out", "success", "failed again", "steps", "tokens", "time", ""), rows)
-    rates = rates_of(found.memories, found.dropout) if found.dropout else {}
-    known = [lift for lift in found.memories if lift.of in titles and (lift.worth == "proven" or lift.of in rates)]
-    for lift in known[:TELLING]:
-        doubt = f"; not known to help yet, and left out {rates[lift.of]:.0%} of the time" if lift.of in rates else ""
-        say(f"{titles[lift.of]} [{lift.of}]: {lift.says}{doubt}")
-    if more := known[TELLING:]:
-        say(f"{counted(len(more), 'more memory')} with a lift or a doubt: --json has all")
-    for gone in found.withdrawn:
-        say(f"withdrew itself {gone.at:%F}: {gone.title} [{gone.id}]: {gone.reason}")
+    ours, theirs = effect.with_memory, effect.without_memory
+    rows = [("success", *_row(ours.success_rate, theirs.success_rate, effect.success_rate, ".0%"))]
+    rows += [
+        (
+            name.replace("_", " "),
+            *_row(getattr(ours, f"mean_{name}"), getattr(theirs, f"mean_{name}"), getattr(effect, name)),
+        )
+        for name in COUNTED
+    ]
+    print_table(("mean of a task", "with", "without", "difference, 95 %"), rows)
 
 
-def _bounds(found: "Bounds | None") -> str:
-    return "-" if found is None else f"{found.value:+.0%} [{found.low:+.0%}, {found.high:+.0%}]"
+def _row(
+    one: float | None, other: float | None, found: "Difference | None", style: str = ",.1f"
+) -> tuple[str, str, str]:
+    difference = "-" if found is None else f"{found.value:+{style}} [{found.low:+{style}}, {found.high:+{style}}]"
+    return _number(one, style), _number(other, style), difference
+
+
+def _measure(invocation: Invocation, rate: str) -> None:
+    """Set the share of tasks that work without notes in the user's own settings, and say what that means."""
+    from swarm_memory.server.config import with_setting
+    from swarm_memory.server.hosts.settings_files import FileChange, apply
+    from swarm_memory.server.location import user_file
+
+    path = user_file(os.environ)
+    before = path.read_text(encoding="utf-8") if path.exists() else None
+    after = with_setting(before or "", "credit.holdout_rate", rate, str(path))
+    if after != before:
+        apply([FileChange(path, before, after)])
+    resolved = invocation.settings()
+    share, origin = resolved.settings.credit.holdout_rate, resolved.origin.get("credit.holdout_rate")
+    if share != float(rate):
+        say(f"Note: {origin} sets credit.holdout_rate to {share:g}, which counts before {path}.", fg="yellow", err=True)
+    elif share:
+        say(f"One task in ten works without any notes from now on, in all your projects ({path}); `metrics` compares.")
+    else:
+        say(f"Every task is shown the notes that fit it ({path}).")
 
 
 def _keep_weekly(invocation: Invocation, folder: Path | None) -> None:

@@ -25,6 +25,7 @@ def _as_it_is(event: str, said: Said) -> Said:
 
 
 HOST = Host(
+    sees_calls=True,
     name="claude",
     title="Claude Code",
     folders=lambda: (projects_folder(),),

@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 from swarm_memory.schema.errors import ConfigError
 from swarm_memory.server.hosts.entries import (
+    CALL_EVENT,
     PORTABLE_HOOKS,
     PORTABLE_SERVER,
     SERVER_NAME,
     VERBS,
-    WARNING_EVENT,
     Edit,
     drop_empty,
     edited,
@@ -34,14 +34,19 @@ from swarm_memory.server.hosts.settings_files import FileChange, Json, object_of
 _TIMEOUTS_S: Mapping[str, int] = {"UserPromptSubmit": 15}
 """After how many seconds the host ends a hook where it is not 5; it ends itself before."""
 
-_NEW_CONTEXT = "startup|clear|compact"
-"""The sources of SessionStart that begin with an empty context; a resumed session still has its briefing."""
+_MATCHERS: Mapping[str, str] = {
+    "SessionStart": "startup|clear|compact",
+    "PreToolUse": "Bash|Edit|MultiEdit|Write|NotebookEdit|mcp__.*",
+    "PostToolUse": "mcp__.*swarm[-_]memory.*__remember",
+}
+"""The sources of SessionStart that begin with an empty context, for a resumed session still has its briefing; the tools
+that run or change something; the tool by which the agent answers what it is asked at the end of a task."""
 
 
-def plan_install(scope: InstallScope, root: Path, warn: bool = False) -> list[FileChange]:
+def plan_install(scope: InstallScope, root: Path, calls: bool = True) -> list[FileChange]:
     """Return what installing changes: nothing when all is there already. `root` is the project's folder.
 
-    `warn` adds the hook that warns before calls of tools; without it that hook is taken out again. Raises `ConfigError`
+    `calls`: with the hook before calls of tools; without it that hook is taken out again. Raises `ConfigError`
     when a file cannot be read as the JSON object that Claude Code expects, when another server has our name, for a
     project's file that a symbolic link leads out of the project, or for `project` in the folder whose
     settings are those of all projects.
@@ -53,7 +58,7 @@ def plan_install(scope: InstallScope, root: Path, warn: bool = False) -> list[Fi
         raise ConfigError(f"{root} {told}; run `swarm-memory install --user`, or go to a project")
     portable = scope == "project"
     server = server_entry(PORTABLE_SERVER if portable else server_command())
-    hooks = hook_entries(PORTABLE_HOOKS if portable else hook_command(), warn=warn)
+    hooks = hook_entries(PORTABLE_HOOKS if portable else hook_command(), calls=calls)
 
     def edit_settings(data: Json) -> Json:
         data = edited(data, ("hooks",), partial(with_hooks, entries=hooks))
@@ -96,18 +101,18 @@ def server_entry(command: Sequence[str]) -> Json:
     return {"type": "stdio", "command": command[0], "args": [*command[1:], "serve"], "env": {}}
 
 
-def hook_entries(command: Sequence[str], *, warn: bool = False) -> dict[str, list[Json]]:
-    """Return our hooks by event, as they stand in the settings of Claude Code; with `warn` that before tools too.
+def hook_entries(command: Sequence[str], *, calls: bool = True) -> dict[str, list[Json]]:
+    """Return our hooks by event, as they stand in the settings of Claude Code; with `calls` that before calls too.
 
     `command`: the words that run them, before the verb.
     """
-    return {event: [_entry(command, event, verb)] for event, verb in VERBS.items() if warn or event != WARNING_EVENT}
+    return {event: [_entry(command, event, verb)] for event, verb in VERBS.items() if calls or event != CALL_EVENT}
 
 
 def _entry(command: Sequence[str], event: str, verb: str) -> Json:
     timeout_s = _TIMEOUTS_S.get(event, 5)
     run: Json = {"type": "command", "command": command[0], "args": [*command[1:], verb], "timeout": timeout_s}
-    return {"matcher": _NEW_CONTEXT, "hooks": [run]} if event == "SessionStart" else {"hooks": [run]}
+    return {"matcher": _MATCHERS[event], "hooks": [run]} if event in _MATCHERS else {"hooks": [run]}
 
 
 class _Files(NamedTuple):

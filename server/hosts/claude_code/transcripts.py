@@ -140,6 +140,7 @@ class _Session(Session):
                 self.draft.add("message", "user", text, at=at)
             return
         text = all_text(attachment.get("content"))
+        self.asked = self.asked or QUESTION in text
         if attachment.get("hookEvent") == "SessionStart":
             self.noted.update(dict.fromkeys(strip_notes(text)[1]))
         else:
@@ -197,7 +198,9 @@ class _Session(Session):
         if call_id and call_id in self.tools:
             return
         self.tools[call_id] = name
-        if not is_own_tool(name):
+        if is_own_tool(name):
+            draft.own_call(name, block.get("input"))
+        else:
             self.asked = False  # it went on with the task
             draft.add("tool_call", "assistant", at=at, tool_name=name, tool_input=block.get("input"), call_id=call_id)
 

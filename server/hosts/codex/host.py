@@ -79,4 +79,4 @@ def answered(event: str, answer: Said) -> Said:
     return said
 
 
-HOST = Host("codex", "Codex CLI", folders, heard, answered, reads=("agents-md",))
+HOST = Host("codex", "Codex CLI", folders, heard, answered, reads=("agents-md",), sees_calls=True)

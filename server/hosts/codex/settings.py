@@ -10,11 +10,11 @@ from typing import NamedTuple
 from swarm_memory.schema.errors import ConfigError
 from swarm_memory.server.hosts.codex.host import EVENTS, SHELL, codex_home
 from swarm_memory.server.hosts.entries import (
+    CALL_EVENT,
     PORTABLE_HOOKS,
     PORTABLE_SERVER,
     SERVER_NAME,
     VERBS,
-    WARNING_EVENT,
     count_ours,
     edited,
     holds_hooks,
@@ -44,11 +44,11 @@ class _Files(NamedTuple):
     config: Path
 
 
-def plan_install(scope: InstallScope, root: Path, warn: bool = False) -> list[FileChange]:
+def plan_install(scope: InstallScope, root: Path, calls: bool = True) -> list[FileChange]:
     """Return what installing changes. Raises `ConfigError`: a file cannot be read, or not be edited by its text."""
     files, portable = _files(scope, root), scope == "project"
     command = [*PORTABLE_HOOKS, "codex"] if portable else [*hook_command(), "codex"]
-    hooks = partial(with_hooks, entries=hook_entries(command, warn=warn))
+    hooks = partial(with_hooks, entries=hook_entries(command, calls=calls))
     server = PORTABLE_SERVER if portable else server_command()
     mode = 0o644 if portable else 0o600
     planned = (
@@ -73,11 +73,11 @@ def installed_scopes(root: Path) -> list[InstallScope]:
     return [scope for scope in SETTINGS.scopes if holds_hooks(_files(scope, root).hooks)]
 
 
-def hook_entries(command: Sequence[str], *, warn: bool = False) -> dict[str, list[Json]]:
+def hook_entries(command: Sequence[str], *, calls: bool = True) -> dict[str, list[Json]]:
     """Return our hooks by event, as they stand in hooks.json. `command`: the words that run them, before the verb."""
     entries: dict[str, list[Json]] = {}
     for event, theirs in EVENTS.items():
-        if event == WARNING_EVENT and not warn:
+        if event == CALL_EVENT and not calls:
             continue
         words, timeout_s = [*command, VERBS[event]], _TIMEOUTS_S.get(event, 5)
         run: Json = {"type": "command", "command": shell_line(words), "timeout": timeout_s}

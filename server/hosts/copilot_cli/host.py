@@ -62,4 +62,4 @@ def answered(event: str, answer: Said) -> Said:
     return {"additionalContext": context}
 
 
-HOST = Host("copilot", "Copilot CLI", folders, heard, answered, reads=("agents-md",))
+HOST = Host("copilot", "Copilot CLI", folders, heard, answered, reads=("agents-md",), sees_calls=True)

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from swarm_memory.server.hosts.entries import (
+    CALL_EVENT,
     PORTABLE_HOOKS,
     PORTABLE_SERVER,
     VERBS,
-    WARNING_EVENT,
     Edit,
     edited,
     holds_hooks,
@@ -51,14 +51,14 @@ class JsonFiles(NamedTuple):
     shares_servers: Callable[[Path], bool] = lambda root: False
     """Tells whether another agent, which we stay with, has its server in the same file of the project."""
 
-    def plan_install(self, scope: InstallScope, root: Path, warn: bool = False) -> list[FileChange]:
+    def plan_install(self, scope: InstallScope, root: Path, calls: bool = True) -> list[FileChange]:
         """Return what installing changes. Raises `ConfigError`: a file cannot be read, or a link leads out of it."""
         portable = scope == "project"
         command = [*(PORTABLE_HOOKS if portable else hook_command()), self.name]
         entries = {
             theirs: [self.entry(event, [*command, VERBS[event]])]
             for event, theirs in self.events.items()
-            if warn or event != WARNING_EVENT
+            if calls or event != CALL_EVENT
         }
         server = self.server(PORTABLE_SERVER if portable else server_command())
         return self._planned(

@@ -33,7 +33,7 @@ class _Files(NamedTuple):
     config: Path
 
 
-def plan_install(scope: InstallScope, root: Path, warn: bool = False) -> list[FileChange]:
+def plan_install(scope: InstallScope, root: Path, calls: bool = True) -> list[FileChange]:
     """Return what installing changes. Raises `ConfigError`: a file cannot be read, is another's, or leads out of it."""
     portable = scope == "project"
     server = _server(PORTABLE_SERVER if portable else server_command())

@@ -11,7 +11,6 @@ from swarm_memory.schema.sqlite.events import RETRIEVED
 from swarm_memory.server.missed import told as what_hooks_missed
 from swarm_memory.server.viewer.page import Asked, Page, Route
 from swarm_memory.tools.benchmark.charts import svg
-from swarm_memory.tools.credit.lift import lift_report
 from swarm_memory.tools.credit.metrics import memory_effect, weekly_metrics
 from swarm_memory.tools.memories.desk import desk_counts
 from swarm_memory.tools.memories.edit import list_memories
@@ -36,7 +35,6 @@ async def today(asked: Asked) -> Page:
         {
             "counts": statistics,
             "effect": await memory_effect(toolbox),
-            "lift": await lift_report(toolbox),
             "chat": await chat_status(toolbox),
             "faults": out_of_order(toolbox, await toolbox.store.health(), statistics),
             "learned": await list_memories(toolbox, MemoryFilter(limit=SHOWN)),

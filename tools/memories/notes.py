@@ -1,0 +1,132 @@
+"""What an agent teaches: notes of a task, checked, cleaned of what is of one machine, tied to what calls for them."""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+from swarm_memory.schema.base import MEMORY, RUN, new_id
+from swarm_memory.schema.errors import InputError
+from swarm_memory.schema.memory import MemoryItem, Note, Provenance
+from swarm_memory.tools.anchors.footing import anchored
+from swarm_memory.tools.anchors.handles import from_task, named_handles
+from swarm_memory.tools.consolidate.contradictions import link_contradictions
+from swarm_memory.tools.consolidate.upkeep import queue_when_due
+from swarm_memory.tools.guard.gate import LOCAL, check_quota, gated, told_of
+from swarm_memory.tools.guard.generalize import without_places
+from swarm_memory.tools.learn.items import same_in_bank
+from swarm_memory.tools.memories.edit import checked_texts
+from swarm_memory.tools.memories.heard import NO_SESSION, Heard, Session
+from swarm_memory.tools.memories.remember import NOTE_CONFIDENCE, Remembered, again, held, why_a_note
+from swarm_memory.tools.ports.memories import DayLimit, StoredMemory
+from swarm_memory.tools.retrieve.embed import prepare_or_say
+from swarm_memory.tools.text.pasted import without_quotations
+from swarm_memory.tools.text.tokens import words_as_written
+from swarm_memory.tools.toolbox import Toolbox
+
+MOST_NOTES = 3
+"""Of one task: what is taught is few and short, or nobody reads it."""
+
+TAUGHT, PREFERENCE = "note", "preference"
+"""Tags of an agent's note, and of what the user wants from now on."""
+
+COPIED_WORDS = 12
+"""So many words in a row out of a tool's result are a copy: what a tool wrote never becomes advice by itself."""
+
+
+COPIED = f"it copies {COPIED_WORDS} words in a row out of a tool's result"
+
+
+async def remember_notes(toolbox: Toolbox, notes: Sequence[Note], session: Session = NO_SESSION) -> list[Remembered]:
+    """Store an agent's notes, and return what became of each, in order.
+
+    Each is redacted, screened and cleaned of paths in somebody's folders and addresses; commands, relative paths, flags
+    and formats stay. It is the user's word where the agent says so and the words stand in a prompt of the session; what
+    stands in a tool's result instead, or copies twelve words of one, waits in quarantine. What the bank knows is not
+    stored twice. Raises `InputError` for none, more than three, or a text that is not fit for a memory, `QuotaReached`,
+    `StorageError`.
+    """
+    if not 1 <= len(notes) <= MOST_NOTES:
+        raise InputError(f"notes has {len(notes)}: give one to {MOST_NOTES}")
+    await check_quota(toolbox)
+    heard = [await asyncio.to_thread(session.heard, note.note) if note.users_word else None for note in notes]
+    work = partial(_items, toolbox, notes, heard, session)
+    items = await anchored(toolbox, await asyncio.to_thread(lambda: [*work()]))
+    prepared, fault = await prepare_or_say(toolbox, items)
+    done = [await _known(toolbox, memory) for memory in prepared]
+    new = [memory for memory, known in zip(prepared, done, strict=True) if known is None]
+    limit = None if toolbox.new_per_day is None else DayLimit(toolbox.new_per_day, toolbox.clock.now())
+    await toolbox.store.add_memories(new, toolbox.embedder.name, limit)
+    await link_contradictions(toolbox, new, new_id(RUN))
+    await queue_when_due(toolbox, embedder_answers=fault is None)
+    return [
+        known or _stored(memory.item, where, fault) for memory, known, where in zip(prepared, done, heard, strict=True)
+    ]
+
+
+def _items(
+    toolbox: Toolbox, notes: Sequence[Note], heard: Sequence[Heard | None], session: Session
+) -> Iterator[MemoryItem]:
+    results = [
+        " ".join(words_as_written(step.text.lower()))
+        for trajectory in session.trajectories
+        for step in trajectory.steps
+        if step.kind == "observation"
+    ]
+    calls = session.calls
+    for note, where in zip(notes, heard, strict=True):
+        is_users = where is not None and where.where == "prompt"
+        given = {"title": note.title, "description": note.when, "content": note.note, "domain": None}
+        texts = {name: text and _portable(text, session.root) for name, text in given.items()}
+        texts = checked_texts({**texts, "tags": (PREFERENCE if note.users_word else TAUGHT,)}, toolbox.settings)
+        told = from_task(texts["title"], texts["description"], texts["content"], calls)
+        source = Provenance(
+            task_id=session.task_id,
+            session_id=session.session_id,
+            distiller="user" if is_users else "agent",
+            judge="agent",
+            screened_by=LOCAL,
+            heard_in=where and where.where,
+            hearsay=where is not None and where.where == "result",
+            handles=tuple(dict.fromkeys((*named_handles(note.handles), *told))),
+        )
+        item = MemoryItem(
+            id=new_id(MEMORY),
+            scope=toolbox.scope,
+            confidence=1.0 if is_users else NOTE_CONFIDENCE,
+            created_at=toolbox.clock.now(),
+            provenance=source,
+            **texts,
+        )
+        yield held(_without_copies(gated(item), results), where)
+
+
+def _portable(text: str, root: str) -> str:
+    """Return a text without what is of one machine: the project's own folder is where it works, and needs no name."""
+    inside = text.replace(f"{root}/", "") if len(root) > 1 else text
+    cleaned = without_places(inside)
+    return cleaned if isinstance(cleaned, str) else inside
+
+
+def _without_copies(item: MemoryItem, results: Sequence[str]) -> MemoryItem:
+    """Return in quarantine what copies a tool's result, but for what it quotes: commands and errors."""
+    if item.status != "active" or item.provenance.is_users_word:
+        return item
+    words = words_as_written(without_quotations(item.content).lower())
+    runs = (" ".join(words[at : at + COPIED_WORDS]) for at in range(len(words) - COPIED_WORDS + 1))
+    if not any(run in result for run in runs for result in results):
+        return item
+    return item.model_copy(update={"status": "quarantined", "status_reason": COPIED})
+
+
+async def _known(toolbox: Toolbox, memory: StoredMemory) -> Remembered | None:
+    """Return what becomes of a note that the bank knows; None for a new one. The user's word makes a note his."""
+    known = await same_in_bank(toolbox, memory)
+    if known is None:
+        return None
+    return await again(toolbox, known, by_hand=False, is_users=memory.item.provenance.is_users_word)
+
+
+def _stored(item: MemoryItem, heard: Heard | None, fault: str | None) -> Remembered:
+    copied = COPIED if item.status_reason == COPIED else None
+    told = (why_a_note(item, heard.tool) if heard else None, copied, told_of([item]), fault)
+    return Remembered(item, True, tuple(filter(None, told)))
