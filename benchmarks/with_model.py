@@ -29,10 +29,8 @@ from swarm_memory.server.jobs.transcripts import is_worth_a_model
 from swarm_memory.tools.distill.distill import distill_by_extraction
 from swarm_memory.tools.distill.model import draw_by_model
 from swarm_memory.tools.guard.redact import archivable
-from swarm_memory.tools.judge.evidence import signals_of
 from swarm_memory.tools.judge.judge import judge_by_evidence, judge_with_fallback
 from swarm_memory.tools.ports.models import ChatAnswer, ChatRequest, ChatUsage
-from swarm_memory.tools.trajectory.reading import read as read_trajectory
 
 
 class AnswersFromFiles:
@@ -120,9 +118,7 @@ async def look(model: AnswersFromFiles, trajectory: Trajectory, known: Known, fo
     """Judge a trajectory in three ways, and draw from it as both together judge."""
     settings = Settings()
     by_evidence = judge_by_evidence(trajectory, settings)
-    judged = await judge_with_fallback(
-        model, trajectory, settings, by_evidence, signals_of(read_trajectory(trajectory))
-    )
+    judged = await judge_with_fallback(model, trajectory, settings, by_evidence)
     if judged.by_model is None:
         return
 
