@@ -20,7 +20,7 @@ from swarm_memory.tools.guard.redact import kept_text
 from swarm_memory.tools.learn.worth import question
 from swarm_memory.tools.ports.jobs import LEARN
 from swarm_memory.tools.ports.journal import CORRECTED, Event, HostSession
-from swarm_memory.tools.retrieve.at_moment import LOOKED_AT, Around, beside_call, beside_failure, known_errors
+from swarm_memory.tools.retrieve.at_moment import LOOKED_AT, Around, beside_call, beside_failure
 from swarm_memory.tools.retrieve.retrieve import Hook, retrieve, stages_of
 from swarm_memory.tools.text.cleaning import clean, harmless, one_line
 from swarm_memory.tools.toolbox import Toolbox
@@ -215,12 +215,11 @@ async def _after_failure(toolbox: Toolbox, event: HookEvent) -> str | None:
     """
     tool, given = event.tool_name or "", _given(event)
     is_text = event.may_have_worked is True and shows_text(tool, given)
-    digests = at_failure(tool, given, event.error or "") if toolbox.settings.hooks.inject and not is_text else ()
-    if not digests:
+    handles = at_failure(tool, given, event.error or "") if toolbox.settings.hooks.inject and not is_text else ()
+    if not handles:
         return None
     async with toolbox.showing:
-        known = await known_errors(toolbox, digests)
-        return await beside_failure(toolbox, await _around(toolbox, event), known) if known else None
+        return await beside_failure(toolbox, await _around(toolbox, event), handles)
 
 
 def _given(event: HookEvent) -> Mapping[str, object]:

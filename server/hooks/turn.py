@@ -41,7 +41,9 @@ def last_turn(transcript: str) -> Turn:
             names = [str(block.get("name")) for block in calls]
             taught |= any(is_own_tool(name) and name.endswith("remember") for name in names)
             failed += [
-                block.get("id") in errors for block, name in zip(calls, names, strict=True) if not is_own_tool(name)
+                block.get("id") in errors and not _only_looks(_object(block.get("input")))
+                for block, name in zip(calls, names, strict=True)
+                if not is_own_tool(name)
             ]
         elif line.get("type") == "user":
             results = [block for block in blocks if block.get("type") == "tool_result"]
@@ -52,6 +54,15 @@ def last_turn(transcript: str) -> Turn:
                 )
                 return Turn(failed, [said], _seconds(times), taught)
     return Turn(failed, [], _seconds(times), taught)
+
+
+def _only_looks(given: dict[str, Any]) -> bool:
+    """Whether a command line ends with a look: `grep` that finds nothing ends with 1, and nothing failed."""
+    from swarm_memory.tools.trajectory.shell import parse_command  # a turn without failed calls needs none of it
+
+    command = given.get("command")
+    parts = parse_command(command).parts if isinstance(command, str) else ()
+    return bool(parts) and parts[-1].purpose in ("search", "read", "print")
 
 
 def _seconds(times: list[str]) -> float:

@@ -41,6 +41,7 @@ def shell(command: str) -> set[str]:
         ("Nothing in `gen/` is edited by hand.", "sed -i s/a/b/ /home/kim/shop/gen/api.py"),
         ("Run `python3 tools/seed.py --all` first.", "python3 tools/seed.py"),
         ("Run `python3 -m pytest -x` with a database.", "pytest tests"),
+        ("`python3 -m oven.plan GLAZE` needs the table.", "python3 -m oven.plan tile 2>&1 | tail"),
     ],
 )
 def test_a_note_is_called_for_by_the_command_or_file_that_it_names(content: str, command: str) -> None:

@@ -137,3 +137,14 @@ def test_the_calls_of_the_last_turn_are_counted_and_not_our_own(tmp_path: Path) 
     ]
     turn = last_turn(str(write(tmp_path / "s.jsonl", lines)))
     assert (turn.failed, turn.said, turn.taught) == ([False, True], ["no, that is wrong"], False)
+
+
+def test_a_look_that_finds_nothing_is_no_failed_call(tmp_path: Path) -> None:
+    lines = [
+        prompt("Where is it?"),
+        says(call("c1", "cat app.py; grep -rn began .")),
+        result("c1", "Exit code 1\nx = 1", error=True),
+        says(call("c2", "make all | grep error; make tests")),
+        result("c2", "Exit code 2", error=True),
+    ]
+    assert last_turn(str(write(tmp_path / "s.jsonl", lines))).failed == [True, False]

@@ -129,6 +129,23 @@ async def test_what_is_no_failure_of_a_call_is_answered_with_nothing(
     assert await told(**failure()) != ""
 
 
+@pytest.mark.parametrize(
+    ("note", "error"),
+    [
+        pytest.param("`ovenctl: table out of step` goes by `ovenctl sync`.", "ovenctl: table out of step", id="a line"),
+        pytest.param("`table out of step` goes by `ovenctl sync`.", "ovenctl: table out of step", id="without program"),
+        pytest.param("`F41` goes by `ovenctl sync`.", "ovenctl: stopped (F41)\nno plan", id="a code"),
+    ],
+)
+async def test_what_a_failed_call_printed_calls_for_the_note_that_quotes_it(
+    toolbox: Toolbox, told: Told, note: str, error: str
+) -> None:
+    await remember_notes(toolbox, [Note(title="Sync the table", note=note)])
+    event = {"tool_input": {"command": "python3 -m oven.plan tile"}, "error": f"Exit code 1\n{error}"}
+    assert "`ovenctl sync`" in await told(**(failure() | event))
+    assert await told(**(failure() | event)) == "", "once a session"
+
+
 async def test_a_prompt_that_names_it_comes_before_what_is_near_by_meaning(toolbox: Toolbox, told: Told) -> None:
     await remember_notes(toolbox, [Note(title="What the ledger is", note='"the ledger" is `acct/book.db`.')])
     text = await told("UserPromptSubmit", prompt="Please add the missing row to the ledger of last month")

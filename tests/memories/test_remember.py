@@ -56,7 +56,7 @@ async def test_it_comes_before_what_was_drawn_and_is_shown_as_the_users(toolbox:
     found = await retrieve(later(toolbox, 400), "install packages with npm")
     assert found.memories[0].item.id == said.id
     assert f"1) The user said: {PNPM.rstrip('.')} [{said.id}]" in found.preamble
-    assert "note 1 is the user's own word: keep to it" in found.preamble
+    assert "Note 1 is the user's own word: keep to it" in found.preamble
     assert (await surest(toolbox))[0] == said.id
     assert drawn != said.id
     assert (said.tags, said.confidence, said.provenance.distiller) == (("convention",), 1.0, "user")

@@ -61,13 +61,13 @@ def test_an_id_inside_a_note_is_no_reference() -> None:
 
 
 def test_a_long_item_is_cut_after_a_step() -> None:
-    steps = [f"step number {at} does something that takes a few words to say" for at in range(200)]
+    steps = [f"{at}. step number {at} does something that takes a few words to say" for at in range(200)]
     text = preamble([(IDS[0], "Long", "\n".join(steps))], 200, count_tokens)
     line = text.splitlines()[3].removeprefix("   Steps: ")
     kept = line.split("; ")
     assert kept[-1] == "…"
     assert len(kept) > 3
-    assert kept[:-1] == steps[: len(kept) - 1]
+    assert kept[:-1] == [step.partition(". ")[2] for step in steps[: len(kept) - 1]]
 
 
 def test_a_long_first_item_leaves_the_later_ones_their_share() -> None:
@@ -80,6 +80,11 @@ def test_a_long_first_item_leaves_the_later_ones_their_share() -> None:
 def test_a_single_paragraph_is_cut_after_a_sentence() -> None:
     text = preamble([(IDS[0], "Prose", "Check the lock first. " * 300)], 150, count_tokens)
     assert text.splitlines()[3].endswith("Check the lock first. …")
+
+
+def test_lines_without_numbers_are_sentences_of_one_paragraph() -> None:
+    text = preamble([(IDS[0], "Two lines", "The list is `a.csv`\nAnother one is `b.csv`.")])
+    assert text.splitlines()[3] == "   The list is `a.csv`. Another one is `b.csv`."
 
 
 def test_steps_in_one_line_are_told_apart_without_their_numbers() -> None:

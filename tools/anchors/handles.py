@@ -4,7 +4,8 @@ A memory's handles come from what it names, and from what whoever wrote it says;
 too, and the two are compared by equality, with no embedding. A handle is a text of a kind and a name:
 
 - `command:git commit`, `command:pytest`: a program that many projects have, with its subcommand where it has them;
-- `word:shipctl`, `word:the ledger`: a program of the project's own, an identifier, what stands in quotation marks;
+- `word:shipctl`, `word:the ledger`: a program or module of the project's own, an identifier, the code of an error, what
+  stands in quotation marks;
 - `file:src/app.py`, `file:src`: a path from the project's folder, of a file or a folder;
 - `error:…`: 32 hexadecimal digits of what an error says without what is of one run;
 - `tool:mcp__tracker__create_issue`: a tool of an MCP server.
@@ -44,6 +45,9 @@ _IDENTIFIER = re.compile(
 )
 _NAME = re.compile(r"(?<![\w/.-])(?:\w+_\w+|[a-z]+[A-Z]\w*)(?![\w/.-])")
 """An identifier that no word of prose looks like."""
+
+_ERROR_CODE = re.compile(r"(?<![\w.-])[A-Z]{1,6}-?\d{1,5}(?![\w.-])")
+"""What a program numbers its errors by: in a note's back-ticks, and in what a failed call gave."""
 
 _SUBCOMMAND = re.compile(r"[a-z][a-z0-9:_-]*")
 _WORD = re.compile(r"[\w.@/+-]*\w")
@@ -111,6 +115,7 @@ def _of_span(span: str) -> Iterator[str]:
         yield f"tool:{span.split()[0].lower()}"
     if _IDENTIFIER.fullmatch(span):
         yield _word(span)
+    yield from map(_word, _ERROR_CODE.findall(span))
     for part in parse_command(span).parts:
         if part.purpose != "other" or any(word.startswith("-") for word in part.words[1:]):
             yield from _of_part(part)  # of a program that is not known without options: it may be what one prints
@@ -131,7 +136,7 @@ def _of_part(part: Part) -> Iterator[str]:
     if part.purpose in _LOOKS or not _WORD.fullmatch(part.program):
         return
     program, has_verb = part.program.lower(), _SUBCOMMAND.fullmatch(part.subcommand) is not None
-    if part.purpose == "other":  # a program that is not known: the project's own, mostly
+    if part.purpose == "other" or "." in part.program:  # not known, or a module: the project's own, mostly
         yield _word(program)
     if part.purpose in CHECKS and program not in _RUNNERS:
         yield f"command:{program}"
@@ -167,9 +172,16 @@ def at_call(tool: str, given: Mapping[str, object], root: str = "") -> tuple[str
 
 
 def at_failure(tool: str, given: Mapping[str, object], error: str) -> tuple[str, ...]:
-    """Return the handles of a call that failed: of the errors that its output tells."""
-    own = signature_of_call(tool, given, error)
-    return tuple(dict.fromkeys((*(() if own is None else (f"error:{own.digest}",)), *_errors(_error_lines(error)))))
+    """Return the handles of a call that failed: of its error, of each line of its output, and of codes in it.
+
+    A line may be what a note quotes, whether it reads like an error or not, with or without the program before it.
+    """
+    own, text = signature_of_call(tool, given, error), clean(error[-_MAX_CHARS:])
+    last = [line.strip() for line in text.splitlines() if line.strip()][-_MAX_ERRORS:]
+    lines = dict.fromkeys((*last, *(line.partition(": ")[2] for line in last), *_error_lines(text)))
+    found = dict.fromkeys(() if own is None else (f"error:{own.digest}",))
+    found.update(dict.fromkeys((*_errors(lines), *map(_word, _ERROR_CODE.findall(text)))))
+    return tuple(islice(found, MOST_AT_ONCE))
 
 
 def at_prompt(prompt: str) -> tuple[str, ...]:
@@ -217,7 +229,7 @@ def _error_lines(output: str) -> Iterator[str]:
 
 def _errors(lines: Iterable[str]) -> Iterator[str]:
     """The handles of lines that tell an error: what they say without what is quoted in them or is of one run."""
-    for line in islice((line for line in lines if 3 <= len(line) <= 400), _MAX_ERRORS):
+    for line in islice((line for line in lines if 3 <= len(line) <= 400), 3 * _MAX_ERRORS):
         if signature_of("-", line) is not None:
             yield "error:" + hashlib.sha256("\0".join(error_key(line)).encode("utf-8", "replace")).hexdigest()[:32]
 

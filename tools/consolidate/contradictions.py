@@ -108,11 +108,17 @@ async def link_contradictions(toolbox: Toolbox, new: Sequence[StoredMemory], run
         ids = [memory_id for memory_id, _ in near if memory_id != memory.item.id]
         for older in await toolbox.store.get_memories((toolbox.scope,), ids):
             weight = opposition(memory.item.advice, older.advice)
-            if weight >= threshold:
+            if weight >= threshold and not _of_one_agent(memory.item, older):
                 links.append(_related(memory.item.id, older.id, "contradicts", weight).link)
     if links:
         batch = UpkeepBatch(run_id, toolbox.clock.now(), (), tuple(links))
         await toolbox.store.write_upkeep(toolbox.scope, batch)
+
+
+def _of_one_agent(one: MemoryItem, other: MemoryItem) -> bool:
+    """Whether an agent wrote both in one session: it knows what it says, and "X is Y; Z is not Y" agree."""
+    session, writers = one.provenance.session_id, {one.provenance.distiller, other.provenance.distiller}
+    return session is not None and session == other.provenance.session_id and writers <= {"agent", "user"}
 
 
 async def _suspects(

@@ -19,6 +19,9 @@ CLASSIFIED = "suspect wording"
 MAX_CHARS = 50_000
 """A longer text is no strategy; what is beyond is not looked at, and the text is suspect for it."""
 
+_CODE = re.compile(r"`[^`\n]{1,200}`")
+"""Commands are no prose: the classifier, which learned from sentences, takes a row of them for orders."""
+
 _CLAUSE = 70
 """So many characters before a match are looked at for a word that takes it back."""
 
@@ -73,8 +76,12 @@ def screen(text: str) -> tuple[Finding, ...]:
 
 
 def by_wording(text: str) -> tuple[Finding, ...]:
-    """Return what the classifier finds: its most suspect sentence, when that is over the threshold."""
-    worst = max((suspicion(view) for view in readings(text[:MAX_CHARS])), default=None)
+    """Return what the classifier finds: its most suspect sentence, when that is over the threshold.
+
+    What stands in back-ticks is left to the rules.
+    """
+    prose = _CODE.sub("`x`", text[:MAX_CHARS])
+    worst = max((suspicion(view) for view in readings(prose)), default=None)
     if worst is None or worst.score <= 0:
         return ()
     return (Finding(CLASSIFIED, " ".join(worst.words.split())[:120]),)

@@ -57,27 +57,25 @@ async def beside_call(toolbox: Toolbox, around: Around, found: Sequence[MemoryIt
     return await _shown(toolbox, around, CALL, found, {})
 
 
-async def beside_failure(toolbox: Toolbox, around: Around, known: Sequence[KnownWay]) -> str:
-    """Return what a failed call is shown of what is known of its error, framed, in 600 characters.
+async def beside_failure(toolbox: Toolbox, around: Around, handles: Sequence[str]) -> str:
+    """Return what a failed call is shown of what its output calls for, framed, in 600 characters.
 
-    Of fixes those that ended it more often come first. Raises `StorageError`.
+    What is known of its errors comes first, of fixes those that ended one more often; then what a code in it calls for.
+    Raises `StorageError`.
     """
+    errors = [each.removeprefix("error:") for each in handles if each.startswith("error:")]
+    every = await toolbox.store.known_ways(toolbox.scope, errors) if errors else []
+    known = [each for each in every if _may_help(each, every)]
+    codes = [each for each in handles if not each.startswith("error:")]
+    coded = await toolbox.store.called_for(toolbox.readable, codes, LOOKED_AT) if codes else []
     ids = list(dict.fromkeys(each.memory_id for each in known))
-    found = await toolbox.store.get_memories(toolbox.readable, ids)
+    found = await toolbox.store.get_memories(toolbox.readable, ids) if ids else []
+    found += [item for item in coded if item.id not in ids]
     return await _shown(toolbox, around, FAILURE, found, {each.memory_id: each for each in reversed(known)})
 
 
-async def known_errors(toolbox: Toolbox, handles: Sequence[str]) -> list[KnownWay]:
-    """Return what is known of errors, the surest first; of an error of which no fix helped more often than not nothing.
-
-    Raises `StorageError`.
-    """
-    known = await toolbox.store.known_ways(toolbox.scope, [handle.removeprefix("error:") for handle in handles])
-    return [each for each in known if _may_help(each, known)]
-
-
 def _may_help(way: KnownWay, known: Sequence[KnownWay]) -> bool:
-    """Whether any of what is known of an error helped more often than not."""
+    """Whether anything that is known of the same error helped more often than not."""
     return any(helps(each.worked, each.tried) for each in known if each.signature == way.signature)
 
 
@@ -116,7 +114,8 @@ async def _shown(
     )
     await toolbox.store.record_retrieval(record)
     for item in shown if at == FAILURE else ():
-        data: dict[str, JsonValue] = {"id": item.id, "signature": counts[item.id].signature}
+        signature = counts[item.id].signature if item.id in counts else ""
+        data: dict[str, JsonValue] = {"id": item.id, "signature": signature}
         data |= {"retrieval_id": record.retrieval_id, "withheld": around.withheld}
         await toolbox.store.add_event(toolbox.scope, Event(TOLD_AT_FAILURE, started, around.session_id, data))
     return "" if around.withheld else text

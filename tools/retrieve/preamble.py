@@ -34,7 +34,7 @@ _UNTRUSTED = (
 _TASK = f"Strategies that earlier tasks taught, best first. {_UNTRUSTED}"
 _SESSION = f"What earlier tasks of this project taught. {_UNTRUSTED}"
 _ALL_SAID = "Kept from earlier sessions:"
-_SAID = " But {}, unless the user now says otherwise."
+_SAID = "{}, unless the user now says otherwise."
 """The frame says it, by number: no text of a memory can claim it."""
 MAX_WAYS = 3
 """Told beside one failed result."""
@@ -66,7 +66,9 @@ def preamble(
     only_said = 0 < said == len(notes)
 
     def frame(said: int) -> str:
-        return _ALL_SAID + _told_of(said).replace(" But", "", 1) if only_said else opening + _told_of(said)
+        if not said:
+            return opening
+        return f"{_ALL_SAID} {_told_of(said)}" if only_said else f"{_told_of(said)} The others: {opening}"
 
     def cost(text: str) -> float:
         return max(measure(text) / token_budget, len(text) / MAX_CHARS)
@@ -92,9 +94,9 @@ def preamble(
 
 
 def _told_of(said: int) -> str:
-    if said < 2:
-        return _SAID.format("note 1 is the user's own word: keep to it") if said else ""
-    return _SAID.format(f"notes 1 to {said} are the user's own words: keep to them")
+    if said == 1:
+        return _SAID.format("Note 1 is the user's own word: keep to it")
+    return _SAID.format(f"Notes 1 to {said} are the user's own words: keep to them")
 
 
 def briefing(notes: Sequence[Note], said: int = 0) -> str:
@@ -161,15 +163,15 @@ def _heading(note: Note, *, is_users: bool) -> str:
 
 
 def _body_of(note: Note) -> _Body:
-    """Divide into steps, without their numbers: lines, or what is numbered in a line. A paragraph stays as it is.
+    """Divide into steps, without their numbers: numbered lines. Lines without numbers are sentences, as a paragraph is.
 
     What only says the title again is left out.
     """
     _, title, content = note
     lines = content[:_MAX_CONTENT_CHARS].strip().splitlines()
-    is_prose = len(lines) == 1 and not _NUMBERING.match(lines[0])
-    if len(lines) == 1:
-        lines = _SENTENCE_END.split(lines[0])
+    is_prose = not any(map(_NUMBERING.match, lines))
+    if is_prose or len(lines) == 1:
+        lines = [part for line in lines for part in _SENTENCE_END.split(line)]
     end = " " if is_prose else " .;"
     parts = (harmless(_NUMBERING.sub("", line.strip(), count=1)).rstrip(end) for line in lines)
     heading = harmless(title).rstrip(" .;")
@@ -180,8 +182,12 @@ def _entry(number: int, heading: str, body: _Body) -> str:
     parts, is_prose = body
     if not parts:
         return f"{number}) {heading}\n"
-    told = " ".join(parts) if is_prose else f"Steps: {'; '.join(parts)}"
+    told = " ".join(map(_ended, parts)) if is_prose else f"Steps: {'; '.join(parts)}"
     return f"{number}) {heading}\n   {told}\n"
+
+
+def _ended(sentence: str) -> str:
+    return sentence if sentence[-1] in ".!?:;,\u2026" else f"{sentence}."
 
 
 def _first_parts(body: _Body, room: float, cost: Callable[[str], float]) -> _Body:

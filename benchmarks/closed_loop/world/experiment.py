@@ -18,7 +18,7 @@ from swarm_memory.tools.anchors.handles import at_failure
 from swarm_memory.tools.credit.holdout import is_held_out
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.matts.matts import run_matts
-from swarm_memory.tools.retrieve.at_moment import Around, beside_failure, known_errors
+from swarm_memory.tools.retrieve.at_moment import Around, beside_failure
 from swarm_memory.tools.retrieve.preamble import preamble
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.toolbox import Toolbox
@@ -204,8 +204,7 @@ def _beside(
     async def shown() -> str:
         withheld = is_held_out(place.key, toolbox.settings.credit.holdout_rate)
         before = await toolbox.store.shown_in(toolbox.scope, place.key, [place.key])
-        known = await known_errors(toolbox, handles) if handles else []
-        return await beside_failure(toolbox, Around(place.key, place.key, before, (), withheld), known) if known else ""
+        return await beside_failure(toolbox, Around(place.key, place.key, before, (), withheld), handles)
 
     text = asyncio.run_coroutine_threadsafe(shown(), loop).result()
     if text:
