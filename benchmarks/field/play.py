@@ -3,6 +3,7 @@
 python benchmarks/field/play.py prepare PROJECT SESSION --arm ARM --into FOLDER [--bank FROM] [--settings FILE]
 python benchmarks/field/play.py run FOLDER -- 'COMMANDS'      (or the commands on stdin)
 python benchmarks/field/play.py say FOLDER                    (the answer on stdin)
+python benchmarks/field/play.py retrieve FOLDER               (the query on stdin)
 python benchmarks/field/play.py remember FOLDER               (the tool's arguments on stdin, as JSON)
 python benchmarks/field/play.py end FOLDER
 python benchmarks/field/play.py check FOLDER
@@ -64,6 +65,7 @@ def conduct(folder: Path) -> None:
         "open": lambda _: session.open(),
         "run": session.run,
         "say": session.say,
+        "retrieve": session.retrieve,
         "remember": lambda text: session.remember(json.loads(text)),
         "end": lambda _: session.end(),
     }
@@ -107,7 +109,7 @@ def main() -> None:
             conduct(asked.folder)
         case "run":
             print(ask(asked.folder, "run", " ".join(asked.commands) or sys.stdin.read()), end="")
-        case "say" | "remember":
+        case "say" | "retrieve" | "remember":
             text = sys.stdin.read()
             if asked.verb == "remember":
                 _refuse_broken(text)
@@ -140,7 +142,7 @@ def _arguments() -> argparse.Namespace:
     one.add_argument("--bank", type=Path, help="the folder of an ended session whose notes are there")
     one.add_argument("--settings", type=Path, help="the user's settings file, with the model of the arm model")
     one.add_argument("--model", default="player", help="the name of who plays, for the transcript")
-    for verb in ("run", "say", "remember", "end", "check", "conduct"):
+    for verb in ("run", "say", "retrieve", "remember", "end", "check", "conduct"):
         verbs.add_parser(verb).add_argument("folder", type=Path)
     verbs.choices["run"].add_argument("commands", nargs="*")
     verbs.add_parser("report").add_argument("folders", type=Path, nargs="+")

@@ -25,7 +25,9 @@ from trial.transcript import Transcript
 CALL_S = 120.0
 MAX_OUTPUT_CHARS = 30_000
 OWN_COMMAND = (sys.executable, "-I", "-m", "swarm_memory.server.cli")
-REMEMBER = "mcp__swarm-memory__remember"
+OURS = "mcp__swarm-memory__"
+TOLD = ("retrieve_memories", "remember")
+"""The tools of our server that a player is told of and may call."""
 LEARN_WITH = {"rules": "rules", "agent": "agent", "model": "endpoint"}
 WORK_S = 300.0
 BANK = "bank.db"
@@ -100,16 +102,24 @@ class Session:
 
     def remember(self, arguments: dict[str, Any]) -> str:
         """Call the server's tool `remember` and return its answer."""
+        return self._call("remember", arguments)
+
+    def retrieve(self, query: str) -> str:
+        """Call the server's tool `retrieve_memories` and return its answer."""
+        return self._call("retrieve_memories", {"query": query})
+
+    def _call(self, name: str, arguments: dict[str, Any]) -> str:
         if self._server is None:
             return "No such tool in this session.\n"
-        call_id = self.transcript.call(REMEMBER, arguments)
-        about = {"tool_name": REMEMBER, "tool_input": arguments, "tool_use_id": call_id}
-        before = self._fire("PreToolUse", REMEMBER, call_id, **about)
-        answer = self._server.request("tools/call", {"name": "remember", "arguments": arguments})
+        tool = OURS + name
+        call_id = self.transcript.call(tool, arguments)
+        about = {"tool_name": tool, "tool_input": arguments, "tool_use_id": call_id}
+        before = self._fire("PreToolUse", tool, call_id, **about)
+        answer = self._server.request("tools/call", {"name": name, "arguments": arguments})
         content, failed = answer["content"], answer.get("isError", False)
         self.transcript.result(call_id, content, is_error=failed, details=content)
         event, key = ("PostToolUseFailure", "error") if failed else ("PostToolUse", "tool_response")
-        after = self._fire(event, REMEMBER, call_id, **about, **{key: content})
+        after = self._fire(event, tool, call_id, **about, **{key: content})
         return f"{before}{content[0]['text']}\n{after}"
 
     def say(self, text: str) -> str:
@@ -211,13 +221,14 @@ class Session:
         return output[:MAX_OUTPUT_CHARS].rstrip("\n") + late, code
 
     def _tool_said(self, server: Mapping[str, Any]) -> str:
-        """Return what Claude Code tells the agent of our server and of the tool that teaches."""
+        """Return what Claude Code tells the agent of our server and of the tools that a player may call."""
         assert self._server is not None
-        tools = self._server.request("tools/list", {})["tools"]
-        tool = next(each for each in tools if each["name"] == "remember")
-        schema = json.dumps(tool["inputSchema"])
-        about = f"{server.get('instructions', '')}\n\nTool {REMEMBER}: {tool['description']}\nArguments: {schema}"
-        return f"<system-reminder>\n# MCP server swarm-memory\n{about}\n</system-reminder>\n"
+        about = [server.get("instructions", "")]
+        for tool in self._server.request("tools/list", {})["tools"]:
+            if tool["name"] in TOLD:
+                schema = json.dumps(tool["inputSchema"])
+                about.append(f"Tool {OURS}{tool['name']}: {tool['description']}\nArguments: {schema}")
+        return "<system-reminder>\n# MCP server swarm-memory\n{}\n</system-reminder>\n".format("\n\n".join(about))
 
     def _own(self, *words: str) -> str:
         """Run our command line in the project as the user; return its stdout. Raises `CalledProcessError`."""
