@@ -17,6 +17,7 @@ from world.agent import STEP_LIMIT, attempt
 from world.experiment import (
     ARMS,
     NONE,
+    TAUGHT,
     Arm,
     Bank,
     ExplorerRunner,
@@ -42,7 +43,7 @@ from swarm_memory.server.wiring import opened_toolbox, place_of
 from swarm_memory.tools.benchmark.charts import svg
 from swarm_memory.tools.matts.matts import run_matts
 
-NOTES, WAY_OUT, BOTH, SHUFFLED, PLAIN_NOTES, *_ = ARMS[1:]
+NOTES, WAY_OUT, BOTH, _, PLAIN_NOTES, *_, SHUFFLED = ARMS[1:]
 
 NOTE = (
     "<swarm-memory-notes>\n1) Run `python manage.py migrate` before `pytest` [rm_01]\n"
@@ -121,6 +122,14 @@ async def test_notes_of_other_tasks_do_not_help(open_bank: OpenBank) -> None:
     none = await results_of(NONE, places, open_bank)
     shuffled = await results_of(SHUFFLED, places, open_bank)
     assert gain(shuffled, none, success).mean < 0.05
+
+
+async def test_a_note_of_the_agents_own_helps_the_next_one_at_once(open_bank: OpenBank) -> None:
+    places = [place for place in schedule(0, 12) if place.family == "lock"]
+    told = await results_of(next(arm for arm in ARMS if arm.name == f"both{TAUGHT}"), places, open_bank)
+    first = next(number for number, result in enumerate(told) if result.notes)
+    assert first == 1 + next(number for number, result in enumerate(told) if result.met and result.steps > 3)
+    assert sum(result.met for result in told[first:]) > 0.8 * len(told[first:])
 
 
 def test_an_agent_ignores_notes_of_another_family() -> None:

@@ -34,7 +34,7 @@ def test_a_deed_after_which_the_same_call_went_through_is_a_fix_and_a_candidate(
     script = Script("translate the menu of the harbour").shell("manage test", NO_MODULE, 1)
     assert ended(script.shell("pip install web", "ok")) == []
     (draft,) = drafts(script.shell("manage test", "ok"))
-    assert draft.title == "Run `pip install web` before `manage`"
+    assert draft.title == "Run `pip install web` before manage"
     assert draft.content.splitlines() == [
         f'1. When `manage test` ends with "{NO_MODULE}", do not run it again unchanged.',
         "2. Run `pip install web`.",

@@ -47,7 +47,7 @@ async def test_a_way_that_was_in_vain_is_not_told_until_another_stands_before_it
 
         (new,) = await learn_fix(tools, pushed(3, NEW).shell("feedctl push", "pushed").done())
         both = await told(tools, "three")
-        assert both.index(NEW) < both.index(f"`{OLD}` before `feedctl` (worked 2 of 4 times)")
+        assert both.index(NEW) < both.index(f"`{OLD}` before feedctl (worked 2 of 4 times)")
 
         result = await learn(tools, pushed(4, OLD, NEW).shell("feedctl push", "pushed").done())
         assert result.superseded == (old.id,)
@@ -104,7 +104,7 @@ async def test_an_error_that_comes_after_another_and_is_ended_too_speaks_for_wha
         await learn_fix(tools, pushed(1, OLD).shell("feedctl push", "pushed").done())
         chain = pushed(2, OLD).shell("feedctl push", WIPED, 5).shell("sh rows.sh restore", "ok")
         await learn(tools, chain.shell("feedctl push", "pushed").done())
-        assert f"`{OLD}` before `feedctl` (worked 3 of 3 times)" in await told(tools, "two")
+        assert f"`{OLD}` before feedctl (worked 3 of 3 times)" in await told(tools, "two")
 
 
 async def test_a_way_whose_script_is_gone_is_not_told_though_what_failed_is_there(tmp_path: Path) -> None:

@@ -227,15 +227,6 @@ def test_an_error_that_successes_met_too_is_no_pitfall() -> None:
     assert "no such table" not in "\n".join(each.draft.content for each in drawn if each.outcome == "Failure")
 
 
-def test_a_call_repeated_without_change_is_a_pitfall_of_several_failures() -> None:
-    ask = ("curl -X POST localhost:8080/jobs", "", 0)
-    looping = judged("Failure", ask, ask, ask)
-    drawn, _ = with_verdicts(judged("Success", UP), looping, looping)
-    (one,) = drawn
-    assert "`curl` was called 3 times with the same arguments: so in 2 of 2" in one.draft.content
-    assert with_verdicts(judged("Success", UP), looping, judged("Failure", IMAGE))[0] == ()
-
-
 def test_attempts_that_prove_nothing_give_nothing_and_it_says_so() -> None:
     drawn, reason = compared(attempt(("ls", "a", 0)), attempt(("ls", "a", 0)))
     assert drawn == ()

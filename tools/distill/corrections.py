@@ -3,7 +3,8 @@
 import re
 from collections.abc import Callable, Iterator, Sequence
 
-from swarm_memory.tools.distill.lessons import Lesson, Material, Told, lesson
+from swarm_memory.schema.memory import MemoryDraft
+from swarm_memory.tools.distill.lessons import Material, Told, draft_of
 from swarm_memory.tools.guard.generalize import generalize
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.guard.screen import screen
@@ -67,7 +68,7 @@ _TOO_SHORT = 3
 _VAGUE = re.compile(r"(?i)^\W*(?:this|that|it|you)\b.{0,25}$")
 
 
-def lasting(material: Material) -> Iterator[Lesson]:
+def lasting(material: Material) -> Iterator[MemoryDraft]:
     """Yield what the user wants from now on, as the user's word: of short prompts to a coding agent, the task's too.
 
     A long prompt may hold what somebody else wrote, and so may one whose wording is that of an attack. What tells a
@@ -87,7 +88,7 @@ def lasting(material: Material) -> Iterator[Lesson]:
             if told and corrects:
                 rule = _rule(text, _directs)  # what was said with it belongs to it
             if rule and "[secret:" not in rule and not screen(rule):
-                yield _word_of_the_user(material, rule, step_id)
+                yield _word_of_the_user(rule, step_id)
 
 
 def _lasting_part(sentence: str, *, corrects: bool) -> str:
@@ -114,27 +115,23 @@ def _directs(sentence: str) -> bool:
     return not is_meant_once(plain) and (_for_good(sentence) or _DIRECTIVE.search(plain) is not None)
 
 
-def _word_of_the_user(material: Material, rule: str, step_id: str) -> Lesson:
+def _word_of_the_user(rule: str, step_id: str) -> MemoryDraft:
     shorter = begun(_LEAD_OUT.sub("", rule) or rule)
-    words = Told(
-        title=shorter,
-        when="working in this project",
-        lines=[shorter],
-        topic=f"user:{rule.lower()[:60]}",
-        tags=(FROM_USER, USERS_WORD),
-    )
-    return lesson(material, words, calls=(), value=1.1, proven=True, steps=(step_id,) if step_id else ())
+    words = Told(shorter, "working in this project", [shorter], (FROM_USER, USERS_WORD))
+    return draft_of(words, steps=(step_id,) if step_id else ())
 
 
-def corrections(material: Material) -> Iterator[Lesson]:
+def corrections(material: Material) -> Iterator[MemoryDraft]:
     """Yield what the user wants from now on; and what he asked for in a follow-up that corrects what was done.
 
     In his own words, and the latter only as what he asked for.
     """
-    yield from lasting(material)
+    kept = [*lasting(material)]
+    yield from kept
     if not any(call.command is not None or call.input.get("file_path") for call in material.calls):
         return  # whoever is served says what he wants, not how the work is to be done
-    for said in material.reading.said:
+    told = {step for draft in kept for step in draft.evidence}
+    for said in (each for each in material.reading.said if each.step.id not in told):
         words = own_words(task_text(said.step.text))
         is_short = len(words_as_written(words)) <= _SHORT_WORDS
         corrects = (said.about == "correction" and not said.is_answer) or said.stopped
@@ -142,7 +139,7 @@ def corrections(material: Material) -> Iterator[Lesson]:
         if not rule and is_short and not said.is_answer and not _ASKS_TO_BE_TOLD.search(words):
             rule = _rule(said.step.text, _refuses)
         if rule and "[secret:" not in rule:
-            yield _asked_for(material, said, rule)
+            yield _asked_for(said, rule)
 
 
 def _refuses(sentence: str) -> bool:
@@ -176,22 +173,14 @@ def _worded(told: Sequence[str]) -> str:
     return one_line(kept, _MAX_RULE).replace('"', "'").rstrip(".")
 
 
-def _asked_for(material: Material, said: Said, rule: str) -> Lesson:
-    shorter = begun(_LEAD_OUT.sub("", rule) or rule)
-    return lesson(
-        material,
-        Told(
-            title=f"The user asked: {one_line(shorter, 62)}",
-            when="a task in this project is like the one in which the user asked for it",
-            lines=[
-                f'The user said of what was done: "{rule}"',
-                "Do it so from the start; where a task needs it otherwise, ask.",
-            ],
-            topic=f"user:{rule.lower()[:60]}",
-            tags=(FROM_USER,),
-        ),
-        calls=(),
-        value=1.0,
-        proven=True,
-        steps=(said.step.id,),
+def _asked_for(said: Said, rule: str) -> MemoryDraft:
+    words = Told(
+        title=f"The user asked: {one_line(begun(_LEAD_OUT.sub('', rule) or rule), 62)}",
+        when="a task in this project is like the one in which the user asked for it",
+        lines=[
+            f'The user said of what was done: "{rule}"',
+            "Do it so from the start; where a task needs it otherwise, ask.",
+        ],
+        tags=(FROM_USER,),
     )
+    return draft_of(words, steps=(said.step.id,))

@@ -4,12 +4,12 @@ import asyncio
 from collections.abc import Callable, Iterator, Sequence
 
 from swarm_memory.schema.errors import ModelUnavailable
-from swarm_memory.schema.memory import Distillation, MemoryItem
+from swarm_memory.schema.memory import Distillation, MemoryDraft, MemoryItem
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.tools.distill.corrections import corrections, lasting
-from swarm_memory.tools.distill.fixes import fix_lessons
-from swarm_memory.tools.distill.lessons import Lesson, Material
+from swarm_memory.tools.distill.fixes import fix_drafts
+from swarm_memory.tools.distill.lessons import Material
 from swarm_memory.tools.distill.model import draw_by_model
 from swarm_memory.tools.distill.procedures import procedures
 from swarm_memory.tools.guard.redact import redact
@@ -18,12 +18,9 @@ from swarm_memory.tools.text.cleaning import one_line
 from swarm_memory.tools.toolbox import Toolbox
 from swarm_memory.tools.trajectory.reading import Reading, read
 
-MIN_VALUE = 0.4
-"""A lesson worth less is not kept: a mistyped path, a file that was not read before the edit."""
+_FINDERS: tuple[Callable[[Material], Iterator[MemoryDraft]], ...] = (corrections, fix_drafts, procedures)
+"""What draws lessons without a model, what matters most first. Each rests on what the trajectory itself proves."""
 
-_FINDERS: tuple[Callable[[Material], Iterator[Lesson]], ...] = (
-    corrections, fix_lessons, procedures,
-)  # fmt: skip
 _MAX_REASON_CHARS = 400
 
 
@@ -53,12 +50,10 @@ async def known_fixes(toolbox: Toolbox, reading: Reading) -> tuple[tuple[str, Me
 def distill_by_extraction(
     given: Trajectory | Reading, verdict: Verdict, settings: Settings, known: Sequence[tuple[str, MemoryItem]] = ()
 ) -> Distillation:
-    """Draw at most `settings.distill.max_items_per_traj` items, the most valuable first, without any model.
+    """Draw at most `settings.distill.max_items_per_traj` items without any model, whatever the verdict is.
 
-    `known` are the fixes that the bank has of its errors, each with the error's signature.
-
-    Of an undecided trajectory only what it proves within itself: an error that a later run was seen to resolve, and the
-    user's own corrections. When nothing is worth keeping the drafts are empty and `reason` says why.
+    `known` are the fixes that the bank has of its errors, each with the error's signature. When nothing is worth
+    keeping the drafts are empty and `reason` says why.
     """
     reading = read(given)
     if reading.trajectory.broken_off is not None and verdict.label == "Undecided":
@@ -66,33 +61,17 @@ def distill_by_extraction(
             "the host's connection to its model broke the task off: it teaches nothing until it is gone on with"
         )
     material = Material(reading, verdict, tuple(known))
-    found = [lesson for find in _FINDERS for lesson in find(material)] if reading.calls else [*lasting(material)]
-    if not found and not reading.calls:
+    found = [draft for find in _FINDERS for draft in find(material)] if reading.calls else [*lasting(material)]
+    drafts = tuple({draft.title: draft for draft in reversed(found)}.values())[::-1]
+    if drafts:
+        return Distillation(drafts=drafts[: settings.distill.max_items_per_traj], distiller="extractive")
+    if not reading.calls:
         return _nothing("no tool was called: there is nothing to learn from")
-    if not found:
-        return _nothing("no error that was seen to end, no correction and no check of the project to learn from")
-    worth = [lesson for lesson in found if lesson.value >= MIN_VALUE]
-    if not worth:
-        return _nothing("only slips that teach nothing for another task")
-    if verdict.label == "Undecided":
-        worth = [lesson for lesson in worth if lesson.proven]
-    if not worth:
-        return _nothing("the verdict is Undecided and nothing was seen to be resolved")
-    best = _best(worth)[: settings.distill.max_items_per_traj]
-    return Distillation(drafts=tuple(lesson.draft for lesson in best), distiller="extractive")
+    return _nothing("no error that was seen to end, no correction and no check of the project to learn from")
 
 
 def _nothing(reason: str) -> Distillation:
     return Distillation(drafts=(), distiller="extractive", reason=reason)
-
-
-def _best(lessons: Sequence[Lesson]) -> list[Lesson]:
-    """Sort by value and keep one of each topic and title."""
-    kept: list[Lesson] = []
-    for lesson in sorted(lessons, key=lambda each: -each.value):
-        if not any(lesson.topic == other.topic or lesson.draft.title == other.draft.title for other in kept):
-            kept.append(lesson)
-    return kept
 
 
 async def distill_with_fallback(

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from swarm_memory.schema.memory import WAY_OUT, MemoryItem
+from swarm_memory.schema.memory import CANDIDATE, WAY_OUT, MemoryDraft, MemoryItem
 from swarm_memory.schema.trajectory import Trajectory
-from swarm_memory.tools.distill.lessons import HOST_TOOLS, Lesson, Material
-from swarm_memory.tools.distill.repairs import MAX_TOLD, can_be_told, is_same_call, repair_lesson
+from swarm_memory.tools.distill.lessons import HOST_TOOLS, Material
+from swarm_memory.tools.distill.repairs import MAX_TOLD, can_be_told, is_same_call, repair_draft
 from swarm_memory.tools.ports.trajectories import TriedWay
 from swarm_memory.tools.trajectory.calls import Call
 from swarm_memory.tools.trajectory.errors import Repair, changes_something, same_error, shape
@@ -25,9 +25,6 @@ _LOOKS = frozenset({"search", "read", "print"})
 _MAX_DEEDS = 3
 _OF_ONE_RUN = re.compile(r"(?<![\w.])\d{3,}(?![\w.])|\b(?=\w*\d)(?=\w*[a-f])[0-9a-f]{6,}\b|<[a-z]+>|…")
 """A process, a port that was free, who held a lock: in another run it is another one."""
-
-_SPARE_STEPS = 4
-"""A memory that rests on so many more steps than a fix has told something wider."""
 
 
 class Fix(NamedTuple):
@@ -53,23 +50,22 @@ def fixes_of(reading: Reading) -> tuple[Fix, ...]:
         earlier = found.get(fix.signature)
         common = _common(earlier.deeds, fix.deeds) if earlier else fix.deeds
         if common:
-            found[fix.signature] = _only(fix, common, reading.names)
+            found[fix.signature] = _only(fix, common, reading.particulars)
     return tuple(found.values())
 
 
 def _fix(repair: Repair, reading: Reading) -> Fix | None:
-    failed, success, names = repair.failed, repair.success, reading.names
-    seen = success.failed or success.went_through or (success.check and success.check.passed) or success.command is None
-    if failed.signature is None or not seen or not _is_wanted(repair) or reading.is_own(success):
+    failed, success, names = repair.failed, repair.success, reading.particulars
+    if failed.signature is None or not is_seen(repair) or not _is_wanted(repair) or reading.is_own(success):
         return None
-    same = is_same_call(failed, success, names)
     last = max([failed.position, *(each.position for each in repair.attempts if same_error(failed, each))])
     vain, deeds = _done(failed.position, last, failed, reading), list(repair.deeds)
     known = [shape(call) for call in vain]
     if deeds and shape(deeds[-1]) in known:  # alone it did not help: it wanted what was done after that
         deeds = [*vain[len(known) - known[::-1].index(shape(deeds[-1])) :], *deeds]
     deeds = list({shape(call): call for call in deeds if shape(call) != shape(failed)}.values())
-    told = [*deeds, *([] if same or success.command is None else [success])]
+    is_other = success.command is not None and not is_same_call(failed, success, names)
+    told = [*deeds, *([success] if is_other else [])]
     shown = tuple(show_call(call, names, MAX_TOLD) for call in told)
     if not 0 < len(told) <= _MAX_DEEDS or not all(map(can_be_told, told)) or any(map(_OF_ONE_RUN.search, shown)):
         return None
@@ -77,12 +73,18 @@ def _fix(repair: Repair, reading: Reading) -> Fix | None:
     return Fix(failed.signature.digest, replace(repair, deeds=tuple(deeds)), shown, tried)
 
 
+def is_seen(repair: Repair) -> bool:
+    """Whether the call was seen to get past the error, and is more than a slip with a tool of the host's."""
+    failed, success = repair.failed, repair.success
+    is_slip = failed.command is None and failed.tool in HOST_TOOLS
+    passed = success.failed or success.went_through or success.command is None
+    return not is_slip and (passed or bool(success.check and success.check.passed))
+
+
 def _is_wanted(repair: Repair) -> bool:
-    """Whether an error is of a thing that a later task may meet: not the agent's own work."""
-    failed = repair.failed
-    if repair.failure.kind in OWN_FAULTS or (failed.command is None and failed.tool in HOST_TOOLS):
-        return False
-    return failed.command is None or failed.command.purpose not in _LOOKS
+    """Whether an error is of a thing that a later task may meet: not the agent's own work, nor a look."""
+    command = repair.failed.command
+    return repair.failure.kind not in OWN_FAULTS and (command is None or command.purpose not in _LOOKS)
 
 
 def _done(start: int, end: int, failed: Call, reading: Reading) -> list[Call]:
@@ -120,24 +122,24 @@ def is_of_another(known: MemoryItem, trajectory: Trajectory) -> bool:
     return source.task_id != trajectory.task_id and (session is None or session != source.session_id)
 
 
-def fix_lessons(material: Material) -> Iterator[Lesson]:
+def fix_drafts(material: Material) -> Iterator[MemoryDraft]:
     """Yield the fixes that are not known: a candidate each, or what another task's candidate did as well."""
-    ended = set[int]()
+    ended, task_id = set[int](), material.trajectory.task_id
     for fix in fixes_of(material.reading):
         end = fix.repair.success.position
         if end in ended:
             continue  # one thing ended several errors in a row
         ended.add(end)
-        task_id = material.trajectory.task_id
         known = [item for signature, item in material.known if signature == fix.signature]
         known = [item for item in known if item.provenance.task_id != task_id]  # what this task gave, it gives again
         if any(helped(fix, item) or item.deeds == fix.deeds for item in known):
             continue
-        names, others = material.reading.names, [item for item in known if is_of_another(item, material.trajectory)]
+        names = material.reading.particulars
+        others = [item for item in known if is_of_another(item, material.trajectory)]
         commons = (_common(item.deeds, fix.deeds) for item in others if item.deeds and helped(fix, item) is None)
         common = max((each for each in commons if not stand_in_order(each, fix.vain)), key=len, default=())
         told = _only(fix, common, names) if common else fix
-        yield repair_lesson(material, told.repair, names, is_candidate=not common)
+        yield repair_draft(told.repair, names, tags=(WAY_OUT,) if common else (WAY_OUT, CANDIDATE))
 
 
 def tried(reading: Reading, known: Iterable[tuple[str, MemoryItem]]) -> Iterator[TriedWay]:
@@ -167,8 +169,8 @@ def _in_vain(reading: Reading) -> dict[str, list[str]]:
         since = max((call.end for call in runs if not call.failed and call.end < first.position), default=-1)
         end = max(call.position for call in runs if call.failed) if error.is_open else last.position
         between = (call for call in reading.calls if since < call.position < end and shape(call) != shape(first))
-        done = [show_call(call, reading.names, MAX_TOLD) for call in between if call.failed or changes_something(call)]
-        found[first.signature.digest] = done
+        done = [call for call in between if call.failed or changes_something(call)]
+        found[first.signature.digest] = [show_call(call, reading.particulars, MAX_TOLD) for call in done]
     return found
 
 
@@ -177,17 +179,7 @@ def drawn_fixes(reading: Reading, told: Iterable[tuple[str, MemoryItem]]) -> tup
 
     `told` are ids of memories in the bank, each with the item that was drawn from the trajectory.
     """
-    fixes = fixes_of(reading)
-    worked = (TriedWay(fix.signature, memory_id) for memory_id, item in told for fix in fixes if _tells(item, fix))
-    return tuple(dict.fromkeys(worked))
-
-
-def _tells(item: MemoryItem, fix: Fix) -> bool:
-    """Whether a memory rests on all calls of a fix, and on little else; one of extraction must be its lesson."""
-    evidence, calls = item.provenance.evidence, (fix.repair.failed, *fix.repair.deeds, fix.repair.success)
-    if not evidence:
-        return False
-    if item.provenance.distiller == "extractive":
-        return WAY_OUT in item.tags and evidence[0] == calls[0].step.id
-    rests = all(not set(evidence).isdisjoint(call.ids) for call in calls)
-    return rests and len(evidence) <= 2 * len(calls) + _SPARE_STEPS
+    fixes = {fix.repair.failed.step.id: fix for fix in fixes_of(reading)}
+    first = ((memory_id, item, item.provenance.evidence[:1]) for memory_id, item in told if WAY_OUT in item.tags)
+    pairs = ((memory_id, fixes[step]) for memory_id, _, steps in first for step in steps if step in fixes)
+    return tuple(dict.fromkeys(TriedWay(fix.signature, memory_id, True) for memory_id, fix in pairs))

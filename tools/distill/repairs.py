@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
-from swarm_memory.schema.memory import CANDIDATE, WAY_OUT
-from swarm_memory.tools.distill.lessons import HOST_TOOLS, MAX_TITLE, Lesson, Material, Told, lesson
+from swarm_memory.schema.memory import MemoryDraft
+from swarm_memory.tools.distill.lessons import MAX_TITLE, Told, draft_of
 from swarm_memory.tools.text.cleaning import one_line
 from swarm_memory.tools.trajectory.calls import Call
 from swarm_memory.tools.trajectory.errors import Repair, shape
@@ -35,33 +35,20 @@ def is_same_call(left: Call, right: Call, names: Sequence[str]) -> bool:
     return shape(left) == shape(right) or (both and show_call(left, names) == show_call(right, names))
 
 
-def repair_lesson(
-    material: Material, repair: Repair, names: Sequence[str], more: Sequence[str] = (), *, is_candidate: bool = False
-) -> Lesson:
+def repair_draft(
+    repair: Repair, names: Sequence[str], more: Sequence[str] = (), *, tags: Sequence[str] = ()
+) -> MemoryDraft:
     """Return what one repair teaches, with `more` lines at its end; `names` are of this task alone and not told."""
     symptom = show_symptom(repair.failed.error, names)
     told = f'ends with "{symptom}"' if symptom else f"fails ({repair.failure.kind.replace('-', ' ')})"
-    success, what = repair.success, repair.failed.name
-    proven = (
-        bool(success.check)
-        or success.went_through
-        or success.failed
-        or (success.command is None and not success.failed)
-    )
-    tags = (WAY_OUT, *((CANDIDATE,) if is_candidate else ())) if proven else ()
-    return lesson(
-        material,
+    return draft_of(
         Told(
             title=_title(repair, names),
-            when=f"`{what}` {told}",
+            when=f"`{repair.failed.name}` {told}",
             lines=[*_lines(repair, told, names), *more],
-            topic=f"{repair.failure.kind}:{repair.failure.subject or symptom}:{what}",
             tags=(repair.failure.kind, "error", *tags),
-            of_any_task=True,
         ),
         calls=[repair.failed, *repair.attempts[-2:], *repair.deeds[-3:], repair.success],
-        value=_value(repair),
-        proven=proven,
     )
 
 
@@ -92,10 +79,10 @@ def _title(repair: Repair, names: Sequence[str]) -> str:
     if repair.deeds:
         return _done_before(repair.deeds, name, repair.failure, names)
     if success.command is None:
-        return f"Expect `{name}` to refuse{_because(repair.failure)}"
+        return f"Expect {name} to refuse{_because(repair.failure)}"
     better = success.command.name
     shown = f"Run `{show_command(success.command.text, names, 60)}`"
-    return f"{shown}{_because(repair.failure)}" if better == name else f"{shown} instead of `{name}`"
+    return f"{shown}{_because(repair.failure)}" if better == name else f"{shown} instead of {name}"
 
 
 def _done_before(deeds: Sequence[Call], name: str, failure: Failure, names: Sequence[str]) -> str:
@@ -104,14 +91,9 @@ def _done_before(deeds: Sequence[Call], name: str, failure: Failure, names: Sequ
     last = show_call(deeds[-1], names)
     first = f"`{last.strip('`').split(' && ')[0]}`"
     told = (every, last + _because(failure), last, first, f"`{one_line(last.strip('`'), 45)}`")
-    titles = [f"Run {each} before `{name}`" for each in told]
+    titles = [f"Run {each} before {name}" for each in told]
     return next((title for title in titles if len(title) <= MAX_TITLE), titles[-1])
 
 
 def _because(failure: Failure) -> str:
     return f" ({failure.kind.replace('-', ' ')})" if failure.kind not in ("error", "assertion") else ""
-
-
-def _value(repair: Repair) -> float:
-    worth = max(repair.failure.value, 0.45) + 0.1 * min(len(repair.attempts), 3)
-    return worth * 0.5 if repair.failed.command is None and repair.failed.tool in HOST_TOOLS else worth

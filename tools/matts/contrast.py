@@ -11,16 +11,16 @@ from dataclasses import dataclass
 from typing import Literal
 
 from swarm_memory.schema.errors import ModelUnavailable
-from swarm_memory.schema.memory import Distiller, Outcome
+from swarm_memory.schema.memory import WAY_OUT, Distiller, Outcome
 from swarm_memory.schema.rollout import ScalingMode
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.tools.distill.bounds import check_drafts
 from swarm_memory.tools.distill.corrections import corrections
-from swarm_memory.tools.distill.distill import MIN_VALUE, distill_by_extraction
-from swarm_memory.tools.distill.lessons import Lesson
+from swarm_memory.tools.distill.distill import distill_by_extraction
+from swarm_memory.tools.distill.fixes import is_seen
 from swarm_memory.tools.distill.model import DistilledItem, check_items
-from swarm_memory.tools.distill.repairs import repair_lesson
+from swarm_memory.tools.distill.repairs import repair_draft
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.matts.differences import Looked, Shared, look, patterns, pitfalls, shared_repairs
 from swarm_memory.tools.matts.rollouts import Attempt, Drawn, merged
@@ -205,8 +205,8 @@ def contrast_by_extraction(attempts: Sequence[Attempt], settings: Settings) -> t
     met = [each for each in looked if each.label == "Success"]
     missed = [each for each in looked if each.label == "Failure"]
     shared = shared_repairs(looked)
-    told = [_told(each) for each in sorted(shared, key=_kept_from_the_end, reverse=True)]
-    drawn = [drawn for lesson, drawn in told if lesson.proven and lesson.value >= MIN_VALUE]
+    by_weight = sorted(shared, key=_kept_from_the_end, reverse=True)
+    drawn = [_told(each) for each in by_weight if is_seen(each.repair)]
     drawn += _from_the_user(looked)
     if missed and not any(_explains(each, missed) for each in shared):
         drawn += patterns(met, missed)
@@ -240,11 +240,11 @@ def _kept_from_the_end(shared: Shared) -> tuple[int, int]:
     return sum(each.label == "Failure" for each in shared.open_in), len(shared.borne_out)
 
 
-def _told(shared: Shared) -> tuple[Lesson, Drawn]:
+def _told(shared: Shared) -> Drawn:
     """Return the lesson of a way out, with the steps of all attempts that bear it out as its evidence."""
     owner = shared.owner
     checked = [f"Checked and corrected: {note}" for note in owner.attempt.notes[:2]]
-    lesson = repair_lesson(owner.material, shared.repair, owner.names, checked)
+    draft = repair_draft(shared.repair, owner.names, checked, tags=(WAY_OUT,))
     others = [
         step
         for each in shared.borne_out
@@ -252,15 +252,13 @@ def _told(shared: Shared) -> tuple[Lesson, Drawn]:
         for repair in each.repaired.get(shared.mark, ())[:1]
         for step in (*repair.failed.ids, *repair.success.ids)
     ]
-    evidence = tuple(dict.fromkeys([*lesson.draft.evidence, *others]))[:_MAX_EVIDENCE]
-    tags = tuple(dict.fromkeys(("contrast", *lesson.draft.tags)))[:8]
-    draft = lesson.draft.model_copy(update={"evidence": evidence, "tags": tags})
-    return lesson, Drawn(draft, "Success", owner.attempt)
+    evidence = tuple(dict.fromkeys([*draft.evidence, *others]))[:_MAX_EVIDENCE]
+    tags = tuple(dict.fromkeys(("contrast", *draft.tags)))[:8]
+    return Drawn(draft.model_copy(update={"evidence": evidence, "tags": tags}), "Success", owner.attempt)
 
 
 def _from_the_user(all_: Sequence[Looked]) -> Iterator[Drawn]:
     """What the user said while an attempt was made holds for the others too."""
     for each in all_:
-        for lesson in corrections(each.material):
-            if lesson.proven and lesson.value >= MIN_VALUE:
-                yield Drawn(lesson.draft, _outcome(each.attempt), each.attempt)
+        for draft in corrections(each.material):
+            yield Drawn(draft, _outcome(each.attempt), each.attempt)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from swarm_memory.schema.memory import MemoryDraft
-from swarm_memory.tools.distill.lessons import GUARDRAIL, Material, Told, lesson
+from swarm_memory.tools.distill.lessons import GUARDRAIL, Material, Told, draft_of
 from swarm_memory.tools.matts.rollouts import Attempt, Drawn
 from swarm_memory.tools.text.cleaning import one_line
 from swarm_memory.tools.trajectory.calls import Call
@@ -37,8 +37,6 @@ _VERDICTS = frozenset({"assertion", "error"})
 
 _LOOKING = frozenset({"search", "read", "print"})
 _MAX_PATTERNS, _MAX_VAIN, _MAX_DEED, _MAX_TITLE = 4, 6, 70, 80
-_REPEATED = 3
-"""The same call so often in one attempt is a loop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +61,7 @@ class Looked:
     @property
     def names(self) -> tuple[str, ...]:
         """Names and ids of this task, to be replaced."""
-        return self.reading.names
+        return self.reading.particulars
 
     @property
     def material(self) -> Material:
@@ -325,7 +323,7 @@ def _tried_before(done: _Done, first: str, then: str) -> bool:
 def pitfalls(
     all_: Sequence[Looked], met: Sequence[Looked], missed: Sequence[Looked], resolved: frozenset[Mark]
 ) -> Iterator[Drawn]:
-    """Yield what at least half of the failures, and two of them, ran into and no success: open errors, then loops."""
+    """Yield the errors that at least half of the failures, and two of them, ran into and no success."""
     counts = Counter(mark for each in missed for mark, calls in each.failed.items() if _is_pursued(calls))
     for mark, count in counts.most_common():
         if mark in resolved or not _is_telling(count, missed) or any(mark in each.failed for each in met):
@@ -333,10 +331,6 @@ def pitfalls(
         drawn = _open_error(mark, all_, missed, met)
         if drawn is not None:
             yield drawn
-    looping = Counter(key for each in missed for key in _loops(each))
-    for name, count in looping.most_common(1):
-        if _is_telling(count, missed) and not any(name in _loops(each) for each in met):
-            yield _loop(name, count, met, missed)
 
 
 def _is_pursued(failed: Sequence[Call]) -> bool:
@@ -375,24 +369,6 @@ def _open_error(mark: Mark, all_: Sequence[Looked], missed: Sequence[Looked], me
     return Drawn(draft, "Failure", owner.attempt)
 
 
-def _loops(looked: Looked) -> dict[str, Call]:
-    """Return by the tool's or the command's name what was called so often with the same result."""
-    return {loop.calls[0].name: loop.calls[-1] for loop in looked.reading.loops if len(loop.calls) >= _REPEATED}
-
-
-def _loop(name: str, count: int, met: Sequence[Looked], missed: Sequence[Looked]) -> Drawn:
-    owner = next(each for each in missed if name in _loops(each))
-    call = _loops(owner)[name]
-    none = f", in none of the {len(met)} that did" if met else ""
-    lines = [
-        f"`{name}` was called {_REPEATED} times with the same arguments: so in {count} of {len(missed)} attempts that "
-        f"did not meet the task{none}.",
-        "At the second such result stop, look for its cause and take another way; never report it as done.",
-    ]
-    draft = _draft(owner, f"Do not call `{name}` again and again unchanged", f"`{name}` is used", lines, [call])
-    return Drawn(draft, "Failure", owner.attempt)
-
-
 def _when(call: Call, missed: Sequence[Looked]) -> str:
     """Return the situation: the error that most failures met, else what is called."""
     counts = Counter(mark for each in missed for mark in each.failed)
@@ -408,16 +384,5 @@ def _when(call: Call, missed: Sequence[Looked]) -> str:
 def _draft(
     owner: Looked, title: str, when: str, lines: Sequence[str], calls: Sequence[Call], *kinds: str
 ) -> MemoryDraft:
-    made = lesson(
-        owner.material,
-        Told(
-            title=one_line(title, 200),
-            when=when,
-            lines=lines,
-            topic="contrast",
-            tags=("contrast", *kinds, GUARDRAIL if owner.label == "Failure" else "strategy"),
-        ),
-        calls=calls,
-        value=1.0,
-    )
-    return made.draft
+    tags = ("contrast", *kinds, GUARDRAIL if owner.label == "Failure" else "strategy")
+    return draft_of(Told(one_line(title, 200), when, lines, tags), calls)

@@ -431,10 +431,11 @@ def _note(found: ScoredMemory) -> tuple[str, str, str]:
     title = f"Guardrail: {item.title}" if item.outcome == "Failure" else item.title
     if item.provenance.heard_in is not None and not item.provenance.is_users_word:
         title = f"An agent noted: {title}"
+    when = [item.description] if item.provenance.distiller in ("agent", "user") and item.description else []
     others = [otherwise(title) for title in found.contradicts]
     changed = [f"({found.changed})"] if found.changed else []
     often = how_often(found.worked, found.tried, found.people)
-    return item.id, title + often, "\n".join([item.content, *changed, *others])
+    return item.id, title + often, "\n".join([*when, item.content, *changed, *others])
 
 
 async def _recorded(toolbox: Toolbox, found: Retrieval, record: RetrievalRecord) -> Retrieval:

@@ -8,7 +8,6 @@ from swarm_memory.schema.memory import OPEN_PROBLEM, WAY_OUT, MemoryDraft, Memor
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.team.sharing import MAX_SENT, MAX_SIGNATURES, MAX_WORD_CHARS, Proposal, Proposed, SentProposal
 from swarm_memory.tools.consolidate.duplicates import outcome_of
-from swarm_memory.tools.distill.lessons import without_task
 from swarm_memory.tools.guard.gate import gated
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.guard.trust import rests_on_evidence
@@ -22,6 +21,8 @@ PROVEN_SESSIONS = 2
 """In so many sessions a memory must have worked, and in none failed, before it is proposed by itself."""
 
 _LOOKED_AT = 200
+_OF_A_TASK = " Met in a task such as: "
+"""What follows, in memories of an earlier version, are words of the task that gave them: these stay on this machine."""
 
 
 async def outgoing(toolbox: Toolbox, ids: Sequence[str], project: str, word: str = "") -> list[Proposed]:
@@ -65,7 +66,7 @@ def _draft(item: MemoryItem, settings: Settings) -> MemoryDraft:
     """Return the words of a memory as they leave this machine: personal data is taken out whatever is set."""
     strict = settings.model_copy(update={"distill": settings.distill.model_copy(update={"redact_pii": True})})
     texts = checked_texts(item.model_dump(include={"title", "description", "content", "tags", "domain"}), strict)
-    texts["description"] = without_task(texts["description"])
+    texts["description"] = texts["description"].partition(_OF_A_TASK)[0]
     bare = item.provenance.model_copy(update={"imported_from": "here", "suspect": None})
     screened = gated(item.model_copy(update={**texts, "status": "active", "provenance": bare}))
     if screened.status != "active":

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from operator import ne
 from typing import NamedTuple
 
 from swarm_memory.tools.trajectory.calls import Call
@@ -12,14 +11,6 @@ from swarm_memory.tools.trajectory.phrasing import folder_of, show_command
 
 _FAR = 40
 """A success so many calls later is of something else."""
-
-_PREREQUISITES = frozenset(
-    {"missing-module", "missing-command", "service-down", "port-in-use", "not-logged-in", "missing-setting", "locked"}
-)
-"""Errors that keep a command from starting: when it then fails further on, this one was resolved."""
-
-_NOT_STARTED = frozenset({"missing-command", "bad-arguments", "wrong-folder", "syntax", "timeout"})
-"""After one of these it is not known whether the first error is gone."""
 
 _CHANGING_GIT = frozenset({"git pull", "git checkout", "git switch", "git merge", "git rebase", "git init", "git fetch",
                            "git stash", "git reset", "git config", "git rm", "gh auth"})  # fmt: skip
@@ -32,7 +23,7 @@ _MIN_QUOTED = 12
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """An error, the attempts that did not help, what was done, and the call that then succeeded."""
+    """An error, the attempts that did not help, what was done, and the call that then got past it."""
 
     failed: Call
     attempts: tuple[Call, ...]
@@ -42,32 +33,13 @@ class Repair:
     vain: tuple[Call, ...]
     """What was done before another attempt that still failed in the same way."""
     success: Call
+    """It may have failed in another way, where such a call went through in the end."""
     failure: Failure
 
     @property
     def same_call(self) -> bool:
         """Whether the very same call succeeded in the end, so that the deeds between are what helped."""
         return shape(self.failed) == shape(self.success)
-
-    @property
-    def is_slip(self) -> bool:
-        """Whether the command that was not found was only mistyped: nobody makes that slip again by heart."""
-        name, command = self.failure.subject, self.success.command
-        if self.failure.kind != "missing-command" or not name or command is None:
-            return False
-        return any(_is_mistyped(name, word) for word in command.text.split())
-
-
-def _is_mistyped(written: str, meant: str) -> bool:
-    """Whether letters are turned round, or one within the word is left out, one too many or another: not `python3`."""
-    if written == meant or sorted(written) == sorted(meant):
-        return written != meant
-    if not written or not meant or (written[0], written[-1]) != (meant[0], meant[-1]):
-        return False
-    if len(written) == len(meant):
-        return sum(map(ne, written, meant)) == 1
-    long, short = sorted((written, meant), key=len, reverse=True)
-    return any(long[:at] + long[at + 1 :] == short for at in range(1, len(long) - 1))
 
 
 class Mark(NamedTuple):
@@ -86,29 +58,27 @@ class Error:
     calls: tuple[Call, ...]
     """Those of one intent that failed in the same way, the first of them first. Each failed call is of one error."""
     failure: Failure
-    ended_by: Call | None
-    """The first later call that got past it, however much later; None: nothing did, it stayed open."""
     repair: Repair | None
-    """What lies between, where `ended_by` came soon enough to be of the same thing."""
+    """What ended it; None: nothing did, it stayed open."""
     asked_for: bool = False
     """It stands in the task: to see it is what was asked for, and no fault."""
 
     @property
     def is_open(self) -> bool:
-        return self.ended_by is None
+        return self.repair is None
 
     @property
-    def mark(self) -> Mark:
-        return mark_of(self.calls[-1])
+    def ended_by(self) -> Call | None:
+        """The first later call that got past it."""
+        return self.repair and self.repair.success
 
 
 def errors_of(calls: Sequence[Call], task: str = "") -> tuple[Error, ...]:
     """Return every error of a trajectory, by its first call.
 
-    A call of the same intent got past an error when it succeeded. One that failed in another way got past it only
-    where the first error had kept this very call from starting, never came back, and the call did succeed in the end.
-    A call that failed in the same way is an attempt at that error and begins none of its own; one that failed in
-    another way is an error of its own, with what ended that.
+    A call of the same intent got past an error when it succeeded; one that failed in another way when something had
+    been done, the first error never came back and such a call succeeded in the end. A call that failed in the same way
+    is an attempt at that error and begins none of its own.
     """
     found: list[Error] = []
     taken = set[int]()
@@ -116,20 +86,12 @@ def errors_of(calls: Sequence[Call], task: str = "") -> tuple[Error, ...]:
         if not call.failed or index in taken:
             continue
         alike = _alike(calls, index)
-        end = _end(call, alike, calls)
+        end = _end(index, alike, calls)
         attempts = [at for at in alike if calls[at].failed and (end is None or at < end)]
         same = [index, *(at for at in attempts if same_error(call, calls[at]))]
         taken.update(same)
-        following = next((calls[at] for at in alike if at > same[-1]), None)
-        found.append(
-            Error(
-                calls=tuple(calls[at] for at in same),
-                failure=classify(call.error),
-                ended_by=calls[end] if end is not None else _late_end(calls, same[-1], following),
-                repair=_repair(calls, index, attempts, end) if end is not None else None,
-                asked_for=_stands_in(call, task),
-            )
-        )
+        repair = None if end is None else _repair(calls, index, attempts, end)
+        found.append(Error(tuple(calls[at] for at in same), classify(call.error), repair, _stands_in(call, task)))
     return tuple(found)
 
 
@@ -146,22 +108,18 @@ def _alike(calls: Sequence[Call], index: int) -> list[int]:
     return found
 
 
-def _late_end(calls: Sequence[Call], last: int, following: Call | None) -> Call | None:
-    """Return what got past an error that nothing near ended: a success far off, or a failure that is new.
+def _end(index: int, alike: Sequence[int], calls: Sequence[Call]) -> int | None:
+    """Return the first of the calls of the same intent that got past the error; None where none went through.
 
-    `following` is the next call of the same intent: where it failed in another way, the next error of a chain.
+    Of those that failed in another way one counts where something had been done since the error came last.
     """
-    failed, later = calls[last], calls[last + 1 :]
-    found = next((call for call in later if _succeeds(failed, call) and same_intent(failed, call)), None)
-    if found is not None or following is None or not following.failed or not _got_further(failed, following):
-        return found
-    return None if any(call.failed and same_error(call, following) for call in calls[:last]) else following
-
-
-def _got_further(failed: Call, other: Call) -> bool:
-    """Whether a call that failed too was at least started, where the first error had kept it from that."""
-    kept_from_it = failed.command is not None and classify(failed.error).kind in _PREREQUISITES
-    return kept_from_it and classify(other.error).kind not in _NOT_STARTED and same_intent(failed, other)
+    failed = calls[index]
+    ended = next((at for at in alike if _succeeds(failed, calls[at])), None)
+    if ended is None:
+        return None
+    tries = [at for at in alike if at < ended and calls[at].failed]
+    last = max([index, *(at for at in tries if same_error(failed, calls[at]))])
+    return next((at for at in tries if at > last and _done(calls, last, at)), ended)
 
 
 def _stands_in(call: Call, task: str) -> bool:
@@ -171,10 +129,10 @@ def _stands_in(call: Call, task: str) -> bool:
 
 
 def _repair(calls: Sequence[Call], index: int, attempts: Sequence[int], end: int) -> Repair:
-    failed, failure = calls[index], classify(calls[index].error)
+    failed = calls[index]
     start = max([index, *(at for at in attempts if same_error(failed, calls[at]))])
     vain = {shape(call): call for call in _done(calls, index, start)}
-    done = _done(calls, start, _next_error(attempts, start, end)) or _done(calls, start, end)
+    done = _done(calls, start, end)
     deeds = [call for call in done if shape(call) not in vain] or done
     helped = {shape(call) for call in deeds}
     return Repair(
@@ -183,30 +141,12 @@ def _repair(calls: Sequence[Call], index: int, attempts: Sequence[int], end: int
         deeds=tuple(deeds),
         vain=tuple(call for what, call in vain.items() if what not in helped),
         success=calls[end],
-        failure=failure,
+        failure=classify(failed.error),
     )
 
 
 def _done(calls: Sequence[Call], start: int, end: int) -> list[Call]:
     return [calls[at] for at in range(start + 1, end) if changes_something(calls[at])]
-
-
-def _next_error(attempts: Sequence[int], start: int, end: int) -> int:
-    """Return where another error showed instead of the one that was seen last at `start`; `end` where none did.
-
-    What was done after that mended the other one.
-    """
-    return next((at for at in attempts if at > start), end)
-
-
-def _end(failed: Call, alike: Sequence[int], calls: Sequence[Call]) -> int | None:
-    """Return the first of the calls of the same intent that got past the error."""
-    ended = next((at for at in alike if _succeeds(failed, calls[at])), None)
-    if ended is None:
-        return None
-    tries = [at for at in alike if at < ended and calls[at].failed]
-    again = max((at for at in tries if same_error(failed, calls[at])), default=-1)
-    return next((at for at in tries if at > again and _got_further(failed, calls[at])), ended)
 
 
 def same_error(left: Call, right: Call) -> bool:

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 from pathlib import PurePosixPath
 
 from swarm_memory.schema.trajectory import Trajectory
@@ -16,7 +15,7 @@ from swarm_memory.tools.trajectory.shell import CHECKS, Command, Part, parse_com
 _NOT_STARTED = frozenset({"missing-module", "missing-command", "wrong-folder", "bad-arguments"})
 """Errors after which another runner of the same kind may do what the first could not."""
 
-_MIN_SHARED, _MISTYPED = 0.5, 0.7
+_MIN_SHARED = 0.5
 _SCRIPT = re.compile(r"\.(?:py|js|ts|mjs|rb|sh|php|pl|jar)$")
 _VERB = re.compile(r"[a-z][a-z-]+")
 _SPAN = re.compile(r"`([^`\n]{2,300})`")
@@ -36,62 +35,39 @@ _MAX_TASK_WORDS = 40
 
 def same_intent(failed: Call, other: Call) -> bool:
     """Whether `other` tries what `failed` tried: the same command or tool, with the same or other arguments."""
-    if failed.command is None or other.command is None:
-        return failed.command is other.command and failed.tool == other.tool and _same_object(failed, other)
+    left, right = failed.command, other.command
+    if left is None or right is None:
+        return left is right and failed.tool == other.tool and _same_object(failed, other)
     if failed.opened or other.opened:
         return failed.opened == other.opened
-    left, right = failed.command, other.command
-    if left.name and left.name == right.name:
-        return _may_check_same(failed, other) if left.purpose in CHECKS else _same_arguments(left, right)
     if left.purpose in CHECKS and right.purpose in CHECKS:
+        if left.name == right.name:
+            return _may_check_same(failed, other)
         return left.purpose == right.purpose and classify(failed.error).kind in _NOT_STARTED
-    is_one_kind = left.purpose == right.purpose and left.purpose in ("install", "run")
-    if is_one_kind and left.main and right.main and left.main.subcommand:
-        return left.main.subcommand == right.main.subcommand
+    if left.name and left.name == right.name:
+        return _same_arguments(left, right)
     return _does_again(left, right) or _does_again(right, left)
 
 
 def _does_again(left: Command, right: Command) -> bool:
-    """Whether one command line does what the other was to do, behind a prefix or with other options."""
+    """Whether one command line does what the other was to do: behind a prefix, with options, by another program."""
     mine, others = (command.main.words if command.main else () for command in (left, right))
-    return len(mine) > 1 and set(mine) <= set(others)
-
-
-def varied_words(calls: Sequence[Call], task: str) -> frozenset[str]:
-    """Return the words by which commands of one kind differ when the task itself names them all.
-
-    The task asked for the same thing of several objects: which of them a call was about is nothing to learn.
-    """
-    spoken = [call.command.main.words for call in calls if call.command and call.command.main]
-    found: set[str] = set()
-    for number, left in enumerate(spoken):
-        for right in spoken[:number]:
-            if len(left) != len(right) or left[0] != right[0]:
-                continue
-            pairs = [(one, two) for one, two in zip(left, right, strict=True) if one != two]
-            if len(pairs) == 1 and all(len(word) >= 3 and names(task, word) for word in pairs[0]):
-                found.update(pairs[0])
-    return frozenset(found)
+    return len(mine) > 1 and (set(mine) <= set(others) or mine[1:] == others[1:])
 
 
 def _same_arguments(left: Command, right: Command) -> bool:
     """Whether enough of the arguments are the same: the program, and the script that it runs, say nothing of them.
 
-    Two subcommands do two different things; one that was only mistyped is the same.
+    Two subcommands do two different things.
     """
-    verbs = [_verb(command) for command in (left, right)]
-    if all(verbs) and SequenceMatcher(None, verbs[0], verbs[1]).ratio() < _MISTYPED:
+    one, two = _arguments(left), _arguments(right)
+    verbs = [given[0] for given in (one, two) if given and _VERB.fullmatch(given[0])]
+    if len(set(verbs)) > 1:
         return False
-    mine, others = set(_arguments(left)), set(_arguments(right))
+    mine, others = set(one), set(two)
     if not mine or not others:
         return mine == others
     return len(mine & others) / min(len(mine), len(others)) >= _MIN_SHARED
-
-
-def _verb(command: Command) -> str:
-    """The first argument where it reads like the name of a subcommand."""
-    first = "".join(_arguments(command)[:1])
-    return first if _VERB.fullmatch(first) else ""
 
 
 def _arguments(command: Command) -> tuple[str, ...]:
@@ -109,8 +85,8 @@ def _same_object(left: Call, right: Call) -> bool:
     """What an edit is of is its file, wherever that was looked for first."""
     if left.writes and left.file and right.file:
         return PurePosixPath(left.file).name == PurePosixPath(right.file).name
-    if left.target and right.target:
-        return left.target == right.target or set(left.input) == set(right.input)
+    if left.target and right.target and left.target == right.target:
+        return True
     return bool(set(left.input) & set(right.input)) or not left.input
 
 
@@ -123,7 +99,7 @@ class Goals:
     refused: tuple[Call, ...]
     """Of each thing named, the last call, where it failed."""
     missing: tuple[str, ...]
-    """What the task names beside these, in the same words but for one, and was never called."""
+    """What the task names beside these, of the same program, and was never called."""
 
     @property
     def met(self) -> bool:
@@ -214,13 +190,6 @@ def _does(command: Command, wanted: Part) -> bool:
 
 
 def _missing(task: str, called: dict[str, Call]) -> Iterator[str]:
-    """Yield the named commands that differ in one word from one that was called, and were not called themselves."""
-    words = [name.split() for name in called]
-    for span in _spans(task):
-        own = span.split()
-        alike = (
-            len(own) == len(other) >= _MIN_WORDS and sum(a != b for a, b in zip(own, other, strict=True)) == 1
-            for other in words
-        )  # fmt: skip
-        if span not in called and any(alike):
-            yield span
+    """Yield the named commands of a program that was called, and were not called themselves."""
+    programs = {name.split()[0] for name in called}
+    yield from (span for span in _spans(task) if span not in called and " " in span and span.split()[0] in programs)

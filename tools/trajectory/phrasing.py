@@ -4,18 +4,17 @@ What a tool wrote is untrusted: of it only a symptom is quoted, and none that re
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import PurePosixPath
 from typing import cast
 
-from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.tools.guard.generalize import generalize
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.text.cleaning import clean, one_line
 from swarm_memory.tools.text.json_values import json_in
 from swarm_memory.tools.trajectory.calls import Call
 
-MAX_SYMPTOM, MAX_COMMAND, MAX_TASK = 120, 110, 150
+MAX_SYMPTOM, MAX_COMMAND = 120, 110
 
 _PARTICULAR_KEY = re.compile(
     r"(?i)(^|_)(first_?name|last_?name|user_?name|full_?name|customer|name|e?mail|phone|address\d?|street|zip|dob"
@@ -38,17 +37,6 @@ _LONG_NUMBER = re.compile(
 )
 _SECRET_VALUE = re.compile(r"\b([A-Za-z_]\w*)=\S*\[secret\S*")
 _NAMED_ID = re.compile(r"(?i)\b((?:id|number|code|ref(?:erence)?|ticket|order)(?: is|:|#)? )#?(?-i:[A-Z0-9]{5,12})\b")
-_MAX_FRAMED, _MIN_OWN = 12_000, 4
-_NOT_SAID = re.compile(r"(?s)```.*?(?:```|\Z)|<!--.*?(?:-->|\Z)")
-_MARK = re.compile(r"<([a-z][a-z_-]{3,40})>\s")
-_HEADING = re.compile(r"(?m)^\s*(?:#{1,6} .{1,80}|[A-Z][A-Z _-]{3,60}:?|.{1,300}:)\s*$")
-"""A line that says what the lines below it are."""
-
-_SENTENCES = re.compile(r"\n+|(?<=[.!?:])\s+|(?<=[.!?])(?=[A-Z][a-z])")
-_ADDRESSES = re.compile(r"(?i)(?<!can )(?<!could )(?<!would )\byou(?:r|rself)?\b")
-"""Speaks to the one who works, and not in a request."""
-
-_ROLE = re.compile(r"(?i)^\W*you(?:'re| are)\b")
 
 _LEADING_CD = re.compile(r"^\s*(?:(?:cd|pushd)\s+(?:\"[^\"]*\"|'[^']*'|\S+)\s*(?:&&|;)\s*)+")
 _TRAILING_PIPE = re.compile(r"\s*(?:2>&1|\|\s*(?:head|tail|less|cat|tee)\b[^|&;]*|2>\s*/dev/null)\s*$")
@@ -119,41 +107,7 @@ def bare(symptom: str) -> str:
     return re.sub(r"(?i)^(?:npm )?(?:error|fatal|err)\b(?:\[\w*\])?[:!]*\s*", "", symptom)
 
 
-def own_words(task: str) -> str:
-    """Return what a task asks for without the frame that a harness puts round every task.
-
-    Of blocks in marks of their own (`<issue>`) the longest; else, of parts under headings or after a sentence that ends
-    with a colon, the first one that does not speak to the one who works. Of it no sentences that do: what he is, may
-    and must. A task that is nothing but such sentences keeps all but what it says he is.
-    """
-    text = _NOT_SAID.sub(" ", clean(task[:_MAX_FRAMED]))
-    blocks = [body for body in _blocks(text) if len(body.split()) >= _MIN_OWN]
-    parts = [max(blocks, key=len)] if blocks else [part for part in _HEADING.split(text) if part.strip()]
-    for part in parts:
-        said = [sentence for sentence in _SENTENCES.split(part) if not _ADDRESSES.search(sentence)]
-        own = " ".join(" ".join(said).split())
-        if len(own.split()) >= _MIN_OWN and (len(parts) == 1 or not own.endswith(":")):
-            return own
-    said = [each for each in _SENTENCES.split(text) if not _ROLE.match(each)]
-    return " ".join(" ".join(said).split())
-
-
-def _blocks(text: str) -> Iterator[str]:
-    """Yield what stands between the first mark of each name and its end."""
-    for name, start in {found[1]: found.end() for found in reversed(list(_MARK.finditer(text)))}.items():
-        end = text.find(f"</{name}>", start)
-        if end >= 0:
-            yield text[start:end]
-
-
-def show_task(task: str, particulars: Sequence[str] = ()) -> str:
-    """Return the task's own words, generalised, on one line: what a later, similar task has in common with it."""
-    text = re.sub(r"<[^>]{1,80}>", " ", own_words(task))
-    text = _LONG_NUMBER.sub("…", general(text, particulars)).replace("`", "'").replace('"', "'")
-    return one_line(text, MAX_TASK)
-
-
-def particulars_of(trajectory: Trajectory, calls: Iterable[Call]) -> tuple[str, ...]:
+def particulars_of(calls: Iterable[Call]) -> tuple[str, ...]:
     """Return names, addresses and ids that calls and JSON answers of this task carry: a memory must not hold them."""
     found: dict[str, None] = {}
     for call in calls:

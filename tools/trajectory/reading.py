@@ -1,4 +1,4 @@
-"""One reading of a trajectory: its calls, errors, loops, files, goals and the user's word, each found once for all."""
+"""One reading of a trajectory: its calls, errors, files, goals and the user's word, each found once for all."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -11,26 +11,13 @@ from swarm_memory.schema.trajectory import Step, Trajectory
 from swarm_memory.tools.trajectory.calls import Call, calls_of
 from swarm_memory.tools.trajectory.check_runs import CheckRun, check_runs, rests_on_own
 from swarm_memory.tools.trajectory.errors import Error, Repair, errors_of
-from swarm_memory.tools.trajectory.failures import BY_WORDS, classify, error_key
+from swarm_memory.tools.trajectory.failures import BY_WORDS, classify
 from swarm_memory.tools.trajectory.files import Files
-from swarm_memory.tools.trajectory.intent import Goals, goals_of, varied_words
+from swarm_memory.tools.trajectory.intent import Goals, goals_of
 from swarm_memory.tools.trajectory.phrasing import particulars_of
 from swarm_memory.tools.trajectory.tasks import feedback, is_task_prompt
 
-_MAX_COMPARED = 2000
 _NO = re.compile(r"(?i)\W*(?:no|nope|nah|not|don't|do not|stop)\b")
-
-
-@dataclass(frozen=True, slots=True)
-class Loop:
-    """The same call with the same result, again and again, with nothing changed in between."""
-
-    calls: tuple[Call, ...]
-    """Two at least."""
-
-    @property
-    def failed(self) -> bool:
-        return self.calls[0].failed
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,17 +51,13 @@ class Reading:
 
     @property
     def repairs(self) -> tuple[Repair, ...]:
-        """What ended the errors that something ended soon, without slips of the hand."""
+        """What ended the errors that something ended soon."""
         found = (error.repair for error in self.errors if not self.is_own_fault(error.calls[0]))
-        return tuple(repair for repair in found if repair is not None and not repair.is_slip)
+        return tuple(repair for repair in found if repair is not None)
 
     def is_own_fault(self, failed: Call) -> bool:
         """Whether a call may have failed only for a test of the agent's own: that says nothing to others."""
         return self.is_own(failed) and classify(failed.error).kind in BY_WORDS
-
-    @cached_property
-    def loops(self) -> tuple[Loop, ...]:
-        return loops_of(self.calls)
 
     @cached_property
     def files(self) -> Files:
@@ -119,12 +102,7 @@ class Reading:
     @cached_property
     def particulars(self) -> tuple[str, ...]:
         """Names and ids of this task, which a memory must not hold."""
-        return particulars_of(self.trajectory, self.calls)
-
-    @cached_property
-    def names(self) -> tuple[str, ...]:
-        """The particulars, and the words by which calls differ only because the task asks for several objects."""
-        return (*self.particulars, *varied_words(self.calls, self.trajectory.task))
+        return particulars_of(self.calls)
 
 
 def _changes(call: Call) -> bool:
@@ -138,28 +116,6 @@ def _changes(call: Call) -> bool:
 def read(given: Trajectory | Reading) -> Reading:
     """Return the reading of a trajectory; one that was read before is returned as it is."""
     return given if isinstance(given, Reading) else Reading(given)
-
-
-def loops_of(calls: Sequence[Call]) -> tuple[Loop, ...]:
-    """Return the calls that were repeated with the same result, by the first of each.
-
-    What changes something in between makes it another attempt, waiting is none, and what went through later, or is
-    changed itself, was no loop. Two errors are the same result when they are the same error.
-    """
-    found: list[list[Call]] = []
-    running: dict[tuple[str, object], list[Call]] = {}
-    passed: dict[str, int] = {call.key: call.position for call in calls if not call.failed}
-    for call in calls:
-        if call.writes and not call.failed:
-            running.clear()
-        if call.observation is None or call.waits or (call.failed and passed.get(call.key, -1) > call.position):
-            continue
-        mark = (call.key, error_key(call.error) if call.failed else call.output[:_MAX_COMPARED])
-        group = running.setdefault(mark, [])
-        group.append(call)
-        if len(group) == 2:
-            found.append(group)
-    return tuple(Loop(tuple(group)) for group in sorted(found, key=lambda group: group[0].position))
 
 
 def _said(steps: Sequence[Step], begun: int) -> Iterator[Said]:

@@ -9,7 +9,7 @@ from world.terms import Action
 _NOTE = re.compile(r"(?m)^\d+\) (?P<title>.*?)(?: \[\w+\])?$\n(?:   Steps: (?P<steps>.*))?")
 _SPAN = re.compile(r"`([^`]+)`")
 _QUOTED = re.compile(r'"([^"]+)"')
-_BEFORE = re.compile(r"`(?P<first>[^`]+)` before (?:\w+ ){0,2}`(?P<then>[^`]+)`")
+_BEFORE = re.compile(r"`(?P<first>[^`]+)` before `?(?P<then>[^`(]+)")
 _AGAINST = re.compile(r"(?i)\bdo not\b|\bdid not (?:help|resolve)\b|\bnever succeeded\b|\binstead of\b|\bfailed \d+")
 _UNCHANGED = re.compile(r"(?i)\bunchanged\b")
 _TELLS_OF = re.compile(r"(?i) (?:before|ends with|fails with) ")

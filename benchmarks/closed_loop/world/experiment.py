@@ -18,6 +18,8 @@ from swarm_memory.tools.anchors.handles import at_failure
 from swarm_memory.tools.credit.holdout import is_held_out
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.matts.matts import run_matts
+from swarm_memory.tools.memories.heard import Session as TaughtIn
+from swarm_memory.tools.memories.notes import remember_notes
 from swarm_memory.tools.retrieve.at_moment import Around, beside_failure
 from swarm_memory.tools.retrieve.preamble import preamble
 from swarm_memory.tools.retrieve.retrieve import retrieve
@@ -27,6 +29,7 @@ from world.agent import Reader, attempt
 from world.families import FAMILIES, make_world
 from world.plain import read_plain
 from world.rules import World
+from world.teacher import note_of
 from world.terms import Action, Seen
 
 
@@ -39,6 +42,8 @@ class Arm(NamedTuple):
     at_failure: bool = False
     """Beside a failed result: what ended that error, as the hook of a failed call tells it."""
     read: Reader = read_notes
+    teaches: bool = False
+    """Whether the agent leaves a note of its own after each task, by the tool `remember`."""
 
     @property
     def has_memory(self) -> bool:
@@ -59,9 +64,18 @@ def _told(ending: str, read: Reader) -> tuple[Arm, ...]:
     )
 
 
-ARMS: tuple[Arm, ...] = (NONE, *_told("", read_notes), *_told(PLAIN, read_plain))
+TAUGHT = " (agent's)"
+"""Ends the name of an arm whose agent teaches; its reader is the plain one."""
+
+ARMS: tuple[Arm, ...] = (
+    NONE,
+    *_told("", read_notes),
+    *_told(PLAIN, read_plain),
+    *(arm._replace(teaches=True) for arm in _told(TAUGHT, read_plain)),
+)
 """No memory; then, for a reader that knows the wording of the notes and for a plain one: notes at the prompt, the way
-out at a failure, both, and as a control the notes of another task."""
+out at a failure, both, and as a control the notes of another task; the same with the notes that the agent itself
+leaves."""
 
 
 def scaled_arm(k: int, *, with_notes: bool) -> str:
@@ -178,6 +192,9 @@ async def _learned(bank: Bank, arm: Arm, place: Place) -> Result:
     )
     met = world.met
     learned = await learn(toolbox, trajectory)
+    known, rng = "\n".join([prompt, *told]), Random(f"teacher-{place.key}")
+    if arm.teaches and (note := note_of(world.task, steps, place.world().cures, known, rng)) is not None:
+        await remember_notes(toolbox, [note], TaughtIn(place.key, place.key, (trajectory,)))
     own = [each.item for each in memories if _is_own(each.item.provenance.task_id, place)]
     own_notes = preamble([(item.id, item.title, item.content) for item in own], 10_000)
     return Result(

@@ -1,0 +1,56 @@
+"""What the exploring agent tells the next one after a task: which of the things that it did ended a refusal.
+
+An agent that did the work mostly knows that (`benchmarks/field` has what real ones wrote), and the explorer, which acts
+at random, does not. So it is told which of its deeds helped, and in `WRONG` of its notes it names another one.
+"""
+
+import re
+from collections.abc import Container, Sequence
+from random import Random
+
+from swarm_memory.schema.memory import Note
+from swarm_memory.schema.trajectory import Step
+from swarm_memory.tools.trajectory.failures import error_line
+
+WRONG = 0.1
+
+
+def note_of(task: str, steps: Sequence[Step], cures: Container[str], told: str, rng: Random) -> Note | None:
+    """Return the note that it would leave; None where nothing was refused, or what it was `told` says it already."""
+    goals = re.findall(r"`([^`]+)`", task)
+    refused: dict[str, str] = {}
+    done: list[str] = []
+    for call, result in zip(steps[::2], steps[1::2], strict=False):
+        text = _text(call)
+        goal = next((each for each in goals if each in (text, call.tool_name)), None)
+        if goal is None:
+            done += [] if result.is_error else [text]
+        elif result.is_error:
+            refused[goal] = result.text
+        elif goal in refused:
+            return _note(goal, error_line(refused[goal]), _named(list(dict.fromkeys(done)), cures, rng), told)
+    return None
+
+
+def _named(done: Sequence[str], cures: Container[str], rng: Random) -> list[str]:
+    others = [each for each in done if each not in cures]
+    is_wrong = rng.random() < WRONG and bool(others)
+    return others[-1:] if is_wrong else [each for each in done if each in cures]
+
+
+def _note(goal: str, error: str, deeds: Sequence[str], told: str) -> Note | None:
+    symptom = error.replace('"', "'")[:160]
+    if not deeds or not symptom or all(f"`{each}`" in told for each in deeds):
+        return None
+    ended = ", then ".join(f"`{each}`" for each in deeds)
+    return Note(
+        title=f"What ends: {symptom[:100]}", when=f'When `{goal}` ends with "{symptom}".', note=f"{ended} ends it."
+    )
+
+
+def _text(call: Step) -> str:
+    given = dict(call.tool_input or {})
+    command = given.get("command")
+    if isinstance(command, str):
+        return command
+    return " ".join([call.tool_name or "", *(f"{key}={value}" for key, value in given.items())])
