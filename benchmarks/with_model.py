@@ -129,13 +129,14 @@ async def look(model: AnswersFromFiles, trajectory: Trajectory, known: Known, fo
     found.by_model.append(beside(judged.by_model))
     found.together.append(beside(judged.verdict))
     drawn = distill_by_extraction(trajectory, judged.verdict, settings)
-    try:
-        by_model, is_final = await draw_by_model(model, trajectory, judged.verdict, settings)
+    if judged.verdict.label != "Undecided":
+        try:
+            by_model, is_final = await draw_by_model(model, trajectory, judged.verdict, settings)
+        except ModelUnavailable:
+            return
         drawn = by_model if is_final else drawn
-    except ModelUnavailable:
-        return
-    if by_model.reason and judged.verdict.label != "Undecided":
-        found.refused.append(f"{trajectory.task_id}: {by_model.reason}")
+        if by_model.reason:
+            found.refused.append(f"{trajectory.task_id}: {by_model.reason}")
     told = f"{judged.verdict.label} {judged.verdict.confidence}"
     way = f"{drawn.distiller}-{judged.verdict.label.lower()}"
     found.items += (Item(draft, trajectory, told, known.source, way) for draft in drawn.drafts)

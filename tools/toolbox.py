@@ -114,6 +114,11 @@ class Toolbox:
         """What is read from here: the project, the global scope, and what a team shares."""
         return (*self.scope.readable(), *self.team)
 
+    @property
+    def root(self) -> str:
+        """The path of the project's folder; empty where nothing is known of it."""
+        return str(self.project.root) if self.project else ""
+
     async def queue(
         self, kind: str, key: str, payload: "Mapping[str, JsonValue] | None" = None, *, after: timedelta = timedelta(0)
     ) -> str:

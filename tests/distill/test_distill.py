@@ -3,10 +3,8 @@
 import pytest
 from scripted_runs import Script
 
-from swarm_memory.schema.memory import Distillation, MemoryDraft
+from swarm_memory.schema.memory import Distillation
 from swarm_memory.schema.settings import DistillSettings, Settings
-from swarm_memory.schema.trajectory import Trajectory
-from swarm_memory.tools.distill.bounds import check_drafts
 from swarm_memory.tools.distill.distill import distill_by_extraction
 from swarm_memory.tools.judge.judge import judge_by_evidence
 
@@ -190,44 +188,3 @@ def test_at_most_as_many_items_as_the_settings_say() -> None:
     assert len(distill_by_extraction(trajectory, verdict, SETTINGS).drafts) == 3
     one = Settings(distill=DistillSettings(max_items_per_traj=1))
     assert len(distill_by_extraction(trajectory, verdict, one).drafts) == 1
-
-
-# --- drafts that the agent brings
-
-
-def checked(*drafts: MemoryDraft) -> tuple[tuple[MemoryDraft, ...], tuple[str, ...]]:
-    trajectory: Trajectory = Script("x").shell("ls").done()
-    return check_drafts(drafts, trajectory, SETTINGS)
-
-
-def test_a_draft_of_the_agent_is_redacted_and_made_general() -> None:
-    draft = MemoryDraft(
-        title="Read /home/anna/shop/README.md first",
-        content=f"1. Use {TOKEN}.\n2. See https://wiki.corp.example/x?t=1 and ask anna@example.com.",
-        evidence=("s2",),
-    )
-    accepted, rejections = checked(draft)
-    assert rejections == ()
-    text = f"{accepted[0].title} {accepted[0].content}"
-    assert "README.md" in text
-    assert not any(part in text for part in (TOKEN, "/home/anna", "wiki.corp", "anna@"))
-
-
-def test_a_draft_of_nothing_but_secrets_is_refused_with_the_reason() -> None:
-    accepted, rejections = checked(MemoryDraft(title=TOKEN, content=TOKEN))
-    assert accepted == ()
-    assert "item 1: nothing is left of it" in rejections[0]
-
-
-def test_a_draft_that_names_steps_which_are_not_there_is_refused() -> None:
-    accepted, rejections = checked(MemoryDraft(title="A rule", content="1. Do it.", evidence=("s77",)))
-    assert accepted == ()
-    assert "s77" in rejections[0]
-
-
-def test_drafts_beyond_the_limit_and_repeated_ones_are_refused_one_by_one() -> None:
-    drafts = [MemoryDraft(title=f"Rule {word}", content="1. Do it.") for word in ("one", "one", "two", "three", "four")]
-    accepted, rejections = checked(*drafts)
-    assert [draft.title for draft in accepted] == ["Rule one", "Rule two", "Rule three"]
-    assert rejections[0].startswith("item 2: says the same")
-    assert rejections[1].startswith("item 5: only 3")

@@ -69,31 +69,27 @@ async def test_an_item_becomes_a_draft_with_numbered_steps_and_its_evidence() ->
     assert distilled.prompt_hash == load_prompt("distill_success").hash
 
 
-async def test_one_sentence_gets_no_number_and_a_limit_stands_on_the_last_line() -> None:
+async def test_one_sentence_gets_no_number_and_limits_stand_on_the_last_line() -> None:
     said = "Do not use it when the settings file is generated. It would be overwritten."
     distilled = await drawn(
         item(steps=STEPS[0], not_when=said), item("Copy it", steps=list(STEPS[1:]), not_when="None."),
         item("Copy it again", steps=[STEPS[2]], not_when="Projects that generate it."),
     )  # fmt: skip
     assert [draft.content for draft in distilled.drafts] == [
-        f"{STEPS[0]}\nNot when: the settings file is generated.",
+        f"{STEPS[0]}\nLimits: {said}",
         f"1. {STEPS[1]}\n2. {STEPS[2]}",
-        f"{STEPS[2]}\nNot when: Projects that generate it.",
+        f"{STEPS[2]}\nLimits: Projects that generate it.",
     ]
 
 
-async def test_domain_and_tags_are_the_models_few_short_and_without_what_belongs_to_the_task() -> None:
-    tags: list[JsonValue] = [
-        "Pytest", "pytest", "guardrail", "https://corp.example/x", TOKEN, "anna@example.com", "missing file!", "c++",
-        "x" * 80, "six", "seven",
-    ]  # fmt: skip
-    distilled = await drawn(item(tags=tags, domain="Python / Testing"), item("Another", steps=STEPS[0], domain=TOKEN))
-    first, second = distilled.drafts
-    assert first.domain == "python.testing"
-    assert first.tags[:3] == ("pytest", "missing file", "c++")
-    assert len(first.tags) == 5
-    assert all(len(tag) <= 40 for tag in first.tags)
-    assert second.domain is None
+async def test_domain_and_tags_are_the_models_few_and_without_what_is_of_one_machine_or_the_rules_own() -> None:
+    first: list[JsonValue] = ["Pytest", "pytest", "repair", "https://corp.example/x", TOKEN, "sixth"]
+    second: list[JsonValue] = ["anna@example.com", "c++"]
+    distilled = await drawn(
+        item(tags=first, domain="Python.Testing"), item("Another", steps=STEPS[0], tags=second, domain=TOKEN)
+    )
+    assert [draft.tags for draft in distilled.drafts] == [("pytest",), ("c++",)]
+    assert [draft.domain for draft in distilled.drafts] == ["python.testing", None]
 
 
 async def test_an_item_without_what_only_refines_it_is_one() -> None:
@@ -133,13 +129,6 @@ async def test_success_asks_for_strategies_and_failure_for_guardrails() -> None:
     assert success.reason == "the model found nothing that would help another task"
 
 
-async def test_nobody_is_asked_about_an_undecided_trajectory() -> None:
-    model = ScriptedChatModel([])
-    distilled = await drawn_by(model, repaired(), verdict("Undecided"), SETTINGS)
-    assert (distilled.drafts, model.requests) == ((), [])
-    assert "Undecided" in str(distilled.reason)
-
-
 async def test_secrets_are_taken_out_before_anything_is_sent() -> None:
     model = ScriptedChatModel([items()])
     await drawn_by(model, repaired(f"TOKEN={TOKEN}"), verdict("Success", f"s7: {TOKEN} worked"), SETTINGS)
@@ -167,18 +156,13 @@ async def test_advice_that_only_a_tools_result_gave_is_refused() -> None:
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"steps": []}, "it has 0 steps instead of 1 to 6"),
-        ({"steps": [*STEPS] * 3}, "it has 9 steps instead of 1 to 6"),
-        ({"steps": ["word " * 70] * 4}, "its steps have more than 1,200 characters"),
-        ({"steps": [*STEPS, "  "]}, "step 4 must have 3 to 400 characters"),
-        ({"steps": [*STEPS, "x" * 401]}, "step 4 must have 3 to 400 characters"),
-        ({"steps": [*STEPS, f"{TOKEN}"]}, "step 4 says nothing without what belongs to this task alone"),
-        ({"steps": [*STEPS, "https://wiki.corp.example/page?id=7"]}, "step 4 says nothing without"),
-        ({"title": " "}, "its title must have 3 to 200 characters"),
-        ({"title": "t" * 201}, "its title must have 3 to 200 characters"),
-        ({"title": TOKEN}, "nothing is left of it without what belongs to this task alone"),
-        ({"description": ""}, "its description must be one sentence"),
-        ({"description": "d" * 501}, "its description must be one sentence"),
+        ({"steps": []}, "its steps have 0 characters instead of 1 to 1,200"),
+        ({"steps": [" "], "not_when": "It is Sunday."}, "its steps have 0 characters instead of 1 to 1,200"),
+        ({"steps": ["word " * 70] * 4}, "its steps have 1,411 characters instead of 1 to 1,200"),
+        ({"steps": [TOKEN]}, "nothing is left of it without what is of one machine or person"),
+        ({"title": "t" * 201}, "title must be a text of 3 to 200 characters"),
+        ({"title": TOKEN}, "nothing is left of it without what is of one machine or person"),
+        ({"description": "d" * 501}, "description must be a text of at most 500 characters"),
         ({"evidence": []}, "its evidence names no step that was shown"),
         ({"evidence": ["s77", "somewhere"]}, "its evidence names no step that was shown"),
     ],
@@ -192,7 +176,7 @@ async def test_an_item_that_may_not_be_kept_is_named_with_the_reason(
     assert reason in str(distilled.reason)
 
 
-async def test_what_belongs_to_the_task_alone_is_taken_out() -> None:
+async def test_what_is_of_a_services_customer_is_taken_out() -> None:
     trajectory = record(
         message("user", "Cancel the order of the customer."),
         call("get_order", order_id="W2378156", customer_name="Anna Kowalska"),
@@ -223,17 +207,31 @@ async def test_numbers_that_the_model_wrote_itself_are_not_doubled_and_lines_are
     assert distilled.drafts[0].evidence == ("s3", "s4")
 
 
-async def test_of_a_description_the_first_sentence_is_kept() -> None:
-    said = "Of use when a tool, e.g. Pytest, stops early. It is very good. Trust it."
-    distilled = await drawn(item(description=said))
-    assert distilled.drafts[0].description == "Of use when a tool, e.g. Pytest, stops early."
+async def test_names_of_the_project_stay_and_so_do_ids_of_commits_times_and_relative_paths() -> None:
+    trajectory = record(
+        message("user", "Add the export."),
+        call("Bash", command="cat package.json"),
+        result('{"name": "@acme/web-app", "id": "W2378156"}'),
+        call("Bash", command="pnpm --filter @acme/web-app test"),
+        result("12 passed"),
+    )
+    steps = ["Run `pnpm --filter @acme/web-app test`, as `git show c1feea4` does for W2378156.",
+             "Line 42 of `/home/kim/shop/app/dates.ts` writes 2026-02-03T09:00:00Z."]  # fmt: skip
+    model = ScriptedChatModel([items(item("Test @acme/web-app", steps=list[JsonValue](steps), evidence=["s3"]))])
+    distilled, _ = await draw_by_model(model, trajectory, verdict("Success"), SETTINGS, "/home/kim/shop")
+    (draft,) = distilled.drafts
+    assert draft.title == "Test @acme/web-app"
+    assert draft.content == f"1. {steps[0]}\n2. {steps[1].replace('/home/kim/shop/', '')}"
 
 
 async def test_repeated_items_and_those_beyond_the_limit_are_refused_one_by_one() -> None:
     given = [item(f"Rule {number}", steps=[*STEPS, f"End with check {number}"]) for number in (1, 1, 2, 3, 4)]
     distilled = await drawn(*given)
     assert [draft.title for draft in distilled.drafts] == ["Rule 1", "Rule 2", "Rule 3"]
-    assert distilled.reason == ("item 2: says the same as an earlier one; item 5: only 3 are taken of one trajectory")
+    assert (
+        distilled.reason
+        == "item 2: says the same as an earlier one; from item 5 on: only 3 are taken of one trajectory"
+    )
 
 
 async def test_the_number_of_items_is_a_setting_and_can_be_lowered() -> None:
@@ -242,12 +240,6 @@ async def test_the_number_of_items_is_a_setting_and_can_be_lowered() -> None:
     model = ScriptedChatModel([items(*given), items(*given)])
     assert len((await drawn_by(model, repaired(), verdict("Success"), five)).drafts) == 5
     assert len((await drawn_by(model, repaired(), verdict("Success"), one)).drafts) == 1
-
-
-async def test_a_flood_of_items_is_not_looked_at() -> None:
-    distilled = await drawn(*[item(f"Rule {number}", evidence=[]) for number in range(40)])
-    assert distilled.drafts == ()
-    assert str(distilled.reason).endswith("items 11…40: at most 10 are looked at")
 
 
 async def test_an_answer_that_cannot_be_parsed_gives_nothing_with_the_reason() -> None:

@@ -65,7 +65,7 @@ async def test_an_item_is_found_by_the_domain_and_the_tags_that_the_model_gave_i
         (item,) = (await learn(tools, repaired())).stored
         for only in (MemoryFilter(domain="python.testing"), MemoryFilter(tags=("settings",))):
             assert [found.id for found in await tools.store.list_memories([tools.scope], only)] == [item.id]
-    assert item.content.splitlines()[-1] == "Not when: the file is made by the build."
+    assert item.content.splitlines()[-1] == "Limits: the file is made by the build"
 
 
 async def test_a_task_is_learned_from_with_a_refusing_a_weak_and_a_good_model_each_named(tmp_path: Path) -> None:

@@ -1,86 +1,103 @@
-"""What every proposed item is held to before it may be stored: few, said once, and nothing of one task alone."""
+"""What every proposed item is held to before it may be stored: few, said once, and of no one machine or person."""
 
 import re
-from collections.abc import Callable, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any, TypeVar
 
-from swarm_memory.schema.memory import MAX_CONTENT, MAX_DESCRIPTION, MAX_TITLE, MemoryDraft
+from pydantic import ValidationError
+
+from swarm_memory.schema.memory import MemoryDraft
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Trajectory
-from swarm_memory.tools.guard.generalize import generalize
+from swarm_memory.tools.guard.generalize import without_places
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.text.cleaning import clean
+from swarm_memory.tools.text.faults import faults
+from swarm_memory.tools.text.tokens import words_as_written
 
-MAX_DRAFTS = 10
-"""Of one agent, or one answer of a model, for one trajectory."""
+COPIED_WORDS = 12
+"""So many words in a row out of a tool's result are a copy: what a tool wrote never becomes advice by itself."""
 
-PLACEHOLDER = re.compile(r"<[^<>]*>|\[\w+:[^\]]*\]|\[(?:email|card|iban|phone)\]")
+COPIED = f"it copies {COPIED_WORDS} words in a row out of a tool's result"
+
+_PLACEHOLDER = re.compile(r"<[^<>]*>|\[\w+:[^\]]*\]|\[(?:email|card|iban|phone|ssn)\]|…")
 """What stands where something was taken out."""
-
-WORD = re.compile(r"\w+")
-_URL = re.compile(r"(?i)\b(?:https?|ftp|ssh|file)://\S+")
 
 Proposed = TypeVar("Proposed")
 
 
+def portable(text: str, settings: Settings, root: str = "") -> str:
+    """Return what an agent or a model wrote for others, without what is of one machine or person.
+
+    Secrets and personal data become marks; internet addresses, hosts, UUIDs and paths in somebody's folders become
+    placeholders, but for paths below `root`, the project's folder, which become relative. All else stays to the letter:
+    commands, relative paths, ids of commits, versions, times. Linear, and doing it twice changes nothing.
+    """
+    inside = re.sub(rf"(?<![\w./~-]){re.escape(root)}/", "", clean(text)) if len(root) > 1 else clean(text)
+    return str(without_places(redact(inside, pii=settings.distill.redact_pii).text)).strip()
+
+
 def check_drafts(
-    drafts: Sequence[MemoryDraft], trajectory: Trajectory, settings: Settings
+    drafts: Sequence[MemoryDraft], trajectory: Trajectory, settings: Settings, root: str = ""
 ) -> tuple[tuple[MemoryDraft, ...], tuple[str, ...]]:
-    """Return the drafts of an agent that may be stored, redacted and generalised, and for each other one the reason.
+    """Return the drafts of an agent that may be stored, made `portable`, and for each other one the reason.
 
     At most `max_items_per_traj` are taken. Evidence must be steps of the trajectory.
     """
     known = {step.id for step in trajectory.steps}
-    return accepted(
-        drafts, lambda draft: held_to(draft, known, settings), settings.distill.max_items_per_traj, with_title=True
-    )
+
+    def check(draft: MemoryDraft) -> MemoryDraft | str:
+        if unknown := [step for step in draft.evidence if step not in known]:
+            return f"evidence names steps that the trajectory does not have: {', '.join(unknown[:5])}"
+        return held_to(draft.model_dump(), settings, root)
+
+    return accepted(drafts, check, settings.distill.max_items_per_traj)
 
 
 def accepted(
-    proposed: Sequence[Proposed],
-    check: Callable[[Proposed], MemoryDraft | str],
-    max_items: int,
-    *,
-    with_title: bool = False,
+    proposed: Sequence[Proposed], check: Callable[[Proposed], MemoryDraft | str], max_items: int
 ) -> tuple[tuple[MemoryDraft, ...], tuple[str, ...]]:
-    """Return what `check` lets through, each content (`with_title`: and title) once; why not the rest."""
+    """Return what `check` lets through, each title with its content once, and why not the rest."""
     taken: dict[str, MemoryDraft] = {}
     refused: list[str] = []
-    for number, each in enumerate(proposed[:MAX_DRAFTS], 1):
+    for number, each in enumerate(proposed, 1):
+        if len(taken) >= max_items:
+            refused.append(f"from item {number} on: only {max_items} are taken of one trajectory")
+            break
         checked = check(each)
         if isinstance(checked, str):
             refused.append(f"item {number}: {checked}")
-        elif len(taken) >= max_items:
-            refused.append(f"item {number}: only {max_items} are taken of one trajectory")
-        elif (said := words_of(f"{checked.title if with_title else ''} {checked.content}")) in taken:
+        elif (said := words_of(f"{checked.title} {checked.content}")) in taken:
             refused.append(f"item {number}: says the same as an earlier one")
         else:
             taken[said] = checked
-    if len(proposed) > MAX_DRAFTS:
-        refused.append(f"items {MAX_DRAFTS + 1}…{len(proposed)}: at most {MAX_DRAFTS} are looked at")
     return tuple(taken.values()), tuple(refused)
 
 
-def held_to(draft: MemoryDraft, known: set[str], settings: Settings) -> MemoryDraft | str:
-    """Return the draft as it may be stored, or what is wrong with it."""
-    unknown = [step for step in draft.evidence if step not in known]
-    if unknown:
-        return f"evidence names steps that the trajectory does not have: {', '.join(unknown[:5])}"
-    title = " ".join(general(draft.title, settings, MAX_TITLE).split())
-    description = general(draft.description, settings, MAX_DESCRIPTION)
-    content = general(draft.content, settings, MAX_CONTENT)
-    if any(len(re.sub(r"\W", "", PLACEHOLDER.sub("", text))) < 3 for text in (title, content)):
-        return "nothing is left of it without what belongs to this task alone (paths, ids, secrets)"
-    tags = tuple(tag for tag in (general(" ".join(tag.split()), settings, 60) for tag in draft.tags) if tag)
-    return draft.model_copy(update={"title": title, "description": description, "content": content, "tags": tags})
+def held_to(proposed: Mapping[str, Any], settings: Settings, root: str = "") -> MemoryDraft | str:
+    """Return an item, proposed by its fields, as it may be stored, or what is wrong with it."""
+    kept = partial(portable, settings=settings, root=root)
+    texts = {name: kept(proposed[name]) for name in ("title", "description", "content")}
+    texts["title"] = " ".join(texts["title"].split())
+    if any(len(re.sub(r"\W", "", _PLACEHOLDER.sub("", texts[name]))) < 3 for name in ("title", "content")):
+        return "nothing is left of it without what is of one machine or person (secrets, paths, addresses)"
+    labels = [kept(" ".join(text.split())) for text in (proposed["domain"] or "", *proposed["tags"])]
+    domain, *tags = ("" if _PLACEHOLDER.search(label) else label for label in labels)
+    tags = tuple(dict.fromkeys(filter(None, tags)))
+    try:
+        return MemoryDraft.model_validate({**proposed, **texts, "domain": domain or None, "tags": tags})
+    except ValidationError as error:
+        return faults(error, MemoryDraft.model_json_schema())
 
 
-def general(text: str, settings: Settings, limit: int) -> str:
-    """Return the text, of at most so many characters, with placeholders for what belongs to one task or person."""
-    without_urls = _URL.sub("<url>", redact(clean(text), pii=settings.distill.redact_pii).text)
-    return clean(generalize(without_urls), limit).strip()
+def copies(text: str, results: Iterable[str]) -> bool:
+    """Return whether a text has `COPIED_WORDS` words in a row out of a tool's result, of which `words_of` is given."""
+    words = words_as_written(text)
+    runs = [" ".join(words[at : at + COPIED_WORDS]) for at in range(len(words) - COPIED_WORDS + 1)]
+    return any(run in result for result in results for run in runs)
 
 
 def words_of(text: str) -> str:
     """Return what a text says, whatever its case and punctuation."""
-    return " ".join(WORD.findall(text.casefold()))
+    return " ".join(words_as_written(text))

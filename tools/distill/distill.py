@@ -27,7 +27,7 @@ _MAX_REASON_CHARS = 400
 async def distill(toolbox: Toolbox, given: Trajectory | Reading, verdict: Verdict) -> Distillation:
     """Return what a judged trajectory teaches, by the toolbox's chat model; by extraction without one."""
     if toolbox.chat is not None:
-        return await distill_with_fallback(toolbox.chat, given, verdict, toolbox.settings)
+        return await distill_with_fallback(toolbox.chat, given, verdict, toolbox.settings, toolbox.root)
     reading = read(given)
     return await asyncio.to_thread(
         distill_by_extraction, reading, verdict, toolbox.settings, await known_fixes(toolbox, reading)
@@ -75,7 +75,7 @@ def _nothing(reason: str) -> Distillation:
 
 
 async def distill_with_fallback(
-    model: ChatModel, given: Trajectory | Reading, verdict: Verdict, settings: Settings
+    model: ChatModel, given: Trajectory | Reading, verdict: Verdict, settings: Settings, root: str = ""
 ) -> Distillation:
     """Return what the model draws; what extraction draws where the model does not come to items that may be kept.
 
@@ -85,7 +85,7 @@ async def distill_with_fallback(
     if verdict.label == "Undecided":
         return await asyncio.to_thread(distill_by_extraction, given, verdict, settings)
     try:
-        drawn, is_final = await draw_by_model(model, read(given).trajectory, verdict, settings)
+        drawn, is_final = await draw_by_model(model, read(given).trajectory, verdict, settings, root)
     except ModelUnavailable as error:
         why = one_line(redact(f"the model could not be asked: {error}").text, _MAX_REASON_CHARS)
     else:

@@ -6,10 +6,9 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from swarm_memory.schema.errors import SwarmMemoryError
+from swarm_memory.tools.text.faults import at_most
 
 Answer = TypeVar("Answer")
-
-_SHOWN = 5
 
 log = logging.getLogger(__name__)
 
@@ -42,6 +41,5 @@ class Contained:
         """One line on the tasks that could not be read; None where all were."""
         if not self.faults:
             return None
-        named = ", ".join(f"{task_id} ({why})" for task_id, why in list(self.faults.items())[:_SHOWN])
-        more = " …" if len(self.faults) > _SHOWN else ""
-        return f"{len(self.faults)} of {self.tasks} tasks could not be read: {named}{more}"
+        named = ", ".join(f"{task_id} ({why})" for task_id, why in self.faults.items())
+        return at_most(400, f"{len(self.faults)} of {self.tasks} tasks could not be read: {named}")

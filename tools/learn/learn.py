@@ -20,8 +20,8 @@ from swarm_memory.tools.distill.fixes import drawn_fixes, tried
 from swarm_memory.tools.guard.gate import check_quota
 from swarm_memory.tools.guard.redact import archivable, stored
 from swarm_memory.tools.judge.judge import Judged, audit_event, judge_by_evidence, judge_in_full
-from swarm_memory.tools.learn.items import Origin, SortedOut, confidence_of, drawn_item, new_items
-from swarm_memory.tools.ports.trajectories import LearnedBefore, LearnRecord, TriedWay
+from swarm_memory.tools.learn.items import Origin, confidence_of, drawn_item, new_items
+from swarm_memory.tools.ports.trajectories import LearnedBefore, LearnRecord
 from swarm_memory.tools.toolbox import Toolbox
 from swarm_memory.tools.trajectory.reading import Reading, read
 
@@ -36,13 +36,12 @@ async def learn(
     """Learn from one trajectory; a second time from the same one changes nothing.
 
     One that the host's own connection broke off before the agent did anything is not recorded; one that ended so later
-    is, as Undecided, and teaches nothing until it is gone on with.
+    is, as Undecided, and teaches nothing until it is gone on with. The agent that acted may bring its own verdict and
+    drafts: both are checked. Whatever is stored was redacted first. When enough is new in the bank its consolidation is
+    queued. What takes time without waiting runs in a thread, so that a server goes on answering.
 
-    The agent that acted may bring its own verdict and its own drafts: both are checked. Whatever is stored was redacted
-    first. When enough is new in the bank its consolidation is queued, and nobody waits for it. Raises `InputError` for
-    a verdict of the agent that does not fit the trajectory, `QuotaReached`, `StorageError` from the store; a failing
-    embedder costs the vectors only, and the answer says so. What takes time without waiting runs in a thread, so that a
-    server goes on answering.
+    Raises `InputError` for a verdict of the agent that does not fit the trajectory, `QuotaReached`, `StorageError` from
+    the store; a failing embedder costs the vectors only, and the answer says so.
     """
     kept = await asyncio.to_thread(archivable, trajectory, toolbox.settings)
     archived = await asyncio.to_thread(stored, kept, toolbox.settings)
@@ -55,35 +54,8 @@ async def learn(
     await check_quota(toolbox)
     reading = read(kept)
     judged = await judge_in_full(toolbox, reading, agent_verdict=agent_verdict)
-    seen = None
-    if agent_drafts is None:
-        drawn = await distill(toolbox, reading, judged.verdict)
-    else:
-        drawn = await asyncio.to_thread(_checked, agent_drafts, kept, toolbox)
-        known = await known_fixes(toolbox, reading)
-        seen = await asyncio.to_thread(distill_by_extraction, reading, judged.verdict, toolbox.settings, known)
-    origin = Origin(new_id(RUN), toolbox.scope, new_id(TRAJECTORY), kept, judged.verdict, drawn)
-    found = await new_items(toolbox, kept, lambda had: _drawn(toolbox, origin, (drawn, seen), had))
-    written = await _write(toolbox, origin, judged, found, archived, reading)
-    if isinstance(written, LearnedBefore):
-        return await _already(toolbox, kept, written)
-    credited = await _credit(toolbox, reading, judged.verdict)
-    return LearnResult(
-        status="learned" if found.new else "nothing_new",
-        task_id=kept.task_id,
-        trajectory_id=origin.trajectory_id,
-        run_id=origin.run_id,
-        verdict=judged.verdict,
-        distiller=drawn.distiller,
-        stored=found.items,
-        reinforced=found.known,
-        superseded=written,
-        credited=credited,
-        reason=found.why_less(drawn.reason),
-        consolidation_due=await queue_when_due(
-            toolbox, embedder_answers=any(memory.vector is not None for memory in found.new)
-        ),
-    )
+    drawings = await _drawings(toolbox, reading, judged.verdict, agent_drafts)
+    return await _learned(toolbox, reading, judged, drawings, archived)
 
 
 async def learn_anew(toolbox: Toolbox, before: LearnedBefore, kept: Trajectory, verdict: Verdict) -> LearnResult:
@@ -92,26 +64,101 @@ async def learn_anew(toolbox: Toolbox, before: LearnedBefore, kept: Trajectory, 
     What it does not give again is archived, as after a later version of its task. Credit is the caller's. Raises
     `StorageError`.
     """
-    reading, replaced = read(kept), before.run_id
-    drawn = await distill(toolbox, reading, verdict)
-    origin = Origin(new_id(RUN), toolbox.scope, before.trajectory_id, kept, verdict, drawn)
-    found = await new_items(toolbox, kept, lambda had: _items(toolbox, origin, drawn.drafts, had))
-    found = replace(found, reinforcement=0.0)  # what it found again, it found before
-    written = await _write(toolbox, origin, Judged(verdict, verdict, None), found, kept, reading, replaced)
+    reading = read(kept)
+    drawings = [await distill(toolbox, reading, verdict)]
+    return await _learned(toolbox, reading, Judged(verdict, verdict, None), drawings, kept, before)
+
+
+async def _drawings(
+    toolbox: Toolbox, reading: Reading, verdict: Verdict, agent_drafts: Sequence[MemoryDraft] | None
+) -> list[Distillation]:
+    """Return what is drawn, and beside an agent's own words the ways past errors that the calls show."""
+    if agent_drafts is None:
+        return [await distill(toolbox, reading, verdict)]
+    drafts, refused = await asyncio.to_thread(
+        check_drafts, agent_drafts, reading.trajectory, toolbox.settings, toolbox.root
+    )
+    known = await known_fixes(toolbox, reading)
+    seen = await asyncio.to_thread(distill_by_extraction, reading, verdict, toolbox.settings, known)
+    ways = tuple(draft for draft in seen.drafts if WAY_OUT in draft.tags)
+    own = Distillation(drafts=drafts, distiller="agent", reason="; ".join(refused) or None)
+    return [own, seen.model_copy(update={"drafts": ways})]
+
+
+async def _learned(
+    toolbox: Toolbox,
+    reading: Reading,
+    judged: Judged,
+    drawings: Sequence[Distillation],
+    archived: Trajectory,
+    replaces: LearnedBefore | None = None,
+) -> LearnResult:
+    """Store what is new of the drawings, and credit; or put it in place of what an earlier run learned."""
+    kept, verdict = reading.trajectory, judged.verdict
+    trajectory_id = replaces.trajectory_id if replaces else new_id(TRAJECTORY)
+    origin = Origin(new_id(RUN), toolbox.scope, trajectory_id, kept, verdict, drawings[0])
+    outcome = "Failure" if verdict.label == "Failure" else "Success"
+    sure, now = confidence_of(verdict, toolbox.settings), toolbox.clock.now()
+
+    def made(had: Sequence[MemoryItem]) -> list[MemoryItem]:
+        return [
+            drawn_item(draft, replace(origin, drawing=drawing), had, outcome=outcome, confidence=sure, at=now)
+            for drawing in drawings
+            for draft in drawing.drafts
+        ]
+
+    found = await new_items(toolbox, kept, made)
+    known = await known_fixes(toolbox, reading)
+    new = {item.id: item for item in found.items}
+    ways = await asyncio.to_thread(lambda: (*drawn_fixes(reading, new.items()), *tried(reading, known)))
+    record = LearnRecord(
+        scope=toolbox.scope,
+        run_id=origin.run_id,
+        trajectory_id=origin.trajectory_id,
+        trajectory=archived,
+        verdict=verdict,
+        embedder=toolbox.embedder.name,
+        memories=found.new,
+        reinforced=found.known,
+        reinforcement=0.0 if replaces else found.reinforcement,  # what it found again, it found before
+        at=now,
+        ways_out=tuple(dict.fromkeys(ways)),
+        new_per_day=toolbox.new_per_day,
+        failures=sum(call.failed for call in reading.calls),
+        replaces=replaces.run_id if replaces else None,
+    )
+    written = await _write(toolbox, record, judged)
     if isinstance(written, LearnedBefore):
         return await _already(toolbox, kept, written)
+    is_embedded = any(memory.vector is not None for memory in found.new)
     return LearnResult(
         status="learned" if found.new else "nothing_new",
         task_id=kept.task_id,
         trajectory_id=origin.trajectory_id,
         run_id=origin.run_id,
         verdict=verdict,
-        distiller=drawn.distiller,
+        distiller=drawings[0].distiller,
         stored=found.items,
         reinforced=found.known,
         superseded=written,
-        reason=found.why_less(drawn.reason),
+        credited=() if replaces else await _credit(toolbox, reading, verdict),
+        reason=found.why_less(drawings[0].reason),
+        consolidation_due=await queue_when_due(toolbox, embedder_answers=is_embedded),
     )
+
+
+async def _write(toolbox: Toolbox, record: LearnRecord, judged: Judged) -> tuple[str, ...] | LearnedBefore:
+    """Store it all, and return the ids of what it supersedes; the earlier run where another process was first."""
+    superseded = await toolbox.store.save_learning(record)
+    task = record.trajectory
+    first = await toolbox.store.learned_before(toolbox.scope, task.task_id, task.content_digest)
+    if first is not None and first.run_id != record.run_id:
+        return first
+    superseded += await supersede_ways(toolbox, record.ways_out, record.run_id)
+    await link_contradictions(toolbox, record.memories, record.run_id)
+    if audit := audit_event(record.trajectory_id, judged, record.at):
+        await toolbox.store.add_event(toolbox.scope, audit)
+    return superseded
 
 
 async def _already(toolbox: Toolbox, trajectory: Trajectory, before: LearnedBefore) -> LearnResult:
@@ -126,78 +173,6 @@ async def _already(toolbox: Toolbox, trajectory: Trajectory, before: LearnedBefo
         credited=() if is_recorded else await _credit(toolbox, trajectory, before.verdict),
         reason=f"this trajectory was learned from before; {counted(len(before.memory_ids), 'memory')} came from it",
     )
-
-
-def _checked(drafts: Sequence[MemoryDraft], kept: Trajectory, toolbox: Toolbox) -> Distillation:
-    accepted, rejections = check_drafts(drafts, kept, toolbox.settings)
-    return Distillation(drafts=accepted, distiller="agent", reason="; ".join(rejections) or None)
-
-
-def _drawn(
-    toolbox: Toolbox, origin: Origin, drawings: tuple[Distillation, Distillation | None], had: Sequence[MemoryItem]
-) -> list[MemoryItem]:
-    """Return what was drawn, and beside an agent's own words the ways past errors that the calls show."""
-    drawn, seen = drawings
-    items = _items(toolbox, origin, drawn.drafts, had)
-    if seen is None:
-        return items
-    ways = [draft for draft in seen.drafts if WAY_OUT in draft.tags]
-    return [*items, *_items(toolbox, replace(origin, drawing=seen), ways, had)]
-
-
-def _items(
-    toolbox: Toolbox, origin: Origin, drafts: Sequence[MemoryDraft], had: Sequence[MemoryItem]
-) -> list[MemoryItem]:
-    outcome = "Failure" if origin.verdict.label == "Failure" else "Success"
-    confidence, now = confidence_of(origin.verdict, toolbox.settings), toolbox.clock.now()
-    return [drawn_item(draft, origin, had, outcome=outcome, confidence=confidence, at=now) for draft in drafts]
-
-
-async def _write(
-    toolbox: Toolbox,
-    origin: Origin,
-    judged: Judged,
-    found: SortedOut,
-    archived: Trajectory,
-    reading: Reading,
-    replaces: str | None = None,
-) -> tuple[str, ...] | LearnedBefore:
-    """Store it all, and return the ids of what it supersedes; the earlier run where another process was first."""
-    ways = await _tried(toolbox, reading, found)
-    record = LearnRecord(
-        scope=toolbox.scope,
-        run_id=origin.run_id,
-        trajectory_id=origin.trajectory_id,
-        trajectory=archived,
-        verdict=origin.verdict,
-        embedder=toolbox.embedder.name,
-        memories=found.new,
-        reinforced=found.known,
-        reinforcement=found.reinforcement,
-        at=toolbox.clock.now(),
-        ways_out=ways,
-        new_per_day=toolbox.new_per_day,
-        failures=sum(call.failed for call in reading.calls),
-        replaces=replaces,
-    )
-    superseded = await toolbox.store.save_learning(record)
-    written = await toolbox.store.learned_before(toolbox.scope, archived.task_id, archived.content_digest)
-    if written is not None and written.run_id != origin.run_id:
-        return written
-    superseded += await supersede_ways(toolbox, ways, origin.run_id)
-    await link_contradictions(toolbox, found.new, origin.run_id)
-    audit = audit_event(origin.trajectory_id, judged, record.at)
-    if audit is not None:
-        await toolbox.store.add_event(toolbox.scope, audit)
-    return superseded
-
-
-async def _tried(toolbox: Toolbox, reading: Reading, found: SortedOut) -> tuple[TriedWay, ...]:
-    """Return which fixes the trajectory shows to work, and which it did in vain."""
-    worked = await asyncio.to_thread(drawn_fixes, reading, found.drawn)
-    known = await known_fixes(toolbox, reading)
-    again = await asyncio.to_thread(lambda: tuple(tried(reading, known)))
-    return tuple(dict.fromkeys((*worked, *again)))
 
 
 async def _credit(toolbox: Toolbox, kept: Trajectory | Reading, verdict: Verdict) -> tuple[str, ...]:

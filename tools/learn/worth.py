@@ -29,21 +29,15 @@ QUESTION = "swarm-memory asks what this task taught."
 """How the question to the agent begins; by that a transcript's reader knows it again."""
 
 
-TOOL = "mcp__swarm-memory__remember"
-
-EXAMPLE = (
-    '{"outcome": "Success", "notes": [{"title": "Lease before send", "when": "Before `parcelctl send`", "note": '
-    '"`parcelctl lease --for relay` first, else `E17 no lease`."}]}'
-)
-
-
 def question(known: Sequence[str] = ()) -> str:
     """Return what the agent is asked at the end of a task; `known` are titles of what is known of its subject."""
     told = f" Known already: {'; '.join(known)}." if known else ""
     return (
-        f"{QUESTION} Call `{TOOL}` once (load it first if your tools are deferred), then end without any more text. "
-        "Give `outcome`, and at most three notes that somebody new here would lose five minutes without and that code "
-        "and README do not say: what the user wants from now on, in the user's words (users_word: true); what cannot "
-        "be read in the project; what cost time and why. Commands, files and error lines in back-ticks. With no such "
-        f"note give `outcome` alone.{told} Example: {EXAMPLE}"
+        f"{QUESTION} Call `mcp__swarm-memory__remember` once (load it first if your tools are deferred), then end "
+        "without any more text. Give `outcome`, and at most three notes that somebody new here would lose five minutes "
+        "without and that code and README do not say: what the user wants from now on, in the user's words "
+        "(users_word: true); what cannot be read in the project; what cost time and why. Commands, files and error "
+        f"lines in back-ticks. With no such note give `outcome` alone.{told} Example: "
+        '{"outcome": "Success", "notes": [{"title": "Lease before send", "when": "Before `parcelctl send`", "note": '
+        '"`parcelctl lease --for relay` first, else `E17 no lease`."}]}'
     )

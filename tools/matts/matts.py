@@ -11,7 +11,7 @@ import anyio
 from swarm_memory.schema.base import digest
 from swarm_memory.schema.errors import ConfigError, InputError
 from swarm_memory.schema.job import Report
-from swarm_memory.schema.memory import MemoryItem
+from swarm_memory.schema.memory import Distillation, MemoryItem
 from swarm_memory.schema.rollout import MAX_ROLLOUTS, MattsRequest, MattsResult, MattsRun, RunSummary
 from swarm_memory.tools.consolidate.contradictions import link_contradictions
 from swarm_memory.tools.consolidate.duplicates import supersede_guardrails
@@ -193,10 +193,11 @@ def _items(
     toolbox: Toolbox, run: MattsRun, contrast: Contrast, attempts: Sequence[Attempt], had: Sequence[MemoryItem]
 ) -> list[MemoryItem]:
     verdicts = [each.verdict for each in attempts]
+    how = Distillation(drafts=(), distiller=contrast.distiller, prompt_hash=contrast.prompt_hash, model=contrast.model)
     return [
         drawn_item(
             draft,
-            Origin(run.run_id, run.scope, owner.trajectory_id, owner.trajectory, owner.verdict, contrast),
+            Origin(run.run_id, run.scope, owner.trajectory_id, owner.trajectory, owner.verdict, how),
             had,
             outcome=outcome,
             confidence=mean_confidence(outcome, verdicts, toolbox.settings),

@@ -11,8 +11,8 @@ from swarm_memory.tools.anchors.footing import anchored
 from swarm_memory.tools.anchors.handles import from_task, named_handles
 from swarm_memory.tools.consolidate.contradictions import link_contradictions
 from swarm_memory.tools.consolidate.upkeep import queue_when_due
+from swarm_memory.tools.distill.bounds import COPIED, copies, portable, words_of
 from swarm_memory.tools.guard.gate import LOCAL, check_quota, gated, told_of
-from swarm_memory.tools.guard.generalize import without_places
 from swarm_memory.tools.learn.items import same_in_bank
 from swarm_memory.tools.memories.edit import checked_texts
 from swarm_memory.tools.memories.heard import NO_SESSION, Heard, Session
@@ -20,7 +20,6 @@ from swarm_memory.tools.memories.remember import NOTE_CONFIDENCE, Remembered, ag
 from swarm_memory.tools.ports.memories import DayLimit, StoredMemory
 from swarm_memory.tools.retrieve.embed import prepare_or_say
 from swarm_memory.tools.text.pasted import without_quotations
-from swarm_memory.tools.text.tokens import words_as_written
 from swarm_memory.tools.toolbox import Toolbox
 
 MOST_NOTES = 3
@@ -28,12 +27,6 @@ MOST_NOTES = 3
 
 TAUGHT, PREFERENCE = "note", "preference"
 """Tags of an agent's note, and of what the user wants from now on."""
-
-COPIED_WORDS = 12
-"""So many words in a row out of a tool's result are a copy: what a tool wrote never becomes advice by itself."""
-
-
-COPIED = f"it copies {COPIED_WORDS} words in a row out of a tool's result"
 
 
 async def remember_notes(toolbox: Toolbox, notes: Sequence[Note], session: Session = NO_SESSION) -> list[Remembered]:
@@ -67,7 +60,7 @@ def _items(
     toolbox: Toolbox, notes: Sequence[Note], heard: Sequence[Heard | None], session: Session
 ) -> Iterator[MemoryItem]:
     results = [
-        " ".join(words_as_written(step.text.lower()))
+        words_of(step.text)
         for trajectory in session.trajectories
         for step in trajectory.steps
         if step.kind == "observation"
@@ -76,7 +69,7 @@ def _items(
     for note, where in zip(notes, heard, strict=True):
         is_users = where is not None and where.where == "prompt"
         given = {"title": note.title, "description": note.when, "content": note.note, "domain": None}
-        texts = {name: text and _portable(text, session.root) for name, text in given.items()}
+        texts = {name: text and portable(text, toolbox.settings, session.root) for name, text in given.items()}
         texts = checked_texts({**texts, "tags": (PREFERENCE if note.users_word else TAUGHT,)}, toolbox.settings)
         told = from_task(texts["title"], texts["description"], texts["content"], calls)
         source = Provenance(
@@ -100,20 +93,11 @@ def _items(
         yield held(_without_copies(gated(item), results), where)
 
 
-def _portable(text: str, root: str) -> str:
-    """Return a text without what is of one machine: the project's own folder is where it works, and needs no name."""
-    inside = text.replace(f"{root}/", "") if len(root) > 1 else text
-    cleaned = without_places(inside)
-    return cleaned if isinstance(cleaned, str) else inside
-
-
 def _without_copies(item: MemoryItem, results: Sequence[str]) -> MemoryItem:
     """Return in quarantine what copies a tool's result, but for what it quotes: commands and errors."""
     if item.status != "active" or item.provenance.is_users_word:
         return item
-    words = words_as_written(without_quotations(item.content).lower())
-    runs = (" ".join(words[at : at + COPIED_WORDS]) for at in range(len(words) - COPIED_WORDS + 1))
-    if not any(run in result for run in runs for result in results):
+    if not copies(without_quotations(item.content), results):
         return item
     return item.model_copy(update={"status": "quarantined", "status_reason": COPIED})
 

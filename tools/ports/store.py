@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Mapping
 from datetime import datetime
+from pathlib import Path
 from typing import Protocol, TypeVar
 
 from swarm_memory.schema.team.person import Person
@@ -30,6 +31,11 @@ class Clock(Protocol):
 
 class Project(Protocol):
     """The folder of a project. What cannot be read is not there; nothing is raised."""
+
+    @property
+    def root(self) -> Path:
+        """Where it lies."""
+        ...
 
     def has(self, anchor: str) -> bool:
         """Return whether something that a memory names (`Provenance.anchors`) is there now.

@@ -1,0 +1,5 @@
+"""A bank in a real file."""
+
+from still_bank import toolbox
+
+__all__ = ["toolbox"]
