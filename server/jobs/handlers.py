@@ -27,7 +27,7 @@ from swarm_memory.server.jobs.worker import LongHandler
 from swarm_memory.server.runners.build import MattsJob, make_runner
 from swarm_memory.server.runners.workplace import scratch_folder
 from swarm_memory.server.sources.indexing import INDEX_SOURCES, IndexRequest, index
-from swarm_memory.tools.anchors.footing import CHECK_ANCHORS, check_anchors, queue_check
+from swarm_memory.tools.anchors.footing import CHECK_ANCHORS, EVERY, check_anchors
 from swarm_memory.tools.consolidate.retention import RETENTION, remove_old
 from swarm_memory.tools.consolidate.upkeep import CONSOLIDATE
 from swarm_memory.tools.guard.redact import archivable
@@ -177,11 +177,11 @@ async def remove_expired(toolbox: Toolbox, job: Job, report: Report) -> Mapping[
 
 
 async def look_at_project(toolbox: Toolbox, job: Job, report: Report) -> Mapping[str, JsonValue]:
-    """Note what is gone of what memories name, and where it went; come again tomorrow while any names something."""
-    checked = await check_anchors(toolbox)
-    if checked.anchored:
-        await queue_check(toolbox, again=True)
-    return checked._asdict()
+    """Note where files went that memories name; come again tomorrow while any names something."""
+    anchored = await check_anchors(toolbox)
+    if anchored:
+        await toolbox.queue(CHECK_ANCHORS, CHECK_ANCHORS, after=EVERY)
+    return {"anchored": anchored}
 
 
 async def _told(report: Report, work: Callable[[OnCount], Awaitable[T]], before: str = "", during: str = "") -> T:

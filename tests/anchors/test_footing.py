@@ -6,17 +6,14 @@ import subprocess
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from clock import SetClock
 
 from swarm_memory.schema.memory import Provenance
 from swarm_memory.server.project.folder import ProjectFolder
 from swarm_memory.tools.anchors import footing
-from swarm_memory.tools.anchors.footing import CHECK_ANCHORS, Checked, check_anchors, gone_for
-from swarm_memory.tools.memories.desk import desk
+from swarm_memory.tools.anchors.footing import MOVED, check_anchors
 from swarm_memory.tools.memories.remember import remember
 from swarm_memory.tools.retrieve.explain import explain
 from swarm_memory.tools.retrieve.retrieve import retrieve
@@ -102,33 +99,12 @@ async def test_what_moved_is_told_with_both_names_once_git_was_asked(here: Toolb
     git("commit", "-qm", "second")
     moved = await add("The checks of the payment service: run_checks.py", provenance=anchored("file:run_checks.py"))
     assert await told(here) == []
-    job = await here.store.find_job(here.scope, CHECK_ANCHORS, CHECK_ANCHORS)
-    assert job is not None, "nobody had asked Git yet"
-    assert job.run_after <= here.clock.now()
-    assert await check_anchors(here) == Checked(anchored=1, gone=1, changed=1)
-    assert (await check_anchors(here)).changed == 0
+    assert [await check_anchors(here) for _ in range(2)] == [1, 1]
+    events = await here.store.memory_histories((here.scope,), [moved], (MOVED,))
+    assert [event.data["moved"] for event in events[moved]] == [{"run_checks.py": "checks.py"}]
     found = await retrieve(here, QUERY)
     assert [each.item.id for each in found.memories] == [moved]
     assert "(run_checks.py is now checks.py)" in found.preamble
-
-
-async def test_what_has_not_applied_for_long_is_named_until_it_is_back(here: Toolbox, root: Path, add: Add) -> None:
-    clock = here.clock
-    assert isinstance(clock, SetClock)
-    gone = await add("Run the checks by make old", provenance=anchored("script:make old"))
-    await add("Run the checks by make checks", provenance=anchored("script:make checks"))
-    await check_anchors(here)
-    clock.forward(days=20)
-    await check_anchors(here)
-    assert await gone_for(here, timedelta(days=30), 100) == {}
-    clock.forward(days=20)
-    assert list(await gone_for(here, timedelta(days=30), 100)) == [gone]
-    counts, _, (card,) = await desk(here, "gone")
-    assert (counts.gone, card.item.id) == (1, gone)
-    assert card.reason == "gone from the project since 2026-05-01 at the latest: make old"
-    (root / "Makefile").write_text("old:\n")
-    await check_anchors(here)
-    assert gone not in await gone_for(here, timedelta(days=30), 100)
 
 
 async def test_the_record_of_a_retrieval_says_what_was_gone(here: Toolbox, add: Add, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swarm_memory.tools.credit.intervals import mean_difference, rate_difference, t_quantile, wilson
+from swarm_memory.tools.credit.intervals import difference, mean_interval, rate_difference, t_quantile, wilson
 
 SEED = 7
 
@@ -40,19 +40,23 @@ def test_a_difference_of_rates_has_the_hybrid_score_interval_of_the_literature(
     ("freedom", "quantile"),
     [(1, 12.7062), (2, 4.3027), (3, 3.1824), (5, 2.5706), (10, 2.2281), (30, 2.0423), (100, 1.9840), (1e6, 1.9600)],
 )
-def test_the_quantiles_of_t_are_those_of_the_tables(freedom: float, quantile: float) -> None:
-    assert t_quantile(freedom) == pytest.approx(quantile, abs=5e-5)
+def test_the_quantiles_of_t_are_those_of_the_tables_or_a_little_wider(freedom: float, quantile: float) -> None:
+    found = t_quantile(freedom) / quantile - 1
+    assert -1e-4 < found < (0.003 if freedom >= 5 else 0.05 if freedom >= 2 else 0.4)
 
 
-def test_a_difference_of_means_has_the_interval_of_welch() -> None:
-    found = mean_difference([1, 2, 3, 4, 5], [2, 4, 6, 8, 10])
-    # by hand: variances 2.5 and 10, standard error √2.5, 100/17 degrees of freedom, whose quantile is 2.4589
-    assert found.value == -3
-    assert (found.low, found.high) == (pytest.approx(-6.8878, abs=2e-4), pytest.approx(0.8878, abs=2e-4))
+def test_a_difference_of_means_has_an_interval_a_little_wider_than_welchs() -> None:
+    few = difference(mean_interval([1, 2, 3, 4, 5]), mean_interval([2, 4, 6, 8, 10]))
+    # by hand: standard errors √0.5 and √2, 4 degrees of freedom each, whose quantile is 2.7764; Welch's half is 3.8878
+    assert few.value == -3
+    assert (few.low, few.high) == (pytest.approx(-7.390, abs=0.03), pytest.approx(1.390, abs=0.03))
+    values = [float(number) for number in range(30)]
+    many = difference(mean_interval(values), mean_interval([2 * value for value in values]))
+    assert many.high - many.value == pytest.approx(7.25, rel=0.03), "Welch's"
 
 
 def test_means_without_spread_differ_by_exactly_that() -> None:
-    assert mean_difference([3.0, 3.0], [1.0, 1.0]) == (2.0, 2.0, 2.0)
+    assert difference(mean_interval([3.0, 3.0]), mean_interval([1.0, 1.0])) == (2.0, 2.0, 2.0)
 
 
 @given(st.integers(0, 40), st.integers(1, 40), st.integers(0, 40), st.integers(1, 40))
@@ -70,6 +74,6 @@ def test_nineteen_of_twenty_intervals_hold_the_truth() -> None:
     for _ in range(200):
         left = [draw.gauss(10, 3) for _ in range(8)]
         right = [draw.gauss(8, 6) for _ in range(14)]
-        found = mean_difference(left, right)
+        found = difference(mean_interval(left), mean_interval(right))
         held += found.low <= 2 <= found.high
     assert 0.91 <= held / 200 <= 0.99

@@ -10,7 +10,7 @@ from made_tasks import NOW, done, made, ran, said, saw
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Step, Trajectory
-from swarm_memory.tools.credit.usage import Injection, advised_terms, detect_uses
+from swarm_memory.tools.credit.usage import advised_terms, detect_uses
 from swarm_memory.tools.guard.redact import archivable
 
 FIRST = made().model_copy(update={"id": "rm_01JXYZABCD0000000000000001"})
@@ -19,7 +19,7 @@ BOTH = (FIRST, SECOND)
 
 
 def methods(trajectory: Trajectory, *items: MemoryItem) -> list[str]:
-    return [use.method for use in detect_uses(trajectory, [Injection(item) for item in items], 0.5)]
+    return [use.method for use in detect_uses(trajectory, items, {}, 0.5)]
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,6 @@ def methods(trajectory: Trajectory, *items: MemoryItem) -> list[str]:
         f"used: {FIRST.id.lower()}",
         "As [rm_01JXYZABCD] says, I copy the example first.",
         "Used [rm_01JXYZABCD…].",
-        "Used rm_…0001 for this.",
         f"I could not run it at first. With [{FIRST.id}] it went well.",
         f"[{FIRST.id}] says not to use npm, so I take pnpm.",
     ],
@@ -68,7 +67,7 @@ def test_an_id_survives_the_redaction_of_what_is_kept() -> None:
 
 def test_doing_what_a_memory_names_is_use() -> None:
     trajectory = done(ran("cp config/test.example.toml config/test.toml && python -m shop.migrate"))
-    (use,) = detect_uses(trajectory, [Injection(FIRST)], 0.5)
+    (use,) = detect_uses(trajectory, [FIRST], {}, 0.5)
     assert (use.method, use.overlap) == ("overlap", 1.0)
 
 
@@ -86,8 +85,8 @@ def test_what_the_task_or_a_tool_had_named_before_is_not_taken_from_the_memory()
 def test_calls_made_before_the_injection_do_not_count() -> None:
     trajectory = done(ran("cp config/test.example.toml config/test.toml && python -m shop.migrate", minute=1))
     for later, method in ((0, "overlap"), (2, "none")):
-        injection = Injection(FIRST, NOW + timedelta(minutes=later))
-        assert [use.method for use in detect_uses(trajectory, [injection], 0.5)] == [method]
+        since = {FIRST.id: NOW + timedelta(minutes=later)}
+        assert [use.method for use in detect_uses(trajectory, [FIRST], since, 0.5)] == [method]
 
 
 def test_doing_what_a_memory_warns_of_is_no_use_of_it() -> None:
@@ -119,6 +118,6 @@ def test_calling_a_tool_that_a_memory_names_is_no_use_because_the_agent_knew_of_
 def test_no_text_breaks_the_detection_and_every_share_is_a_share(texts: list[str], content: str) -> None:
     item = made("A title", content)
     steps = [make(text) for text in texts for make in (said, ran, saw)]
-    for use in detect_uses(done(*steps), [Injection(item), Injection(FIRST)], 0.5):
+    for use in detect_uses(done(*steps), [item, FIRST], {}, 0.5):
         assert 0 <= use.overlap <= 1
         assert (use.method == "none") == (use.overlap < 0.5)

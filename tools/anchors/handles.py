@@ -70,38 +70,37 @@ def handles_of(item: MemoryItem) -> tuple[str, ...]:
     """
     own = item.provenance.handles
     if item.use == "strategy":
-        when = [handle for span in _CODE.findall(item.description[:_MAX_CHARS]) for handle in _commands(span)]
-        own = (*own, *when, *_in_text("\n".join((item.title, item.description, item.content))))
-    return tuple(dict.fromkeys(own))[:MOST]
+        when = [part for span in _CODE.findall(item.description[:_MAX_CHARS]) for part in parse_command(span).parts]
+        own = (*own, *_of_parts(when), *_in_text("\n".join((item.title, item.description, item.content))))
+    return _first(MOST, own)
 
 
 def named_handles(named: Iterable[str]) -> tuple[str, ...]:
     """Return the handles of what somebody names in so many words: a command, a path, an error line, a tool, a word."""
-    found: dict[str, None] = {}
+    found: list[str] = []
     for text in named:
         text = " ".join(clean(text).strip(" `\"'").split())[:MAX_NAMED_CHARS]
-        found.update(dict.fromkeys((*_commands(text), *_in_text(f"`{text}`"))))
+        found += (*_of_parts(parse_command(text).parts), *_in_text(f"`{text}`"))
         if text and len(text.split()) <= _MAX_WORDS:
-            found[_word(text)] = None
-    return tuple(found)
+            found.append(_word(text))
+    return _first(MOST_AT_ONCE, found)
+
+
+def _first(most: int, handles: Iterable[str]) -> tuple[str, ...]:
+    return tuple(islice(dict.fromkeys(handles), most))
 
 
 def _in_text(text: str) -> Iterator[str]:
     text = clean(text[:_MAX_CHARS])
-    for span in _CODE.findall(text):
-        yield from _of_span(span)
-    for path in _paths(text):
-        yield f"file:{path}"
-    for word in _NAME.findall(text):
-        yield _word(word)
+    yield from (handle for span in _CODE.findall(text) for handle in _of_span(span))
+    yield from (f"file:{path}" for path in _paths(text))
+    yield from map(_word, _NAME.findall(text))
     for pair in pairwise(_WORD.findall(text)):  # "git commit" in running text, too
         if pair[0] in _FAMILIES and _SUBCOMMAND.fullmatch(pair[1]):
             yield f"command:{' '.join(pair)}"
-    for found in _QUOTED.finditer(text):
-        quoted = found[1] or found[2]
-        if len(quoted.split()) <= _MAX_WORDS:
-            yield _word(quoted)
-        yield from _errors([quoted])
+    quoted = [found[1] or found[2] for found in _QUOTED.finditer(text)]
+    yield from (_word(each) for each in quoted if len(each.split()) <= _MAX_WORDS)
+    yield from (handle for each in quoted for handle in _errors([each]))
     yield from _errors(
         name + each
         for name, said in _THROWN.findall(text)
@@ -123,10 +122,9 @@ def _of_span(span: str) -> Iterator[str]:
         yield from _errors([span])
 
 
-def _commands(text: str) -> Iterator[str]:
-    """The handles of a text that is a command, whatever it looks like."""
-    for part in parse_command(text).parts:
-        yield from _of_part(part)
+def _of_parts(parts: Iterable[Part]) -> Iterator[str]:
+    """The handles of a command line, whatever it looks like."""
+    return (handle for part in parts for handle in _of_part(part))
 
 
 def _of_part(part: Part) -> Iterator[str]:
@@ -138,9 +136,7 @@ def _of_part(part: Part) -> Iterator[str]:
     program, has_verb = part.program.lower(), _SUBCOMMAND.fullmatch(part.subcommand) is not None
     if part.purpose == "other" or "." in part.program:  # not known, or a module: the project's own, mostly
         yield _word(program)
-    if part.purpose in CHECKS and program not in _RUNNERS:
-        yield f"command:{program}"
-    elif has_verb:
+    if has_verb and (program in _RUNNERS or part.purpose not in CHECKS):
         yield f"command:{program} {part.subcommand}"
     elif part.purpose != "run":  # an interpreter: its script is a file
         yield f"command:{program}"
@@ -155,20 +151,16 @@ _FAMILIES = (_RUNNERS - {"make", "go", "task", "just"}) | {"git", "gh", "hg", "s
 
 def at_call(tool: str, given: Mapping[str, object], root: str = "") -> tuple[str, ...]:
     """Return the handles of a call of a tool before it runs; `root` is the project's folder, which paths are under."""
-    found: dict[str, None] = {}
-    command = command_text(tool, given)
+    command, name = command_text(tool, given), tool.lower()
     if command is not None:
         parts = parse_command(command[:_MAX_CHARS]).parts
-        found.update((handle, None) for part in parts for handle in _of_part(part))
-        words = (word for part in parts for word in (*part.words, *part.outputs))
-        found.update((handle, None) for handle in _files((*words, *_paths(command[:_MAX_CHARS])), root))
+        found = [*_of_parts(parts)]
+        words = [word for part in parts for word in (*part.words, *part.outputs)]
+        paths = [*words, *_paths(command[:_MAX_CHARS])]
     else:
-        name = tool.lower()
-        if name.startswith("mcp__"):
-            found |= {f"tool:{name}": None, _word(name.rpartition("__")[2]): None}
-        paths = (value for key, value in given.items() if key.endswith(("path", "file")) and isinstance(value, str))
-        found.update((handle, None) for handle in _files(paths, root))
-    return tuple(islice(found, MOST_AT_ONCE))
+        found = [f"tool:{name}", _word(name.rpartition("__")[2])] if name.startswith("mcp__") else []
+        paths = [value for key, value in given.items() if key.endswith(("path", "file")) and isinstance(value, str)]
+    return _first(MOST_AT_ONCE, (*found, *_files(paths, root)))
 
 
 def at_failure(tool: str, given: Mapping[str, object], error: str) -> tuple[str, ...]:
@@ -189,10 +181,7 @@ def at_prompt(prompt: str) -> tuple[str, ...]:
     text = clean(prompt[:_MAX_CHARS])
     words = [word.lower() for word in _WORD.findall(text)]
     runs = (" ".join(words[at : at + length]) for length in range(1, _MAX_WORDS + 1) for at in range(len(words)))
-    found = dict.fromkeys(_in_text(text))
-    found.update((handle, None) for handle in _errors(_error_lines(text)))
-    found.update((f"word:{run}", None) for run in runs)
-    return tuple(islice(found, MOST_AT_ONCE))
+    return _first(MOST_AT_ONCE, (*_in_text(text), *_errors(_error_lines(text)), *(f"word:{run}" for run in runs)))
 
 
 def from_task(title: str, when: str, text: str, calls: Iterable[Call]) -> tuple[str, ...]:
@@ -204,18 +193,17 @@ def from_task(title: str, when: str, text: str, calls: Iterable[Call]) -> tuple[
     every = frozenset(word.lower() for word in _WORD.findall(f"{title} {when} {text}"))
     first = frozenset(word.lower() for word in _WORD.findall(f"{title} {when}"))
     said = frozenset(tokenize(f"{title} {when} {text}"))
-    found: dict[str, None] = {}
+    found: list[str] = []
     for call in calls:
-        for part in call.command.parts if call.command else ():
-            for handle in _of_part(part):
-                words = handle.partition(":")[2].split()
-                if every.issuperset(words) or (len(words) == 2 and words[1] in first):
-                    found[handle] = None
+        for handle in _of_parts(call.command.parts) if call.command else ():
+            words = handle.partition(":")[2].split()
+            if every.issuperset(words) or (len(words) == 2 and words[1] in first):
+                found.append(handle)
         for line in _error_lines(call.output) if call.failed else ():
             told = frozenset(tokenize(error_key(line)[1]))
             if len(told) >= _LEAST_TOLD and len(told & said) >= SPOKEN * len(told):
-                found.update(dict.fromkeys(_errors([line])))
-    return tuple(islice(found, MOST))
+                found += _errors([line])
+    return _first(MOST, found)
 
 
 SPOKEN, _LEAST_TOLD = 0.7, 2
@@ -235,10 +223,9 @@ def _errors(lines: Iterable[str]) -> Iterator[str]:
 
 
 def _paths(text: str) -> Iterator[str]:
-    for found in _PATH.finditer(text):
-        path = found[1].rstrip("/.")
-        if path and _IS_PATH.fullmatch(found[1]) and len(path) <= 200:
-            yield path
+    for path in _PATH.findall(text):
+        if _IS_PATH.fullmatch(path) and 0 < len(path.rstrip("/.")) <= 200:
+            yield path.rstrip("/.")
 
 
 def _files(paths: Iterable[str], root: str) -> Iterator[str]:

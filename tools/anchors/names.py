@@ -17,10 +17,7 @@ if TYPE_CHECKING:
 MOST = 20
 """So many anchors are noted of one memory."""
 
-_WORD_CHARS = 200
-
 _PATH = lazy(r"(?<![\w./@:~-])(?:\./)?([\w@.+-]+(?:/[\w@.+-]+)*)/?(?![\w/])")
-_NAMED_FILE = lazy(r"[/.]")
 _SCRIPT = lazy(r"\b(?:((?:npm|pnpm|yarn|bun) run|make|just|task|poe) ([A-Za-z][\w:.-]*))")
 _CODE = lazy(r"`([^`\n]{1,200})`")
 _IMPORT = lazy(r"\b(?:import|from|require\(|use)\s*['\"]?(@?[A-Za-z][\w./-]*)")
@@ -39,25 +36,14 @@ def anchors_of(item: "MemoryItem", project: "Project") -> list[str]:
 
 
 def _named(text: str) -> Iterator[str]:
-    """Yield all that may be one; most of it is not."""
-    for match in _PATH.finditer(text):
-        name = match[1].rstrip(".")
-        if _NAMED_FILE.search(name) and len(name) <= _WORD_CHARS and ".." not in name.split("/"):
+    """Yield all that may be one; most of it is not. Of packages only what is imported, or stands within code."""
+    for path in _PATH.findall(text):
+        name = path.rstrip(".")
+        if ("/" in name or "." in name) and len(name) <= 200 and ".." not in name.split("/"):
             yield f"file:{name}"
-    for match in _SCRIPT.finditer(text):
-        yield f"script:{match[1]} {match[2].rstrip('.:')}"
-    for name in _packages(text):
-        yield f"package:{name}"
-    for match in _VERSION.finditer(text):
-        yield f"version:{match[1].lower()} {match[2]}"
-    for match in _BRANCH.finditer(text):
-        yield f"branch:{(match[1] or match[2]).rstrip('./')}"
-
-
-def _packages(text: str) -> Iterator[str]:
-    """Yield what may be the name of a package: within code, or imported. Many are words of English too."""
-    named = [match[1] for match in _IMPORT.finditer(text)]
-    named += (word[0] for code in _CODE.finditer(text) for word in _PACKAGE.finditer(code[1]))
-    for name in named:
-        yield name.rstrip(".")
-        yield name.split(".")[0]
+    yield from (f"script:{runner} {name.rstrip('.:')}" for runner, name in _SCRIPT.findall(text))
+    for name in (*_IMPORT.findall(text), *(word for code in _CODE.findall(text) for word in _PACKAGE.findall(code))):
+        yield f"package:{name.rstrip('.')}"
+        yield f"package:{name.split('.')[0]}"
+    yield from (f"version:{name.lower()} {number}" for name, number in _VERSION.findall(text))
+    yield from (f"branch:{(named or remote).rstrip('./')}" for named, remote in _BRANCH.findall(text))

@@ -17,48 +17,37 @@ from swarm_memory.tools.credit.holdout import rests, unit_of
 from swarm_memory.tools.credit.intervals import wilson
 from swarm_memory.tools.guard.trust import RESTORED
 from swarm_memory.tools.ports.credit import TaskOutcome
-from swarm_memory.tools.ports.journal import DECIDED, TAKEN_BACK, Event
+from swarm_memory.tools.ports.journal import DECIDED, TAKEN_BACK
 from swarm_memory.tools.toolbox import Toolbox
 
-FEWEST_FAILURES, CLEARLY = 3, 1.5
-"""A memory is suspected after so many failures, so many standard deviations more than the other tasks let expect."""
+FEWEST_FAILURES, CLEARLY = 3, 1.2
+"""A memory is suspected after so many failures, so many standard deviations more than the project lets expect."""
 
-MANY = 8
-"""One that fails half of so many tasks is suspected too: the project's other tasks may be harder than its own."""
-
-LEAST_EXPECTED = 0.02
-"""The share of failures that is expected at least; a project that knows none yet suspects nobody for a first one."""
+LEAST, MOST = 0.02, 0.33
+"""Shares of failures that are expected: where no task failed yet the first one is no proof, and where many do
+the others may be harder than the memory's own."""
 
 TRIAL, HARMS_BY, CLEARED_BY = 50, 11, 5
 """Tasks of a trial at most; by how much more of them speak against a memory that is withdrawn, and for one cleared."""
 
-PATIENCE = 2
-"""A cleared memory is not suspected again before this times as many tasks as it took to clear it."""
-
-ARCHIVED, EDITED = "reasoning_memory.archived", "reasoning_memory.edited"
 HARMFUL = "tasks did better without it"
 """How the reason begins for which a memory is withdrawn."""
 
-MAX_ARCHIVED = 5_000
-"""So many of the newest of all that was archived are looked at."""
-
-_RESTARTS = ("restore", "keep", "edit")
-"""Decisions after which a memory is counted from the start: who takes it back may know more."""
+RESTARTS = (RESTORED, "reasoning_memory.edited", DECIDED, TAKEN_BACK)
+"""Events after which a memory is counted from the start: it is another one, or who decided may know more."""
 
 
 @dataclass(slots=True)
 class Record:
     """What the decided tasks say of one memory."""
 
-    seen: int = 0
-    """Tasks that it fitted; `lost` of these failed."""
-    lost: int = 0
     tasks: int = 0
     """Those that were shown it since it was last cleared; `failures` of these failed."""
     failures: int = 0
     expected: float = 0.0
-    """The share of the project's other tasks that failed, at the last look."""
+    """The share of failures that the project's tasks let expect, at the last look."""
     wait: int = 0
+    """So many tasks must be shown it before it is suspected again."""
     resting: bool = False
     is_tried: bool = False
     """Whether it has rested: until then, a task may still have been shown it whatever the lot said."""
@@ -69,7 +58,7 @@ class Record:
 
     @property
     def is_doubtful(self) -> bool:
-        """Whether its tasks fail more often than others, with 95 %; it decides nothing, for its subject may be hard."""
+        """Whether its tasks fail more often than expected, with 95 %; its subject may be hard all the same."""
         return self.resting and wilson(self.failures, self.tasks).low > self.expected
 
     @property
@@ -77,35 +66,30 @@ class Record:
         """The figures in a few words."""
         if not self.harmful:
             shown = f"{self.failures} of {counted(self.tasks, 'task')} that were shown it failed"
-            return f"{shown}, and {self.expected:.0%} of the project's others"
+            return f"{shown}, where {self.expected:.0%} are to be expected"
         more = (self.tried + self.against) // 2
         return f"of {counted(self.tried, 'task')}, with it or without by lot, {more} spoke against it"
 
     def count(self, *, failed: bool, shown: bool, by_lot: bool, expected: float) -> None:
-        """Count a task; `by_lot`: the lot decided whether it was shown; `expected`: the share of others that failed."""
-        self.seen, self.lost, self.expected = self.seen + 1, self.lost + failed, expected
+        """Count a task; `by_lot`: the lot decided whether it was shown; `expected`: the share of all that failed."""
+        self.expected = min(max(LEAST, expected), MOST)
         if self.harmful:
             return
         if self.resting and self.is_tried and by_lot:
-            self._try(against=failed == shown)
+            self.tried, self.against = self.tried + 1, self.against + (1 if failed == shown else -1)
+            self.harmful = self.against >= HARMS_BY
+            if self.harmful or self.against <= -CLEARED_BY or self.tried >= TRIAL:
+                self.resting, self.wait, self.tasks, self.failures = False, self.wait + 2 * TRIAL, 0, 0
         self.is_tried = self.resting and (self.is_tried or not shown)
         if shown:
             self.tasks, self.failures = self.tasks + 1, self.failures + failed
-            if not self.resting and self._is_suspect(max(LEAST_EXPECTED, expected)):
+            if not self.resting and self._is_suspect():
                 self.resting, self.tried, self.against = True, 0, 0
 
-    def _try(self, *, against: bool) -> None:
-        self.tried, self.against = self.tried + 1, self.against + (1 if against else -1)
-        self.harmful = self.against >= HARMS_BY
-        if self.harmful or self.against <= -CLEARED_BY or self.tried >= TRIAL:
-            self.resting, self.wait, self.tasks, self.failures = False, PATIENCE * self.seen, 0, 0
-
-    def _is_suspect(self, expected: float) -> bool:
-        if self.failures < FEWEST_FAILURES or self.tasks < self.wait:
-            return False
-        more = self.failures - self.tasks * expected
-        is_clear = more >= CLEARLY * sqrt(self.tasks * expected * (1 - expected))
-        return is_clear or (self.tasks >= MANY and 2 * self.failures >= self.tasks)
+    def _is_suspect(self) -> bool:
+        more = self.failures - self.tasks * self.expected
+        is_clear = more >= CLEARLY * sqrt(self.tasks * self.expected * (1 - self.expected))
+        return is_clear and self.failures >= FEWEST_FAILURES and self.tasks >= self.wait
 
 
 class Tasks:
@@ -128,9 +112,7 @@ class Tasks:
                 continue
             self._counted.add((unit, memory_id))
             record, shown = self.records.setdefault(memory_id, Record()), memory_id in task.shown
-            others, lost = self._decided - record.seen, self._failed - record.lost
-            expected = lost / others if others > 0 else 0.0
-            by_lot = shown != rests(task.task_id, memory_id)
+            by_lot, expected = shown != rests(task.task_id, memory_id), self._failed / max(1, self._decided)
             record.count(failed=failed, shown=shown, by_lot=by_lot, expected=expected)
         self._decided, self._failed = self._decided + 1, self._failed + failed
 
@@ -139,20 +121,8 @@ async def memory_records(toolbox: Toolbox) -> dict[str, Record]:
     """Return what the tasks of the toolbox's scope say of their memories, by id. Raises `StorageError`."""
     outcomes = await toolbox.store.list_outcomes(toolbox.scope)
     ids = list({each for task in outcomes for each in (*task.shown, *task.rested)})
-    kinds = (RESTORED, EDITED, DECIDED, TAKEN_BACK)
-    histories = await toolbox.store.memory_histories(toolbox.readable, ids, kinds) if ids else {}
-    since = {
-        memory_id: max(moments)
-        for memory_id, events in histories.items()
-        if (moments := [each.at for each in events if each.kind != DECIDED or each.data.get("decision") in _RESTARTS])
-    }
-    tasks = Tasks(since)
+    histories = await toolbox.store.memory_histories(toolbox.readable, ids, RESTARTS) if ids else {}
+    tasks = Tasks({memory_id: events[-1].at for memory_id, events in histories.items() if events})
     for task in outcomes:
         tasks.count(task)
     return tasks.records
-
-
-async def withdrawals(toolbox: Toolbox) -> list[Event]:
-    """Return what is known of memories that were withdrawn because they harmed, newest first."""
-    events = await toolbox.store.events_of_kind(toolbox.scope, ARCHIVED, MAX_ARCHIVED)
-    return [event for event in events if str(event.data.get("reason")).startswith(HARMFUL)]

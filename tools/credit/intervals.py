@@ -2,12 +2,11 @@
 
 import math
 from collections.abc import Sequence
-from statistics import NormalDist, fmean, variance
+from statistics import NormalDist, fmean, stdev
 from typing import NamedTuple
 
 LEVEL = 0.95
 Z = NormalDist().inv_cdf(0.5 + LEVEL / 2)
-_PARTS, _HALVINGS = 256, 60
 
 
 class Interval(NamedTuple):
@@ -26,9 +25,10 @@ def wilson(successes: int, n: int) -> Interval:
     return Interval(rate, max(0.0, centre - half), min(1.0, centre + half))
 
 
-def rate_difference(successes: int, n: int, other_successes: int, other_n: int) -> Interval:
-    """Return the first rate less the other one, with the hybrid score interval (Newcombe 1998, method 10)."""
-    return difference(wilson(successes, n), wilson(other_successes, other_n))
+def mean_interval(values: Sequence[float]) -> Interval:
+    """Return a mean with its t interval. It needs at least two values."""
+    value, half = fmean(values), t_quantile(len(values) - 1) * stdev(values) / math.sqrt(len(values))
+    return Interval(value, value - half, value + half)
 
 
 def difference(first: Interval, other: Interval) -> Interval:
@@ -42,38 +42,15 @@ def difference(first: Interval, other: Interval) -> Interval:
     return Interval(value, value - below, value + above)
 
 
-def mean_difference(values: Sequence[float], others: Sequence[float]) -> Interval:
-    """Return the first mean less the other one, with Welch's interval. Both need at least two values."""
-    value = fmean(values) - fmean(others)
-    first, other = variance(values) / len(values), variance(others) / len(others)
-    if first + other == 0:
-        return Interval(value, value, value)
-    freedom = (first + other) ** 2 / (first**2 / (len(values) - 1) + other**2 / (len(others) - 1))
-    half = t_quantile(freedom) * math.sqrt(first + other)
-    return Interval(value, value - half, value + half)
+def rate_difference(successes: int, n: int, other_successes: int, other_n: int) -> Interval:
+    """Return the first rate less the other one, with the hybrid score interval (Newcombe 1998, method 10)."""
+    return difference(wilson(successes, n), wilson(other_successes, other_n))
 
 
 def t_quantile(freedom: float) -> float:
-    """Return the t below which |T| stays with probability 0.95, for `freedom` ≥ 1 degrees of freedom.
+    """Return about the t below which |T| stays with probability 0.95, for `freedom` ≥ 1 degrees of freedom.
 
-    With t = √freedom · tan θ the density is proportional to the power `freedom` less 1 of cos θ, which is integrated by
-    Simpson's rule; the bound is found by halving.
+    By Wallace's approximation (1959), which errs to the wide side: by 38 % for 1 degree, 4 % for 2, 0.3 % from 5 on.
     """
-    if freedom > 1000:
-        return Z
-    whole = _simpson(math.pi / 2, freedom - 1)
-    low, high = 0.0, math.pi / 2
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        if _simpson(middle, freedom - 1) < LEVEL * whole:
-            low = middle
-        else:
-            high = middle
-    return math.sqrt(freedom) * math.tan(low)
-
-
-def _simpson(end: float, power: float) -> float:
-    """Return the integral of cos^power from 0 to `end`."""
-    step = end / _PARTS
-    inner = sum((4 if part % 2 else 2) * math.cos(part * step) ** power for part in range(1, _PARTS))
-    return (1.0 + inner + max(0.0, math.cos(end)) ** power) * step / 3
+    scaled = Z * (8 * freedom + 3) / (8 * freedom + 1)
+    return math.sqrt(freedom * math.expm1(scaled * scaled / freedom))

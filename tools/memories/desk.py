@@ -8,7 +8,6 @@ from typing import Literal, NamedTuple, get_args
 
 from swarm_memory.schema.base import counted
 from swarm_memory.schema.memory import MemoryItem, MemoryLink
-from swarm_memory.tools.anchors.footing import gone_for
 from swarm_memory.tools.consolidate.aging import faded
 from swarm_memory.tools.guard.trust import unverified
 from swarm_memory.tools.memories.decide import standing
@@ -20,7 +19,7 @@ from swarm_memory.tools.promote.paying import not_paying
 from swarm_memory.tools.retrieve.rank import recency
 from swarm_memory.tools.toolbox import Toolbox
 
-DeskKind = Literal["quarantined", "contradicting", "stale", "unverified", "promoted", "gone", "failing"]
+DeskKind = Literal["quarantined", "contradicting", "stale", "unverified", "promoted", "failing"]
 KINDS: tuple[DeskKind, ...] = get_args(DeskKind)
 
 MOST_TOLD = 500
@@ -28,8 +27,6 @@ MOST_TOLD = 500
 
 MOST_SHOWN = 1_000
 """So many stale ones, or pairs, are counted and shown: a person decides no more in a day."""
-
-GONE_FOR = timedelta(days=30)
 
 LATEST = 20
 """Decisions that can be taken back at a click."""
@@ -59,8 +56,6 @@ class DeskCounts(NamedTuple):
     """Among the 500 that were told most often."""
     promoted: int
     """Those that no longer earn their place in a skill or a file of rules."""
-    gone: int
-    """Those of which what they name has been gone from the project for 30 days."""
     failing: int
     """The user's own words with which tasks fail."""
 
@@ -104,8 +99,8 @@ async def desk(
         cards = await _held(toolbox, limit, offset)
     elif kind == "unverified":
         cards = [_untested(item) for item in waiting.unverified[page]]
-    elif kind in ("promoted", "gone", "failing"):
-        reasons = dict({"promoted": waiting.promoted, "gone": waiting.gone, "failing": waiting.failing}[kind][page])
+    elif kind in ("promoted", "failing"):
+        reasons = dict({"promoted": waiting.promoted, "failing": waiting.failing}[kind][page])
         items = await _items(toolbox, list(reasons))
         cards = [Card(kind, items[each], why) for each, why in reasons.items() if each in items]
     elif kind == "stale":
@@ -132,12 +127,11 @@ class _Waiting(NamedTuple):
     unverified: list[MemoryItem]
     promoted: list[tuple[str, str]]
     """Ids, and why."""
-    gone: list[tuple[str, str]]
     failing: list[tuple[str, str]]
 
     @property
     def counts(self) -> DeskCounts:
-        lists = (self.pairs, self.stale, self.unverified, self.promoted, self.gone, self.failing)
+        lists = (self.pairs, self.stale, self.unverified, self.promoted, self.failing)
         return DeskCounts(self.quarantined, *map(len, lists))
 
 
@@ -149,7 +143,6 @@ async def _waiting(toolbox: Toolbox) -> _Waiting:
         await _stale(toolbox, kept),
         await _unverified(toolbox),
         await _promoted(toolbox, kept),
-        await _gone(toolbox, kept),
         await _failing(toolbox),
     )
 
@@ -177,14 +170,12 @@ class _Kept(NamedTuple):
     """Since when, by id."""
     pairs: set[frozenset[str]]
     promoted: set[str]
-    gone: set[str]
 
 
 async def _kept(toolbox: Toolbox) -> _Kept:
     stale: dict[str, datetime] = {}
     pairs: set[frozenset[str]] = set()
     promoted: set[str] = set()
-    gone: set[str] = set()
     for events in standing(await toolbox.store.review.decisions(toolbox.scope.readable())).values():
         for event in events:
             if event.data.get("decision") != "keep":
@@ -193,10 +184,8 @@ async def _kept(toolbox: Toolbox) -> _Kept:
                 stale[str(event.subject_id)] = event.at
             if event.data.get("why") == "promoted":
                 promoted.add(str(event.subject_id))
-            if event.data.get("why") == "gone":
-                gone.add(str(event.subject_id))
             pairs.add(_pair(event))
-    return _Kept(stale, pairs, promoted, gone)
+    return _Kept(stale, pairs, promoted)
 
 
 def _pair(event: Event) -> frozenset[str]:
@@ -264,16 +253,6 @@ async def _promoted(toolbox: Toolbox, kept: _Kept) -> list[tuple[str, str]]:
     found = await not_paying(toolbox, where)
     how = "`swarm-memory promote --demote` takes it out"
     return [(each, f"in {where[each]}; {why}; {how}") for each, why in found.items() if each not in kept.promoted]
-
-
-async def _gone(toolbox: Toolbox, kept: _Kept) -> list[tuple[str, str]]:
-    """Return the active ones that have not applied for long, those for longest first."""
-    found = await gone_for(toolbox, GONE_FOR, MOST_SHOWN)
-    active = {each for each, item in (await _items(toolbox, list(found))).items() if item.status == "active"}
-    waiting = sorted((gone.since, each, gone.names) for each, gone in found.items() if each in active - kept.gone)
-    return [
-        (each, f"gone from the project since {since:%Y-%m-%d} at the latest: {names}") for since, each, names in waiting
-    ]
 
 
 async def _failing(toolbox: Toolbox) -> list[tuple[str, str]]:

@@ -44,8 +44,6 @@ class TaskOutcome(NamedTuple):
     injected: int
     used: int
     at: datetime
-    weight: float = 1.0
-    """How much the label counts."""
     shown: tuple[str, ...] = ()
     """Ids of the memories that it was given; of outcomes of earlier releases they are not known."""
     rested: tuple[str, ...] = ()

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from swarm_memory.schema.base import GLOBAL_PROJECT, RETRIEVAL, TEAM, counted, is_teams, new_id
 from swarm_memory.schema.errors import InputError, StorageError
 from swarm_memory.schema.memory import MemoryItem, NearMiss, Retrieval, ScoredMemory, ScoreParts
-from swarm_memory.tools.anchors.footing import Footing, footings, queue_check
+from swarm_memory.tools.anchors.footing import Footing, footings
 from swarm_memory.tools.anchors.handles import at_prompt
 from swarm_memory.tools.credit.holdout import is_held_out, rests
 from swarm_memory.tools.guard.redact import redact
@@ -107,8 +107,6 @@ async def retrieve(
         rested=rested,
         gone={memory_id: footing.names_gone for memory_id, footing in stages.standing.items() if footing.gone},
     )
-    if any(not footing.is_known for footing in stages.standing.values()):
-        await queue_check(toolbox, now=True)
     told = await _recorded(toolbox, found, record)
     return _withheld(told, credit.holdout_rate) if is_withheld else told
 

@@ -1,9 +1,7 @@
 """The summary of a tool from its newest calls: figures with intervals, and guidelines by the model or extracted."""
 
 import asyncio
-import math
 from collections.abc import Callable, Sequence
-from statistics import fmean, stdev
 
 from swarm_memory.schema.errors import ModelAnswerInvalid, ModelError, SwarmMemoryError
 from swarm_memory.schema.settings import Settings
@@ -17,7 +15,7 @@ from swarm_memory.schema.tool_memory import (
     ToolOutcome,
     ToolSummary,
 )
-from swarm_memory.tools.credit.intervals import t_quantile, wilson
+from swarm_memory.tools.credit.intervals import mean_interval, wilson
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.model.ask import Answered, Effort, ask
 from swarm_memory.tools.model.parse import Unparsed
@@ -175,11 +173,10 @@ def mean_of(values: Sequence[float]) -> Measure | None:
     """Return the mean with its t interval (never below 0); one value has no interval, and none no mean."""
     if not values:
         return None
-    mean = fmean(values)
     if len(values) < 2:
-        return Measure(n=1, value=mean)
-    half = t_quantile(len(values) - 1) * stdev(values) / math.sqrt(len(values))
-    return Measure(n=len(values), value=mean, low=max(0.0, mean - half), high=mean + half)
+        return Measure(n=1, value=values[0])
+    mean = mean_interval(values)
+    return Measure(n=len(values), value=mean.value, low=max(0.0, mean.low), high=mean.high)
 
 
 async def _written(

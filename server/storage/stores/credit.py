@@ -120,7 +120,9 @@ def _stored(connection: "Connection", scope_id: int, task_id: str) -> tuple[Outc
 def outcome_in(text: str) -> OutcomeRecord:
     """Return the outcome that an event tells."""
     data = json.loads(text)
-    data.pop("figure", None)
+    for name in ("figure", "weight"):
+        data.pop(name, None)
+    data.get("figures", {}).pop("repeats", None)
     return OutcomeRecord.model_validate(data)
 
 
@@ -175,7 +177,6 @@ def _add_figure(connection: "Connection", scope_id: int, record: OutcomeRecord) 
         "randomised": record.randomised,
         "injected": len(record.credits),
         "used": record.used,
-        "weight": record.weight,
         "shown": [each.memory_id for each in record.credits],
         "rested": record.rested,
         "figures": record.figures.model_dump(mode="json", exclude_none=True),
@@ -189,4 +190,5 @@ def _task_outcome(counted: dict[str, Any], at: datetime) -> TaskOutcome:
     figures = TaskFigures.model_construct(**{"steps": None, "tokens": None, **counted["figures"]})
     known: dict[str, Any] = counted | {"figures": figures, "at": at}
     known |= {name: tuple(counted.get(name, ())) for name in ("shown", "rested")}
+    known.pop("weight", None)
     return TaskOutcome(**known)
