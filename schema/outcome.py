@@ -49,7 +49,6 @@ class TaskFigures(Model):
     tokens: int | None = Field(default=None, ge=0)
     """Input, output and what was written to the cache; what was read from the cache again is not counted."""
     cost_usd: float | None = Field(default=None, ge=0)
-    """Only of outcomes that an earlier release recorded."""
     duration_s: float | None = Field(default=None, ge=0)
     failed_calls: int | None = Field(default=None, ge=0)
     """Calls of tools that failed."""
@@ -151,6 +150,9 @@ class Effect(Model):
     """None while one side has fewer than two tasks that tell it; of failed calls and tokens too."""
     failed_calls: Difference | None = None
     tokens: Difference | None = None
+    tasks_wanted: int | None = None
+    """So many more, about, until the difference of success is known to 20 points; None while one side has none that is
+    decided, or no lot is drawn."""
     says: str
     """The same in one sentence."""
 
@@ -171,18 +173,19 @@ class WeekMetrics(Model):
     steps_to_success: float | None = None
     """Mean of the successful tasks."""
     tokens_per_success: float | None = None
-    """Tokens of all tasks that told them, for each success among those."""
-    cost_usd_per_success: None = None
-    """This and all that are always None are empty columns for those who read the file of weeks."""
+    """Tokens of all tasks that told them, for each success among those; cost likewise."""
+    cost_usd_per_success: float | None = None
     time_to_resolution_s: float | None = None
     """Median of the successful tasks."""
     new_items: int = 0
-    new_items_per_100_tasks: None = None
+    new_items_per_100_tasks: float | None = None
     injected_per_task: None = None
+    """This and all that are always None are empty columns for those who read the file of weeks."""
     active_items_used_per_task: float | None = None
     """Memories that a task was seen to use, mean over all tasks."""
-    matts_runs: None = None
-    matts_lift: None = None
+    matts_runs: int = 0
+    matts_lift: float | None = None
+    """Success rate of the rollouts that MaTTS chose less that of a single attempt at the same tasks."""
     told_by_lot: None = None
     left_out_by_lot: None = None
     note_tokens: None = None

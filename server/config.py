@@ -62,12 +62,7 @@ def _sections() -> dict[str, type[BaseModel]]:
 
 
 SECTIONS = _sections()
-GONE = {
-    "credit.dropout": "no memory is left out by lot any more; `metrics --measure on` measures what they are worth",
-    "credit.price_in": "what a task cost is told in tokens",
-    "credit.price_out": "what a task cost is told in tokens",
-    "credit.price_cached": "what a task cost is told in tokens",
-}
+GONE = {"credit.dropout": "no memory is left out by lot any more; `metrics --measure on` measures what they are worth"}
 """Settings of former releases, which are taken and ignored, and why."""
 
 KEYS = (ENABLED, *(f"{section}.{name}" for section, model in SECTIONS.items() for name in model.model_fields))

@@ -8,10 +8,12 @@ import pytest
 from made_tasks import NOW, Shop, done, ran, said
 
 from swarm_memory.schema.outcome import Arm, Effect, TaskFigures
+from swarm_memory.schema.rollout import MattsRun, Rollout, RunSummary, ScalingMode
 from swarm_memory.schema.trajectory import Label, Usage
-from swarm_memory.tools.credit.metrics import MIN_TASKS, effect_of, memory_effect, weekly_metrics
+from swarm_memory.tools.credit.metrics import MIN_TASKS, effect_of, matts_lift, memory_effect, weekly_metrics
 from swarm_memory.tools.memories.status import memory_status
 from swarm_memory.tools.ports.credit import TaskOutcome
+from swarm_memory.tools.ports.rollouts import RunEnd
 from swarm_memory.tools.retrieve.retrieve import retrieve
 
 SEED = 11
@@ -46,7 +48,7 @@ def test_with_few_tasks_nothing_is_concluded_however_clear_they_look() -> None:
     assert found.success_rate is not None
     assert found.success_rate.low > 0
     assert found.success_rate.conclusion == "too few tasks to tell"
-    assert "too few tasks to tell: 10 on each side are needed" in found.says
+    assert "too few tasks to tell: 10 on each side are needed; about 52 more tasks" in found.says
     assert "100%" not in found.says
 
 
@@ -127,6 +129,7 @@ async def test_a_hold_out_finds_the_effect_that_is_there(shop: Shop) -> None:
 async def test_the_weeks_have_the_figures_of_their_tasks(shop: Shop) -> None:
     memory = await shop.add(created_at=NOW)
     await shop.add("Ask first", "1. Ask.", created_at=NOW)
+    shop = shop.set(price_in=1, price_out=1)
     await shop.inject(memory, task_id="a")
     week: list[tuple[str, Label, int, int, int]] = [
         ("a", "Success", 0, 4, 10),
@@ -148,7 +151,9 @@ async def test_the_weeks_have_the_figures_of_their_tasks(shop: Shop) -> None:
     assert (first.success_rate_with_memory, first.success_rate_without_memory) == (1.0, 0.5)
     assert (first.steps_to_success, first.time_to_resolution_s) == (6.0, 20 * 60)
     assert first.tokens_per_success == pytest.approx(1000 * (4 + 8 + 99 + 1) / 2)
-    assert (first.new_items, first.active_items_used_per_task) == (2, 0.25)
+    assert first.cost_usd_per_success == pytest.approx(0.056)
+    assert (first.new_items, first.new_items_per_100_tasks) == (2, 50.0)
+    assert first.active_items_used_per_task == 0.25
     assert (second.tasks, second.new_items, second.success_rate_with_memory) == (1, 0, None)
 
 
@@ -156,3 +161,31 @@ async def test_an_empty_bank_has_no_weeks_and_no_effect(shop: Shop) -> None:
     assert await weekly_metrics(shop.toolbox) == []
     assert await memory_effect(shop.toolbox) is None
     assert (await memory_status(shop.toolbox)).effect is None
+
+
+async def test_the_lift_of_matts_is_what_the_chosen_rollout_gains_over_a_single_attempt(shop: Shop) -> None:
+    store, scope = shop.toolbox.store, shop.toolbox.scope
+    rounds: list[tuple[str, ScalingMode, list[Label], int]] = [
+        ("r1", "parallel", ["Failure", "Success", "Failure", "Undecided"], 2),  # 1 of 3 single ones: gains 2/3
+        ("r2", "sequential", ["Failure", "Success"], 2),  # the first attempt failed: gains 1
+        ("r3", "parallel", ["Undecided"], 1),
+    ]
+    for run_id, mode, labels, best in rounds:
+        summary = RunSummary(runner="given")
+        run = MattsRun(
+            run_id=run_id, scope=scope, task_id=run_id, task="x", mode=mode, k=4, summary=summary, created_at=NOW
+        )
+        await store.begin_run(run)
+        for number, label in enumerate(labels, 1):
+            rollout = Rollout(number=number, status="finished", seed=number, temperature=0.7, label=label)
+            await store.save_rollout(scope, run_id, rollout, None, None)
+        kept = await store.get_run(scope, run_id)
+        assert kept is not None
+        ended = kept.model_copy(
+            update={"status": "completed", "summary": kept.summary.model_copy(update={"best": best})}
+        )
+        await store.end_run(RunEnd(ended, shop.toolbox.embedder.name))
+    (week,) = await weekly_metrics(shop.toolbox)
+    assert (week.matts_runs, week.tasks) == (3, 0)
+    assert week.matts_lift == pytest.approx((2 / 3 + 1) / 2)
+    assert matts_lift([]) is None

@@ -3,16 +3,23 @@
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from datetime import UTC, date, timedelta
+from math import ceil
 from statistics import fmean, median
 
 from swarm_memory.schema.base import counted
 from swarm_memory.schema.outcome import ArmFigures, Conclusion, Difference, Effect, WeekMetrics
-from swarm_memory.tools.credit.intervals import difference, mean_interval, rate_difference
+from swarm_memory.schema.rollout import MattsRun
+from swarm_memory.tools.credit.intervals import Z, difference, mean_interval, rate_difference
 from swarm_memory.tools.ports.credit import TaskOutcome
 from swarm_memory.tools.toolbox import Toolbox
 
 MIN_TASKS = 10
 """On each side; with fewer nothing is concluded, whatever the interval says."""
+
+MAX_RUNS = 100_000
+
+KNOWN_TO = 0.2
+"""How narrow the interval of success must be on each side to say something."""
 
 TOO_FEW: Conclusion = "too few tasks to tell"
 
@@ -34,7 +41,10 @@ async def weekly_metrics(toolbox: Toolbox) -> list[WeekMetrics]:
     items = Counter[date]()
     for day, count in (await toolbox.store.items_by_day(toolbox.scope)).items():
         items[_monday(day)] += count
-    return [_week(week, tasks[week], items[week]) for week in sorted({*tasks, *items})]
+    runs: defaultdict[date, list[MattsRun]] = defaultdict(list)
+    for run in await toolbox.store.list_runs(toolbox.scope, ("completed",), MAX_RUNS):
+        runs[_monday(run.created_at.astimezone(UTC).date())].append(run)
+    return [_week(week, tasks[week], items[week], runs[week]) for week in sorted({*tasks, *items, *runs})]
 
 
 def effect_of(outcomes: Sequence[TaskOutcome]) -> Effect | None:
@@ -52,6 +62,8 @@ def effect_of(outcomes: Sequence[TaskOutcome]) -> Effect | None:
     how = "held out by lot"
     if not is_drawn:
         how = "not by lot, so that the tasks may differ in more than memory; `metrics --measure on` changes that"
+    wanted = _wanted(treated, control) if is_drawn else None
+    until = f"; about {counted(wanted, 'more task')} until this says something" if wanted else ""
     rate, said = compared[SUCCESS], f"{TOO_FEW}: {MIN_TASKS} on each side are needed"
     if rate and rate.conclusion != TOO_FEW:
         said = f"success {rate.value:+.0%} (95 % interval {rate.low:+.0%} to {rate.high:+.0%}): {rate.conclusion}"
@@ -60,8 +72,36 @@ def effect_of(outcomes: Sequence[TaskOutcome]) -> Effect | None:
         with_memory=_arm(treated),
         without_memory=_arm(control),
         **compared,
-        says=f"{counted(len(treated), 'task')} with memory, {len(control)} without ({how}): {said}",
+        tasks_wanted=wanted,
+        says=f"{counted(len(treated), 'task')} with memory, {len(control)} without ({how}): {said}{until}",
     )
+
+
+def _wanted(treated: Sequence[TaskOutcome], control: Sequence[TaskOutcome]) -> int | None:
+    """Return how many more tasks, divided as these are, it takes until the interval is `KNOWN_TO` wide on each side."""
+    ours, theirs = _values(SUCCESS, treated), _values(SUCCESS, control)
+    if not ours or not theirs:
+        return None
+    n = len(ours) + len(theirs)
+    rate, share = (sum(ours) + sum(theirs) + 1) / (n + 2), len(theirs) / n
+    enough = Z**2 * rate * (1 - rate) / (KNOWN_TO**2 * share * (1 - share))
+    decided = max(enough, MIN_TASKS / share, MIN_TASKS / (1 - share)) - n
+    return max(0, ceil(decided * (len(treated) + len(control)) / n))
+
+
+def matts_lift(runs: Sequence[MattsRun]) -> float | None:
+    """Return the success rate of the rollouts that were chosen less that of a single attempt, mean over the runs.
+
+    A single attempt is any rollout of parallel scaling, and the first one of sequential scaling. Runs without a decided
+    rollout do not count.
+    """
+    gains: list[float] = []
+    for run in runs:
+        decided = [rollout for rollout in run.summary.rollouts if rollout.label in ("Success", "Failure")]
+        single = [float(each.label == "Success") for each in decided[: 1 if run.mode == "sequential" else None]]
+        chosen = run.rollout(run.summary.best) if run.summary.best is not None else None
+        gains += [(chosen is not None and chosen.label == "Success") - fmean(single)] if single else []
+    return _mean(gains)
 
 
 def _arm(outcomes: Sequence[TaskOutcome]) -> ArmFigures:
@@ -93,12 +133,10 @@ def _difference(name: str, treated: Sequence[TaskOutcome], control: Sequence[Tas
     return Difference(**found._asdict(), n_with=n, n_without=other_n, conclusion=conclusion)
 
 
-def _week(week: date, outcomes: Sequence[TaskOutcome], new_items: int) -> WeekMetrics:
+def _week(week: date, outcomes: Sequence[TaskOutcome], new_items: int, runs: Sequence[MattsRun]) -> WeekMetrics:
     every = _arm(outcomes)
     succeeded = [each for each in outcomes if each.label == "Success"]
     times = _values("duration_s", succeeded)
-    telling = [each for each in outcomes if each.figures.tokens is not None]
-    successes = _arm(telling).successes  # the failures among them cost too
     return WeekMetrics(
         week=week,
         tasks=every.tasks,
@@ -109,11 +147,22 @@ def _week(week: date, outcomes: Sequence[TaskOutcome], new_items: int) -> WeekMe
         success_rate_with_memory=_arm([each for each in outcomes if each.arm == "memory"]).success_rate,
         success_rate_without_memory=_arm([each for each in outcomes if each.arm != "memory"]).success_rate,
         steps_to_success=_arm(succeeded).mean_steps,
-        tokens_per_success=sum(_values("tokens", telling)) / successes if successes else None,
+        tokens_per_success=_per_success("tokens", outcomes),
+        cost_usd_per_success=_per_success("cost_usd", outcomes),
         time_to_resolution_s=median(times) if times else None,
         new_items=new_items,
+        new_items_per_100_tasks=100 * new_items / every.tasks if every.tasks else None,
         active_items_used_per_task=_mean([float(each.used) for each in outcomes]),
+        matts_runs=len(runs),
+        matts_lift=matts_lift(runs),
     )
+
+
+def _per_success(name: str, outcomes: Sequence[TaskOutcome]) -> float | None:
+    """Return what all tasks took that tell it, for each success among them: failures cost too."""
+    telling = [each for each in outcomes if getattr(each.figures, name) is not None]
+    successes = _arm(telling).successes
+    return sum(_values(name, telling)) / successes if successes else None
 
 
 def _values(name: str, outcomes: Sequence[TaskOutcome]) -> list[float]:

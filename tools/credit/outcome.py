@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Sequence
 from swarm_memory.schema.outcome import Arm, Credit, OutcomeRecord, OutcomeStatus, TaskFigures, Use, UseMethod
 from swarm_memory.schema.settings import CreditSettings
 from swarm_memory.schema.sqlite.events import TRIED
-from swarm_memory.schema.trajectory import Label, Trajectory, Verdict
+from swarm_memory.schema.trajectory import Label, Trajectory, Usage, Verdict
 from swarm_memory.tools.credit.usage import detect_uses
 from swarm_memory.tools.ports.credit import TaskInjections
 from swarm_memory.tools.ports.jobs import WITHDRAW
@@ -78,7 +78,7 @@ async def record_outcome(
             arm=_arm(retrieved, items),
             randomised=settings.holdout_rate > 0 and bool(retrieved.given or retrieved.withheld),
             rested=tuple(each for each in retrieved.rested if each not in items),
-            figures=figures_of(reading) if reading else TaskFigures(),
+            figures=figures_of(reading, settings) if reading else TaskFigures(),
             at=(known.ended_at if known else None) or toolbox.clock.now(),
         )
         uses = detect_uses(known, [*items.values()], told, settings.min_overlap, named)
@@ -97,15 +97,25 @@ async def record_outcome(
     return written
 
 
-def figures_of(reading: Reading) -> TaskFigures:
+def figures_of(reading: Reading, settings: CreditSettings) -> TaskFigures:
     """Return what a task took, by what its trajectory tells."""
     usage, began, ended = reading.trajectory.usage, reading.trajectory.started_at, reading.trajectory.ended_at
     return TaskFigures(
         steps=steps_of(reading.trajectory),
         tokens=usage.input_tokens + usage.output_tokens + usage.cache_creation_tokens or None,
+        cost_usd=cost_of(usage, settings),
         duration_s=max(0.0, (ended - began).total_seconds()) if began and ended else None,
         failed_calls=sum(call.failed for call in reading.calls),
     )
+
+
+def cost_of(usage: Usage, settings: CreditSettings) -> float | None:
+    """Return what the tokens cost in USD by the prices of the settings; None where those are not set."""
+    if settings.price_in is None or settings.price_out is None or not (usage.input_tokens or usage.output_tokens):
+        return None
+    cached = settings.price_in / 10 if settings.price_cached is None else settings.price_cached
+    fresh = (usage.input_tokens + usage.cache_creation_tokens) * settings.price_in
+    return (fresh + usage.output_tokens * settings.price_out + usage.cache_read_tokens * cached) / 1_000_000
 
 
 def steps_of(trajectory: Trajectory) -> int:

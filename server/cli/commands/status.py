@@ -144,7 +144,7 @@ def metrics(
 ) -> None:
     """Show what came of this project's tasks by week, the effect of memory, and what models took by day.
 
-    Of a week steps, tokens and minutes are those for each success; new are memories that were learned, used
+    Of a week steps, tokens, dollars and minutes are those for each success; new are memories that were learned, used
     those that a task was seen to use.
 
     What notes are worth is known where some tasks work without any: --measure on lets one task in ten do so, by lot.
@@ -259,7 +259,7 @@ def _keep_weekly(invocation: Invocation, folder: Path | None) -> None:
 
 
 def _show_weeks(weeks: "Sequence[WeekMetrics]") -> None:
-    headings = ("week", "tasks", "success", "steps", "k tokens", "minutes", "new", "used")
+    headings = ("week", "tasks", "success", "steps", "k tokens", "USD", "minutes", "new", "used")
     print_table(
         headings,
         [
@@ -269,6 +269,7 @@ def _show_weeks(weeks: "Sequence[WeekMetrics]") -> None:
                 _number(week.success_rate, ".0%"),
                 _number(week.steps_to_success, ".1f"),
                 _number(week.tokens_per_success, ",.1f", 1000),
+                _number(week.cost_usd_per_success, ".2f"),
                 _number(week.time_to_resolution_s, ".1f", 60),
                 week.new_items,
                 _number(week.active_items_used_per_task, ".2f"),
