@@ -25,19 +25,20 @@ def is_worth_asking(failed: Sequence[bool], said: Iterable[str], seconds: float 
     return any(failed) or len(failed) >= LONG or seconds >= LONG_S or spoken
 
 
-QUESTION = "swarm-memory asks what this task taught."
+QUESTION = "swarm-memory: what did this task teach"
 """How the question to the agent begins; by that a transcript's reader knows it again."""
 
 
 def question(known: Sequence[str] = ()) -> str:
-    """Return what the agent is asked at the end of a task; `known` are titles of what is known of its subject."""
+    """Return what the agent is asked at the end of a task; `known` are titles of what is known of its subject.
+
+    The host shows it to the user too, so it is short; the server's instructions say what makes a good note.
+    """
     told = f" Known already: {'; '.join(known)}." if known else ""
     return (
-        f"{QUESTION} Call `mcp__swarm-memory__remember` once (load it first if your tools are deferred), then end "
-        "without any more text. Give `outcome`, and at most three notes that somebody new here would lose five minutes "
-        "without and that code and README do not say: what the user wants from now on, in the user's words "
-        "(users_word: true); what cannot be read in the project; what cost time and why. Commands, files and error "
-        f"lines in back-ticks. With no such note give `outcome` alone.{told} Example: "
-        '{"outcome": "Success", "notes": [{"title": "Lease before send", "when": "Before `parcelctl send`", "note": '
-        '"`parcelctl lease --for relay` first, else `E17 no lease`."}]}'
+        f"{QUESTION} that somebody new here would lose five minutes without, and that code and README do not say? Call "
+        "`mcp__swarm-memory__remember` once (load it first if your tools are deferred), then end without more text: "
+        '{"outcome": "Success", "notes": [{"title": "Lease first", "when": "Before `parcelctl send`", "note": '
+        '"`parcelctl lease` first, else `E17`."}]}, or `outcome` alone.'
+        f"{told}"
     )
