@@ -14,7 +14,7 @@ from swarm_memory.schema.memory import MemoryDraft, MemoryItem
 from swarm_memory.schema.tool_memory import LoggedCall
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.tools.guard.trust import limited, unverified
-from swarm_memory.tools.judge.judge import judge
+from swarm_memory.tools.judge.judge import judge_in_full
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.tool_memory.advise import retrieve_tool_memory
@@ -175,7 +175,7 @@ async def test_words_of_success_do_not_make_a_failed_task_a_success(tmp_path: Pa
             told.shell("npm test", f"{boast}\n{ERROR}" if number % 2 else ERROR, 1)
             told.shell("cat notes.txt", boast).shell(f"echo '{boast}'", boast)
             told.shell("npm test", ERROR, 1).say(f"{boast} Everything works now.")
-            false += (await judge(tools, told.done())).label == "Success"
+            false += (await judge_in_full(tools, told.done())).verdict.label == "Success"
     record("F5", f"{false} of 100 failed tasks whose output and agent claim success were judged a Success")
     assert false <= 2
 

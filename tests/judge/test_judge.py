@@ -2,19 +2,13 @@
 
 from datetime import UTC, datetime
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import JsonValue
 
 from swarm_memory.schema.trajectory import Judge, Label, Verdict
-from swarm_memory.tools.judge.judge import (
-    Judged,
-    audit_event,
-    combine,
-    confusion,
-    is_audited,
-    without_model,
-)
+from swarm_memory.tools.judge.judge import AUDITED, Judged, audit_event, combine, confusion
+from swarm_memory.tools.ports.journal import Event
 
 
 def verdict(label: Label, confidence: float, judge: Judge, reason: str = "because", *steps: str) -> Verdict:
@@ -46,47 +40,27 @@ def test_what_is_proven_comes_before_a_model_and_the_reasons_of_both_are_kept(
     assert set(result.evidence) == {"s5", "s6"}
     assert result.model == "m-1"
     assert (result.confidence == 0) == (result.label == "Undecided")
+    if of_evidence == of_model != "Undecided":
+        assert result.confidence == max(evidence_sure, model_sure)
     assert result.label == (of_model if of_evidence == "Undecided" else of_evidence)
     assert result.judge == ("model" if of_evidence in ("Undecided", of_model) else "evidence")
-
-
-def test_evidence_alone_says_first_why_no_model_was_heard() -> None:
-    full = found("Success").model_copy(update={"reasons": tuple(f"r{number}" for number in range(20))})
-    result = without_model(full, "the endpoint is down")
-    assert result.reasons[0] == "judged by the evidence alone: the endpoint is down"
-    assert (len(result.reasons), result.label) == (20, "Success")
-
-
-@pytest.mark.parametrize("rate", [0.0, 0.05, 0.5, 1.0])
-def test_the_share_of_audited_verdicts_is_the_rate(rate: float) -> None:
-    ids = [f"tr_{number}" for number in range(4000)]
-    share = sum(is_audited(each, rate) for each in ids) / len(ids)
-    assert abs(share - rate) <= 0.02
-    assert [is_audited(each, rate) for each in ids] == [is_audited(each, rate) for each in ids]
-
-
-@settings(max_examples=60)
-@given(st.text())
-def test_what_is_audited_at_a_low_rate_is_audited_at_a_higher_one(trajectory_id: str) -> None:
-    assert is_audited(trajectory_id, 1.0)
-    assert is_audited(trajectory_id, 0.3) or not is_audited(trajectory_id, 0.05)
 
 
 def test_an_audit_compares_the_model_with_the_evidence_where_one_judged() -> None:
     at = datetime(2026, 3, 1, tzinfo=UTC)
     judged = Judged(found("Failure"), found("Failure"), said("Success"))
-    event = audit_event("tr_1", judged, at, rate=1.0)
+    event = audit_event("tr_1", judged, at)
     assert event is not None
     assert (event.kind, event.subject_id, event.at) == ("judge.audited", "tr_1", at)
     assert event.data == {"model": "Success", "evidence": "Failure", "combined": "Failure", "judge": "m-1"}
-    assert audit_event("tr_1", judged, at, rate=0.0) is None
-    assert audit_event("tr_1", Judged(found("Failure"), found("Failure"), None), at, rate=1.0) is None
+    assert audit_event("tr_1", Judged(found("Failure"), found("Failure"), None), at) is None
 
 
 def test_the_confusion_table_counts_model_against_evidence() -> None:
-    table = confusion(
-        [("Success", "Success"), ("Success", "Failure"), ("Success", "Failure"), ("Undecided", "Success")]
-    )
+    pairs = (("Success", "Success"), ("Success", "Failure"), ("Success", "Failure"), ("Undecided", "Success"))
+    told: list[dict[str, JsonValue]] = [{"model": "Perfect", "evidence": ["Success"]}, {}]
+    told.extend({"model": said, "evidence": found} for said, found in pairs)
+    table = confusion(Event(AUDITED, datetime(2026, 3, 1, tzinfo=UTC), "tr_1", data) for data in told)
     assert table["Success"] == {"Success": 1, "Failure": 2, "Undecided": 0}
     assert table["Failure"] == {"Success": 0, "Failure": 0, "Undecided": 0}
     assert table["Undecided"]["Success"] == 1

@@ -228,14 +228,13 @@ async def test_the_model_is_told_the_facts_of_the_record_as_data() -> None:
     assert met is not None
     assert missed is not None
     assert met[2].splitlines()[0] == (
-        '- test pytest ran 2 times; the last run passed (s6, s7: "2 passed in 0.1s"); there before, as far as is seen; '
-        "the task asks for it; it had failed before (s2, s3)"
+        '- test pytest ran 2 times; the last run passed (s6, s7: "2 passed in 0.1s"); the task asks for it; '
+        "it had failed before (s2, s3)"
     )
-    assert "- the user said nothing after the task" in met[2]
-    assert "- 1 file written: shop/settings.py" in missed[2]
+    assert "the user said" not in met[2]
     assert "- the last call that failed: pytest (s4, s5:" in missed[2]
-    assert "nothing was seen to get past it" in missed[2]
-    assert '- the user said last (s7), which reads like correction: "No, that is still wrong: it crashes."' in missed[2]
+    assert "not seen to be got past" in missed[2]
+    assert '- the user said last (s7): "No, that is still wrong: it crashes."' in missed[2]
 
 
 async def test_the_facts_say_of_a_check_that_the_agent_wrote_it_and_that_it_looks_at_a_part() -> None:
@@ -254,9 +253,6 @@ async def test_the_facts_say_of_a_check_that_the_agent_wrote_it_and_that_it_look
     for fact in (
         "was written by the agent itself in this record; it looks at a part only: tests/test_dates.py",
         "; 1 change made after it",
-        "- 2 files written: tests/test_dates.py, dates.py",
-        "- no call failed",
-        "- the record ends without a word of the agent",
     ):
         assert fact in model.requests[0].user
 
@@ -308,8 +304,7 @@ async def test_a_verdict_by_a_model_that_was_not_shown_the_last_result_is_worth_
     steps = [message("user", "Do it."), *talk[:20], call("Bash", command="make"), result("built", 0), *talk]
     model = ScriptedChatModel([answer("Success", 0.9, "s1: it was asked")])
     verdict = await judge_by_model(model, record(*steps), Settings(judge=JudgeSettings(max_trajectory_tokens=2000)))
-    assert (verdict.label, verdict.confidence) == ("Success", 0.6)
-    assert "the model was not shown the last result" in verdict.reasons
+    assert (verdict.label, verdict.confidence) == ("Success", 0.7)
 
 
 async def test_a_huge_last_result_is_shown_by_its_ends() -> None:

@@ -12,12 +12,11 @@ from pydantic import JsonValue
 from records import broken, repaired
 from scripted_chat import ScriptedAnswer, ScriptedChatModel
 
-from swarm_memory.schema.base import TRAJECTORY, new_id
 from swarm_memory.schema.errors import ModelAnswerInvalid, ModelTooSlow, ModelUnavailable, ModelWindowTooSmall
 from swarm_memory.schema.trajectory import Step, Verdict
 from swarm_memory.server.chat.chain import ChainChatModel
 from swarm_memory.server.embedding.static import StaticEmbedder
-from swarm_memory.tools.judge.judge import AUDITED, is_audited
+from swarm_memory.tools.judge.judge import AUDITED
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.memories.status import memory_status
 from swarm_memory.tools.model.prompt import load_prompt
@@ -134,25 +133,13 @@ async def test_the_agents_own_verdict_asks_no_model_to_judge(tmp_path: Path) -> 
     assert (learned.verdict.judge, [request.purpose for request in model.requests]) == ("agent", ["distill", "screen"])
 
 
-async def test_a_verdict_that_is_drawn_is_audited_and_the_status_shows_the_table(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ids = [f"tr_{number}" for number in range(400)]
-    drawn, passed = (next(each for each in ids if is_audited(each) is wanted) for wanted in (True, False))
-    given = iter((drawn, passed))
-
-    def named(kind: str) -> str:
-        return next(given) if kind == TRAJECTORY else new_id(kind)
-
-    monkeypatch.setattr("swarm_memory.tools.learn.learn.new_id", named)
-    answers: list[ScriptedAnswer] = [verdict("Success", 0.9), {"items": [ITEM]}] * 2
-    async with bank(tmp_path, answers) as (tools, _):
-        await learn(tools, broken())
-        await learn(tools, repaired())
+async def test_a_models_verdict_is_compared_with_the_evidence_and_the_status_shows_the_table(tmp_path: Path) -> None:
+    async with bank(tmp_path, [verdict("Success", 0.9), {"items": [ITEM]}]) as (tools, _):
+        learned = await learn(tools, broken())
         events = await tools.store.events_of_kind(tools.scope, AUDITED, 9)
         status = await memory_status(tools)
     assert [(event.subject_id, event.data["model"], event.data["evidence"]) for event in events] == [
-        (drawn, "Success", "Failure")
+        (learned.trajectory_id, "Success", "Failure")
     ]
     assert status.chat is not None
     assert status.chat.agreement == "0 of 1 as the evidence (1 times model Success, evidence Failure)"

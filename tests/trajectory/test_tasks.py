@@ -44,6 +44,7 @@ CONTINUING = [
     "go on",
     "keep going",
     "try again",
+    "Once more, please",
     "retry",
     "thanks",
     "Thank you so much!",
@@ -221,6 +222,11 @@ def test_thanks_and_praise_are_approval(text: str) -> None:
         "weiter",
         "继续",
         "What does this function do when the input is wrong?",
+        "No worries. Could you check the log then?",
+        "No problem, take your time",
+        "Hmm, let me look at the other branch first",
+        "This error appears when the cart is empty",
+        "Don't forget that the port is 8081",
     ],
 )
 def test_a_request_says_nothing_of_the_work_done(text: str) -> None:

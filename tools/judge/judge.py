@@ -1,7 +1,7 @@
 """The operation that says whether a task was met: from evidence, a model or the agent's own word."""
 
 import asyncio
-import hashlib
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
@@ -22,20 +22,14 @@ from swarm_memory.tools.text.cleaning import one_line
 from swarm_memory.tools.toolbox import Toolbox
 from swarm_memory.tools.trajectory.reading import Reading, read
 
-MAX_CONFIDENCE = 0.97
-"""An agent's own verdict counts for no more than this."""
-
-SAID_CONFIDENCE = 0.8
-"""Of the verdict that an agent gave on the way."""
-
-AUDIT_RATE = 0.05
-"""Share of the verdicts that are compared with what the evidence says."""
+_MOST, _ON_THE_WAY = 0.97, 0.8
+"""An agent's own verdict counts for no more than the first; one that it gave on the way, for the second."""
 
 AUDITED = "judge.audited"
-"""Kind of the event that an audit leaves."""
+"""Kind of the event that compares a model's verdict with the evidence's."""
 
 _LABELS: tuple[Label, ...] = get_args(Label)
-_MAX_SAID, _MAX_REASONS, _MAX_EVIDENCE, _MAX_REASON_CHARS = 8, 20, 30, 300
+_MAX_SAID, _MAX_EVIDENCE, _MAX_REASON_CHARS = 8, 30, 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +40,6 @@ class Judged:
     by_evidence: Verdict
     by_model: Verdict | None
     """None: the model could not be asked."""
-
-
-async def judge(toolbox: Toolbox, trajectory: Trajectory, *, agent_verdict: Verdict | None = None) -> Verdict:
-    """Return the verdict on a trajectory, as `judge_in_full` comes to it."""
-    return (await judge_in_full(toolbox, trajectory, agent_verdict=agent_verdict)).verdict
 
 
 async def judge_in_full(
@@ -78,10 +67,10 @@ async def judge_given(
     """Return a trajectory as it may be kept, the verdict on it, and the trajectory's id where both were stored.
 
     It is for those who look before anything is learned: nothing counts as learned from what is stored. Raises as
-    `judge`, and `StorageError`.
+    `judge_in_full`, and `StorageError`.
     """
     kept = await asyncio.to_thread(archivable, given, toolbox.settings)
-    verdict = await judge(toolbox, kept, agent_verdict=agent_verdict)
+    verdict = (await judge_in_full(toolbox, kept, agent_verdict=agent_verdict)).verdict
     if not store:
         return kept, verdict, None
     archived = await asyncio.to_thread(stored, kept, toolbox.settings)
@@ -96,14 +85,13 @@ def judge_by_evidence(given: Trajectory | Reading, settings: Settings) -> Verdic
     nothing speaks: it is no fault of the agent's, and no end.
     """
     reading = read(given)
-    if (said := reading.trajectory.broken_off) is not None:
-        shown = one_line(redact(said).text, _MAX_REASON_CHARS)
-        return _undecided(f"the host's connection to its model broke the task off: {shown}")
-    if not reading.calls:
-        return _undecided("no tool was called: words alone prove nothing")
     proofs = [proof for proof in proofs_of(reading) if proof.confidence >= settings.judge.min_confidence]
+    why = "nothing that was done proves whether the task was met"
+    if (said := reading.trajectory.broken_off) is not None:
+        proofs = []
+        why = f"the host's connection to its model broke the task off: {one_line(redact(said).text, _MAX_REASON_CHARS)}"
     if not proofs:
-        return _undecided("nothing that was done proves whether the task was met")
+        return Verdict(label="Undecided", confidence=0.0, reasons=(why,), judge="evidence")
     agreeing = [proof for proof in proofs if proof.label == proofs[0].label]
     return Verdict(
         label=proofs[0].label,
@@ -116,13 +104,8 @@ def judge_by_evidence(given: Trajectory | Reading, settings: Settings) -> Verdic
 
 def said_verdict(trajectory: Trajectory) -> Verdict | None:
     """Return the verdict that the agent gave last by a tool of this server, as it worked; None where it gave none."""
-    if trajectory.outcome is None:
-        return None
-    return Verdict.by_agent(trajectory.outcome, SAID_CONFIDENCE, ["it said so itself, by a tool of this server"])
-
-
-def _undecided(why: str, reasons: tuple[str, ...] = (), evidence: tuple[str, ...] = ()) -> Verdict:
-    return Verdict(label="Undecided", confidence=0.0, reasons=(why, *reasons), evidence=evidence, judge="evidence")
+    why = "it said so itself, by a tool of this server"
+    return Verdict.by_agent(trajectory.outcome, _ON_THE_WAY, [why]) if trajectory.outcome else None
 
 
 def weigh_agent_verdict(given: Verdict, found: Verdict, trajectory: Trajectory) -> Verdict:
@@ -137,92 +120,48 @@ def weigh_agent_verdict(given: Verdict, found: Verdict, trajectory: Trajectory) 
         said = tuple(f"agent: {reason}" for reason in given.reasons[:_MAX_SAID]) or (f"agent: {given.label}",)
         why = f"the evidence contradicts the agent's verdict {given.label}"
         return found.model_copy(update={"reasons": (why, *found.reasons, *said)})
-    confidence = 0.0 if given.label == "Undecided" else min(given.confidence, MAX_CONFIDENCE)
+    confidence = 0.0 if given.label == "Undecided" else min(given.confidence, _MOST)
     return given.model_copy(update={"judge": "agent", "confidence": confidence, "model": None})
 
 
 async def judge_with_fallback(model: ChatModel, trajectory: Trajectory, settings: Settings, found: Verdict) -> Judged:
-    """Return the verdict of evidence (`found`) and model together; without the model where that is not to be had.
-
-    The first reason says how it was made.
-    """
+    """Return the verdict of evidence (`found`) and model together; without a model `found`, which says first why."""
     try:
         said = await judge_by_model(model, trajectory, settings)
     except ModelUnavailable as error:
-        why = one_line(redact(f"the model could not be asked: {error}").text, _MAX_REASON_CHARS)
-        return Judged(without_model(found, why), found, None)
+        why = f"judged by the evidence alone: the model could not be asked: {error}"
+        reasons = (one_line(redact(why).text, _MAX_REASON_CHARS), *found.reasons)
+        return Judged(found.model_copy(update={"reasons": reasons}), found, None)
     return Judged(combine(found, said), found, said)
 
 
 def combine(found: Verdict, said: Verdict) -> Verdict:
     """Return what is proven (`found`), or where nothing is, what a model says (`said`), with the reasons of both.
 
-    `judge` says whose label it is; `model` names the model either way.
+    `judge` says whose label it is: the model's where both agree, as sure as the surer one. `model` names it either way.
     """
-    if found.label == "Undecided":
-        is_told = said.label != "Undecided"
-        why = (
-            "the model decided what the evidence left open"
-            if is_told
-            else "neither the evidence nor the model decides it"
-        )
-        return _joined(said, found, said, why)
-    if found.label == said.label:
-        surer = said.model_copy(update={"confidence": max(found.confidence, said.confidence)})
-        return _joined(surer, found, said, "evidence and model agree")
-    why = (
-        "the evidence decided what the model left open"
-        if said.label == "Undecided"
-        else "evidence comes before a model"
-    )
-    return _joined(found, found, said, why)
-
-
-def _joined(winner: Verdict, found: Verdict, said: Verdict, why: str) -> Verdict:
+    agreed = found.label == said.label
+    winner = said if agreed or found.label == "Undecided" else found
+    confidence = max(found.confidence, said.confidence) if agreed else winner.confidence
+    reasons = tuple(f"{each.judge} ({each.label}): {reason}" for each in (found, said) for reason in each.reasons)
     evidence = tuple(dict.fromkeys((*winner.evidence, *found.evidence, *said.evidence)))[:_MAX_EVIDENCE]
-    of_model = [f"model ({_sure(said)}): {reason}" for reason in said.reasons or ("no reason given",)]
-    of_evidence = [f"evidence ({_sure(found)}): {reason}" for reason in found.reasons or ("no reason given",)]
-    reasons = (why, *of_evidence[: _MAX_REASONS - 1 - len(of_model)], *of_model)
-    return winner.model_copy(update={"reasons": reasons, "evidence": evidence, "model": said.model})
+    told = {"confidence": confidence, "reasons": reasons, "evidence": evidence, "model": said.model}
+    return winner.model_copy(update=told)
 
 
-def _sure(verdict: Verdict) -> str:
-    return verdict.label if verdict.label == "Undecided" else f"{verdict.label} {verdict.confidence:.2f}"
-
-
-def without_model(found: Verdict, why: str) -> Verdict:
-    """Return the evidence's verdict with the reason first why no model was heard."""
-    reason = f"judged by the evidence alone: {why}"
-    return found.model_copy(update={"reasons": (reason, *found.reasons[: _MAX_REASONS - 1])})
-
-
-def is_audited(trajectory_id: str, rate: float = AUDIT_RATE) -> bool:
-    """Tell whether the verdict on this trajectory is audited: the same answer for the same id, `rate` of all ids."""
-    drawn = int.from_bytes(hashlib.sha256(trajectory_id.encode("utf-8", "replace")).digest()[:8])
-    return drawn < rate * 2**64
-
-
-def audit_event(trajectory_id: str, judged: Judged, at: datetime, rate: float = AUDIT_RATE) -> Event | None:
-    """Return the line of the audit trail that compares the model's verdict with the evidence's.
-
-    None: no model judged, or this trajectory is not drawn.
-    """
-    if judged.by_model is None or not is_audited(trajectory_id, rate):
+def audit_event(trajectory_id: str, judged: Judged, at: datetime) -> Event | None:
+    """Return the event that compares the model's verdict with the evidence's; None where no model judged."""
+    if judged.by_model is None:
         return None
     sides = {"model": judged.by_model, "evidence": judged.by_evidence, "combined": judged.verdict}
     data: dict[str, JsonValue] = {name: verdict.label for name, verdict in sides.items()}
     return Event(AUDITED, at, trajectory_id, {**data, "judge": judged.by_model.model})
 
 
-def audited_pairs(events: Iterable[Event]) -> list[tuple[Label, Label]]:
-    """Return (the model's label, the evidence's label) of each audit; events that hold none are passed over."""
-    labels = ((event.data.get("model"), event.data.get("evidence")) for event in events)
-    return [(said, found) for said, found in labels if said in _LABELS and found in _LABELS]
+def confusion(events: Iterable[Event]) -> dict[str, dict[str, int]]:
+    """Return how often the model said the first label (outer key) where the evidence said the second (inner key).
 
-
-def confusion(pairs: Iterable[tuple[Label, Label]]) -> dict[str, dict[str, int]]:
-    """Return how often the model said the first label (outer key) where the evidence said the second (inner key)."""
-    table: dict[str, dict[str, int]] = {said: dict.fromkeys(_LABELS, 0) for said in _LABELS}
-    for said, found in pairs:
-        table[said][found] += 1
-    return table
+    Events that hold no such pair are passed over.
+    """
+    seen = Counter((str(event.data.get("model")), str(event.data.get("evidence"))) for event in events)
+    return {said: {found: seen[said, found] for found in _LABELS} for said in _LABELS}

@@ -17,19 +17,11 @@ from swarm_memory.tools.text.cleaning import clean, one_line
 from swarm_memory.tools.trajectory.excerpt import Shortened, shorten_trajectory, shown_task
 from swarm_memory.tools.trajectory.reading import read
 
-PROMPT = "judge"
+_GROUNDED, _UNGROUNDED = 0.9, 0.7
+"""How far a model is believed at most, and one that names no step or was not shown the last result."""
 
-MAX_MODEL_CONFIDENCE = 0.9
-"""A model is believed no further than this: what models say of their own certainty is too high."""
-
-UNGROUNDED_CONFIDENCE = 0.7
-"""A verdict that names no step is believed no further than this."""
-
-UNSEEN_CONFIDENCE = 0.6
-"""And one by a model that was not shown the last result, no further than this."""
-
-_MAX_REASONS, _MAX_REASON_CHARS = 6, 300
-_TIMEOUT_S = 45.0
+_MAX_REASONS, _MAX_REASON_CHARS, _TIMEOUT_S = 6, 300, 45.0
+_UNUSABLE = "the model's answer cannot be used"
 _WORD = re.compile(r"[\w-]+")
 
 
@@ -47,8 +39,8 @@ async def judge_by_model(model: ChatModel, trajectory: Trajectory, settings: Set
 
     The trajectory is redacted, fenced and shortened to `settings.judge.max_trajectory_tokens` first, and to less for a
     model whose context window is smaller. Undecided, with the reason, when the answer cannot be used, and when the
-    model is less sure than `settings.judge.min_confidence`. Its confidence counts up to 0.9, up to 0.7 when its reasons
-    name no step that it was shown, and up to 0.6 when it was not shown the last result. Raises `ModelUnavailable`.
+    model is less sure than `settings.judge.min_confidence`. Its confidence counts up to 0.9, and up to 0.7 when its
+    reasons name no step that it was shown, or it was not shown the last result. Raises `ModelUnavailable`.
     """
     kept = await asyncio.to_thread(archivable, trajectory, settings)
     facts = await asyncio.to_thread(lambda: facts_of(read(kept)))
@@ -56,7 +48,7 @@ async def judge_by_model(model: ChatModel, trajectory: Trajectory, settings: Set
     def write(tokens: int) -> tuple[Rendered, Shortened]:
         shown = shorten_trajectory(kept, tokens)
         untrusted = {"task": shown_task(kept, tokens // 2), "facts": facts, "trajectory": shown.text}
-        return render(load_prompt(PROMPT), given={}, untrusted=untrusted), shown
+        return render(load_prompt("judge"), given={}, untrusted=untrusted), shown
 
     asked = await ask_about(
         model,
@@ -68,39 +60,28 @@ async def judge_by_model(model: ChatModel, trajectory: Trajectory, settings: Set
         task_id=kept.task_id,
     )
     if isinstance(asked.answer, Unparsed):
-        return _undecided(asked.model, f"the model's answer cannot be used: {asked.answer.reason}")
+        return _undecided(asked.model, f"{_UNUSABLE}: {asked.answer.reason}")
     results = [step.id for step in kept.steps if step.kind == "observation"]
-    has_end = not results or results[-1] in asked.shown.shown
-    return _believed(asked.answer, asked.model, asked.shown, has_end, settings)
+    return _believed(asked.answer, asked.model, asked.shown, {*results[-1:]} <= {*asked.shown.shown}, settings)
 
 
 def _believed(answer: ModelVerdict, name: str, shown: Shortened, has_end: bool, settings: Settings) -> Verdict:
-    reasons = tuple(filter(None, (_reason(reason, settings) for reason in answer.reasons[:_MAX_REASONS])))
+    said = (redact(clean(text), pii=settings.distill.redact_pii).text for text in answer.reasons[:_MAX_REASONS])
+    reasons = [reason for text in said if (reason := one_line(text, _MAX_REASON_CHARS))]
     named = {word for reason in reasons for word in _WORD.findall(reason)}
     evidence = tuple(step for step in shown.shown if step in named)
-    if shown.left_out:
-        reasons = (*reasons, f"{counted(shown.left_out, 'step')} left out for length")
+    reasons += [f"{counted(shown.left_out, 'step')} left out for length"] * bool(shown.left_out)
+    confidence = round(min(answer.confidence, _GROUNDED if evidence and has_end else _UNGROUNDED), 3)
+    if not 0 <= answer.confidence <= 1:
+        return _undecided(name, f"{_UNUSABLE}: its confidence is not from 0 to 1", *reasons)
     if answer.label == "Undecided":
         return _undecided(name, *reasons, evidence=evidence)
-    limit = min(
-        MAX_MODEL_CONFIDENCE if evidence else UNGROUNDED_CONFIDENCE,
-        MAX_MODEL_CONFIDENCE if has_end else UNSEEN_CONFIDENCE,
-    )
-    if not has_end:
-        reasons = (*reasons, "the model was not shown the last result")
-    confidence = round(min(answer.confidence, limit), 3)
-    if not 0 <= answer.confidence <= 1:
-        return _undecided(name, "the model's answer cannot be used: its confidence is not from 0 to 1", *reasons)
     if confidence < settings.judge.min_confidence:
         why = f"the model says {answer.label} and is not sure of it ({confidence:.2f})"
         return _undecided(name, why, *reasons, evidence=evidence)
     return Verdict(
-        label=answer.label, confidence=confidence, reasons=reasons, evidence=evidence, judge="model", model=name
+        label=answer.label, confidence=confidence, reasons=tuple(reasons), evidence=evidence, judge="model", model=name
     )
-
-
-def _reason(text: str, settings: Settings) -> str:
-    return one_line(redact(clean(text), pii=settings.distill.redact_pii).text, _MAX_REASON_CHARS)
 
 
 def _undecided(name: str, *reasons: str, evidence: tuple[str, ...] = ()) -> Verdict:

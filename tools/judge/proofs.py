@@ -4,7 +4,7 @@ A failure needs as much proof as a success. Calls that failed on the way, loops,
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from swarm_memory.schema.trajectory import Label, Trajectory
@@ -12,13 +12,13 @@ from swarm_memory.tools.trajectory.calls import Call
 from swarm_memory.tools.trajectory.check_runs import CheckRun
 from swarm_memory.tools.trajectory.errors import changes_something
 from swarm_memory.tools.trajectory.intent import same_intent
-from swarm_memory.tools.trajectory.reading import Reading, Said, read
+from swarm_memory.tools.trajectory.reading import Reading, read
 
 SAID, MENDED, ASKED, REACHED, REFUSED = 0.9, 0.9, 0.85, 0.8, 0.8
 """How often each kind of proof is right: the user's word, a check that failed before, one that the task asks for, what
 the task names that went through, or failed at the end."""
 
-_MAX_STEPS_NAMED = 6
+_MAX_STEPS_NAMED, _MAX_OPINION = 6, 1500
 _ASKS_TO_LOOK = re.compile(
     r"(?i)\W*(?:(?:please|can you|could you) )?(?:run|check|verify|test|show|list|explain|what|why|how|does|do|is|are"
     r"|find|tell|count|describe|review|analy[sz]e|look|who|when|where|which|summari[sz]e|print|display|report)\b"
@@ -27,7 +27,6 @@ _IT_WORKS = re.compile(
     r"(?i)\b(?:works?|worked|fixed|solved|pass(?:es|ed)?|lgtm|ship it|merge it|exactly what"
     r"|did the trick|funktioniert)\b(?! for (?:me|us))|成功|可以了"
 )
-_MAX_OPINION = 1500
 
 
 class Proof(NamedTuple):
@@ -47,11 +46,9 @@ def proofs_of(given: Trajectory | Reading) -> tuple[Proof, ...]:
     run = read(given)
     if not run.calls:
         return ()
-    said = [proof for find in (_by_user, _by_stop) for proof in find(run)]
-    seen = [proof for find in _BY_SIGHT for proof in find(run)]
-    if len({proof.label for proof in seen}) > 1:
-        seen = []
-    return (*said[:1], *seen)
+    said = (*_by_user(run), *_by_stop(run))
+    seen = (*_by_checks(run), *_by_goals(run))
+    return (*said[:1], *(seen if len({proof.label for proof in seen}) == 1 else ()))
 
 
 def _ids(calls: Sequence[Call]) -> tuple[str, ...]:
@@ -61,17 +58,13 @@ def _ids(calls: Sequence[Call]) -> tuple[str, ...]:
 def _by_user(run: Reading) -> Iterator[Proof]:
     """The user's last word on the work, where nothing was done after it; thanks and praise test nothing."""
     opinions = [said for said in run.said if said.about and not said.is_answer and not said.step.interrupted]
-    if not opinions or _went_on(run, opinions[-1]):
+    last = opinions[-1] if opinions else None
+    if last is None or run.calls[-1].position > last.index:
         return
-    last = opinions[-1]
     if last.about == "correction":
         yield Proof("Failure", SAID, "the user's last word on it is a correction", (last.step.id,))
     elif _IT_WORKS.search(last.step.text[:400]) and len(last.step.text) < _MAX_OPINION:
         yield Proof("Success", SAID, "the user says that it works", (last.step.id,))
-
-
-def _went_on(run: Reading, said: Said) -> bool:
-    return any(call.position > said.index for call in run.calls)
 
 
 def _by_stop(run: Reading) -> Iterator[Proof]:
@@ -102,17 +95,13 @@ def _of_passed(run: Reading, passed: CheckRun, checks: Sequence[CheckRun]) -> It
     """A pass proves what failed without the work and passes with it, or what the task asks for."""
     before = [each for each in checks if not each.passed and passed.repairs(each)]
     without = [each for each in before if passed.changed_at < each.call.position and not _worked_before(run, each.call)]
-    mended = [each for each in without if _acted(run, each.call, passed.call)]
+    acts = [call.position for call in (*run.changes, *filter(changes_something, run.calls))]
+    mended = [each for each in without if any(each.call.end < at <= passed.call.position for at in acts)]
     if mended or (passed.result.was_mended and not _worked_before(run, passed.call)):
         reason = f"{passed.name} passed at the end, and had failed before the work"
         yield Proof("Success", MENDED, reason, _ids([*(each.call for each in mended[-1:]), passed.call]))
     elif passed.is_asked_for and passed.changed_at < 0 and (passed.call.step.role == "user" or not _is_idle(run)):
         yield Proof("Success", ASKED, f"{passed.name} passed at the end; the task asks for it", _ids([passed.call]))
-
-
-def _acted(run: Reading, before: Call, after: Call) -> bool:
-    done = (*run.changes, *filter(changes_something, run.calls))
-    return any(before.end < call.position <= after.position for call in done)
 
 
 def _worked_before(run: Reading, check: Call) -> bool:
@@ -137,18 +126,16 @@ def _needed(run: Reading, failed: CheckRun, checks: Sequence[CheckRun]) -> str:
 
 def _changed_after(run: Reading, check: CheckRun) -> bool:
     command = check.call.command
-    if command is not None and command.check is not None and command.changes_after(command.check):
-        return True
-    return any(change.position > check.call.position for change in run.changes)
+    in_line = command is not None and command.check is not None and command.changes_after(command.check)
+    return in_line or any(change.position > check.call.position for change in run.changes)
 
 
 def _is_idle(run: Reading) -> bool:
     """Whether more was asked for than to look at something or to run it, and nothing was done but that."""
-    done = (call for call in run.calls if changes_something(call) and call.check is None)
-    acts = any(
-        not call.command.main.is_inline for call in done if call.command and call.command.main and not call.waits
-    )
-    return not (acts or run.changes or _ASKS_TO_LOOK.match(run.trajectory.task))
+    if run.changes or _ASKS_TO_LOOK.match(run.trajectory.task):
+        return False
+    done = (call for call in run.calls if changes_something(call) and call.check is None and not call.waits)
+    return all(call.command.main.is_inline for call in done if call.command and call.command.main)
 
 
 def _by_goals(run: Reading) -> Iterator[Proof]:
@@ -173,6 +160,3 @@ def _proves(run: Reading, reached: Call) -> bool:
         return False
     before = (call for call in run.calls if call.end < reached.position and call.failed and not run.is_own(call))
     return not run.files.written or any(same_intent(call, reached) for call in before)
-
-
-_BY_SIGHT: tuple[Callable[[Reading], Iterator[Proof]], ...] = (_by_checks, _by_goals)

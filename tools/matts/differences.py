@@ -355,8 +355,6 @@ def _open_error(mark: Mark, all_: Sequence[Looked], missed: Sequence[Looked], me
     remedies = [text for text in vain if text != show_call(call, owner.names, 80)][:_MAX_VAIN]
     again = "run it" if call.command else "call it"
     lines = [f'When {show_call(call, owner.names)} ends with "{symptom}", do not {again} again unchanged.']
-    if failure.first:
-        lines.append(f"Before the first call {failure.first}.")
     if remedies:
         lines.append(f"What did not help: {', '.join(remedies)}.")
     none = f", in none of the {len(met)} that did" if met else ""

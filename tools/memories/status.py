@@ -11,7 +11,7 @@ from swarm_memory.schema.status import BankStatistics, ChatStatus, MemoryStatus,
 from swarm_memory.tools.consolidate.retention import retention_status
 from swarm_memory.tools.consolidate.upkeep import CONSOLIDATE, WHOLE_BANK
 from swarm_memory.tools.credit.metrics import memory_effect
-from swarm_memory.tools.judge.judge import AUDITED, audited_pairs, confusion
+from swarm_memory.tools.judge.judge import AUDITED, confusion
 from swarm_memory.tools.ports.upkeep import FINISHED
 from swarm_memory.tools.promote.paying import not_paying
 from swarm_memory.tools.toolbox import Toolbox
@@ -139,7 +139,7 @@ async def chat_status(toolbox: Toolbox) -> ChatStatus | None:
     if toolbox.chat is None and not (named or days):
         return None
     spent = await toolbox.store.chat_spending(midnight)
-    pairs = audited_pairs(await toolbox.store.events_of_kind(toolbox.scope, AUDITED, AUDITS))
+    table = confusion(await toolbox.store.events_of_kind(toolbox.scope, AUDITED, AUDITS))
     return ChatStatus(
         models=tuple(toolbox.chat.name.split(" → ") if toolbox.chat else (each.name for each in named)),
         days=tuple(days),
@@ -147,6 +147,6 @@ async def chat_status(toolbox: Toolbox) -> ChatStatus | None:
         tokens_today=spent.tokens,
         cost_usd_today=spent.cost_usd,
         daily_token_budget=toolbox.settings.chat.daily_token_budget,
-        audited=len(pairs),
-        confusion=confusion(pairs),
+        audited=sum(sum(found.values()) for found in table.values()),
+        confusion=table,
     )

@@ -27,7 +27,6 @@ from swarm_memory.tools.tool_memory.inputs import (
     show_value,
     topics_of,
 )
-from swarm_memory.tools.trajectory.failures import classify
 from swarm_memory.tools.trajectory.shell import parse_command
 
 MAX_EACH = 5
@@ -86,7 +85,7 @@ def extract_guidelines(calls: Sequence[KeptCall]) -> Guidelines:
         worst_for=worst,
         parameters=tuple(_parameters(made))[:MAX_EACH],
         errors=tuple(_errors(known))[:MAX_EACH],
-        recommendations=(*_programs(made), *_first_steps(known), *(() if best else _from_rate(made)))[:MAX_EACH],
+        recommendations=(*_programs(made), *(() if best else _from_rate(made)))[:MAX_EACH],
     )
 
 
@@ -344,13 +343,3 @@ def resolution(failed: KeptCall, calls: Collection[KeptCall]) -> str:
     if told:
         return f"the call {told} went through"
     return "the same call went through right after it" if good.seq == failed.seq + 1 else ""
-
-
-def _first_steps(known: Sequence[KeptCall]) -> list[str]:
-    """Return what to look at first, by the kind of an error that came again and was not seen to end."""
-    told: list[str] = []
-    for line, failed in _by_error(known):
-        first = classify(line).first
-        if len(failed) > 1 and first and "{" not in first and not any(resolution(each, known) for each in failed):
-            told.append(f'First {first}: {len(failed)} calls ended with "{line}".')
-    return told

@@ -5,28 +5,26 @@ so that no text of a step can look like a step of its own.
 """
 
 import json
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from swarm_memory.schema.trajectory import Step, Trajectory
 from swarm_memory.tools.text.cleaning import clean, shorten
 from swarm_memory.tools.text.tokens import count_tokens
 
-HEAD_SHARE = 0.25
-"""Of the budget for the beginning: how it ended tells more than how it began."""
-
 HUGE_SHARE, KEPT_SHARE = 0.5, 0.25
 """A step with a larger share of the budget is shown by its head and its tail, so that it does not push out all others;
-both together have `KEPT_SHARE`."""
+both together have `KEPT_SHARE`, and so has the beginning of all: how it ended tells more."""
 
 TASK_TOKENS = 2_000
 """A longer task is shown with its middle left out."""
 
 _INDENT = "  "
-_MAX_NAME_CHARS = 80
 _NO_BRACKETS = str.maketrans("[]", "()")
-_NOTES_TOKENS = 60
-"""What the two lines in brackets take at most, without the ids in them."""
+_MAX_NAME_CHARS, _NOTES_TOKENS = 80, 60
+"""Of a name, and what the two lines in brackets take at most, without the ids in them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,15 +38,6 @@ class Shortened:
     """Steps that do not, those included that the trajectory itself had lost before."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Block:
-    """One step as text."""
-
-    step: Step
-    text: str
-    tokens: int
-
-
 def shorten_trajectory(trajectory: Trajectory, budget_tokens: int) -> Shortened:
     """Return the trajectory's steps as text of at most `budget_tokens` tokens, as `tools.text.count_tokens` counts.
 
@@ -56,18 +45,17 @@ def shorten_trajectory(trajectory: Trajectory, budget_tokens: int) -> Shortened:
     would fill half of the budget the middle is left out. Less than 200 tokens count as 200.
     """
     budget_tokens = max(budget_tokens, 200)
-    blocks = [_block(step, budget_tokens) for step in trajectory.steps]
-    notes = _NOTES_TOKENS + 2 * max((count_tokens(_id(step)) for step in trajectory.steps), default=0)
-    head, tail = _ends([block.tokens for block in blocks], budget_tokens - notes)
-    parts = [block.text for block in blocks[:head]]
+    texts = [_shown(step, budget_tokens) for step in trajectory.steps]
+    ids = [step.id for step in trajectory.steps]
+    notes = _NOTES_TOKENS + 2 * max((count_tokens(_one_line(each)) for each in ids), default=0)
+    head, tail = _ends([count_tokens(f"{text}\n") for text in texts], budget_tokens - notes)
+    parts = [*texts[:head], *texts[tail:]]
+    if tail > head:
+        first, last = _one_line(ids[head]), _one_line(ids[tail - 1])
+        parts.insert(head, f"[… {tail - head} steps left out here: {first} to {last} …]")
     if trajectory.dropped_steps:
         parts.insert(0, f"[… {trajectory.dropped_steps} steps of the middle were not recorded …]")
-    if tail > head:
-        first, last = _id(blocks[head].step), _id(blocks[tail - 1].step)
-        parts.append(f"[… {tail - head} steps left out here: {first} to {last} …]")
-    parts += [block.text for block in blocks[tail:]]
-    shown = tuple(block.step.id for block in (*blocks[:head], *blocks[tail:]))
-    return Shortened("\n".join(parts), shown, len(blocks) - len(shown) + trajectory.dropped_steps)
+    return Shortened("\n".join(parts), (*ids[:head], *ids[tail:]), tail - head + trajectory.dropped_steps)
 
 
 def shown_task(trajectory: Trajectory, most_tokens: int = TASK_TOKENS) -> str:
@@ -83,50 +71,37 @@ def _within(text: str, most_tokens: int) -> str:
 
 def _ends(costs: Sequence[int], room: int) -> tuple[int, int]:
     """Return how many are kept from the beginning, and the index from which on the rest is kept."""
-    if sum(costs) <= room:
-        return len(costs), len(costs)
-    head, used = _fitting(costs, int(room * HEAD_SHARE))
-    length, of_tail = _fitting(costs[head:][::-1], room - used)
-    more, _ = _fitting(costs[head : len(costs) - length], room - used - of_tail)
-    return head + more, len(costs) - length
+    head = _fitting(costs, int(room * KEPT_SHARE))
+    tail = len(costs) - _fitting(costs[head:][::-1], room - sum(costs[:head]))
+    return head + _fitting(costs[head:tail], room - sum(costs[:head]) - sum(costs[tail:])), tail
 
 
-def _fitting(costs: Sequence[int], room: int) -> tuple[int, int]:
-    """Return how many of the first ones fit into the room, and what they cost."""
-    used = 0
-    for count, cost in enumerate(costs):
-        if used + cost > room:
-            return count, used
-        used += cost
-    return len(costs), used
+def _fitting(costs: Sequence[int], room: int) -> int:
+    """Return how many of the first ones fit into the room."""
+    return bisect_right(list(accumulate(costs)), room)
 
 
-def _block(step: Step, budget_tokens: int) -> _Block:
+def _shown(step: Step, budget_tokens: int) -> str:
     head, body = _headline(step), "\n".join(_body(step))
     text = f"{head}\n{body}" if body else head
-    tokens = count_tokens(f"{text}\n")
-    if tokens > int(budget_tokens * HUGE_SHARE):
-        head += f" [the middle of about {tokens} tokens is left out]"
-        kept = _within(body, max(int(budget_tokens * KEPT_SHARE) - count_tokens(head), 20))
-        # Where the text was cut, a line may have lost the indent that tells it from a step.
-        text = "\n".join([head, *(line if line.startswith(_INDENT) else _INDENT + line for line in kept.splitlines())])
-        tokens = count_tokens(f"{text}\n")
-    return _Block(step, text, tokens)
+    if (tokens := count_tokens(f"{text}\n")) <= int(budget_tokens * HUGE_SHARE):
+        return text
+    head += f" [the middle of about {tokens} tokens is left out]"
+    kept = _within(body, max(int(budget_tokens * KEPT_SHARE) - count_tokens(head), 20))
+    # Where the text was cut, a line may have lost the indent that tells it from a step.
+    return "\n".join([head, *(line if line.startswith(_INDENT) else _INDENT + line for line in kept.splitlines())])
 
 
 def _headline(step: Step) -> str:
     """Return what the recorder, not the agent or a tool, says of the step."""
     name = _one_line(step.tool_name or "")
-    if step.kind == "tool_call":
-        said = f"tool call {name}".rstrip()
-    elif step.kind == "observation":
-        said = f"result of {name}" if name else "result"
-    else:
-        said = f"{step.kind} of the {step.role}"
-    marks = [f"exit code {step.exit_code}"] if step.exit_code is not None else []
-    marks += ["reported as an error"] if step.is_error else []
-    marks += ["interrupted by the user"] if step.interrupted else []
-    return f"[{_id(step)}] {', '.join([said, *marks])}"
+    said = {
+        "tool_call": f"tool call {name}".rstrip(),
+        "observation": f"result of {name}" if name else "result",
+    }.get(step.kind, f"{step.kind} of the {step.role}")
+    code = "" if step.exit_code is None else f", exit code {step.exit_code}"
+    marks = ", reported as an error" * bool(step.is_error) + ", interrupted by the user" * step.interrupted
+    return f"[{_one_line(step.id)}] {said}{code}{marks}"
 
 
 def _body(step: Step) -> Iterator[str]:
@@ -137,10 +112,6 @@ def _body(step: Step) -> Iterator[str]:
         yield f"{_INDENT}{_one_line(key)}: {lines[0]}".rstrip()
         yield from (f"{_INDENT * 2}{line}".rstrip() for line in lines[1:])
     yield from (f"{_INDENT}{line}".rstrip() for line in clean(step.text).strip("\n").splitlines())
-
-
-def _id(step: Step) -> str:
-    return _one_line(step.id)
 
 
 def _one_line(text: str) -> str:

@@ -20,83 +20,49 @@ class Failure(NamedTuple):
     """A tag: `missing-module`, `rate-limit`; `error` where nothing better is known."""
     subject: str
     """What it is about, as the error names it: a module, a command, an option; may be empty."""
-    first: str
-    """What should have been looked at first, as an imperative clause; empty where the kind tells nothing."""
-    value: float
-    """How much a note about it is worth: 0.1 for a slip that everyone mends at once, 0.9 for a hidden prerequisite."""
 
 
-class _Kind(NamedTuple):
-    kind: str
-    pattern: str
-    """Compiled when it is first needed: a hook command has no time for all of them."""
-    first: str
-    value: float
+_HTTP = r"\b(?:http|status|code|error|response|returned)[ /.:=#\"'(\[\d]{0,10}\b%d\b(?=\s*(?:$|[^\w\s]))"
+"""A status of HTTP that is told as one: a bare number may count anything."""
 
-
-def _status(code: int) -> str:
-    """Return a pattern of a status of HTTP that is told as one: a bare number may count anything."""
-    return rf"\b(?:http|status|code|error|response|returned)[ /.:=#\"'(\[\d]{{0,10}}\b{code}\b(?=\s*(?:$|[^\w\s]))"
-
-
-_KINDS: tuple[_Kind, ...] = (
-    _Kind("unread-file", r"has not been read yet|read it first before|modified since read",
-          "read a file before editing", 0.1),
-    _Kind("edit-mismatch", r"string to replace not found|found \d+ matches of the string|old_string", "", 0.15),
-    _Kind("unknown-skill", r"unknown (?:skill|slash command|tool):? ?(?P<x>[\w:-]+)?",
-          "look at the list of what is there before calling {x}", 0.3),
-    _Kind("missing-module", r"no module named ['\"]?(?P<x>[\w.-]+)", "check that the module {x} can be imported", 0.8),
-    _Kind("missing-module", r"cannot find (?:module|package) ['\"](?P<x>[^'\"]+)", "check that {x} is installed", 0.8),
-    _Kind("missing-command", r"(?:^|[\s:])(?P<x>[\w./-]+): (?:command )?not found",
-          "check that {x} is installed", 0.75),
-    _Kind("wrong-folder", r"not a git repository|no (?:package\.json|makefile|cargo\.toml|pyproject)"
-          r"|could not (?:find|read) .{0,60}(?:package\.json|pyproject\.toml|cargo\.toml|go\.mod)"
-          r"|enoent.*package\.json|go\.mod file not found"
-          r"|no makefile found|no rule to make target|could not find `cargo",
-          "change to the folder that holds the project file", 0.6),
-    _Kind("service-down", r"connection refused|econnrefused|could not connect to|is the server running"
-          r"|cannot connect to the docker daemon|failed to connect|connection reset",
-          "check that the service it talks to is running", 0.8),
-    _Kind("port-in-use", r"address already in use|eaddrinuse|port \d+ is (?:already )?(?:in use|allocated)",
-          "check that the port is free", 0.75),
-    _Kind("rate-limit", rf"rate.?limit|too many requests|{_status(429)}", "wait and call less often", 0.7),
-    _Kind("not-logged-in", rf"not logged in|{_status(401)}|unauthorized|authentication (?:failed|required)"
-          r"|permission denied \(publickey|could not read username|gh auth login|invalid api key|bad credentials"
-          r"|(?:locate|find|no|missing) (?:\w+ )?credentials",
-          "check that you are logged in", 0.8),
-    _Kind("missing-setting", r"(?:environment variable|env var) ['\"`]?(?P<x>[A-Z][A-Z0-9_]+)"
-          r"|(?P<y>[A-Z][A-Z0-9]*_[A-Z0-9_]+)['\"`]? (?:is )?(?:not set|missing|required|must be set|unset|environment)"
-          r"|keyerror: ['\"](?P<z>[A-Z][A-Z0-9_]{3,})['\"]",
-          "check that {x} is set", 0.85),
-    _Kind("permission", r"permission denied|eacces|operation not permitted|read-only file system|forbidden"
-          rf"|{_status(403)}",
-          "check the permissions", 0.6),
-    _Kind("locked", r"could not get lock|index\.lock|database is locked|resource temporarily unavailable|is locked by",
-          "check that no other process holds the lock", 0.65),
-    _Kind("wrong-branch", r"non-fast-forward|fetch first|merge conflict|conflict \(|your branch is behind|diverge",
-          "bring the branch up to date", 0.6),
-    _Kind("bad-arguments", r"unrecognized arguments?:? ?(?P<x>[\w=-]+)?"
-          r"|unknown (?:option|flag|argument):? ?['\"`]?(?P<y>[\w=-]+)?|no such option:? ?(?P<z>[\w=-]+)?"
-          r"|invalid (?:option|choice|argument)|unexpected argument|illegal option"
-          r"|inputvalidationerror|missing \d+ required|required (?:property|parameter|argument|field)|validation error"
-          r"|flag provided but not defined",
-          "look at the options that it takes", 0.65),
-    _Kind("timeout", r"timed? ?out|deadline exceeded", "", 0.5),
-    _Kind("disk-full", r"no space left|enospc|out of memory|oomkilled|heap out of memory",
-          "check the room that is left", 0.7),
-    _Kind("network", r"could not resolve host|name or service not known|network is unreachable|getaddrinfo|\benotfound",
-          "check that the network can be reached", 0.6),
-    _Kind("missing-file", r"no such file or directory|[\w/-]+\.[a-z]{2,5}['\"]?:? (?:was |is )?not found"
-          r"|file (?:does )?not (?:exist|found)|enoent|filenotfounderror"
-          r"|file or directory not found|does not exist",
-          "list the folder to see what is there", 0.3),
-    _Kind("missing-table", r"no such table|relation .* does not exist|unknown column|no such column",
-          "run the migrations", 0.75),
-    _Kind("syntax", r"syntaxerror|syntax error|unexpected token|parse error|indentationerror", "", 0.3),
-    _Kind("types", r"error ts\d+|typeerror|incompatible type|type mismatch|cannot assign|mismatched types", "", 0.5),
-    _Kind("assertion", r"assertionerror|assert |expected .* (?:to|but)|tests? failed|\d+ failed|--- fail|failures",
-          "", 0.5),
+_KINDS: tuple[tuple[str, str], ...] = (
+    ("unread-file", r"has not been read yet|read it first before|modified since read"),
+    ("edit-mismatch", r"string to replace not found|found \d+ matches of the string|old_string"),
+    ("unknown-skill", r"unknown (?:skill|slash command|tool):? ?(?P<x>[\w:-]+)?"),
+    ("missing-module", r"no module named ['\"]?(?P<x>[\w.-]+)|cannot find (?:module|package) ['\"](?P<y>[^'\"]+)"),
+    ("missing-command", r"(?:^|[\s:])(?P<x>[\w./-]+): (?:command )?not found"),
+    ("wrong-folder", r"not a git repository|no (?:package\.json|makefile|cargo\.toml|pyproject)"
+     r"|could not (?:find|read) .{0,60}(?:package\.json|pyproject\.toml|cargo\.toml|go\.mod)|enoent.*package\.json"
+     r"|go\.mod file not found|no makefile found|no rule to make target|could not find `cargo"),
+    ("service-down", r"connection refused|econnrefused|could not connect to|is the server running"
+     r"|cannot connect to the docker daemon|failed to connect|connection reset"),
+    ("port-in-use", r"address already in use|eaddrinuse|port \d+ is (?:already )?(?:in use|allocated)"),
+    ("rate-limit", rf"rate.?limit|too many requests|{_HTTP % 429}"),
+    ("not-logged-in", rf"not logged in|{_HTTP % 401}|unauthorized|authentication (?:failed|required)"
+     r"|permission denied \(publickey|could not read username|gh auth login|invalid api key|bad credentials"
+     r"|(?:locate|find|no|missing) (?:\w+ )?credentials"),
+    ("missing-setting", r"(?:environment variable|env var) ['\"`]?(?P<x>[A-Z][A-Z0-9_]+)"
+     r"|(?P<y>[A-Z][A-Z0-9]*_[A-Z0-9_]+)['\"`]? (?:is )?(?:not set|missing|required|must be set|unset|environment)"
+     r"|keyerror: ['\"](?P<z>[A-Z][A-Z0-9_]{3,})['\"]"),
+    ("permission", rf"permission denied|eacces|operation not permitted|read-only file system|forbidden|{_HTTP % 403}"),
+    ("locked", r"could not get lock|index\.lock|database is locked|resource temporarily unavailable|is locked by"),
+    ("wrong-branch", r"non-fast-forward|fetch first|merge conflict|conflict \(|your branch is behind|diverge"),
+    ("bad-arguments", r"unrecognized arguments?:? ?(?P<x>[\w=-]+)?"
+     r"|unknown (?:option|flag|argument):? ?['\"`]?(?P<y>[\w=-]+)?|no such option:? ?(?P<z>[\w=-]+)?"
+     r"|invalid (?:option|choice|argument)|unexpected argument|illegal option|inputvalidationerror"
+     r"|missing \d+ required|required (?:property|parameter|argument|field)|validation error"
+     r"|flag provided but not defined"),
+    ("timeout", r"timed? ?out|deadline exceeded"),
+    ("disk-full", r"no space left|enospc|out of memory|oomkilled|heap out of memory"),
+    ("network", r"could not resolve host|name or service not known|network is unreachable|getaddrinfo|\benotfound"),
+    ("missing-file", r"no such file or directory|[\w/-]+\.[a-z]{2,5}['\"]?:? (?:was |is )?not found"
+     r"|file (?:does )?not (?:exist|found)|enoent|filenotfounderror|file or directory not found|does not exist"),
+    ("missing-table", r"no such table|relation .* does not exist|unknown column|no such column"),
+    ("syntax", r"syntaxerror|syntax error|unexpected token|parse error|indentationerror"),
+    ("types", r"error ts\d+|typeerror|incompatible type|type mismatch|cannot assign|mismatched types"),
+    ("assertion", r"assertionerror|assert |expected .* (?:to|but)|tests? failed|\d+ failed|--- fail|failures"),
 )  # fmt: skip
+"""The first one whose pattern is in an error says its kind; compiled when it is needed: a hook has no time for all."""
 
 BY_WORDS = frozenset({"error", "syntax", "types", "assertion", "missing-file", "bad-arguments"})
 """Kinds that hold many different errors."""
@@ -105,44 +71,36 @@ BY_WORDS = frozenset({"error", "syntax", "types", "assertion", "missing-file", "
 @lru_cache(maxsize=1024)
 def classify(error: str) -> Failure:
     """Return the kind of an error from its telling line, whatever the folders are that it names."""
-    error = _PATH.sub(lambda match: _last_part(match[0]), error)
-    for kind in _KINDS:
-        found = re.search(kind.pattern, error, re.IGNORECASE)
-        if found:
-            subject = next((part for part in found.groupdict().values() if part), "").strip(".:,'\"`")
-            first = kind.first.replace("{x}", f"`{subject}`" if subject else "what it needs")
-            return Failure(kind.kind, subject, first, kind.value)
-    return Failure("error", "", "", 0.45)
+    error = _PATH.sub(_last_part, error)
+    for kind, pattern in _KINDS:
+        if found := re.search(pattern, error, re.IGNORECASE):
+            return Failure(kind, next((part for part in found.groups() if part), "").strip(".:,'\"`"))
+    return Failure("error", "")
 
 
 SHOWS_TEXT = frozenset({"print", "search", "read", "wait"})
 """Purposes of commands whose output is text that was asked for: an error in it is not theirs."""
 
-EXIT_CODE = re.compile(
-    r"(?im)^\W{0,2}(?:(?:command )?exit(?:ed with)? (?:code|status)|returncode|return code)\W{1,3}(\d{1,3})\b"
-)
+EXIT_CODE = re.compile(r"(?im)^\W{0,2}(?:(?:command )?exit(?:ed with)? (?:code|status)|return ?code)\W{1,3}(\d{1,3})\b")
 _COMMAND_KEYS = ("command", "cmd", "script", "shell_command", "keystrokes", "bash_command")
-_SHELL_TOOL = re.compile(
-    r"(?i)^(bash|shell|sh|terminal|powershell|cmd|execute_bash|run_(shell_)?command|exec(ute)?(_\w+)?)$"
-)
+_SHELL_TOOL = re.compile(r"(?i)(?:bash|(?:power)?shell|sh|terminal|cmd|run_(?:shell_)?command|exec(?:ute)?(?:_\w+)?)$")
 _EDITOR_VERB = re.compile(r"view|read|open|create|write|append|edit|replace|str_replace|insert|undo_edit|delete|rename")
 """What an editor that is one tool for many acts takes as its `command`."""
 
-_TELLING_LINES = (
-    re.compile(r"^FAILED \S+ - (\w+(?:Error|Exception)\b.*)$"),
-    re.compile(r"^\s*((?:\w+\.)*\w*(?:Error|Exception|Interrupt|Exit)\b(?::.*)?)$"),
-    re.compile(r"(?i)^E\s+(.*(?:error|exception|assert).*)$"),
-    re.compile(
-        r"(?i)^(.*\b(?:command not found|no such file or directory|permission denied|not found|already in use).*)$"
-    ),
-    re.compile(r"^\S+:\d+:\d+:?\s+([A-Z]{1,6}\d{2,5}\b.*)$"),
-    re.compile(r"(?i)^\s*((?:npm )?(?:fatal|error|err!|panic|failed|invalid|unknown)\b.*)$"),
-    re.compile(
-        r"(?i)^(?!(?:def|class|except|raise|import|from|with|if|elif|return|assert|print|case)\b|\W*\d+ *[│|]|.*:$)"
-        r"(.*\berror\b.*)$"
-    ),
-    re.compile(r"(?i)^\W{0,6}(.*\b(?:fail(?:s|ed)? to|unable to|refused|could not|did not|does not|cannot|must)\b.*)$"),
-)
+_TELLING_LINES = tuple(map(re.compile, (
+    r"^FAILED \S+ - (\w+(?:Error|Exception)\b.*)$",
+    r"^\s*((?:\w+\.)*\w*(?:Error|Exception|Interrupt|Exit)\b(?::.*)?)$",
+    r"(?i)^E\s+(.*(?:error|exception|assert).*)$",
+    r"(?i)^(.*\b(?:command not found|no such file or directory|permission denied|not found|already in use).*)$",
+    r"^\S+:\d+:\d+:?\s+([A-Z]{1,6}\d{2,5}\b.*)$",
+    r"(?i)^\s*((?:npm )?(?:fatal|error|err!|panic|failed|invalid|unknown)\b.*)$",
+    r"(?i)^(?!(?:def|class|except|raise|import|from|with|if|elif|return|assert|print|case)\b|\W*\d+ *[│|]|.*:$)"
+    r"(.*\berror\b.*)$",
+    r"(?i)^\W{0,6}(.*\b(?:fail(?:s|ed)? to|unable to|refused|could not|did not|does not|cannot|must)\b.*)$",
+)))  # fmt: skip
+_LAST_WINS = 1
+"""The most telling kind of line first; of a traceback the last line tells, of all else the first."""
+
 _OBJECT = re.compile(r"\s*(?:\{|\w*(?:Result|Response)\()")
 _MESSAGES = tuple(
     re.compile(rf"(?i)(?<!\w)[\"']?(?:{names})[\"']?\s*[:=]\s*(\"(?:[^\"\\]|\\.)+\"|'(?:[^'\\]|\\.)+')")
@@ -154,13 +112,7 @@ _ESCAPED = re.compile(r"\\[nrt]|\\(?=[\"'])")
 _ANSWERED = re.compile(r"(?i)\? \W?(?:y|n|yes|no)\W?$")
 """A question of a program with the answer that was given."""
 
-_LAST_WINS = 1
-"""Of a traceback the last line tells; of all else the first."""
-
-_MAX_ERROR, _MAX_LINE, _MAX_OUTPUT = 200, 400, 8000
-_MAX_MESSAGE = 160
-"""Of a message without what is of one run."""
-
+_MAX_ERROR, _MAX_LINE, _MAX_OUTPUT, _MAX_MESSAGE = 200, 400, 8000, 160
 _VERSION = re.compile(r"(?<=[a-z])[\d.]+(?=\s|$)")
 """Of a program's name: `python3.11`."""
 
@@ -185,36 +137,30 @@ _CODE = re.compile(
     r"|(?i:\b(?:error|warning|code|sqlstate)[ :\[]+)(?:[A-Z]{1,6}-?\d{2,5}|\d{2}[A-Z]\d{2})\b"
     r"|\b[A-Z]{1,6}-?\d{2,5}(?=[:\]])"
 )
-"""What a program numbers its errors by."""
+_LETTERS = str.maketrans("0123456789", "ghijklmnop")
+"""What a program numbers its errors by, whose digits stay in disguise."""
 
 _QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"|`[^`]*`")
 _WORD = re.compile(r"\w+(?:-\d+)?")
 _OF_ONE_RUN = re.compile(r"(?i).*\d|[0-9a-f]{12,}$|\w{40,}")
-_MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
-_CALENDAR = re.compile(
-    rf"\b(?:(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*,?[ .]+|{_MONTH}\.? +)+(?=#)"
-    rf"|(?<=#)[ ,]+{_MONTH}(?=[ ,]+#)|(?<=#) ?(?:am|pm|utc|gmt|z)\b"
-)
 _RUN = re.compile(r"#(?:[\s.,:;/+_-]*#)+")
 _COUNTED = re.compile(
-    r"# ?(?:ms|s|secs?|seconds?|msecs?|milliseconds?|m|mins?|minutes?|h|hours?|days?|[kmg]i?b|bytes?|%)(?![\w])"
+    r"# ?(?:m?s(?:ecs?)?|(?:milli)?seconds?|m(?:in(?:ute)?s?)?|h(?:ours?)?|days?|[kmg]i?b|bytes?|%)(?!\w)"
 )
 _PLURAL = re.compile(r"(?<=# )([a-z]{3,})s\b")
 _WORDS = re.compile(r"[a-z_][a-z_.+-]*[a-z]")
 _SAYS_NOTHING = frozenset(
-    {"failed", "failure", "failures", "failing", "fail", "fails", "passed", "pass", "passing", "error", "errors",
-     "err", "exit", "exited", "exiting", "code", "codes", "status", "returned", "non", "zero", "nonzero", "with",
-     "test", "tests", "suite", "suites", "total", "in", "of", "the", "a", "an", "and", "or", "is", "was", "were",
-     "to", "for", "at", "on", "it", "its", "see", "above", "below", "more", "details", "command", "commands",
-     "process", "finished", "completed", "run", "running", "ran", "build", "exception", "traceback", "most", "recent",
-     "call", "last", "assert", "assertion", "expected", "actual", "received", "but", "got", "npm", "yarn", "pnpm",
-     "lifecycle", "elifecycle", "errno", "make", "recipe", "target", "makefile", "warning", "warnings", "problem",
-     "problems", "found", "line", "column", "col", "row", "position", "file", "files", "no", "not", "such",
-     "directory", "does", "exist", "fatal", "unknown", "abort", "aborting", "aborted", "invalid", "syntax",
-     "unexpected", "token", "eof", "indent", "unindent", "true", "false", "none", "null", "undefined", "nan", "after",
-     "before", "from", "by", "could", "be", "has", "have", "been", "due", "this", "that", "there", "enoent", "open",
-     "stat", "access", "cannot", "cant", "unable", "path", "string", "int", "str"}
-)  # fmt: skip
+    """
+    failed failure failures failing fail fails passed pass passing error errors err exit exited exiting code codes
+    status returned non zero nonzero with test tests suite suites total in of the a an and or is was were to for at on
+    it its see above below more details command commands process finished completed run running ran build exception
+    traceback most recent call last assert assertion expected actual received but got npm yarn pnpm lifecycle elifecycle
+    errno make recipe target makefile warning warnings problem problems found line column col row position file files no
+    not such directory does exist fatal unknown abort aborting aborted invalid syntax unexpected token eof indent
+    unindent true false none null undefined nan after before from by could be has have been due this that there enoent
+    open stat access cannot cant unable path string int str
+    """.split()  # noqa: SIM905 - a paragraph of words reads better than a list of strings
+)
 """Words that stand in every error."""
 
 _ABOUT_A_FILE = frozenset({"missing-file", "wrong-folder", "permission", "missing-module", "missing-command"})
@@ -245,14 +191,12 @@ def signature_of_call(tool: str, given: Mapping[str, object], output: str) -> Si
     Said of a call as a hook tells it, and of the same call as a transcript holds it, the answer is the same.
     """
     text = command_text(tool, given)
-    command = parse_command(text) if text else None
-    return signature_of(command.name if command else tool, telling_line(clean(output)))
+    return signature_of(parse_command(text).name if text else tool, telling_line(clean(output)))
 
 
 def shows_text(tool: str, given: Mapping[str, object]) -> bool:
     """Tell whether the output of a call is text that was asked for: an error in it is not the call's."""
-    text = command_text(tool, given)
-    return bool(text) and parse_command(text or "").purpose in SHOWS_TEXT
+    return parse_command(command_text(tool, given) or "").purpose in SHOWS_TEXT
 
 
 def signature_of(program: str, line: str) -> Signature | None:
@@ -279,26 +223,20 @@ def _of_no_run(line: str, *, keep_file: bool) -> str:
     """Return a line in lower case with `#` for what is of one run, at most 160 characters, cut at a word."""
     text = _CODE.sub(lambda match: match[0].translate(_LETTERS), line)
     text = _ADDRESS.sub("#", _URL.sub("#", _MARK.sub("#", text)))
-    text = _PATH.sub(lambda match: _file_name(match[0]) if keep_file else "#", text)
+    text = _PATH.sub(_file_name if keep_file else "#", text)
     text = _WORD.sub(lambda match: "#" if _OF_ONE_RUN.match(match[0]) else match[0], text)
-    text = _RUN.sub("#", _CALENDAR.sub("", _RUN.sub("#", text.lower())))
-    text = _PLURAL.sub(r"\1", _COUNTED.sub("#", text))
+    text = _PLURAL.sub(r"\1", _COUNTED.sub("#", _RUN.sub("#", text.lower())))
     text = " ".join(_RUN.sub("#", text).split()).strip(" .,:;!-")
     return text if len(text) <= _MAX_MESSAGE else text[: text.rfind(" ", 0, _MAX_MESSAGE)].rstrip()
 
 
-_LETTERS = str.maketrans("0123456789", "ghijklmnop")
-"""The digits of a code stay, in disguise."""
-
-
-def _last_part(path: str) -> str:
+def _last_part(path: re.Match[str]) -> str:
     """The folder that a thing lies in says nothing of the error: `/srv/timeout/a.db`."""
-    return path.replace("\\", "/").rstrip("/").rpartition("/")[2]
+    return path[0].replace("\\", "/").rstrip("/").rpartition("/")[2]
 
 
-def _file_name(path: str) -> str:
-    name = _last_part(path)
-    return name if _FILE_NAME.fullmatch(name) else "#"
+def _file_name(path: re.Match[str]) -> str:
+    return name if _FILE_NAME.fullmatch(name := _last_part(path)) else "#"
 
 
 def command_text(tool: str | None, given: Mapping[str, object], said: str = "") -> str | None:
@@ -338,7 +276,5 @@ def error_key(line: str) -> tuple[str, str]:
 
     What stands in quotes may differ: it is what the call was given. Of a kind that is one error its subject is enough.
     """
-    failure = classify(line)
-    if failure.kind not in BY_WORDS:
-        return failure.kind, failure.subject
-    return failure.kind, _of_no_run(_QUOTED.sub("#", line), keep_file=False)
+    kind, subject = classify(line)
+    return kind, _of_no_run(_QUOTED.sub("#", line), keep_file=False) if kind in BY_WORDS else subject

@@ -1,6 +1,5 @@
 """What a task is: which prompts begin, continue, correct or praise one."""
 
-import re
 from typing import Literal
 
 from swarm_memory.tools.text.cleaning import NOTES_CLOSE, NOTES_OPEN, parse_ids
@@ -14,9 +13,8 @@ _OWN_TOOL = lazy(
     r"mcp__[A-Za-z0-9_-]{0,100}?swarm[-_]memory[A-Za-z0-9-]{0,40}__|(?:mcp_{1,2})?swarm[-_]memory[-_./]{1,2}\w"
 )
 """Claude Code names a tool `mcp__SERVER__TOOL`, Gemini CLI `mcp_SERVER_TOOL`, others `SERVER_TOOL` or `SERVER-TOOL`."""
-_HOST_BLOCKS = (
-    "system-reminder", "ide_opened_file", "ide_selection", "ide_diagnostics", "task-notification", "hook_context",
-)  # fmt: skip
+_HOST_BLOCKS = ("system-reminder", "ide_opened_file", "ide_selection", "ide_diagnostics", "task-notification",
+                "hook_context")  # fmt: skip
 _HOST_TEXT = lazy(
     r"\s*(?:<(?:command-(?:name|message|args)|local-command-(?:stdout|stderr|caveat)|bash-(?:input|stdout|stderr)"
     r"|user-memory-input|task-notification|teammate-message|system-reminder)\b|\[Request interrupted\b)"
@@ -25,137 +23,74 @@ _SLASH_COMMAND = lazy(r"/[A-Za-z][\w:.-]{0,80}(?:\s|$)")
 _LEAD_CHARS = 600
 """What a prompt is about is said at its beginning; the rest is not looked at."""
 
-_CJK = r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"  # compiled where it is needed: hooks wait 2 ms for it
+_CJK = lazy(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 
+_CORRECTS = lazy(
+    r"^(?:no(?!,? (?:that's )?my| longer| matter| worries| (?:more )?(?:errors?|failures?|problems?|issues?|warnings?))"
+    r"|nope|nah|wrong|incorrect|stopp?|revert|undo|not (?:quite|right|that|like|there|yet|correct|good|fixed|working)"
+    r"|nein|falsch|nicht so|noch ?mal|hmm+,? (?:same|still|no)|ugh|wtf)\b"
+    r"|^(?:it|that|this) (?:fail(?:s|ed)|broke|breaks|crash(?:es|ed)|errors|throws)\b|^(?:不是|不要|重新|再试)"
+    r"|\bstill (?:\w+ ){0,3}(?:not?\b|(?:does|do|is|wo)n't|fail|broken?\b|wrong|crash|error|red\b|miss|see|get|happen"
+    r"|there|the same)|\bnow (?:it|they|the \w+(?: \w+)?) (?:fails?|crash(?:es)?|breaks?|throws?|is broken)\b"
+    r"|\b(?:it|this|that)(?:'s| is| was) (?:\w+ ){0,2}(?:wrong|incorrect|broken|stupid|terrible|useless"
+    r"|not (?:right|correct|true|it\b|what|how))|^(?:don't|do not) (?:do|use|touch|delete|remove) (?:that|this|it)\b"
+    r"|\b(?:do(?:es)?|did|is|are)(?: not|n't) (?:\w+ )?(?:work|fix|compil|build|pass|run\b|solve|look right|do what)"
+    r"|\byou(?:'ve| have)? (?:just )?(?:broken?|forgot|missed|misunderstood|ignored|deleted|overwrote|skipped)\b"
+    r"|\bi (?:said|told you(?! the wrong)|asked (?:you|for|to)|did(?: not|n't) (?:ask|want|say|mean))\b|\bnot what i\b"
+    r"|\bwhy did you\b|\b(?:try|do it) again\b|\b(?:same|another) (?:error|problem|failure|issue|result)\b"
+    r"|\b(?:revert|undo|roll ?back) (?:that|this|it|your|all|the last|what you)\b|\byou did(?: not|n't)\b"
+    r"|\b(?:geht|funktioniert|klappt|läuft)(?: \w+){0,3} nicht\b|\bimmer noch\b|\bschlägt (?:\w+ ){0,2}fehl\b"
+    r"|\b(?:ist|war) (?:\w+ )?(?:falsch|kaputt)\b"
+    r"|还是(?:不|没|失败|报错|错|有问题)|不对|(?<![我搞弄说写])错了|不行|不是这样|没有?(?:用|效果|修好|解决)|仍然|依然|又(?:失败|报错)"
+)
+_PRAISE = (
+    r"(?:good|great|nice) (?:job|work)|great|perfect|awesome|excellent|amazing|nice|lovely|cool|lgtm|well done"
+    r"|looks (?:good|great)|(?:it|that|this) works|thanks|thank you|thx|cheers|danke|super|perfekt|prima"
+)
+_APPROVES = lazy(
+    rf"^(?:{_PRAISE})\b|\b(?:thanks|thank you|thx|danke|well done|looks (?:good|great|perfect)|all (?:green|good))\b"
+    r"|\b(?:it|that|this|everything|all) (?:now )?(?:works|worked|passes|passed|builds|fixed it|solved it|did)\b"
+    r"|\b(?:works|working|fixed|passing|solved) (?:now|great|perfectly|fine|well)\b|\b(?:funktioniert|geht) jetzt\b"
+    r"|\b(?:that|this|it)(?:'s| is) (?:\w+ )?(?:right|correct|perfect|great|good|better|exactly|what i wanted)\b"
+    r"|谢谢|多谢|太好了|完美|很好|不错|成功了|可以了|好了"
+)
+_LEAD = lazy(
+    rf"^(?:(?:{_PRAISE}|good|ok(?:ay)?|alright|right|sure|yes|yep|yeah|very much|so much|a lot|now)\b[\s,.!;:)-]*)+"
+    r"|^(?:谢谢|好的|太好了|很好|完美)[,.!,。!\s]*"
+)
+"""Thanks or an "ok" before what is asked for."""
 
-def _words(*patterns: str) -> str:
-    """Return a pattern to be compiled when it is first needed: a hook command has no time for all of them."""
-    return f"(?i:{'|'.join(patterns)})"
+_NEW_TASK = lazy(
+    r"(?:new|next|another|different|unrelated|other) (?:task|topic|question|issue|problem|feature|bug)\b|unrelated"
+    r"|forget that|(?:let's )?mov(?:e|ing) on\b|never ?mind\b|(?:neue|nächste) aufgabe\b|新任务|下一个任务|换个话题"
+)
+_LEANS = lazy(
+    r"(?:please )?(?:continue|go (?:on|ahead)|proceed|carry on|keep (?:going|trying)|resume|retry|re-?run|redo|try"
+    r"|yes|yep|yeah|yup|y|no(?:pe)?|n|sure|correct|exactly|right|not|also|and|but|or|then|instead|actually|wait|rather"
+    r"|plus|besides|otherwise|only|just|except|same|both|oh|oops|hmm+|btw|(?:what|how) about|(?:to|let me) clarify"
+    r"|again|onc?e more|(?:can|could) you also|did you|are you sure|i (?:meant?|forgot|said|told|also|still|mixed)"
+    r"|(?:sorry|oh)?,? ?(?:my (?:mistake|bad|fault|error)|i (?:was wrong|misread|(?:gave|sent) you|pasted)|mein fehler)"
+    r"|weiter|mach|ja|nein|noch ?mal|noch einmal|und|auch|aber|dann|stattdessen|bitte weiter|genau|stimmt)\b"
+    r"|我(?:搞|弄|说|写)错了|继续|再|是|对|不|好|可以|然后|接着|另外|还有|也|但|那|改成|用|试"
+    r"|[-*•] |\d{1,2}[.)]?$|traceback \(most recent|error:|failed |fail:|panic:|npm err!|exception"
+)
+"""How one begins who answers, adds to what was said, or pastes what came of it."""
 
-
-CORRECTION_ANYWHERE = _words(
-    r"\bstill\s+(?:\w+\s+){0,3}(?:fail|broken|wrong|not|no |doesn|don'?t|isn|won'?t|crash|error|red|miss"
-    r"|see(?:ing)?|get(?:ting)?|happen|there|the same)",
-    r"\b(?:that|this|it)(?:'s| is| was)\s+(?:\w+\s+){0,2}(?:wrong|incorrect|not (?:right|correct|true"
-    r"|what|it|how|the)|broken|stupid|terrible|useless)",
-    r"\b(?:does|did|do)(?: not|n'?t)\s+(?:\w+\s+)?(?:work|help|fix|compile|build|pass|run|change anything"
-    r"|do what|solve)\b",
-    r"\b(?:is|are)(?: not|n'?t)\s+(?:\w+\s+)?(?:work|fix|pass|build|compil)",
-    r"\b(?:not|isn'?t) what i\b",
-    r"\byou(?:'ve| have)?\s+(?:just\s+)?(?:broke|forgot|missed|misunderstood|ignored|deleted|overwrote"
-    r"|skipped|did(?: not|n'?t))\b",
-    r"\bi (?:said|told you|asked (?:you )?(?:for|to)|did(?: not|n'?t) (?:ask|want|say|mean))\b",
-    r"\b(?:try|do it) again\b",
-    r"\b(?:same|another) (?:error|problem|failure|issue|result)\b",
-    r"\b(?:revert|undo|roll ?back) (?:that|this|it|your|the last|what you|all)\b",
-    r"\bwhy did you\b",
-    r"\b(?:now|still) (?:it|they|the \w+(?: \w+)?) (?:fails?|crash(?:es)?|breaks?|errors?|is broken|throws)\b",
-    r"\b(?:geht|funktioniert|klappt|läuft)\b(?: \w+){0,3} (?:nicht|nich)\b",
-    r"\b(?:ist|war|das ist) (?:\w+ )?(?:falsch|kaputt)\b|\bschlägt (?:\w+ ){0,2}fehl\b|\bimmer noch\b",
-    r"还是(?:不|没|失败|报错|错|有问题)|不对|错了|不行|不是这样|没有?(?:用|效果|修好|解决)|仍然|依然|又(?:失败|报错)",
+_POINTS_BACK = lazy(
+    r"^(?:now|next|then|after that|finally|jetzt|现在)|\b(?:it|its|that|those|them|these|they|same|everything)\b"
+    r"|\bthe (?:errors?|tests?|output|result|changes?|fix|failure|rest|others?|diff|\w+ one|ones)\b|[这那它]"
+    r"|\bthis\b(?! (?:repo|app|(?:project|code ?base|folder|library|file|function|module|class|script|week|month)\b))"
 )
-CORRECTION_START = _words(
-    r"(?:no|nope|nah|wrong|incorrect|stop|revert|undo|not (?:quite|right|that|like|there|yet|correct|good"
-    r"|fixed|working))\b(?! (?:longer|more|matter))",
-    r"still\b|again[,:!]? (?:fail|broken|the same)|(?:hmm+|ugh|wtf|argh)\b",
-    r"(?:it|that|this) (?:fails|failed|broke|crashes|crashed|breaks|errors|throws)\b",
-    r"(?:don'?t|do not) (?:do|use|touch|change|delete|remove) (?:that|this|it)\b",
-    r"(?:nein|falsch|stopp|nicht so|noch ?mal)\b",
-    r"不是|不要|重新|再试",
+_YOUR_DOING = lazy(
+    r"\byou (?:just |already )?(?:did|made|wrote|changed|added|removed|used|created|put|suggested|moved|renamed)\b"
+    r"|\byour (?:last|previous|changes?|fix|answer|code|edit|commit|patch|solution|approach|plan|tests?)\b"
 )
-APPROVAL = _words(
-    r"\b(?:thanks|thank you|thx|ty|cheers)\b",
-    r"^(?:great|perfect|awesome|excellent|amazing|nice|lovely|wonderful|brilliant|fantastic|lgtm"
-    r"|good (?:job|work)|well done|looks? (?:good|great)|cool)\b",
-    r"\b(?:it|that|this|everything|all) (?:now )?(?:works|worked|passes|passed|builds|did it|fixed it"
-    r"|solved it|did the trick)\b",
-    r"\b(?:works|working|fixed|passing|solved) (?:now|great|perfectly|fine|well)\b",
-    r"\b(?:that|this|it)(?:'s| is) (?:\w+ )?(?:right|correct|perfect|great|good|better|exactly|what i wanted)\b",
-    r"\blooks (?:good|great|perfect)\b|\ball (?:green|good)\b|\bwell done\b",
-    r"\b(?:danke|perfekt|super|prima|klasse|passt|funktioniert jetzt|geht jetzt)\b",
-    r"谢谢|多谢|太好了|完美|很好|不错|成功了|可以了|好了",
+_POINTS_NOWHERE = lazy(
+    r"\b(?:is it (?:possible|ok|worth)|(?:so|such|sure) that|(?<=\w )that (?:can|will|are|have|(?!this)\w+s)"
+    r"|(?:an?|the|any|some|every|each|all|no|new) (?:[\w.`'-]+ ){1,4}?that(?= \w)"
+    r"|(?:an?|some|another) [\w.`'-]+(?: [\w.`'-]+){0,6}?(?:,| and| then|, then) \w+ (?:it|them|its))\b"
 )
-NEGATED_TROUBLE = _words(r"\bno (?:more )?(?:errors?|failures?|problems?|issues?|warnings?|complaints)\b")
-ADMISSION = _words(
-    r"\bmy (?:own )?(?:mistake|bad|fault|error|apologies)\b",
-    r"\bi(?:'m| am| was|'ve been| have been) (?:\w+ )?(?:wrong|mistaken|confused)\b",
-    r"\bi (?:\w+ )?(?:gave|told|sent|pasted|wrote|pointed|copied|typed|used|picked|asked)\b(?: \w+){0,4} wrong\b",
-    r"\bi (?:misread|misspoke|misremembered|mixed (?:\w+ )?up|made (?:a|the) (?:mistake|typo|error))\b",
-    r"\bmein (?:fehler|irrtum)\b|\bich (?:hatte|habe) mich (?:geirrt|vertan|verschrieben)\b",
-    r"我的错|我(?:搞|弄|说|写)?错了",
-)
-"""The user speaks of a mistake of his own: the clause says nothing of the work."""
-
-_CLAUSE_END = lazy(r"(?<=[.!?;。!])\s*|,? (?=(?:but|however|aber)\b)")
-THANKS_LEAD = _words(
-    r"(?:(?:(?:good|great|nice) (?:job|work)|ok(?:ay)?|alright|right|sure|yes|yep|yeah"
-    r"|great|perfect|awesome|excellent|amazing|nice|cool"
-    r"|good|lovely|thanks|thank you|thx|lgtm"
-    r"|looks good|looks great|well done|very much|so much|a lot"
-    r"|that works|it works|works|now|danke|super|perfekt|prima|ok)"
-    r"\b[\s,.!;:)-]*)+",
-    r"(?:谢谢|好的|太好了|很好|完美)[,.!,。!\s]*",
-)
-NEW_TASK = _words(
-    r"(?:new|next|another|different|separate|unrelated|other) (?:task|topic|question|issue|thing|problem"
-    r"|feature|project|ticket|bug)\b",
-    r"(?:unrelated(?:ly)?|on another note|separately|changing topics?|switching (?:gears|topics?)"
-    r"|moving on|let'?s move on|forget (?:that|about)|never ?mind)\b",
-    r"(?:neue aufgabe|anderes thema|nächste aufgabe)\b|新任务|下一个任务|另一个问题|换个话题",
-)
-CONTINUES_START = _words(
-    r"(?:continue|go on|go ahead|proceed|carry on|keep (?:going|trying)|resume|finish (?:it|that|this|up)"
-    r"|do (?:it|that|this|so|both|all)|yes|yep|yeah|yup|y|no|nope|n|sure|correct|exactly|right)\b",
-    r"(?:also|and|but|or|then|instead|actually|wait|rather|additionally|plus|besides|otherwise|only|just"
-    r"|except|same|both|neither|all of|oh|oops|hmm+|btw)\b",
-    r"(?:what|how) about\b|(?:and|but|so) (?:what|why|how|now)\b|why\?|why (?:did|is|does|not"
-    r"|are)\b(?=.{0,60}\b(?:it|that|this|you)\b)",
-    r"(?:retry|rerun|re-run|redo|try|again|once more|one more)\b",
-    r"(?:i (?:meant|mean|forgot|said|told|also|still)|to be clear|to clarify|as i said|let me clarify"
-    r"|please (?:continue|proceed|also|try|redo|retry))\b",
-    r"(?:use|with|without|not|never|leave|keep|skip|ignore|remove|drop|rename|undo|revert) (?:it|that"
-    r"|this|them|those|the (?:first|second|last|old|new|other)|option)\b",
-    r"(?:option|number|choice|step|the (?:first|second|third|last|other|former"
-    r"|latter)(?: one)?)\b(?: ?\w{1,2})?[.!]?$",
-    r"(?:commit|push|merge|ship|deploy|release|run|test|check|verify|show|explain|fix|format|lint) (?:it"
-    r"|that|this(?! (?:repo|project|code))|them|everything|all|again"
-    r"|the (?:tests?|suite|linter|build|changes?|diff|code|result))\b",
-    r"(?:weiter|mach|ja|nein|nochmal|noch einmal|jetzt|und|auch|aber|dann|stattdessen|versuch|probier"
-    r"|bitte weiter|genau|stimmt)\b",
-    r"继续|再|是的|是|对|不|好|可以|然后|现在|接着|另外|还有|也|但|那|改成|用|试",
-    r"[-*•]\s|\d{1,2}[.)]?$",
-    r"(?:traceback \(most recent|error:|e   |failed |fail:|panic:|npm err!|exception)",
-)
-NOW_LEAD = _words(r"(?:now|next|then|after that|ok now|finally|lastly)\b")
-ANAPHORA = _words(
-    r"\b(?:it|its|that|those|them|these|they|same|the (?:errors?|tests?|output|result|changes?|fix"
-    r"|failure|rest|others?|former|latter|diff|bug you|one|ones))\b",
-    r"\bthis\b(?! (?:repo|repository|project|codebase|code base|folder|directory|package|library|app"
-    r"|application|file|function|module|class|script|week|month|year|branch))",
-    r"\b(?:die tests|dasselbe|damit|das (?:auch|noch|bitte|jetzt))\b|[这那它]个?",
-)
-EXPLETIVE_IT = _words(
-    r"\b(?:is it (?:possible|ok|worth)|it (?:would|should|seems?|looks? like|is (?:possible|important"
-    r"|time))|so that|make sure that|such that|that (?:can|will|is|are|has|have|does|takes?|reads?"
-    r"|returns?|prints?|converts?|lists?))\b"
-)
-RELATIVE_THAT = _words(r"\b(?:an?|the|any|some|every|each|all|no|new)\s+(?:[\w.`'-]+\s+){1,4}?that\b(?=\s+\w)")
-"""A "that" which opens a clause about a noun before it and points at nothing outside the prompt."""
-
-INTRODUCED = _words(
-    r"\b(?:an?|some|another)\s+[\w.`'-]+(?:\s+[\w.`'-]+){0,6}?(?:,| and| then| and then|, then)"
-    r"\s+\w+\s+(?:it|them|its)\b"
-)
-"""Something new is named and then spoken of: "write a parser and test it"."""
-
-YOUR_DOING = _words(
-    r"\byou(?:'ve| have)? (?:just |already |also )?(?:did|made|wrote|changed|added|removed|said|used"
-    r"|created|put|broke|found|suggested|proposed|mentioned|moved|renamed|fixed|tried|chose|picked)\b",
-    r"\byour (?:last|previous|change|changes|fix|answer|code|edit|commit|patch|solution|approach|plan"
-    r"|suggestion|implementation|test|tests|version)\b",
-    r"\b(?:did|have|are|were|can|could|would) you (?:able|also|test(?:ed)?|run|ran|check(?:ed)?|sure"
-    r"|really|try|tried|done|finish(?:ed)?|commit(?:ted)?|forget|miss|see)\b",
-)
+"""A clause about a noun before it, or something new that is named and then spoken of: "write a parser and test it"."""
 
 
 def session_task_id(session_id: str, number: int) -> str:
@@ -213,10 +148,8 @@ def feedback(text: str) -> Literal["correction", "approval"] | None:
 
     A correction weighs more than thanks in the same prompt. A long prompt speaks of the past only at its beginning.
     """
-    lead = _lead(text)
-    if _corrects(lead):
-        return "correction"
-    return "approval" if re.search(APPROVAL, _opening(lead)) or re.match(NEGATED_TROUBLE, lead) else None
+    said = _opening(_lead(text))
+    return "correction" if _CORRECTS.search(said) else "approval" if _APPROVES.search(said) else None
 
 
 def continues(prompt: str, task: str) -> bool:
@@ -229,64 +162,30 @@ def continues(prompt: str, task: str) -> bool:
     lead = _lead(prompt)
     if not lead or lead == _lead(task):
         return True
-    if re.match(NEW_TASK, re.sub(THANKS_LEAD, "", lead, count=1) or lead) or re.match(NEW_TASK, lead):
+    rest = _LEAD.sub("", lead)
+    if _NEW_TASK.match(lead) or _NEW_TASK.match(rest):
         return False
-    if _corrects(lead) or re.search(ADMISSION, _opening(lead)):
+    if not rest or _CORRECTS.search(_opening(lead)):
         return True
-    led = re.match(THANKS_LEAD, lead)
-    rest = lead[led.end() :] if led else lead
+    words = _length(rest)
     return (
-        not rest
-        or (re.match(CONTINUES_START, lead) is not None and _is_short(lead, 60))
-        or _follows(rest, led is not None)
+        words <= (6 if rest != lead else 2)
+        or (words <= 60 and bool(_LEANS.match(lead) or _LEANS.match(rest)))
+        or (words <= 40 and _YOUR_DOING.search(rest) is not None)
+        or (words <= 12 and _POINTS_BACK.search(_POINTS_NOWHERE.sub(" ", rest)) is not None)
     )
-
-
-def _follows(rest: str, after_lead: bool) -> bool:
-    """Tell whether what is left after thanks or an "ok" leans on what was done before."""
-    if re.match(CONTINUES_START, rest) or _is_short(rest, 2, cjk=6):
-        return True
-    if re.match(NOW_LEAD, rest) and _is_short(rest, 12, cjk=20):
-        return True
-    if after_lead and _is_short(rest, 6, cjk=12):
-        return True
-    if re.search(YOUR_DOING, rest) and _is_short(rest, 40):
-        return True
-    return _is_short(rest, 12, cjk=15) and _points_back(rest)
-
-
-def _points_back(text: str) -> bool:
-    """Tell whether a pronoun stands for something outside `text`."""
-    for inner in (EXPLETIVE_IT, RELATIVE_THAT, INTRODUCED):
-        text = re.sub(inner, " ", text)
-    return re.search(ANAPHORA, text) is not None
-
-
-def _corrects(lead: str) -> bool:
-    if re.search(ADMISSION, lead):
-        lead = " ".join(clause for clause in _CLAUSE_END.split(lead) if not re.search(ADMISSION, clause))
-    calm = re.sub(NEGATED_TROUBLE, " ", lead)
-    if re.match(CORRECTION_START, calm):
-        return True
-    return re.search(CORRECTION_ANYWHERE, _opening(calm)) is not None
 
 
 def _opening(lead: str) -> str:
     """Return where a prompt may speak of the past: all of a short one."""
-    return lead if len(lead.split()) + _cjk(lead) // 2 <= 25 else lead[:80]
+    return lead if _length(lead) <= 25 else lead[:80]
 
 
 def _lead(text: str) -> str:
     head = task_text(text[: 4 * _LEAD_CHARS] if NOTES_OPEN not in text and "<" not in text else text)[:_LEAD_CHARS]
-    return re.sub(r"\s+", " ", head.replace("\u2019", "'")).strip().lower()
+    return " ".join(head.replace("\u2019", "'").split()).lower()
 
 
-def _cjk(text: str) -> int:
-    return 0 if text.isascii() else len(re.findall(_CJK, text))
-
-
-def _is_short(text: str, words: int, *, cjk: int | None = None) -> bool:
-    characters = _cjk(text)
-    if characters:
-        return characters <= (words * 2 if cjk is None else cjk)
-    return len(text.split()) <= words
+def _length(text: str) -> int:
+    """Return how many words a text has; of Chinese, Japanese and Korean two characters are one."""
+    return len(text.split()) + len(_CJK.findall(text)) // 2
