@@ -39,6 +39,12 @@ from swarm_memory.tools.trajectory.shell import parse_command
         ("sleep 30", "wait", "sleep"),
         ("sleep 30; cat log", "read", "cat"),
         ("sleep 30 && deploy", "other", "deploy"),
+        ("./mvnw -q clean verify", "test", "mvnw"),
+        ("uv build", "build", "uv build"),
+        ("cargo nextest run", "test", "cargo nextest"),
+        ("cargo check", "build", "cargo check"),
+        ("python -m json.tool a.json", "run", "json.tool"),
+        ("timeout -k 5 60 pytest", "test", "pytest"),
         ("", "other", ""),
         ("'never closed", "other", "never"),
     ],
@@ -173,6 +179,9 @@ def test_output_of_a_command_that_checks_nothing_is_no_result(text: str) -> None
         ("grep '<<EOF' a.sh\nmake", ["grep", "make"], []),
         ("echo a # > b\nmake", ["echo", "make"], []),
         ("cat <<EOF > cut.txt\nthe end was cut off; make", ["cat"], ["cut.txt"]),
+        ("files=(a.c 'b;c.c'); make 2> >(tee err.log) >& all.log", ["make"], ["all.log"]),
+        ("echo $(ls $(dirname a | tail -1); date) > out.txt", ["echo"], ["out.txt"]),
+        ("git commit -m \"$(cat <<'EOF'\nIt's done; make > x\nEOF\n)\" && make", ["git", "make"], []),
     ],
 )
 def test_a_command_line_falls_into_its_commands_and_the_files_they_write(
@@ -205,6 +214,7 @@ def test_no_word_of_a_here_document_is_a_command(body: str, end: str) -> None:
     ("text", "is_probe"),
     [
         ("which node", True), ("command -v node", True), ("type node", True), ("test -f x", True), ("node -v", True),
+        ("python3 -V", True),
         ("deploy --help", True), ("deploy push -h", True), ("npm help ci", True), ("go version", True),
         ("pytest -v", False), ("psql -h db -c x", False), ("command node x", False), ("git commit -m help", False),
     ],

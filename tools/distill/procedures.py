@@ -69,7 +69,7 @@ def _line(check: _Check) -> str:
 def _check(call: Call, material: Material) -> _Check | None:
     """Return the check that a call ran, where it passed, is not the agent's own and can be told by itself."""
     result, part = call.check, call.command.check if call.command else None
-    if result is None or not (result.passed and result.counted) or part is None or call.command is None:
+    if result is None or not (result.passed and result.summary) or part is None or call.command is None:
         return None
     files = material.reading.files
     if any((file := files.of(word)) and file.is_own for word in part.words[1:]):

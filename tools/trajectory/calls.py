@@ -13,7 +13,6 @@ from swarm_memory.schema.trajectory import Step, Trajectory
 from swarm_memory.tools.text.json_values import json_in
 from swarm_memory.tools.trajectory.checks import CheckResult, read_check, read_tool_check
 from swarm_memory.tools.trajectory.failures import (
-    EXIT_CODE,
     SHOWS_TEXT,
     Signature,
     command_text,
@@ -21,7 +20,7 @@ from swarm_memory.tools.trajectory.failures import (
     signature_of,
     telling_line,
 )
-from swarm_memory.tools.trajectory.shell import Command, parse_command
+from swarm_memory.tools.trajectory.shell import Command, Part, parse_command
 
 FILE_KEYS = ("file_path", "path", "notebook_path", "filename", "file", "target_file", "relative_path")
 """Arguments that name a file."""
@@ -44,9 +43,11 @@ _ACTING_TOOL = re.compile(r"(?i)^(?!(?:calculate|check|compute|count|describe|ru
 
 _TERMINAL_TOOL = re.compile(
     r"(?i)^(finish|submit|done|complete(_?task)?|stop|terminate|exit|answer|final_?answer|give_?answer"
-    r"|attempt_completion|task_?complete|end(_?task)?)$"
+    r"|attempt_completion|task_?complete|end(_?task)?)$|(?:^|.*_)to_(?:a_)?(?:human|person|operator)|.*escalate"
+    r"|.*hand_?over"
 )
-_HAND_OVER_TOOL = re.compile(r"(?i)(?:^|_)to_(?:a_)?(?:human|person|operator)|escalate|hand_?over")
+"""A tool that ends the task, or passes it on to a person."""
+
 _REFUSED = re.compile(
     r"(?i)user doesn't want to (?:proceed|take this action)|tool use was rejected|request interrupted by user"
     r"|user chose to stay in plan mode|user (?:rejected|declined|denied)"
@@ -70,10 +71,10 @@ _EMPTY = re.compile(
     r"|^\s*(?:\[\]|\{\}|null|none|n/a|\"\"|)[\s.!]*$"
 )
 _RESULT_FIELDS = ("results", "result", "items", "data", "matches", "hits", "documents", "rows", "content")
-_PRINTED_RESULT = re.compile(r"\A\s*\w*(?:Result|Response)\(.*\bis_?[Ee]rror=(True|False)\b", re.S)
+_PRINTED_ERROR = re.compile(r"\s*\w*(?:Result|Response)\(.*\bis_?[Ee]rror=True\b", re.S)
 """A result of the Model Context Protocol as Python prints it."""
 
-_IS_ERROR = re.compile(r"\b[iI]s_?[eE]rror\W{1,4}[tT]rue\b")
+_IS_ERROR = re.compile(r"(?i)\bis_?error\W{1,4}true\b")
 _MAX_ANSWER, _MAX_STATE = 20_000, 2000
 _QUIET_EXIT = frozenset({"search", "print"})
 
@@ -119,6 +120,10 @@ class Call:
         text = command_text(self.step.tool_name, self.input, self.step.text)
         return parse_command(text) if text and text.strip() else None
 
+    @property
+    def _main(self) -> Part | None:
+        return self.command.main if self.command else None
+
     @cached_property
     def key(self) -> str:
         """What makes two calls the same: the tool and its arguments."""
@@ -131,8 +136,7 @@ class Call:
         if self.opened:
             return self.opened
         if self.command is not None:
-            main = self.command.main
-            return f"{self.command.name} {main.subcommand}".strip() if main else ""
+            return f"{self._main.name} {self._main.subcommand}".strip() if self._main else ""
         return self._named(*_TARGET_KEYS)
 
     @property
@@ -150,17 +154,9 @@ class Call:
     def _named(self, *keys: str) -> str:
         return next((value for key in keys if isinstance(value := self.input.get(key), str)), "")
 
-    @cached_property
+    @property
     def exit_code(self) -> int | None:
-        """The exit code, from the host or from the first or last lines of the output."""
-        if self.observation is None:
-            return None
-        if self.observation.exit_code is not None:
-            return self.observation.exit_code
-        if self.command is None:
-            return None
-        found = EXIT_CODE.search(self.output[:200]) or EXIT_CODE.search(self.output[-200:])
-        return int(found.group(1)) if found else None
+        return self.observation.exit_code if self.observation else None
 
     @property
     def refused(self) -> bool:
@@ -185,11 +181,7 @@ class Call:
     @property
     def reported(self) -> bool | None:
         """Whether the host or the exit code says it failed; None where neither says anything."""
-        if self.observation is None:
-            return None
-        if self.exit_code is not None:
-            return self.exit_code != 0
-        return self.observation.is_error
+        return self.exit_code != 0 if self.exit_code is not None else self.observation and self.observation.is_error
 
     @cached_property
     def failed(self) -> bool:
@@ -198,37 +190,31 @@ class Call:
         A search that finds nothing has not failed, whatever its exit code, nor has a question for what there is;
         printed text is never an error. A host may report none and pass on a result that says of itself that it is one.
         """
-        if self.observation is None or self.refused or (self.command and self.command.is_probe):
+        if self.observation is None or self.refused or (self._main and self._main.is_probe):
             return False
         if self.check is not None and (self.check.passed is not None or self.check.summary):
             return self.check.passed is False
         purpose = self.command.purpose if self.command else None
-        if self.reported is False and self._hides_exit_code and purpose not in SHOWS_TEXT:
-            return bool(_ERROR_START.match(self.output))
-        if not self.reported and purpose not in SHOWS_TEXT and _IS_ERROR.search(self.output[-_MAX_ANSWER:]):
-            return says_error(self.output)
-        if self.reported is not None:
-            return self.reported and not (purpose in _QUIET_EXIT and (self.exit_code or 1) == 1 and not self._complains)
-        return purpose not in SHOWS_TEXT and self._complains
+        if self.reported:
+            return purpose not in _QUIET_EXIT or (self.exit_code or 1) != 1 or self._complains
+        is_told = self.reported is None or self._hides_exit_code or _IS_ERROR.search(self.output[-_MAX_ANSWER:])
+        return purpose not in SHOWS_TEXT and bool(is_told) and self._complains
 
     @property
     def _hides_exit_code(self) -> bool:
         """Whether what the host reports is not of the part that matters: of `deploy | tail`, the code is `tail`'s."""
-        main = self.command.main if self.command else None
-        return bool(self.command and main and not self.command.exit_code_is_of(main))
+        return bool(self.command and self._main and not self.command.exit_code_is_of(self._main))
 
     @property
     def went_through(self) -> bool:
         """Whether the host or an exit code of its own says that it succeeded; what it wrote is no proof of that."""
-        if self.observation is None or self.failed or self.refused or self.is_background or self._hides_exit_code:
-            return False
-        return self.exit_code == 0 if self.exit_code is not None else self.observation.is_error is False
+        is_left_out = self.failed or self.refused or self.is_background or self._hides_exit_code
+        return self.reported is False and not is_left_out
 
     @property
     def _complains(self) -> bool:
-        if says_error(self.output):
-            return True
-        return self.command is not None and bool(_ERROR_LINE.search(self.output[-3000:]))
+        is_printed = self.command is not None and self.reported is not False
+        return says_error(self.output) or (is_printed and bool(_ERROR_LINE.search(self.output[-3000:])))
 
     @cached_property
     def empty(self) -> bool:
@@ -251,27 +237,22 @@ class Call:
         if self.command is not None:
             return bool(self.opened) or self.command.purpose == "edit"
         name = self.verb
-        acts = _ACTING_TOOL.match(name) and not LOOKING_TOOL.search(name) and not self.hands_over
+        acts = _ACTING_TOOL.match(name) and not LOOKING_TOOL.search(name) and not self.ends_task
         return bool(_WRITING_TOOL.match(name) or acts)
 
     @property
     def waits(self) -> bool:
         """Whether it lets time pass."""
-        return self.command.waits if self.command is not None else bool(_WAITING_TOOL.match(self.tool))
+        if self.command is None:
+            return _WAITING_TOOL.match(self.tool) is not None
+        return any(part.purpose == "wait" for part in self.command.parts)
 
     @property
     def ends_task(self) -> bool:
-        """Whether it is the agent's own word that it is done."""
-        main = self.command.main if self.command else None
-        if self.command and main and _TERMINAL_TOOL.match(main.program):
+        """Whether it is the agent's own word that it is done, or passes the task on to a person."""
+        if self.command and self._main and _TERMINAL_TOOL.match(self._main.program):
             return len(self.command.parts) == 1
-        name = self.step.tool_name or (self.step.text.split("[")[0].split("(")[0].strip() if self.step.text else "")
-        return bool(_TERMINAL_TOOL.match(name)) or self.hands_over
-
-    @property
-    def hands_over(self) -> bool:
-        """Whether it passes the task on to a person."""
-        return bool(_HAND_OVER_TOOL.search(self.step.tool_name or ""))
+        return bool(_TERMINAL_TOOL.match(self.step.tool_name or re.split(r"[\[(]", self.step.text)[0].strip()))
 
 
 def _answer(output: str) -> dict[str, object]:
@@ -282,13 +263,11 @@ def _answer(output: str) -> dict[str, object]:
 
 def says_error(output: str) -> bool:
     """Whether a tool's answer is an error: in its first words, or as a field of JSON or of a printed result."""
-    if (printed := _PRINTED_RESULT.search(output[:_MAX_ANSWER])) is not None:
-        return printed[1].lower() == "true"
     fields = _answer(output)
     status = str(fields.get("status", "")).lower()
     told = any(fields.get(name) for name in ("error", "errors", "exception"))
     said = fields.get("success") is False or fields.get("isError") is True or status in ("error", "failed", "failure")
-    return told or said or _ERROR_START.match(output) is not None
+    return told or said or bool(_ERROR_START.match(output) or _PRINTED_ERROR.match(output[:_MAX_ANSWER]))
 
 
 def says_nothing(output: str) -> bool:
@@ -306,33 +285,27 @@ def calls_of(trajectory: Trajectory) -> tuple[Call, ...]:
 
 
 def _join(steps: tuple[Step, ...]) -> Iterator[Call]:
-    by_id: dict[str, list[int]] = {}
-    for index, step in enumerate(steps):
-        if step.kind == "observation" and step.call_id:
-            by_id.setdefault(step.call_id, []).append(index)
-    taken = set[int]()
-    shown = ""
+    answers, shown = _answers(steps), ""
     for index, step in enumerate(steps):
         if step.kind != "tool_call":
             continue
-        found = _observation(steps, index, by_id.get(step.call_id or "", []), taken)
-        observation = None if found is None else steps[found]
-        if found is not None:
-            taken.add(found)
+        end = answers.get(index, index)
         text = command_text(step.tool_name, step.tool_input or {}, step.text) or ""
-        yield Call(index, step, observation, index if found is None else found, shown if _LINE_EDIT.match(text) else "")
-        said = observation.text if observation is not None else ""
-        if opened := _OPEN_FILE.findall(said[:_MAX_STATE] + said[-_MAX_STATE:]):
+        call = Call(index, step, steps[end] if end > index else None, end, shown if _LINE_EDIT.match(text) else "")
+        yield call
+        if opened := _OPEN_FILE.findall(call.output[:_MAX_STATE] + call.output[-_MAX_STATE:]):
             shown = "".join(opened[-1])
 
 
-def _observation(steps: tuple[Step, ...], index: int, named: list[int], taken: set[int]) -> int | None:
-    later = next((found for found in named if found > index and found not in taken), None)
-    if later is not None or steps[index].call_id:
-        return later
-    for found in range(index + 1, len(steps)):
-        if steps[found].kind == "tool_call" and not steps[found].call_id:
-            return None
-        if steps[found].kind == "observation" and not steps[found].call_id and found not in taken:
-            return found
-    return None
+def _answers(steps: tuple[Step, ...]) -> dict[int, int]:
+    """Return where the observation of each tool call is that has one."""
+    found, waiting = dict[int, int](), dict[str, list[int]]()
+    for index, step in enumerate(steps):
+        same = waiting.setdefault(step.call_id or "", [])
+        if step.kind == "tool_call":
+            if not step.call_id:
+                same.clear()
+            same.append(index)
+        elif step.kind == "observation" and same:
+            found[same.pop(0)] = index
+    return found

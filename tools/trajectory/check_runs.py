@@ -9,30 +9,27 @@ from swarm_memory.tools.trajectory.calls import Call
 from swarm_memory.tools.trajectory.checks import CheckResult
 from swarm_memory.tools.trajectory.files import Files, same_file
 from swarm_memory.tools.trajectory.phrasing import folder_of
-from swarm_memory.tools.trajectory.shell import Command, Purpose, parse_command
+from swarm_memory.tools.trajectory.shell import Purpose, parse_command
 
 _PATH = re.compile(r"[/.]|::")
 _TEST_NAME = re.compile(r"tests?(?:[._-].*)?|.*[._-](?:tests?|specs?)|.+(?:Test|Tests|Spec)")
 _TEST_FOLDERS = frozenset({"test", "tests", "spec", "specs", "__tests__"})
-_DATA = frozenset(
-    {"toml", "yaml", "yml", "json", "ini", "cfg", "conf", "env", "xml", "csv", "txt", "md", "log", "lock"}
-)
+_DATA = re.compile(r"toml|ya?ml|json|ini|cfg|conf|env|xml|csv|txt|md|log|lock")
 """Endings of files that hold settings, data or prose, and no test."""
 
-_RUNNERS = {"make": "Makefile", "npm": "package.json", "yarn": "package.json", "pnpm": "package.json",
-            "just": "justfile", "tox": "tox.ini", "nox": "noxfile.py"}  # fmt: skip
+_RUN_BY = {"make": "Makefile", "npm": "package.json", "yarn": "package.json", "pnpm": "package.json",
+           "just": "justfile", "tox": "tox.ini", "nox": "noxfile.py"}  # fmt: skip
 """The file that says what a runner runs."""
 
-_NARROWING = frozenset(
-    {"-k", "-m", "-t", "-g", "-run", "--run", "--grep", "--filter", "--tests", "--deselect", "--ignore", "--lf",
-     "--last-failed", "--testNamePattern", "--testPathPattern", "--gtest_filter", "--only", "-Dtest", "--tag", "--tags"}
-)  # fmt: skip
+_NARROWING = re.compile(
+    r"-[kmtg]|-run|-Dtest|--(?:run|grep|filter|tests|deselect|ignore|lf|last-failed|testNamePattern|testPathPattern"
+    r"|gtest_filter|only|tags?)"
+)
 """Options by which a runner leaves something out."""
 
-_SETTING_UP = frozenset({"-c", "-C", "-f", "-o", "-p", "--config", "--project", "--rootdir", "--prefix"})
+_SETTING_UP = re.compile(r"-[cCfop]|--(?:config|project|rootdir|prefix)")
 """Options whose value is no test."""
 
-_FLAGS = frozenset({"--lf", "--last-failed"})
 _TAKES_NAMES = frozenset({"cargo", "npm", "yarn", "pnpm", "manage.py", "mix", "rspec", "jest", "vitest"})
 """Runners that take a bare word for the name of what to run."""
 
@@ -52,7 +49,7 @@ _WANTED: dict[Purpose, str] = {
     "build": r"builds?|compil\w+|makefile",
     "lint": r"lint\w*|type.?check\w*|type errors?|mypy|ruff|eslint|clippy|pyright|flake8",
 }
-"""Words with which a task asks for what a kind of check shows."""
+"""Words with which a task asks for what a kind of check shows, or its program's name."""
 
 _MAX_READ, _MIN_NAME = 20_000, 5
 
@@ -78,8 +75,8 @@ class Selection(NamedTuple):
 
     def looks_at(self, path: str) -> bool:
         """Whether a file is among what it looks at."""
-        given = (each.partition("::")[0] for each in self.paths)
-        return not self.paths or any(holds(each, path) or same_file(each, path) for each in given)
+        files = [each.partition("::")[0] for each in self.paths]
+        return not files or any(holds(each, path) or same_file(each, path) for each in files)
 
 
 _ALL = Selection(frozenset(), frozenset())
@@ -87,35 +84,26 @@ _ALL = Selection(frozenset(), frozenset())
 
 def selection_of(call: Call) -> Selection:
     """Return what the check of a command line, or a tool that checks, looks at."""
-    command = call.command
-    if command is None:
-        given = [value for value in call.input.values() if isinstance(value, str) and value]
-        paths = frozenset(value.removeprefix("./").rstrip("/") for value in given if _PATH.search(value))
-        return Selection(paths - {"", "."}, frozenset(value for value in given if not _PATH.search(value)))
-    return _selection_of_command(command)
-
-
-def _selection_of_command(command: Command) -> Selection:
-    paths: set[str] = set()
-    filters: set[str] = set()
-    check = command.check
-    words = list(check.words[1:]) if check else []
-    if check and words and words[0] == check.subcommand and check.name.endswith(f" {words[0].rpartition('/')[2]}"):
+    check = call.command.check if call.command else None
+    given = (value for value in call.input.values() if isinstance(value, str) and value)
+    words = [*(check.words[1:] if check else given if call.command is None else ())]
+    if check and words[:1] == [check.subcommand] and check.name.endswith(f" {words[0].rpartition('/')[2]}"):
         words.pop(0)  # the program itself, and nothing that it looks at
-    while check and words:
+    takes_names = check is None or check.program in _TAKES_NAMES
+    paths, filters = set[str](), set[str]()
+    while words:
         word = words.pop(0)
-        option = word.partition("=")[0]
-        if option in _NARROWING:
-            value = words.pop(0) if words and "=" not in word and option not in _FLAGS else ""
-            filters.add(f"{word} {value}".strip())
-        elif word in _SETTING_UP and words:
-            words.pop(0)
+        if _NARROWING.fullmatch(word.partition("=")[0]):
+            has_value = words and "=" not in word and word not in ("--lf", "--last-failed")
+            filters.add(f"{word} {words.pop(0)}" if has_value else word)
+        elif _SETTING_UP.fullmatch(word):
+            words[:1] = []
         elif _PATH.search(word) and not word.startswith("-"):
-            paths.add(word.removeprefix("./").rstrip("/") or ".")
-        elif check.program in _TAKES_NAMES and word not in (check.subcommand, "test", "run") and word[:1] != "-":
+            paths.add(word.removeprefix("./").rstrip("/"))
+        elif takes_names and not word.startswith("-") and not (check and word in (check.subcommand, "test", "run")):
             filters.add(word)
-    paths -= {".", "..."}
-    if (root := folder_of(command.text)).startswith("/"):
+    paths -= {"", ".", "..."}
+    if (root := folder_of(call.command.text) if call.command else "").startswith("/"):
         paths = {path if path.startswith("/") else f"{root}/{path}" for path in paths} or {root}
     return Selection(frozenset(paths), frozenset(filters))
 
@@ -159,15 +147,14 @@ class CheckRun:
 
 def check_runs(task: str, calls: Sequence[Call], files: Files) -> tuple[CheckRun, ...]:
     """Return the runs of tests, builds and linters whose result is known, in order."""
-    tests = [file for file in files.written if is_test_file(file.path)]
+    tests = [file for file in files.written if is_test_file(file.path) and not file.is_own]
     runs: list[CheckRun] = []
     for call in calls:
         check = call.check
         if check is None or check.passed is None:
             continue
         selection = selection_of(call)
-        looked_at = [file for file in tests if selection.looks_at(file.path)]
-        changed = [each.position for file in looked_at if not file.is_own for each in file.writes]
+        changed = [each.position for file in tests if selection.looks_at(file.path) for each in file.writes]
         runs.append(
             CheckRun(
                 call=call,
@@ -176,16 +163,10 @@ def check_runs(task: str, calls: Sequence[Call], files: Files) -> tuple[CheckRun
                 is_own=rests_on_own(call, files, [each.call for each in runs if each.name == check.name]),
                 changed_at=max((at for at in changed if at < call.position), default=-1),
                 named=call.step.role == "user" or _stands_in(task, call, selection),
-                wanted=_is_wanted(task, check),
+                wanted=re.search(_ASKED.format(f"{_WANTED[check.purpose]}|{re.escape(check.name)}"), task) is not None,
             )
         )
     return tuple(runs)
-
-
-def _is_wanted(task: str, check: CheckResult) -> bool:
-    """Whether a task asks for what such a check shows: by its kind, or by its program's name."""
-    words = f"{_WANTED.get(check.purpose, 'tests?')}|{re.escape(check.name)}"
-    return re.search(_ASKED.format(words), task) is not None
 
 
 def rests_on_own(call: Call, files: Files, before: Sequence[Call] = ()) -> bool:
@@ -194,39 +175,41 @@ def rests_on_own(call: Call, files: Files, before: Sequence[Call] = ()) -> bool:
     It is where the command line names a file of his, or one made of it, or runs what such a file says is to be run; and
     where a test of his is among what it looks at, unless the same was run `before` he wrote it and did not miss it.
     """
+    own = [file for file in files.written if file.is_own and file.writes[0].position <= call.position]
+    files_ = {_last(file.path) for file in own}
     part = call.command.check if call.command else None
-    own = [
-        file for file in files.written if file.is_own and any(each.position <= call.position for each in file.writes)
-    ]
-    names_ = {file.path.rpartition("/")[2] for file in own}
-    stems = {name.partition(".")[0] for name in names_}
-    words = {word.partition("::")[0].rpartition("/")[2] for word in part.words} if part else set[str]()
-    if words & {*names_, *stems} or (part and _RUNNERS.get(part.program, "") in names_):
+    words = {_last(word.partition("::")[0]) for word in part.words} if part else set[str]()
+    if words & {*files_, *(name.partition(".")[0] for name in files_)} or (
+        part and _RUN_BY.get(part.program) in files_
+    ):
         return True
-    selection = selection_of(call)
-    named = [path for path in selection.paths if _is_file(path)]
-    tests = [file for file in own if is_test_file(file.path) and (not named or selection.looks_at(file.path))]
-    if not tests or named:
+    tests = [file for file in own if is_test_file(file.path)]
+    if not tests or any(map(_is_file, selection_of(call).paths)):
         return False
     first = min(file.writes[0].position for file in tests)
-    missed = [each for each in before if any(file.path.rpartition("/")[2] in each.output for file in tests)]
-    return not any(each.position < first and each not in missed for each in before)
+    return not any(
+        each.position < first and not any(_last(file.path) in each.output for file in tests) for each in before
+    )
 
 
 def _stands_in(task: str, call: Call, selection: Selection) -> bool:
     """Whether a task holds a check's command, or names a file or a test that it was given or tells of."""
-    told = {part for path in selection.paths for part in (path, path.rpartition("/")[2], path.rpartition("::")[2])}
+    told = {part for path in selection.paths for part in (path, _last(path), path.rpartition("::")[2])}
     told |= {part.split()[-1] for part in selection.filters}
     given = {part for part in told if _is_file(part) or part.startswith("test_")}
     check = call.command.check if call.command else None
-    if check is not None:
-        wanted = (parse_command(span).check for span in _SPAN.findall(task))
-        if any(each and each.program == check.program and set(each.words) <= set(check.words) for each in wanted):
-            return True
-        given |= {" ".join(check.words)} if check.words[1:] else set()
+    if check is not None and check.words[1:]:
+        given.add(" ".join(check.words))
+    wanted = [parse_command(span).check for span in _SPAN.findall(task)] if check else []
+    if any(check and each and {each.program, *each.words} <= {check.program, *check.words} for each in wanted):
+        return True
     shown = set(_SHOWN_ID.findall(call.output[-_MAX_READ:]))
     is_told = any(len(name) >= _MIN_NAME and names(task, name) for name in given)
     return is_told or not shown.isdisjoint(_TEST_ID.findall(task))
+
+
+def _last(path: str) -> str:
+    return path.rpartition("/")[2]
 
 
 def names(text: str, word: str) -> bool:
@@ -237,21 +220,18 @@ def names(text: str, word: str) -> bool:
 def is_test_file(path: str) -> bool:
     """Whether a path is that of a test, by its name or its folder."""
     folder, _, name = path.rpartition("/")
-    stem, dot, suffix = name.rpartition(".")
-    is_code = bool(dot and stem) and len(suffix) <= 5 and suffix.isalnum() and not suffix.isdigit()
-    return (
-        is_code and suffix not in _DATA and bool(_TEST_NAME.fullmatch(stem) or _TEST_FOLDERS & set(folder.split("/")))
-    )
+    stem, _, suffix = name.rpartition(".")
+    is_named = _TEST_NAME.fullmatch(stem) or _TEST_FOLDERS & set(folder.split("/"))
+    return bool(stem and is_named) and not _DATA.fullmatch(suffix)
 
 
 def _is_file(path: str) -> bool:
-    return "." in path.partition("::")[0].rpartition("/")[2].strip(".")
+    return "." in _last(path.partition("::")[0]).strip(".")
 
 
 def holds(outer: str, inner: str) -> bool:
     """Whether a path is another one or holds it; either may be relative."""
-    if inner.startswith("/") and not outer.startswith("/"):
-        inner = inner[inner.find(f"/{outer}") + 1 :] if f"/{outer}" in inner else inner
-    elif outer.startswith("/") and not inner.startswith("/"):
+    if outer.startswith("/") and not inner.startswith("/"):
         return bool(inner) and outer.endswith(f"/{inner}")
-    return inner == outer or inner.startswith((f"{outer}/", f"{outer}::", f"{outer}.", f"{outer}["))
+    begin = "/" if inner.startswith("/") and not outer.startswith("/") else "^"
+    return re.search(rf"{begin}{re.escape(outer)}(?:$|[/.\[]|::)", inner) is not None

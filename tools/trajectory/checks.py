@@ -30,8 +30,6 @@ class CheckResult:
     """What the last result says; None: nothing tells."""
     summary: str = ""
     """The line that it was read from."""
-    counted: bool = False
-    """Whether a summary line said so, and not the exit code alone."""
     was_mended: bool = False
     """Whether a result of the same output failed without what the command line then changed, or put away for it."""
 
@@ -85,16 +83,18 @@ _CHECK_TOOL = re.compile(
 )
 """Tools that are named as a check is."""
 
-_GOOD_STATUS, _BAD_STATUS = (
-    frozenset({"passed", "pass", "ok", "success"}),
-    frozenset({"failed", "fail", "failure", "error"}),
-)
 _FIELDS = ("status", "success", "passed", "failed", "failures", "errors")
+_GOOD_ANSWER = re.compile(r"(?i)\b(?:status (?:passed|pass|ok|success)|success true|passed (?:true|[1-9]\d*))\b")
+_BAD_ANSWER = re.compile(
+    r"(?i)\b(?:status (?:failed|fail|failure|error)|(?:success|passed) false)\b"
+    r"|\b(?:failed|failures|errors) (?!0\b|false\b|,|$)"
+)
+"""What is told in these fields of a JSON answer, each with its name."""
+
 _MAX_JSON_CHARS = 200_000
-_LOOKS_ONLY = frozenset(
-    {"--help", "--version", "--collect-only", "--co", "--dry-run", "--just-print", "--list", "--listTests",
-     "--fixtures", "--markers", "--showConfig"}
-)  # fmt: skip
+_LOOKS_ONLY = re.compile(
+    r"--(?:help|version|collect-only|co|dry-run|just-print|list|listTests|fixtures|markers|showConfig)"
+)
 """Options with which a check says something of itself and checks nothing."""
 
 _NO_RUN = re.compile(
@@ -148,26 +148,20 @@ def read_check(command: Command, output: str, failed: bool | None) -> CheckResul
     part = command.check
     if part is None:
         return None
-    is_known = part.purpose in CHECKS
-    if _LOOKS_ONLY.intersection(part.words):
-        return CheckResult(part.name, part.purpose, None) if is_known else None
-    code = command.code_of(part, output, failed)
+    is_known, looks_only = part.purpose in CHECKS, any(map(_LOOKS_ONLY.fullmatch, part.words))
     found = [each for each in results_in(output) if not _is_written_in(command.text, each.line)]
-    if not is_known and not found:
+    if not is_known and (looks_only or not found):
         return None
     counts_tests = part.purpose == "build" and bool(found) and _OF_TESTS.search(found[-1].line) is not None
     purpose: Purpose = part.purpose if is_known and not counts_tests else "test"
-    if code is None and command.prints_others(part):
+    code = command.code_of(part, output, failed)
+    if looks_only or (code is None and command.prints_others(part)):
         return CheckResult(part.name, purpose, None)
-    passed, summary = found[-1][:] if found else (None, "")
-    if code and not (passed is None and _NO_RUN.search(output[-_MAX_CHARS:])):
-        passed = False
-    elif code is False and passed is None and not re.search(_NO_RUN, output[-_MAX_CHARS:]):
-        passed = True
-    was_mended = (
-        bool(found) and passed is True and not all(each.passed for each in found) and command.is_before_and_after(part)
-    )
-    return CheckResult(part.name, purpose, passed, summary, bool(summary) and passed is not None, was_mended)
+    passed, summary = found[-1] if found else (None, "")
+    if code is not None and (found or not _NO_RUN.search(output[-_MAX_CHARS:])):
+        passed = not code and passed is not False
+    was_mended = passed is True and not all(each.passed for each in found) and command.is_before_and_after(part)
+    return CheckResult(part.name, purpose, passed, summary, was_mended)
 
 
 def _is_written_in(text: str, line: str) -> bool:
@@ -184,27 +178,17 @@ def read_tool_check(tool: str, output: str, failed: bool | None) -> CheckResult 
     found = _CHECK_TOOL.match(tool.rpartition("__")[2])
     if found is None:
         return None
-    purpose: Purpose = "test" if found["test"] else "build" if found["build"] else "lint"
-    last = next(reversed([*results_in(output)]), None)
-    passed, summary = _read_answer(output) or (last or (None, ""))
-    if passed is None and not summary and failed is not None:
+    passed, summary = _read_answer(output) or next(reversed([*results_in(output)]), None) or (None, "")
+    if not summary and failed is not None:
         passed = not failed
-    return CheckResult(tool, purpose, passed, summary, counted=bool(summary) and passed is not None)
+    return CheckResult(tool, cast(Purpose, found.lastgroup), passed, summary)
 
 
 def _read_answer(output: str) -> tuple[bool | None, str] | None:
     """Return what a JSON answer says of a check and the words that say so; None where it is none, or says nothing."""
     fields = json_in(output) if output.lstrip()[:1] == "{" and len(output) <= _MAX_JSON_CHARS else None
-    if not isinstance(fields, dict):
-        return None
-    fields = cast("dict[str, object]", fields)
-    told = {name: value for name in _FIELDS if isinstance(value := fields.get(name), bool | int | str)}
-    if not told:
-        return None
-    summary = ", ".join(f"{name} {value}" for name, value in told.items())
-    status = str(told.get("status", "")).lower()
-    is_bad = any(told.get(name) not in (None, 0, False, "") for name in ("failed", "failures", "errors"))
-    if is_bad or told.get("success") is False or told.get("passed") is False or status in _BAD_STATUS:
+    told = cast("dict[str, object]", fields) if isinstance(fields, dict) else {}
+    summary = ", ".join(f"{name} {told[name]}" for name in _FIELDS if isinstance(told.get(name), bool | int | str))
+    if _BAD_ANSWER.search(summary):
         return False, summary
-    is_good = told.get("success") is True or status in _GOOD_STATUS or told.get("passed") not in (None, 0, False, "")
-    return (True if is_good else None), summary
+    return (bool(_GOOD_ANSWER.search(summary)) or None, summary) if summary else None

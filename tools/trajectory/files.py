@@ -7,7 +7,6 @@ that two paths are one file where one ends with the other.
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import PurePosixPath
 from typing import Literal
 
@@ -27,7 +26,6 @@ _BY_PROGRAM: dict[str, How] = {
     **dict.fromkeys(("cat", "head", "tail", "less", "more", "nl", "wc", "open"), "read"),
 }  # fmt: skip
 _IN_PLACE = re.compile(r"-[a-z0]*i|--in-place")
-_SCRIPT_OPTION = re.compile(r"-[a-z]*[ef]$|--expression|--file")
 _LISTS = re.compile(r"^(?:ls|find|fd|tree|rg|grep|egrep|ack|git (?:ls-files|grep|status|diff|show|log))\b")
 _LISTING_TOOL = re.compile(r"(?i)^(?:ls|glob|grep|list\w*|find\w*|search\w*)$")
 _IS_PATH = re.compile(r"(?=.*\w)[^\x00-\x1f<>|;\"'`^]{1,400}(?<!:)")
@@ -73,22 +71,22 @@ class Files:
     def __init__(self, calls: Sequence[Call]) -> None:
         by_path: dict[str, list[Touch]] = {}
         done = (call for call in calls if call.observation is not None and not call.failed and not call.refused)
-        for touch in chain.from_iterable(map(_of_call, done)):
+        for touch in (touch for call in done for touch in _of_call(call)):
             by_path.setdefault(touch.path, []).append(touch)
         groups: dict[str, list[Touch]] = {}
         for path in sorted(by_path, key=len, reverse=True):
             whole = next((other for other in groups if same_file(other, path)), path)
             groups.setdefault(whole, []).extend(by_path[path])
-        self._files = {path: _file(path, touches, calls) for path, touches in groups.items()}
+        files = (_file(path, touches, calls) for path, touches in groups.items())
+        self._files = sorted(files, key=lambda each: each.touches[0].call.position)
 
     def __iter__(self) -> Iterator[File]:
         """By their first touch."""
-        return iter(sorted(self._files.values(), key=lambda each: each.touches[0].call.position))
+        return iter(self._files)
 
     def of(self, path: str) -> File | None:
         """Return the file that a path, or the end of one, names; None where no call touched it."""
-        wanted = _plain(path)
-        return next((file for known, file in self._files.items() if same_file(known, wanted)), None)
+        return next((file for file in self if same_file(file.path, _plain(path))), None)
 
     @property
     def written(self) -> tuple[File, ...]:
@@ -102,16 +100,12 @@ def written_by(call: Call) -> tuple[str, ...]:
 
 def _file(path: str, touches: Sequence[Touch], calls: Sequence[Call]) -> File:
     ordered = tuple(sorted(touches, key=lambda each: each.call.position))
-    first = next((each for each in ordered if each.how in ("write", "change")), None)
-    if first is None:
+    first = next((at for at, each in enumerate(ordered) if each.how in ("write", "change")), None)
+    if first is None or ordered[first].how == "change" or any(each.how == "read" for each in ordered[:first]):
         return File(path, ordered, is_own=False)
-    known = (
-        first.how == "change"
-        or any(each.how == "read" for each in ordered if each.call.position < first.call.position)
-        or bool(_EXISTS_ALREADY.search(first.call.output[:300]))
-        or any(_lists(call, path) for call in calls if call.end < first.call.position)
-    )
-    return File(path, ordered, is_own=not known)
+    made = ordered[first].call
+    was_listed = any(call.end < made.position and _lists(call, path) for call in calls)
+    return File(path, ordered, is_own=not was_listed and not _EXISTS_ALREADY.search(made.output[:300]))
 
 
 def _lists(call: Call, path: str) -> bool:
@@ -135,33 +129,33 @@ def _of_call(call: Call) -> Iterator[Touch]:
 
 
 def _of_tool(call: Call) -> Iterator[tuple[str, How]]:
-    path = call.file
-    verb, replaced = call.verb, call.input.get("old_string", call.input.get("old_str"))
-    if path and _DELETES.search(verb):
-        yield path, "delete"
-    elif path and _READS.match(verb):
-        yield path, "read"
-    elif path and (_WHOLE.search(verb) or replaced == ""):
-        yield path, "write"
-    elif path and call.writes:
-        yield path, "change"
-    elif not path:
+    path, verb = call.file, call.verb
+    replaced = call.input.get("old_string", call.input.get("old_str"))
+    if not path:
         for value in call.input.values():
-            if isinstance(value, str) and "*** Begin Patch" in value:
-                yield from _of_patch(value)
+            yield from _of_patch(str(value))
+    elif _DELETES.search(verb):
+        yield path, "delete"
+    elif _READS.match(verb):
+        yield path, "read"
+    elif _WHOLE.search(verb) or replaced == "":
+        yield path, "write"
+    elif call.writes:
+        yield path, "change"
 
 
 def _of_patch(text: str) -> Iterator[tuple[str, How]]:
     kinds: dict[str, How] = {"Add": "write", "Delete": "delete"}
-    for match in _PATCH_LINE.finditer(text):
+    for match in _PATCH_LINE.finditer(text) if "*** Begin Patch" in text else ():
         yield match[2], kinds.get(match[1] or "", "change")
 
 
 def _of_command(command: Command) -> Iterator[tuple[str, How]]:
     for part in command.parts:
+        for path in part.outputs:
+            yield path, "write"
         yield from _of_part(part)
-    if "*** Begin Patch" in command.text:
-        yield from _of_patch(command.text)
+    yield from _of_patch(command.text)
     if any(part.is_inline and command.changes(part) for part in command.parts):
         for match in _BY_SCRIPT.finditer(command.text):
             yield match[1] or match[2], "write"
@@ -170,15 +164,12 @@ def _of_command(command: Command) -> Iterator[tuple[str, How]]:
 
 
 def _of_part(part: Part) -> Iterator[tuple[str, How]]:
-    for path in part.outputs:
-        yield path, "write"
     words = part.words[1:]
     plain = [word for word in words if not word.startswith("-")]
     how = _BY_PROGRAM.get(part.program)
     if part.program in ("sed", "perl"):
-        in_place = any(_IN_PLACE.match(word) for word in words)
-        how = "change" if in_place else "read" if part.program == "sed" else None
-        plain = plain if part.program == "sed" and any(_SCRIPT_OPTION.match(word) for word in words) else plain[1:]
+        how = "change" if any(_IN_PLACE.match(word) for word in words) else "read" if part.program == "sed" else None
+        plain = plain[1:]  # behind the script
     elif part.program in ("cp", "mv", "install", "ln"):
         plain, how = plain[1:][-1:], "write"
     if how is not None:
