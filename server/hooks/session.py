@@ -104,15 +104,15 @@ def session_start(moment: Moment) -> dict[str, Any]:
 
 
 def for_every_task(bank: "HookBank", rows: "list[Row]", most: int, *, sees_calls: bool) -> "list[Row]":
-    """Return what holds for every task: all the user's words, and at most so many rows in all that name nothing.
+    """Return what holds for every task: the user's words, and at most so many rows in all that name nothing.
 
-    What a command, a file, a tool or an error calls for comes with that, where the agent `sees_calls`; all else when a
-    prompt is about it.
+    A word of the user's that a command or a tool calls for comes with that, where the agent `sees_calls`; one that
+    names a file may hold where another one is touched. All else comes when something calls for it.
     """
     from swarm_memory.tools.text.naming import names_in
 
     called_for = bank.called_for([row[0] for row in rows])
-    said = [row for row in rows if row[3] > 0 and not (sees_calls and row[0] in called_for)]
+    said = [row for row in rows if row[3] > 0 and not (sees_calls and called_for.get(row[0], False))]
     plain = [row for row in rows if row[3] <= 0 and row[0] not in called_for and not names_in(f"{row[1]}\n{row[2]}")]
     return [*said, *plain[: max(0, most - len(said))]]
 

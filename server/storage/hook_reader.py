@@ -71,9 +71,13 @@ class HookBank:
         lost = self._lost([row[0] for row in rows if row[3] <= 0])
         return [row for row in rows if row[0] not in lost]
 
-    def called_for(self, ids: list[str]) -> set[str]:
-        """Return those of some memories that a command, a file, a tool or an error calls for."""
-        return {each for (each,) in self._connection.execute(_HANDLES["with_handles"], {"ids": to_json(ids)})}
+    def called_for(self, ids: list[str]) -> dict[str, bool]:
+        """Return those of some memories that a command, a file, a tool or an error calls for; whether an act does.
+
+        An act is a command or a tool of an MCP server: it is seen whenever it is done.
+        """
+        rows = self._connection.execute(_HANDLES["with_handles"], {"ids": to_json(ids)}).fetchall()
+        return {memory_id: bool(by_act) for memory_id, by_act in rows}
 
     def note_shown(self, session_id: str, ids: list[str], *, is_emptied: bool) -> None:
         """Note what a briefing showed, and whether the session's context was emptied before. Raises `StoreBusy`."""

@@ -85,6 +85,21 @@ def test_an_error_is_known_again_whatever_is_quoted_in_it_and_wherever_it_stands
     assert not set(at_failure("Bash", failed, "SetupError: no such region")) & set(handles_of(named))
 
 
+def test_plain_words_and_what_a_program_printed_are_no_names() -> None:
+    named = named_handles(["time", "no such store", "UTC", "storectl up"])
+    words = {each for each in named if not each.startswith("error:")}
+    assert words == {"word:no such store", "word:utc", "word:storectl", "command:storectl up", "word:storectl up"}
+    printed = handles_of(note("It comes up.", when="When `storectl load` prints `no plan` or `E41 table`."))
+    assert "command:storectl load" in printed
+    assert not {"word:no", "command:no plan", "command:e41 table"} & set(printed)
+
+
+def test_a_plain_word_is_a_name_where_it_is_a_program_of_the_task() -> None:
+    step = Step(id="1", kind="tool_call", role="assistant", tool_name="Bash", tool_input={"command": "harbour up"})
+    calls = calls_of(Trajectory(task_id="t", task="start it", steps=(step,)))
+    assert named_handles(["harbour", "metres"], calls) == ("word:harbour", "command:harbour")
+
+
 def test_a_prompt_calls_for_what_it_names_and_words_of_prose_do_not() -> None:
     named = set(handles_of(note('"the ledger" is `acct/book.db`; PARCEL_BOX is set by `parcelctl open --box`.')))
     for prompt in ("Add a row to the ledger.", "look at acct/book.db", "is PARCEL_BOX set?", "open it with parcelctl"):

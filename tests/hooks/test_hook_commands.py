@@ -71,6 +71,15 @@ def test_a_session_starts_with_what_the_project_taught(learned: HookProject) -> 
     assert len(answer["additionalContext"]) < 9000
 
 
+def test_a_session_starts_with_the_users_words_but_for_those_that_come_with_a_command(shop: HookProject) -> None:
+    for word in ("Sort `guests.csv` by the last name.", "Answer in English.", "Sign with `git commit -S`."):
+        shop.cli("remember", word)
+    told = json.loads(shop.hook("session-start").stdout)["hookSpecificOutput"]["additionalContext"]
+    assert "Sort `guests.csv` by the last name" in told
+    assert "Answer in English" in told
+    assert "git commit" not in told
+
+
 def test_the_briefing_can_be_switched_off(learned: HookProject) -> None:
     learned.extra["SWARM_MEMORY_HOOKS__BRIEFING_ITEMS"] = "0"
     assert learned.hook("session-start").stdout == ""

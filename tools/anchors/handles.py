@@ -19,7 +19,7 @@ from pathlib import PurePosixPath
 
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.tools.text.cleaning import clean
-from swarm_memory.tools.text.tokens import tokenize
+from swarm_memory.tools.text.tokens import STOP_WORDS, tokenize
 from swarm_memory.tools.trajectory.calls import Call
 from swarm_memory.tools.trajectory.failures import command_text, error_key, signature_of, signature_of_call
 from swarm_memory.tools.trajectory.shell import CHECKS, Part, parse_command
@@ -71,23 +71,42 @@ def handles_of(item: MemoryItem) -> tuple[str, ...]:
     own = item.provenance.handles
     if item.use == "strategy":
         when = [part for span in _CODE.findall(item.description[:_MAX_CHARS]) for part in parse_command(span).parts]
-        own = (*own, *_of_parts(when), *_in_text("\n".join((item.title, item.description, item.content))))
+        said = _in_text("\n".join((item.title, item.description, item.content)))
+        own = (*own, *_of_parts(filter(_may_run, when)), *said)
     return _first(MOST, own)
 
 
-def named_handles(named: Iterable[str]) -> tuple[str, ...]:
-    """Return the handles of what somebody names in so many words: a command, a path, an error line, a tool, a word."""
+def named_handles(named: Iterable[str], calls: Iterable[Call] = ()) -> tuple[str, ...]:
+    """Return the handles of what somebody names in so many words: a command, a path, an error line, a tool, a word.
+
+    `calls`: of the task in which it is named. A plain word is a name only if it is that of a program they ran.
+    """
+    ran = {part.program.lower() for call in calls if call.command for part in call.command.parts}
     found: list[str] = []
     for text in named:
         text = " ".join(clean(text).strip(" `\"'").split())[:MAX_NAMED_CHARS]
-        found += (*_of_parts(parse_command(text).parts), *_in_text(f"`{text}`"))
-        if text and len(text.split()) <= _MAX_WORDS:
+        parts, count = parse_command(text).parts, len(text.split())
+        if any(part.purpose != "other" or part.program.lower() in (ran or {part.program}) for part in parts[:1]):
+            found += _of_parts(filter(_may_run, parts if count > 1 or text.lower() in ran else ()))
+        found += _in_text(f"`{text}`")
+        if 1 < count <= _MAX_WORDS:
             found.append(_word(text))
     return _first(MOST_AT_ONCE, found)
 
 
+_PROSE = STOP_WORDS | {"no", "not"}
+
+
+def _may_run(part: Part) -> bool:
+    """Whether what stands where a program would may be one: not a word of prose, nor the code of an error."""
+    return part.program not in _PROSE and not _ERROR_CODE.fullmatch(part.program)
+
+
 def _first(most: int, handles: Iterable[str]) -> tuple[str, ...]:
-    return tuple(islice(dict.fromkeys(handles), most))
+    """Return so many of the handles, each once, and none of a word that stands everywhere."""
+    names = ((handle, handle.partition(":")[2]) for handle in handles)
+    exact = (handle for handle, name in names if name and name not in _PROSE)
+    return tuple(islice(dict.fromkeys(exact), most))
 
 
 def _in_text(text: str) -> Iterator[str]:

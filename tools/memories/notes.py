@@ -71,7 +71,8 @@ def _items(
         given = {"title": note.title, "description": note.when, "content": note.note, "domain": None}
         texts = {name: text and portable(text, toolbox.settings, session.root) for name, text in given.items()}
         texts = checked_texts({**texts, "tags": (PREFERENCE if note.users_word else TAUGHT,)}, toolbox.settings)
-        told = from_task(texts["title"], texts["description"], texts["content"], calls)
+        # What the user wants holds beyond the commands of the task in which it was said.
+        told = from_task(texts["title"], texts["description"], "" if is_users else texts["content"], calls)
         source = Provenance(
             task_id=session.task_id,
             session_id=session.session_id,
@@ -80,7 +81,7 @@ def _items(
             screened_by=LOCAL,
             heard_in=where and where.where,
             hearsay=where is not None and where.where == "result",
-            handles=tuple(dict.fromkeys((*named_handles(note.handles), *told))),
+            handles=tuple(dict.fromkeys((*named_handles(note.handles, calls), *told))),
         )
         item = MemoryItem(
             id=new_id(MEMORY),
