@@ -1,22 +1,22 @@
 """Who learns from the tasks of the real Claude Code, as its user said: the agent itself, or a model, later."""
 
 import json
-import re
 import subprocess
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from claude_code import CLAUDE, ClaudeCode
-from messages_api import Json, MessagesApi, Say, Turn, Use, bash
+from messages_api import MessagesApi, Say, Turn, bash
 from patience import AT_FULL_LENGTH
-from sessions import IN_CLAUDE_CODE, swarm_memory, wait_for_processes
+from sessions import IN_CLAUDE_CODE, NOTE, TEACH, connected, swarm_memory, wait_for_processes
 
+from swarm_memory.server.hooks.events import ANSWERED_WELL
 from swarm_memory.tools.learn.worth import QUESTION
 
 pytestmark = IN_CLAUDE_CODE
 
+FAILING = bash("shopctl answer")
 TASK = "Tell me which answer the settings of this shop hold"
 WORK: list[Turn] = [
     bash("cat settings.ini"),
@@ -25,32 +25,10 @@ WORK: list[Turn] = [
     bash("cat config/settings.ini"),
     Say("The answer is 42."),
 ]
-ITEM = {
-    "title": "Settings of the shop stand in its config folder",
-    "description": "Of use when a setting is looked for.",
-    "content": "1. Look into the folder config first\n2. Read settings.ini there",
-}
-ANSWER = Use(
-    "mcp__swarm-memory__distill_memories",
-    {"verdict": "Success", "confidence": 0.9, "reasons": ["The file was read"], "items": [ITEM]},
-)
 
 
-@dataclass
-class Answering(MessagesApi):
-    """An agent that names in its answer the transcript and the task of the question."""
-
-    def take(self, body: Json) -> Turn:
-        turn = super().take(body)
-        if not (isinstance(turn, Use) and turn.tool == ANSWER.tool):
-            return turn
-        told = re.search(r"transcript_path '([^']+)' and task_id '([^']+)'", self.text_of(-1))
-        assert told is not None, self.text_of(-1)
-        return replace(turn, input=turn.input | {"transcript_path": told[1], "task_id": told[2]})
-
-
-def worked(tmp_path: Path, way: str, script: list[Turn], *prompts: str) -> tuple[Path, MessagesApi]:
-    """Let a session work in a project whose user has answered who learns; return the project and the API."""
+def a_project(tmp_path: Path, way: str) -> tuple[Path, Path]:
+    """Return a project whose user has answered who learns, and the user's home."""
     project, home = tmp_path / "shop", tmp_path / "home"
     (project / "config").mkdir(parents=True)
     (project / "config" / "settings.ini").write_text("answer = 42\n")
@@ -58,7 +36,13 @@ def worked(tmp_path: Path, way: str, script: list[Turn], *prompts: str) -> tuple
     (home / ".config" / "swarm-memory" / "config.yaml").write_text(f"chat: {{learn_with: {way}}}\n")
     subprocess.run(["git", "init", "-q", str(project)], check=True)
     swarm_memory(project, "install", "--project")
-    with Answering(script) as api:
+    return project, home
+
+
+def worked(tmp_path: Path, way: str, script: list[Turn], *prompts: str) -> tuple[Path, MessagesApi]:
+    """Let a session work in a project whose user has answered who learns; return the project and the API."""
+    project, home = a_project(tmp_path, way)
+    with MessagesApi(script) as api:
         claude = ClaudeCode(home, project, api.url)
         (claude.commands() / "claude").symlink_to(CLAUDE)
         for number, prompt in enumerate(prompts):
@@ -72,15 +56,26 @@ def memories(project: Path) -> list[Any]:
     return json.loads(swarm_memory(project, "memories", "list", "--json"))
 
 
-def test_the_agents_own_items_are_kept_and_it_is_asked_once_a_task(tmp_path: Path) -> None:
-    script = [*WORK, ANSWER, Say("Noted."), *WORK]
-    project, api = worked(tmp_path, "agent", script, TASK, "now check that once more")
-    asked = [place for place in range(len(api.requests)) if QUESTION in api.text_of(place)]
-    assert asked[:1] == [len(WORK)]
-    assert len(api.requests) == len(script), "not asked about the same task again"
+def test_a_person_is_answered_and_the_agent_asked_once_after_that_what_its_task_taught(tmp_path: Path) -> None:
+    project, home = a_project(tmp_path, "agent")
+    with MessagesApi([connected(home), FAILING, Say("The answer is 42."), TEACH, Say("Noted.")]) as api:
+        screen = ClaudeCode(home, project, api.url).sit_before(TASK, until=lambda text: ANSWERED_WELL in text)
+        wait_for_processes(project)
+    assert QUESTION in api.text_of(3)
+    assert len(api.requests) == 4, "its call ends the turn"
+    assert screen.rindex("The answer is 42.") < screen.rindex(ANSWERED_WELL)
+    assert "Noted." not in screen
     (item,) = memories(project)
-    assert item["title"] == ITEM["title"]
-    assert (item["provenance"]["judge"], item["provenance"]["distiller"]) == ("agent", "agent")
+    assert (item["title"], item["provenance"]["distiller"]) == (NOTE["title"], "agent")
+
+
+def test_without_a_person_nothing_is_asked_and_stdout_is_the_answer_to_the_byte(tmp_path: Path) -> None:
+    project, home = a_project(tmp_path, "agent")
+    with MessagesApi([connected(home), FAILING, Say("The answer is 42.")]) as api:
+        run = ClaudeCode(home, project, api.url).run(TASK, "--output-format", "text")
+        wait_for_processes(project)
+    assert run.stdout == "The answer is 42.\n"
+    assert len(api.requests) == 3
 
 
 @pytest.mark.parametrize(

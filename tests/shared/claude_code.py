@@ -1,8 +1,17 @@
 """Runs the real Claude Code binary, headless and cut off from the world, with a home of its own against a given API."""
 
+import fcntl
+import json
 import os
+import pty
+import re
+import select
+import struct
 import subprocess
 import sys
+import termios
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -105,6 +114,43 @@ class ClaudeCode:
         )
         log = debug.read_text(encoding="utf-8", errors="replace") if debug.exists() else ""
         return Run(done.returncode, done.stdout, done.stderr, log)
+
+    def sit_before(self, prompt: str, until: Callable[[str], bool]) -> str:
+        """Give a prompt to a session as a person does who sits before it; leave when the screen says enough.
+
+        Return all that the screen showed, without its control sequences and white space made one.
+        """
+        debug, known = self.home / "debug.log", {"hasTrustDialogAccepted": True, "hasCompletedProjectOnboarding": True}
+        answered = {"hasCompletedOnboarding": True, "theme": "dark", "projects": {str(self.project): known}}
+        answered |= {"customApiKeyResponses": {"approved": ["dummy"], "rejected": []}}
+        self.config.mkdir(exist_ok=True)
+        (self.config / ".claude.json").write_text(json.dumps(answered))
+        said = {"enableAllProjectMcpServers": True, "skipDangerousModePermissionPrompt": True}
+        (self.config / "settings.json").write_text(json.dumps(said))
+        here, there = pty.openpty()
+        fcntl.ioctl(there, termios.TIOCSWINSZ, struct.pack("HHHH", 60, 200, 0, 0))
+        process = subprocess.Popen(
+            [str(self.binary), "--permission-mode", "bypassPermissions", "--debug-file", str(debug), prompt],
+            cwd=self.project,
+            env=self.environment | {"TERM": "xterm-256color"},
+            stdin=there,
+            stdout=there,
+            stderr=there,
+            start_new_session=True,
+        )
+        os.close(there)
+        shown, deadline = b"", time.monotonic() + HANG_S
+        text = ""
+        while not until(text) and process.poll() is None and time.monotonic() < deadline:
+            if select.select([here], [], [], 0.2)[0]:
+                shown += os.read(here, 1 << 16)
+                plain = re.sub(rb"\x1b\[[0-9;?>]*[A-Za-z]|\x1b\][^\x07]*\x07", b" ", shown)
+                text = " ".join(plain.decode("utf-8", "replace").split())
+        process.terminate()
+        process.wait()
+        os.close(here)
+        assert until(text), text[-2000:]
+        return text
 
     def transcripts(self) -> list[Path]:
         """Return the transcripts of this home, oldest first."""

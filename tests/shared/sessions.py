@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from claude_code import CLAUDE, INSTALL_HINT, ClaudeCode
 from forked import CLI, run
-from messages_api import MessagesApi, Turn
+from messages_api import MessagesApi, Turn, Use, bash
 from patience import HANG_S
 from record_demo import write_project
 
@@ -23,6 +23,21 @@ IN_CLAUDE_CODE = [
 
 SETUP = "cp config/test.example.toml config/test.toml && python -m shop.migrate"
 """What the agent of `record_demo.SCRIPT` learns."""
+
+NOTE = {
+    "title": "Set the tests of the shop up",
+    "when": "When the tests end with `SettingsError: config/test.toml not found`.",
+    "note": f"Run `{SETUP}` first.",
+}
+"""What that agent tells the next one."""
+
+TEACH = Use("mcp__swarm-memory__remember", {"notes": [NOTE], "outcome": "Success"})
+
+
+def connected(home: Path) -> Use:
+    """Return a turn that ends when the session's server is connected, so that its tools can be called."""
+    return bash(f"until grep -q 'Successfully connected' {home}/debug.log; do sleep 0.1; done")
+
 
 NEXT_TASK = "The test suite fails with SettingsError: config/test.toml not found. Make the tests pass."
 NOTES = "UserPromptSubmit hook additional context: <swarm-memory-notes>"
