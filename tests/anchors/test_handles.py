@@ -85,6 +85,12 @@ def test_an_error_is_known_again_whatever_is_quoted_in_it_and_wherever_it_stands
     assert not set(at_failure("Bash", failed, "SetupError: no such region")) & set(handles_of(named))
 
 
+def test_an_exception_is_known_again_as_pytest_shows_it() -> None:
+    quoted = handles_of(note("`SetupError: conf/x.toml not found` goes by `make conf`."))
+    shown = at_failure("Bash", {"command": "pytest"}, "E   shop.conf.SetupError: conf/x.toml not found\n1 failed in 1s")
+    assert set(quoted) & set(shown)
+
+
 def test_plain_words_and_what_a_program_printed_are_no_names() -> None:
     named = named_handles(["time", "no such store", "UTC", "storectl up"])
     words = {each for each in named if not each.startswith("error:")}

@@ -7,11 +7,20 @@ from typing import Any
 
 import pytest
 from claude_code import ClaudeCode
-from hook_project import DEMO
 from messages_api import MessagesApi, Say
 from patience import AT_FULL_LENGTH
 from record_demo import SCRIPT, TASK
-from sessions import IN_CLAUDE_CODE, NEXT_TASK, NOTES, SETUP, checkout, run_session, swarm_memory, wait_for_processes
+from sessions import (
+    IN_CLAUDE_CODE,
+    NEXT_TASK,
+    NOTES,
+    SETUP,
+    checkout,
+    learn_demo,
+    run_session,
+    swarm_memory,
+    wait_for_processes,
+)
 
 pytestmark = IN_CLAUDE_CODE
 
@@ -28,8 +37,7 @@ def test_hooks_do_all_of_it_while_the_server_does_not_answer(tmp_path: Path, com
     shop = checkout(tmp_path / "shop")
     swarm_memory(shop, "install", "--project")
     with_server(shop / ".mcp.json", command)
-    swarm_memory(shop, "learn", str(DEMO))
-    (known,) = json.loads(swarm_memory(shop, "memories", "list", "--json"))
+    known = learn_demo(shop)
     api, _ = run_session(shop, tmp_path / "home", SCRIPT, NEXT_TASK)
     assert SETUP in api.text_of(0)
     assert NOTES in api.text_of(0)
@@ -52,4 +60,3 @@ def test_after_an_install_for_the_user_sessions_in_any_folder_are_learned_from(t
     for project, tasks in ((shop, 1), (plain, 1)):
         status = json.loads(swarm_memory(project, "status", "--json"))
         assert status["statistics"]["trajectories"] == tasks, project
-    assert len(json.loads(swarm_memory(shop, "memories", "list", "--json"))) == 1

@@ -6,9 +6,8 @@ import subprocess
 from pathlib import Path
 
 from claude_code import ClaudeCode
-from hook_project import DEMO
 from messages_api import MessagesApi, Say, Use, bash
-from sessions import IN_CLAUDE_CODE, NEXT_TASK, NOTES, checkout, swarm_memory, wait_for_processes
+from sessions import IN_CLAUDE_CODE, NEXT_TASK, NOTES, checkout, learn_demo, wait_for_processes
 
 pytestmark = IN_CLAUDE_CODE
 
@@ -28,7 +27,7 @@ def marketplace(folder: Path) -> Path:
 def test_the_plugin_starts_its_server_by_uv_and_its_hooks_by_what_that_installed(tmp_path: Path) -> None:
     shop, home, clone = checkout(tmp_path / "shop"), tmp_path / "home", marketplace(tmp_path / "clone")
     home.mkdir()
-    swarm_memory(shop, "learn", str(DEMO))
+    learn_demo(shop)
     connected = bash(f"until grep -q 'Successfully connected' {home}/debug.log; do sleep 0.1; done")
     look = Use("ToolSearch", {"query": "swarm-memory retrieve", "max_results": 20})
     with MessagesApi([connected, look, Say("Done.")]) as api:

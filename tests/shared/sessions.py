@@ -1,14 +1,17 @@
 """Headless sessions of the real Claude Code in a project with our server and hooks."""
 
+import json
 import os
 import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from claude_code import CLAUDE, INSTALL_HINT, ClaudeCode
 from forked import CLI, run
+from hook_project import DEMO
 from messages_api import MessagesApi, Turn, Use, bash
 from patience import HANG_S
 from record_demo import write_project
@@ -70,6 +73,16 @@ def swarm_memory(project: Path, *arguments: str) -> str:
     done = run([*CLI, "--project", project, *arguments], text=True, cwd=project)
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+def learn_demo(project: Path) -> Any:
+    """Let two sessions of the demo, each the witness of the other, teach the project their fix; return the memory."""
+    other = project.parent / "another_session.jsonl"
+    other.write_text(DEMO.read_text("utf-8").replace("000000000001", "000000000002"), "utf-8")
+    swarm_memory(project, "learn", str(DEMO))
+    swarm_memory(project, "learn", str(other))
+    (memory,) = json.loads(swarm_memory(project, "memories", "list", "--json"))
+    return memory
 
 
 def run_session(project: Path, home: Path, script: list[Turn], *prompts: str) -> tuple[MessagesApi, ClaudeCode]:

@@ -54,8 +54,8 @@ _WORD = re.compile(r"[\w.@/+-]*\w")
 _THROWN = re.compile(r"(\b\w*(?:Error|Exception)\b: )([^`\n\"]{3,160})")
 _CUTS = (". ", "; ", ", ", ": ")
 """Where what an error says may end in a sentence that goes on."""
-_MODULE = re.compile(r"^(?:[\w]+\.)+(?=\w*(?:Error|Exception)\b)")
-"""Of an exception as a traceback has it."""
+_MODULE = re.compile(r"^(?:E +)?(?:\w+\.)*(?=\w*(?:Error|Exception)\b)")
+"""Before an exception's name as a traceback, or pytest, has it."""
 
 _TELLS_ERROR = re.compile(
     r"(?i)error|exception|fail|fatal|denied|not found|no such|cannot|can't|could not|unable|refused|rejected|invalid"
@@ -188,7 +188,7 @@ def at_failure(tool: str, given: Mapping[str, object], error: str) -> tuple[str,
     A line may be what a note quotes, whether it reads like an error or not, with or without the program before it.
     """
     own, text = signature_of_call(tool, given, error), clean(error[-_MAX_CHARS:])
-    last = [line.strip() for line in text.splitlines() if line.strip()][-_MAX_ERRORS:]
+    last = [_MODULE.sub("", line.strip()) for line in text.splitlines() if line.strip()][-_MAX_ERRORS:]
     lines = dict.fromkeys((*last, *(line.partition(": ")[2] for line in last), *_error_lines(text)))
     found = dict.fromkeys(() if own is None else (f"error:{own.digest}",))
     found.update(dict.fromkeys((*_errors(lines), *map(_word, _ERROR_CODE.findall(text)))))

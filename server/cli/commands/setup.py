@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from swarm_memory.schema.base import counted
-from swarm_memory.schema.memory import LearnResult, Retrieval
+from swarm_memory.schema.memory import LearnResult, MemoryItem, Note, Retrieval
 from swarm_memory.server.cli.console import json_option, print_json, say
 from swarm_memory.server.cli.invocation import Invocation
 from swarm_memory.server.cli.leave import WAYS, is_asked_at, planned_leave, say_who_learns
@@ -216,6 +216,17 @@ def _carry_out(changes: "list[FileChange]", done: str, dry_run: bool, as_json: b
 T = TypeVar("T")
 
 SESSION = Path(__file__).resolve().parent.parent / "demo" / "session.jsonl"
+NOTE = Note(
+    title="The tests of the shop need a set-up",
+    when="When tests end with `SettingsError: config/test.toml not found`.",
+    note="`cp config/test.example.toml config/test.toml && python -m shop.migrate`; a file made by hand has no tables.",
+)
+"""What an agent that did the task of the session would tell the next one."""
+
+FAILING, ERROR = (
+    "python -m pytest tests -x",
+    "E   shop.settings.SettingsError: config/test.toml not found\n1 failed in 0.05s",
+)
 SIMILAR = "The tests of this fresh clone fail with a SettingsError. Make them pass."
 UNRELATED = "Translate the landing page into French and keep the layout."
 
@@ -225,6 +236,9 @@ class Timed:
     """What the demo did, and how long each part took."""
 
     learned: list[tuple["Trajectory", LearnResult]] = field(default_factory=list[tuple["Trajectory", LearnResult]])
+    noted: list[MemoryItem] = field(default_factory=list[MemoryItem])
+    beside: str = ""
+    """What a later call that failed was shown."""
     found: list[Retrieval] = field(default_factory=list[Retrieval])
     took_ms: dict[str, float] = field(default_factory=dict[str, float])
 
@@ -290,7 +304,8 @@ def demo(as_json: bool) -> None:
         shown = anyio.run(_play, Path(folder))
     if as_json:
         learned = [result for _, result in shown.learned]
-        print_json({"learned": learned, "retrieved": shown.found, "took_ms": shown.took_ms})
+        told = {"learned": learned, "noted": shown.noted, "beside": shown.beside, "retrieved": shown.found}
+        print_json(told | {"took_ms": shown.took_ms})
     else:
         _show_demo(shown)
 
@@ -299,19 +314,24 @@ async def _play(folder: Path) -> Timed:
     from swarm_memory.schema.settings import Settings, StorageSettings
     from swarm_memory.server.hosts.transcript import read_trajectories
     from swarm_memory.server.wiring import open_toolbox, place_of
+    from swarm_memory.tools.anchors.handles import at_failure
     from swarm_memory.tools.learn.learn import learn
+    from swarm_memory.tools.memories.notes import remember_notes
+    from swarm_memory.tools.retrieve.at_moment import Around, beside_failure
     from swarm_memory.tools.retrieve.retrieve import retrieve
 
     shown = Timed()
     settings = Settings(storage=StorageSettings(db=str(folder / ".swarm" / "memory.db"), project="shop"))
     toolbox = await shown.time("open the bank", lambda: open_toolbox(place_of(folder, settings), settings))
     try:
-        tasks = list(read_trajectories(SESSION))
-        for trajectory in tasks:
+        for trajectory in read_trajectories(SESSION):
             result = await shown.time("learn", lambda each=trajectory: learn(toolbox, each))
             shown.learned.append((trajectory, result))
-        for each in tasks:  # a second session that does the same: two of them bear a fix out
-            await learn(toolbox, each.model_copy(update={"task_id": f"again {each.task_id}", "session_id": "again"}))
+        (noted,) = await shown.time("remember", lambda: remember_notes(toolbox, [NOTE]))
+        shown.noted.append(noted.item)
+        handles = at_failure("Bash", {"command": FAILING}, ERROR)
+        later = Around("later", "later:1")
+        shown.beside = await shown.time("beside a failure", lambda: beside_failure(toolbox, later, handles))
         for what, query in (("retrieve", SIMILAR), ("retrieve again", UNRELATED)):
             shown.found.append(await shown.time(what, lambda text=query: retrieve(toolbox, text)))
     finally:
@@ -322,13 +342,16 @@ async def _play(folder: Path) -> Timed:
 def _show_demo(shown: Timed) -> None:
     for number, (trajectory, result) in enumerate(shown.learned, 1):
         _show_task(number, trajectory, result)
+    for item in shown.noted:
+        say("\nWhat its agent tells the next one, by one call of `remember`:", bold=True)
+        say(f"    {item.title}\n    {item.description} {item.content}")
+    _heading("A later session: a call fails", FAILING)
+    say("What stands beside the failed call, in the same message:", dim=True)
+    _show_notes(shown.beside)
     similar, unrelated = shown.found
     _heading("A similar task starts", similar.query)
     say("What is put into the agent's prompt:", dim=True)
-    say()
-    for line in similar.preamble.splitlines():
-        say(f"    {line}", fg="cyan")
-    say()
+    _show_notes(similar.preamble)
     for memory in similar.memories:
         parts = memory.parts
         how = f"relevance {parts.relevance:.2f}, recency {parts.recency:.2f}, confidence {parts.confidence:.2f}"
@@ -340,6 +363,13 @@ def _show_demo(shown: Timed) -> None:
     times = ", ".join(f"{what} {ms:.0f} ms" for what, ms in shown.took_ms.items())
     say(f"\n{times}; {', '.join(similar.legs)} with {similar.embedder}. No key, no download, no daemon.", dim=True)
     say("Next: `swarm-memory install` in a project of yours.", dim=True)
+
+
+def _show_notes(text: str) -> None:
+    say()
+    for line in text.splitlines():
+        say(f"    {line}", fg="cyan")
+    say()
 
 
 def _show_task(number: int, trajectory: "Trajectory", result: LearnResult) -> None:
