@@ -12,7 +12,7 @@ from swarm_memory.schema.memory import Note
 from swarm_memory.schema.trajectory import Step
 from swarm_memory.tools.trajectory.failures import error_line
 
-WRONG = 0.1
+WRONG = 0.05
 
 
 def note_of(task: str, steps: Sequence[Step], cures: Container[str], told: str, rng: Random) -> Note | None:
@@ -28,8 +28,11 @@ def note_of(task: str, steps: Sequence[Step], cures: Container[str], told: str, 
         elif result.is_error:
             refused[goal] = result.text
         elif goal in refused:
-            return _note(goal, error_line(refused[goal]), _named(list(dict.fromkeys(done)), cures, rng), told)
-    return None
+            break
+    if not refused:
+        return None
+    goal, error = list(refused.items())[-1]
+    return _note(goal, error_line(error), _named(list(dict.fromkeys(done)), cures, rng), told)
 
 
 def _named(done: Sequence[str], cures: Container[str], rng: Random) -> list[str]:
