@@ -23,7 +23,10 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
 READY_S = 0.05
-"""So long a command waits for a server that is ready."""
+"""So long a command waits for a server that is ready, where it does the work itself otherwise."""
+
+PATIENT_S = 0.25
+"""So long it waits where nobody else does the work, so that a busy machine costs no note."""
 
 ANNOUNCED_S = 60.0
 """So long a host may take to start a server after its session began."""
@@ -52,13 +55,15 @@ def given_settings() -> list[bytes]:
     return [os.fsencode(f"{name}={os.environ[name]}") for name in own]
 
 
-def ask(root: str | os.PathLike[str], event: bytes, answer_s: float) -> bytes | None:
+def ask(root: str | os.PathLike[str], event: bytes, answer_s: float, ready_s: float = 0.0) -> bytes | None:
     """Return a server's answer, hook JSON in a line, to an event in JSON; None when none was ready in time.
+
+    `ready_s`: how long one may take to be ready; 0 for `READY_S`.
 
     Raises `TimeoutError` when a server took the event and did not answer within `answer_s`, `ConnectionError` when it
     ended before: it may have done the work.
     """
-    for channel in _reached(root, _request(root, event=event)):
+    for channel in _reached(root, _request(root, event=event), ready_s or READY_S):
         try:
             if _line(channel) != READY:
                 continue
@@ -119,9 +124,9 @@ def _mark(root: str | os.PathLike[str]) -> str:
     return os.path.join(run_folder(), f"{socket_prefix(root)}{os.getppid()}{_BEGAN}")
 
 
-def _reached(root: str | os.PathLike[str], request: bytes) -> "Generator[_socket.socket]":
+def _reached(root: str | os.PathLike[str], request: bytes, ready_s: float = 0.0) -> "Generator[_socket.socket]":
     """Yield a channel to each server of a project that took a request, as long as one may still be ready in time."""
-    by = time.monotonic() + READY_S
+    by = time.monotonic() + (ready_s or READY_S)
     for path in _sockets(root):
         channel = _socket.socket(_socket.AF_UNIX)
         try:
