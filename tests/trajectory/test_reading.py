@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from pydantic import JsonValue
 from scripted_runs import Script
 
 from swarm_memory.tools.trajectory.failures import error_line, signature_of_call
@@ -19,6 +20,17 @@ def test_what_was_read_is_not_read_again() -> None:
     reading = reading_of(Script("x").shell("ship", "done"))
     assert read(reading) is reading
     assert reading.calls is reading.calls
+
+
+def test_what_json_holds_under_the_name_of_a_person_or_an_order_is_of_this_task_alone() -> None:
+    given: dict[str, JsonValue] = {
+        "user": {"first_name": "Mia", "user_ids": ["mia_li_3668", "raj_7"]},
+        "note": "Mia Li",
+    }
+    script = Script("x").call("book", given, "ok")
+    script.call("find", {"name": "cheap flights", "query": "name"}, '{"ids": ["x",\n   "ZFA04Y"], "status": "OPEN-1"}')
+    script.call("read", {"file_path": "a"}, 'It says "name": "Left-Pad" there.')
+    assert reading_of(script).particulars == ("Mia", "mia_li_3668", "raj_7", "ZFA04Y")
 
 
 # --- what failed

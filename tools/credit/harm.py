@@ -83,13 +83,10 @@ class Record:
         self.is_tried = self.resting and (self.is_tried or not shown)
         if shown:
             self.tasks, self.failures = self.tasks + 1, self.failures + failed
-            if not self.resting and self._is_suspect():
+            usual, deviation = self.tasks * self.expected, sqrt(self.tasks * self.expected * (1 - self.expected))
+            is_clear = self.failures >= max(FEWEST_FAILURES, usual + CLEARLY * deviation)
+            if is_clear and self.tasks >= self.wait and not self.resting:
                 self.resting, self.tried, self.against = True, 0, 0
-
-    def _is_suspect(self) -> bool:
-        more = self.failures - self.tasks * self.expected
-        is_clear = more >= CLEARLY * sqrt(self.tasks * self.expected * (1 - self.expected))
-        return is_clear and self.failures >= FEWEST_FAILURES and self.tasks >= self.wait
 
 
 class Tasks:

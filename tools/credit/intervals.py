@@ -26,8 +26,15 @@ def wilson(successes: int, n: int) -> Interval:
 
 
 def mean_interval(values: Sequence[float]) -> Interval:
-    """Return a mean with its t interval. It needs at least two values."""
-    value, half = fmean(values), t_quantile(len(values) - 1) * stdev(values) / math.sqrt(len(values))
+    """Return a mean with its t interval. It needs at least two values.
+
+    The quantile is Wallace's approximation (1959), which errs to the wide side: by 38 % for two values, 4 % for three,
+    0.3 % from six on.
+    """
+    value, freedom = fmean(values), len(values) - 1
+    scaled = Z * (8 * freedom + 3) / (8 * freedom + 1)
+    quantile = math.sqrt(freedom * math.expm1(scaled * scaled / freedom))
+    half = quantile * stdev(values) / math.sqrt(len(values))
     return Interval(value, value - half, value + half)
 
 
@@ -45,12 +52,3 @@ def difference(first: Interval, other: Interval) -> Interval:
 def rate_difference(successes: int, n: int, other_successes: int, other_n: int) -> Interval:
     """Return the first rate less the other one, with the hybrid score interval (Newcombe 1998, method 10)."""
     return difference(wilson(successes, n), wilson(other_successes, other_n))
-
-
-def t_quantile(freedom: float) -> float:
-    """Return about the t below which |T| stays with probability 0.95, for `freedom` ≥ 1 degrees of freedom.
-
-    By Wallace's approximation (1959), which errs to the wide side: by 38 % for 1 degree, 4 % for 2, 0.3 % from 5 on.
-    """
-    scaled = Z * (8 * freedom + 3) / (8 * freedom + 1)
-    return math.sqrt(freedom * math.expm1(scaled * scaled / freedom))

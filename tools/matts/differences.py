@@ -17,7 +17,7 @@ from swarm_memory.tools.trajectory.calls import Call
 from swarm_memory.tools.trajectory.errors import Mark, Repair, changes_something, mark_of, shape
 from swarm_memory.tools.trajectory.failures import classify
 from swarm_memory.tools.trajectory.intent import same_intent
-from swarm_memory.tools.trajectory.phrasing import bare, show_call, show_command, show_file, show_symptom
+from swarm_memory.tools.trajectory.phrasing import show_call, show_command, show_file, show_symptom
 from swarm_memory.tools.trajectory.reading import Reading, read
 
 _MAX_OPEN_DEEDS = 2
@@ -361,7 +361,7 @@ def _open_error(mark: Mark, all_: Sequence[Looked], missed: Sequence[Looked], me
     lines.append(f"So in {len(having)} of {len(missed)} attempts that did not meet the task{none}.")
     lines.append("No way out was seen: try what stands in none of these lines, or report it as open instead of done.")
     told = "What did not help against" if remedies else "No way was found past"
-    title = f'{told} "{one_line(bare(symptom), _MAX_TITLE - len(told) - 3)}"'
+    title = f'{told} "{one_line(symptom, _MAX_TITLE - len(told) - 3)}"'
     calls = [each.failed[mark][-1] for each in having]
     draft = _draft(owner, title, f'`{mark[0]}` fails with "{symptom}"', lines, calls, failure.kind)
     return Drawn(draft, "Failure", owner.attempt)

@@ -14,17 +14,16 @@ from swarm_memory.schema.trajectory import Step, Trajectory
 from swarm_memory.tools.text.cleaning import clean, shorten
 from swarm_memory.tools.text.tokens import count_tokens
 
-HUGE_SHARE, KEPT_SHARE = 0.5, 0.25
-"""A step with a larger share of the budget is shown by its head and its tail, so that it does not push out all others;
-both together have `KEPT_SHARE`, and so has the beginning of all: how it ended tells more."""
-
 TASK_TOKENS = 2_000
 """A longer task is shown with its middle left out."""
+
+_SHARE = 4
+"""A step has at most this part of the budget, and so has the beginning of all: how it ended tells more."""
 
 _INDENT = "  "
 _NO_BRACKETS = str.maketrans("[]", "()")
 _MAX_NAME_CHARS, _NOTES_TOKENS = 80, 60
-"""Of a name, and what the two lines in brackets take at most, without the ids in them."""
+"""Of a name, and what the two lines in brackets take at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,21 +40,21 @@ class Shortened:
 def shorten_trajectory(trajectory: Trajectory, budget_tokens: int) -> Shortened:
     """Return the trajectory's steps as text of at most `budget_tokens` tokens, as `tools.text.count_tokens` counts.
 
-    When it is longer, steps are left out of the middle, and a line in their place says how many. Of a step that alone
-    would fill half of the budget the middle is left out. Less than 200 tokens count as 200.
+    When it is longer, steps are left out of the middle, and a line in their place says how many. Of a step that has
+    more than a quarter of the budget the middle is left out. Less than 200 tokens count as 200.
     """
     budget_tokens = max(budget_tokens, 200)
-    texts = [_shown(step, budget_tokens) for step in trajectory.steps]
-    ids = [step.id for step in trajectory.steps]
-    notes = _NOTES_TOKENS + 2 * max((count_tokens(_one_line(each)) for each in ids), default=0)
-    head, tail = _ends([count_tokens(f"{text}\n") for text in texts], budget_tokens - notes)
+    texts = [_shown(step, budget_tokens // _SHARE) for step in trajectory.steps]
+    costs, room = [count_tokens(f"{text}\n") for text in texts], budget_tokens - _NOTES_TOKENS
+    head = _fitting(costs, room // _SHARE)
+    tail = len(costs) - _fitting(costs[head:][::-1], room - sum(costs[:head]))
     parts = [*texts[:head], *texts[tail:]]
     if tail > head:
-        first, last = _one_line(ids[head]), _one_line(ids[tail - 1])
-        parts.insert(head, f"[… {tail - head} steps left out here: {first} to {last} …]")
+        parts.insert(head, f"[… {tail - head} steps left out here …]")
     if trajectory.dropped_steps:
         parts.insert(0, f"[… {trajectory.dropped_steps} steps of the middle were not recorded …]")
-    return Shortened("\n".join(parts), (*ids[:head], *ids[tail:]), tail - head + trajectory.dropped_steps)
+    shown = tuple(step.id for step in (*trajectory.steps[:head], *trajectory.steps[tail:]))
+    return Shortened("\n".join(parts), shown, tail - head + trajectory.dropped_steps)
 
 
 def shown_task(trajectory: Trajectory, most_tokens: int = TASK_TOKENS) -> str:
@@ -69,27 +68,14 @@ def _within(text: str, most_tokens: int) -> str:
     return text
 
 
-def _ends(costs: Sequence[int], room: int) -> tuple[int, int]:
-    """Return how many are kept from the beginning, and the index from which on the rest is kept."""
-    head = _fitting(costs, int(room * KEPT_SHARE))
-    tail = len(costs) - _fitting(costs[head:][::-1], room - sum(costs[:head]))
-    return head + _fitting(costs[head:tail], room - sum(costs[:head]) - sum(costs[tail:])), tail
-
-
 def _fitting(costs: Sequence[int], room: int) -> int:
     """Return how many of the first ones fit into the room."""
     return bisect_right(list(accumulate(costs)), room)
 
 
-def _shown(step: Step, budget_tokens: int) -> str:
-    head, body = _headline(step), "\n".join(_body(step))
-    text = f"{head}\n{body}" if body else head
-    if (tokens := count_tokens(f"{text}\n")) <= int(budget_tokens * HUGE_SHARE):
-        return text
-    head += f" [the middle of about {tokens} tokens is left out]"
-    kept = _within(body, max(int(budget_tokens * KEPT_SHARE) - count_tokens(head), 20))
-    # Where the text was cut, a line may have lost the indent that tells it from a step.
-    return "\n".join([head, *(line if line.startswith(_INDENT) else _INDENT + line for line in kept.splitlines())])
+def _shown(step: Step, most_tokens: int) -> str:
+    body = _within("\n".join(_body(step)), most_tokens)
+    return "\n".join((_headline(step), *(f"{_INDENT}{line}".rstrip() for line in body.splitlines())))
 
 
 def _headline(step: Step) -> str:
@@ -105,13 +91,12 @@ def _headline(step: Step) -> str:
 
 
 def _body(step: Step) -> Iterator[str]:
-    """Yield the indented lines of what was said, called or observed."""
+    """Yield what was said, called or observed."""
     for key, value in (step.tool_input or {}).items():
-        said = clean(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
-        lines = said.splitlines() or [""]
-        yield f"{_INDENT}{_one_line(key)}: {lines[0]}".rstrip()
-        yield from (f"{_INDENT * 2}{line}".rstrip() for line in lines[1:])
-    yield from (f"{_INDENT}{line}".rstrip() for line in clean(step.text).strip("\n").splitlines())
+        said = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        yield f"{_one_line(key)}: " + clean(said).replace("\n", f"\n{_INDENT}")
+    if step.text:
+        yield clean(step.text).strip("\n")
 
 
 def _one_line(text: str) -> str:

@@ -84,8 +84,6 @@ SHOWS_TEXT = frozenset({"print", "search", "read", "wait"})
 EXIT_CODE = re.compile(r"(?im)^\W{0,2}(?:(?:command )?exit(?:ed with)? (?:code|status)|return ?code)\W{1,3}(\d{1,3})\b")
 _COMMAND_KEYS = ("command", "cmd", "script", "shell_command", "keystrokes", "bash_command")
 _SHELL_TOOL = re.compile(r"(?i)(?:bash|(?:power)?shell|sh|terminal|cmd|run_(?:shell_)?command|exec(?:ute)?(?:_\w+)?)$")
-_EDITOR_VERB = re.compile(r"view|read|open|create|write|append|edit|replace|str_replace|insert|undo_edit|delete|rename")
-"""What an editor that is one tool for many acts takes as its `command`."""
 
 _TELLING_LINES = tuple(map(re.compile, (
     r"^FAILED \S+ - (\w+(?:Error|Exception)\b.*)$",
@@ -123,11 +121,10 @@ _OF_INSIDE = re.compile(
 )
 """A line that only says that something inside failed: the error itself is another."""
 
-_MARK = re.compile(
+_ADDRESS = re.compile(
     r"\[(?:secret:[a-z0-9-]{1,40}|email|card|iban|phone|ssn)\]|<(?:path|url|host|id|time|line|user)>(?=$|[^/\\])"
+    r"|\b[A-Za-z][A-Za-z0-9+.-]{1,20}://[^\s\"'`)>\]]+|[\w.+-]+@[\w.<>-]+"
 )
-_URL = re.compile(r"\b[A-Za-z][A-Za-z0-9+.-]{1,20}://[^\s\"'`)>\]]+")
-_ADDRESS = re.compile(r"[\w.+-]+@[\w.<>-]+")
 _PATH = re.compile(
     r"(?:[A-Za-z]:|~|<path>|(?<![\w.])\.{1,2})?(?:[\w.+@~-]+)?(?:[\\/][\w.+@~-]+)+[\\/]?|(?<!\S)[\\/](?!\S)"
 )
@@ -222,7 +219,7 @@ def signature_of(program: str, line: str) -> Signature | None:
 def _of_no_run(line: str, *, keep_file: bool) -> str:
     """Return a line in lower case with `#` for what is of one run, at most 160 characters, cut at a word."""
     text = _CODE.sub(lambda match: match[0].translate(_LETTERS), line)
-    text = _ADDRESS.sub("#", _URL.sub("#", _MARK.sub("#", text)))
+    text = _ADDRESS.sub("#", text)
     text = _PATH.sub(_file_name if keep_file else "#", text)
     text = _WORD.sub(lambda match: "#" if _OF_ONE_RUN.match(match[0]) else match[0], text)
     text = _PLURAL.sub(r"\1", _COUNTED.sub("#", _RUN.sub("#", text.lower())))
@@ -240,9 +237,12 @@ def _file_name(path: re.Match[str]) -> str:
 
 
 def command_text(tool: str | None, given: Mapping[str, object], said: str = "") -> str | None:
-    """Return the command line that a call runs; None for another kind of tool. `said` is the call's own text."""
+    """Return the command line that a call runs; None for another kind of tool. `said` is the call's own text.
+
+    One word beside a path is what an editor shall do: `view`.
+    """
     text = next((value for key in _COMMAND_KEYS if isinstance(value := given.get(key), str)), None)
-    if text is not None and _EDITOR_VERB.fullmatch(text) and ("path" in given or "file_path" in given):
+    if text is not None and text.isidentifier() and ("path" in given or "file_path" in given):
         return None
     if text is None and _SHELL_TOOL.match(tool or ""):
         return next((value for value in given.values() if isinstance(value, str)), said)

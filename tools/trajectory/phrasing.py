@@ -3,23 +3,28 @@
 What a tool wrote is untrusted: of it only a symptom is quoted, and none that reads like an instruction.
 """
 
+import json
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import PurePosixPath
-from typing import cast
 
 from swarm_memory.tools.guard.generalize import generalize
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.text.cleaning import clean, one_line
-from swarm_memory.tools.text.json_values import json_in
 from swarm_memory.tools.trajectory.calls import Call
 
 MAX_SYMPTOM, MAX_COMMAND = 120, 110
 
-_PARTICULAR_KEY = re.compile(
-    r"(?i)(^|_)(first_?name|last_?name|user_?name|full_?name|customer|name|e?mail|phone|address\d?|street|zip|dob"
-    r"|birth\w*|id|ids|token|password|account|card|iban|ssn)$"
+_PARTICULAR = re.compile(
+    r'(?i)"(?:\w*_)?(?:first_?name|last_?name|user_?name|full_?name|customer|name|e?mail|phone|address\d?|street|zip|dob'
+    r'|birth\w*|ids?|token|password|account|card|iban|ssn)"\s*:\s*("[^"\\]*"|\[[^][{}]*\])'
 )
+"""What JSON holds under the name of something that belongs to one person, order or day."""
+
+_TEXT = re.compile(r'"([^\s,"\\][^"\\]{2,79})"')
+_MARKED = re.compile(r"[\d_@.-]")
+"""A word in lower case without any of these is one that everybody uses."""
+
 _MAX_PARTICULARS, _MAX_JSON_CHARS = 400, 20_000
 _MAX_LOOKED_AT = 2000
 """Of a command; far more than is ever shown, so that what is cut here cannot show half a secret."""
@@ -28,24 +33,18 @@ _INSTRUCTING = re.compile(
     r"(?i)\b(?:ignore|disregard|forget|override|instructions?|system prompt|you (?:must|should|are|need|have)|please"
     r"|assistant|curl|wget|execute|always|never|make sure|important|http)\b"
 )
-_POLITE_END = re.compile(r"(?i)[,.;:]?\s*\bplease (?:try again|retry|wait)\b[\w ]{0,20}[.!]?\s*$")
-"""How many services end an error; it asks for nothing that the error does not say."""
-
 _MARKUP = re.compile(r"[`<>{}\[\]|*#]{2,}|[\x00-\x1f]+")
 _LONG_NUMBER = re.compile(
     r"(?<![\w.])\d[\d,.:/-]{3,}(?![\w.])|\b(?![A-Z]{1,2}\d{3,5}\b)(?=\w*\d)(?=\w*[A-Za-z_])[\w-]*\d{3,}\w*\b"
 )
-_SECRET_VALUE = re.compile(r"\b([A-Za-z_]\w*)=\S*\[secret\S*")
-_NAMED_ID = re.compile(r"(?i)\b((?:id|number|code|ref(?:erence)?|ticket|order)(?: is|:|#)? )#?(?-i:[A-Z0-9]{5,12})\b")
 
 _LEADING_CD = re.compile(r"^\s*(?:(?:cd|pushd)\s+(?:\"[^\"]*\"|'[^']*'|\S+)\s*(?:&&|;)\s*)+")
 _TRAILING_PIPE = re.compile(r"\s*(?:2>&1|\|\s*(?:head|tail|less|cat|tee)\b[^|&;]*|2>\s*/dev/null)\s*$")
-_STANDARD_FOLDERS = frozenset({"src", "tests", "test", "lib", "docs", "app", "bin", "scripts"})
 
 
 def general(text: str, particulars: Sequence[str] = ()) -> str:
     """Return `text` cleaned, redacted, and with what belongs to this one task replaced: paths, ids, hosts, names."""
-    return generalize(redact(_NAMED_ID.sub(r"\1…", without(clean(text), particulars))).text)
+    return generalize(redact(without(clean(text), particulars)).text)
 
 
 def without(text: str, particulars: Sequence[str]) -> str:
@@ -61,8 +60,7 @@ def show_command(text: str, particulars: Sequence[str] = (), limit: int = MAX_CO
     shown = without_cd(text[:_MAX_LOOKED_AT].split("<<")[0])
     while (shorter := _TRAILING_PIPE.sub("", shown)) != shown:
         shown = shorter
-    shown = _SECRET_VALUE.sub(r"\1=…", redact(shown).text)
-    return one_line(general(shown, particulars), limit).replace("`", "'")
+    return one_line(general(redact(shown).text, particulars), limit).replace("`", "'")
 
 
 def without_cd(text: str) -> str:
@@ -85,16 +83,13 @@ def show_call(call: Call, particulars: Sequence[str] = (), limit: int = MAX_COMM
 
 
 def show_file(path: str, particulars: Sequence[str] = ()) -> str:
-    """Return the last part of a path, with the folder where that is a customary one."""
-    pure = PurePosixPath(path.replace("\\", "/"))
-    parent = pure.parent.name
-    shown = f"{parent}/{pure.name}" if parent in _STANDARD_FOLDERS else pure.name
-    return one_line(redact(without(shown, particulars)).text, 60).replace("`", "'")
+    """Return the last part of a path."""
+    name = PurePosixPath(path.replace("\\", "/")).name
+    return one_line(redact(without(name, particulars)).text, 60).replace("`", "'")
 
 
 def show_symptom(error: str, particulars: Sequence[str] = (), limit: int = MAX_SYMPTOM) -> str:
     """Return an error line as a quotation: at most `limit` characters, or empty when it reads like an instruction."""
-    error = _POLITE_END.sub("", error)
     if _INSTRUCTING.search(error):
         return ""
     text = _MARKUP.sub(" ", re.sub(r"</?[a-z_]+>", " ", error))
@@ -102,34 +97,12 @@ def show_symptom(error: str, particulars: Sequence[str] = (), limit: int = MAX_S
     return one_line(text.lstrip(" =>-:").rstrip(" =-:"), limit)
 
 
-def bare(symptom: str) -> str:
-    """Return a symptom without the word that only says that it is one."""
-    return re.sub(r"(?i)^(?:npm )?(?:error|fatal|err)\b(?:\[\w*\])?[:!]*\s*", "", symptom)
-
-
 def particulars_of(calls: Iterable[Call]) -> tuple[str, ...]:
     """Return names, addresses and ids that calls and JSON answers of this task carry: a memory must not hold them."""
     found: dict[str, None] = {}
     for call in calls:
-        _collect(dict(call.input), "", found, 0)
-        output = call.output.strip()
-        if output[:1] in ("{", "[") and len(output) <= _MAX_JSON_CHARS:
-            _collect(json_in(output), "", found, 0)
-        if len(found) >= _MAX_PARTICULARS:
-            break
+        answer = call.output[:_MAX_JSON_CHARS] if call.output.lstrip()[:1] in ("{", "[") else ""
+        said = _PARTICULAR.findall(f"{json.dumps(dict(call.input), ensure_ascii=False)}\n{answer}")
+        values = (each.strip() for each in _TEXT.findall(" ".join(said)))
+        found.update(dict.fromkeys(each for each in values if not each.islower() or _MARKED.search(each)))
     return tuple(found)[:_MAX_PARTICULARS]
-
-
-def _collect(value: object, key: str, found: dict[str, None], depth: int) -> None:
-    if isinstance(value, str):
-        plain = value.strip()
-        if not 3 <= len(plain) <= 80 or not _PARTICULAR_KEY.search(key):
-            return
-        if not plain.islower() or (len(plain) >= 5 and any(char in "_@.-0123456789" for char in plain)):
-            found[plain] = None
-    elif isinstance(value, dict) and depth < 8:
-        for name, field in cast(dict[str, object], value).items():
-            _collect(field, str(name), found, depth + 1)
-    elif isinstance(value, list) and depth < 8:
-        for part in cast(list[object], value):
-            _collect(part, key, found, depth + 1)

@@ -21,8 +21,8 @@ _PROGRAMS: dict[Purpose, str] = {
     " phpstan pre-commit standard ruff:check cargo:clippy go:vet manage.py:check poetry:check",
     "install": "pip pip3 apt apt-get brew apk yum dnf gem conda venv go:get uv:sync uv:pip uv:lock mix:deps.get"
     " dotnet:restore",
-    "search": "grep rg egrep fgrep ack find fd locate which type hash whereis diff cmp test [ [[ pgrep lsof search_dir"
-    " search_file find_file",
+    "search": "grep rg egrep fgrep ack find fd locate which command type hash whereis diff cmp test [ [[ pgrep lsof"
+    " search_dir search_file find_file",
     "read": "cat head tail less more ls tree wc file stat du df nl ps pwd open date whoami uname hostname jq yq sort"
     " uniq cut awk column xxd id top history man strings journalctl env printenv true false goto scroll_up scroll_down",
     "print": "echo printf yes seq banner",
@@ -47,11 +47,12 @@ _BY_TARGET: tuple[tuple[re.Pattern[str], Purpose], ...] = (
     (re.compile(r"(^|[:_-])(build|compile|bundle|dist|all)($|[:_-])"), "build"),
     (re.compile(r"^(i|ci|install|add|remove|uninstall|update|upgrade)$"), "install"),
 )
-_WRAPPERS = re.compile(r"sudo|time|nohup|env|command|exec|nice|npx|timeout|stdbuf|then|do|else|if|elif|while|until")
-_RUN_BY = re.compile(
-    r"(uv|poetry|pipenv|hatch|pdm|rye|conda|coverage) run|(bundle|npm|yarn|pnpm) exec|(pnpm|yarn) dlx|cargo \+nightly"
+_LAUNCHER = re.compile(
+    r"(?:sudo|time|nohup|env|command(?! -[vV])|exec|nice|npx|timeout|stdbuf|then|do|else|if|elif|while|until"
+    r"|(?:\S*/)?(?:(?:uv|poetry|pipenv|hatch|pdm|rye|conda|coverage) run|(?:bundle|npm|yarn|pnpm) exec"
+    r"|(?:pnpm|yarn) dlx|cargo \+nightly))(?= |$)"
 )
-"""Two words before the command that they run; `_WRAPPERS` are one."""
+"""Words before the command that they run."""
 
 _DURATION = re.compile(r"[\d.]+[smhd]?")
 _WITH_VALUE = re.compile(
@@ -72,7 +73,7 @@ _CONTROL = re.compile(r"cd|pushd|popd|export|set|source|\.|unset|ulimit|umask|fo
 _SHOWS_OTHERS = frozenset({"show", "log", "blame", "grep", "cat-file", "pr", "issue", "api", "run"})
 _BRINGS_FILES = re.compile(r"stash|checkout|switch|restore|reset|apply|revert|merge|pull|rebase")
 _WRITING_SCRIPT = re.compile(r"\.write(?:_text|_bytes|lines)?\(|writeFile|open\([^)\n]*,\s*(?:mode=)?['\"][wax]")
-_PROBING_PROGRAMS = frozenset({"which", "type", "test", "[", "[[", "hash", "whereis"})
+_PROBING_PROGRAMS = frozenset({"which", "command", "type", "test", "[", "[[", "hash", "whereis"})
 _TOKEN = re.compile(
     r"(?P<blank>[^\S\n]+|\\\n|(?<![^\s;&|()])\#[^\n]*|\d*[<>]&[\d-]+)"
     r"|(?P<end>&&|\|\||;;?&?|\|&|&(?!>)|\||\n)"
@@ -295,12 +296,8 @@ def _unwrapped(words: list[str]) -> list[str]:
     while words:
         if _ASSIGNMENT.match(words[0]):
             words = words[1:]
-        elif words[0] == "command" and len(words) > 2 and words[1] in ("-v", "-V"):
-            return ["which", *words[2:]]
-        elif _WRAPPERS.fullmatch(words[0]):
-            words = _after_options(words[1:])
-        elif len(words) > 2 and _RUN_BY.fullmatch(f"{PurePosixPath(words[0]).name} {words[1]}"):
-            words = _after_options(words[2:])
+        elif launcher := _LAUNCHER.match(" ".join(words[:2])):
+            words = _after_options(words[1 + launcher[0].count(" ") :])
             words = ["python", *words] if words[:1] == ["-m"] else words
         else:
             break
@@ -322,10 +319,9 @@ def _first_plain(words: list[str]) -> str:
 def _asks_for_help(words: tuple[str, ...]) -> bool:
     """Whether a program is asked for its usage or its version, and does nothing else."""
     program, rest = words[0], words[1:]
-    if "--help" in rest or rest[:1] == ("help",) or (rest[-1:] == ("-h",) and len(rest) <= 2):
-        return True
-    is_short = rest in (("-v",), ("-V",)) and (_INTERPRETERS.match(program) is not None or program in _RUNNERS)
-    return is_short or rest in (("--version",), ("version",))
+    has_short = _INTERPRETERS.match(program) is not None or program in _RUNNERS
+    is_short = (rest[-1:] == ("-h",) and len(rest) <= 2) or (has_short and rest in (("-v",), ("-V",)))
+    return is_short or "--help" in rest or rest[:1] == ("help",) or rest in (("--version",), ("version",))
 
 
 def _purpose(program: str, subcommand: str, rest: list[str], *, writes: bool) -> Purpose:

@@ -5,9 +5,6 @@ from typing import Literal
 from swarm_memory.tools.text.cleaning import NOTES_CLOSE, NOTES_OPEN, parse_ids
 from swarm_memory.tools.text.patterns import lazy
 
-_MAX_NOTES_CHARS = 12_000
-"""Longer than any preamble: a frame that was opened and never closed is cut no further than this."""
-
 _NOTED_ID = lazy(r"(?<![A-Za-z0-9_])rm_[0-9A-HJKMNP-TV-Z]{26}(?![A-Za-z0-9])")
 _OWN_TOOL = lazy(
     r"mcp__[A-Za-z0-9_-]{0,100}?swarm[-_]memory[A-Za-z0-9-]{0,40}__|(?:mcp_{1,2})?swarm[-_]memory[-_./]{1,2}\w"
@@ -72,18 +69,16 @@ _LEANS = lazy(
     r"|(?:sorry|oh)?,? ?(?:my (?:mistake|bad|fault|error)|i (?:was wrong|misread|(?:gave|sent) you|pasted)|mein fehler)"
     r"|weiter|mach|ja|nein|noch ?mal|noch einmal|und|auch|aber|dann|stattdessen|bitte weiter|genau|stimmt)\b"
     r"|我(?:搞|弄|说|写)错了|继续|再|是|对|不|好|可以|然后|接着|另外|还有|也|但|那|改成|用|试"
+    r"|.{0,80}\byou (?:just )?(?:did|made|wrote|changed|added|removed|used|created|put|suggested|moved|renamed)\b"
+    r"|.{0,80}\byour (?:last|previous|changes?|fix|code|edit|commit|patch|solution|approach|plan|tests?)\b"
     r"|[-*•] |\d{1,2}[.)]?$|traceback \(most recent|error:|failed |fail:|panic:|npm err!|exception"
 )
-"""How one begins who answers, adds to what was said, or pastes what came of it."""
+"""How one begins who answers, adds to what was said, pastes what came of it, or speaks of the agent's work."""
 
 _POINTS_BACK = lazy(
     r"^(?:now|next|then|after that|finally|jetzt|现在)|\b(?:it|its|that|those|them|these|they|same|everything)\b"
     r"|\bthe (?:errors?|tests?|output|result|changes?|fix|failure|rest|others?|diff|\w+ one|ones)\b|[这那它]"
     r"|\bthis\b(?! (?:repo|app|(?:project|code ?base|folder|library|file|function|module|class|script|week|month)\b))"
-)
-_YOUR_DOING = lazy(
-    r"\byou (?:just |already )?(?:did|made|wrote|changed|added|removed|used|created|put|suggested|moved|renamed)\b"
-    r"|\byour (?:last|previous|changes?|fix|answer|code|edit|commit|patch|solution|approach|plan|tests?)\b"
 )
 _POINTS_NOWHERE = lazy(
     r"\b(?:is it (?:possible|ok|worth)|(?:so|such|sure) that|(?<=\w )that (?:can|will|are|have|(?!this)\w+s)"
@@ -100,23 +95,16 @@ def session_task_id(session_id: str, number: int) -> str:
 
 def strip_notes(text: str) -> tuple[str, tuple[str, ...]]:
     """Return `text` without the notes that we injected, and the ids of the memories that they named."""
-    kept, notes = _cut(text, NOTES_OPEN, NOTES_CLOSE, _MAX_NOTES_CHARS)
-    return kept, tuple(dict.fromkeys(memory_id for note in notes for memory_id in parse_ids(note)))
+    kept, notes = _cut(text, NOTES_OPEN, NOTES_CLOSE)
+    return kept, parse_ids(notes)
 
 
-def _cut(text: str, opening: str, closing: str, most: int | None = None) -> tuple[str, list[str]]:
-    """Return `text` without its blocks, and these; one that is never closed has `most` characters, or is none."""
-    kept: list[str] = []
-    blocks: list[str] = []
-    position = 0
-    while (start := text.find(opening, position)) >= 0:
-        end = text.find(closing, start, None if most is None else start + most)
-        if end < 0 and most is None:
-            break
-        kept.append(text[position:start])
-        position = start + (most or 0) if end < 0 else end + len(closing)
-        blocks.append(text[start:position])
-    return "".join([*kept, text[position:]]), blocks
+def _cut(text: str, opening: str, closing: str) -> tuple[str, str]:
+    """Return `text` without what stands in such frames, and that; what is never closed stays."""
+    closed, end, rest = text.rpartition(closing)
+    kept, *framed = (closed + end).split(opening)
+    inside = [each.partition(closing) for each in framed]
+    return "".join([kept, *(after for _, _, after in inside), rest]), "\n".join(each for each, _, _ in inside)
 
 
 def noted_ids(text: str) -> tuple[str, ...]:
@@ -171,7 +159,6 @@ def continues(prompt: str, task: str) -> bool:
     return (
         words <= (6 if rest != lead else 2)
         or (words <= 60 and bool(_LEANS.match(lead) or _LEANS.match(rest)))
-        or (words <= 40 and _YOUR_DOING.search(rest) is not None)
         or (words <= 12 and _POINTS_BACK.search(_POINTS_NOWHERE.sub(" ", rest)) is not None)
     )
 
@@ -182,8 +169,8 @@ def _opening(lead: str) -> str:
 
 
 def _lead(text: str) -> str:
-    head = task_text(text[: 4 * _LEAD_CHARS] if NOTES_OPEN not in text and "<" not in text else text)[:_LEAD_CHARS]
-    return " ".join(head.replace("\u2019", "'").split()).lower()
+    said = task_text(text) if "<" in text else text[: 4 * _LEAD_CHARS].lstrip()
+    return " ".join(said[:_LEAD_CHARS].replace("\u2019", "'").split()).lower()
 
 
 def _length(text: str) -> int:
