@@ -55,15 +55,15 @@ def given_settings() -> list[bytes]:
     return [os.fsencode(f"{name}={os.environ[name]}") for name in own]
 
 
-def ask(root: str | os.PathLike[str], event: bytes, answer_s: float, ready_s: float = 0.0) -> bytes | None:
+def ask(root: str | os.PathLike[str], event: bytes, answer_s: float, *, patiently: bool = False) -> bytes | None:
     """Return a server's answer, hook JSON in a line, to an event in JSON; None when none was ready in time.
 
-    `ready_s`: how long one may take to be ready; 0 for `READY_S`.
+    `patiently`: nobody else does the work.
 
     Raises `TimeoutError` when a server took the event and did not answer within `answer_s`, `ConnectionError` when it
     ended before: it may have done the work.
     """
-    for channel in _reached(root, _request(root, event=event), ready_s or READY_S):
+    for channel in _reached(root, _request(root, event=event), patiently=patiently):
         try:
             if _line(channel) != READY:
                 continue
@@ -124,9 +124,9 @@ def _mark(root: str | os.PathLike[str]) -> str:
     return os.path.join(run_folder(), f"{socket_prefix(root)}{os.getppid()}{_BEGAN}")
 
 
-def _reached(root: str | os.PathLike[str], request: bytes, ready_s: float = 0.0) -> "Generator[_socket.socket]":
+def _reached(root: str | os.PathLike[str], request: bytes, *, patiently: bool = False) -> "Generator[_socket.socket]":
     """Yield a channel to each server of a project that took a request, as long as one may still be ready in time."""
-    by = time.monotonic() + (ready_s or READY_S)
+    by = time.monotonic() + (PATIENT_S if patiently else READY_S)
     for path in _sockets(root):
         channel = _socket.socket(_socket.AF_UNIX)
         try:

@@ -11,7 +11,7 @@ import sys
 import time
 
 from swarm_memory.server.folders import CHILD_VARIABLE, project_root
-from swarm_memory.server.hooks.client import PATIENT_S, ask
+from swarm_memory.server.hooks.client import ask
 
 TYPE_CHECKING = False  # typing takes a tenth of the time
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def main(arguments: list[str]) -> "NoReturn":
         if arguments in (["prompt"], ["claude", "prompt"]):
             told = _asked("UserPromptSubmit", PROMPT_S)
         elif arguments in (["before-tool"], ["claude", "before-tool"]):
-            _asked("PreToolUse", CALL_S, PATIENT_S)  # what no server knows in time is not said
+            _asked("PreToolUse", CALL_S, patiently=True)  # what no server knows in time is not said
             os._exit(0)
         _without_plugins()
         from swarm_memory.server.hooks.verbs import run
@@ -57,12 +57,12 @@ def _without_plugins() -> None:
     loader.__dict__["get_plugins"] = tuple
 
 
-def _asked(name: str, limit_s: float, ready_s: float = 0.0) -> bytes:
+def _asked(name: str, limit_s: float, *, patiently: bool = False) -> bytes:
     """Print a running server's answer to an event of Claude Code and end; where none is ready, return the event."""
     root = project_root()
     leave_in_time(limit_s, root, name)
     told = read_event()
-    answer = None if any(each in told for each in OF_OTHERS) else ask(root, told, 0.8 * limit_s, ready_s)
+    answer = None if any(each in told for each in OF_OTHERS) else ask(root, told, 0.8 * limit_s, patiently=patiently)
     if answer is None:
         return told
     if answer != b"{}\n":

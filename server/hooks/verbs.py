@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from swarm_memory.schema.errors import InputError, StoreUntrusted, SwarmMemoryError
-from swarm_memory.server.hooks.client import PATIENT_S, ask, wake
+from swarm_memory.server.hooks.client import ask, wake
 from swarm_memory.server.hooks.main import PROMPT_S, leave_in_time, read_event
 from swarm_memory.server.hooks.session import Moment, session_end, session_start, stop
 from swarm_memory.server.hooks.settings import light_settings
@@ -36,7 +36,7 @@ def do_alone(moment: Moment) -> dict[str, Any]:
 
 def ask_server(moment: Moment) -> dict[str, Any]:
     """Return what a running server says of a call; a call does not wait for a bank to be opened."""
-    said = ask(moment.place.root, json.dumps(moment.event).encode(), 0.8 * TOOL_S, PATIENT_S)
+    said = ask(moment.place.root, json.dumps(moment.event).encode(), 0.8 * TOOL_S, patiently=True)
     return {} if said is None else cast("dict[str, Any]", json.loads(said))
 
 

@@ -32,7 +32,7 @@ if sys.argv[1:2] == ["serve"]:
     events._WARNING_PATIENCE_S = 60.0
 if sys.argv[1:2] == ["hook"]:
     from swarm_memory.server.hooks import client
-    client.READY_S = 5.0
+    client.READY_S = client.PATIENT_S = 5.0
     sys.argv.pop(1)
     {UNHURRIED.strip().replace(chr(10), chr(10) + "    ")}
 from swarm_memory.server.console_script import main

@@ -31,7 +31,7 @@ SAID = "Never push to main without asking"
 PATIENT = """
 import sys
 from swarm_memory.server.hooks import client, main
-client.READY_S = 60.0
+client.READY_S = client.PATIENT_S = 60.0
 main.main(sys.argv[1:])
 """
 """A hook command that waits for a server as long as a busy machine needs."""
