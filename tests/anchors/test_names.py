@@ -41,7 +41,7 @@ def test_what_a_memory_names_and_the_project_has_is_noted_by_its_kind(tmp_path: 
 
 def test_words_that_are_packages_too_are_noted_within_code_alone(tmp_path: Path) -> None:
     (tmp_path / "requirements.txt").write_text("requests==2.31.0\nclick==8\n")
-    assert named(tmp_path, "Send requests in batches", "1. Click on it.") == set()
+    assert named(tmp_path, "Send requests in batches", "1. Click on it, import click.") == set()
     assert named(tmp_path, "Retry", "1. `requests.get(url, timeout=5)`") == {"package:requests"}
 
 

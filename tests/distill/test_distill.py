@@ -44,7 +44,7 @@ def test_an_error_is_told_with_what_resolved_it() -> None:
     lines = draft.content.splitlines()
     assert [line[:2] for line in lines] == [f"{number}." for number in range(1, len(lines) + 1)]
     assert "mkdir" not in draft.content
-    assert lines[-1] == '3. Run `python -m pytest -q` again: after that it succeeded ("2 passed in 0.06s").'
+    assert lines[-1] == "3. Run `python -m pytest -q` again: after that it succeeded."
     assert draft.domain == "shell.pytest"
     assert {"s2", "s3", "s10", "s11"} <= set(draft.evidence)
 
@@ -99,8 +99,8 @@ def test_how_the_project_is_checked_is_drawn_from_a_success_without_errors() -> 
     (draft,) = distill(script.shell("cd web && uv run pytest -q", "6 passed in 0.1s").say("ok")).drafts
     assert draft.title == "Checks of this project: `uv run ruff check .` and `uv run pytest -q`"
     assert draft.content.splitlines() == [
-        '1. Lint: `uv run ruff check .` (it said "All checks passed!").',
-        '2. Tests: `uv run pytest -q` in the folder `web` (it said "6 passed in 0.1s").',
+        "1. Lint: `uv run ruff check .`.",
+        "2. Test: `uv run pytest -q` in the folder `web`.",
     ]
 
 

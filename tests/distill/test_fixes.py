@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from made_items import made_item
 from scripted_runs import Script, opened
 
 from swarm_memory.schema.memory import CANDIDATE, WAY_OUT, MemoryDraft
@@ -10,7 +11,7 @@ from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.tools.distill.distill import distill_by_extraction
-from swarm_memory.tools.distill.fixes import fixes_of
+from swarm_memory.tools.distill.fixes import fixes_of, tried
 from swarm_memory.tools.judge.judge import judge_by_evidence
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.retrieve.retrieve import retrieve
@@ -55,10 +56,10 @@ def test_of_an_error_that_ended_twice_only_what_was_done_both_times_is_told() ->
     assert ended(script.shell("ship seed", "seeded")) == [("`ship lid`",)]
 
 
-def test_what_was_in_vain_alone_is_told_with_what_was_done_after_it() -> None:
+def test_of_what_was_in_vain_before_and_helped_at_the_end_nobody_knows_what_it_wanted() -> None:
     script = Script("ship it").shell("ship out", FLAKY, 4).shell("ship lid", "ok").shell("ship out", FLAKY, 4)
     script.shell("ship fold", "ok").shell("ship out", FLAKY, 4).shell("ship lid", "ok").shell("ship out", "shipped")
-    assert ended(script) == [("`ship fold`", "`ship lid`")]
+    assert ended(script) == []
 
 
 @pytest.mark.parametrize(
@@ -131,6 +132,30 @@ async def test_what_two_tasks_did_both_is_a_memory_and_nothing_that_one_of_them_
         (item,) = (await learn(tools, pushed(2, "feedctl weigh", "sh house.sh open"))).stored
         assert (item.status, item.deeds) == ("active", ("`sh house.sh open`",))
         assert [each.id for each in await bank.items()] == [item.id]
+
+
+def test_a_known_fix_that_was_in_vain_speaks_against_itself_though_it_was_done_again_at_the_end() -> None:
+    def shown(*failing: str, last: str) -> list[bool]:
+        script = Script("push it")
+        for deed in (*failing, last):
+            script.shell("feedctl push", CLOSED, 4).shell(deed, "ok")
+        reading = read(script.shell("feedctl push", "pushed").done())
+        signature = next(call.signature.digest for call in reading.calls if call.signature)
+        known = made_item("Open the house", content="1. Run `sh house.sh open`.")
+        return [way.worked for way in tried(reading, [(signature, known)])]
+
+    assert shown(last="sh house.sh open") == [True]
+    assert shown("sh house.sh open", last="feedctl wash") == [False]
+    assert shown("sh house.sh open", "feedctl wash", last="sh house.sh open") == [False]
+
+
+def test_a_slip_with_a_tool_of_the_hosts_gives_no_fix_and_one_of_a_services_does() -> None:
+    def ended_by(tool: str) -> list[tuple[str, ...]]:
+        script = Script("read the page").call(tool, {"url": "a"}, "error: the gateway of the house is shut", error=True)
+        return ended(script.shell("sh house.sh open", "ok").call(tool, {"url": "a"}, "a page", error=False))
+
+    assert ended_by("WebFetch") == []
+    assert ended_by("mcp__pages__read") == [("`sh house.sh open`",)]
 
 
 async def test_what_two_tasks_did_differently_stays_hidden(tmp_path: Path) -> None:

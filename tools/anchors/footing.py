@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
-from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from swarm_memory.schema.errors import InputError
@@ -57,12 +56,6 @@ class Footing(NamedTuple):
     def names_gone(self) -> str:
         return ", ".join(anchor.partition(":")[2] for anchor in self.gone)
 
-    def with_moves(self, moves: Mapping[str, str]) -> "Footing":
-        """Return it with those of the files that moved, by their former paths."""
-        moved = {anchor: moves[file] for anchor in self.gone if (file := anchor.removeprefix(_FILE)) in moves}
-        gone = tuple(anchor for anchor in self.gone if anchor not in moved)
-        return Footing(self.named, gone, {anchor.removeprefix(_FILE): new for anchor, new in moved.items()})
-
 
 async def anchored(toolbox: Toolbox, items: Sequence[MemoryItem]) -> list[MemoryItem]:
     """Return new or changed memories with a note of what they name that is in the project now; a daily look begins.
@@ -76,11 +69,13 @@ async def anchored(toolbox: Toolbox, items: Sequence[MemoryItem]) -> list[Memory
         return [*items]
     own = [item for item in items if item.scope == toolbox.scope]
     found = await anyio.to_thread.run_sync(lambda: {item.id: anchors_of(item, project) for item in own})
-    files = _files(anchor for anchors in found.values() for anchor in anchors)
+    files = _files(each for anchors in found.values() for each in anchors)
     passing = {_FILE + file for file in files - await project.lasting(files)}
     kept = {item_id: tuple(each for each in anchors if each not in passing) for item_id, anchors in found.items()}
     if any(kept.values()):
-        await queue_check(toolbox)
+        waiting = await toolbox.store.find_job(toolbox.scope, CHECK_ANCHORS, CHECK_ANCHORS)
+        if waiting is None or waiting.ended_at is not None:
+            await toolbox.queue(CHECK_ANCHORS, CHECK_ANCHORS, after=EVERY)
     sources = {item.id: item.provenance.model_copy(update={"anchors": kept[item.id]}) for item in own}
     return [item.model_copy(update={"provenance": sources.get(item.id, item.provenance)}) for item in items]
 
@@ -91,32 +86,32 @@ async def footings(toolbox: Toolbox, items: Sequence[MemoryItem]) -> dict[str, F
     Where the folder does not answer in 50 ms nothing is gone. Where a file went is known once the daily look saw it.
     """
     project = toolbox.project
-    own = [item for item in items if item.provenance.anchors and item.scope == toolbox.scope]
-    if project is None or not own or not (missing := await project.looked(partial(_missing, project, own), LOOK_S)):
+    named = {item.id: item.provenance.anchors for item in items if item.scope == toolbox.scope}
+    if project is None or not any(named.values()):
         return {}
-    known = await toolbox.store.memory_histories((toolbox.scope,), list(missing), (MOVED,))
+    missing = await project.looked(lambda: _missing(project, named), LOOK_S) or {}
+    known = await toolbox.store.memory_histories((toolbox.scope,), list(missing), (MOVED,)) if missing else {}
     noted = [cast("dict[str, str]", events[-1].data["moved"]) for events in known.values() if events]
-    moves = {old: new for moved in noted for old, new in moved.items() if project.has(_FILE + new)}
-    return {memory_id: footing.with_moves(moves) for memory_id, footing in missing.items()}
+    moves = {_FILE + old: new for moved in noted for old, new in moved.items() if project.has(_FILE + new)}
+    return {
+        each: Footing(
+            len(named[each]),
+            tuple(anchor for anchor in gone if anchor not in moves),
+            {anchor.removeprefix(_FILE): moves[anchor] for anchor in gone if anchor in moves},
+        )
+        for each, gone in missing.items()
+    }
 
 
-def _missing(project: "Project", items: Iterable[MemoryItem]) -> dict[str, Footing]:
+def _missing(project: "Project", named: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
     """Return of each memory of which something is not there what that is, wherever it went."""
-    anchors = {item.id: item.provenance.anchors for item in items}
-    gone = {each: tuple(anchor for anchor in named if not project.has(anchor)) for each, named in anchors.items()}
-    return {each: Footing(len(anchors[each]), missing) for each, missing in gone.items() if missing}
+    gone = {each: [anchor for anchor in anchors if not project.has(anchor)] for each, anchors in named.items()}
+    return {each: anchors for each, anchors in gone.items() if anchors}
 
 
 def _files(anchors: Iterable[str]) -> set[str]:
     """Return the paths of the anchors that are files."""
     return {anchor.removeprefix(_FILE) for anchor in anchors if anchor.startswith(_FILE)}
-
-
-async def queue_check(toolbox: Toolbox) -> None:
-    """Queue the daily look at all memories that name something, where none waits."""
-    former = await toolbox.store.find_job(toolbox.scope, CHECK_ANCHORS, CHECK_ANCHORS)
-    if former is None or former.ended_at is not None:
-        await toolbox.queue(CHECK_ANCHORS, CHECK_ANCHORS, after=EVERY)
 
 
 async def check_anchors(toolbox: Toolbox) -> int:
@@ -129,12 +124,12 @@ async def check_anchors(toolbox: Toolbox) -> int:
     store, scope, project = toolbox.store, toolbox.scope, toolbox.project
     if project is None:
         raise InputError("there is no folder of the project to look at")
-    items = await store.list_memories((scope,), MemoryFilter(limit=MOST))
-    missing = await anyio.to_thread.run_sync(_missing, project, items)
-    moves = await project.moved(_files(anchor for footing in missing.values() for anchor in footing.gone))
+    named = {item.id: item.provenance.anchors for item in await store.list_memories((scope,), MemoryFilter(limit=MOST))}
+    missing = await anyio.to_thread.run_sync(_missing, project, named)
+    moves = await project.moved(_files(anchor for gone in missing.values() for anchor in gone))
     known = await store.memory_histories((scope,), list(missing), (MOVED,))
-    for memory_id, footing in missing.items():
-        moved = dict(footing.with_moves(moves).moved)
+    for memory_id, gone in missing.items():
+        moved = {file: moves[file] for file in sorted(_files(gone)) if file in moves}
         if moved and not (known[memory_id] and known[memory_id][-1].data["moved"] == moved):
             await store.add_event(scope, Event(MOVED, toolbox.clock.now(), memory_id, {"moved": {**moved}}))
-    return sum(bool(item.provenance.anchors) for item in items)
+    return sum(map(bool, named.values()))

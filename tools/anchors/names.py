@@ -20,7 +20,6 @@ MOST = 20
 _PATH = lazy(r"(?<![\w./@:~-])(?:\./)?([\w@.+-]+(?:/[\w@.+-]+)*)/?(?![\w/])")
 _SCRIPT = lazy(r"\b(?:((?:npm|pnpm|yarn|bun) run|make|just|task|poe) ([A-Za-z][\w:.-]*))")
 _CODE = lazy(r"`([^`\n]{1,200})`")
-_IMPORT = lazy(r"\b(?:import|from|require\(|use)\s*['\"]?(@?[A-Za-z][\w./-]*)")
 _PACKAGE = lazy(r"@?[A-Za-z][\w.-]*(?:/[\w.-]+)?")
 _VERSION = lazy(r"(?<![\w./-])(@?[A-Za-z][\w./-]{0,60}?)(?:\s+v?(?:ersion\s+)?|\s*[=>~]=\s*|@[\^~]?)(\d+(?:\.\d+)*)\b")
 _BRANCH = lazy(r"\b(?:branch|checkout|switch|merge|rebase)\s+`?(?:origin/)?(\w[\w./-]*)|\borigin/(\w[\w./-]*)")
@@ -36,14 +35,13 @@ def anchors_of(item: "MemoryItem", project: "Project") -> list[str]:
 
 
 def _named(text: str) -> Iterator[str]:
-    """Yield all that may be one; most of it is not. Of packages only what is imported, or stands within code."""
+    """Yield all that may be one; most of it is not. Of packages only what stands within code."""
     for path in _PATH.findall(text):
         name = path.rstrip(".")
         if ("/" in name or "." in name) and len(name) <= 200 and ".." not in name.split("/"):
             yield f"file:{name}"
     yield from (f"script:{runner} {name.rstrip('.:')}" for runner, name in _SCRIPT.findall(text))
-    for name in (*_IMPORT.findall(text), *(word for code in _CODE.findall(text) for word in _PACKAGE.findall(code))):
-        yield f"package:{name.rstrip('.')}"
-        yield f"package:{name.split('.')[0]}"
+    for name in _PACKAGE.findall("\n".join(_CODE.findall(text))):
+        yield from (f"package:{name.rstrip('.')}", f"package:{name.split('.')[0]}")
     yield from (f"version:{name.lower()} {number}" for name, number in _VERSION.findall(text))
     yield from (f"branch:{(named or remote).rstrip('./')}" for named, remote in _BRANCH.findall(text))

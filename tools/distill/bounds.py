@@ -68,10 +68,8 @@ def accepted(
         checked = check(each)
         if isinstance(checked, str):
             refused.append(f"item {number}: {checked}")
-        elif (said := words_of(f"{checked.title} {checked.content}")) in taken:
+        elif taken.setdefault(words_of(f"{checked.title} {checked.content}"), checked) is not checked:
             refused.append(f"item {number}: says the same as an earlier one")
-        else:
-            taken[said] = checked
     return tuple(taken.values()), tuple(refused)
 
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 
 from swarm_memory.schema.memory import MemoryDraft
-from swarm_memory.tools.distill.lessons import Material, Told, draft_of
+from swarm_memory.tools.distill.lessons import draft_of
 from swarm_memory.tools.guard.generalize import generalize
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.guard.screen import screen
@@ -20,7 +20,7 @@ from swarm_memory.tools.text.requests import (
     without_request,
 )
 from swarm_memory.tools.text.tokens import words_as_written
-from swarm_memory.tools.trajectory.reading import Said
+from swarm_memory.tools.trajectory.reading import Reading
 from swarm_memory.tools.trajectory.tasks import is_task_prompt, task_text
 
 FROM_USER = "user-correction"
@@ -29,9 +29,11 @@ FROM_USER = "user-correction"
 USERS_WORD = "said"
 """Tag of what stands in a prompt as a rule from now on: extraction alone makes it the user's word (`learn.items`)."""
 
-_MAX_RULE = 300
-_SHORT_WORDS = 30
-"""What a user says after stopping the agent is a rule when it is short; longer, it is the next piece of work."""
+_SHORT_WORDS, _MAX_RULE = 30, 300
+"""What a user says is a rule when it is short; longer, it is the next piece of work."""
+
+_LIKE = "a task in this project is like the one in which the user asked for it"
+_ASK = "Do it so from the start; where a task needs it otherwise, ask."
 
 _CUSTOM = re.compile(
     r"(?i)\b(?:bei uns|we (?:only|always|never|don'?t|do not|use|run|write|keep)|i (?:always |never )?prefer"
@@ -39,21 +41,17 @@ _CUSTOM = re.compile(
 )
 """Of a correction: says how it is done each time. Of a prompt that corrects nothing it may tell of a trouble."""
 
-_LEAST_CHARS = 8
-_ENDS = ".!?;:,\u3002\uff01\uff1b"
+_REFUSES = re.compile(
+    r"(?i)^(?:please |no,? )?(?:don'?t|do not|never|stop) (?!worry|bother|forget|mind)\w+|不要"
+    r"|\b(?:not acceptable|must (?:not )?be|ha(?:s|ve) to be|should(?: not|n'?t| never)|i (?:don'?t|do not) want)\b"
+)
+"""How a follow-up begins, or what it says, that takes back what was done and lays down how it is to be."""
 
-_DIRECTIVE = re.compile(
+_DIRECTS = re.compile(
     r"(?i)\b(?:use|don'?t|do not|instead|stick (?:to|with)|rather than|prefer|avoid|stop \w+ing|put (?:it|them|that)"
     r"|nutze|benutze|verwende|statt)\b|用|不要|必须"
 )
 """Of a correction: says how to do it."""
-
-_REFUSES = re.compile(
-    r"(?i)^(?:please |no,? )?(?:don'?t|do not|never|stop) (?!worry|bother|forget|mind)\w+"
-    r"|\b(?:not acceptable|unacceptable|not allowed|must (?:not )?be|has to be|have to be|should (?:not|never)"
-    r"|shouldn'?t|i (?:don'?t|do not) want|not what i want(?:ed)?|keine? \w+ (?:anlegen|erstellen)|不要)"
-)
-"""How a follow-up begins, or what it says, that takes back what was done and lays down how it is to be."""
 
 _LEAD_OUT = re.compile(r"(?i)^(?:no|nope|stop|wait|actually|please|hey)\b[\s,.:!-]*")
 _ASKS_TO_BE_TOLD = re.compile(
@@ -62,125 +60,82 @@ _ASKS_TO_BE_TOLD = re.compile(
 """Asks for an answer, which is no way of working."""
 
 _PLACE = re.compile(r"(?<![\w.:/])(?:~|/(?:home|Users|root|tmp|var/folders)|[A-Za-z]:\\)[^\s\"'`,;)]*")
-_TOO_SHORT = 3
-"""Words of a sentence that says nothing beside the one that says how to do it: "Not like that."."""
-
-_VAGUE = re.compile(r"(?i)^\W*(?:this|that|it|you)\b.{0,25}$")
+_VAGUE = re.compile(r"(?i)^\W*(?:this|that|it|you)\b.{0,25}$|^.{0,7}$")
 
 
-def lasting(material: Material) -> Iterator[MemoryDraft]:
-    """Yield what the user wants from now on, as the user's word: of short prompts to a coding agent, the task's too.
+def corrections(reading: Reading) -> Iterator[MemoryDraft]:
+    """Yield what the user wants from now on, as the user's word; then what he asked for when he corrected the work.
 
-    A long prompt may hold what somebody else wrote, and so may one whose wording is that of an attack. What tells a
-    secret says nothing without it.
+    Of short prompts alone, in his own words: a long one may hold what somebody else wrote. Nobody's word is what a
+    subagent is told, what stands where whoever is served need not be the user, and what has the wording of an attack.
     """
-    if material.trajectory.source in ("steps", "messages", "spans", "agent") or material.trajectory.agent_id:
-        return  # whoever is served there need not be the user, and a subagent's task is another agent's word
-    steps = [step for step in material.trajectory.steps if step.kind == "message" and step.role == "user"]
-    corrected = {said.step.text for said in material.reading.said if said.about == "correction" and not said.is_answer}
-    prompts = dict([(material.trajectory.task, ""), *((step.text, step.id) for step in steps)])
-    for text, step_id in prompts.items():
-        said = own_words(task_text(text))
-        if is_task_prompt(text) and len(words_as_written(said)) <= _SHORT_WORDS:
-            corrects = text in corrected
-            told = [part for each in _sentences(said) if (part := _lasting_part(each, corrects=corrects))]
-            rule = _worded(told) if told else ""
-            if told and corrects:
-                rule = _rule(text, _directs)  # what was said with it belongs to it
-            if rule and "[secret:" not in rule and not screen(rule):
-                yield _word_of_the_user(rule, step_id)
+    trajectory, said = reading.trajectory, {each.step.id: each for each in reading.said}
+    is_users = not (trajectory.source in ("steps", "messages", "spans", "agent") or trajectory.agent_id)
+    is_work = any(call.command is not None or call.input.get("file_path") for call in reading.calls)
+    steps = [step for step in trajectory.steps if step.kind == "message" and step.role == "user"]
+    asked: list[MemoryDraft] = []
+    for text, step_id in {trajectory.task: "", **{step.text: step.id for step in steps}}.items():
+        spoken, sentences = said.get(step_id), _sentences(text) if is_task_prompt(text) else []
+        is_follow_up = spoken is not None and (spoken.stopped or not spoken.is_answer)
+        corrects = spoken is not None and is_follow_up and (spoken.stopped or spoken.about == "correction")
+        kept = _for_good(sentences, corrects=corrects) if is_users else ""
+        if kept and not screen(kept):
+            tags, evidence = (FROM_USER, USERS_WORD), (step_id,) if step_id else ()
+            yield draft_of(_begun(kept), "working in this project", [_begun(kept)], tags, steps=evidence)
+        elif is_work and is_follow_up and (rule := _rule(sentences, _directs if corrects else _REFUSES.search)):
+            lines = [f'The user said of what was done: "{rule}"', _ASK]
+            title = f"The user asked: {one_line(_begun(rule), 62)}"
+            asked.append(draft_of(title, _LIKE, lines, (FROM_USER,), steps=(step_id,)))
+    yield from asked
 
 
-def _lasting_part(sentence: str, *, corrects: bool) -> str:
-    """Return what of a sentence is asked to be kept, wanted each time, or corrects what was done for good; or empty."""
-    if _is_vague(sentence) or is_meant_once(sentence):
+def _for_good(sentences: Sequence[str], *, corrects: bool) -> str:
+    """Return what a prompt asks to be kept or wants each time; what was said with such a correction belongs to it."""
+    told: list[str] = []
+    for sentence in filter(_holds, sentences):
+        plain = without_quotations(sentence)
+        if asks_to_be_kept(sentence) and (kept := without_request(sentence)) != sentence:
+            told.append(kept)
+        elif (at := each_time_from(plain)) is not None:
+            told.append(begun(sentence[at:]))
+        elif corrects and _CUSTOM.search(plain):
+            told.append(sentence)
+    return _rule(sentences, _directs) if told and corrects else _worded(told)
+
+
+def _directs(plain: str) -> bool:
+    """Of a sentence that corrects: whether it says how to do it."""
+    return asks_each_time(plain) or any(pattern.search(plain) for pattern in (_REFUSES, _DIRECTS, _CUSTOM))
+
+
+def _rule(sentences: Sequence[str], is_telling: Callable[[str], object]) -> str:
+    """Return what a prompt says where a sentence of it says how to do it; else nothing."""
+    said = [each for each in sentences if not is_question(each)]
+    told = [each for each in said if is_telling(without_quotations(each))]
+    if any(map(_ASKS_TO_BE_TOLD.match, said)) or any(map(is_meant_once, told)) or not any(map(_holds, told)):
         return ""
-    if asks_to_be_kept(sentence) and (kept := without_request(sentence)) != sentence:
-        return kept
-    if corrects:
-        return sentence if _for_good(sentence) else ""
-    at = each_time_from(without_quotations(sentence))
-    return "" if at is None else begun(sentence[at:])
-
-
-def _for_good(sentence: str) -> bool:
-    """Of a sentence that corrects: whether it says how it is to be done each time."""
-    plain = without_quotations(sentence)
-    return asks_each_time(plain) or _CUSTOM.search(plain) is not None
-
-
-def _directs(sentence: str) -> bool:
-    """Of a sentence that corrects: whether it says how to do it, and not this time only."""
-    plain = without_quotations(sentence)
-    return not is_meant_once(plain) and (_for_good(sentence) or _DIRECTIVE.search(plain) is not None)
-
-
-def _word_of_the_user(rule: str, step_id: str) -> MemoryDraft:
-    shorter = begun(_LEAD_OUT.sub("", rule) or rule)
-    words = Told(shorter, "working in this project", [shorter], (FROM_USER, USERS_WORD))
-    return draft_of(words, steps=(step_id,) if step_id else ())
-
-
-def corrections(material: Material) -> Iterator[MemoryDraft]:
-    """Yield what the user wants from now on; and what he asked for in a follow-up that corrects what was done.
-
-    In his own words, and the latter only as what he asked for.
-    """
-    kept = [*lasting(material)]
-    yield from kept
-    if not any(call.command is not None or call.input.get("file_path") for call in material.calls):
-        return  # whoever is served says what he wants, not how the work is to be done
-    told = {step for draft in kept for step in draft.evidence}
-    for said in (each for each in material.reading.said if each.step.id not in told):
-        words = own_words(task_text(said.step.text))
-        is_short = len(words_as_written(words)) <= _SHORT_WORDS
-        corrects = (said.about == "correction" and not said.is_answer) or said.stopped
-        rule = _rule(said.step.text, _directs) if corrects and is_short else ""
-        if not rule and is_short and not said.is_answer and not _ASKS_TO_BE_TOLD.search(words):
-            rule = _rule(said.step.text, _refuses)
-        if rule and "[secret:" not in rule:
-            yield _asked_for(said, rule)
-
-
-def _refuses(sentence: str) -> bool:
-    plain = without_quotations(sentence)
-    return _REFUSES.search(plain) is not None and not is_meant_once(plain)
-
-
-def _rule(text: str, is_told: Callable[[str], bool]) -> str:
-    """Return what a prompt says in its own words where a sentence of it says how to do it; else nothing."""
-    sentences = [each for each in _sentences(own_words(task_text(text))) if each and not is_question(each)]
-    is_one = any(is_told(each) and not _is_vague(each) and not _ASKS_TO_BE_TOLD.search(each) for each in sentences)
-    return (
-        _worded([each for each in sentences if is_told(each) or len(_LEAD_OUT.sub("", each).split()) > _TOO_SHORT])
-        if is_one
-        else ""
-    )
+    # A sentence such as "Not like that." beside it says nothing.
+    return _worded([each for each in said if each in told or _LEAD_OUT.sub("", each).count(" ") > 2])
 
 
 def _sentences(text: str) -> list[str]:
-    return [each.strip(" -*>\t") for each in re.split(r"(?<=[.!?;])\s+|\n+", text[:1500])]
+    """Return the sentences of a short prompt in its writer's own words; none of a long one."""
+    said = own_words(task_text(text))
+    parts = (each.strip(" -*>\t") for each in re.split(r"(?<=[.!?;])\s+|\n+", said[:1500]))
+    return [each for each in parts if each] if len(words_as_written(said)) <= _SHORT_WORDS else []
 
 
-def _is_vague(sentence: str) -> bool:
-    return bool(_VAGUE.match(sentence) or is_question(sentence)) or len(sentence) < _LEAST_CHARS
+def _holds(sentence: str) -> bool:
+    """Whether a sentence asks for something, and not this time only."""
+    return not (_VAGUE.match(sentence) or is_question(sentence) or is_meant_once(sentence))
 
 
 def _worded(told: Sequence[str]) -> str:
-    """The sentences in one line, as they were said but for secrets, personal data and places of one machine."""
-    text = " ".join(each if each[-1] in _ENDS else f"{each}." for each in told)
-    kept = _PLACE.sub(lambda match: generalize(match[0]), redact(clean(text)).text)
-    return one_line(kept, _MAX_RULE).replace('"', "'").rstrip(".")
+    """The sentences in one line, as they were said but for personal data and places; empty where one tells a secret."""
+    text = redact(clean(". ".join(each.rstrip(".!;:,") for each in told))).text
+    kept = _PLACE.sub(lambda match: generalize(match[0]), text)
+    return "" if "[secret:" in kept else one_line(kept, _MAX_RULE).replace('"', "'")
 
 
-def _asked_for(said: Said, rule: str) -> MemoryDraft:
-    words = Told(
-        title=f"The user asked: {one_line(begun(_LEAD_OUT.sub('', rule) or rule), 62)}",
-        when="a task in this project is like the one in which the user asked for it",
-        lines=[
-            f'The user said of what was done: "{rule}"',
-            "Do it so from the start; where a task needs it otherwise, ask.",
-        ],
-        tags=(FROM_USER,),
-    )
-    return draft_of(words, steps=(said.step.id,))
+def _begun(rule: str) -> str:
+    return begun(_LEAD_OUT.sub("", rule) or rule)

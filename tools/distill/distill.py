@@ -1,15 +1,14 @@
 """The operation that draws memory items from a judged trajectory: by a model where there is one, else by extraction."""
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 
 from swarm_memory.schema.errors import ModelUnavailable
-from swarm_memory.schema.memory import Distillation, MemoryDraft, MemoryItem
+from swarm_memory.schema.memory import Distillation, MemoryItem
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Trajectory, Verdict
-from swarm_memory.tools.distill.corrections import corrections, lasting
+from swarm_memory.tools.distill.corrections import corrections
 from swarm_memory.tools.distill.fixes import fix_drafts
-from swarm_memory.tools.distill.lessons import Material
 from swarm_memory.tools.distill.model import draw_by_model
 from swarm_memory.tools.distill.procedures import procedures
 from swarm_memory.tools.guard.redact import redact
@@ -17,9 +16,6 @@ from swarm_memory.tools.ports.models import ChatModel
 from swarm_memory.tools.text.cleaning import one_line
 from swarm_memory.tools.toolbox import Toolbox
 from swarm_memory.tools.trajectory.reading import Reading, read
-
-_FINDERS: tuple[Callable[[Material], Iterator[MemoryDraft]], ...] = (corrections, fix_drafts, procedures)
-"""What draws lessons without a model, what matters most first. Each rests on what the trajectory itself proves."""
 
 _MAX_REASON_CHARS = 400
 
@@ -36,9 +32,8 @@ async def distill(toolbox: Toolbox, given: Trajectory | Reading, verdict: Verdic
 
 async def known_fixes(toolbox: Toolbox, reading: Reading) -> tuple[tuple[str, MemoryItem], ...]:
     """Return the fixes that the bank has of the errors of a trajectory, candidates too, each with the signature."""
-    calls = await asyncio.to_thread(lambda: [call for call in reading.calls if call.signature is not None])
-    signatures = list(dict.fromkeys(call.signature.digest for call in calls if call.signature))
-    if not signatures:
+    signed = await asyncio.to_thread(lambda: {call.signature.digest: 0 for call in reading.calls if call.signature})
+    if not (signatures := list(signed)):
         return ()
     known = await toolbox.store.known_ways(toolbox.scope, signatures)
     pairs = [(way.signature, way.memory_id) for way in known]
@@ -56,22 +51,15 @@ def distill_by_extraction(
     keeping the drafts are empty and `reason` says why.
     """
     reading = read(given)
-    if reading.trajectory.broken_off is not None and verdict.label == "Undecided":
-        return _nothing(
-            "the host's connection to its model broke the task off: it teaches nothing until it is gone on with"
-        )
-    material = Material(reading, verdict, tuple(known))
-    found = [draft for find in _FINDERS for draft in find(material)] if reading.calls else [*lasting(material)]
+    is_broken = reading.trajectory.broken_off is not None and verdict.label == "Undecided"
+    why = "no error that was seen to end, no correction and no check of the project to learn from"
+    if is_broken:
+        why = "the host's connection to its model broke the task off: it teaches nothing until it is gone on with"
+    found = [] if is_broken else [*corrections(reading), *fix_drafts(reading, known), *procedures(reading)]
     drafts = tuple({draft.title: draft for draft in reversed(found)}.values())[::-1]
-    if drafts:
-        return Distillation(drafts=drafts[: settings.distill.max_items_per_traj], distiller="extractive")
-    if not reading.calls:
-        return _nothing("no tool was called: there is nothing to learn from")
-    return _nothing("no error that was seen to end, no correction and no check of the project to learn from")
-
-
-def _nothing(reason: str) -> Distillation:
-    return Distillation(drafts=(), distiller="extractive", reason=reason)
+    return Distillation(
+        drafts=drafts[: settings.distill.max_items_per_traj], distiller="extractive", reason=None if drafts else why
+    )
 
 
 async def distill_with_fallback(
@@ -93,5 +81,5 @@ async def distill_with_fallback(
             return drawn
         why = str(drawn.reason)
     extracted = await asyncio.to_thread(distill_by_extraction, given, verdict, settings)
-    reasons = [f"drawn without a model: {why}", *([extracted.reason] if extracted.reason else [])]
+    reasons = filter(None, (f"drawn without a model: {why}", extracted.reason))
     return extracted.model_copy(update={"reason": "; ".join(reasons)})

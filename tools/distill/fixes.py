@@ -4,17 +4,14 @@ An error came, then something was done, then the call went through. One task can
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 from swarm_memory.schema.memory import CANDIDATE, WAY_OUT, MemoryDraft, MemoryItem
-from swarm_memory.schema.trajectory import Trajectory
-from swarm_memory.tools.distill.lessons import HOST_TOOLS, Material
-from swarm_memory.tools.distill.repairs import MAX_TOLD, can_be_told, is_same_call, repair_draft
+from swarm_memory.tools.distill.repairs import MAX_TOLD, can_be_told, repair_draft
 from swarm_memory.tools.ports.trajectories import TriedWay
-from swarm_memory.tools.trajectory.calls import Call
-from swarm_memory.tools.trajectory.errors import Repair, changes_something, same_error, shape
+from swarm_memory.tools.trajectory.errors import Error, Repair, changes_something, shape
 from swarm_memory.tools.trajectory.phrasing import show_call
 from swarm_memory.tools.trajectory.reading import Reading
 
@@ -36,142 +33,110 @@ class Fix(NamedTuple):
     """With these deeds alone."""
     deeds: tuple[str, ...]
     """What was done, in its order, each as it is told; last the other call that went through instead."""
-    vain: tuple[str, ...]
-    """What was done before the same error came once more."""
+
+    def common(self, deeds: Sequence[str], names: Sequence[str]) -> "Fix | None":
+        """Return it with what was done another time too; None unless both ended with the same."""
+        both = tuple(each for each in deeds if each in self.deeds) if deeds[-1:] == self.deeds[-1:] else ()
+        kept = tuple(call for call in self.repair.deeds if show_call(call, names, MAX_TOLD) in both)
+        return Fix(self.signature, replace(self.repair, deeds=kept), both) if both else None
 
 
 def fixes_of(reading: Reading) -> tuple[Fix, ...]:
     """Return one fix for each error that something ended: of one that ended twice what was done both times."""
     found: dict[str, Fix] = {}
-    for repair in reading.repairs:
-        fix = _fix(repair, reading)
-        if fix is None:
-            continue
-        earlier = found.get(fix.signature)
-        common = _common(earlier.deeds, fix.deeds) if earlier else fix.deeds
-        if common:
-            found[fix.signature] = _only(fix, common, reading.particulars)
+    vain = _in_vain(reading)
+    for fix in filter(None, (_fix(error, reading, vain) for error in reading.errors)):
+        earlier = found.get(fix.signature, fix)
+        found[fix.signature] = fix.common(earlier.deeds, reading.particulars) or earlier
     return tuple(found.values())
 
 
-def _fix(repair: Repair, reading: Reading) -> Fix | None:
-    failed, success, names = repair.failed, repair.success, reading.particulars
-    if failed.signature is None or not is_seen(repair) or not _is_wanted(repair) or reading.is_own(success):
+def _fix(error: Error, reading: Reading, vain: Mapping[str, Sequence[str]]) -> Fix | None:
+    """Return what ended an error that later tasks may meet, where it can be done again and was not in vain before."""
+    repair, failed, names = error.repair, error.calls[0], reading.particulars
+    is_look = failed.command is not None and failed.command.purpose in _LOOKS
+    if repair is None or failed.signature is None or is_look or not is_seen(repair):
         return None
-    last = max([failed.position, *(each.position for each in repair.attempts if same_error(failed, each))])
-    vain, deeds = _done(failed.position, last, failed, reading), list(repair.deeds)
-    known = [shape(call) for call in vain]
-    if deeds and shape(deeds[-1]) in known:  # alone it did not help: it wanted what was done after that
-        deeds = [*vain[len(known) - known[::-1].index(shape(deeds[-1])) :], *deeds]
-    deeds = list({shape(call): call for call in deeds if shape(call) != shape(failed)}.values())
-    is_other = success.command is not None and not is_same_call(failed, success, names)
-    told = [*deeds, *([success] if is_other else [])]
-    shown = tuple(show_call(call, names, MAX_TOLD) for call in told)
-    if not 0 < len(told) <= _MAX_DEEDS or not all(map(can_be_told, told)) or any(map(_OF_ONE_RUN.search, shown)):
+    if repair.failure.kind in OWN_FAULTS or reading.is_own(repair.success) or reading.is_own_fault(failed):
         return None
-    tried = tuple(show_call(call, names, MAX_TOLD) for call in vain)
-    return Fix(failed.signature.digest, replace(repair, deeds=tuple(deeds)), shown, tried)
+    done = [*repair.deeds, *([repair.success] if repair.success.command else [])]
+    again = show_call(failed, names)
+    told = {show_call(call, names, MAX_TOLD): call for call in done if show_call(call, names) != again}
+    if not 0 < len(told) <= _MAX_DEEDS or not all(map(can_be_told, told.values())):
+        return None
+    if any(map(_OF_ONE_RUN.search, told)) or not told.keys().isdisjoint(vain[failed.signature.digest]):
+        return None
+    deeds = tuple(call for call in told.values() if call is not repair.success)
+    return Fix(failed.signature.digest, replace(repair, deeds=deeds), tuple(told))
 
 
 def is_seen(repair: Repair) -> bool:
-    """Whether the call was seen to get past the error, and is more than a slip with a tool of the host's."""
+    """Whether the call was seen to get past the error, and is more than a slip with a tool of the host's.
+
+    The names of those begin with a capital letter, and those of a service's tools seldom do.
+    """
     failed, success = repair.failed, repair.success
-    is_slip = failed.command is None and failed.tool in HOST_TOOLS
     passed = success.failed or success.went_through or success.command is None
+    is_slip = failed.command is None and failed.tool[:1].isupper()
     return not is_slip and (passed or bool(success.check and success.check.passed))
 
 
-def _is_wanted(repair: Repair) -> bool:
-    """Whether an error is of a thing that a later task may meet: not the agent's own work, nor a look."""
-    command = repair.failed.command
-    return repair.failure.kind not in OWN_FAULTS and (command is None or command.purpose not in _LOOKS)
+def _in_vain(reading: Reading) -> dict[str, list[str]]:
+    """Return what was done, or failed, before an error came, or came once more, by the digest of its signature.
+
+    Of one that stayed open also what was done before the call failed otherwise; a check may do so for the work itself.
+    """
+    found: dict[str, list[str]] = {}
+    for error in reading.errors:
+        first, until = error.calls[0], error.calls[-1].position
+        if first.signature is None:
+            continue
+        runs = [call for call in reading.calls if shape(call) == shape(first)]
+        since = max((call.end for call in runs if not call.failed and call.end < first.position), default=-1)
+        if error.is_open and first.check is None:
+            until = max(call.position for call in runs if call.failed)
+        between = (call for call in reading.calls if since < call.position < until and shape(call) != shape(first))
+        done = [call for call in between if call.failed or changes_something(call)]
+        found[first.signature.digest] = [show_call(call, reading.particulars, MAX_TOLD) for call in done]
+    return found
 
 
-def _done(start: int, end: int, failed: Call, reading: Reading) -> list[Call]:
-    between = (call for call in reading.calls if start < call.position < end and shape(call) != shape(failed))
-    return [call for call in between if changes_something(call)]
-
-
-def _only(fix: Fix, deeds: Sequence[str], names: Sequence[str]) -> Fix:
-    kept = tuple(call for call in fix.repair.deeds if show_call(call, names, MAX_TOLD) in deeds)
-    return fix._replace(repair=replace(fix.repair, deeds=kept), deeds=tuple(deeds))
-
-
-def _common(one: Sequence[str], other: Sequence[str]) -> tuple[str, ...]:
-    """What was done both times; nothing unless it ended with the same."""
-    return tuple(each for each in one if each in other) if one[-1] == other[-1] else ()
-
-
-def stand_in_order(wanted: Sequence[str], done: Sequence[str]) -> bool:
-    """Whether all that is wanted was done, in that order."""
+def _stand_in_order(wanted: Sequence[str], done: Sequence[str]) -> bool:
     rest = iter(done)
     return bool(wanted) and all(each in rest for each in wanted)
 
 
-def helped(fix: Fix, known: MemoryItem) -> bool | None:
-    """Return whether a known fix of the same error helped where it was done; None where it was not."""
-    if stand_in_order(known.deeds, fix.vain):
-        return False
-    is_last = bool(known.deeds) and known.deeds[-1] == fix.deeds[-1]
-    return True if is_last and stand_in_order(known.deeds, (*fix.vain, *fix.deeds)) else None
+def _helped(known: Sequence[str], vain: Sequence[str], ended: Sequence[str]) -> bool | None:
+    """Return whether what is known to end an error ended it; None where it was not done."""
+    is_last = known[-1:] == ended[-1:] and _stand_in_order(known, (*vain, *ended))
+    return False if _stand_in_order(known, vain) else is_last or None
 
 
-def is_of_another(known: MemoryItem, trajectory: Trajectory) -> bool:
-    """Whether a memory is of another task, and of another session where both have one."""
-    source, session = known.provenance, trajectory.session_id
-    return source.task_id != trajectory.task_id and (session is None or session != source.session_id)
+def fix_drafts(reading: Reading, bank: Sequence[tuple[str, MemoryItem]]) -> Iterator[MemoryDraft]:
+    """Yield the fixes that are not known: a candidate each, or what another session's candidate did as well.
 
-
-def fix_drafts(material: Material) -> Iterator[MemoryDraft]:
-    """Yield the fixes that are not known: a candidate each, or what another task's candidate did as well."""
-    ended, task_id = set[int](), material.trajectory.task_id
-    for fix in fixes_of(material.reading):
-        end = fix.repair.success.position
-        if end in ended:
-            continue  # one thing ended several errors in a row
-        ended.add(end)
-        known = [item for signature, item in material.known if signature == fix.signature]
+    `bank` are the fixes of the same errors that it has, candidates too, each with the error's signature.
+    """
+    names, vain = reading.particulars, _in_vain(reading)
+    task_id, session = reading.trajectory.task_id, reading.trajectory.session_id
+    for fix in fixes_of(reading):
+        known = [item for signature, item in bank if signature == fix.signature]
         known = [item for item in known if item.provenance.task_id != task_id]  # what this task gave, it gives again
-        if any(helped(fix, item) or item.deeds == fix.deeds for item in known):
+        if any(item.deeds == fix.deeds or _helped(item.deeds, vain[fix.signature], fix.deeds) for item in known):
             continue
-        names = material.reading.particulars
-        others = [item for item in known if is_of_another(item, material.trajectory)]
-        commons = (_common(item.deeds, fix.deeds) for item in others if item.deeds and helped(fix, item) is None)
-        common = max((each for each in commons if not stand_in_order(each, fix.vain)), key=len, default=())
-        told = _only(fix, common, names) if common else fix
-        yield repair_draft(told.repair, names, tags=(WAY_OUT,) if common else (WAY_OUT, CANDIDATE))
+        others = [item.deeds for item in known if session is None or session != item.provenance.session_id]
+        commons = [common for deeds in others if (common := fix.common(deeds, names))]
+        told = max(commons, key=lambda each: len(each.deeds), default=fix)
+        yield repair_draft(told.repair, names, tags=(WAY_OUT,) if commons else (WAY_OUT, CANDIDATE))
 
 
 def tried(reading: Reading, known: Iterable[tuple[str, MemoryItem]]) -> Iterator[TriedWay]:
     """Yield of the known fixes, each with the signature of its error, those that were done, and whether they helped."""
-    fixes = {fix.signature: fix for fix in fixes_of(reading)}
-    failed = _in_vain(reading)
+    ended, vain = {fix.signature: fix.deeds for fix in fixes_of(reading)}, _in_vain(reading)
     for signature, item in known:
-        fix = fixes.get(signature)
-        worked = helped(fix, item) if fix else None
-        if worked is None and stand_in_order(item.deeds, failed.get(signature, ())):
-            worked = False
+        worked = _helped(item.deeds, vain.get(signature, ()), ended.get(signature, ()))
         if worked is not None:
             yield TriedWay(signature, item.id, worked)
-
-
-def _in_vain(reading: Reading) -> dict[str, list[str]]:
-    """Return what was done before an error came, or came once more, by the digest of its signature.
-
-    Not of a check, which may have failed for the work itself.
-    """
-    found: dict[str, list[str]] = {}
-    for error in reading.errors:
-        first, last = error.calls[0], error.calls[-1]
-        if first.signature is None or first.check is not None:
-            continue
-        runs = [call for call in reading.calls if shape(call) == shape(first)]
-        since = max((call.end for call in runs if not call.failed and call.end < first.position), default=-1)
-        end = max(call.position for call in runs if call.failed) if error.is_open else last.position
-        between = (call for call in reading.calls if since < call.position < end and shape(call) != shape(first))
-        done = [call for call in between if call.failed or changes_something(call)]
-        found[first.signature.digest] = [show_call(call, reading.particulars, MAX_TOLD) for call in done]
-    return found
 
 
 def drawn_fixes(reading: Reading, told: Iterable[tuple[str, MemoryItem]]) -> tuple[TriedWay, ...]:
@@ -180,6 +145,6 @@ def drawn_fixes(reading: Reading, told: Iterable[tuple[str, MemoryItem]]) -> tup
     `told` are ids of memories in the bank, each with the item that was drawn from the trajectory.
     """
     fixes = {fix.repair.failed.step.id: fix for fix in fixes_of(reading)}
-    first = ((memory_id, item, item.provenance.evidence[:1]) for memory_id, item in told if WAY_OUT in item.tags)
-    pairs = ((memory_id, fixes[step]) for memory_id, _, steps in first for step in steps if step in fixes)
-    return tuple(dict.fromkeys(TriedWay(fix.signature, memory_id, True) for memory_id, fix in pairs))
+    ways_out = ((memory_id, item.provenance.evidence[:1]) for memory_id, item in told if WAY_OUT in item.tags)
+    found = (TriedWay(fixes[step].signature, each) for each, first in ways_out for step in first if step in fixes)
+    return tuple(dict.fromkeys(found))

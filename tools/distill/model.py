@@ -78,17 +78,14 @@ async def draw_by_model(
         record_tokens=settings.judge.max_trajectory_tokens,
         task_id=kept.task_id,
     )
+    drawn = Distillation(drafts=(), distiller="model", prompt_hash=asked.prompt.hash, model=asked.model)
     if isinstance(asked.answer, Unparsed):
-        drafts, is_final, reason = (), False, f"the model's answer cannot be used: {asked.answer.reason}"
-    else:
-        given = asked.answer.items
-        drafts, refused = await asyncio.to_thread(check_items, given, kept, asked.shown, settings, wanted, root)
-        is_final = bool(drafts) or not given
-        reason = "; ".join(refused) or (None if drafts else "the model found nothing that would help another task")
-    drawn = Distillation(
-        drafts=drafts, distiller="model", reason=reason, prompt_hash=asked.prompt.hash, model=asked.model
-    )
-    return drawn, is_final
+        why = f"the model's answer cannot be used: {asked.answer.reason}"
+        return drawn.model_copy(update={"reason": why}), False
+    given = asked.answer.items
+    drafts, refused = await asyncio.to_thread(check_items, given, kept, asked.shown, settings, wanted, root)
+    why = "; ".join(refused) or (None if drafts else "the model found nothing that would help another task")
+    return drawn.model_copy(update={"drafts": drafts, "reason": why}), bool(drafts) or not given
 
 
 def check_items(

@@ -60,7 +60,8 @@ async def judge_by_model(model: ChatModel, trajectory: Trajectory, settings: Set
         task_id=kept.task_id,
     )
     if isinstance(asked.answer, Unparsed):
-        return _undecided(asked.model, f"{_UNUSABLE}: {asked.answer.reason}")
+        why = f"{_UNUSABLE}: {asked.answer.reason}"
+        return Verdict(label="Undecided", confidence=0.0, reasons=(why,), judge="model", model=asked.model)
     results = [step.id for step in kept.steps if step.kind == "observation"]
     return _believed(asked.answer, asked.model, asked.shown, {*results[-1:]} <= {*asked.shown.shown}, settings)
 
@@ -70,19 +71,19 @@ def _believed(answer: ModelVerdict, name: str, shown: Shortened, has_end: bool, 
     reasons = [reason for text in said if (reason := one_line(text, _MAX_REASON_CHARS))]
     named = {word for reason in reasons for word in _WORD.findall(reason)}
     evidence = tuple(step for step in shown.shown if step in named)
-    reasons += [f"{counted(shown.left_out, 'step')} left out for length"] * bool(shown.left_out)
     confidence = round(min(answer.confidence, _GROUNDED if evidence and has_end else _UNGROUNDED), 3)
+    reasons += [f"{counted(shown.left_out, 'step')} left out for length"] * bool(shown.left_out)
+    doubts: list[str] = []
     if not 0 <= answer.confidence <= 1:
-        return _undecided(name, f"{_UNUSABLE}: its confidence is not from 0 to 1", *reasons)
-    if answer.label == "Undecided":
-        return _undecided(name, *reasons, evidence=evidence)
-    if confidence < settings.judge.min_confidence:
-        why = f"the model says {answer.label} and is not sure of it ({confidence:.2f})"
-        return _undecided(name, why, *reasons, evidence=evidence)
+        doubts = [f"{_UNUSABLE}: its confidence is not from 0 to 1"]
+    elif answer.label != "Undecided" and confidence < settings.judge.min_confidence:
+        doubts = [f"the model says {answer.label} and is not sure of it ({confidence:.2f})"]
+    label = "Undecided" if doubts else answer.label
     return Verdict(
-        label=answer.label, confidence=confidence, reasons=tuple(reasons), evidence=evidence, judge="model", model=name
+        label=label,
+        confidence=0.0 if label == "Undecided" else confidence,
+        reasons=(*doubts, *reasons),
+        evidence=evidence,
+        judge="model",
+        model=name,
     )
-
-
-def _undecided(name: str, *reasons: str, evidence: tuple[str, ...] = ()) -> Verdict:
-    return Verdict(label="Undecided", confidence=0.0, reasons=reasons, evidence=evidence, judge="model", model=name)

@@ -260,5 +260,5 @@ def _told(shared: Shared) -> Drawn:
 def _from_the_user(all_: Sequence[Looked]) -> Iterator[Drawn]:
     """What the user said while an attempt was made holds for the others too."""
     for each in all_:
-        for draft in corrections(each.material):
+        for draft in corrections(each.reading):
             yield Drawn(draft, _outcome(each.attempt), each.attempt)

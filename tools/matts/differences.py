@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from swarm_memory.schema.memory import MemoryDraft
-from swarm_memory.tools.distill.lessons import GUARDRAIL, Material, Told, draft_of
+from swarm_memory.tools.distill.lessons import GUARDRAIL, draft_of
 from swarm_memory.tools.matts.rollouts import Attempt, Drawn
 from swarm_memory.tools.text.cleaning import one_line
 from swarm_memory.tools.trajectory.calls import Call
@@ -62,10 +62,6 @@ class Looked:
     def names(self) -> tuple[str, ...]:
         """Names and ids of this task, to be replaced."""
         return self.reading.particulars
-
-    @property
-    def material(self) -> Material:
-        return Material(self.reading, self.attempt.verdict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -383,4 +379,4 @@ def _draft(
     owner: Looked, title: str, when: str, lines: Sequence[str], calls: Sequence[Call], *kinds: str
 ) -> MemoryDraft:
     tags = ("contrast", *kinds, GUARDRAIL if owner.label == "Failure" else "strategy")
-    return draft_of(Told(one_line(title, 200), when, lines, tags), calls)
+    return draft_of(one_line(title, 200), when, lines, tags, calls=calls)
