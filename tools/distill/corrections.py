@@ -29,8 +29,8 @@ FROM_USER = "user-correction"
 USERS_WORD = "said"
 """Tag of what stands in a prompt as a rule from now on: extraction alone makes it the user's word (`learn.items`)."""
 
-_SHORT_WORDS, _MAX_RULE = 30, 300
-"""What a user says is a rule when it is short; longer, it is the next piece of work."""
+_MAX_WORDS, _SHORT_WORDS, _MAX_RULE = 150, 60, 300
+"""A longer prompt may hold what somebody else wrote; a correction longer than the second is the next piece of work."""
 
 _LIKE = "a task in this project is like the one in which the user asked for it"
 _ASK = "Do it so from the start; where a task needs it otherwise, ask."
@@ -66,8 +66,7 @@ _VAGUE = re.compile(r"(?i)^\W*(?:this|that|it|you)\b.{0,25}$|^.{0,7}$")
 def corrections(reading: Reading) -> Iterator[MemoryDraft]:
     """Yield what the user wants from now on, as the user's word; then what he asked for when he corrected the work.
 
-    Of short prompts alone, in his own words: a long one may hold what somebody else wrote. Nobody's word is what a
-    subagent is told, what stands where whoever is served need not be the user, and what has the wording of an attack.
+    Of prompts that are not long, in his own words. Nobody's word is what a subagent is told, what stands where whoever is served need not be the user, and what has the wording of an attack.
     """
     trajectory, said = reading.trajectory, {each.step.id: each for each in reading.said}
     is_users = not (trajectory.source in ("steps", "messages", "spans", "agent") or trajectory.agent_id)
@@ -75,8 +74,10 @@ def corrections(reading: Reading) -> Iterator[MemoryDraft]:
     steps = [step for step in trajectory.steps if step.kind == "message" and step.role == "user"]
     asked: list[MemoryDraft] = []
     for text, step_id in {trajectory.task: "", **{step.text: step.id for step in steps}}.items():
-        spoken, sentences = said.get(step_id), _sentences(text) if is_task_prompt(text) else []
-        is_follow_up = spoken is not None and (spoken.stopped or not spoken.is_answer)
+        own = own_words(task_text(text)) if is_task_prompt(text) else ""
+        spoken, words = said.get(step_id), len(words_as_written(own))
+        sentences = _sentences(own) if words <= _MAX_WORDS else []
+        is_follow_up = spoken is not None and (spoken.stopped or not spoken.is_answer) and words <= _SHORT_WORDS
         corrects = spoken is not None and is_follow_up and (spoken.stopped or spoken.about == "correction")
         kept = _for_good(sentences, corrects=corrects) if is_users else ""
         if kept and not screen(kept):
@@ -119,10 +120,8 @@ def _rule(sentences: Sequence[str], is_telling: Callable[[str], object]) -> str:
 
 
 def _sentences(text: str) -> list[str]:
-    """Return the sentences of a short prompt in its writer's own words; none of a long one."""
-    said = own_words(task_text(text))
-    parts = (each.strip(" -*>\t") for each in re.split(r"(?<=[.!?;])\s+|\n+", said[:1500]))
-    return [each for each in parts if each] if len(words_as_written(said)) <= _SHORT_WORDS else []
+    parts = (each.strip(" -*>\t") for each in re.split(r"(?<=[.!?;])\s+|\n+", text[:1500]))
+    return [each for each in parts if each]
 
 
 def _holds(sentence: str) -> bool:
