@@ -21,7 +21,7 @@ from swarm_memory.server.missed import KEPT_DAYS, MAX_BYTES, missed, note_missed
 HURRIED = """
 from swarm_memory.server.hooks import main
 ask = main.ask
-main.PROMPT_S, main.ask = {limit}, lambda root, event, _: ask(root, event, {answer})
+main.PROMPT_S, main.ask = {limit}, lambda root, event, _, **given: ask(root, event, {answer}, **given)
 main.main(["prompt"])
 """
 """The hook of a prompt with other limits of time."""
