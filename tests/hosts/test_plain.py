@@ -150,7 +150,7 @@ def test_where_real_calls_are_made_a_fence_is_prose() -> None:
     assert [told(call) for call in calls_of(trajectory)] == [("Bash", {"command": "ls"}, "sums.py", 2)]
 
 
-def test_a_line_editor_edits_the_file_that_is_open() -> None:
+def test_an_edit_by_a_line_editor_that_was_not_refused_is_a_change() -> None:
     state = "(Open file: /repo/sums.py)\n(Current directory: /repo)\nbash-$"
     trajectory = read(
         user("Fix the sign. Use the commands of the shell."),
@@ -164,8 +164,8 @@ def test_a_line_editor_edits_the_file_that_is_open() -> None:
     )
     opened, refused, edited, ended = calls_of(trajectory)
     assert (opened.input, opened.writes) == ({"command": "open sums.py 3"}, False)
-    assert (refused.target, edited.target) == ("/repo/sums.py", "/repo/sums.py")
-    assert (refused.failed, edited.failed, edited.writes) == (True, False, True)
+    assert (refused.failed, edited.failed) == (True, False)
+    assert edited in reading.read(trajectory).changes
     assert "Open file" not in edited.output
     assert ended.ends_task
 
@@ -350,10 +350,10 @@ def test_a_line_editor_is_known_by_what_a_tool_answers_too() -> None:
         tool("File updated.\n(Open file: /repo/try.py)\n(Current directory: /repo)\nbash-$"),
     )  # fmt: skip
     made, looked, edited = calls_of(trajectory)
-    assert [call.writes for call in (made, looked, edited)] == [True, False, True]
-    assert edited.target == "/repo/try.py"
-    (file,) = reading.read(trajectory).files.written
-    assert (file.path, file.is_own) == ("/repo/try.py", True)
+    assert reading.read(trajectory).changes == (made, edited)
+    assert not looked.writes
+    (file,) = reading.read(trajectory).files
+    assert (file.path, file.is_own) == ("try.py", True)
 
 
 def test_commands_typed_into_a_terminal_as_json_are_calls() -> None:

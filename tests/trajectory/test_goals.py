@@ -67,20 +67,10 @@ def test_what_went_through_is_not_undone_by_one_more_call_unless_something_was_w
     assert not goals(script).met
 
 
-def test_a_tool_that_takes_everything_proves_nothing() -> None:
+def test_a_tool_that_took_what_it_was_given_proves_nothing() -> None:
     script = Script("File the report with `file_case`.", source="agent")
-    script.call("file_case", {"text": "x"}, '{"status": "saved"}', error=False)
-    assert label(script) == "Undecided"
-    picky = Script("File the report with `file_case`.", source="agent")
-    picky.call("file_case", {"text": "x"}, "Error: text is too short", error=True)
-    assert label(picky.call("file_case", {"text": "xx"}, '{"status": "saved"}', error=False)) == "Success"
-
-
-def test_an_answer_that_was_handed_in_is_not_thereby_right() -> None:
-    script = Script("Count the rows and report with `submit_count`.", source="agent")
-    script.call("submit_count", {"rows": 0}, "Error: no rows were read", error=True)
-    script.call("read_rows", {}, "[1, 2]", error=False).call("submit_count", {"rows": 2}, "saved", error=False)
-    assert label(script) != "Success"
+    script.call("file_case", {"text": "x"}, "Error: text is too short", error=True)
+    assert label(script.call("file_case", {"text": "xx"}, '{"status": "saved"}', error=False)) == "Undecided"
 
 
 def test_without_the_hosts_word_nothing_went_through() -> None:

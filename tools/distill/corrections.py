@@ -66,7 +66,8 @@ _VAGUE = re.compile(r"(?i)^\W*(?:this|that|it|you)\b.{0,25}$|^.{0,7}$")
 def corrections(reading: Reading) -> Iterator[MemoryDraft]:
     """Yield what the user wants from now on, as the user's word; then what he asked for when he corrected the work.
 
-    Of prompts that are not long, in his own words. Nobody's word is what a subagent is told, what stands where whoever is served need not be the user, and what has the wording of an attack.
+    Of prompts that are not long, in his own words. Nobody's word is what a subagent is told, what stands where whoever
+    is served need not be the user, and what has the wording of an attack.
     """
     trajectory, said = reading.trajectory, {each.step.id: each for each in reading.said}
     is_users = not (trajectory.source in ("steps", "messages", "spans", "agent") or trajectory.agent_id)

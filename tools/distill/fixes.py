@@ -93,7 +93,7 @@ def _in_vain(reading: Reading) -> dict[str, list[str]]:
             continue
         runs = [call for call in reading.calls if shape(call) == shape(first)]
         since = max((call.end for call in runs if not call.failed and call.end < first.position), default=-1)
-        if error.is_open and first.check is None:
+        if error.repair is None and first.check is None:
             until = max(call.position for call in runs if call.failed)
         between = (call for call in reading.calls if since < call.position < until and shape(call) != shape(first))
         done = [call for call in between if call.failed or changes_something(call)]

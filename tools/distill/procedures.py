@@ -50,11 +50,11 @@ def procedures(reading: Reading) -> Iterator[MemoryDraft]:
 
 def _check(call: Call, reading: Reading) -> str:
     """Return the check alone that a call ran, where it passed, is not the agent's own and can be told; or empty."""
-    result, command, files = call.check, call.command, reading.files
+    result, command = call.check, call.command
     part = command.check if command else None
     if command is None or part is None or not (result and result.passed and result.summary):
         return ""
-    if any((file := files.of(word)) and file.is_own for word in part.words[1:]):
+    if reading.is_own(call):
         return ""
     parts = ((text, parse_command(text).parts[:1]) for text in _SEPARATOR.split(command.text))
     shown = show_command(next((text for text, alone in parts if alone and alone[0].words == part.words), ""), (), 999)

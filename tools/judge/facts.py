@@ -46,10 +46,10 @@ def _ends(reading: Reading) -> Iterator[str]:
             names = ", ".join(dict.fromkeys(_plain(call.name) for call in calls))
             own = "; it may say no more than a test that the agent wrote" if all(map(reading.is_own, calls)) else ""
             yield f"what the task names {what} at the end: {names} ({_ids(calls)}){own}"
-    if faults := [error for error in reading.errors if not error.asked_for]:
+    if faults := reading.errors:
         last = max(faults, key=lambda error: error.calls[-1].position)
         call = last.calls[-1]
-        ended = f"got past at {_ids([last.ended_by])}" if last.ended_by else "not seen to be got past"
+        ended = f"got past at {_ids([last.repair.success])}" if last.repair else "not seen to be got past"
         yield f'the last call that failed: {_plain(call.name)} ({_ids([call])}: "{_plain(call.error)}"); {ended}'
     for said in reading.said[-1:]:
         yield f'the user said last ({said.step.id}): "{_plain(said.step.text)}"'

@@ -154,9 +154,7 @@ def _proves(run: Reading, reached: Call) -> bool:
 
     It does where no file was written, or where it had failed before; not where it runs what the agent wrote itself.
     """
-    if reached.command is None:
-        return True
     if run.is_own(reached):
         return False
     before = (call for call in run.calls if call.end < reached.position and call.failed and not run.is_own(call))
-    return not run.files.written or any(same_intent(call, reached) for call in before)
+    return not any(file.writes for file in run.files) or any(same_intent(call, reached) for call in before)

@@ -139,7 +139,7 @@ def _ended_with(mark: Mark, looked: Looked) -> bool:
 
 def _went(repair: Repair, own: Sequence[tuple[Looked, Repair]]) -> dict[int, Looked]:
     """Return by their numbers the attempts that went a way: they did all of it, or got past the error with no deed."""
-    if repair.same_call and not repair.deeds:
+    if shape(repair.failed) == shape(repair.success) and not repair.deeds:
         return {}  # it went away by itself, as far as was seen
     way = {shape(call) for call in repair.deeds}
     done = ((each, {shape(call) for call in other.deeds}) for each, other in own)
@@ -270,8 +270,8 @@ def _deeds(call: Call, looked: Looked) -> Iterator[str]:
         return
     if call.ends_task or call.tool in looked.attempt.trajectory.task:
         return
-    if call.writes and call.target:
-        yield f"`{call.tool}` on `{show_file(call.target, looked.names)}`"
+    if call.writes and call.file:
+        yield f"`{call.tool}` on `{show_file(call.file, looked.names)}`"
         return
     telling = [
         f"{key} {value}"

@@ -1,8 +1,7 @@
 """Each tool call of a trajectory with what came of it: what failed, what was checked."""
 
-import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import cast
@@ -22,13 +21,10 @@ from swarm_memory.tools.trajectory.failures import (
 )
 from swarm_memory.tools.trajectory.shell import Command, Part, parse_command
 
-FILE_KEYS = ("file_path", "path", "notebook_path", "filename", "file", "target_file", "relative_path")
+_FILE_KEYS = ("file_path", "path", "notebook_path", "filename", "file", "target_file", "relative_path")
 """Arguments that name a file."""
 
-_TARGET_KEYS = (*FILE_KEYS, "url", "query", "pattern", "input", "id")
-_OPEN_FILE = re.compile(r"\[(?:File|Editing file): (\S+)[^\]]*\]|\(Open file: (\S+)\)")
 _VERB = re.compile(r"[a-z]+(?:_[a-z]+){0,2}")
-_LINE_EDIT = re.compile(r"\s*(?:edit|insert) \d+(?::\d+)?(?:\s|$)")
 _WRITING_TOOL = re.compile(
     r"(?i)(?:multi|notebook)?edit|(?:fs_)?write|create|update|delete|insert|remove|add|set|send|post|put|apply"
     r"|(?:str_?|search_)?replace|undo|append|rename|patch"
@@ -75,7 +71,7 @@ _PRINTED_ERROR = re.compile(r"\s*\w*(?:Result|Response)\(.*\bis_?[Ee]rror=True\b
 """A result of the Model Context Protocol as Python prints it."""
 
 _IS_ERROR = re.compile(r"(?i)\bis_?error\W{1,4}true\b")
-_MAX_ANSWER, _MAX_STATE = 20_000, 2000
+_MAX_ANSWER = 20_000
 _QUIET_EXIT = frozenset({"search", "print"})
 
 
@@ -89,8 +85,6 @@ class Call:
     observation: Step | None
     end: int
     """Index of the observation's step; of the call where there is none."""
-    opened: str = ""
-    """The file whose lines it changes without naming it: the one that is open in the agent's editor."""
 
     @property
     def tool(self) -> str:
@@ -124,21 +118,6 @@ class Call:
     def _main(self) -> Part | None:
         return self.command.main if self.command else None
 
-    @cached_property
-    def key(self) -> str:
-        """What makes two calls the same: the tool and its arguments."""
-        spoken = self.command.text.strip() if self.command else json.dumps(self.input, sort_keys=True, default=str)
-        return f"{self.tool}\n{spoken or self.step.text}"
-
-    @cached_property
-    def target(self) -> str:
-        """What it acted on: a command's name and first argument, a path, a query; empty when nothing says."""
-        if self.opened:
-            return self.opened
-        if self.command is not None:
-            return f"{self._main.name} {self._main.subcommand}".strip() if self._main else ""
-        return self._named(*_TARGET_KEYS)
-
     @property
     def verb(self) -> str:
         """What it does: the tool's own name, or the act that a tool for many of them is given."""
@@ -149,7 +128,7 @@ class Call:
     @property
     def file(self) -> str:
         """The file that a tool's argument names; empty where none does."""
-        return self._named(*FILE_KEYS)
+        return self._named(*_FILE_KEYS)
 
     def _named(self, *keys: str) -> str:
         return next((value for key in keys if isinstance(value := self.input.get(key), str)), "")
@@ -170,7 +149,7 @@ class Call:
         if self.observation is None or self.refused or self.is_background:
             return None
         if self.command is None:
-            return read_tool_check(self.tool, self.output, self.reported)
+            return read_tool_check(self.tool, self.output, says_error(self.output) or self.reported)
         return read_check(self.command, self.output, self.reported)
 
     @property
@@ -217,11 +196,6 @@ class Call:
         return says_error(self.output) or (is_printed and bool(_ERROR_LINE.search(self.output[-3000:])))
 
     @cached_property
-    def empty(self) -> bool:
-        """Whether it answered that there is nothing."""
-        return self.observation is not None and not self.failed and says_nothing(self.output)
-
-    @cached_property
     def error(self) -> str:
         """The line of the output that says what went wrong; empty when it did not fail."""
         return error_line(self.output) if self.failed else ""
@@ -235,7 +209,7 @@ class Call:
     def writes(self) -> bool:
         """Whether it changes something: a file, a record."""
         if self.command is not None:
-            return bool(self.opened) or self.command.purpose == "edit"
+            return self.command.purpose == "edit"
         name = self.verb
         acts = _ACTING_TOOL.match(name) and not LOOKING_TOOL.search(name) and not self.ends_task
         return bool(_WRITING_TOOL.match(name) or acts)
@@ -266,7 +240,8 @@ def says_error(output: str) -> bool:
     fields = _answer(output)
     status = str(fields.get("status", "")).lower()
     told = any(fields.get(name) for name in ("error", "errors", "exception"))
-    said = fields.get("success") is False or fields.get("isError") is True or status in ("error", "failed", "failure")
+    denied = any(fields.get(name) is False for name in ("success", "passed"))
+    said = denied or fields.get("isError") is True or status in ("error", "failed", "failure")
     return told or said or bool(_ERROR_START.match(output) or _PRINTED_ERROR.match(output[:_MAX_ANSWER]))
 
 
@@ -281,20 +256,12 @@ def says_nothing(output: str) -> bool:
 
 def calls_of(trajectory: Trajectory) -> tuple[Call, ...]:
     """Join each tool call to its observation: by call id, else the next observation before the following call."""
-    return tuple(_join(trajectory.steps))
-
-
-def _join(steps: tuple[Step, ...]) -> Iterator[Call]:
-    answers, shown = _answers(steps), ""
-    for index, step in enumerate(steps):
-        if step.kind != "tool_call":
-            continue
-        end = answers.get(index, index)
-        text = command_text(step.tool_name, step.tool_input or {}, step.text) or ""
-        call = Call(index, step, steps[end] if end > index else None, end, shown if _LINE_EDIT.match(text) else "")
-        yield call
-        if opened := _OPEN_FILE.findall(call.output[:_MAX_STATE] + call.output[-_MAX_STATE:]):
-            shown = "".join(opened[-1])
+    steps, ends = trajectory.steps, _answers(trajectory.steps)
+    return tuple(
+        Call(at, step, steps[ends[at]] if at in ends else None, ends.get(at, at))
+        for at, step in enumerate(steps)
+        if step.kind == "tool_call"
+    )
 
 
 def _answers(steps: tuple[Step, ...]) -> dict[int, int]:

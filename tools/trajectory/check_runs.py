@@ -7,19 +7,17 @@ from typing import NamedTuple
 
 from swarm_memory.tools.trajectory.calls import Call
 from swarm_memory.tools.trajectory.checks import CheckResult
-from swarm_memory.tools.trajectory.files import Files, same_file
+from swarm_memory.tools.trajectory.files import File
 from swarm_memory.tools.trajectory.phrasing import folder_of
 from swarm_memory.tools.trajectory.shell import Purpose, parse_command
 
 _PATH = re.compile(r"[/.]|::")
-_TEST_NAME = re.compile(r"tests?(?:[._-].*)?|.*[._-](?:tests?|specs?)|.+(?:Test|Tests|Spec)")
-_TEST_FOLDERS = frozenset({"test", "tests", "spec", "specs", "__tests__"})
-_DATA = re.compile(r"toml|ya?ml|json|ini|cfg|conf|env|xml|csv|txt|md|log|lock")
-"""Endings of files that hold settings, data or prose, and no test."""
-
-_RUN_BY = {"make": "Makefile", "npm": "package.json", "yarn": "package.json", "pnpm": "package.json",
-           "just": "justfile", "tox": "tox.ini", "nox": "noxfile.py"}  # fmt: skip
-"""The file that says what a runner runs."""
+_TEST_FILE = re.compile(
+    r"(?:.*/)?(?:(?:tests?|specs?|__tests__)/.+"
+    r"|(?:tests?(?:[._-][^/]*)?|[^/]*[._-](?:tests?|specs?)|[^/]+(?:Tests?|Spec))\.\w+)"
+    r"(?<!\.toml|\.yaml|\.json|\.conf)(?<!\.yml|\.ini|\.cfg|\.env|\.xml|\.csv|\.txt|\.log)(?<!\.md)"
+)
+"""The path of a test, by its name or its folder; not one of settings, data or prose."""
 
 _NARROWING = re.compile(
     r"-[kmtg]|-run|-Dtest|--(?:run|grep|filter|tests|deselect|ignore|lf|last-failed|testNamePattern|testPathPattern"
@@ -33,7 +31,9 @@ _SETTING_UP = re.compile(r"-[cCfop]|--(?:config|project|rootdir|prefix)")
 _TAKES_NAMES = frozenset({"cargo", "npm", "yarn", "pnpm", "manage.py", "mix", "rspec", "jest", "vitest"})
 """Runners that take a bare word for the name of what to run."""
 
-_TEST_ID = re.compile(r"\b(?:test_\w{4,}|Test[A-Z]\w{4,})\b")
+_NAMED = re.compile(r"[\w./-]*\w\.[A-Za-z]\w*|\btest_\w{4,}|\bTest[A-Z]\w{4,}")
+"""A file or a test that a task names."""
+
 _SHOWN_ID = re.compile(r"(?m)(?<=::)\w+|(?<=^FAIL: )\w+|(?<=^ERROR: )\w+|^\w+(?= \()")
 """A test as a runner tells of it: `tests/test_a.py::test_x`, `test_x (tests.test_a.TestA)`."""
 
@@ -51,7 +51,7 @@ _WANTED: dict[Purpose, str] = {
 }
 """Words with which a task asks for what a kind of check shows, or its program's name."""
 
-_MAX_READ, _MIN_NAME = 20_000, 5
+_MAX_READ = 20_000
 
 
 class Selection(NamedTuple):
@@ -72,11 +72,6 @@ class Selection(NamedTuple):
         if self.filters and self != other:
             return False
         return not self.paths or all(any(holds(mine, path) for mine in self.paths) for path in other.paths or ("",))
-
-    def looks_at(self, path: str) -> bool:
-        """Whether a file is among what it looks at."""
-        files = [each.partition("::")[0] for each in self.paths]
-        return not files or any(holds(each, path) or same_file(each, path) for each in files)
 
 
 _ALL = Selection(frozenset(), frozenset())
@@ -118,7 +113,7 @@ class CheckRun:
     is_own: bool
     """Whether it says no more than what the agent wrote itself in this trajectory, as far as is seen."""
     changed_at: int
-    """Where a test that was there, and that it looks at, was last changed before it; -1: nowhere."""
+    """Where a test that was there was last changed before it; -1: nowhere."""
     named: bool
     """Whether the task holds its command, or a file or test that it was given, or the user ran it."""
     wanted: bool
@@ -145,16 +140,16 @@ class CheckRun:
         return not failed.named and self.result.purpose == failed.result.purpose and self.selection == _ALL
 
 
-def check_runs(task: str, calls: Sequence[Call], files: Files) -> tuple[CheckRun, ...]:
+def check_runs(task: str, calls: Sequence[Call], files: Sequence[File]) -> tuple[CheckRun, ...]:
     """Return the runs of tests, builds and linters whose result is known, in order."""
-    tests = [file for file in files.written if is_test_file(file.path) and not file.is_own]
+    tests = [file for file in files if _TEST_FILE.fullmatch(file.path) and not file.is_own]
+    changed = [each.position for file in tests for each in file.writes]
     runs: list[CheckRun] = []
     for call in calls:
         check = call.check
         if check is None or check.passed is None:
             continue
         selection = selection_of(call)
-        changed = [each.position for file in tests if selection.looks_at(file.path) for each in file.writes]
         runs.append(
             CheckRun(
                 call=call,
@@ -169,21 +164,19 @@ def check_runs(task: str, calls: Sequence[Call], files: Files) -> tuple[CheckRun
     return tuple(runs)
 
 
-def rests_on_own(call: Call, files: Files, before: Sequence[Call] = ()) -> bool:
+def rests_on_own(call: Call, files: Sequence[File], before: Sequence[Call] = ()) -> bool:
     """Whether what a call runs was first written whole by the agent, as far as is seen.
 
-    It is where the command line names a file of his, or one made of it, or runs what such a file says is to be run; and
-    where a test of his is among what it looks at, unless the same was run `before` he wrote it and did not miss it.
+    It is where the command line names a file of his, or one made of it; and where a test of his is among what it looks
+    at, unless the same was run `before` he wrote it and did not miss it.
     """
-    own = [file for file in files.written if file.is_own and file.writes[0].position <= call.position]
+    own = [file for file in files if file.is_own and file.writes[0].position <= call.position]
     files_ = {_last(file.path) for file in own}
     part = call.command.check if call.command else None
     words = {_last(word.partition("::")[0]) for word in part.words} if part else set[str]()
-    if words & {*files_, *(name.partition(".")[0] for name in files_)} or (
-        part and _RUN_BY.get(part.program) in files_
-    ):
+    if words & {*files_, *(name.partition(".")[0] for name in files_)}:
         return True
-    tests = [file for file in own if is_test_file(file.path)]
+    tests = [file for file in own if _TEST_FILE.fullmatch(file.path)]
     if not tests or any(map(_is_file, selection_of(call).paths)):
         return False
     first = min(file.writes[0].position for file in tests)
@@ -194,35 +187,28 @@ def rests_on_own(call: Call, files: Files, before: Sequence[Call] = ()) -> bool:
 
 def _stands_in(task: str, call: Call, selection: Selection) -> bool:
     """Whether a task holds a check's command, or names a file or a test that it was given or tells of."""
-    told = {part for path in selection.paths for part in (path, _last(path), path.rpartition("::")[2])}
-    told |= {part.split()[-1] for part in selection.filters}
-    given = {part for part in told if _is_file(part) or part.startswith("test_")}
     check = call.command.check if call.command else None
-    if check is not None and check.words[1:]:
-        given.add(" ".join(check.words))
-    wanted = [parse_command(span).check for span in _SPAN.findall(task)] if check else []
-    if any(check and each and {each.program, *each.words} <= {check.program, *check.words} for each in wanted):
+    wanted = [each for span in spans(task) if (each := parse_command(span).check)]
+    if check and any({each.program, *each.words} <= {check.program, *check.words} for each in wanted):
         return True
-    shown = set(_SHOWN_ID.findall(call.output[-_MAX_READ:]))
-    is_told = any(len(name) >= _MIN_NAME and names(task, name) for name in given)
-    return is_told or not shown.isdisjoint(_TEST_ID.findall(task))
+    given = {part.split()[-1] for part in (*selection.paths, *selection.filters)}
+    given |= {part for path in given for part in (_last(path), path.rpartition("::")[2])}
+    told = {part for each in _NAMED.findall(task) for part in (each, _last(each))}
+    return not told.isdisjoint({*given, *_SHOWN_ID.findall(call.output[-_MAX_READ:])})
 
 
 def _last(path: str) -> str:
     return path.rpartition("/")[2]
 
 
+def spans(text: str) -> list[str]:
+    """Return what stands between backticks, each once."""
+    return list(dict.fromkeys(span.strip() for span in _SPAN.findall(text)))
+
+
 def names(text: str, word: str) -> bool:
     """Whether a word, a path or a command stands in a text by itself."""
     return re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", text) is not None
-
-
-def is_test_file(path: str) -> bool:
-    """Whether a path is that of a test, by its name or its folder."""
-    folder, _, name = path.rpartition("/")
-    stem, _, suffix = name.rpartition(".")
-    is_named = _TEST_NAME.fullmatch(stem) or _TEST_FOLDERS & set(folder.split("/"))
-    return bool(stem and is_named) and not _DATA.fullmatch(suffix)
 
 
 def _is_file(path: str) -> bool:

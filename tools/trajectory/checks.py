@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple, cast
 
-from swarm_memory.tools.text.json_values import json_in
 from swarm_memory.tools.trajectory.shell import CHECKS, Command, Purpose
 
 _MAX_CHARS, _MAX_LINE_CHARS = 60_000, 300
@@ -83,19 +82,13 @@ _CHECK_TOOL = re.compile(
 )
 """Tools that are named as a check is."""
 
-_FIELDS = ("status", "success", "passed", "failed", "failures", "errors")
-_GOOD_ANSWER = re.compile(r"(?i)\b(?:status (?:passed|pass|ok|success)|success true|passed (?:true|[1-9]\d*))\b")
-_BAD_ANSWER = re.compile(
-    r"(?i)\b(?:status (?:failed|fail|failure|error)|(?:success|passed) false)\b"
-    r"|\b(?:failed|failures|errors) (?!0\b|false\b|,|$)"
-)
-"""What is told in these fields of a JSON answer, each with its name."""
+_COUNT = re.compile(r'"(?:passed|failed|failures|errors)": ?\d+')
+"""A field of an answer in JSON."""
 
-_MAX_JSON_CHARS = 200_000
-_LOOKS_ONLY = re.compile(
-    r"--(?:help|version|collect-only|co|dry-run|just-print|list|listTests|fixtures|markers|showConfig)"
+LOOKS_ONLY = re.compile(
+    r"--(?:help|version|collect-only|co|dry-run|check-only|just-print|list|listTests|fixtures|markers|showConfig)"
 )
-"""Options with which a check says something of itself and checks nothing."""
+"""Options with which a command only says something of itself, or what it would do."""
 
 _NO_RUN = re.compile(
     r"(?im)^[^\n]{0,80}: (?:command )?not found\s*$|(?<!Error): No module named '?[\w.-]+'?\s*$"
@@ -148,7 +141,7 @@ def read_check(command: Command, output: str, failed: bool | None) -> CheckResul
     part = command.check
     if part is None:
         return None
-    is_known, looks_only = part.purpose in CHECKS, any(map(_LOOKS_ONLY.fullmatch, part.words))
+    is_known, looks_only = part.purpose in CHECKS, any(map(LOOKS_ONLY.fullmatch, part.words))
     found = [each for each in results_in(output) if not _is_written_in(command.text, each.line)]
     if not is_known and (looks_only or not found):
         return None
@@ -172,23 +165,13 @@ def _is_written_in(text: str, line: str) -> bool:
 def read_tool_check(tool: str, output: str, failed: bool | None) -> CheckResult | None:
     """Return what a tool that runs a check showed, such as `run_tests`; None where it is another tool.
 
-    Its answer is read as JSON with a status or counts, else as the output of a runner; else `failed` counts, which the
-    host says of the call.
+    It passed where all passed that its answer counts, and `failed`, what is said of the call, does not tell otherwise.
     """
-    found = _CHECK_TOOL.match(tool.rpartition("__")[2])
-    if found is None:
+    check = _CHECK_TOOL.match(tool.rpartition("__")[2])
+    if check is None:
         return None
-    passed, summary = _read_answer(output) or next(reversed([*results_in(output)]), None) or (None, "")
-    if not summary and failed is not None:
-        passed = not failed
-    return CheckResult(tool, cast(Purpose, found.lastgroup), passed, summary)
-
-
-def _read_answer(output: str) -> tuple[bool | None, str] | None:
-    """Return what a JSON answer says of a check and the words that say so; None where it is none, or says nothing."""
-    fields = json_in(output) if output.lstrip()[:1] == "{" and len(output) <= _MAX_JSON_CHARS else None
-    told = cast("dict[str, object]", fields) if isinstance(fields, dict) else {}
-    summary = ", ".join(f"{name} {told[name]}" for name in _FIELDS if isinstance(told.get(name), bool | int | str))
-    if _BAD_ANSWER.search(summary):
-        return False, summary
-    return (bool(_GOOD_ANSWER.search(summary)) or None, summary) if summary else None
+    counts = ", ".join(_COUNT.findall(output[-_MAX_CHARS:])).replace('"', "")
+    found = [*results_in(f"{output}\n{counts}")]
+    told = [each.passed for each in found] + ([] if failed is None else [not failed])
+    summary = found[-1].line if found else ""
+    return CheckResult(tool, cast(Purpose, check.lastgroup), all(told) if told else None, summary)

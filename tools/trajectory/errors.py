@@ -1,10 +1,10 @@
 """The errors of a trajectory: each with all calls that failed so, what was done in between, and what ended it."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
-from swarm_memory.tools.trajectory.calls import Call
+from swarm_memory.tools.trajectory.calls import Call, says_nothing
 from swarm_memory.tools.trajectory.failures import Failure, classify, error_key
 from swarm_memory.tools.trajectory.intent import same_intent
 from swarm_memory.tools.trajectory.phrasing import folder_of, show_command
@@ -17,8 +17,6 @@ _CHANGING_GIT = frozenset({"git pull", "git checkout", "git switch", "git merge"
 
 _LOOKS = frozenset({"search", "read", "print"})
 """Purposes of commands that did nothing where they showed nothing."""
-
-_MIN_QUOTED = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,19 +34,9 @@ class Repair:
     """It may have failed in another way, where such a call went through in the end."""
     failure: Failure
 
-    @property
-    def same_call(self) -> bool:
-        """Whether the very same call succeeded in the end, so that the deeds between are what helped."""
-        return shape(self.failed) == shape(self.success)
 
-
-class Mark(NamedTuple):
-    """What makes two failures of one trajectory the same error of the same thing."""
-
-    name: str
-    """The command, as `Command.name` says it, or the tool."""
-    key: tuple[str, str]
-    """As `error_key` says it of the error's line."""
+Mark = tuple[str, tuple[str, str]]
+"""What makes two failures of one trajectory one error: what failed, and `error_key` of its line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,20 +48,9 @@ class Error:
     failure: Failure
     repair: Repair | None
     """What ended it; None: nothing did, it stayed open."""
-    asked_for: bool = False
-    """It stands in the task: to see it is what was asked for, and no fault."""
-
-    @property
-    def is_open(self) -> bool:
-        return self.repair is None
-
-    @property
-    def ended_by(self) -> Call | None:
-        """The first later call that got past it."""
-        return self.repair and self.repair.success
 
 
-def errors_of(calls: Sequence[Call], task: str = "") -> tuple[Error, ...]:
+def errors_of(calls: Sequence[Call]) -> tuple[Error, ...]:
     """Return every error of a trajectory, by its first call.
 
     A call of the same intent got past an error when it succeeded; one that failed in another way when something had
@@ -91,7 +68,7 @@ def errors_of(calls: Sequence[Call], task: str = "") -> tuple[Error, ...]:
         same = [index, *(at for at in attempts if same_error(call, calls[at]))]
         taken.update(same)
         repair = None if end is None else _repair(calls, index, attempts, end)
-        found.append(Error(tuple(calls[at] for at in same), classify(call.error), repair, _stands_in(call, task)))
+        found.append(Error(tuple(calls[at] for at in same), classify(call.error), repair))
     return tuple(found)
 
 
@@ -122,12 +99,6 @@ def _end(index: int, alike: Sequence[int], calls: Sequence[Call]) -> int | None:
     return next((at for at in tries if at > last and _done(calls, last, at)), ended)
 
 
-def _stands_in(call: Call, task: str) -> bool:
-    """Whether the task quotes an error; one word of it is none."""
-    told = " ".join(call.error.split()).strip(" .:")
-    return len(told) >= _MIN_QUOTED and " " in told and told in " ".join(task.split())
-
-
 def _repair(calls: Sequence[Call], index: int, attempts: Sequence[int], end: int) -> Repair:
     failed = calls[index]
     start = max([index, *(at for at in attempts if same_error(failed, calls[at]))])
@@ -156,13 +127,13 @@ def same_error(left: Call, right: Call) -> bool:
 
 def mark_of(call: Call) -> Mark:
     """Return what failed, and with which error: each is a lesson of its own."""
-    return Mark(call.name, error_key(call.error))
+    return call.name, error_key(call.error)
 
 
 def _succeeds(failed: Call, other: Call) -> bool:
     if other.failed or other.observation is None or other.refused or other.is_background:
         return False
-    if other.empty and (other.command.purpose in _LOOKS if other.command else not other.writes):
+    if says_nothing(other.output) and (other.command.purpose in _LOOKS if other.command else not other.writes):
         return False
     return failed.check is None or bool(other.check and other.check.passed)
 
@@ -179,5 +150,7 @@ def changes_something(call: Call) -> bool:
 
 
 def shape(call: Call) -> str:
-    """What makes two calls the same for a reader: the command line as it is shown, and its folder."""
-    return f"{folder_of(call.command.text)}:{show_command(call.command.text)}" if call.command else call.key
+    """What makes two calls the same for a reader: a command line as shown and its folder, a tool and its input."""
+    if call.command is None:
+        return f"{call.tool}\n{json.dumps(call.input, sort_keys=True, default=str)}"
+    return f"{folder_of(call.command.text)}:{show_command(call.command.text)}"

@@ -19,20 +19,15 @@ How = Literal["write", "change", "read", "delete"]
 _WHOLE = re.compile(r"(?i)write|create|new_?file|save")
 _READS = re.compile(r"(?i)^(?:read|view|open|cat|goto|scroll)")
 _DELETES = re.compile(r"(?i)delete|remove")
-_EXISTS_ALREADY = re.compile(r"(?i)has been updated|updated successfully|overwr[io]t|already exists|file updated")
-_PATCH_LINE = re.compile(r"(?m)^(?:\*\*\* (Add|Update|Delete) File: |\+\+\+ b/)(.+?)\s*$")
+_PATCH_LINE = re.compile(r"(?m)^\*\*\* (Add|Update|Delete) File: (.+?)\s*$")
 _BY_PROGRAM: dict[str, How] = {
     **dict.fromkeys(("tee", "touch", "create"), "write"), "truncate": "change", "patch": "change", "rm": "delete",
     **dict.fromkeys(("cat", "head", "tail", "less", "more", "nl", "wc", "open"), "read"),
 }  # fmt: skip
 _IN_PLACE = re.compile(r"-[a-z0]*i|--in-place")
-_LISTS = re.compile(r"^(?:ls|find|fd|tree|rg|grep|egrep|ack|git (?:ls-files|grep|status|diff|show|log))\b")
-_LISTING_TOOL = re.compile(r"(?i)^(?:ls|glob|grep|list\w*|find\w*|search\w*)$")
 _IS_PATH = re.compile(r"(?=.*\w)[^\x00-\x1f<>|;\"'`^]{1,400}(?<!:)")
-_MAX_LISTED = 20_000
 _BY_SCRIPT = re.compile(
-    r"open\(\s*[rf]?['\"]([^'\"\n]{1,200})['\"]\s*,\s*(?:mode=)?['\"][wax]"
-    r"|(?:Path\(|writeFile(?:Sync)?\()\s*['\"]([^'\"\n]{1,200})['\"](?:\)\.write_|\s*,)"
+    r"(?:open|Path|writeFile(?:Sync)?)\(\s*[rf]?['\"]([^'\"\n]{1,200})['\"](?:\)\.write_|,(?!\s*(?:['\"]r|encoding)))"
 )
 """A script that is given in the command line writes a file whole."""
 
@@ -57,7 +52,7 @@ class File:
     """The longest that a call gives."""
     touches: tuple[Touch, ...]
     is_own: bool
-    """Whether the agent made it: it was written whole, and not read, listed or needed before that."""
+    """Whether the agent made it, as far as is seen: it was written whole, and neither read nor needed before that."""
 
     @property
     def writes(self) -> tuple[Call, ...]:
@@ -65,64 +60,26 @@ class File:
         return tuple(each.call for each in self.touches if each.how in ("write", "change"))
 
 
-class Files:
-    """All files that the calls of a trajectory name."""
-
-    def __init__(self, calls: Sequence[Call]) -> None:
-        by_path: dict[str, list[Touch]] = {}
-        done = (call for call in calls if call.observation is not None and not call.failed and not call.refused)
-        for touch in (touch for call in done for touch in _of_call(call)):
-            by_path.setdefault(touch.path, []).append(touch)
-        groups: dict[str, list[Touch]] = {}
-        for path in sorted(by_path, key=len, reverse=True):
-            whole = next((other for other in groups if same_file(other, path)), path)
-            groups.setdefault(whole, []).extend(by_path[path])
-        files = (_file(path, touches, calls) for path, touches in groups.items())
-        self._files = sorted(files, key=lambda each: each.touches[0].call.position)
-
-    def __iter__(self) -> Iterator[File]:
-        """By their first touch."""
-        return iter(self._files)
-
-    def of(self, path: str) -> File | None:
-        """Return the file that a path, or the end of one, names; None where no call touched it."""
-        return next((file for file in self if same_file(file.path, _plain(path))), None)
-
-    @property
-    def written(self) -> tuple[File, ...]:
-        return tuple(file for file in self if file.writes)
+def files_of(calls: Sequence[Call]) -> tuple[File, ...]:
+    """Return all files that the calls of a trajectory name, but for those of calls that failed."""
+    by_path: dict[str, list[Touch]] = {}
+    done = (call for call in calls if call.observation is not None and not call.failed and not call.refused)
+    for touch in (touch for call in done for touch in _of_call(call)):
+        by_path.setdefault(touch.path, []).append(touch)
+    groups: dict[str, list[Touch]] = {}
+    for path in sorted(by_path, key=len, reverse=True):
+        whole = next((other for other in groups if same_file(other, path)), path)
+        groups.setdefault(whole, []).extend(by_path[path])
+    return tuple(_file(path, touches) for path, touches in groups.items())
 
 
-def written_by(call: Call) -> tuple[str, ...]:
-    """Return the files that a call names to be written or changed, whatever came of it."""
-    return tuple(touch.path for touch in _of_call(call) if touch.how in ("write", "change"))
-
-
-def _file(path: str, touches: Sequence[Touch], calls: Sequence[Call]) -> File:
+def _file(path: str, touches: Sequence[Touch]) -> File:
     ordered = tuple(sorted(touches, key=lambda each: each.call.position))
-    first = next((at for at, each in enumerate(ordered) if each.how in ("write", "change")), None)
-    if first is None or ordered[first].how == "change" or any(each.how == "read" for each in ordered[:first]):
-        return File(path, ordered, is_own=False)
-    made = ordered[first].call
-    was_listed = any(call.end < made.position and _lists(call, path) for call in calls)
-    return File(path, ordered, is_own=not was_listed and not _EXISTS_ALREADY.search(made.output[:300]))
-
-
-def _lists(call: Call, path: str) -> bool:
-    """Whether a list of files, or a search in them, shows a path as one of them."""
-    part = call.command.main if call.command else None
-    lists = _LISTS.match(f"{part.program} {part.subcommand}") if part else _LISTING_TOOL.match(call.tool)
-    if call.failed or lists is None:
-        return False
-    name = re.escape(PurePosixPath(path).name)
-    found = re.finditer(rf"(?m)(?<!\S)(\S*?{name})(?=[\s:*]|$)", call.output[:_MAX_LISTED])
-    return any(same_file(path, _plain(match[1])) for match in found)
+    first = next((each.how for each in ordered if each.how != "delete"), None)
+    return File(path, ordered, is_own=first == "write")
 
 
 def _of_call(call: Call) -> Iterator[Touch]:
-    if call.opened:
-        yield Touch(_plain(call.opened), "change", call)
-        return
     for path, how in _of_command(call.command) if call.command else _of_tool(call):
         if plain := _plain(path):
             yield Touch(plain, how, call)
@@ -157,10 +114,10 @@ def _of_command(command: Command) -> Iterator[tuple[str, How]]:
         yield from _of_part(part)
     yield from _of_patch(command.text)
     if any(part.is_inline and command.changes(part) for part in command.parts):
-        for match in _BY_SCRIPT.finditer(command.text):
-            yield match[1] or match[2], "write"
-        for match in _QUOTED_PATH.finditer(command.text):
-            yield match[1], "change"
+        for path in _BY_SCRIPT.findall(command.text):
+            yield path, "write"
+        for path in _QUOTED_PATH.findall(command.text):
+            yield path, "change"
 
 
 def _of_part(part: Part) -> Iterator[tuple[str, How]]:

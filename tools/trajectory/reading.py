@@ -12,7 +12,7 @@ from swarm_memory.tools.trajectory.calls import Call, calls_of
 from swarm_memory.tools.trajectory.check_runs import CheckRun, check_runs, rests_on_own
 from swarm_memory.tools.trajectory.errors import Error, Repair, errors_of
 from swarm_memory.tools.trajectory.failures import BY_WORDS, classify
-from swarm_memory.tools.trajectory.files import Files
+from swarm_memory.tools.trajectory.files import File, files_of
 from swarm_memory.tools.trajectory.intent import Goals, goals_of
 from swarm_memory.tools.trajectory.phrasing import particulars_of
 from swarm_memory.tools.trajectory.tasks import feedback, is_task_prompt
@@ -47,7 +47,7 @@ class Reading:
 
     @cached_property
     def errors(self) -> tuple[Error, ...]:
-        return errors_of(self.calls, self.trajectory.task)
+        return errors_of(self.calls)
 
     @property
     def repairs(self) -> tuple[Repair, ...]:
@@ -60,8 +60,8 @@ class Reading:
         return self.is_own(failed) and classify(failed.error).kind in BY_WORDS
 
     @cached_property
-    def files(self) -> Files:
-        return Files(self.calls)
+    def files(self) -> tuple[File, ...]:
+        return files_of(self.calls)
 
     @cached_property
     def checks(self) -> tuple[CheckRun, ...]:
@@ -80,24 +80,12 @@ class Reading:
 
     @cached_property
     def goals(self) -> Goals:
-        """What became of the commands and tools that the task names."""
+        """What became of the commands that the task names."""
         return goals_of(self.trajectory, self.calls)
 
     @cached_property
     def said(self) -> tuple[Said, ...]:
         return tuple(_said(self.trajectory.steps, self.calls[0].position)) if self.calls else ()
-
-    @cached_property
-    def last_words(self) -> Step | None:
-        """The agent's last message, where it stands after the last call; None where it ended without one."""
-        after = self.trajectory.steps[self.calls[-1].position :] if self.calls else self.trajectory.steps
-        spoken = (step for step in reversed(after) if step.kind == "message" and step.role == "assistant")
-        return next((step for step in spoken if step.text.strip()), None)
-
-    @property
-    def ends_itself(self) -> bool:
-        """Whether the last call is the agent's own word that it is done."""
-        return bool(self.calls) and self.calls[-1].ends_task and not self.calls[-1].failed
 
     @cached_property
     def particulars(self) -> tuple[str, ...]:

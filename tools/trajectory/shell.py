@@ -27,7 +27,7 @@ _PROGRAMS: dict[Purpose, str] = {
     " uniq cut awk column xxd id top history man strings journalctl env printenv true false goto scroll_up scroll_down",
     "print": "echo printf yes seq banner",
     "edit": "sed mkdir touch cp mv rm rmdir ln chmod chown tee patch truncate dd perl install tar unzip zip apply_patch"
-    " create",
+    " create edit insert",
     "vcs": "git gh hg svn glab",
     "wait": "sleep wait",
 }
