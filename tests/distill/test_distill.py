@@ -99,8 +99,8 @@ def test_how_the_project_is_checked_is_drawn_from_a_success_without_errors() -> 
     (draft,) = distill(script.shell("cd web && uv run pytest -q", "6 passed in 0.1s").say("ok")).drafts
     assert draft.title == "Checks of this project: `uv run ruff check .` and `uv run pytest -q`"
     assert draft.content.splitlines() == [
-        "1. Lint: `uv run ruff check .`.",
-        "2. Test: `uv run pytest -q` in the folder `web`.",
+        '1. Lint: `uv run ruff check .` (it said "All checks passed!").',
+        '2. Test: `uv run pytest -q` in the folder `web` (it said "6 passed in 0.1s").',
     ]
 
 

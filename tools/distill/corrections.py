@@ -111,12 +111,11 @@ def _directs(plain: str) -> bool:
 
 
 def _rule(sentences: Sequence[str], is_telling: Callable[[str], object]) -> str:
-    """Return what a prompt says where a sentence of it says how to do it; else nothing."""
+    """Return what a prompt says, but for a mere "Not like that.", where a sentence says how to do it; else nothing."""
     said = [each for each in sentences if not is_question(each)]
     told = [each for each in said if is_telling(without_quotations(each))]
     if any(map(_ASKS_TO_BE_TOLD.match, said)) or any(map(is_meant_once, told)) or not any(map(_holds, told)):
         return ""
-    # A sentence such as "Not like that." beside it says nothing.
     return _worded([each for each in said if each in told or _LEAD_OUT.sub("", each).count(" ") > 2])
 
 

@@ -60,8 +60,8 @@ def _fix(error: Error, reading: Reading, vain: Mapping[str, Sequence[str]]) -> F
     if repair.failure.kind in OWN_FAULTS or reading.is_own(repair.success) or reading.is_own_fault(failed):
         return None
     done = [*repair.deeds, *([repair.success] if repair.success.command else [])]
-    again = show_call(failed, names)
-    told = {show_call(call, names, MAX_TOLD): call for call in done if show_call(call, names) != again}
+    others = (call for call in done if show_call(call, names) != show_call(failed, names))
+    told = {show_call(call, names, MAX_TOLD): call for call in others}
     if not 0 < len(told) <= _MAX_DEEDS or not all(map(can_be_told, told.values())):
         return None
     if any(map(_OF_ONE_RUN.search, told)) or not told.keys().isdisjoint(vain[failed.signature.digest]):
@@ -134,8 +134,7 @@ def tried(reading: Reading, known: Iterable[tuple[str, MemoryItem]]) -> Iterator
     """Yield of the known fixes, each with the signature of its error, those that were done, and whether they helped."""
     ended, vain = {fix.signature: fix.deeds for fix in fixes_of(reading)}, _in_vain(reading)
     for signature, item in known:
-        worked = _helped(item.deeds, vain.get(signature, ()), ended.get(signature, ()))
-        if worked is not None:
+        if (worked := _helped(item.deeds, vain.get(signature, ()), ended.get(signature, ()))) is not None:
             yield TriedWay(signature, item.id, worked)
 
 

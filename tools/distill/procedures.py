@@ -4,12 +4,13 @@ import re
 from collections.abc import Iterator
 
 from swarm_memory.schema.memory import MemoryDraft
+from swarm_memory.tools.distill.fixes import fixes_of
 from swarm_memory.tools.distill.lessons import draft_of
 from swarm_memory.tools.distill.repairs import MAX_TOLD
 from swarm_memory.tools.text.cleaning import one_line
 from swarm_memory.tools.trajectory.calls import Call
 from swarm_memory.tools.trajectory.check_runs import selection_of
-from swarm_memory.tools.trajectory.phrasing import folder_of, show_command
+from swarm_memory.tools.trajectory.phrasing import folder_of, show_command, show_symptom
 from swarm_memory.tools.trajectory.reading import Reading
 from swarm_memory.tools.trajectory.shell import parse_command
 
@@ -26,18 +27,21 @@ _MAX_CHECKS = 3
 def procedures(reading: Reading) -> Iterator[MemoryDraft]:
     """Yield how the checks of this project are run, where that is not what everybody would try first.
 
-    Only of checks that were seen to pass, and not of those that the agent wrote itself. A file that was named is of
-    that task: FILE stands in its place.
+    Only of checks that were seen to pass, and not of those that the agent wrote itself, nor where a fix tells it
+    already. A file that was named is of that task: FILE stands in its place.
     """
+    told = {fix.repair.success.position for fix in fixes_of(reading)}
     last = {call.name: (call, text) for call in reading.calls if (text := _check(call, reading))}
     checks = sorted(last.values(), key=lambda each: each[0].position)[:_MAX_CHECKS]
-    lines: list[str] = []
-    telling: list[str] = []
+    lines, telling = list[str](), list[str]()
     for call, text in checks:
-        folder = folder_of(call.command.text) if call.command else ""
-        purpose = call.check.purpose.capitalize() if call.check else ""
-        lines.append(f"{purpose}: `{text}`" + (f" in the folder `{folder}`." if folder else "."))
-        telling += [f"`{one_line(text, 40)}`"] if folder or not _CUSTOMARY.match(text) else []
+        folder, result = folder_of(call.command.text) if call.command else "", call.check
+        shown = f"`{text}`" + (f" in the folder `{folder}`" if folder else "")
+        if result:
+            said = show_symptom(result.summary, (), 60)
+            lines.append(f'{result.purpose.capitalize()}: {shown} (it said "{said}").')
+        if call.position not in told and (folder or not _CUSTOMARY.match(text)):
+            telling.append(f"`{one_line(text, 40)}`")
     if telling:
         yield draft_of(
             title=f"Checks of this project: {' and '.join(telling[:2])}",

@@ -55,8 +55,7 @@ def _lines(repair: Repair, told: str, names: Sequence[str]) -> Iterator[str]:
         folder = folder_of(success.command.text)
         yield f"Run {show_call(success, names, MAX_TOLD)}."
         yield f"So it {result}" + (f" in the folder `{show_file(folder, names)}`." if folder else ".")
-    vain = dict.fromkeys(show_call(call, names, MAX_TOLD) for call in repair.vain if can_be_told(call))
-    if vain:
+    if vain := dict.fromkeys(show_call(call, names, MAX_TOLD) for call in repair.vain if can_be_told(call)):
         yield f"What did not help: {', '.join([*vain][:3])}."
 
 
@@ -71,5 +70,5 @@ def _title(repair: Repair, names: Sequence[str]) -> str:
         return titles[len(titles[0]) > MAX_TITLE]
     if success.command is None:
         return f"Expect {name} to refuse{because}"
-    is_same = success.command.name == name
-    return f"Run {show_call(success, names, MAX_DEED)}" + (because if is_same else f" instead of {name}")
+    end = because if success.command.name == name else f" instead of {name}"
+    return f"Run {show_call(success, names, MAX_DEED)}{end}"

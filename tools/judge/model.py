@@ -21,7 +21,6 @@ _GROUNDED, _UNGROUNDED = 0.9, 0.7
 """How far a model is believed at most, and one that names no step or was not shown the last result."""
 
 _MAX_REASONS, _MAX_REASON_CHARS, _TIMEOUT_S = 6, 300, 45.0
-_UNUSABLE = "the model's answer cannot be used"
 _WORD = re.compile(r"[\w-]+")
 
 
@@ -60,7 +59,7 @@ async def judge_by_model(model: ChatModel, trajectory: Trajectory, settings: Set
         task_id=kept.task_id,
     )
     if isinstance(asked.answer, Unparsed):
-        why = f"{_UNUSABLE}: {asked.answer.reason}"
+        why = f"the model's answer cannot be used: {asked.answer.reason}"
         return Verdict(label="Undecided", confidence=0.0, reasons=(why,), judge="model", model=asked.model)
     results = [step.id for step in kept.steps if step.kind == "observation"]
     return _believed(asked.answer, asked.model, asked.shown, {*results[-1:]} <= {*asked.shown.shown}, settings)
@@ -75,7 +74,7 @@ def _believed(answer: ModelVerdict, name: str, shown: Shortened, has_end: bool, 
     reasons += [f"{counted(shown.left_out, 'step')} left out for length"] * bool(shown.left_out)
     doubts: list[str] = []
     if not 0 <= answer.confidence <= 1:
-        doubts = [f"{_UNUSABLE}: its confidence is not from 0 to 1"]
+        doubts = ["the model's answer cannot be used: its confidence is not from 0 to 1"]
     elif answer.label != "Undecided" and confidence < settings.judge.min_confidence:
         doubts = [f"the model says {answer.label} and is not sure of it ({confidence:.2f})"]
     label = "Undecided" if doubts else answer.label
