@@ -260,3 +260,25 @@ def test_a_frame_that_only_speaks_of_tests_does_not_ask_for_them(frame: str) -> 
     script = Script(f"{frame} The amounts are rounded wrongly, see test_data.").edit("/r/shop.py", "a", "b")
     script.shell("pytest", "test_data is used by 40 tests\n40 passed in 1.0s")
     assert not any(each.named or each.wanted for each in read(script.done()).checks)
+
+
+@pytest.mark.parametrize(
+    ("answer", "error", "passed"),
+    [
+        ('{"passed": 3,\n "failed": 1}', False, False),
+        ('{"failed": 1, "passed": 3}', None, False),
+        ('{"passed": false}', False, False),
+        ('{"status": "failed", "log": "%s"}' % ("x" * 50_000), False, False),
+        ("2 failed, 9 passed in 1.0s", False, False),
+        ("11 passed in 1.0s", True, False),
+        ('{"passed": 3, "failed": 0}', None, True),
+        ("done", False, True),
+        ('{"status": "passed"}', None, None),
+    ],
+)
+def test_a_tool_that_checks_passed_where_neither_its_answer_nor_the_host_says_otherwise(
+    answer: str, error: bool | None, passed: bool | None
+) -> None:
+    (call,) = read(Script(FIX, source="steps").call("run_tests", {}, answer, error=error).done()).calls
+    assert call.check is not None
+    assert call.check.passed is passed

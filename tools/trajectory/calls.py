@@ -71,7 +71,7 @@ _PRINTED_ERROR = re.compile(r"\s*\w*(?:Result|Response)\(.*\bis_?[Ee]rror=True\b
 """A result of the Model Context Protocol as Python prints it."""
 
 _IS_ERROR = re.compile(r"(?i)\bis_?error\W{1,4}true\b")
-_MAX_ANSWER = 20_000
+_MAX_ANSWER = 200_000
 _QUIET_EXIT = frozenset({"search", "print"})
 
 
