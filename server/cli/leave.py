@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from swarm_memory.server.hosts.settings_files import FileChange
 
 KEY = "chat.learn_with"
-WAYS = ("rules", "claude", "endpoint", "agent")
+WAYS = ("agent", "rules", "claude", "endpoint")
 CHANGE = "`swarm-memory install --learn-with " + "|".join(WAYS) + "`"
 """How the answer is given or changed."""
 
@@ -81,14 +81,15 @@ def _asked(settings: "Settings", ways: Sequence[str]) -> str:
 
     chat, shown = settings.chat, settings.judge.max_trajectory_tokens
     told = {
-        "rules": "no model: nothing is sent, nothing is spent",
+        "agent": "the agent that did the task: it knows what it taught, and is asked once after its answer, where the\n"
+        "            task was worth it and a person is there: one further request of its session",
+        "rules": "nobody: nothing is sent, nothing is spent, and little is learned",
         "claude": f"your own Claude Code by your own sign-in: `claude -p --model {SMALL_CLAUDE}`",
         "endpoint": ", ".join(f"{each.name} at {each.url}" for each in chat.providers),
-        "agent": "Claude Code is asked itself at the end of its task, once: one more turn of its session",
     }
     possible = [way for way in ways if _lack(way, settings) is None]
     budget = "without a limit" if chat.daily_token_budget is None else f"at most {chat.daily_token_budget:,}"
-    say("Who learns from finished tasks? A model judges them better than rules and draws more from them.", bold=True)
+    say("Who learns from finished tasks? Whoever did the work knows what it taught.", bold=True)
     for way in possible:
         say(f"  {way:9} {told[way]}")
     say(
@@ -96,4 +97,4 @@ def _asked(settings: "Settings", ways: Sequence[str]) -> str:
         "which you corrected the agent. It is sent the task's words and what was done, without secrets and personal\n"
         f"data, at most {shown:,} tokens of it twice: about 20,000 tokens a task, {budget} a day and project."
     )
-    return click.prompt("Learn with", type=click.Choice(possible), default="rules")
+    return click.prompt("Learn with", type=click.Choice(possible), default=possible[0])

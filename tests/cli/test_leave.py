@@ -72,19 +72,22 @@ def test_a_person_is_asked_once_and_told_what_is_sent_and_what_it_takes(
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no pseudo-terminals")
-def test_who_only_confirms_or_wants_no_question_gets_rules(project: Path, home: Path, claude: Path) -> None:
+def test_who_only_confirms_lets_the_agent_teach_and_who_wants_no_question_gets_rules(
+    project: Path, home: Path, claude: Path
+) -> None:
     assert "Learn with" not in at_a_terminal(project, "install", "--yes", types="")
     assert not own_file(home).exists()
     shown = at_a_terminal(project, "install", types="\n")
-    assert "Learn with (rules, claude, agent) [rules]" in shown
-    assert own_file(home).read_text() == "chat: {learn_with: rules}\n"
+    assert "Learn with (agent, rules, claude) [agent]" in shown
+    assert "one further request" in shown
+    assert own_file(home).read_text() == "chat: {learn_with: agent}\n"
 
 
 def test_without_a_terminal_nothing_is_asked_and_it_is_said_how_to_choose(swarm: Shell, home: Path) -> None:
     ran = swarm("install")
     assert ran.code == 0
     assert "no model is asked" in ran.out
-    assert "--learn-with rules|claude|endpoint" in ran.out
+    assert "--learn-with agent|rules|claude|endpoint" in ran.out
     assert not own_file(home).exists()
 
 
