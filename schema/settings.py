@@ -404,8 +404,8 @@ class StorageSettings(Model):
 class HookSettings(Model):
     """What the hooks of the coding agent do."""
 
-    briefing_items: int = Field(default=5, ge=0, le=20)
-    """Strategies in the briefing at the start of a session; 0 switches it off."""
+    briefing_items: int = Field(default=10, ge=0, le=20)
+    """Of the user's lasting words at most so many are shown as a session starts; 0 switches that off."""
     inject: bool = True
     """Whether strategies are put into the prompt."""
     min_prompt_words: int = Field(default=4, ge=0)

@@ -71,7 +71,7 @@ class Moment(NamedTuple):
 
 
 def session_start(moment: Moment) -> dict[str, Any]:
-    """Return hook JSON with what holds for every task; nothing without any, or when held out.
+    """Return hook JSON with the user's lasting words; nothing without any, or when held out.
 
     What the agent reads in a skill or a file of rules anyway is left out.
     Of a bank that is not trusted the user is told once.
@@ -104,17 +104,13 @@ def session_start(moment: Moment) -> dict[str, Any]:
 
 
 def for_every_task(bank: "HookBank", rows: "list[Row]", most: int, *, sees_calls: bool) -> "list[Row]":
-    """Return what holds for every task: the user's words, and at most so many rows in all that name nothing.
+    """Return the user's lasting words, at most so many: what holds for every task. What nobody vouches for does not.
 
-    A word of the user's that a command or a tool calls for comes with that, where the agent `sees_calls`; one that
-    names a file may hold where another one is touched. All else comes when something calls for it.
+    One that a command or a tool calls for comes with that, where the agent `sees_calls`; one that names a file may hold
+    where another one is touched.
     """
-    from swarm_memory.tools.text.naming import names_in
-
     called_for = bank.called_for([row[0] for row in rows])
-    said = [row for row in rows if row[3] > 0 and not (sees_calls and called_for.get(row[0], False))]
-    plain = [row for row in rows if row[3] <= 0 and row[0] not in called_for and not names_in(f"{row[1]}\n{row[2]}")]
-    return [*said, *plain[: max(0, most - len(said))]]
+    return [row for row in rows if row[3] > 0 and not (sees_calls and called_for.get(row[0], False))][:most]
 
 
 def _without_resting(bank: "HookBank", rows: "list[Row]", session_id: str) -> "list[Row]":

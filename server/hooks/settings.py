@@ -27,7 +27,7 @@ class LightSettings(NamedTuple):
     """Whether a database server holds the bank; a hook asks it nothing."""
     tenant_id: str = "default"
     project: str | None = None
-    briefing_items: int = 5
+    briefing_items: int = 10
     inject: bool = True
     settle_s: float = 20.0
     holdout_rate: float = 0.0

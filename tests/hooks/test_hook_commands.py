@@ -148,7 +148,8 @@ def test_a_bank_that_came_with_a_clone_is_told_of_once_and_gets_not_even_a_log(
     assert {each.event for each in missed(clone.root)} >= {"UserPromptSubmit", "Stop", "SessionEnd"}
     assert {path: path.read_bytes() for path in clone.bank.iterdir()} == before
     clone.cli("trust", "--yes")
-    assert SAID in clone.hook("session-start").stdout
+    assert clone.hook("session-start").stdout == "", "whoever made the clone is not the user"
+    assert SAID in clone.prompt("May I push to main without asking?")
 
 
 def test_an_event_that_is_none_never_reaches_the_host(shop: HookProject) -> None:

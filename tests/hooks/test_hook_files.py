@@ -82,7 +82,7 @@ def test_a_hooks_settings_are_those_of_all_the_rest_wherever_they_are_set(
         assert found == of_all(resolve_settings(tmp_path).settings)
         return found
 
-    assert light().briefing_items == 5
+    assert light().briefing_items == 10
     for value, folder in ((3, tmp_path / ".swarm"), (2, home / ".config" / "swarm-memory")):
         folder.mkdir(parents=True)
         text = f"hooks: {{briefing_items: {value}, settle_s: 7}}\nenabled: true\n"
