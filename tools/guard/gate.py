@@ -20,6 +20,9 @@ SCREENED = "screened: "
 PROMPT, PURPOSE = "screen_items", "screen"
 LOCAL = "rules and classifier"
 
+OWN_ORDERS = frozenset({"aimed at the memory", "new role"})
+"""How a user speaks to his own agent ("from now on, never …"): no attack in a prompt, but in any other text."""
+
 _TIMEOUT_S = 30.0
 _MAX_REASON_CHARS, _MAX_SAID_CHARS = 500, 120
 _MAX_NAMED = 5
@@ -39,9 +42,15 @@ def gated(item: MemoryItem) -> MemoryItem:
     """Return an active item as it may be stored, any other as it is.
 
     What a rule finds is quarantined with the reason; what the classifier alone finds is noted as suspect, which lowers
-    its trust (`Provenance.standing`). What the user's own command stores is only marked, whoever finds it.
+    its trust (`Provenance.standing`). What the user's own command stores is only marked, whoever finds it; what a
+    prompt of the user's says is not doubted for its wording, and held back by rules for no `OWN_ORDERS`.
     """
-    return _weighed(item, by_rules(_text(item))) if item.status == "active" else item
+    if item.status != "active":
+        return item
+    found = by_rules(_text(item))
+    if item.provenance.is_users_word and item.provenance.heard_in == "prompt":
+        return held_back(item, tuple(each for each in found if each.rule not in OWN_ORDERS))
+    return _weighed(item, found)
 
 
 def gated_edit(former: MemoryItem, edited: MemoryItem) -> MemoryItem:

@@ -3,6 +3,8 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import compress
+from operator import not_
 from typing import Literal, NamedTuple
 
 from swarm_memory.schema.trajectory import Trajectory
@@ -29,6 +31,9 @@ class Heard:
     """unseen: there was no prompt to look at."""
     tool: str = ""
     """Of a result: of which tool."""
+    said: str = ""
+    """The sentences that a prompt says, where it does not say all of them."""
+    rest: str = ""
 
 
 UNSEEN = Heard("unseen")
@@ -75,8 +80,11 @@ def heard(text: str, session: Sequence[Trajectory], prompts: Iterable[str] = ())
         return UNSEEN
     sentences = [*_sentences(text)]
     own = [own_words(task_text(each)) for each in asked]
-    if all(any(_says(prompt, each) for prompt in own) for each in sentences):
+    by_prompt = [any(_says(prompt, each) for prompt in own) for each in sentences]
+    if all(by_prompt):
         return Heard("prompt")
+    chosen = (by_prompt, map(not_, by_prompt)) if any(by_prompt) else ((), ())
+    said, rest = (" ".join(compress(sentences, each)) for each in chosen)
     ours = {step.call_id for step in steps if step.tool_name is not None and is_own_tool(step.tool_name)}
     names = {step.call_id: step.tool_name or "" for step in steps if step.kind == "tool_call"}
     for sentence in sentences:
@@ -86,9 +94,9 @@ def heard(text: str, session: Sequence[Trajectory], prompts: Iterable[str] = ())
         for step in steps:
             if step.call_id not in ours and stands_in(words, step.text):
                 if step.kind == "observation":
-                    return Heard("result", names.get(step.call_id, step.tool_name or ""))
+                    return Heard("result", names.get(step.call_id, step.tool_name or ""), said, rest)
                 break
-    return Heard("nowhere")
+    return Heard("nowhere", "", said, rest)
 
 
 def _sentences(text: str) -> Iterator[str]:

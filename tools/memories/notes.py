@@ -33,16 +33,18 @@ async def remember_notes(toolbox: Toolbox, notes: Sequence[Note], session: Sessi
     """Store an agent's notes, and return what became of each, in order.
 
     Each is redacted, screened and cleaned of paths in somebody's folders and addresses; commands, relative paths, flags
-    and formats stay. It is the user's word where the agent says so and the words stand in a prompt of the session; what
-    stands in a tool's result instead, or copies twelve words of one, waits in quarantine. What the bank knows is not
+    and formats stay. It is the user's word where the agent says so and the words stand in a prompt of the session; of a
+    note whose sentences only partly do, the others become a note of the agent's that follows it. What stands in a
+    tool's result and in no prompt, or copies twelve words of one, waits in quarantine. What the bank knows is not
     stored twice. Raises `InputError` for none, more than three, or a text that is not fit for a memory, `QuotaReached`,
     `StorageError`.
     """
     if not 1 <= len(notes) <= MOST_NOTES:
         raise InputError(f"notes has {len(notes)}: give one to {MOST_NOTES}")
     await check_quota(toolbox)
-    heard = [await asyncio.to_thread(session.heard, note.note) if note.users_word else None for note in notes]
-    work = partial(_items, toolbox, notes, heard, session)
+    parts = await asyncio.to_thread(lambda: [part for note in notes for part in _by_speaker(note, session)])
+    heard = [where for _, where in parts]
+    work = partial(_items, toolbox, parts, session)
     items = await anchored(toolbox, await asyncio.to_thread(lambda: [*work()]))
     prepared, fault = await prepare_or_say(toolbox, items)
     done = [await _known(toolbox, memory) for memory in prepared]
@@ -56,9 +58,17 @@ async def remember_notes(toolbox: Toolbox, notes: Sequence[Note], session: Sessi
     ]
 
 
-def _items(
-    toolbox: Toolbox, notes: Sequence[Note], heard: Sequence[Heard | None], session: Session
-) -> Iterator[MemoryItem]:
+def _by_speaker(note: Note, session: Session) -> Iterator[tuple[Note, Heard | None]]:
+    """Yield a note, or the two of it: what a prompt says, then what the agent adds."""
+    where = session.heard(note.note) if note.users_word else None
+    if where is None or not where.said:
+        yield note, where
+        return
+    yield note.model_copy(update={"note": where.said}), Heard("prompt")
+    yield note.model_copy(update={"note": where.rest, "users_word": False}), None
+
+
+def _items(toolbox: Toolbox, parts: Sequence[tuple[Note, Heard | None]], session: Session) -> Iterator[MemoryItem]:
     results = [
         words_of(step.text)
         for trajectory in session.trajectories
@@ -66,7 +76,7 @@ def _items(
         if step.kind == "observation"
     ]
     calls = session.calls
-    for note, where in zip(notes, heard, strict=True):
+    for note, where in parts:
         is_users = where is not None and where.where == "prompt"
         given = {"title": note.title, "description": note.when, "content": note.note, "domain": None}
         texts = {name: text and portable(text, toolbox.settings, session.root) for name, text in given.items()}
