@@ -1,7 +1,7 @@
 """What the exploring agent tells the next one after a task: which of the things that it did ended a refusal.
 
-An agent that did the work mostly knows that (`benchmarks/field` has what real ones wrote), and the explorer, which acts
-at random, does not. So it is told which of its deeds helped, and in `WRONG` of its notes it names another one.
+An agent that did the work mostly knows that, and the explorer, which acts at random, does not. So it is given which of
+its actions helped, and in `WRONG` of its notes it names another one.
 """
 
 import re
