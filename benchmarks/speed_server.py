@@ -196,6 +196,7 @@ def moments_over_ms(root: Path, environ: Mapping[str, str], count: int) -> dict[
     peer.ask("tools/list", {})
     taken: dict[str, list[float]] = {verb: [] for verb in MOMENTS}
     nothing: list[float] = []
+    shown = 0
     for number in range(count):
         nothing.append(command_ms(NOTHING, root, environ, "")[0])
         for verb, more in MOMENTS.items():
@@ -205,10 +206,11 @@ def moments_over_ms(root: Path, environ: Mapping[str, str], count: int) -> dict[
                 "session_id": f"{verb}-{number}",
             }
             took, said = command_ms((*hook_command()[1:], verb), root, environ, json.dumps(call | more))
-            if "additionalContext" not in said and number:  # the first one may find the server busy with its start
-                raise RuntimeError(f"{verb}: nothing was shown")
+            shown += "additionalContext" in said
             taken[verb].append(took)
     peer.end()
+    if shown < 0.9 * count * len(MOMENTS):  # where the server has no time the call goes on without
+        raise RuntimeError(f"only {shown} of {count * len(MOMENTS)} calls were given a note")
     base = statistics.median(nothing)
     return {verb: [took - base for took in times] for verb, times in taken.items()}
 

@@ -38,7 +38,7 @@ _NUMBER = lazy(r"^\s*(?:\d{1,3}[.)]|[-*])\s+")
 _QUOTED = lazy(r'"[^"\n]*"')
 """What a lesson quotes is a symptom, not a step."""
 
-_ENDS = lazy(r"[\n\r]+|(?:(?<=[.;!?:])|(?<=[.!?][\"'”»)]))\s+|[<>{}]+|\\n")
+_ENDS = lazy(r"[\n\r]+|(?<=[.;!?:])\s+|[<>{}]+|\\n")
 
 Fetch = Callable[[int, Container[str]], tuple[ScoredMemory, ...]]
 """Gives the best k that fit, by their scores alone, without those whose ids are known."""

@@ -22,6 +22,9 @@ SPOKEN = 0.8
 _EXACT = re.compile(r"`[^`\n]+`|\S*\w[./\\_:@$=~+-]\w\S*|\S*\d\S*|\B--?\w\S*")
 """Commands, paths, addresses, options, numbers: what must stand in the prompt to the last word."""
 
+_WHOLE = re.compile(r"""(?:[^.!?\n]|[.!?](?!["'”»)]{0,3}\s))*(?:[.!?]["'”»)]{0,3})?\s*""")
+"""A sentence with what closes it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Heard:
@@ -80,11 +83,12 @@ def heard(text: str, session: Sequence[Trajectory], prompts: Iterable[str] = ())
         return UNSEEN
     sentences = [*_sentences(text)]
     own = [own_words(task_text(each)) for each in asked]
-    by_prompt = [any(_says(prompt, each) for prompt in own) for each in sentences]
-    if all(by_prompt):
+    if all(any(_says(prompt, each) for prompt in own) for each in sentences):
         return Heard("prompt")
+    wholes = [whole for whole in _WHOLE.findall(text) if whole.strip()]
+    by_prompt = [all(any(_says(prompt, each) for prompt in own) for each in _sentences(whole)) for whole in wholes]
     chosen = (by_prompt, map(not_, by_prompt)) if any(by_prompt) else ((), ())
-    said, rest = (" ".join(compress(sentences, each)) for each in chosen)
+    said, rest = ("".join(compress(wholes, each)).strip() for each in chosen)
     ours = {step.call_id for step in steps if step.tool_name is not None and is_own_tool(step.tool_name)}
     names = {step.call_id: step.tool_name or "" for step in steps if step.kind == "tool_call"}
     for sentence in sentences:

@@ -64,7 +64,7 @@ def _by_speaker(note: Note, session: Session) -> Iterator[tuple[Note, Heard | No
     if where is None or not where.said:
         yield note, where
         return
-    yield note.model_copy(update={"note": where.said}), Heard("prompt")
+    yield note.model_copy(update={"note": where.said}), Heard("prompt", said=where.said)
     yield note.model_copy(update={"note": where.rest, "users_word": False}), None
 
 
@@ -123,5 +123,12 @@ async def _known(toolbox: Toolbox, memory: StoredMemory) -> Remembered | None:
 
 def _stored(item: MemoryItem, heard: Heard | None, fault: str | None) -> Remembered:
     copied = COPIED if item.status_reason == COPIED else None
-    told = (why_a_note(item, heard.tool) if heard else None, copied, told_of([item]), fault)
+    parted = "of this note only what a prompt says is the user's word; the rest became a note of yours"
+    told = (
+        why_a_note(item, heard.tool) if heard else None,
+        parted if heard and heard.where == "prompt" and heard.said else None,
+        copied,
+        told_of([item]),
+        fault,
+    )
     return Remembered(item, True, tuple(filter(None, told)))
