@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_tasks import Shop, done, said
 
+from swarm_memory.schema.memory import Provenance
 from swarm_memory.server.config import resolve_settings
 from swarm_memory.server.hooks.session import Moment, session_start
 from swarm_memory.server.hooks.settings import LightSettings, light_settings
@@ -105,13 +106,14 @@ async def test_a_held_out_task_is_learned_from_all_the_same(shop: Shop) -> None:
 
 
 async def test_a_held_out_session_gets_no_briefing(shop: Shop, tmp_path: Path) -> None:
-    await shop.add(content="1. Prepare the configuration before the tests.")  # of every task: there is no name in it
+    word = Provenance(distiller="user")
+    await shop.add(title="Answer in German", content="Answer in German.", provenance=word)  # of every task
     place = Location(tmp_path / "shop", tmp_path / "memory.db")
 
     def started(settings: LightSettings) -> str:
         return str(session_start(Moment({"session_id": SESSION}, place, settings, host("claude"))))
 
-    assert "Prepare the test configuration" in started(LightSettings())
+    assert "Answer in German" in started(LightSettings())
     assert started(LightSettings(holdout_rate=1.0)) == "{}"
     halved = {started(LightSettings(holdout_rate=0.5, holdout_seed=seed)) == "{}" for seed in range(20)}
     assert halved == {True, False}

@@ -7,7 +7,7 @@ from swarm_memory.schema.memory import MemoryDraft
 from swarm_memory.tools.distill.lessons import draft_of
 from swarm_memory.tools.guard.generalize import generalize
 from swarm_memory.tools.guard.redact import redact
-from swarm_memory.tools.guard.screen import screen
+from swarm_memory.tools.guard.screen import by_rules_of_prompts, by_wording
 from swarm_memory.tools.text.cleaning import clean, one_line
 from swarm_memory.tools.text.pasted import own_words, without_quotations
 from swarm_memory.tools.text.requests import (
@@ -81,7 +81,7 @@ def corrections(reading: Reading) -> Iterator[MemoryDraft]:
         is_follow_up = spoken is not None and (spoken.stopped or not spoken.is_answer) and words <= _SHORT_WORDS
         corrects = spoken is not None and is_follow_up and (spoken.stopped or spoken.about == "correction")
         kept = _for_good(sentences, corrects=corrects) if is_users else ""
-        if kept and not screen(kept):
+        if kept and not (by_rules_of_prompts(kept) or by_wording(kept)):
             tags, evidence = (FROM_USER, USERS_WORD), (step_id,) if step_id else ()
             yield draft_of(_begun(kept), "working in this project", [_begun(kept)], tags, steps=evidence)
         elif is_work and is_follow_up and (rule := _rule(sentences, _directs if corrects else _REFUSES.search)):

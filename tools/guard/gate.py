@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from swarm_memory.schema.errors import ModelUnavailable, QuotaReached
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.tools.guard.redact import redact
-from swarm_memory.tools.guard.screen import Finding, by_rules, by_wording, reason_of
+from swarm_memory.tools.guard.screen import Finding, by_rules, by_rules_of_prompts, by_wording, reason_of
 from swarm_memory.tools.model.ask import Answered, Effort, ask
 from swarm_memory.tools.model.parse import Unparsed
 from swarm_memory.tools.model.prompt import load_prompt, render
@@ -19,9 +19,6 @@ SCREENED = "screened: "
 
 PROMPT, PURPOSE = "screen_items", "screen"
 LOCAL = "rules and classifier"
-
-OWN_ORDERS = frozenset({"aimed at the memory", "new role"})
-"""How a user speaks to his own agent ("from now on, never …"): no attack in a prompt, but in any other text."""
 
 _TIMEOUT_S = 30.0
 _MAX_REASON_CHARS, _MAX_SAID_CHARS = 500, 120
@@ -43,14 +40,13 @@ def gated(item: MemoryItem) -> MemoryItem:
 
     What a rule finds is quarantined with the reason; what the classifier alone finds is noted as suspect, which lowers
     its trust (`Provenance.standing`). What the user's own command stores is only marked, whoever finds it; what a
-    prompt of the user's says is not doubted for its wording, and held back by rules for no `OWN_ORDERS`.
+    prompt of the user's says is not doubted for its wording, and held back by the rules for prompts alone.
     """
     if item.status != "active":
         return item
-    found = by_rules(_text(item))
     if item.provenance.is_users_word and item.provenance.heard_in == "prompt":
-        return held_back(item, tuple(each for each in found if each.rule not in OWN_ORDERS))
-    return _weighed(item, found)
+        return held_back(item, by_rules_of_prompts(_text(item)))
+    return _weighed(item, by_rules(_text(item)))
 
 
 def gated_edit(former: MemoryItem, edited: MemoryItem) -> MemoryItem:

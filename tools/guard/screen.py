@@ -55,6 +55,10 @@ _ALIKE = str.maketrans(
 _ALIKE_LETTER = re.compile(f"[{''.join(map(chr, _ALIKE))}]")
 
 
+_OWN_ORDERS = frozenset({"aimed at the memory", "new role"})
+"""How a user speaks to his own agent ("from now on, never …"): no attack in a prompt, but in any other text."""
+
+
 class Finding(NamedTuple):
     """One thing that makes a text suspect."""
 
@@ -85,6 +89,11 @@ def by_wording(text: str) -> tuple[Finding, ...]:
     if worst is None or worst.score <= 0:
         return ()
     return (Finding(CLASSIFIED, " ".join(worst.words.split())[:120]),)
+
+
+def by_rules_of_prompts(text: str) -> tuple[Finding, ...]:
+    """Return what the rules find in what a user says himself, who may tell his agent what it is to do from now on."""
+    return tuple(each for each in by_rules(text) if each.rule not in _OWN_ORDERS)
 
 
 def by_rules(text: str) -> tuple[Finding, ...]:
