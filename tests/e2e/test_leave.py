@@ -9,7 +9,7 @@ import pytest
 from claude_code import CLAUDE, ClaudeCode
 from messages_api import MessagesApi, Say, Turn, bash
 from patience import AT_FULL_LENGTH
-from sessions import IN_CLAUDE_CODE, NOTE, TEACH, connected, swarm_memory, wait_for_processes
+from sessions import IN_CLAUDE_CODE, NOTE, TEACH, connected, swarm_memory, wait_for_processes, written
 
 from swarm_memory.server.hooks.events import ANSWERED_WELL
 from swarm_memory.tools.learn.worth import QUESTION
@@ -58,24 +58,23 @@ def memories(project: Path) -> list[Any]:
 
 def test_a_person_is_answered_and_the_agent_asked_once_after_that_what_its_task_taught(tmp_path: Path) -> None:
     project, home = a_project(tmp_path, "agent")
-    with MessagesApi([connected(home), FAILING, Say("The answer is 42."), TEACH, Say("Noted.")]) as api:
+    with MessagesApi([connected(home), FAILING, written(home), Say("The answer is 42."), TEACH]) as api:
         screen = ClaudeCode(home, project, api.url).sit_before(TASK, until=lambda text: ANSWERED_WELL in text)
         wait_for_processes(project)
-    assert QUESTION in api.text_of(3)
-    assert len(api.requests) == 4, "its call ends the turn"
+    assert QUESTION in api.text_of(4)
+    assert len(api.requests) == 5, "its call ends the turn"
     assert screen.rindex("The answer is 42.") < screen.rindex(ANSWERED_WELL)
-    assert "Noted." not in screen
     (item,) = memories(project)
     assert (item["title"], item["provenance"]["distiller"]) == (NOTE["title"], "agent")
 
 
 def test_without_a_person_nothing_is_asked_and_stdout_is_the_answer_to_the_byte(tmp_path: Path) -> None:
     project, home = a_project(tmp_path, "agent")
-    with MessagesApi([connected(home), FAILING, Say("The answer is 42.")]) as api:
+    with MessagesApi([connected(home), FAILING, written(home), Say("The answer is 42.")]) as api:
         run = ClaudeCode(home, project, api.url).run(TASK, "--output-format", "text")
         wait_for_processes(project)
     assert run.stdout == "The answer is 42.\n"
-    assert len(api.requests) == 3
+    assert len(api.requests) == 4
 
 
 @pytest.mark.parametrize(

@@ -42,6 +42,11 @@ def connected(home: Path) -> Use:
     return bash(f"until grep -q 'Successfully connected' {home}/debug.log; do sleep 0.1; done")
 
 
+def written(home: Path) -> Use:
+    """Return a turn that ends when the failed call stands in the transcript, which the host writes a little later."""
+    return bash(f"until grep -qs '\"is_error\":true' {home}/.claude/projects/*/*.jsonl; do sleep 0.1; done")
+
+
 NEXT_TASK = "The test suite fails with SettingsError: config/test.toml not found. Make the tests pass."
 NOTES = "UserPromptSubmit hook additional context: <swarm-memory-notes>"
 """Before what a prompt is told."""
