@@ -48,7 +48,10 @@ EMPTY_SERVER = "from mcp.server import MCPServer; MCPServer('empty').run()"
 SERVE = ("-I", "-m", "swarm_memory.server.cli", "serve")
 PROMPT = (*hook_command()[1:], "prompt")
 SESSION_START = (*hook_command()[1:], "session-start")
-MOMENTS = {"before-tool": {}, "tool-failure": {"error": "Exit code 1\nparcelctl: E17 no lease"}}
+MOMENTS = {
+    "before-tool": {"hook_event_name": "PreToolUse"},
+    "tool-failure": {"hook_event_name": "PostToolUseFailure", "error": "Exit code 1\nparcelctl: E17 no lease"},
+}
 """By the hook's verb what its event has beside the call."""
 
 FIRST_PROMPT_S = 2.5
