@@ -130,7 +130,7 @@ GROUPS = tuple(Group(*row) for row in (
     (("Rebuild the image after changing requirements.txt",
       "1. A new package is not found inside the container.\n2. Run `docker compose build`.\n3. Start it again."),
      ("`docker compose build` after every change of requirements.txt",
-      "1. The container does not see a package that was added.\n2. Build the image anew.\n3. Restart the container."),
+      "1. The container does not see a package that was added.\n2. Build the image again.\n3. Restart the container."),
      ("Restart the container after changing .env",
       "1. A new variable is not seen inside the container.\n2. Run `docker compose up -d`.\n3. Look at it again."),
      ("Do not rebuild the image after changing requirements.txt",

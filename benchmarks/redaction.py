@@ -1,4 +1,4 @@
-"""Recall, false positives and speed of redaction on the lines of `tests/guard`, made anew from a seed.
+"""Recall, false positives and speed of redaction on the lines of `tests/guard`, made again from a seed.
 
     python benchmarks/redaction.py                  our own lines
     python benchmarks/redaction.py --samples PATH…  samples of others: files of JSON lines, or folders of them

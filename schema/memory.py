@@ -25,8 +25,8 @@ WAY_OUT, OPEN_PROBLEM = "repair", "open-problem"
 CANDIDATE = "candidate"
 """Tag of a draft that is kept as a candidate."""
 
-_DEED = r"(?m)^\d+\. Run (`[^`]+`)\.$"
-"""How a deed is told (`tools.distill.repairs`)."""
+_ACTION = r"(?m)^\d+\. Run (`[^`]+`)\.$"
+"""How an action is told (`tools.distill.repairs`)."""
 
 HeardIn = Literal["prompt", "result", "nowhere", "unseen"]
 """Where the words stand that an agent passed on as the user's: in a prompt of the user's, in a tool's result, in no
@@ -156,9 +156,9 @@ class MemoryItem(Model):
         return "\n".join(part for part in (self.title, self.description, self.content) if part)
 
     @property
-    def deeds(self) -> tuple[str, ...]:
+    def actions(self) -> tuple[str, ...]:
         """The commands that the steps say to run, in their order, each in back-ticks."""
-        return tuple(re.findall(_DEED, self.content))
+        return tuple(re.findall(_ACTION, self.content))
 
     @property
     def advice(self) -> str:

@@ -3,7 +3,7 @@
 python scripts/build_affected_sqlite.py
 
 The source comes from npm, inside of a package that is pinned by version and hash, and is changed in one place: where a
-checkpoint finds that there is nothing to copy, and another process may begin the log anew, it takes its time. That is
+checkpoint finds that there is nothing to copy, and another process may begin the log again, it takes its time. That is
 the race of https://sqlite.org/wal.html#walresetbug; the bug itself is SQLite's own. Needed: npm and a C compiler. Where
 the library cannot be made, the reason is said and the end is a good one: the test then says that it did not run.
 """

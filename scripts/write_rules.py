@@ -1,4 +1,4 @@
-"""Write tools/guard/data/*.json anew from the TOML files beside them, in which the rules are written by hand.
+"""Write tools/guard/data/*.json again from the TOML files beside them, in which the rules are written by hand.
 
 python scripts/write_rules.py
 """

@@ -1,4 +1,4 @@
-"""Write schema/sqlite/schema.sql anew from the migrations, which are the one truth of the schema.
+"""Write schema/sqlite/schema.sql again from the migrations, which are the one truth of the schema.
 
 python scripts/write_schema.py
 """

@@ -344,7 +344,7 @@ def learning_model(toolbox: Toolbox, read: Callable[[], Settings]) -> Callable[[
 
 
 def make_worker(toolbox: Toolbox, place: Location, read: Callable[[], Settings] | None = None) -> Worker:
-    """Return a worker for the jobs of the bank; `read` gives the settings anew, where they may change meanwhile."""
+    """Return a worker for the jobs of the bank; `read` gives the settings again, where they may change meanwhile."""
     from swarm_memory.server.jobs.handlers import long_handlers
     from swarm_memory.server.jobs.transcripts import learn_from_job
     from swarm_memory.server.jobs.worker import Worker

@@ -27,7 +27,7 @@ _KEPT = {"SWARM_MEMORY_SQLITE"}
 
 @pytest.fixture(autouse=True)
 def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Point the user's folder at an empty one and drop settings of the environment, but for the forced SQLite rung.
+    """Point the user's folder at an empty one and drop settings of the environment, but for the forced SQLite driver.
 
     The embedder is the static table, which needs no loading; tests of MiniLM name it.
     """

@@ -149,7 +149,7 @@ SELECT seq FROM tool_calls WHERE scope_id = :scope_id AND task_id = :task_id;
 DELETE FROM tool_call_fts WHERE rowid IN (SELECT seq FROM tool_calls_to_unindex);
 
 -- name: clear_summary
--- Take away what is said of a tool; it is summarized anew from the calls that are left.
+-- Take away what is said of a tool; it is summarized again from the calls that are left.
 UPDATE tool_memories SET summary = NULL, summarized_at = NULL WHERE scope_id = ? AND tool_name = ?;
 
 -- name: summarize_again

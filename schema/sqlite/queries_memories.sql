@@ -166,7 +166,7 @@ FROM pattern_tokens AS t JOIN patterns AS p ON p.seq = t.seq WHERE p.status = 'a
 INSERT INTO pattern_fts (pattern_fts) VALUES ('optimize');
 
 -- name: recount_active
--- Count the active items of every scope anew.
+-- Count the active items of every scope again.
 UPDATE scopes SET active = (SELECT count(*) FROM patterns WHERE scope_id = scopes.id AND status = 'active');
 
 -- name: find_space
@@ -212,7 +212,7 @@ SELECT active FROM space_members WHERE space_id = ? AND scope_id = ?;
 SELECT scope_id, active FROM space_members WHERE space_id = ?;
 
 -- name: forget_members
--- Drop the counts of a space before they are made anew.
+-- Drop the counts of a space before they are made again.
 DELETE FROM space_members WHERE space_id = ?;
 
 -- name: recount_members

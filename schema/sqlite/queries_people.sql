@@ -127,7 +127,7 @@ SELECT h.memory_id, h.scope_id, h.proposed_by, h.accepted_by FROM shared_memorie
 JOIN scopes AS s ON s.id = h.scope_id WHERE s.tenant_id = ?;
 
 -- name: name_shared
--- Say anew whom a shared memory names.
+-- Say again whom a shared memory names.
 UPDATE shared_memories SET proposed_by = :proposed_by, accepted_by = :accepted_by WHERE memory_id = :memory_id;
 
 -- name: events_of_team

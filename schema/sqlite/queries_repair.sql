@@ -16,7 +16,7 @@ SELECT t.tokens, p.scope_id FROM pattern_tokens AS t JOIN patterns AS p ON p.seq
 SELECT seq, tokens FROM pattern_tokens;
 
 -- name: drop_tokens
--- Delete tokens that cannot be read; they are made anew.
+-- Delete tokens that cannot be read; they are made again.
 DELETE FROM pattern_tokens WHERE seq = ?;
 
 -- name: tokens_of_passages
@@ -29,12 +29,12 @@ SELECT count(*) FROM pattern_embeddings
 WHERE space_id = (SELECT id FROM vector_spaces WHERE model = ? AND dims = ?) AND length(vector) <> ?;
 
 -- name: drop_vectors_of_wrong_size
--- Delete them; `reembed` makes them anew.
+-- Delete them; `reembed` makes them again.
 DELETE FROM pattern_embeddings
 WHERE space_id = (SELECT id FROM vector_spaces WHERE model = ? AND dims = ?) AND length(vector) <> ?;
 
 -- name: drop_vector
--- Delete a vector of which nobody can tell whether it is right; `reembed` makes it anew.
+-- Delete a vector of which nobody can tell whether it is right; `reembed` makes it again.
 DELETE FROM pattern_embeddings
 WHERE seq = ? AND space_id = (SELECT id FROM vector_spaces WHERE model = ? AND dims = ?);
 

@@ -90,7 +90,7 @@ INSERT INTO passage_fts (passage_fts) VALUES ('optimize');
 UPDATE source_partitions SET passages = passages + ? WHERE id = ?;
 
 -- name: recount_active
--- Count the passages of every partition anew.
+-- Count the passages of every partition again.
 UPDATE source_partitions SET passages = (SELECT count(*) FROM passages WHERE partition_id = source_partitions.id);
 
 -- name: find_space
@@ -136,7 +136,7 @@ SELECT passages FROM source_space_members WHERE space_id = ? AND partition_id = 
 SELECT partition_id, passages FROM source_space_members WHERE space_id = ?;
 
 -- name: forget_members
--- Drop the counts of a space before they are made anew.
+-- Drop the counts of a space before they are made again.
 DELETE FROM source_space_members WHERE space_id = ?;
 
 -- name: recount_members

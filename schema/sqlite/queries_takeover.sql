@@ -25,7 +25,7 @@ DELETE FROM events
 WHERE type IN ('reasoning_memory.active', 'reasoning_memory.credited', 'reasoning_memory.reinforced', 'reasoning_memory.tried');
 
 -- name: forget_summaries
--- Have the calls of every tool evaluated and summarized anew.
+-- Have the calls of every tool evaluated and summarized again.
 UPDATE tool_memories SET evaluated = 0, good = 0, summary = NULL, summarized_at = NULL, warned_at = NULL;
 
 -- name: places

@@ -82,7 +82,7 @@ UPDATE team_revisions SET revision = revision + 1 WHERE scope_id = :scope_id RET
 SELECT stamp, revision FROM team_revisions WHERE scope_id = :scope_id;
 
 -- name: put_shared
--- Share a memory as it stands, or say anew who proposed and accepted it.
+-- Share a memory as it stands, or say again who proposed and accepted it.
 INSERT INTO shared_memories (memory_id, scope_id, revision, state, proposed_by, accepted_by, accepted_at)
 VALUES (
   :memory_id, :scope_id, :revision,
@@ -99,7 +99,7 @@ FROM shared_memories AS h LEFT JOIN patterns AS p ON p.id = h.memory_id AND p.sc
 WHERE h.scope_id = :scope_id AND h.state <> coalesce(p.status, 'forgotten') || ':' || coalesce(p.content_hash, '');
 
 -- name: put_state
--- Have a shared memory be told anew.
+-- Have a shared memory be told again.
 UPDATE shared_memories SET revision = :revision, state = :state WHERE memory_id = :memory_id;
 
 -- name: changed
@@ -289,5 +289,5 @@ WHERE s.tenant_id = :tenant_id AND r.decided_at IS NOT NULL AND r.same_as IS NUL
 ORDER BY r.decided_at DESC, r.seq DESC LIMIT :limit;
 
 -- name: restamp
--- Name the counts of changes anew: who followed them reads all of it again.
+-- Name the counts of changes again: who followed them reads all of it again.
 UPDATE team_revisions SET stamp = :stamp;

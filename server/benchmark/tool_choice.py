@@ -56,7 +56,7 @@ class ToolSuiteOptions(SuiteOptions):
     """What is asked of the tool memory benchmark."""
 
     epochs: int = Field(
-        default=3, ge=1, le=100, description="Each draws its calls anew; what was trained stays unless `fresh`"
+        default=3, ge=1, le=100, description="Each draws its calls again; what was trained stays unless `fresh`"
     )
     fresh: bool = Field(default=False, description="true: every epoch begins with an empty memory")
     queries: str | None = Field(default=None, description="A file {train, test}{simple, moderate, complex}[…]")

@@ -78,7 +78,7 @@ COMMANDS = {
     "backup": ("The file", "upkeep", "Copy the bank while it is in use"),
     "restore": ("The file", "upkeep", "Put a backup in the bank's place"),
     "reembed": ("The file", "upkeep", "Give every memory a vector of the current embedder"),
-    "reindex": ("The file", "upkeep", "Build the search indexes anew"),
+    "reindex": ("The file", "upkeep", "Rebuild the search indexes"),
     "adopt": ("The file", "upkeep", "Take over a claude-flow database"),
     "trust": ("The file", "upkeep", "Look at a bank that was not made here, and take it over"),
     "pre-task": ("Agents without hooks", "retrieve", "Print what to put into the prompt"),

@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 
 class Identity:
-    """Whoever may come in, looked up anew for each request: who was revoked a moment ago does not."""
+    """Whoever may come in, looked up again for each request: who was revoked a moment ago does not."""
 
     def __init__(self, token: str, bank: Callable[[], Bank], issuer: "Issuer | None" = None) -> None:
         """`token` is the server's own: whoever has it is the bank's own user."""

@@ -27,7 +27,7 @@ from swarm_memory.server.jobs.worker import LongHandler
 from swarm_memory.server.runners.build import MattsJob, make_runner
 from swarm_memory.server.runners.workplace import scratch_folder
 from swarm_memory.server.sources.indexing import INDEX_SOURCES, IndexRequest, index
-from swarm_memory.tools.anchors.footing import CHECK_ANCHORS, EVERY, check_anchors
+from swarm_memory.tools.anchors.staleness import CHECK_ANCHORS, EVERY, check_anchors
 from swarm_memory.tools.consolidate.retention import RETENTION, remove_old
 from swarm_memory.tools.consolidate.upkeep import CONSOLIDATE
 from swarm_memory.tools.guard.redact import archivable

@@ -117,7 +117,7 @@ class Workplace:
         return Finished(TIMED_OUT, bytes(printed), b"", is_cut=False), True
 
     async def make(self, request: RolloutRequest) -> Path:
-        """Make the rollout's folder anew, in a refinement from what the former rollout left, and return it.
+        """Make the rollout's folder again, in a refinement from what the former rollout left, and return it.
 
         Raises `InputError` when the folder cannot be copied.
         """

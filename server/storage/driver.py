@@ -46,7 +46,7 @@ if TYPE_CHECKING:
         def executemany(self, sql: str, parameters: Iterable[Any], /) -> Cursor: ...
 
 
-RUNGS = ("pysqlite3", "stdlib", "ctypes", "scan")
+DRIVERS = ("pysqlite3", "stdlib", "ctypes", "scan")
 OLDEST_SQLITE = (3, 38, 0)
 """The first that hands a virtual table all values of an `IN` at once."""
 
@@ -54,16 +54,16 @@ _NO_PACKAGE = "the package sqlite-vec is not installed (there is none for this p
 
 
 class Driver(NamedTuple):
-    """The rung that this process stands on."""
+    """What this process uses of SQLite."""
 
-    rung: str
+    name: str
     reason: str
-    """Why this rung and none above it."""
+    """Why this one and none before it."""
     module: ModuleType
     """A DB-API module: `sqlite3` or its namesake of pysqlite3."""
     sqlite_version: str
     vec_version: str | None
-    """Of sqlite-vec; None on the rung `scan`."""
+    """Of sqlite-vec; None with `scan`."""
     vec_library: Path | None
     """What each connection loads; None where nothing needs loading."""
 
@@ -82,23 +82,23 @@ class Driver(NamedTuple):
 
 
 class _Impossible(Exception):
-    """Why a rung cannot be stood on."""
+    """Why a driver cannot be used."""
 
 
 @cache
 def choose(wanted: str = "auto") -> Driver:
-    """Return the first rung that works, or the one that is wanted.
+    """Return the first driver that works, or the one that is wanted.
 
     Raises `ConfigError` that names the reasons when the wanted one, or none at all, can be used.
     """
-    if wanted not in ("auto", *RUNGS):
-        raise ConfigError(f"storage.sqlite is {wanted!r}: it must be auto or one of {', '.join(RUNGS)}")
+    if wanted not in ("auto", *DRIVERS):
+        raise ConfigError(f"storage.sqlite is {wanted!r}: it must be auto or one of {', '.join(DRIVERS)}")
     misses: list[str] = []
-    for rung in RUNGS if wanted == "auto" else (wanted,):
+    for name in DRIVERS if wanted == "auto" else (wanted,):
         try:
-            driver = _climb(rung)
+            driver = _opened(name)
         except _Impossible as reason:
-            misses.append(f"{rung}: {reason}")
+            misses.append(f"{name}: {reason}")
         else:
             why = "; ".join((driver.reason, *misses)) if wanted == "auto" else f"{driver.reason}; it was asked for"
             return driver._replace(reason=why)
@@ -117,19 +117,19 @@ def plain_module(wanted: str = "auto") -> ModuleType:
     return _stdlib()
 
 
-def _climb(rung: str) -> Driver:
-    match rung:
+def _opened(name: str) -> Driver:
+    match name:
         case "pysqlite3":
-            return _loading(rung, _pysqlite3(), "a recent SQLite that loads sqlite-vec")
+            return _loading(name, _pysqlite3(), "a recent SQLite that loads sqlite-vec")
         case "stdlib":
-            return _loading(rung, _stdlib(), "Python's own SQLite loads sqlite-vec")
+            return _loading(name, _stdlib(), "Python's own SQLite loads sqlite-vec")
         case "ctypes":
             module = _stdlib()
             _register(module, _vec_library())
-            return _tried(rung, module, "sqlite-vec is registered in the library of Python's sqlite3", None)
+            return _tried(name, module, "sqlite-vec is registered in the library of Python's sqlite3", None)
         case _:
             module = plain_module()
-            return Driver(rung, "every vector is compared, without sqlite-vec", module, _usable(module), None, None)
+            return Driver(name, "every vector is compared, without sqlite-vec", module, _usable(module), None, None)
 
 
 def _pysqlite3() -> ModuleType:
@@ -149,16 +149,16 @@ def _stdlib() -> ModuleType:
         raise _Impossible(f"this Python has no sqlite3 ({error})") from error
 
 
-def _loading(rung: str, module: ModuleType, reason: str) -> Driver:
+def _loading(name: str, module: ModuleType, reason: str) -> Driver:
     if not hasattr(module.Connection, "enable_load_extension"):
         raise _Impossible("this build of Python forbids loading extensions")
-    return _tried(rung, module, reason, _vec_library())
+    return _tried(name, module, reason, _vec_library())
 
 
-def _tried(rung: str, module: ModuleType, reason: str, library: Path | None) -> Driver:
+def _tried(name: str, module: ModuleType, reason: str, library: Path | None) -> Driver:
     """Return the driver if a connection of it can really search vectors."""
     version = _usable(module)
-    driver = Driver(rung, reason, module, version, None, library)
+    driver = Driver(name, reason, module, version, None, library)
     try:
         with closing(module.connect(":memory:")) as connection:
             driver.prepare(connection)

@@ -44,7 +44,7 @@ _PASSAGES = _Indexed(queries("sources"), "passages", "indexes of sources", "the 
 
 
 def health(connection: "Connection", database: Path, driver: Driver, read_only: bool, dropped: int) -> StorageHealth:
-    """Return the rung, the versions, the size, and what is less than usual. `dropped`: retrievals not recorded."""
+    """Return the driver, the versions, the size, and what is less than usual. `dropped`: retrievals not recorded."""
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     notices: list[str] = []
     if driver.vec_version is None:
@@ -65,7 +65,7 @@ def health(connection: "Connection", database: Path, driver: Driver, read_only: 
         notices.append(f"the vector index of {', '.join(stale)} is not up to date: run `swarm-memory reembed`")
     return StorageHealth(
         path=str(database),
-        driver=driver.rung,
+        driver=driver.name,
         driver_reason=driver.reason,
         sqlite_version=driver.sqlite_version,
         sqlite_vec_version=driver.vec_version,

@@ -2,7 +2,7 @@
 
 Each table is read on both sides in the order of its key. What the target lacks, or has otherwise, is written, some rows
 at a time; so a move that was cut off goes on where it stood when it is asked for again. Indexes are not moved: they are
-made anew from the rows.
+made again from the rows.
 """
 
 from abc import ABC, abstractmethod
@@ -303,7 +303,7 @@ def move(source: Side, target: Side, tables: Sequence[Table], tell: Tell, reinde
                 "being moved; end what does, and move again: only what differs is moved"
             )
         total += sum(1 for _ in _rows(source, table))
-    tell("every row is the same; making the indexes anew")
+    tell("every row is the same; making the indexes again")
     reindex()
     target.put_mark(None)
     return total

@@ -300,7 +300,7 @@ async def test_vectors_of_another_model_are_never_compared_and_are_made_anew(tmp
     record(
         "E4",
         f"another model of the same length: {len(compared)} of {len(before)} found by vectors of the first, "
-        f"{done['embedded']} of 3 made anew, then {len(after)} found",
+        f"{done['embedded']} of 3 made again, then {len(after)} found",
     )
     assert before
     assert compared == []

@@ -27,7 +27,7 @@ def _sentence(subject: str, draw: random.Random) -> str:
 
 async def test_the_best_is_kept_and_the_other_is_archived_with_a_link_and_a_reason(kept: Kept) -> None:
     worse, better, *_ = await kept.add_all(ADVICE)
-    await kept.store.set_status([kept.toolbox.scope], [worse, better], "archived", "made anew")
+    await kept.store.set_status([kept.toolbox.scope], [worse, better], "archived", "made again")
     worse = await kept.add(*ADVICE[0], confidence=0.4)
     better = await kept.add(*ADVICE[1], confidence=0.6)
     done = await consolidate(kept.toolbox)

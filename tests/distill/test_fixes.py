@@ -23,7 +23,7 @@ FLAKY = "ship: error: the harbour gave no answer"
 
 def ended(script: Script) -> list[tuple[str, ...]]:
     """What each fix tells to be done."""
-    return [fix.deeds for fix in fixes_of(read(script.done()))]
+    return [fix.actions for fix in fixes_of(read(script.done()))]
 
 
 def drafts(script: Script) -> list[MemoryDraft]:
@@ -31,7 +31,7 @@ def drafts(script: Script) -> list[MemoryDraft]:
     return list(distill_by_extraction(trajectory, judge_by_evidence(trajectory, Settings()), Settings()).drafts)
 
 
-def test_a_deed_after_which_the_same_call_went_through_is_a_fix_and_a_candidate() -> None:
+def test_a_action_after_which_the_same_call_went_through_is_a_fix_and_a_candidate() -> None:
     script = Script("translate the menu of the harbour").shell("manage test", NO_MODULE, 1)
     assert ended(script.shell("pip install web", "ok")) == []
     (draft,) = drafts(script.shell("manage test", "ok"))
@@ -76,7 +76,7 @@ def test_of_what_was_in_vain_before_and_helped_at_the_end_nobody_knows_what_it_w
         Script("a change of a file").shell("ship seed", FLAKY, 1).edit("/r/ship.py", "a", "b").shell("ship seed", "ok"),
         Script("code written by a command").shell("ship seed", FLAKY, 1)
         .shell("sed -i s/sum/total/ ship.py", "").shell("ship seed", "seeded"),
-        Script("a deed that cannot be told").shell("ship seed", FLAKY, 1)
+        Script("an action that cannot be told").shell("ship seed", FLAKY, 1)
         .shell("for f in a b; do ship load $f; done", "ok").shell("ship seed", "seeded"),
         Script("a fault in the work itself").shell("pytest -q", "E   TypeError: takes 1 argument\n1 failed in 0.1s", 1)
         .shell("ship lid", "ok").shell("pytest -q", "1 passed in 0.1s"),
@@ -89,7 +89,7 @@ def test_of_what_was_in_vain_before_and_helped_at_the_end_nobody_knows_what_it_w
     ids=lambda script: script.task,
 )  # fmt: skip
 def test_what_holds_for_one_run_alone_or_cannot_be_done_again_is_no_fix(script: Script) -> None:
-    told = [deed for deeds in ended(script) for deed in deeds]
+    told = [action for actions in ended(script) for action in actions]
     assert told == [] or script.task.startswith("ended once by this")
     assert not (script.task.startswith("ended once by this") and len(told) > 1)
 
@@ -97,11 +97,11 @@ def test_what_holds_for_one_run_alone_or_cannot_be_done_again_is_no_fix(script: 
 CLOSED = "feedctl: error: the ledger feed is closed for writers"
 
 
-def pushed(number: int, *deeds: str, session: str | None = None) -> Trajectory:
+def pushed(number: int, *actions: str, session: str | None = None) -> Trajectory:
     """A task in which `feedctl push` failed, these were done, and it went through."""
     script = Script(f"push feed number {number} to the ledger", task_id=f"t{number}").shell("feedctl push", CLOSED, 4)
-    for deed in deeds:
-        script.shell(deed, "ok")
+    for action in actions:
+        script.shell(action, "ok")
     done = script.shell("feedctl push", "pushed").done()
     return done.model_copy(update={"session_id": session or f"session {number}"})
 
@@ -130,15 +130,15 @@ async def test_what_two_tasks_did_both_is_a_memory_and_nothing_that_one_of_them_
     async with opened(tmp_path, StaticEmbedder()) as (tools, bank):
         await learn(tools, pushed(1, "feedctl wash", "sh house.sh open"))
         (item,) = (await learn(tools, pushed(2, "feedctl weigh", "sh house.sh open"))).stored
-        assert (item.status, item.deeds) == ("active", ("`sh house.sh open`",))
+        assert (item.status, item.actions) == ("active", ("`sh house.sh open`",))
         assert [each.id for each in await bank.items()] == [item.id]
 
 
 def test_a_known_fix_that_was_in_vain_speaks_against_itself_though_it_was_done_again_at_the_end() -> None:
     def shown(*failing: str, last: str) -> list[bool]:
         script = Script("push it")
-        for deed in (*failing, last):
-            script.shell("feedctl push", CLOSED, 4).shell(deed, "ok")
+        for action in (*failing, last):
+            script.shell("feedctl push", CLOSED, 4).shell(action, "ok")
         reading = read(script.shell("feedctl push", "pushed").done())
         signature = next(call.signature.digest for call in reading.calls if call.signature)
         known = made_item("Open the house", content="1. Run `sh house.sh open`.")
@@ -160,7 +160,7 @@ def test_a_slip_with_a_tool_of_the_hosts_gives_no_fix_and_one_of_a_services_does
 
 async def test_what_two_tasks_did_differently_stays_hidden(tmp_path: Path) -> None:
     async with opened(tmp_path, StaticEmbedder()) as (tools, bank):
-        for number, deed in enumerate(("feedctl wash", "feedctl weigh", "feedctl fold")):
-            await learn(tools, pushed(number, deed))
+        for number, action in enumerate(("feedctl wash", "feedctl weigh", "feedctl fold")):
+            await learn(tools, pushed(number, action))
         assert await bank.items() == []
         assert len(await bank.items("candidate")) == 3

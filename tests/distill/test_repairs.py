@@ -1,4 +1,4 @@
-"""An error is told with what ended it: the same call, the deed that mattered, no bystander, one for each error."""
+"""An error is told with what ended it: the same call, the action that mattered, no bystander, one for each error."""
 
 import pytest
 from hypothesis import given
@@ -29,7 +29,7 @@ def drafts_of(script: Script, label: str | None = None) -> tuple[MemoryDraft, ..
 
 
 def commands(repair: Repair) -> list[str]:
-    return [call.command.text for call in repair.deeds if call.command]
+    return [call.command.text for call in repair.actions if call.command]
 
 
 EXPIRED = "vault: error: 401 Unauthorized: session has expired"
@@ -73,7 +73,7 @@ def test_a_pass_of_other_tests_does_not_answer_the_ones_that_failed() -> None:
 
 
 @pytest.mark.parametrize("pause", ["sleep 40", "sleep 40 && true"])
-def test_waiting_is_a_deed_and_the_note_says_to_wait(pause: str) -> None:
+def test_waiting_is_a_action_and_the_note_says_to_wait(pause: str) -> None:
     script = Script("fetch the rates").shell("rates get EUR", "error: 429 Too Many Requests", 1)
     script.shell(pause, "").shell("rates get EUR", "1.08")
     (repair,) = repairs_of(script)
@@ -82,11 +82,11 @@ def test_waiting_is_a_deed_and_the_note_says_to_wait(pause: str) -> None:
     assert draft.title.startswith(f"Run `{pause}` before rates")
 
 
-def test_a_tool_that_waits_is_a_deed_too() -> None:
+def test_a_tool_that_waits_is_a_action_too() -> None:
     script = Script("fetch the rates", source="steps")
     script.call("get_rate", {"of": "EUR"}, "Error: 429 Too Many Requests", error=True)
     script.call("wait", {"seconds": 40}, "ok").call("get_rate", {"of": "EUR"}, '{"rate": 1.08}', error=False)
-    assert [call.tool for call in repairs_of(script)[0].deeds] == ["wait"]
+    assert [call.tool for call in repairs_of(script)[0].actions] == ["wait"]
 
 
 def test_what_was_done_before_a_further_refusal_is_told_as_no_help() -> None:
@@ -158,7 +158,7 @@ ENDS = st.sampled_from(
 
 
 @given(st.lists(st.tuples(SHELLS, ENDS), max_size=14))
-def test_a_repair_always_begins_with_a_failure_and_ends_after_it_and_its_deeds_lie_between(
+def test_a_repair_always_begins_with_a_failure_and_ends_after_it_and_its_actions_lie_between(
     ran: list[tuple[str, tuple[str, int]]],
 ) -> None:
     script = Script("do it")
@@ -167,8 +167,8 @@ def test_a_repair_always_begins_with_a_failure_and_ends_after_it_and_its_deeds_l
     for repair in repairs_of(script):
         assert repair.failed.failed
         assert repair.failed.end < repair.success.position
-        assert all(repair.failed.end < call.position < repair.success.position for call in repair.deeds)
-        assert not any(call.failed for call in repair.deeds)
+        assert all(repair.failed.end < call.position < repair.success.position for call in repair.actions)
+        assert not any(call.failed for call in repair.actions)
         assert all(call.failed for call in repair.attempts)
         if repair.success.failed:
             assert error_key(repair.success.error) != error_key(repair.failed.error)

@@ -39,7 +39,7 @@ async def add(store: SqliteStore, draw: random.Random, count: int) -> list[str]:
 
 
 async def write(database: Path, name: int, count: int) -> None:
-    """Add so many memories, and open the bank anew on the way."""
+    """Add so many memories, and open the bank again on the way."""
     draw = random.Random(name)
     for _ in range(2):
         async with opened(database) as store:

@@ -87,7 +87,7 @@ async def test_an_export_read_into_a_new_bank_gives_the_same_bank(database: Path
         same = await first.get_memories([HERE], ids) == [
             each.model_copy(update={"provenance": each.provenance.model_copy(update={"suspect": None})})
             for each in await second.get_memories([HERE], ids)
-        ]  # what is imported is screened anew, and these texts are words at random
+        ]  # what is imported is screened again, and these texts are words at random
         texts = ("retry the token", "merge config", "lock the queue")
         answers = [
             [found.item.id for found in (await retrieve(box, text, k=10)).memories] for box in boxes for text in texts

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from driver_names import POSSIBLE
 from rig import EVERY, HERE, fill, opened
-from rungs import POSSIBLE
 
 from swarm_memory.schema.errors import StoreUntrusted
 from swarm_memory.server.storage.driver import choose
@@ -43,9 +43,9 @@ def crash(database: Path, before: str, within: str) -> None:
     assert database.with_name(f"{database.name}-journal").stat().st_size > 0
 
 
-@pytest.mark.parametrize("rung", POSSIBLE)
+@pytest.mark.parametrize("driver_name", POSSIBLE)
 async def test_what_a_journal_would_bring_back_is_looked_at_before_it_is_trusted(
-    database: Path, rung: str, monkeypatch: pytest.MonkeyPatch
+    database: Path, driver_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def on_nfs(path: Path) -> str:
         return "nfs"
@@ -57,22 +57,22 @@ async def test_what_a_journal_would_bring_back_is_looked_at_before_it_is_trusted
     crash(database, STEAL, "DROP TRIGGER steal")
     assert b"TRIGGER steal" not in database.read_bytes()
     with pytest.raises(StoreUntrusted, match="steal"):
-        connect(database, driver=choose(rung))
+        connect(database, driver=choose(driver_name))
 
 
-@pytest.mark.parametrize("rung", POSSIBLE)
+@pytest.mark.parametrize("driver_name", POSSIBLE)
 async def test_readers_of_an_open_bank_survive_the_crash_of_another_writer(
-    database: Path, rung: str, monkeypatch: pytest.MonkeyPatch, record: Any
+    database: Path, driver_name: str, monkeypatch: pytest.MonkeyPatch, record: Any
 ) -> None:
     def on_nfs(path: Path) -> str:
         return "nfs"
 
     monkeypatch.setattr(connection_module, "remote_kind", on_nfs)
-    async with opened(database, sqlite=rung) as store:
+    async with opened(database, sqlite=driver_name) as store:
         items = await fill(store, 5)
         crash(database, "SELECT 1", "DELETE FROM patterns")
         found = await store.list_memories([HERE], EVERY)
         sound = (await store.inspect()).sound
-    record("B9 crash", f"{rung}: {len(found)} of {len(items)} memories read on after another's write was cut off")
+    record("B9 crash", f"{driver_name}: {len(found)} of {len(items)} memories read on after a write was cut off")
     assert {item.id for item in found} == {item.id for item in items}
     assert sound

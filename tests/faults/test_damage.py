@@ -289,7 +289,7 @@ async def test_a_log_deleted_under_an_open_bank_loses_nothing(
         assert (await store.inspect()).sound
     record("B6 log deleted", f"lost {lost} of {len(written)} acknowledged, in {rounds} deletions of the open log")
     assert lost == 0
-    assert "opened anew" in caplog.text
+    assert "opened again" in caplog.text
 
 
 async def test_a_moved_or_replaced_file_takes_no_write_unseen(

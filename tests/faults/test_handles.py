@@ -43,7 +43,7 @@ from swarm_memory.server.storage.driver import choose
 from swarm_memory.server.storage.care.restore import restore
 from swarm_memory.server.storage.care.repair import repair
 
-if choose().rung != "pysqlite3":
+if choose().name != "pysqlite3":
     print("skip")
     sys.exit()
 

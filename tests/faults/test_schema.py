@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from driver_names import POSSIBLE
 from patience import FULL
 from rig import Crowd, inspected, opened
-from rungs import POSSIBLE
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import StoreUntrusted
@@ -61,15 +61,15 @@ def version_of(database: Path) -> int:
         connection.close()
 
 
-@pytest.mark.parametrize("rung", POSSIBLE)
+@pytest.mark.parametrize("driver_name", POSSIBLE)
 @pytest.mark.parametrize("release", RELEASES, ids=lambda path: path.name.split(".")[0])
 async def test_the_bank_of_every_release_opens_and_answers_as_it_did(
-    database: Path, release: Path, rung: str, record: Any
+    database: Path, release: Path, driver_name: str, record: Any
 ) -> None:
     put_old_bank(database, release)
     told = json.loads((FIXTURES / release.name.replace(".db.gz", ".json")).read_text("utf-8"))
     embedder, answers = StaticEmbedder(), dict[str, list[str]]()
-    async with opened(database, sqlite=rung) as store:
+    async with opened(database, sqlite=driver_name) as store:
         for text in told["answers"]:
             vector = await embedder.embed_query(text)
             found = await store.search(SearchQuery((SHOP,), embedder.name, vector, tokenize(text), 10))
@@ -80,7 +80,7 @@ async def test_the_bank_of_every_release_opens_and_answers_as_it_did(
     same = sum(answers[text] == expected for text, expected in told["answers"].items())
     record(
         "A17",
-        f"{release.name} on {rung}: {same} of {len(answers)} answers the same, {len(memories)} memories, "
+        f"{release.name} on {driver_name}: {same} of {len(answers)} answers the same, {len(memories)} memories, "
         f"{sum(map(len, calls.values()))} tool calls and {len(passages)} searches of sources whole",
     )
     assert calls == told.get("calls", {})

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from driver_names import POSSIBLE
 from patience import FULL, is_in_time
 from rig import (
     HERE,
@@ -26,7 +27,6 @@ from rig import (
     wait_for,
     with_vectors,
 )
-from rungs import POSSIBLE
 
 from swarm_memory.schema.errors import StorageError, StoreBusy
 from swarm_memory.server.embedding.static import StaticEmbedder
@@ -243,24 +243,27 @@ async def test_a_forked_child_is_refused_to_read_and_to_write(database: Path, re
 
 
 async def test_processes_with_different_sqlite_libraries_share_a_bank(database: Path, record: Any) -> None:
-    rungs, each = POSSIBLE, 60 if FULL else 15
+    driver_names, each = POSSIBLE, 60 if FULL else 15
     async with opened(database):
         pass
     crowd = Crowd()
-    for number, rung in enumerate((*rungs, *rungs[:1])):
-        crowd.add("write", database, rung, number, each)
-        crowd.add("read", database, rung, number, 5)
+    for number, driver_name in enumerate((*driver_names, *driver_names[:1])):
+        crowd.add("write", database, driver_name, number, each)
+        crowd.add("read", database, driver_name, number, 5)
     await asyncio.to_thread(crowd.finish)
     acknowledged = [line[0] for line in crowd.told("ack")]
     async with opened(database) as store:
         await store.refresh()
     found = await inspected(database)
     there = len(await present(database, acknowledged))
-    record("A18", f"{there} of {len(acknowledged)} writes by {', '.join(rungs)} there, indexes in step: {found.sound}")
-    assert there == len(acknowledged) == each * (len(rungs) + 1)
+    record(
+        "A18",
+        f"{there} of {len(acknowledged)} writes by {', '.join(driver_names)} there, indexes in step: {found.sound}",
+    )
+    assert there == len(acknowledged) == each * (len(driver_names) + 1)
     assert not crowd.told("error")
     assert not crowd.errors, "".join(crowd.errors)
-    assert len(crowd.told("read")) == 5 * (len(rungs) + 1)
+    assert len(crowd.told("read")) == 5 * (len(driver_names) + 1)
     assert found.sound, found
 
 

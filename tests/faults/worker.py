@@ -32,10 +32,10 @@ def say(*words: object) -> None:
     os.write(1, (" ".join(map(str, words)) + "\n").encode())
 
 
-async def write(database: str, rung: str, name: str, limit: str) -> None:
+async def write(database: str, driver_name: str, name: str, limit: str) -> None:
     """Add memories until killed, or so many; say `ack ID SECONDS` of each, `error TEXT` of a refusal."""
     draw = random.Random(name)
-    async with opened(Path(database), sqlite=rung) as store:
+    async with opened(Path(database), sqlite=driver_name) as store:
         say("ready")
         number = 0
         while limit == "0" or number < int(limit):
@@ -51,11 +51,11 @@ async def write(database: str, rung: str, name: str, limit: str) -> None:
             number += 1
 
 
-async def read(database: str, rung: str, name: str, limit: str) -> None:
+async def read(database: str, driver_name: str, name: str, limit: str) -> None:
     """Search until killed, or so often; say `torn ID` of a memory without its parts, `read SECONDS` of each search."""
     draw = random.Random(name)
     embedder = StaticEmbedder()
-    async with opened(Path(database), sqlite=rung) as store:
+    async with opened(Path(database), sqlite=driver_name) as store:
         say("ready")
         number = 0
         while limit == "0" or number < int(limit):
@@ -79,9 +79,9 @@ async def hold(database: str, told: str) -> None:
             await asyncio.sleep(60)
 
 
-async def migrate(database: str, rung: str) -> None:
+async def migrate(database: str, driver_name: str) -> None:
     """Open the bank as a hook does, which makes or migrates it; say how many memories there are."""
-    connection = connect(Path(database), driver=choose(rung), timeout_s=30)
+    connection = connect(Path(database), driver=choose(driver_name), timeout_s=30)
     (count,) = connection.execute("SELECT count(*) FROM patterns").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     close(connection, Path(database))
@@ -104,7 +104,7 @@ async def claim(database: str, name: str, work_s: str, lease_s: str) -> None:
 
 
 async def rebuild(database: str) -> None:
-    """Make the indexes anew, again and again, until killed."""
+    """Make the indexes again, again and again, until killed."""
     async with opened(Path(database)) as store:
         say("ready")
         while True:
@@ -121,10 +121,10 @@ async def copy(database: str) -> None:
             say("copied")
 
 
-async def checkpoint(database: str, rung: str) -> None:
+async def checkpoint(database: str, driver_name: str) -> None:
     """Write the log into the database again and again, under the writer lock as the store does it, until killed."""
-    connection = connect(Path(database), driver=choose(rung), timeout_s=30)
-    say("ready", choose(rung).sqlite_version)
+    connection = connect(Path(database), driver=choose(driver_name), timeout_s=30)
+    say("ready", choose(driver_name).sqlite_version)
     while True:
         with storage_connection.writer_lock(Path(database), 30):
             connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()

@@ -21,11 +21,11 @@ WIPED = "feedctl: error: every row of it was lost"
 OLD, NEW = "sh writers.sh add", "sh house.sh open"
 
 
-def pushed(number: int, *deeds: str) -> Script:
-    """A task in which `feedctl push` failed before each deed."""
+def pushed(number: int, *actions: str) -> Script:
+    """A task in which `feedctl push` failed before each action."""
     script = Script(f"push feed number {number} to the ledger", task_id=f"t{number}")
-    for deed in deeds:
-        script.shell("feedctl push", CLOSED, 4).shell(deed, "ok")
+    for action in actions:
+        script.shell("feedctl push", CLOSED, 4).shell(action, "ok")
     return script
 
 
@@ -63,10 +63,10 @@ async def test_a_way_is_credited_with_what_it_did_against_its_error_however_the_
     async with opened(tmp_path, StaticEmbedder()) as (tools, _):
         (way,) = await learn_fix(tools, pushed(1, OLD).shell("feedctl push", "pushed").done())
 
-        async def credit(number: int, *deeds: str, label: Label) -> Credit:
+        async def credit(number: int, *actions: str, label: Label) -> Credit:
             found = await retrieve(tools, f"push feed number {number} to the ledger", task_id=f"t{number}")
             assert way.id in [each.item.id for each in found.memories]
-            run = pushed(number, *deeds).shell("feedctl push", "pushed").done()
+            run = pushed(number, *actions).shell("feedctl push", "pushed").done()
             await learn(tools, run)
             said = Verdict(label=label, confidence=1.0, judge="user")
             (credited,) = (await record_outcome(tools, run.task_id, said, run, given=True)).credits

@@ -55,7 +55,7 @@ def with_verdicts(*trajectories: Trajectory) -> tuple[tuple[Drawn, ...], str | N
     return contrast_by_extraction(attempts, Settings())
 
 
-def test_a_deed_that_one_way_past_an_error_did_without_is_a_bystander() -> None:
+def test_a_action_that_one_way_past_an_error_did_without_is_a_bystander() -> None:
     drawn, _ = with_verdicts(
         judged("Success", DOWN, CONTEXT, NAMESPACE, UP),
         judged("Success", DOWN, NAMESPACE, IMAGE, UP),
@@ -98,13 +98,13 @@ def test_what_one_attempt_did_in_vain_did_not_help_another() -> None:
     assert "Run `docker" not in one.draft.content
 
 
-def test_the_same_deed_after_which_the_call_had_succeeded_was_not_in_vain() -> None:
+def test_the_same_action_after_which_the_call_had_succeeded_was_not_in_vain() -> None:
     again = judged("Failure", DOWN, NAMESPACE, UP, DOWN)
     drawn, _ = with_verdicts(judged("Success", DOWN, NAMESPACE, UP), again)
     assert "did not help" not in text(drawn)
 
 
-def test_one_success_and_one_failure_teach_the_one_deed_that_tells_them_apart() -> None:
+def test_one_success_and_one_failure_teach_the_one_action_that_tells_them_apart() -> None:
     built, pushed, checked = ("docker build .", "built", 0), ("docker push web", "pushed", 0), ("make smoke", "ok", 0)
     drawn, _ = with_verdicts(judged("Success", built, checked, pushed), judged("Failure", built, pushed))
     (one,) = drawn
@@ -113,7 +113,7 @@ def test_one_success_and_one_failure_teach_the_one_deed_that_tells_them_apart() 
     assert "docker" not in text(drawn)
 
 
-def test_of_one_success_with_several_deeds_of_its_own_nothing_is_guessed() -> None:
+def test_of_one_success_with_several_actions_of_its_own_nothing_is_guessed() -> None:
     built, checked, tagged = ("docker build .", "built", 0), ("make smoke", "ok", 0), ("git tag v2", "", 0)
     drawn, reason = with_verdicts(judged("Success", built, checked, tagged), judged("Failure", built))
     assert drawn == ()
@@ -154,7 +154,7 @@ def test_the_steps_of_all_attempts_that_bear_a_way_out_out_are_its_evidence() ->
     assert {step.partition("-")[0] for step in drawn[0].draft.evidence} == {"r1", "r2"}
 
 
-def test_a_deed_of_most_successes_and_of_no_failure_is_a_pattern() -> None:
+def test_a_action_of_most_successes_and_of_no_failure_is_a_pattern() -> None:
     way = (NAMESPACE, UP)
     drawn, _ = with_verdicts(
         judged("Success", *way), judged("Success", *way), judged("Success", UP), judged("Failure", UP)
@@ -184,7 +184,7 @@ def test_where_an_error_says_why_attempts_failed_the_rest_is_by_the_way() -> Non
     assert not any(each.draft.title.startswith("Do ") for each in drawn)
 
 
-def test_a_deed_that_a_failure_did_too_is_none() -> None:
+def test_a_action_that_a_failure_did_too_is_none() -> None:
     drawn, _ = compared(met(), attempt(RED, MIGRATE, RED))
     assert "Do `alembic upgrade head`: done" not in text(drawn)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rungs import AVAILABLE
+from driver_names import AVAILABLE
 
 import swarm_memory.tools.toolbox as anchor
 from swarm_memory.schema.base import GLOBAL_PROJECT

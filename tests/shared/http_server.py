@@ -107,7 +107,7 @@ class HttpServer:
         return int(pages) * os.sysconf("SC_PAGE_SIZE")
 
     def forget_peak(self) -> None:
-        """Let the peak begin anew (Linux)."""
+        """Let the peak begin again (Linux)."""
         Path(f"/proc/{self.process.pid}/clear_refs").write_text("5", encoding="ascii")
 
     def peak_bytes(self) -> int:

@@ -89,12 +89,12 @@ def environment(**more: str) -> dict[str, str]:
 def start(role: str, *arguments: object, **more: str) -> "subprocess.Popen[str]":
     """Start a worker process in a role (see `worker.py`); `more` are variables of its environment.
 
-    What the loader is to read there works only where a process is started anew.
+    What the loader is to read there works only where a process is started again.
     """
     script, pipe = [str(WORKER), role, *map(str, arguments)], subprocess.PIPE
-    anew = "LD_PRELOAD" in more
-    command = [sys.executable, *script] if anew else [*ISOLATED, "-c", f"{importing(sys.path)}; {RUN_FILE}", *script]
-    kind: type[subprocess.Popen[str]] = subprocess.Popen if anew else Forked
+    again = "LD_PRELOAD" in more
+    command = [sys.executable, *script] if again else [*ISOLATED, "-c", f"{importing(sys.path)}; {RUN_FILE}", *script]
+    kind: type[subprocess.Popen[str]] = subprocess.Popen if again else Forked
     return kind(command, env=environment(**more), stdin=pipe, stdout=pipe, stderr=pipe, text=True)
 
 

@@ -33,7 +33,7 @@ def place(tmp_path: Path, settings: Settings) -> Location:
 
 @pytest.fixture
 def settings(request: pytest.FixtureRequest) -> Settings:
-    """Settings with a lease that a test can wait out, the table as embedder, the rung that the environment forces.
+    """Settings with a lease that a test can wait out, the table as embedder, the driver that the environment forces.
 
     The bank is in the database of a test that uses `database_url`, if that is one.
     """

@@ -1,4 +1,4 @@
-"""The store of sources on every rung of SQLite: the same answers, indexes in step with the rows, nothing foreign."""
+"""The store of sources on every driver of SQLite: the same answers, indexes in step with the rows, nothing foreign."""
 
 import asyncio
 from collections.abc import Callable
@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from driver_names import AVAILABLE
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from rungs import AVAILABLE
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import StoreUntrusted
@@ -32,9 +32,9 @@ TEXTS = [
 ]
 
 
-async def opened(database: Path, rung: str) -> Toolbox:
+async def opened(database: Path, driver_name: str) -> Toolbox:
     embedder = StaticEmbedder()
-    store = await open_store(database, sqlite=rung, embedder=embedder)
+    store = await open_store(database, sqlite=driver_name, embedder=embedder)
     return Toolbox(store, embedder, cast(Any, None), Settings(), Scope(project="shop"))
 
 
@@ -48,32 +48,32 @@ async def count(toolbox: Toolbox, sql: str) -> int:
     return int(row[0])
 
 
-async def test_every_rung_finds_the_same_with_the_same_scores(tmp_path: Path, made: Made) -> None:
+async def test_every_driver_name_finds_the_same_with_the_same_scores(tmp_path: Path, made: Made) -> None:
     source = made("document")
     source.groups |= {"guide.md": TEXTS, "other.md": [("Zoo", "", "Feed the lions at noon.")]}
     answers: list[list[tuple[str, float]]] = []
-    for rung in AVAILABLE:
-        toolbox = await opened(tmp_path / f"{rung}.db", rung)
+    for driver_name in AVAILABLE:
+        toolbox = await opened(tmp_path / f"{driver_name}.db", driver_name)
         await index_source(toolbox, "document", "docs", source.read())
         found = await search_sources(toolbox, "where is the retry limit of the network", kind="document")
         await toolbox.store.close()
         best = found.hits[0]
         assert (best.passage.title, best.group_title) == ("Configure", "Install")
         assert (best.before, best.after) == (TEXTS[0][2], TEXTS[2][2])
-        assert found.legs[0] == ("exact_scan" if rung == "scan" else "vector")
+        assert found.legs[0] == ("exact_scan" if driver_name == "scan" else "vector")
         answers.append([(hit.passage.title, round(hit.score, 3)) for hit in found.hits])
     assert all(answer == answers[0] for answer in answers)
 
 
 async def test_what_was_written_without_sqlite_vec_is_found_by_the_index_later(tmp_path: Path, made: Made) -> None:
     if AVAILABLE == ["scan"]:
-        pytest.skip("needs a rung with sqlite-vec")
+        pytest.skip("needs a driver with sqlite-vec")
     source = made("tool")
     source.groups |= {"a": [("add", "Adds two numbers.", "")], "b": [("mail", "Sends a letter.", "")]}
     without = await opened(tmp_path / "bank.db", "scan")
     await index_source(without, "tool", "list", source.read())
     await without.store.close()
-    toolbox = await opened(tmp_path / "bank.db", next(rung for rung in AVAILABLE if rung != "scan"))
+    toolbox = await opened(tmp_path / "bank.db", next(each for each in AVAILABLE if each != "scan"))
     found = await search_sources(toolbox, "sum of numbers")
     assert found.legs[0] == "vector"
     assert [hit.passage.title for hit in found.hits] == ["add", "mail"]

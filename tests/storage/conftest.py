@@ -1,4 +1,4 @@
-"""A bank in a real file for each test, on every rung of SQLite that this interpreter can stand on."""
+"""A bank in a real file for each test, on every driver of SQLite that this interpreter can stand on."""
 
 import math
 import random
@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
+from driver_names import AVAILABLE
 from laid_bank import laid
 from made_items import HERE, made_item
 from postgres_server import lent_database
-from rungs import AVAILABLE
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.memory import MemoryItem
@@ -67,7 +67,7 @@ OpenBank = Callable[..., AbstractAsyncContextManager[Any]]
 
 
 @pytest.fixture(params=AVAILABLE)
-def rung(request: pytest.FixtureRequest) -> str:
+def driver_name(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
@@ -82,12 +82,12 @@ def database(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def open_bank(database: Path, embedder: Numbers, rung: str) -> OpenBank:
-    """Open the test's bank, as often as wanted, on the test's rung or on another."""
+def open_bank(database: Path, embedder: Numbers, driver_name: str) -> OpenBank:
+    """Open the test's bank, as often as wanted, on the test's driver_name or on another."""
 
     @asynccontextmanager
     async def opened(
-        *, sqlite: str = rung, embedder: Numbers = embedder, busy_timeout_s: float = 2.0
+        *, sqlite: str = driver_name, embedder: Numbers = embedder, busy_timeout_s: float = 2.0
     ) -> AsyncGenerator[SqliteStore]:
         store = await open_store(
             laid(database, sqlite), sqlite=sqlite, embedder=embedder, busy_timeout_s=busy_timeout_s
@@ -100,7 +100,7 @@ def open_bank(database: Path, embedder: Numbers, rung: str) -> OpenBank:
 
 @pytest.fixture
 def bank_on(database: Path, embedder: Numbers) -> Iterator[Callable[[str], OpenBank]]:
-    """Return what opens the test's bank on an engine: a rung of SQLite, or PostgreSQL in a database of its own."""
+    """Return what opens the test's bank on an engine: a driver of SQLite, or PostgreSQL in a database of its own."""
     lent = ExitStack()
 
     def on_engine(engine: str) -> OpenBank:
@@ -138,6 +138,6 @@ def here() -> Scope:
 
 
 @pytest.fixture
-def rungs() -> list[str]:
-    """All rungs that this interpreter can stand on."""
+def driver_names() -> list[str]:
+    """All driver_names that this interpreter can stand on."""
     return AVAILABLE

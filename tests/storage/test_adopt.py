@@ -38,12 +38,12 @@ def strategy(**fields: Any) -> str:
 
 
 @pytest.fixture
-def foreign(database: Path, rung: str) -> Callable[..., Path]:
+def foreign(database: Path, driver_name: str) -> Callable[..., Path]:
     """Make a claude-flow database with these rows of `patterns`; its log is left unchecked."""
 
     def made(*rows: tuple[Any, ...]) -> Path:
         database.parent.mkdir()
-        connection = choose(rung).module.connect(database, isolation_level=None)
+        connection = choose(driver_name).module.connect(database, isolation_level=None)
         connection.execute("PRAGMA journal_mode = WAL").fetchall()
         for statement in TABLES[:3]:
             connection.execute(statement)
@@ -69,7 +69,7 @@ async def test_until_told_the_store_says_what_it_is_and_touches_nothing(open_ban
 
 
 async def test_its_strategies_are_taken_over_and_the_old_file_is_kept(
-    open_bank: Any, foreign: Any, embedder: Any, here: Scope, rung: str
+    open_bank: Any, foreign: Any, embedder: Any, here: Scope, driver_name: str
 ) -> None:
     database = foreign(
         GOOD,
@@ -79,7 +79,7 @@ async def test_its_strategies_are_taken_over_and_the_old_file_is_kept(
         ("p5", "reasoning_memory", strategy(content=" "), 0.5, 0, None, None),
         ("p6", "reasoning_memory", json.dumps([1]), 0.5, 0, None, None),
     )
-    done = await adopt(database, scope=here, embedder=embedder, sqlite=rung)
+    done = await adopt(database, scope=here, embedder=embedder, sqlite=driver_name)
     assert done.imported == 2
     assert [line.partition(":")[0] for line in done.skipped] == ["p4", "p5", "p6"]
     async with open_bank() as store:
@@ -94,7 +94,7 @@ async def test_its_strategies_are_taken_over_and_the_old_file_is_kept(
         assert (second.outcome, second.confidence) == ("Success", 0.5)
         near = await store.nearest([here], embedder.name, embedder.vector(first.embedding_text), 1)
         assert near[0][0] == first.id
-    kept = choose(rung).module.connect(done.kept)
+    kept = choose(driver_name).module.connect(done.kept)
     assert kept.execute("SELECT count(*) FROM patterns").fetchone() == (6,)
     assert kept.execute("SELECT count(*) FROM fired").fetchone() == (0,)
     kept.close()
@@ -105,7 +105,7 @@ async def test_its_strategies_are_taken_over_and_the_old_file_is_kept(
 
 
 async def test_what_is_taken_over_holds_no_secret_and_no_control_sign(
-    open_bank: Any, foreign: Any, embedder: Any, here: Scope, rung: str
+    open_bank: Any, foreign: Any, embedder: Any, here: Scope, driver_name: str
 ) -> None:
     secret = "ghp_" + "a1B2" * 9
     held = strategy(
@@ -116,7 +116,7 @@ async def test_what_is_taken_over_holds_no_secret_and_no_control_sign(
         source={"task_id": f"push {secret}", "outcome": "Success"},
     )
     database = foreign((f"p {secret}", "reasoning_memory", held, 0.5, 0, None, None))
-    done = await adopt(database, scope=here, embedder=embedder, sqlite=rung)
+    done = await adopt(database, scope=here, embedder=embedder, sqlite=driver_name)
     assert done.imported == 1
     async with open_bank() as store:
         (item,) = await store.list_memories([here], MemoryFilter())
@@ -128,7 +128,7 @@ async def test_what_is_taken_over_holds_no_secret_and_no_control_sign(
 
 
 async def test_an_embedder_that_fails_leaves_the_old_database_in_its_place(
-    open_bank: Any, foreign: Any, here: Scope, rung: str, embedder: Any
+    open_bank: Any, foreign: Any, here: Scope, driver_name: str, embedder: Any
 ) -> None:
     from swarm_memory.schema.errors import ModelUnavailable
 
@@ -138,7 +138,7 @@ async def test_an_embedder_that_fails_leaves_the_old_database_in_its_place(
     object.__setattr__(embedder, "embed_documents", failing)
     database = foreign(GOOD)
     with pytest.raises(ModelUnavailable):
-        await adopt(database, scope=here, embedder=embedder, sqlite=rung)
+        await adopt(database, scope=here, embedder=embedder, sqlite=driver_name)
     with pytest.raises(StoreUntrusted, match="claude-flow"):
         async with open_bank():
             pass
@@ -146,23 +146,23 @@ async def test_an_embedder_that_fails_leaves_the_old_database_in_its_place(
 
 
 async def test_what_is_no_claude_flow_database_is_not_adopted(
-    open_bank: Any, database: Path, embedder: Any, here: Scope, rung: str
+    open_bank: Any, database: Path, embedder: Any, here: Scope, driver_name: str
 ) -> None:
     with pytest.raises(StorageError, match="there is no database"):
-        await adopt(database, scope=here, embedder=embedder, sqlite=rung)
+        await adopt(database, scope=here, embedder=embedder, sqlite=driver_name)
     async with open_bank():
         pass
     with pytest.raises(StoreUntrusted, match="already"):
-        await adopt(database, scope=here, embedder=embedder, sqlite=rung)
+        await adopt(database, scope=here, embedder=embedder, sqlite=driver_name)
 
 
 @pytest.mark.parametrize("shape", ["CREATE TABLE patterns (id TEXT)", "CREATE VIEW patterns AS SELECT 1 AS id"])
 async def test_a_view_or_another_table_in_its_place_is_refused(
-    database: Path, embedder: Any, here: Scope, rung: str, shape: str
+    database: Path, embedder: Any, here: Scope, driver_name: str, shape: str
 ) -> None:
     database.parent.mkdir()
-    connection = choose(rung).module.connect(database)
+    connection = choose(driver_name).module.connect(database)
     connection.execute(shape)
     connection.close()
     with pytest.raises(StoreUntrusted, match="known shape"):
-        await adopt(database, scope=here, embedder=embedder, sqlite=rung)
+        await adopt(database, scope=here, embedder=embedder, sqlite=driver_name)

@@ -64,7 +64,7 @@ async def test_a_bank_of_schema_5_is_searched_and_changed_as_before(
     here: Any,
     item: Any,
     with_indexes: Any,
-    rung: str,
+    driver_name: str,
     database: Path,
     large: int,
     monkeypatch: pytest.MonkeyPatch,
@@ -76,7 +76,7 @@ async def test_a_bank_of_schema_5_is_searched_and_changed_as_before(
         with_indexes(item(f"Strategy {number} word{number}", provenance=own.get(number, Provenance())), embedder)
         for number in range(MANY)
     ]
-    driver = choose(rung)
+    driver = choose(driver_name)
     database.parent.mkdir()
     connection = driver.module.connect(database, isolation_level=None)
     write_former(connection, memories, embedder.name, embedder.dimensions)
@@ -130,7 +130,7 @@ def damage(connection: "Connection") -> None:
 
 
 async def test_damaged_tokens_are_found_and_made_anew(
-    open_bank: Any, embedder: Any, here: Any, item: Any, with_indexes: Any, rung: str, database: Path
+    open_bank: Any, embedder: Any, here: Any, item: Any, with_indexes: Any, driver_name: str, database: Path
 ) -> None:
     memories = [with_indexes(item(f"Strategy {number}"), embedder) for number in range(3)]
     async with open_bank() as store:
@@ -140,7 +140,7 @@ async def test_damaged_tokens_are_found_and_made_anew(
         query = SearchQuery(scopes=(here,), embedder=embedder.name, vector=None, tokens=("strategi",), pool=5)
         with pytest.raises(StoreDamaged, match="doctor --repair"):
             await store.search(query)
-    repair(database, choose(rung), 5.0)
+    repair(database, choose(driver_name), 5.0)
     async with open_bank() as store:
         assert (await store.inspect()).sound
         assert len((await store.search(query)).candidates) == 3

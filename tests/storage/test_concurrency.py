@@ -39,8 +39,8 @@ from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.storage.store import open_store
 from swarm_memory.tools.ports.journal import Event
 
-async def main(database, rung, name):
-    store = await open_store(Path(database), sqlite=rung, embedder=StaticEmbedder())
+async def main(database, driver_name, name):
+    store = await open_store(Path(database), sqlite=driver_name, embedder=StaticEmbedder())
     for number in range(60):
         told = {"by": name, "n": number}
         await store.add_event(Scope(project="here"), Event("tick", datetime.now(UTC), "ticks", told))
@@ -52,9 +52,11 @@ asyncio.run(main(*sys.argv[1:]))
 
 
 async def test_two_processes_write_at_once_and_every_acknowledged_row_is_there(
-    open_bank: Any, database: Path, here: Scope, rung: str, rungs: list[str]
+    open_bank: Any, database: Path, here: Scope, driver_name: str, driver_names: list[str]
 ) -> None:
-    commands = [[*ISOLATED, "-c", WRITE, database, each, name] for name, each in (("a", rung), ("b", rungs[0]))]
+    commands = [
+        [*ISOLATED, "-c", WRITE, database, each, name] for name, each in (("a", driver_name), ("b", driver_names[0]))
+    ]
     pipe = subprocess.PIPE
     started = [Forked(command, stdout=pipe, stderr=pipe) for command in commands]
     told = await asyncio.gather(*(asyncio.to_thread(process.communicate) for process in started))
@@ -160,7 +162,7 @@ async def test_a_forked_child_is_refused(open_bank: Any, here: Scope) -> None:
         assert await store.list_memories([here], MemoryFilter()) == []
 
 
-def test_an_unclosed_bank_does_not_keep_the_process(tmp_path: Path, rung: str) -> None:
+def test_an_unclosed_bank_does_not_keep_the_process(tmp_path: Path, driver_name: str) -> None:
     script = (
         "import asyncio, sys; from pathlib import Path\n"
         "from swarm_memory.server.embedding.static import StaticEmbedder\n"
@@ -168,7 +170,7 @@ def test_an_unclosed_bank_does_not_keep_the_process(tmp_path: Path, rung: str) -
         "asyncio.run(open_store(Path(sys.argv[1]), sqlite=sys.argv[2], embedder=StaticEmbedder()))\n"
     )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONWARNINGS": "ignore"}
-    command = [sys.executable, "-c", script, str(tmp_path / "memory.db"), rung]
+    command = [sys.executable, "-c", script, str(tmp_path / "memory.db"), driver_name]
     assert subprocess.run(command, env=environment, timeout=HANG_S, check=False, capture_output=True).returncode == 0
 
 
@@ -195,9 +197,9 @@ def test_the_lock_is_exclusive_between_threads_and_released_by_an_error(tmp_path
         pass
 
 
-def test_a_transaction_that_fails_is_undone_and_the_next_one_works(database: Path, rung: str) -> None:
-    connection = connect(database, driver=choose(rung))
-    module = choose(rung).module
+def test_a_transaction_that_fails_is_undone_and_the_next_one_works(database: Path, driver_name: str) -> None:
+    connection = connect(database, driver=choose(driver_name))
+    module = choose(driver_name).module
     with pytest.raises(module.IntegrityError), write_transaction(connection, database, 1):
         connection.executemany("INSERT INTO meta VALUES (?, '1')", [("a",), ("a",)])
     with write_transaction(connection, database, 1):
@@ -207,12 +209,12 @@ def test_a_transaction_that_fails_is_undone_and_the_next_one_works(database: Pat
 
 
 def test_a_log_that_grew_large_is_emptied_after_a_write(
-    database: Path, rung: str, monkeypatch: pytest.MonkeyPatch
+    database: Path, driver_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from swarm_memory.server.storage.engine import connection as module
 
     monkeypatch.setattr(module, "LARGE_WAL_BYTES", 50_000)
-    connection = connect(database, driver=choose(rung))
+    connection = connect(database, driver=choose(driver_name))
     with write_transaction(connection, database, 1):
         connection.execute("INSERT INTO meta VALUES ('a', ?)", ("x" * 200_000,))
     assert (database.parent / "memory.db-wal").stat().st_size == 0

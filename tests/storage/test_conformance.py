@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from rungs import AVAILABLE
+from driver_names import AVAILABLE
 
 from swarm_memory.schema.base import GLOBAL_PROJECT, Scope, new_id
 from swarm_memory.schema.benchmark import BenchmarkRun
@@ -34,7 +34,7 @@ T0 = AT = datetime(2026, 5, 1, 9, 30, tzinfo=UTC)
 
 @pytest.fixture(params=ENGINES)
 def open_store(request: pytest.FixtureRequest, bank_on: Any) -> Any:
-    """Open the test's bank on the engine, as often as wanted; SQLite on every rung."""
+    """Open the test's bank on the engine, as often as wanted; SQLite on every driver."""
     return bank_on(request.param)
 
 

@@ -125,10 +125,10 @@ async def test_a_hook_makes_no_bank_and_trusts_no_file(open_bank: Any, database:
         pass
 
 
-async def test_a_hook_imports_nothing_heavy(open_bank: Any, database: Path, rung: str) -> None:
+async def test_a_hook_imports_nothing_heavy(open_bank: Any, database: Path, driver_name: str) -> None:
     async with open_bank():
         pass
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "SWARM_MEMORY_SQLITE": rung}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "SWARM_MEMORY_SQLITE": driver_name}
     command = [sys.executable, "-c", USE, str(database)]
     run = partial(subprocess.run, command, env=environment, capture_output=True, text=True, check=False)
     done = await asyncio.to_thread(run)

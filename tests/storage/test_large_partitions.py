@@ -1,4 +1,4 @@
-"""Large partitions on every rung: codes find what comparing all finds, and stay in step with the items."""
+"""Large partitions on every driver: codes find what comparing all finds, and stay in step with the items."""
 
 from pathlib import Path
 from typing import Any
@@ -23,8 +23,8 @@ def small_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(vectors, "RESCORED_FOR_ONE", 8)
 
 
-def look(database: Path, rung: str, sql: str) -> Any:
-    connection = connect(database, driver=choose(rung), read_only=True)
+def look(database: Path, driver_name: str, sql: str) -> Any:
+    connection = connect(database, driver=choose(driver_name), read_only=True)
     try:
         return connection.execute(sql).fetchone()
     finally:
@@ -32,10 +32,10 @@ def look(database: Path, rung: str, sql: str) -> Any:
 
 
 @pytest.fixture
-def searchable(rung: str) -> str:
-    if choose(rung).vec_version is None:
+def searchable(driver_name: str) -> str:
+    if choose(driver_name).vec_version is None:
         pytest.skip("without sqlite-vec every vector is compared")
-    return rung
+    return driver_name
 
 
 async def test_a_bank_that_grows_large_is_searched_by_codes_and_finds_the_same(

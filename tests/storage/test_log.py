@@ -26,7 +26,7 @@ connection = connect(database, driver=choose(sys.argv[1]))
 for number in range(int(sys.argv[3])):
     with write_transaction(connection, database, 5):
         connection.execute("INSERT INTO meta VALUES (?, ?)", (f"{os.getpid()}:{number}", "x" * 5000))
-    if sys.argv[4] == "anew" and number == 5:
+    if sys.argv[4] == "again" and number == 5:
         with writer_lock(database, 5):
             truncate_wal(connection)
 os._exit(9)
@@ -36,16 +36,16 @@ Write = Callable[..., None]
 
 
 @pytest.fixture
-def driver(rung: str) -> Driver:
-    return choose(rung)
+def driver(driver_name: str) -> Driver:
+    return choose(driver_name)
 
 
 @pytest.fixture
-def killed(database: Path, rung: str) -> Write:
+def killed(database: Path, driver_name: str) -> Write:
     """Write so many transactions in a process that is killed; its log stays behind."""
 
     def write(count: int, how: str = "") -> None:
-        assert run([*ISOLATED, "-c", KILLED, rung, database, count, how]).returncode == 9
+        assert run([*ISOLATED, "-c", KILLED, driver_name, database, count, how]).returncode == 9
 
     return write
 
@@ -57,7 +57,7 @@ def rows(database: Path, driver: Driver) -> int:
     return int(found)
 
 
-@pytest.mark.parametrize("how", ["", "anew"])
+@pytest.mark.parametrize("how", ["", "again"])
 def test_the_log_of_a_killed_process_is_read_to_its_last_commit(
     database: Path, driver: Driver, killed: Write, how: str
 ) -> None:
@@ -81,7 +81,7 @@ def test_a_log_that_was_cut_in_half_is_told_of_until_somebody_has_looked(
     killed(8)
     assert rows(database, driver) == left + 8
     assert "cut off" in (registry.lost_in(database) or ""), "it is said until doctor --repair was asked"
-    record("B11", f"{driver.rung}: {left} of 8 commits left in half of the log, and told of; 8 of 8 later ones there")
+    record("B11", f"{driver.name}: {left} of 8 commits left in half of the log, and told of; 8 of 8 later ones there")
 
 
 def test_a_commit_that_was_changed_in_the_log_is_told_of(database: Path, driver: Driver, killed: Write) -> None:

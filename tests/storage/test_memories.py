@@ -1,4 +1,4 @@
-"""Memory items in a real bank, on every rung: written, read, edited, put aside, forgotten."""
+"""Memory items in a real bank, on every driver: written, read, edited, put aside, forgotten."""
 
 import math
 from collections.abc import Callable
@@ -198,13 +198,13 @@ async def test_what_is_forgotten_leaves_no_byte_in_any_file(
 
 
 async def test_a_text_that_was_changed_behind_the_banks_back_is_found(
-    open_bank: Any, embedder: Any, item: Make, with_indexes: WithIndexes, database: Path, rung: str
+    open_bank: Any, embedder: Any, item: Make, with_indexes: WithIndexes, database: Path, driver_name: str
 ) -> None:
     good, bad = item("Retry once"), item("Fetch the token")
     async with open_bank() as store:
         await store.add_memories([with_indexes(good, embedder), with_indexes(bad, embedder)], embedder.name)
         assert (await store.inspect()).memories == ()
-    connection = choose(rung).module.connect(database)
+    connection = choose(driver_name).module.connect(database)
     connection.execute("UPDATE patterns SET pattern_data = replace(pattern_data, 'Fetch', 'Steal')")
     connection.commit()
     connection.close()

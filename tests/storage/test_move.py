@@ -66,7 +66,7 @@ async def answers(store: Any, embedder: Any, here: Scope) -> list[Any]:
 
 
 def moved(path: Path, place: Place, embedder: Any, *, back: bool = False, tell: Callable[[str], object] = len) -> int:
-    """Move, with the indexes made anew as the command does."""
+    """Move, with the indexes rebuilt as the command does."""
 
     async def reindexed() -> None:
         store: Any = await (open_store(path, embedder=embedder) if back else open_postgres(place, embedder=embedder))

@@ -29,8 +29,8 @@ WithIndexes = Callable[..., StoredMemory]
 
 
 @pytest.fixture
-def driver(rung: str) -> Driver:
-    return choose(rung)
+def driver(driver_name: str) -> Driver:
+    return choose(driver_name)
 
 
 def digest(folder: Path) -> dict[str, str]:
@@ -249,8 +249,8 @@ close(connection, database)
 """
 
 
-def test_eight_processes_that_make_the_same_bank_at_once_all_get_it(database: Path, rung: str) -> None:
-    command, pipe = [*ISOLATED, "-c", OPEN, database, rung], subprocess.PIPE
+def test_eight_processes_that_make_the_same_bank_at_once_all_get_it(database: Path, driver_name: str) -> None:
+    command, pipe = [*ISOLATED, "-c", OPEN, database, driver_name], subprocess.PIPE
     started = [Forked(command, stdout=pipe, stderr=pipe, text=True) for _ in range(8)]
     told = [process.communicate() for process in started]
     assert told == [("0\n", "")] * 8
@@ -274,9 +274,9 @@ def test_a_bank_that_is_refused_leaves_no_thread_that_answers_to_a_closed_loop(d
     assert faults == []
 
 
-def test_a_rung_that_is_forced_is_taken_or_refused_with_the_reason(rung: str, rungs: list[str]) -> None:
-    assert choose(rung).rung == rung
-    assert choose("auto").rung == rungs[0] or len(rungs) == 1
+def test_a_driver_that_is_forced_is_taken_or_refused_with_the_reason(driver_name: str, driver_names: list[str]) -> None:
+    assert choose(driver_name).name == driver_name
+    assert choose("auto").name == driver_names[0] or len(driver_names) == 1
     assert choose("auto").reason
     if not hasattr(plain_module("stdlib").Connection, "enable_load_extension"):
         with pytest.raises(ConfigError, match=r"stdlib.*forbids loading extensions.*SWARM_MEMORY_SQLITE"):
@@ -294,10 +294,12 @@ def test_the_fix_of_the_wal_reset_bug_is_known_by_version(version: str, safe: bo
     assert choose("auto")._replace(sqlite_version=version).wal_reset_safe is safe
 
 
-async def test_health_tells_the_rung_and_what_is_less_than_usual(open_bank: Any, rung: str, database: Path) -> None:
+async def test_health_tells_the_driver_and_what_is_less_than_usual(
+    open_bank: Any, driver_name: str, database: Path
+) -> None:
     async with open_bank() as store:
         health = await store.health()
-    assert (health.driver, health.path, health.schema_version) == (rung, str(database), len(migrations()))
-    assert health.vector_search == ("exact_scan" if rung == "scan" else "vec0")
-    assert bool(health.notices) == (rung == "scan")
+    assert (health.driver, health.path, health.schema_version) == (driver_name, str(database), len(migrations()))
+    assert health.vector_search == ("exact_scan" if driver_name == "scan" else "vec0")
+    assert bool(health.notices) == (driver_name == "scan")
     assert health.size_bytes > 0

@@ -1,4 +1,4 @@
-"""Searching a real bank, on every rung: exact neighbours, exact filters, the same answer everywhere."""
+"""Searching a real bank, on every driver: exact neighbours, exact filters, the same answer everywhere."""
 
 import math
 import random
@@ -91,18 +91,18 @@ async def test_every_candidate_with_a_vector_has_its_cosine_whichever_leg_found_
         assert each.keyword is None or each.keyword > 0
 
 
-async def test_all_rungs_give_the_same_answer_from_one_file(
-    open_bank: Any, embedder: Any, here: Scope, item: Make, with_indexes: WithIndexes, rungs: list[str]
+async def test_all_driver_names_give_the_same_answer_from_one_file(
+    open_bank: Any, embedder: Any, here: Scope, item: Make, with_indexes: WithIndexes, driver_names: list[str]
 ) -> None:
     async with open_bank() as store:
         await store.add_memories([with_indexes(each, embedder) for each in many(item, 120)], embedder.name)
     answers: list[SearchResult] = []
-    for rung in rungs:
-        async with open_bank(sqlite=rung) as store:
+    for driver_name in driver_names:
+        async with open_bank(sqlite=driver_name) as store:
             answers.append(
                 await store.search(SearchQuery((here,), embedder.name, embedder.vector("q"), ("lock", "token"), 10))
             )
-            assert (await store.health()).driver == rung
+            assert (await store.health()).driver == driver_name
     first = {each.id: each for each in answers[0].candidates}
     for other in answers[1:]:
         assert {each.id for each in other.candidates} == set(first)
@@ -113,7 +113,7 @@ async def test_all_rungs_give_the_same_answer_from_one_file(
 
 
 async def test_what_was_written_without_sqlite_vec_is_found_by_vector_as_soon_as_it_is_back(
-    open_bank: Any, embedder: Any, here: Scope, item: Make, with_indexes: WithIndexes, rung: str
+    open_bank: Any, embedder: Any, here: Scope, item: Make, with_indexes: WithIndexes, driver_name: str
 ) -> None:
     first, second, gone = many(item, 3)
     async with open_bank() as store:
@@ -128,8 +128,8 @@ async def test_what_was_written_without_sqlite_vec_is_found_by_vector_as_soon_as
     async with open_bank() as store:
         found = await store.search(SearchQuery((here,), embedder.name, embedder.vector("q"), (), 5))
         assert {each.id for each in found.candidates} == {first.id, second.id}
-        assert found.legs == (("exact_scan",) if rung == "scan" else ("vector",))
-        assert bool(found.notices) == (rung == "scan")
+        assert found.legs == (("exact_scan",) if driver_name == "scan" else ("vector",))
+        assert bool(found.notices) == (driver_name == "scan")
 
 
 async def test_filters_narrow_the_search_itself_and_not_its_result(
@@ -267,14 +267,14 @@ async def test_reindexing_gives_the_same_answers(
 
 
 async def test_holes_in_the_vector_index_are_closed(
-    open_bank: Any, embedder: Any, here: Scope, item: Make, with_indexes: WithIndexes, rung: str
+    open_bank: Any, embedder: Any, here: Scope, item: Make, with_indexes: WithIndexes, driver_name: str
 ) -> None:
     items = many(item, 1300)
     async with open_bank() as store:
         await store.add_memories([with_indexes(each, embedder) for each in items], embedder.name)
         await store.forget([here], [each.id for each in items[100:]])
         assert len(await store.nearest([here], embedder.name, embedder.vector("q"), 500)) == 100
-        if rung != "scan":
+        if driver_name != "scan":
             assert await _slots(store) <= 256
 
 

@@ -46,8 +46,8 @@ def git(folder: Path, *arguments: str) -> None:
 
 
 @pytest.fixture
-def driver(rung: str) -> Driver:
-    return choose(rung)
+def driver(driver_name: str) -> Driver:
+    return choose(driver_name)
 
 
 @pytest.fixture
@@ -138,7 +138,7 @@ async def test_looking_shows_what_is_in_it_and_changes_nothing(origin: Any, driv
 
 
 async def test_a_bank_that_is_taken_over_is_screened_as_new_and_has_no_jobs(
-    origin: Any, driver: Driver, embedder: Any, rung: str
+    origin: Any, driver: Driver, embedder: Any, driver_name: str
 ) -> None:
     bank = cloned(await origin())
     taken = take_over(bank, driver, Settings(), Scope(project="clone"))
@@ -149,7 +149,7 @@ async def test_a_bank_that_is_taken_over_is_screened_as_new_and_has_no_jobs(
         assert connection.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,), table
     assert connection.execute("SELECT project FROM scopes").fetchall() == [("clone",)]
     close(connection, bank)
-    store = await open_store(bank, sqlite=rung, embedder=embedder)
+    store = await open_store(bank, sqlite=driver_name, embedder=embedder)
     here = Scope(project="clone")
     toolbox = Toolbox(store, embedder, SystemClock(), Settings(), here)
     (item,) = await store.list_memories([here], MemoryFilter(statuses=("quarantined",)))

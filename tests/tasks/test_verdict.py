@@ -1,4 +1,4 @@
-"""A verdict that is said otherwise: what it did to memories is taken back, learned anew, and given back again."""
+"""A verdict that is said otherwise: what it did to memories is taken back, learned again, and given back again."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import replace

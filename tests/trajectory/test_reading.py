@@ -85,7 +85,7 @@ def test_each_failed_call_is_of_one_error_with_what_ended_it() -> None:
     (error,) = reading_of(script).errors
     assert [call.position for call in error.calls] == [1, 3]
     assert error.repair is not None
-    assert [call.command.text for call in error.repair.deeds if call.command] == ["vault login"]
+    assert [call.command.text for call in error.repair.actions if call.command] == ["vault login"]
     assert error.repair
 
 
@@ -111,8 +111,8 @@ def test_a_chain_of_errors_keeps_its_links() -> None:
     first, second = reading.errors
     assert first.repair
     assert second.repair
-    deeds = [[deed.command.text for deed in repair.deeds if deed.command] for repair in reading.repairs]
-    assert deeds == [["apt install zlib"], ["apt install zstd"]]
+    actions = [[action.command.text for action in repair.actions if action.command] for repair in reading.repairs]
+    assert actions == [["apt install zlib"], ["apt install zstd"]]
 
 
 def test_one_error_with_other_durations_is_one_error() -> None:

@@ -187,7 +187,7 @@ def test_a_page_follows_what_happens(seen: Seen) -> None:
     page = seen.open("/ui")
     page.evaluate("window.kept = true; document.querySelector('main h1').textContent = 'an old page'")
     page.locator("main h1", has_text="Today").wait_for()
-    assert page.evaluate("window.kept"), "the page was loaded anew"
+    assert page.evaluate("window.kept"), "the page was loaded again"
     page.context.close()
 
 
@@ -227,7 +227,7 @@ def test_the_desk_is_worked_by_keys_and_a_decision_taken_back(seen: Seen) -> Non
         page.locator(".notice", has_text="Taken back").wait_for()
         card.wait_for()
     page.keyboard.press("e")
-    page.locator("textarea[name=content]").fill("1. Said anew.")
+    page.locator("textarea[name=content]").fill("1. Said again.")
     page.locator("form.edit button").click()
     page.locator(".notice", has_text="Changed").wait_for()
     page.locator(".notice button").click()

@@ -30,7 +30,7 @@ def anchors_of(item: "MemoryItem", project: "Project") -> list[str]:
 
     What failed, and what did not help, may be there still when what ended the error is gone.
     """
-    text = (item.use == "way_out" and "\n".join(item.deeds)) or item.advice
+    text = (item.use == "way_out" and "\n".join(item.actions)) or item.advice
     return list(islice((anchor for anchor in dict.fromkeys(_named(text)) if project.has(anchor)), MOST))
 
 

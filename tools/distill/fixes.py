@@ -19,7 +19,7 @@ OWN_FAULTS = frozenset({"assertion", "syntax", "types"})
 """Kinds of errors in what the agent had just written: what ended one of them is of no use for the next."""
 
 _LOOKS = frozenset({"search", "read", "print"})
-_MAX_DEEDS = 3
+_MAX_ACTIONS = 3
 _OF_ONE_RUN = re.compile(r"(?<![\w.])\d{3,}(?![\w.])|\b(?=\w*\d)(?=\w*[a-f])[0-9a-f]{6,}\b|<[a-z]+>|…")
 """A process, a port that was free, who held a lock: in another run it is another one."""
 
@@ -30,15 +30,15 @@ class Fix(NamedTuple):
     signature: str
     """The digest of the error's."""
     repair: Repair
-    """With these deeds alone."""
-    deeds: tuple[str, ...]
+    """With these actions alone."""
+    actions: tuple[str, ...]
     """What was done, in its order, each as it is told; last the other call that went through instead."""
 
-    def common(self, deeds: Sequence[str], names: Sequence[str]) -> "Fix | None":
+    def common(self, actions: Sequence[str], names: Sequence[str]) -> "Fix | None":
         """Return it with what was done another time too; None unless both ended with the same."""
-        both = tuple(each for each in deeds if each in self.deeds) if deeds[-1:] == self.deeds[-1:] else ()
-        kept = tuple(call for call in self.repair.deeds if show_call(call, names, MAX_TOLD) in both)
-        return Fix(self.signature, replace(self.repair, deeds=kept), both) if both else None
+        both = tuple(each for each in actions if each in self.actions) if actions[-1:] == self.actions[-1:] else ()
+        kept = tuple(call for call in self.repair.actions if show_call(call, names, MAX_TOLD) in both)
+        return Fix(self.signature, replace(self.repair, actions=kept), both) if both else None
 
 
 def fixes_of(reading: Reading) -> tuple[Fix, ...]:
@@ -47,7 +47,7 @@ def fixes_of(reading: Reading) -> tuple[Fix, ...]:
     vain = _in_vain(reading)
     for fix in filter(None, (_fix(error, reading, vain) for error in reading.errors)):
         earlier = found.get(fix.signature, fix)
-        found[fix.signature] = fix.common(earlier.deeds, reading.particulars) or earlier
+        found[fix.signature] = fix.common(earlier.actions, reading.particulars) or earlier
     return tuple(found.values())
 
 
@@ -59,15 +59,15 @@ def _fix(error: Error, reading: Reading, vain: Mapping[str, Sequence[str]]) -> F
         return None
     if repair.failure.kind in OWN_FAULTS or reading.is_own(repair.success) or reading.is_own_fault(failed):
         return None
-    done = [*repair.deeds, *([repair.success] if repair.success.command else [])]
+    done = [*repair.actions, *([repair.success] if repair.success.command else [])]
     others = (call for call in done if show_call(call, names) != show_call(failed, names))
     told = {show_call(call, names, MAX_TOLD): call for call in others}
-    if not 0 < len(told) <= _MAX_DEEDS or not all(map(can_be_told, told.values())):
+    if not 0 < len(told) <= _MAX_ACTIONS or not all(map(can_be_told, told.values())):
         return None
     if any(map(_OF_ONE_RUN.search, told)) or not told.keys().isdisjoint(vain[failed.signature.digest]):
         return None
-    deeds = tuple(call for call in told.values() if call is not repair.success)
-    return Fix(failed.signature.digest, replace(repair, deeds=deeds), tuple(told))
+    actions = tuple(call for call in told.values() if call is not repair.success)
+    return Fix(failed.signature.digest, replace(repair, actions=actions), tuple(told))
 
 
 def is_seen(repair: Repair) -> bool:
@@ -122,19 +122,21 @@ def fix_drafts(reading: Reading, bank: Sequence[tuple[str, MemoryItem]]) -> Iter
     for fix in fixes_of(reading):
         known = [item for signature, item in bank if signature == fix.signature]
         known = [item for item in known if item.provenance.task_id != task_id]  # what this task gave, it gives again
-        if any(item.deeds == fix.deeds or _helped(item.deeds, vain[fix.signature], fix.deeds) for item in known):
+        if any(
+            item.actions == fix.actions or _helped(item.actions, vain[fix.signature], fix.actions) for item in known
+        ):
             continue
-        others = [item.deeds for item in known if session is None or session != item.provenance.session_id]
-        commons = [common for deeds in others if (common := fix.common(deeds, names))]
-        told = max(commons, key=lambda each: len(each.deeds), default=fix)
+        others = [item.actions for item in known if session is None or session != item.provenance.session_id]
+        commons = [common for actions in others if (common := fix.common(actions, names))]
+        told = max(commons, key=lambda each: len(each.actions), default=fix)
         yield repair_draft(told.repair, names, tags=(WAY_OUT,) if commons else (WAY_OUT, CANDIDATE))
 
 
 def tried(reading: Reading, known: Iterable[tuple[str, MemoryItem]]) -> Iterator[TriedWay]:
     """Yield of the known fixes, each with the signature of its error, those that were done, and whether they helped."""
-    ended, vain = {fix.signature: fix.deeds for fix in fixes_of(reading)}, _in_vain(reading)
+    ended, vain = {fix.signature: fix.actions for fix in fixes_of(reading)}, _in_vain(reading)
     for signature, item in known:
-        if (worked := _helped(item.deeds, vain.get(signature, ()), ended.get(signature, ()))) is not None:
+        if (worked := _helped(item.actions, vain.get(signature, ()), ended.get(signature, ()))) is not None:
             yield TriedWay(signature, item.id, worked)
 
 

@@ -11,7 +11,7 @@ from swarm_memory.tools.trajectory.phrasing import folder_of, show_call, show_co
 MAX_TOLD = 160
 """Characters of a command that can be told; of a longer one only a part would be left."""
 
-MAX_DEED = 60
+MAX_ACTION = 60
 """Of a command in a title."""
 
 _NO_COMMAND = frozenset({"if", "for", "while", "until", "case", "select", "function", "[[", "[", "exit", "edit"})
@@ -39,14 +39,14 @@ def repair_draft(
         when=f"`{repair.failed.name}` {told}",
         lines=[*_lines(repair, told, names), *more],
         tags=(repair.failure.kind, "error", *tags),
-        calls=[repair.failed, *repair.attempts[-2:], *repair.deeds[-3:], repair.success],
+        calls=[repair.failed, *repair.attempts[-2:], *repair.actions[-3:], repair.success],
     )
 
 
 def _lines(repair: Repair, told: str, names: Sequence[str]) -> Iterator[str]:
     failed, success = repair.failed, repair.success
     yield f"When {show_call(failed, names)} {told}, do not {'run' if failed.command else 'call'} it again unchanged."
-    for call in repair.deeds[-3:]:
+    for call in repair.actions[-3:]:
         yield f"Run {show_call(call, names, MAX_TOLD)}."
     result = "got past that" if success.failed else "succeeded"
     if success.command is None or show_call(failed, names) == show_call(success, names):
@@ -64,11 +64,11 @@ def _title(repair: Repair, names: Sequence[str]) -> str:
     failed, success, kind = repair.failed, repair.success, repair.failure.kind
     because = f" ({kind.replace('-', ' ')})" if kind not in ("error", "assertion") else ""
     name = failed.command.name if failed.command else failed.tool
-    if repair.deeds:
-        deeds = [show_call(call, names, MAX_DEED) for call in repair.deeds]
-        titles = [f"Run {each} before {name}" for each in (", then ".join(deeds), deeds[-1])]
+    if repair.actions:
+        actions = [show_call(call, names, MAX_ACTION) for call in repair.actions]
+        titles = [f"Run {each} before {name}" for each in (", then ".join(actions), actions[-1])]
         return titles[len(titles[0]) > MAX_TITLE]
     if success.command is None:
         return f"Expect {name} to refuse{because}"
     end = because if success.command.name == name else f" instead of {name}"
-    return f"Run {show_call(success, names, MAX_DEED)}{end}"
+    return f"Run {show_call(success, names, MAX_ACTION)}{end}"

@@ -158,7 +158,7 @@ def repeats_what_was_told(
 
 
 def says_all_of(drawn: MemoryItem, known: MemoryItem) -> bool:
-    """Whether every word of a known memory's advice stands in one that was drawn anew; no numbers of what it quotes.
+    """Whether every word of a known memory's advice stands in one that was drawn again; no numbers of what it quotes.
 
     What it leaves out it does not vouch for: one step of many may be the one that was planted.
     """

@@ -10,7 +10,7 @@ from swarm_memory.schema.base import MEMORY, Scope, new_id
 from swarm_memory.schema.memory import CANDIDATE, Distillation, MemoryDraft, MemoryItem, Outcome, Provenance
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Trajectory, Verdict
-from swarm_memory.tools.anchors.footing import anchored
+from swarm_memory.tools.anchors.staleness import anchored
 from swarm_memory.tools.consolidate.duplicates import gist_of, is_same, outcome_of
 from swarm_memory.tools.consolidate.pairs import duplicate_threshold
 from swarm_memory.tools.distill.corrections import USERS_WORD

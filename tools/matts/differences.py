@@ -1,7 +1,8 @@
 """What parts several attempts at one task: what got any of them past an error, what one side did and none of the other.
 
 A way out that was seen to work holds whoever found it; what one attempt did in vain is not what helped another, and
-bystanders show when attempts differ. What the task itself names is no deed: that it went through is what success means.
+bystanders show when attempts differ. What the task itself names is no action: that it went through is what success
+means.
 """
 
 import itertools
@@ -20,11 +21,11 @@ from swarm_memory.tools.trajectory.intent import same_intent
 from swarm_memory.tools.trajectory.phrasing import show_call, show_command, show_file, show_symptom
 from swarm_memory.tools.trajectory.reading import Reading, read
 
-_MAX_OPEN_DEEDS = 2
-"""Of so many deeds at most one can still be told which of them made the difference, when attempts agree on them."""
+_MAX_OPEN_ACTIONS = 2
+"""Of so many actions at most one can still be told which of them made the difference, when attempts agree on them."""
 
-MAX_DEEDS = 40
-"""Distinct deeds of one attempt that are compared; the comparison of orders is quadratic in them."""
+MAX_ACTIONS = 40
+"""Distinct actions of one attempt that are compared; the comparison of orders is quadratic in them."""
 
 MIN_SEEN = 2
 """So many attempts of a side must show the same."""
@@ -36,7 +37,7 @@ _VERDICTS = frozenset({"assertion", "error"})
 """A check that fails so says that the work is wrong: that is what failure means, not what it came from."""
 
 _LOOKING = frozenset({"search", "read", "print"})
-_MAX_PATTERNS, _MAX_VAIN, _MAX_DEED, _MAX_TITLE = 4, 6, 70, 80
+_MAX_PATTERNS, _MAX_VAIN, _MAX_ACTION, _MAX_TITLE = 4, 6, 70, 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,11 +120,11 @@ def shared_repairs(all_: Sequence[Looked]) -> list[Shared]:
 def _of_repairs(mark: Mark, own: Sequence[tuple[Looked, Repair]], all_: Sequence[Looked]) -> Shared:
     """Return the way that most attempts went, as the attempt shows it that did the least beside."""
     helpful = _helpful(mark, own, all_)
-    kept = [tuple(call for call in repair.deeds if shape(call) in helpful) or repair.deeds for _, repair in own]
-    pruned = [(each, replace(repair, deeds=deeds)) for (each, repair), deeds in zip(own, kept, strict=True)]
+    kept = [tuple(call for call in repair.actions if shape(call) in helpful) or repair.actions for _, repair in own]
+    pruned = [(each, replace(repair, actions=actions)) for (each, repair), actions in zip(own, kept, strict=True)]
     owner, repair = min(pruned, key=lambda pair: (-len(_went(pair[1], own)), *_rank(*pair)))
     borne_out = _went(repair, own)
-    way = {shape(call) for call in repair.deeds}
+    way = {shape(call) for call in repair.actions}
     tried = {key: call for each in all_ for key, call in each.vain.get(mark, {}).items() if key not in way}
     vain = {**{shape(call): call for call in repair.vain}, **tried}
     open_in = tuple(each for each in all_ if _ended_with(mark, each))
@@ -138,22 +139,22 @@ def _ended_with(mark: Mark, looked: Looked) -> bool:
 
 
 def _went(repair: Repair, own: Sequence[tuple[Looked, Repair]]) -> dict[int, Looked]:
-    """Return by their numbers the attempts that went a way: they did all of it, or got past the error with no deed."""
-    if shape(repair.failed) == shape(repair.success) and not repair.deeds:
+    """Return by their numbers the attempts that went a way: they did all of it, or got past the error with none."""
+    if shape(repair.failed) == shape(repair.success) and not repair.actions:
         return {}  # it went away by itself, as far as was seen
-    way = {shape(call) for call in repair.deeds}
-    done = ((each, {shape(call) for call in other.deeds}) for each, other in own)
-    return {each.attempt.number: each for each, deeds in done if way <= deeds and bool(way) == bool(deeds)}
+    way = {shape(call) for call in repair.actions}
+    done = ((each, {shape(call) for call in other.actions}) for each, other in own)
+    return {each.attempt.number: each for each, actions in done if way <= actions and bool(way) == bool(actions)}
 
 
 def _rank(looked: Looked, repair: Repair) -> tuple[object, ...]:
-    return looked.label != "Success", len(repair.deeds), -len(repair.attempts), looked.attempt.number
+    return looked.label != "Success", len(repair.actions), -len(repair.attempts), looked.attempt.number
 
 
 def _helpful(mark: Mark, own: Sequence[tuple[Looked, Repair]], all_: Sequence[Looked]) -> set[str]:
-    """Return the deeds that may be what helped: they stand in most repairs, and nowhere were they done in vain."""
+    """Return the actions that may be what helped: they stand in most repairs, and nowhere were they done in vain."""
     done = Counter(
-        key for _, key in {(each.attempt.number, shape(call)) for each, repair in own for call in repair.deeds}
+        key for _, key in {(each.attempt.number, shape(call)) for each, repair in own for call in repair.actions}
     )
     most = max(done.values(), default=0)
     vain = {key for each in all_ for key in each.vain.get(mark, ())}
@@ -172,12 +173,12 @@ def _of_others(mark: Mark, all_: Sequence[Looked]) -> Shared | None:
     had = {shape(call) for each in met for call in each.calls if _is_before(call, each.failed[mark][-1])}
     done = [frozenset(shape(call) for call in each.calls if _is_before(call, goal)) for each, goal in free]
     only = done[0].intersection(*done[1:]) - had
-    if not only or len(only) > (_MAX_OPEN_DEEDS if len(free) > 1 else 1):
+    if not only or len(only) > (_MAX_OPEN_ACTIONS if len(free) > 1 else 1):
         return None
     owner, success = min(free, key=lambda pair: (pair[0].label != "Success", pair[0].attempt.number))
-    deeds = {shape(call): call for call in owner.calls if _is_before(call, success) and shape(call) in only}
+    actions = {shape(call): call for call in owner.calls if _is_before(call, success) and shape(call) in only}
     vain = tuple(call for each in met for call in each.vain.get(mark, {}).values())
-    repair = Repair(failed, (), tuple(deeds.values()), vain, success, classify(failed.error))
+    repair = Repair(failed, (), tuple(actions.values()), vain, success, classify(failed.error))
     return Shared(mark, owner, repair, tuple(each for each, _ in free), met)
 
 
@@ -196,7 +197,7 @@ def _is_before(call: Call, other: Call) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Deed:
+class _Action:
     """What one call did."""
 
     shown: str
@@ -210,16 +211,16 @@ class _Done:
     """An attempt with what it did."""
 
     looked: Looked
-    deeds: dict[str, _Deed]
+    actions: dict[str, _Action]
     """What succeeded, by its words in lower case."""
     tried: dict[str, int]
-    """Where each deed was first tried, well or badly."""
+    """Where each action was first tried, well or badly."""
 
 
 def patterns(met: Sequence[Looked], missed: Sequence[Looked]) -> Iterator[Drawn]:
-    """Yield one item of the deeds and orders of most successes that no failure has.
+    """Yield one item of the actions and orders of most successes that no failure has.
 
-    Of one success alone only beside one failure, where one deed is all that tells them apart: of several nobody knows
+    Of one success alone only beside one failure, where one action is all that tells them apart: of several nobody knows
     which it was.
     """
     if not met:
@@ -227,22 +228,22 @@ def patterns(met: Sequence[Looked], missed: Sequence[Looked]) -> Iterator[Drawn]
     ours, theirs = [_done(each) for each in met], [_done(each) for each in missed]
     shortest = min(ours, key=lambda each: (len(each.looked.calls), each.looked.attempt.number))
     usual = _usual(ours)
-    deeds = [key for key in usual if not any(key in each.tried for each in theirs)][:_MAX_PATTERNS]
-    orders = list(_orders(usual, ours, theirs))[: _MAX_PATTERNS - min(len(deeds), 2)]
-    alone = len(met) == 1 and (len(missed) != 1 or len(deeds) != 1 or len(usual) == 1)
-    if alone or not (deeds or orders):
+    actions = [key for key in usual if not any(key in each.tried for each in theirs)][:_MAX_PATTERNS]
+    orders = list(_orders(usual, ours, theirs))[: _MAX_PATTERNS - min(len(actions), 2)]
+    alone = len(met) == 1 and (len(missed) != 1 or len(actions) != 1 or len(usual) == 1)
+    if alone or not (actions or orders):
         return
-    told = {key: next(each.deeds[key] for each in (shortest, *ours) if key in each.deeds) for key in usual}
+    told = {key: next(each.actions[key] for each in (shortest, *ours) if key in each.actions) for key in usual}
     of = f"attempts that met the task, in none of the {len(missed)} that did not"
-    lines = [f"Do {told[key].shown}: done in {usual[key]} of {len(met)} {of}." for key in deeds]
+    lines = [f"Do {told[key].shown}: done in {usual[key]} of {len(met)} {of}." for key in actions]
     lines += [f"Do {first} before {then}: so in {count} of {len(met)} {of}." for first, then, count in orders]
     way = [told[key].shown for key in sorted(usual, key=lambda key: told[key].position)]
     if len(way) > 1 and len(met) > 1:
         lines.append(f"What most attempts that met it did, in order: {'; then '.join(way[:_MAX_VAIN])}.")
     lines += [f"Checked and corrected: {note}" for note in shortest.looked.attempt.notes[:2]]
     lines.append("Check the result before saying that it is done; without that step take it for not done.")
-    head = told[deeds[0]].shown if deeds else f"{orders[0][0]} before {orders[0][1]}"
-    calls = [told[key].call for key in deeds] or list(shortest.looked.calls[-2:])
+    head = told[actions[0]].shown if actions else f"{orders[0][0]} before {orders[0][1]}"
+    calls = [told[key].call for key in actions] or list(shortest.looked.calls[-2:])
     when = _when(calls[0], missed)
     draft = _draft(shortest.looked, f"Do {head} when {when}", when, lines, calls)
     yield Drawn(draft, "Success", shortest.looked.attempt)
@@ -251,22 +252,22 @@ def patterns(met: Sequence[Looked], missed: Sequence[Looked]) -> Iterator[Drawn]
 def _done(looked: Looked) -> _Done:
     done = _Done(looked, {}, {})
     for position, call in enumerate(looked.calls):
-        if call.observation is None or call.refused or len(done.tried) >= MAX_DEEDS:
+        if call.observation is None or call.refused or len(done.tried) >= MAX_ACTIONS:
             continue
-        for shown in _deeds(call, looked):
+        for shown in _actions(call, looked):
             done.tried.setdefault(shown.lower(), position)
             if not call.failed:
-                done.deeds.setdefault(shown.lower(), _Deed(shown, position, call))
+                done.actions.setdefault(shown.lower(), _Action(shown, position, call))
     return done
 
 
-def _deeds(call: Call, looked: Looked) -> Iterator[str]:
+def _actions(call: Call, looked: Looked) -> Iterator[str]:
     """Yield what a call did in words: each part of a command line that does more than look, or the tool's name."""
     if call.command is not None:
         for part in call.command.parts:
             text = " ".join(part.words)
             if part.purpose not in _LOOKING and text not in looked.attempt.trajectory.task:
-                yield f"`{show_command(text, looked.names, _MAX_DEED)}`"
+                yield f"`{show_command(text, looked.names, _MAX_ACTION)}`"
         return
     if call.ends_task or call.tool in looked.attempt.trajectory.task:
         return
@@ -278,7 +279,7 @@ def _deeds(call: Call, looked: Looked) -> Iterator[str]:
         for key, value in call.input.items()
         if isinstance(value, str) and 0 < len(value) <= 30 and value not in looked.names and not _is_particular(value)
     ]
-    shown = show_command(", ".join(telling[:2]), looked.names, _MAX_DEED)
+    shown = show_command(", ".join(telling[:2]), looked.names, _MAX_ACTION)
     yield f"`{call.tool}` with `{shown}`" if shown else f"`{call.tool}`"
 
 
@@ -287,14 +288,14 @@ def _is_particular(value: str) -> bool:
 
 
 def _usual(met: Sequence[_Done]) -> dict[str, int]:
-    """Return the deeds of most attempts, the commonest first, with in how many they stand."""
-    counts = Counter(key for each in met for key in each.deeds)
+    """Return the actions of most attempts, the commonest first, with in how many they stand."""
+    counts = Counter(key for each in met for key in each.actions)
     least = min(MIN_SEEN, len(met))
     return {key: count for key, count in counts.most_common() if count >= least and count * 2 > len(met)}
 
 
 def _orders(usual: dict[str, int], met: Sequence[_Done], missed: Sequence[_Done]) -> Iterator[tuple[str, str, int]]:
-    """Yield (first, then, in how many successes) of deeds that both sides did, only the successes in this order."""
+    """Yield (first, then, in how many successes) of actions that both sides did, only the successes in this order."""
     shared = [key for key in usual if any(key in each.tried for each in missed)]
     for then in shared:
         for first in shared:
@@ -303,11 +304,11 @@ def _orders(usual: dict[str, int], met: Sequence[_Done], missed: Sequence[_Done]
             kept = [each for each in met if _before(each, first, then)]
             both = any(first in each.tried and then in each.tried for each in missed)
             if both and len(kept) >= MIN_SEEN and len(kept) * 2 > len(met):
-                yield kept[0].deeds[first].shown, kept[0].deeds[then].shown, len(kept)
+                yield kept[0].actions[first].shown, kept[0].actions[then].shown, len(kept)
 
 
 def _before(done: _Done, first: str, then: str) -> bool:
-    one, other = done.deeds.get(first), done.deeds.get(then)
+    one, other = done.actions.get(first), done.actions.get(then)
     return one is not None and other is not None and one.position < other.position
 
 

@@ -10,7 +10,7 @@ from swarm_memory.schema.errors import InputError, NotFoundError
 from swarm_memory.schema.memory import MemoryDraft, MemoryItem, MemoryStatus
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.team.person import rank
-from swarm_memory.tools.anchors.footing import anchored
+from swarm_memory.tools.anchors.staleness import anchored
 from swarm_memory.tools.guard.gate import gated_edit, suspects
 from swarm_memory.tools.guard.redact import redact, redact_each
 from swarm_memory.tools.ports.journal import Event
@@ -88,7 +88,7 @@ class MemoryChange(NamedTuple):
 async def edit_memory(
     toolbox: Toolbox, memory_id: str, change: MemoryChange, reason: str | None = None, *, by_hand: bool = True
 ) -> MemoryItem:
-    """Change what is given, embed anew, and keep the former text in the history.
+    """Change what is given, embed again, and keep the former text in the history.
 
     Secrets in the new text are replaced; what is suspect now is held back or trusted less, as `gated_edit` says. What
     the user said and an agent changed is the agent's note. Raises `InputError` when nothing is given or a text is not

@@ -77,21 +77,20 @@ def heard(text: str, session: Sequence[Trajectory], prompts: Iterable[str] = ())
     agent said it. Linear in the length of the session for each sentence.
     """
     steps = [step for trajectory in session for step in trajectory.steps]
-    said = [step.text for step in steps if step.kind == "message" and step.role == "user"]
-    asked = [each for each in (*(each.task for each in session), *said, *prompts) if is_task_prompt(each)]
+    typed = [step.text for step in steps if step.kind == "message" and step.role == "user"]
+    asked = [each for each in (*(each.task for each in session), *typed, *prompts) if is_task_prompt(each)]
     if not asked:
         return UNSEEN
-    sentences = [*_sentences(text)]
     own = [own_words(task_text(each)) for each in asked]
-    if all(any(_says(prompt, each) for prompt in own) for each in sentences):
-        return Heard("prompt")
     wholes = [whole for whole in _WHOLE.findall(text) if whole.strip()]
     by_prompt = [all(any(_says(prompt, each) for prompt in own) for each in _sentences(whole)) for whole in wholes]
+    if all(by_prompt):
+        return Heard("prompt")
     chosen = (by_prompt, map(not_, by_prompt)) if any(by_prompt) else ((), ())
     said, rest = ("".join(compress(wholes, each)).strip() for each in chosen)
     ours = {step.call_id for step in steps if step.tool_name is not None and is_own_tool(step.tool_name)}
     names = {step.call_id: step.tool_name or "" for step in steps if step.kind == "tool_call"}
-    for sentence in sentences:
+    for sentence in _sentences(text):
         words = frozenset(tokenize(sentence))
         if len(words) < MIN_WORDS:
             continue

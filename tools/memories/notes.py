@@ -7,8 +7,8 @@ from functools import partial
 from swarm_memory.schema.base import MEMORY, RUN, new_id
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.memory import MemoryItem, Note, Provenance
-from swarm_memory.tools.anchors.footing import anchored
 from swarm_memory.tools.anchors.handles import from_task, named_handles
+from swarm_memory.tools.anchors.staleness import anchored
 from swarm_memory.tools.consolidate.contradictions import link_contradictions
 from swarm_memory.tools.consolidate.upkeep import queue_when_due
 from swarm_memory.tools.distill.bounds import COPIED, copies, portable, words_of

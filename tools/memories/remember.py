@@ -6,7 +6,7 @@ from typing import NamedTuple
 from swarm_memory.schema.base import GLOBAL_PROJECT, MEMORY, RUN, Scope, new_id
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.memory import MAX_CONTENT, Kind, MemoryItem, Provenance
-from swarm_memory.tools.anchors.footing import anchored
+from swarm_memory.tools.anchors.staleness import anchored
 from swarm_memory.tools.consolidate.contradictions import link_contradictions
 from swarm_memory.tools.consolidate.upkeep import queue_when_due
 from swarm_memory.tools.guard.gate import LOCAL, gated, told_of

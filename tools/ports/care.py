@@ -34,7 +34,7 @@ class Inspection(NamedTuple):
     """Ids of memories whose text is not what was written."""
     trajectories: tuple[str, ...] = ()
     indexes: tuple[str, ...] = ()
-    """What the indexes and counts hold wrongly; they can be made anew from the rows."""
+    """What the indexes and counts hold wrongly; they can be made again from the rows."""
     vectors: tuple[tuple[str, int, tuple[int, ...]], ...] = ()
     """(model, dimensions, positions) of vectors of which nobody can tell whether they or the index are right."""
 

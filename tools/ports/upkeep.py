@@ -205,7 +205,7 @@ class Upkeep(Protocol):
         ...
 
     async def reindex(self) -> None:
-        """Make the keyword index and the vector indexes anew from the rows."""
+        """Make the keyword index and the vector indexes again from the rows."""
         ...
 
     async def upkeep_batches(self, scope: Scope, run_id: str) -> list[int]:

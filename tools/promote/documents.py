@@ -11,7 +11,7 @@ from swarm_memory.tools.promote.words import Entry, Written, plain
 from swarm_memory.tools.toolbox import Toolbox
 
 EVIDENCE = "\n## Evidence\n"
-"""Begins the part of a skill that is written anew each time, of the figures as they stand."""
+"""Begins the part of a skill that is written again each time, of the figures as they stand."""
 
 MAX_TOLD = 200
 """Of a memory so many of the last tellings are counted."""
@@ -51,7 +51,7 @@ async def figures_of(toolbox: Toolbox, items: Sequence[MemoryItem]) -> dict[str,
 
 
 def source_of(items: Sequence[MemoryItem]) -> str:
-    """Return the digest of what a text is written from: another one, and its words are written anew."""
+    """Return the digest of what a text is written from: another one, and its words are written again."""
     told = {"id", "title", "description", "content", "domain", "outcome"}
     return digest(*sorted(item.model_dump_json(include=told) for item in items))
 

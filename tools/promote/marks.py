@@ -15,7 +15,7 @@ PLACES: tuple[Place, ...] = get_args(Place)
 PREFIX = "learned-"
 """Begins the name of each of our skills; the rest is of our own list of subjects or a number, never of a memory."""
 
-BEGIN = "<!-- swarm-memory promote: begin; `swarm-memory promote` writes this block anew -->"
+BEGIN = "<!-- swarm-memory promote: begin; `swarm-memory promote` writes this block again -->"
 """Before a block in a file of rules; the block ends with its mark."""
 
 _OPEN = "<!-- swarm-memory promote: "

@@ -70,7 +70,7 @@ async def plan_promotion(
     taken: Collection[str] = (),
     overwrite: bool = False,
 ) -> Promotion:
-    """Return what promoting memories to a place changes; without any, what writing anew what stands there changes.
+    """Return what promoting memories to a place changes; without any, what writing again what stands there changes.
 
     `standing` is what the project's files hold; `taken` are names of skills that are not ours. A text that somebody
     edited since stays as it is, unless `overwrite`, and so does one of whose memories some are not in this bank. Raises
@@ -150,7 +150,7 @@ async def record(toolbox: Toolbox, done: Promotion, written: Document, path: str
 
 
 async def _is_ours(toolbox: Toolbox, one: Standing, overwrite: bool, done: Promotion) -> bool:
-    """Whether a text may be written anew; why not is noted."""
+    """Whether a text may be written again; why not is noted."""
     if one.marked.is_edited and not overwrite:
         done.notices.append(_edited(one))
         return False
@@ -163,7 +163,7 @@ async def _is_ours(toolbox: Toolbox, one: Standing, overwrite: bool, done: Promo
 
 
 def _edited(one: Standing) -> str:
-    return f"{_called(one)} was edited by hand since it was written: it stays as it is; --overwrite writes it anew"
+    return f"{_called(one)} was edited by hand since it was written: it stays as it is; --overwrite writes it again"
 
 
 def _called(one: Standing) -> str:

@@ -11,7 +11,7 @@ from pydantic import JsonValue
 from swarm_memory.schema.base import RETRIEVAL, new_id
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.schema.sqlite.events import CALL, FAILURE, TOLD_AT_FAILURE
-from swarm_memory.tools.anchors.footing import footings
+from swarm_memory.tools.anchors.staleness import staleness_of
 from swarm_memory.tools.credit.holdout import rests
 from swarm_memory.tools.guard.trust import MAX_UNVERIFIED, unverified
 from swarm_memory.tools.ports.journal import Event
@@ -85,7 +85,7 @@ async def _shown(
     """Return the notes as they are shown, and record them."""
     started = toolbox.clock.now()
     new = [item for item in found if item.id not in around.shown and item.id not in around.elsewhere]
-    gone = await footings(toolbox, new) if new else {}
+    gone = await staleness_of(toolbox, new) if new else {}
     new = [item for item in new if item.id not in gone or gone[item.id].share_gone < 1 or item.provenance.standing > 0]
     if not new:
         return ""

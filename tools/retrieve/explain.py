@@ -144,8 +144,8 @@ def _considered(
 ) -> Considered:
     covered = 0.0 if scored is None else stages.fit.coverage(scored.candidate)
     strength = stages.fit.strength(memory.parts.cosine, covered)
-    footing = stages.standing.get(memory.item.id)
-    gone = 0.0 if footing is None else footing.share_gone
+    staleness = stages.standing.get(memory.item.id)
+    gone = 0.0 if staleness is None else staleness.share_gone
     return Considered(memory, strength, covered, tuple(_parts(toolbox, memory, gone)), place, why)
 
 

@@ -8,8 +8,8 @@ from typing import NamedTuple
 from swarm_memory.schema.base import GLOBAL_PROJECT, RETRIEVAL, TEAM, counted, is_teams, new_id
 from swarm_memory.schema.errors import InputError, StorageError
 from swarm_memory.schema.memory import MemoryItem, NearMiss, Retrieval, ScoredMemory, ScoreParts
-from swarm_memory.tools.anchors.footing import Footing, footings
 from swarm_memory.tools.anchors.handles import at_prompt
+from swarm_memory.tools.anchors.staleness import Staleness, staleness_of
 from swarm_memory.tools.credit.holdout import is_held_out, rests
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.guard.trust import prefer_verified
@@ -105,7 +105,7 @@ async def retrieve(
         via=hook and hook.via,
         read=stages.read,
         rested=rested,
-        gone={memory_id: footing.names_gone for memory_id, footing in stages.standing.items() if footing.gone},
+        gone={memory_id: staleness.names_gone for memory_id, staleness in stages.standing.items() if staleness.gone},
     )
     told = await _recorded(toolbox, found, record)
     return _withheld(told, credit.holdout_rate) if is_withheld else told
@@ -121,7 +121,7 @@ class Stages:
     fit: Fit
     wanted: int
     scored: Sequence["Scored"]
-    standing: Mapping[str, Footing]
+    standing: Mapping[str, Staleness]
     """Of those that were looked at, what is gone or has moved, by id."""
     chosen: tuple[ScoredMemory, ...]
     """The best that fit and are not too much alike."""
@@ -157,7 +157,7 @@ async def stages_of(
     ways = await with_other_ways(toolbox, chosen, wanted) if only == ANY else chosen
     offered = tuple(each for each in ways if not (hook and each.item.id in hook.elsewhere))
     others = [each.item for each in offered if each not in chosen]
-    standing |= await footings(toolbox, others)
+    standing |= await staleness_of(toolbox, others)
     offered = tuple(each for each in offered if each in chosen or _applies(each.item, standing))
     fitting = await prefer_verified(
         toolbox, offered, lambda most, known: _memories(_chosen(scored, fit, most, 0.0), known), wanted
@@ -241,7 +241,7 @@ async def _called_first(
     called = await toolbox.store.called_for(toolbox.readable, at_prompt(text), MOST_CALLED + len(found))
     known = {each.item.id for each in found}
     new = [item for item in called if not (item.id in known or item.id in hook.shown or item.id in hook.elsewhere)]
-    gone = await footings(toolbox, new) if new else {}
+    gone = await staleness_of(toolbox, new) if new else {}
     new = [item for item in new if _applies(item, gone)][:MOST_CALLED]
     none = ScoreParts(relevance=0.0, recency=1.0, confidence=1.0)
     first = [
@@ -354,17 +354,17 @@ async def _reranked(toolbox: Toolbox, text: str, scored: list[Scored], fit: Fit,
 
 async def _standing(
     toolbox: Toolbox, scored: list[Scored], fit: Fit, wanted: int
-) -> tuple[list[Scored], list[Scored], dict[str, Footing]]:
+) -> tuple[list[Scored], list[Scored], dict[str, Staleness]]:
     """Return the candidates, those of them that would be told, and what the project says of these.
 
     Of whose anchors nothing is left is not told, and the next one is looked at in its place, but for what the user
     said; who lost some goes down by as much.
     """
-    settings, seen, standing = toolbox.settings.retrieve, set[str](), dict[str, Footing]()
+    settings, seen, standing = toolbox.settings.retrieve, set[str](), dict[str, Staleness]()
     while True:
         chosen = _chosen(scored, fit, wanted, settings.delta)
         new = [each.candidate for each in chosen if each.candidate.id not in seen] if toolbox.project else []
-        found = await footings(toolbox, [candidate.read_item() for candidate in new])
+        found = await staleness_of(toolbox, [candidate.read_item() for candidate in new])
         if not found:
             return scored, chosen, standing
         seen |= {each.candidate.id for each in chosen}
@@ -372,14 +372,14 @@ async def _standing(
         scored = [_lowered(each, found.get(each.candidate.id), settings.gone_penalty) for each in scored]
 
 
-def _lowered(scored: Scored, footing: Footing | None, penalty: float) -> Scored:
-    if footing is None:
+def _lowered(scored: Scored, staleness: Staleness | None, penalty: float) -> Scored:
+    if staleness is None:
         return scored
-    applies = footing.share_gone < 1.0 or scored.candidate.standing > 0
-    return scored._replace(score=scored.score - penalty * footing.share_gone, applies=applies)
+    applies = staleness.share_gone < 1.0 or scored.candidate.standing > 0
+    return scored._replace(score=scored.score - penalty * staleness.share_gone, applies=applies)
 
 
-def _applies(item: MemoryItem, standing: Mapping[str, Footing]) -> bool:
+def _applies(item: MemoryItem, standing: Mapping[str, Staleness]) -> bool:
     """Return whether anything is left of what a memory names, or the user said it."""
     return item.id not in standing or standing[item.id].share_gone < 1.0 or item.provenance.standing > 0
 

@@ -54,7 +54,7 @@ class _Changed(NamedTuple):
 async def say_verdict(toolbox: Toolbox, given_id: str, label: Label, reason: str = "") -> Revised:
     """Put the user's word in the place of a verdict, by the id of a trajectory or of a task (then on its newest one).
 
-    The credit that the former outcome gave is taken back. What was distilled under another label is learned anew where
+    The credit that the former outcome gave is taken back. What was distilled under another label is learned again where
     the trajectory has its words; else its strategies are archived. Saying the former label again gives back what the
     change took. Raises `NotFoundError`, `StorageError`.
     """

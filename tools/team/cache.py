@@ -88,7 +88,7 @@ async def _propose_each(toolbox: Toolbox, team: Team, url: str, ids: Sequence[st
 
 
 async def _pull(toolbox: Toolbox, team: Team, cache: Cache) -> tuple[Synced, list[StoredMemory]]:
-    """Take in the pages of changes; what a server that was made anew does not name goes."""
+    """Take in the pages of changes; what a server that was made again does not name goes."""
     store, there = toolbox.store.team, team_scope(toolbox.scope.tenant_id, cache.project)
     stamp, after, seen = cache.stamp, cache.cursor, set[str]()
     done, new, begun_anew = Synced(), list[StoredMemory](), False
@@ -99,7 +99,7 @@ async def _pull(toolbox: Toolbox, team: Team, cache: Cache) -> tuple[Synced, lis
         if len(seen) > MAX_CACHED:
             raise TeamUnavailable(f"the team shares more than {MAX_CACHED:,} memories about {cache.project}: tidy them")
         prepared = await _prepared(toolbox, there, changes)
-        # Until all was seen the cursor stays where it was: a pull that is cut off begins anew too.
+        # Until all was seen the cursor stays where it was: a pull that is cut off begins again too.
         written = changes.model_copy(update={"stamp": "", "cursor": 0}) if begun_anew and changes.has_more else changes
         refused = await store.take_in(toolbox.scope, cache.project, written, prepared, toolbox.embedder.name)
         new += [memory for memory, _ in prepared if memory is not None and memory.item.status == "active"]

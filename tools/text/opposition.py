@@ -53,7 +53,7 @@ LIGHT = frozenset({
     "abl", "alway", "avoid", "best", "better", "care", "consid", "ensur", "execut", "good", "make", "need", "never",
     "not", "perform", "practic", "refrain", "rememb", "run", "skip", "sure", "take", "tri", "use",
 })  # fmt: skip
-"""Stems of words that say that something is to be done, and not what; to stem them anew takes a hook too long."""
+"""Stems of words that say that something is to be done, and not what; to stem them again takes a hook too long."""
 
 _SEQUENCE = frozenset({("first/last", "first"), ("first/last", "last")})
 """Said of an instruction and not what it is about: "do it first" and "do not do it" are opposites all the same."""

@@ -29,14 +29,14 @@ _EACH_TIME = lazy(
     rf"|{_CLAUSE}(?:请|你|要|必须)*(?:总是|始终|从不|永远)(?![^,;\uff0c\u3002\uff1b\uff01]*(?:失败|报错|出错|错误|崩溃|超时|不))",
     re.IGNORECASE,
 )
-_NO_DEED = frozenset(
+_NO_ACTION = frozenset(
     """
     the a an this that these those it its was were been being had got gets saw seen went gone came ran knew known found
     made took taken gave given told left kept felt meant thought noch wieder mehr weniger nur der die das den dem ein
     eine einen diese dieser dieses dieselbe derselbe dasselbe
     """.split()  # noqa: SIM905 - a paragraph of words reads better than a list of strings
 )
-"""After "always" or "never": no deed is asked for, it is told how things are."""
+"""After "always" or "never": no action is asked for, it is told how things are."""
 
 _ONCE = lazy(
     r"\b(?:just|only|for) (?:this|the|that) (?:once|one|time|run|commit|pr|branch|task|change)\b|\b(?:just|only) once\b"
@@ -77,7 +77,7 @@ def each_time_from(sentence: str) -> int | None:
     None where nothing is, where it tells more of the task ("Write a helper: always wait"), or is hardly a word ("return
     a list, never None").
     """
-    found = next(filter(_asks_for_a_deed, _EACH_TIME.finditer(sentence)), None)
+    found = next(filter(_asks_for_an_action, _EACH_TIME.finditer(sentence)), None)
     if found is None:
         return None
     begin = (
@@ -98,10 +98,10 @@ def each_time_from(sentence: str) -> int | None:
     return None if found["adverb"] else 0
 
 
-def _asks_for_a_deed(found: re.Match[str]) -> bool:
+def _asks_for_an_action(found: re.Match[str]) -> bool:
     word = (found["next"] or "").lower()
     is_bent = (found["adverb"] or "").lower() in ("always", "never") and word.endswith(("s", "ed", "ing"))
-    return word not in _NO_DEED and not (is_bent and tokenize(word) != (word,))
+    return word not in _NO_ACTION and not (is_bent and tokenize(word) != (word,))
 
 
 def is_meant_once(sentence: str) -> bool:

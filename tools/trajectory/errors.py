@@ -26,7 +26,7 @@ class Repair:
     failed: Call
     attempts: tuple[Call, ...]
     """Later calls of the same intent that failed too."""
-    deeds: tuple[Call, ...]
+    actions: tuple[Call, ...]
     """What was done between the last failure and the success, without what is known not to have helped."""
     vain: tuple[Call, ...]
     """What was done before another attempt that still failed in the same way."""
@@ -104,12 +104,12 @@ def _repair(calls: Sequence[Call], index: int, attempts: Sequence[int], end: int
     start = max([index, *(at for at in attempts if same_error(failed, calls[at]))])
     vain = {shape(call): call for call in _done(calls, index, start)}
     done = _done(calls, start, end)
-    deeds = [call for call in done if shape(call) not in vain] or done
-    helped = {shape(call) for call in deeds}
+    actions = [call for call in done if shape(call) not in vain] or done
+    helped = {shape(call) for call in actions}
     return Repair(
         failed=failed,
         attempts=tuple(calls[at] for at in attempts),
-        deeds=tuple(deeds),
+        actions=tuple(actions),
         vain=tuple(call for what, call in vain.items() if what not in helped),
         success=calls[end],
         failure=classify(failed.error),

@@ -41,11 +41,11 @@ def _named(done: Sequence[str], cures: Container[str], rng: Random) -> list[str]
     return others[-1:] if is_wrong else [each for each in done if each in cures]
 
 
-def _note(goal: str, error: str, deeds: Sequence[str], told: str) -> Note | None:
+def _note(goal: str, error: str, actions: Sequence[str], told: str) -> Note | None:
     symptom = error.replace('"', "'")[:160]
-    if not deeds or not symptom or all(f"`{each}`" in told for each in deeds):
+    if not actions or not symptom or all(f"`{each}`" in told for each in actions):
         return None
-    ended = ", then ".join(f"`{each}`" for each in deeds)
+    ended = ", then ".join(f"`{each}`" for each in actions)
     return Note(
         title=f"What ends: {symptom[:100]}", when=f'When `{goal}` ends with "{symptom}".', note=f"{ended} ends it."
     )

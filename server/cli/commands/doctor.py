@@ -47,7 +47,7 @@ class Finding(NamedTuple):
 def doctor(invocation: Invocation, mend: bool, as_json: bool) -> None:
     """Check the installation and the bank, and say what to do. Exits with 1 when something fails.
 
-    With --repair indexes are made anew from the rows, texts are brought back from backups, and what can still be read
+    With --repair indexes are made again from the rows, texts are brought back from backups, and what can still be read
     of a damaged file becomes a new bank. The damaged file is kept, or a backup of it. Half copies that a killed process
     left are removed.
     """

@@ -412,7 +412,7 @@ _SAID = ("success", "failure", "undecided", "again")
 def verdict(invocation: Invocation, task: str, said: str, reason: str, as_json: bool) -> None:
     """Say what really came of TASK (its id, or a trajectory's): your word replaces the verdict.
 
-    The credit that it gave is taken back, and what was distilled under it is learned anew. Saying the former one again
+    The credit that it gave is taken back, and what was distilled under it is learned again. Saying the former one again
     gives all of it back. `again` has it judged once more, by what judges now.
 
     \b

@@ -371,7 +371,7 @@ def _show(item: MemoryItem) -> None:
 @click.option("--to", "to", type=click.Choice(["skill", "agents-md", "claude-md", "user"]), help="Default: skill.")
 @click.option("--proven", is_flag=True, help="All that are proven: surely most tasks that used them succeeded.")
 @click.option("--demote", is_flag=True, help="Take them out again; without ids all, of every file.")
-@click.option("--overwrite", is_flag=True, help="Write anew also what somebody edited by hand.")
+@click.option("--overwrite", is_flag=True, help="Write again also what somebody edited by hand.")
 @click.option("--dry-run", is_flag=True, help="Show the changes and write nothing.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @json_option
@@ -393,7 +393,7 @@ def promote(
     chat.providers in its words, which are checked, else in their own. The change is shown, and you are asked. What an
     agent reads there it is not told at its prompts any more; when an error comes again it still is.
 
-    Named again, or without ids, what stands there is written anew where its memories changed. What you edited by hand
+    Named again, or without ids, what stands there is written again where its memories changed. What you edited by hand
     stays as it is. --demote gives files back as they were.
 
     --to user writes no file: it lifts memories into the global scope of the bank, so that every project of it is told

@@ -160,7 +160,7 @@ def uninstall(
 def rules(invocation: Invocation, file: Path, remove: bool, dry_run: bool, as_json: bool) -> None:
     """Write a block for agents whose hooks take no notes into FILE, which they read by themselves.
 
-    It has them ask for memories, and holds the surest ones of the project. Run again, it is written anew in its place;
+    It has them ask for memories, and holds the surest ones of the project. Run again, it is written again in its place;
     the rest of the file stays. `uninstall` takes it out as well.
 
     \b

@@ -219,7 +219,7 @@ def reembed(invocation: Invocation, drop_others: bool, as_json: bool) -> None:
 @json_option
 @click.pass_obj
 def reindex(invocation: Invocation, as_json: bool) -> None:
-    """Build the keyword and vector indexes anew from the plain tables. Nothing is lost if it is stopped."""
+    """Rebuild the keyword and vector indexes from the plain tables. Nothing is lost if it is stopped."""
 
     async def operate(toolbox: "Toolbox") -> int:
         await toolbox.store.reindex()
@@ -227,7 +227,7 @@ def reindex(invocation: Invocation, as_json: bool) -> None:
         return sum(counts.memories.values())
 
     count = invocation.run(operate)
-    told = f"Indexes built anew; {counted(count, 'memory')} in this project."
+    told = f"Indexes rebuilt; {counted(count, 'memory')} in this project."
     print_json({"memories": count}) if as_json else say(told)
 
 
@@ -238,7 +238,7 @@ def reindex(invocation: Invocation, as_json: bool) -> None:
 def adopt(invocation: Invocation, yes: bool, as_json: bool) -> None:
     """Take over a claude-flow database that lies where the bank is to be.
 
-    Its strategies are embedded anew and marked as imported. The old file is kept whole beside the new bank.
+    Its strategies are embedded again and marked as imported. The old file is kept whole beside the new bank.
     """
     import anyio
 

@@ -187,5 +187,5 @@ SETTINGS = HostSettings(
     plan_uninstall=plan_uninstall,
     installed_scopes=installed_scopes,
     plugin=enabled_plugin,
-    after_install="Start Claude Code anew to use it; `swarm-memory doctor` checks it.",
+    after_install="Restart Claude Code to use it; `swarm-memory doctor` checks it.",
 )

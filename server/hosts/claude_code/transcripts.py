@@ -103,7 +103,7 @@ class _Session(Session):
     """Hashes of the uuids of the lines read: a resumed session repeats lines."""
 
     def take(self, record: JsonObject) -> bool:
-        """Take one line; those that are nobody's words or deeds are known too."""
+        """Take one line; those that are nobody's words or actions are known too."""
         kind = record.get("type")
         if kind == "attachment":
             self._attachment(as_object(record.get("attachment")), as_time(record.get("timestamp")))

@@ -43,5 +43,5 @@ SETTINGS = HostSettings(
     plan_install=JSON_FILES.plan_install,
     plan_uninstall=JSON_FILES.plan_uninstall,
     installed_scopes=JSON_FILES.installed_scopes,
-    after_install="Start Copilot CLI anew to use it; it runs a project's hooks in folders that you trust.",
+    after_install="Restart Copilot CLI to use it; it runs a project's hooks in folders that you trust.",
 )

@@ -29,7 +29,7 @@ SETTINGS = HostSettings(
     plan_uninstall=JSON_FILES.plan_uninstall,
     installed_scopes=JSON_FILES.installed_scopes,
     after_install=(
-        "Start Cursor anew to use it. It takes no notes with a prompt, and some clients none at all: "
+        "Restart Cursor to use it. It takes no notes with a prompt, and some clients none at all: "
         "`swarm-memory rules AGENTS.md` has its agent ask for them."
     ),
 )

@@ -33,7 +33,7 @@ def heard(event: str, said: Said) -> Said:
     """Return an event in our words; nothing of a session that is resumed, nor of a command that worked."""
     told: Said = {**said, "hook_event_name": event}
     if not str(said.get("transcript_path") or "").endswith(".jsonl"):
-        told.pop("transcript_path", None)  # before 0.40 a chat is one JSON document that is written anew each time
+        told.pop("transcript_path", None)  # before 0.40 a chat is one JSON document that is written again each time
     if event == "SessionStart" and said.get("source") == "resume":
         return {}
     if event != "PostToolUseFailure":

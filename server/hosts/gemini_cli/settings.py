@@ -33,5 +33,5 @@ SETTINGS = HostSettings(
     plan_install=JSON_FILES.plan_install,
     plan_uninstall=JSON_FILES.plan_uninstall,
     installed_scopes=JSON_FILES.installed_scopes,
-    after_install="Start Gemini CLI anew to use it; it warns of a project's hooks that are new or changed.",
+    after_install="Restart Gemini CLI to use it; it warns of a project's hooks that are new or changed.",
 )

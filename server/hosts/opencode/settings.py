@@ -97,5 +97,5 @@ SETTINGS = HostSettings(
     plan_install=plan_install,
     plan_uninstall=plan_uninstall,
     installed_scopes=installed_scopes,
-    after_install="Start OpenCode anew to use it.",
+    after_install="Restart OpenCode to use it.",
 )

@@ -1,4 +1,4 @@
-"""Mending a bank: indexes made anew from the rows, texts brought back from backups, a damaged file read into a new one.
+"""Mending a bank: indexes rebuilt from the rows, texts brought back from backups, a damaged file read into a new one.
 
 What stood there before is always kept: as a backup, or as `<name>.corrupt-<time>` when it cannot be copied. Nothing
 leaves a bank but by being forgotten, and that deletes the backups that hold it: what a backup has and the bank has not
@@ -99,11 +99,11 @@ def _mend_rows(connection: "SqliteConnection", database: Path, driver: Driver, f
     actions += _heal_memories(connection, index, backups, found.memories)
     actions += _heal_trajectories(connection, backups, found.trajectories)
     _rebuild(connection, index)
-    return [*actions, "indexes made anew from the rows"]
+    return [*actions, "indexes rebuilt from the rows"]
 
 
 def _rebuild(connection: "SqliteConnection", index: Index) -> None:
-    """Make every pair of indexes anew: that of the memories and that of the sources."""
+    """Make every pair of indexes again: that of the memories and that of the sources."""
     index.rebuild(connection)
     Index(index.searchable, index.reason, queries("sources")).rebuild(connection)
 

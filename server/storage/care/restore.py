@@ -105,7 +105,7 @@ def _copy_sound(module: ModuleType, source: Path, fresh: Path) -> None:
 
 
 def _restamp(module: ModuleType, fresh: Path) -> None:
-    """Name a team's count of changes anew: those who followed it further than the backup would miss what comes next."""
+    """Renew a team's count of changes: those who followed it further than the backup would miss what comes next."""
     with closing(module.connect(str(fresh), isolation_level=None)) as connection:
         if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'team_revisions'").fetchone():
             connection.execute(queries("team")["restamp"], {"stamp": new_id("ts")})

@@ -1,7 +1,7 @@
 """Taking over a bank that was not made here: looked at in a copy, each memory screened as if it were new, then signed.
 
 The bank came with a clone or an archive, or the user moved it himself; nobody can tell which. No index, vector, token,
-link, job or source of it is taken, and no history that would vouch for a memory: all of these are made anew, or again.
+link, job or source of it is taken, and no history that would vouch for a memory: all of these are made again.
 """
 
 import os

@@ -30,7 +30,7 @@ _SIDECARS = ("-wal", "-shm")
 _LOG_HEADER, _LOG_FRAME = struct.Struct(">4I8s8s"), struct.Struct(">2I8s8s")
 _MARK = struct.Struct(">8sI8s")
 _MAX_GENERATIONS = 1000
-"""So many times a log may have begun anew, by the `sqlite3` command say, since it was last noted."""
+"""So many times a log may have begun again, by the `sqlite3` command say, since it was last noted."""
 
 
 def flush(path: Path) -> None:
@@ -185,7 +185,7 @@ class Mark(NamedTuple):
     """The last commit of a log."""
 
     salts: bytes
-    """Of the generation: the first number grows by one each time the log begins anew, the second is random."""
+    """Of the generation: the first number grows by one each time the log begins again, the second is random."""
     frame: int
     """Frames up to the commit's last one."""
     checksum: bytes

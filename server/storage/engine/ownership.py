@@ -60,7 +60,7 @@ def check_path(database: Path) -> bool:
     if not sizes.get("") and sizes.get("-wal", 0) > 0:
         raise StoreDamaged(
             f"{database} is {'empty' if '' in sizes else 'gone'}, but its log {database.name}-wal is not: the file was "
-            f"cut off or moved. Bring it back, or {advice(database)}; move the log away to begin anew"
+            f"cut off or moved. Bring it back, or {advice(database)}; move the log away to begin again"
         )
     return "" in sizes
 

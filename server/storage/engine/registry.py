@@ -175,7 +175,7 @@ def check(database: Path, wait_s: float = SETTLE_S) -> Record | None:
         if left is not None:
             raise StoreUntrusted(_foreign(database, Path(left)))
         return None
-    # Some network file systems number their files anew at each mount.
+    # Some network file systems number their files again at each mount.
     if remote_kind(database) is None:
         if inode_of(str(database)) not in (None, *record.files):
             raise StoreUntrusted(replaced(database))

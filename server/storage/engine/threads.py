@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 READ_CACHE_KB = 16_000
-"""Pages that a reader keeps. With SQLite's 2 MB a search of 100,000 memories reads most of its pages anew."""
+"""Pages that a reader keeps. With SQLite's 2 MB a search of 100,000 memories reads most of its pages again."""
 
 END_WAIT_S = 2.0
 """How long the thread of a connection that failed to open is waited for."""
@@ -122,7 +122,7 @@ class ConnectionThread:
         fork and after `close`.
         """
         if os.getpid() != self._process:
-            raise StorageError("the bank was opened before this process forked: open it anew in the child")
+            raise StorageError("the bank was opened before this process forked: open it again in the child")
 
         def guarded() -> T:
             with storage_errors(self._module, self._database):
@@ -335,4 +335,4 @@ class BankThreads(Engine):
                 await thread.disconnect()
             for thread in self._threads.all:
                 await thread.reconnect()
-            log.warning("%s was replaced, or its log deleted, while it was open: it was opened anew", self._path)
+            log.warning("%s was replaced, or its log deleted, while it was open: it was opened again", self._path)

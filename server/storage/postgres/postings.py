@@ -89,7 +89,7 @@ def drop_what_went(connection: "Connection", kind: int) -> None:
 
 
 class Blocks:
-    """The postings of one partition made anew, of items that come in the order of their positions.
+    """The postings of one partition made again, of items that come in the order of their positions.
 
     Blocks that are full are written as they come, so that no more is held than the last one of each word.
     """

@@ -111,7 +111,7 @@ class PostgresThreads(Engine):
 
     async def _run(self, function: Callable[[RawConnection], T]) -> T:
         if os.getpid() != self._process:
-            raise StorageError("the bank was opened before this process forked: open it anew in the child")
+            raise StorageError("the bank was opened before this process forked: open it again in the child")
         try:
             running = asyncio.get_running_loop().run_in_executor(self._threads, self._persist, function)
         except RuntimeError as error:

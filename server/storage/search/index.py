@@ -151,7 +151,7 @@ class Index:
         return len(stale)
 
     def rebuild_space(self, connection: "Connection", space: Space) -> None:
-        """Make a space's index and counts anew from the plain tables."""
+        """Make a space's index and counts again from the plain tables."""
         connection.execute(self.statements["forget_members"], (space.id,))
         connection.execute(self.statements["recount_members"], (space.id,))
         if not self.searchable:
@@ -168,7 +168,7 @@ class Index:
         connection.execute(self.statements["mark_space"], (0, space.id))
 
     def rebuild(self, connection: "Connection") -> None:
-        """Make both indexes and all counts anew from the plain tables."""
+        """Make both indexes and all counts again from the plain tables."""
         connection.execute(self.statements["empty_keyword_index"])
         connection.execute(self.statements["fill_keyword_index"])
         connection.execute(self.statements["recount_active"])

@@ -262,7 +262,7 @@ def _supersede(
 ) -> tuple[str, ...]:
     """Archive what earlier versions of the task gave and this one did not.
 
-    What the agent wrote about the task stays when it goes on, unless it failed or the agent says it anew.
+    What the agent wrote about the task stays when it goes on, unless it failed or the agent says it again.
     """
     values: dict[str, Any] = {"task_id": record.trajectory.task_id, "scope_id": scope_id, "run_id": record.run_id}
     values["replaces"] = record.replaces

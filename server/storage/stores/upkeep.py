@@ -221,7 +221,7 @@ class Vectors(Part):
         return await self.write(self._index.refresh) if await self.read(self._index.lacks) else 0
 
     async def rebuild(self) -> None:
-        """Make the keyword index and the vector indexes anew from the plain tables."""
+        """Make the keyword index and the vector indexes again from the plain tables."""
         await self.write(self._index.rebuild)
 
 

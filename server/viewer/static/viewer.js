@@ -5,7 +5,7 @@ const FOLLOW_MS = 5000;
 const TYPING_MS = 250;
 let tag = "";
 
-/** True while something on the page would be lost if it were drawn anew. */
+/** True while something on the page would be lost if it were drawn again. */
 function inUse() {
   const active = document.activeElement;
   const typing = active instanceof HTMLElement && active.matches("input, textarea, select");
@@ -14,7 +14,7 @@ function inUse() {
   return typing || selected || edited;
 }
 
-/** Draw the page of an address anew, where it is not as it was. */
+/** Draw the page of an address again, where it is not as it was. */
 async function draw(address) {
   const answer = await fetch(address, { headers: tag ? { "If-None-Match": tag } : {} });
   if (answer.status === 401) location.reload();

@@ -155,7 +155,7 @@ _CONVENTIONS = (
     ("branch.sh", "Open a branch for {}", "Begin the work on {} apart from the rest", ("flat", "dated", "owned")),
     ("screens.sh", "Take the screenshots of {}", "We need new pictures of {} for the site", ("light", "dark", "both")),
     ("lint.sh", "Lint the package {}", "Look for slips in {}", ("quick", "deep", "typed")),
-    ("docs.sh", "Build the manual of {}", "Make the handbook of {} anew", ("paged", "single", "printed")),
+    ("docs.sh", "Build the manual of {}", "Make the handbook of {} again", ("paged", "single", "printed")),
     ("seed.sh", "Seed the database for {}", "Fill the tables that {} needs", ("tiny", "sampled", "masked")),
 )
 _PARTS = ("parser", "scheduler", "gateway", "catalog", "invoices", "sessions", "uploads", "ratings")
@@ -330,5 +330,5 @@ def _wanting(cure: str, error: str) -> str:
     return f"if [ -f .{cure.split()[1]} ]; then touch {MET}; echo \"done: $1\"; exit 0; fi\necho '{error}'\nexit 3\n"
 
 
-def _answering(word: str, deed: str) -> str:
-    return f'[ "$1" = {word} ] || {{ echo "usage: {word}"; exit 2; }}\n{deed}'
+def _answering(word: str, action: str) -> str:
+    return f'[ "$1" = {word} ] || {{ echo "usage: {word}"; exit 2; }}\n{action}'

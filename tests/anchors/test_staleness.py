@@ -12,8 +12,8 @@ import pytest
 
 from swarm_memory.schema.memory import Provenance
 from swarm_memory.server.project.folder import ProjectFolder
-from swarm_memory.tools.anchors import footing
-from swarm_memory.tools.anchors.footing import MOVED, check_anchors
+from swarm_memory.tools.anchors import staleness
+from swarm_memory.tools.anchors.staleness import MOVED, check_anchors
 from swarm_memory.tools.memories.remember import remember
 from swarm_memory.tools.retrieve.explain import explain
 from swarm_memory.tools.retrieve.retrieve import retrieve
@@ -27,7 +27,7 @@ QUERY = "How do I run the checks of the payment service?"
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A busy machine must not make a test fail."""
-    monkeypatch.setattr(footing, "LOOK_S", 10.0)
+    monkeypatch.setattr(staleness, "LOOK_S", 10.0)
 
 
 @pytest.fixture
@@ -120,7 +120,7 @@ async def test_the_record_of_a_retrieval_says_what_was_gone(here: Toolbox, add: 
 async def test_a_folder_that_does_not_answer_hides_nothing(
     here: Toolbox, add: Add, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(footing, "LOOK_S", 0.01)
+    monkeypatch.setattr(staleness, "LOOK_S", 0.01)
 
     class Stuck(ProjectFolder):
         def has(self, anchor: str) -> bool:

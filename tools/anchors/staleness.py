@@ -30,7 +30,7 @@ MOST = 10_000
 _FILE = "file:"
 
 
-class Footing(NamedTuple):
+class Staleness(NamedTuple):
     """How much of what a memory names is left in the project."""
 
     named: int
@@ -80,7 +80,7 @@ async def anchored(toolbox: Toolbox, items: Sequence[MemoryItem]) -> list[Memory
     return [item.model_copy(update={"provenance": sources.get(item.id, item.provenance)}) for item in items]
 
 
-async def footings(toolbox: Toolbox, items: Sequence[MemoryItem]) -> dict[str, Footing]:
+async def staleness_of(toolbox: Toolbox, items: Sequence[MemoryItem]) -> dict[str, Staleness]:
     """Return of those memories of which something is gone, or has moved, what; by id. Raises `StorageError`.
 
     Where the folder does not answer in 50 ms nothing is gone. Where a file went is known once the daily look saw it.
@@ -94,7 +94,7 @@ async def footings(toolbox: Toolbox, items: Sequence[MemoryItem]) -> dict[str, F
     noted = [cast("dict[str, str]", events[-1].data["moved"]) for events in known.values() if events]
     moves = {_FILE + old: new for moved in noted for old, new in moved.items() if project.has(_FILE + new)}
     return {
-        each: Footing(
+        each: Staleness(
             len(named[each]),
             tuple(anchor for anchor in gone if anchor not in moves),
             {anchor.removeprefix(_FILE): moves[anchor] for anchor in gone if anchor in moves},

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from driver_names import POSSIBLE
 from patience import FULL
 from rig import HERE, fill, opened, sentence
-from rungs import POSSIBLE
 
 from swarm_memory.server.embedding.static import StaticEmbedder
-from swarm_memory.server.storage.driver import RUNGS, choose, plain_module
+from swarm_memory.server.storage.driver import DRIVERS, choose, plain_module
 from swarm_memory.server.storage.search.vectors import decode, encode
 
 pytestmark = pytest.mark.fault
@@ -38,13 +38,13 @@ SUITE = (
 """The tests whose answers rest on the store."""
 
 
-@pytest.mark.parametrize("rung", RUNGS)
-async def test_the_ten_nearest_are_those_of_brute_force(database: Path, rung: str, record: Any) -> None:
-    if rung not in POSSIBLE:
-        pytest.skip(f"this Python cannot stand on {rung}")
+@pytest.mark.parametrize("driver_name", DRIVERS)
+async def test_the_ten_nearest_are_those_of_brute_force(database: Path, driver_name: str, record: Any) -> None:
+    if driver_name not in POSSIBLE:
+        pytest.skip(f"this Python cannot stand on {driver_name}")
     memories, queries, k = (5000, 100, 10) if FULL else (300, 10, 10)
     embedder, draw = StaticEmbedder(), random.Random(3)
-    async with opened(database, sqlite=rung) as store:
+    async with opened(database, sqlite=driver_name) as store:
         items = await fill(store, memories)
         vectors = await embedder.embed_documents([item.embedding_text for item in items])
         kept = {item.id: decode(encode(each, "int8"), "int8") for item, each in zip(items, vectors, strict=True)}
@@ -56,30 +56,41 @@ async def test_the_ten_nearest_are_those_of_brute_force(database: Path, rung: st
             by_force = sorted(near, key=lambda each: -near[each])[:k]
             found = await store.nearest([HERE], embedder.name, query, k)
             same += len(set(by_force) & {memory_id for memory_id, _ in found})
-    record(f"I1 {rung} nearest", f"{same / queries / k:.1%} of the ten nearest of {memories} are those of brute force")
+    record(
+        f"I1 {driver_name} nearest",
+        f"{same / queries / k:.1%} of the ten nearest of {memories} are those of brute force",
+    )
     assert same == queries * k
 
 
-@pytest.mark.parametrize("rung", POSSIBLE)
-def test_what_needs_no_vectors_takes_the_same_sqlite(rung: str) -> None:
-    assert plain_module(rung) is choose(rung).module
+@pytest.mark.parametrize("driver_name", POSSIBLE)
+def test_what_needs_no_vectors_takes_the_same_sqlite(driver_name: str) -> None:
+    assert plain_module(driver_name) is choose(driver_name).module
 
 
 @pytest.mark.skipif(not FULL, reason="make faults runs it: the suite takes minutes on each")
-@pytest.mark.parametrize("rung", RUNGS)
-def test_the_whole_suite_passes(rung: str, record: Any) -> None:
-    if rung not in POSSIBLE:
-        record(f"I1 {rung}", "this Python cannot stand on it")
-        pytest.skip(f"this Python cannot stand on {rung}")
+@pytest.mark.parametrize("driver_name", DRIVERS)
+def test_the_whole_suite_passes(driver_name: str, record: Any) -> None:
+    if driver_name not in POSSIBLE:
+        record(f"I1 {driver_name}", "this Python cannot stand on it")
+        pytest.skip(f"this Python cannot stand on {driver_name}")
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("FAULTS", "PYTEST"))}
     folders = [f"tests/{name}" for name in SUITE]
     command = [sys.executable, "-m", "pytest", "-q", "-n", "2", "-p", "no:cacheprovider", *folders]
     done = subprocess.run(
-        command, cwd=ROOT, env={**environment, "SWARM_MEMORY_SQLITE": rung}, capture_output=True, text=True, check=False
+        command,
+        cwd=ROOT,
+        env={**environment, "SWARM_MEMORY_SQLITE": driver_name},
+        capture_output=True,
+        text=True,
+        check=False,
     )
     told = done.stdout.strip().splitlines()[-1]
     counts = {word: int(number) for number, word in re.findall(r"(\d+) (passed|failed|errors?|skipped)", told)}
     failures = sum(counts.get(word, 0) for word in ("failed", "error", "errors"))
-    record(f"I1 {rung}", f"failures {failures}, passed {counts.get('passed', 0)}, skipped {counts.get('skipped', 0)}")
+    record(
+        f"I1 {driver_name}",
+        f"failures {failures}, passed {counts.get('passed', 0)}, skipped {counts.get('skipped', 0)}",
+    )
     assert done.returncode == 0, done.stdout[-3000:]
     assert counts["passed"] > 500
