@@ -1,5 +1,6 @@
 """Test-time scaling (MaTTS): one task done several times, what each rollout gave, and how the whole run stands."""
 
+from statistics import fmean
 from typing import Literal
 
 from pydantic import Field
@@ -124,6 +125,17 @@ class MattsRun(Model):
     def total(self) -> int:
         """How many rollouts there are at most."""
         return self.k + 1 if self.mode == "sequential" else self.k
+
+    @property
+    def lift(self) -> float | None:
+        """Success of the rollout that was chosen, 1 or 0, less the mean of single attempts; None: none was decided.
+
+        A single attempt is any rollout of parallel scaling, and the first one of sequential scaling.
+        """
+        decided = [rollout for rollout in self.summary.rollouts if rollout.label in ("Success", "Failure")]
+        single = [float(each.label == "Success") for each in decided[: 1 if self.mode == "sequential" else None]]
+        chosen = self.rollout(self.summary.best) if self.summary.best is not None else None
+        return (chosen is not None and chosen.label == "Success") - fmean(single) if single else None
 
     def rollout(self, number: int) -> Rollout | None:
         """Return a rollout that has ended."""

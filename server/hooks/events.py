@@ -24,7 +24,8 @@ from swarm_memory.tools.retrieve.at_moment import LOOKED_AT, Around, beside_call
 from swarm_memory.tools.retrieve.retrieve import Hook, retrieve, stages_of
 from swarm_memory.tools.text.cleaning import clean, harmless, one_line
 from swarm_memory.tools.toolbox import Toolbox
-from swarm_memory.tools.trajectory.failures import shows_text
+from swarm_memory.tools.trajectory.failures import SHOWS_TEXT, command_text
+from swarm_memory.tools.trajectory.shell import parse_command
 from swarm_memory.tools.trajectory.tasks import (
     continues,
     feedback,
@@ -214,7 +215,7 @@ async def _after_failure(toolbox: Toolbox, event: HookEvent) -> str | None:
     Nothing where the host does not tell failures from other calls, for a command that prints what it was asked for.
     """
     tool, given = event.tool_name or "", _given(event)
-    is_text = event.may_have_worked is True and shows_text(tool, given)
+    is_text = event.may_have_worked is True and parse_command(command_text(tool, given) or "").purpose in SHOWS_TEXT
     handles = at_failure(tool, given, event.error or "") if toolbox.settings.hooks.inject and not is_text else ()
     if not handles:
         return None

@@ -21,7 +21,7 @@ from swarm_memory.server.hosts.paths import check_place, checked_transcript
 from swarm_memory.server.hosts.records import as_text
 from swarm_memory.server.hosts.transcript import read_asked, read_trajectories
 from swarm_memory.server.streaming import in_thread
-from swarm_memory.tools.learn.contained import Contained
+from swarm_memory.tools.learn.learn import Contained
 from swarm_memory.tools.learn.worth import is_worth_asking
 from swarm_memory.tools.memories.heard import Session
 from swarm_memory.tools.ports.jobs import LEARN

@@ -113,7 +113,7 @@ async def learn_from_trajectory(
 
 async def _learned(ctx: AppContext, given: Given, own: Verdict | None) -> Row:
     """Learn from each task of what was given, telling which one is done."""
-    from swarm_memory.tools.learn.contained import Contained
+    from swarm_memory.tools.learn.learn import Contained
     from swarm_memory.tools.tool_memory.transfer import learn_and_log
 
     toolbox, contained = await bank_of(ctx).toolbox(), Contained()

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from made_items import made_item
 
 from swarm_memory.server.project.folder import ProjectFolder
-from swarm_memory.tools.anchors.names import anchors_of
+from swarm_memory.tools.anchors.staleness import anchors_of
 
 
 def named(root: Path, title: str, content: str) -> set[str]:

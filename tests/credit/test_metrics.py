@@ -10,7 +10,7 @@ from made_tasks import NOW, Shop, done, ran, said
 from swarm_memory.schema.outcome import Arm, Effect, TaskFigures
 from swarm_memory.schema.rollout import MattsRun, Rollout, RunSummary, ScalingMode
 from swarm_memory.schema.trajectory import Label, Usage
-from swarm_memory.tools.credit.metrics import MIN_TASKS, effect_of, matts_lift, memory_effect, weekly_metrics
+from swarm_memory.tools.credit.metrics import MIN_TASKS, effect_of, memory_effect, weekly_metrics
 from swarm_memory.tools.memories.status import memory_status
 from swarm_memory.tools.ports.credit import TaskOutcome
 from swarm_memory.tools.ports.rollouts import RunEnd
@@ -188,4 +188,3 @@ async def test_the_lift_of_matts_is_what_the_chosen_rollout_gains_over_a_single_
     (week,) = await weekly_metrics(shop.toolbox)
     assert (week.matts_runs, week.tasks) == (3, 0)
     assert week.matts_lift == pytest.approx((2 / 3 + 1) / 2)
-    assert matts_lift([]) is None

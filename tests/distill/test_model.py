@@ -14,6 +14,7 @@ from swarm_memory.schema.memory import Distillation
 from swarm_memory.schema.settings import ChatProviderSettings, DistillSettings, Settings
 from swarm_memory.schema.trajectory import Label, Trajectory, Verdict
 from swarm_memory.server.chat.openai import OpenAIChatModel
+from swarm_memory.tools.distill.corrections import USERS_WORD
 from swarm_memory.tools.distill.distill import distill_with_fallback
 from swarm_memory.tools.distill.model import draw_by_model
 from swarm_memory.tools.model.prompt import load_prompt
@@ -122,7 +123,7 @@ async def test_success_asks_for_strategies_and_failure_for_guardrails() -> None:
     success = await drawn_by(model, repaired(), verdict("Success"), SETTINGS)
     failure = await drawn_by(model, broken(), verdict("Failure"), two)
     strategies, guardrails = model.requests
-    assert "at most 3 strategies" in strategies.user
+    assert "at most 3 items" in strategies.user
     assert "at most 2 guardrails" in guardrails.user
     assert success.prompt_hash != failure.prompt_hash
     assert {request.temperature for request in model.requests} == {0.0}
@@ -295,3 +296,17 @@ async def test_over_http_items_are_asked_for_by_a_closed_schema_and_a_dead_endpo
     assert form["strict"] is True
     assert "$ref" not in json.dumps(form)
     assert replaced.distiller == "extractive"
+
+
+async def test_what_the_user_laid_down_is_kept_whatever_the_model_makes_of_it() -> None:
+    said = "Mend the settings. From now on, always write commit messages in English."
+    mended = record(*(step.model_dump(exclude={"id"}) for step in repaired().steps), task=said)
+    trajectory = mended.model_copy(update={"source": "claude_code"})
+    model = ScriptedChatModel([items(), items(item(tags=["said", "user-correction", "git"]))])
+    silent = await distill_with_fallback(model, trajectory, verdict("Success"), SETTINGS)
+    assert [(draft.title, USERS_WORD in draft.tags) for draft in silent.drafts] == [
+        ("From now on, always write commit messages in English", True)
+    ]
+    spoken = await distill_with_fallback(model, trajectory, verdict("Success"), SETTINGS)
+    assert [USERS_WORD in draft.tags for draft in spoken.drafts] == [True, False]
+    assert spoken.drafts[1].tags == ("git",)

@@ -1,7 +1,6 @@
 """A model as the judge: what it is shown, what is believed of its answer, and that no trajectory talks to it."""
 
 import json
-import re
 
 import pytest
 from pydantic import JsonValue
@@ -214,61 +213,6 @@ async def test_the_model_decides_what_evidence_leaves_open() -> None:
 async def test_what_a_weak_model_writes_is_read_where_it_can_mean_only_one_thing(said: str) -> None:
     verdict = await judge_by_model(ScriptedChatModel([said]), repaired(), SETTINGS)
     assert (verdict.label, verdict.confidence, verdict.evidence) == ("Success", 0.85, ("s6", "s7"))
-
-
-async def test_the_model_is_told_the_facts_of_the_record_as_data() -> None:
-    model = ScriptedChatModel([answer(), answer()])
-    correction = record(
-        *(step.model_dump(exclude={"id"}) for step in broken().steps),
-        message("user", "No, that is still wrong: it crashes."),
-    )
-    await judge_by_model(model, repaired(), SETTINGS)
-    await judge_by_model(model, correction, SETTINGS)
-    met, missed = (re.search(r"<facts (\w+)>\n(.*?)\n</facts \1>", asked.user, re.DOTALL) for asked in model.requests)
-    assert met is not None
-    assert missed is not None
-    assert met[2].splitlines()[0] == (
-        '- test pytest ran 2 times; the last run passed (s6, s7: "2 passed in 0.1s"); the task asks for it; '
-        "it had failed before (s2, s3)"
-    )
-    assert "the user said" not in met[2]
-    assert "- the last call that failed: pytest (s4, s5:" in missed[2]
-    assert "not seen to be got past" in missed[2]
-    assert '- the user said last (s7): "No, that is still wrong: it crashes."' in missed[2]
-
-
-async def test_the_facts_say_of_a_check_that_the_agent_wrote_it_and_that_it_looks_at_a_part() -> None:
-    model = ScriptedChatModel([answer()])
-    own = record(
-        message("user", "Add a parser for dates."),
-        call("Write", file_path="tests/test_dates.py", content="def test_dates(): ..."),
-        result("File created successfully at: tests/test_dates.py"),
-        call("Bash", command="pytest -q tests/test_dates.py"),
-        result("1 passed in 0.1s", 0),
-        call("Edit", file_path="dates.py", old_string="a", new_string="b"),
-        result("The file dates.py has been updated."),
-        task="Add a parser for dates.",
-    )
-    await judge_by_model(model, own, SETTINGS)
-    for fact in (
-        "was written by the agent itself in this record; it looks at a part only: tests/test_dates.py",
-        "; 1 change made after it",
-    ):
-        assert fact in model.requests[0].user
-
-
-async def test_the_facts_say_of_what_the_task_names_that_it_rests_on_a_test_of_the_agents_own() -> None:
-    model = ScriptedChatModel([answer()])
-    own = record(
-        call("Bash", command="echo 'test -s rows.csv' > own_test.sh"),
-        result("", 0),
-        call("Bash", command="sh verify.sh"),
-        result("fine", 0),
-        task="Write a test of your own and have `sh verify.sh` pass.",
-    )
-    await judge_by_model(model, own, SETTINGS)
-    said = "went through at the end: sh verify.sh (s3, s4); it may say no more than a test that the agent wrote"
-    assert said in model.requests[0].user
 
 
 async def test_for_a_small_context_window_the_record_is_halved_until_it_fits() -> None:

@@ -11,7 +11,7 @@ from swarm_memory.schema.errors import StorageError
 from swarm_memory.schema.job import Progress
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.jobs.transcripts import import_files
-from swarm_memory.tools.learn.contained import Contained
+from swarm_memory.tools.learn.learn import Contained
 from swarm_memory.tools.trajectory import reading
 
 

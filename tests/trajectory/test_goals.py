@@ -6,15 +6,15 @@ from scripted_runs import Script
 from swarm_memory.schema.settings import Settings
 from swarm_memory.tools.judge.judge import judge_by_evidence
 from swarm_memory.tools.trajectory.calls import calls_of
-from swarm_memory.tools.trajectory.intent import Goals, goals_of
+from swarm_memory.tools.trajectory.intent import goals_reached
 
 SETTINGS = Settings()
 TASK = "Bring the site up to date with `publisher push site`."
 
 
-def goals(script: Script) -> Goals:
+def reached(script: Script) -> list[str]:
     trajectory = script.done()
-    return goals_of(trajectory, calls_of(trajectory))
+    return [call.name for call in goals_reached(trajectory, calls_of(trajectory))]
 
 
 def label(script: Script) -> str:
@@ -29,7 +29,7 @@ def explored() -> Script:
 
 
 def test_what_the_task_names_going_through_outweighs_the_errors_of_exploring() -> None:
-    assert label(explored()) == "Failure"
+    assert label(explored()) == "Undecided"
     assert label(explored().shell("publisher push site", "pushed")) == "Success"
 
 
@@ -53,18 +53,17 @@ def test_words_and_codes_of_something_else_are_no_success(command: str, output: 
 def test_of_several_things_named_all_must_go_through() -> None:
     script = Script("Run `feed load cats` and `feed load dogs`.").shell("feed load cats", "error: busy", 1)
     script.shell("feed load cats", "loaded")
-    assert goals(script).missing == ("feed load dogs",)
-    assert label(script) != "Success"
+    assert label(script) == "Undecided"
     script.shell("feed load dogs", "error: busy", 1)
-    assert label(script) == "Failure"
+    assert label(script) == "Undecided"
     assert label(script.shell("feed load dogs", "loaded")) == "Success"
 
 
 def test_what_went_through_is_not_undone_by_one_more_call_unless_something_was_written_between() -> None:
     script = Script(TASK).shell("publisher push site", "pushed")
-    assert goals(script.shell("publisher push site", "error: 429 Too Many Requests", 1)).met
+    assert reached(script.shell("publisher push site", "error: 429 Too Many Requests", 1)) == ["publisher"]
     script.edit("/r/site.toml", "a", "b").shell("publisher push site", "error: bad site.toml", 1)
-    assert not goals(script).met
+    assert reached(script) == []
 
 
 def test_a_tool_that_took_what_it_was_given_proves_nothing() -> None:
@@ -75,9 +74,9 @@ def test_a_tool_that_took_what_it_was_given_proves_nothing() -> None:
 
 def test_without_the_hosts_word_nothing_went_through() -> None:
     script = Script(TASK, source="steps").call("Bash", {"command": "publisher push site"}, "pushed, exit code fine")
-    assert goals(script).reached == ()
+    assert reached(script) == []
 
 
 def test_a_file_or_a_symbol_in_backticks_is_no_goal() -> None:
     script = Script("Mend `auth.py`, the function `login`.").shell("cat auth.py", "def login(): ...")
-    assert goals(script) == Goals((), (), ())
+    assert reached(script) == []

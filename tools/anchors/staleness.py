@@ -1,14 +1,19 @@
-"""Whether a memory still applies: what it names of the project, and was there once, is there, has moved or is gone."""
+"""Whether a memory still applies: what it names of the project, and was there once, is there, has moved or is gone.
 
-from collections.abc import Iterable, Mapping, Sequence
+What it names are files, scripts, packages, versions and branches. Only what is there when it is made is noted: it may
+name what is yet to be made, or an example; but what was there and is gone has changed since.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.memory import MemoryItem
-from swarm_memory.tools.anchors.names import anchors_of
 from swarm_memory.tools.ports.journal import Event
 from swarm_memory.tools.ports.memories import MemoryFilter
+from swarm_memory.tools.text.patterns import lazy
 from swarm_memory.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:  # all ports hang on it, and a person waits for a hook
@@ -24,10 +29,16 @@ EVERY = timedelta(days=1)
 LOOK_S = 0.05
 """A project's folder that does not answer so long, on a network maybe, says nothing."""
 
-MOST = 10_000
-"""So many of the newest memories are looked at."""
+MOST, MOST_NAMED = 10_000, 20
+"""So many of the newest memories are looked at; so many anchors are noted of one memory."""
 
 _FILE = "file:"
+_PATH = lazy(r"(?<![\w./@:~-])(?:\./)?([\w@.+-]+(?:/[\w@.+-]+)*)/?(?![\w/])")
+_SCRIPT = lazy(r"\b(?:((?:npm|pnpm|yarn|bun) run|make|just|task|poe) ([A-Za-z][\w:.-]*))")
+_CODE = lazy(r"`([^`\n]{1,200})`")
+_PACKAGE = lazy(r"@?[A-Za-z][\w.-]*(?:/[\w.-]+)?")
+_VERSION = lazy(r"(?<![\w./-])(@?[A-Za-z][\w./-]{0,60}?)(?:\s+v?(?:ersion\s+)?|\s*[=>~]=\s*|@[\^~]?)(\d+(?:\.\d+)*)\b")
+_BRANCH = lazy(r"\b(?:branch|checkout|switch|merge|rebase)\s+`?(?:origin/)?(\w[\w./-]*)|\borigin/(\w[\w./-]*)")
 
 
 class Staleness(NamedTuple):
@@ -133,3 +144,25 @@ async def check_anchors(toolbox: Toolbox) -> int:
         if moved and not (known[memory_id] and known[memory_id][-1].data["moved"] == moved):
             await store.add_event(scope, Event(MOVED, toolbox.clock.now(), memory_id, {"moved": {**moved}}))
     return sum(map(bool, named.values()))
+
+
+def anchors_of(item: MemoryItem, project: "Project") -> list[str]:
+    """Return what a memory's title and content name that is in the project now; of a way out what it says to do.
+
+    What failed, and what did not help, may be there still when what ended the error is gone.
+    """
+    text = (item.use == "way_out" and "\n".join(item.actions)) or item.advice
+    return list(islice((anchor for anchor in dict.fromkeys(_named(text)) if project.has(anchor)), MOST_NAMED))
+
+
+def _named(text: str) -> Iterator[str]:
+    """Yield all that may be one; most of it is not. Of packages only what stands within code."""
+    for path in _PATH.findall(text):
+        name = path.rstrip(".")
+        if ("/" in name or "." in name) and len(name) <= 200 and ".." not in name.split("/"):
+            yield f"file:{name}"
+    yield from (f"script:{runner} {name.rstrip('.:')}" for runner, name in _SCRIPT.findall(text))
+    for name in _PACKAGE.findall("\n".join(_CODE.findall(text))):
+        yield from (f"package:{name.rstrip('.')}", f"package:{name.split('.')[0]}")
+    yield from (f"version:{name.lower()} {number}" for name, number in _VERSION.findall(text))
+    yield from (f"branch:{(named or remote).rstrip('./')}" for named, remote in _BRANCH.findall(text))

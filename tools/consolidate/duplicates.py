@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from swarm_memory.schema.memory import WAY_OUT, MemoryItem, MemoryLink, Outcome
 from swarm_memory.tools.consolidate.pairs import Survey, duplicate_threshold, read_pairs
-from swarm_memory.tools.distill.lessons import GUARDRAIL
+from swarm_memory.tools.distill.drafts import GUARDRAIL
 from swarm_memory.tools.ports.memories import MemoryFilter
 from swarm_memory.tools.ports.trajectories import TriedWay
 from swarm_memory.tools.ports.upkeep import UpkeepBatch, UpkeepChange, UpkeepItem

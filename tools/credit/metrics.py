@@ -89,21 +89,6 @@ def _wanted(treated: Sequence[TaskOutcome], control: Sequence[TaskOutcome]) -> i
     return max(0, ceil(decided * (len(treated) + len(control)) / n))
 
 
-def matts_lift(runs: Sequence[MattsRun]) -> float | None:
-    """Return the success rate of the rollouts that were chosen less that of a single attempt, mean over the runs.
-
-    A single attempt is any rollout of parallel scaling, and the first one of sequential scaling. Runs without a decided
-    rollout do not count.
-    """
-    gains: list[float] = []
-    for run in runs:
-        decided = [rollout for rollout in run.summary.rollouts if rollout.label in ("Success", "Failure")]
-        single = [float(each.label == "Success") for each in decided[: 1 if run.mode == "sequential" else None]]
-        chosen = run.rollout(run.summary.best) if run.summary.best is not None else None
-        gains += [(chosen is not None and chosen.label == "Success") - fmean(single)] if single else []
-    return _mean(gains)
-
-
 def _arm(outcomes: Sequence[TaskOutcome]) -> ArmFigures:
     ends = _values(SUCCESS, outcomes)
     return ArmFigures(
@@ -154,7 +139,7 @@ def _week(week: date, outcomes: Sequence[TaskOutcome], new_items: int, runs: Seq
         new_items_per_100_tasks=100 * new_items / every.tasks if every.tasks else None,
         active_items_used_per_task=_mean([float(each.used) for each in outcomes]),
         matts_runs=len(runs),
-        matts_lift=matts_lift(runs),
+        matts_lift=_mean([run.lift for run in runs if run.lift is not None]),
     )
 
 

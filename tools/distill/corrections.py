@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 
 from swarm_memory.schema.memory import MemoryDraft
-from swarm_memory.tools.distill.lessons import draft_of
+from swarm_memory.tools.distill.drafts import draft_of
 from swarm_memory.tools.guard.generalize import generalize
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.guard.screen import by_rules_of_prompts, by_wording

@@ -7,7 +7,7 @@ from swarm_memory.schema.errors import ModelUnavailable
 from swarm_memory.schema.memory import Distillation, MemoryItem
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Trajectory, Verdict
-from swarm_memory.tools.distill.corrections import corrections
+from swarm_memory.tools.distill.corrections import USERS_WORD, corrections
 from swarm_memory.tools.distill.fixes import fix_drafts
 from swarm_memory.tools.distill.model import draw_by_model
 from swarm_memory.tools.distill.procedures import procedures
@@ -77,8 +77,9 @@ async def distill_with_fallback(
     except ModelUnavailable as error:
         why = one_line(redact(f"the model could not be asked: {error}").text, _MAX_REASON_CHARS)
     else:
-        if is_final:
-            return drawn
+        if is_final:  # what the user laid down is kept whatever a model makes of it
+            said = tuple(draft for draft in corrections(read(given)) if USERS_WORD in draft.tags)
+            return drawn.model_copy(update={"drafts": (*said, *drawn.drafts)})
         why = str(drawn.reason)
     extracted = await asyncio.to_thread(distill_by_extraction, given, verdict, settings)
     reasons = filter(None, (f"drawn without a model: {why}", extracted.reason))

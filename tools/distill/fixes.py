@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from swarm_memory.schema.memory import CANDIDATE, WAY_OUT, MemoryDraft, MemoryItem
-from swarm_memory.tools.distill.repairs import MAX_TOLD, can_be_told, repair_draft
+from swarm_memory.tools.distill.drafts import MAX_TOLD, can_be_told, repair_draft
 from swarm_memory.tools.ports.trajectories import TriedWay
 from swarm_memory.tools.trajectory.errors import Error, Repair, changes_something, shape
 from swarm_memory.tools.trajectory.phrasing import show_call

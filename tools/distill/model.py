@@ -8,6 +8,7 @@ from swarm_memory.schema.memory import CANDIDATE, OPEN_PROBLEM, WAY_OUT, Distill
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.tools.distill.bounds import COPIED, accepted, copies, held_to, words_of
+from swarm_memory.tools.distill.corrections import FROM_USER, USERS_WORD
 from swarm_memory.tools.guard.redact import archivable, kept_text
 from swarm_memory.tools.model.ask import Answered, Effort, ask_about
 from swarm_memory.tools.model.parse import Unparsed
@@ -21,11 +22,10 @@ from swarm_memory.tools.trajectory.reading import read
 MAX_CONTENT_CHARS = 1_200
 """Of one item with all its steps: all items together have 600 tokens in a prompt."""
 
-_RULES_TAGS = frozenset({WAY_OUT, OPEN_PROBLEM, CANDIDATE})
+_RULES_TAGS = frozenset({WAY_OUT, OPEN_PROBLEM, CANDIDATE, FROM_USER, USERS_WORD})
 """Tags by which the rules mark what they themselves saw."""
 
-_MAX_TAGS, _MAX_REASON_CHARS = 5, 400
-_TIMEOUT_S = 60.0
+_MAX_TAGS, _MAX_REASON_CHARS, _TIMEOUT_S = 5, 400, 60.0
 _NUMBER = re.compile(r"\A\s*(?:(?:step\s*)?\d{1,2}\s*[.):]|[-*•])\s+", re.IGNORECASE)
 _NO_LIMIT = re.compile(r"(?i)\W*(?:none|never|nothing|n/?a)?\W*")
 
@@ -105,8 +105,9 @@ def check_items(
     """
     reading = read(trajectory)
     names = () if any(call.command for call in reading.calls) else reading.particulars
-    read_in = (step for step in trajectory.steps if step.kind == "observation" and step.id in shown.shown)
-    results = [words_of(step.text) for step in read_in]
+    results = [
+        words_of(each.text) for each in trajectory.steps if each.kind == "observation" and each.id in shown.shown
+    ]
 
     def plain(text: str) -> str:
         return " ".join(without(clean(text), names).split())
@@ -125,8 +126,8 @@ def check_items(
         if not 0 < len(content := "\n".join(lines)) <= MAX_CONTENT_CHARS:
             return f"its steps have {len(content):,} characters instead of 1 to {MAX_CONTENT_CHARS:,}"
         tags = [tag for text in item.tags[:_MAX_TAGS] if (tag := plain(text).lower()) not in _RULES_TAGS]
-        labels = {"domain": plain(item.domain).lower(), "tags": tags}
         texts = {"title": plain(item.title), "description": plain(item.description), "content": content}
-        return held_to({**texts, **labels, "evidence": evidence}, settings, root)
+        labels = {"domain": plain(item.domain).lower(), "tags": tags, "evidence": evidence}
+        return held_to(texts | labels, settings, root)
 
     return accepted(items, check, max_items)

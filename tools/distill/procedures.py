@@ -4,9 +4,8 @@ import re
 from collections.abc import Iterator
 
 from swarm_memory.schema.memory import MemoryDraft
+from swarm_memory.tools.distill.drafts import MAX_TOLD, draft_of
 from swarm_memory.tools.distill.fixes import fixes_of
-from swarm_memory.tools.distill.lessons import draft_of
-from swarm_memory.tools.distill.repairs import MAX_TOLD
 from swarm_memory.tools.text.cleaning import one_line
 from swarm_memory.tools.trajectory.calls import Call
 from swarm_memory.tools.trajectory.check_runs import selection_of

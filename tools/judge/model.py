@@ -8,14 +8,12 @@ from swarm_memory.schema.base import counted
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.tools.guard.redact import archivable, redact
-from swarm_memory.tools.judge.facts import facts_of
 from swarm_memory.tools.model.ask import Answered, Effort, ask_about
 from swarm_memory.tools.model.parse import Unparsed
 from swarm_memory.tools.model.prompt import Rendered, load_prompt, render
 from swarm_memory.tools.ports.models import ChatModel
 from swarm_memory.tools.text.cleaning import clean, one_line
 from swarm_memory.tools.trajectory.excerpt import Shortened, shorten_trajectory, shown_task
-from swarm_memory.tools.trajectory.reading import read
 
 _GROUNDED, _UNGROUNDED = 0.9, 0.7
 """How far a model is believed at most, and one that names no step or was not shown the last result."""
@@ -42,11 +40,10 @@ async def judge_by_model(model: ChatModel, trajectory: Trajectory, settings: Set
     reasons name no step that it was shown, or it was not shown the last result. Raises `ModelUnavailable`.
     """
     kept = await asyncio.to_thread(archivable, trajectory, settings)
-    facts = await asyncio.to_thread(lambda: facts_of(read(kept)))
 
     def write(tokens: int) -> tuple[Rendered, Shortened]:
         shown = shorten_trajectory(kept, tokens)
-        untrusted = {"task": shown_task(kept, tokens // 2), "facts": facts, "trajectory": shown.text}
+        untrusted = {"task": shown_task(kept, tokens // 2), "trajectory": shown.text}
         return render(load_prompt("judge"), given={}, untrusted=untrusted), shown
 
     asked = await ask_about(

@@ -14,9 +14,9 @@ from swarm_memory.tools.trajectory.errors import changes_something
 from swarm_memory.tools.trajectory.intent import same_intent
 from swarm_memory.tools.trajectory.reading import Reading, read
 
-SAID, MENDED, ASKED, REACHED, REFUSED = 0.9, 0.9, 0.85, 0.8, 0.8
+SAID, MENDED, ASKED, REACHED = 0.9, 0.9, 0.85, 0.8
 """How often each kind of proof is right: the user's word, a check that failed before, one that the task asks for, what
-the task names that went through, or failed at the end."""
+the task names that went through."""
 
 _MAX_STEPS_NAMED, _MAX_OPINION = 6, 1500
 _ASKS_TO_LOOK = re.compile(
@@ -139,14 +139,11 @@ def _is_idle(run: Reading) -> bool:
 
 
 def _by_goals(run: Reading) -> Iterator[Proof]:
-    """What the task itself names to be run or called: all of it went through at the end, or the last of it failed."""
-    goals = run.goals
-    shown = ", ".join(dict.fromkeys(call.name for call in (*goals.reached, *goals.refused)))
-    if goals.met and not any(change.position > call.end for call in goals.reached[-1:] for change in run.changes):
-        if any(_proves(run, call) for call in goals.reached):
-            yield Proof("Success", REACHED, f"what the task names went through: {shown}", _ids(goals.reached))
-    elif goals.refused and not any(change.position > goals.refused[-1].end for change in run.changes):
-        yield Proof("Failure", REFUSED, f"what the task names failed at the end: {shown}", _ids(goals.refused))
+    """What the task itself names to be run went through at the end."""
+    is_stale = any(change.position > call.end for call in run.reached[-1:] for change in run.changes)
+    if not is_stale and any(_proves(run, call) for call in run.reached):
+        shown = ", ".join(dict.fromkeys(call.name for call in run.reached))
+        yield Proof("Success", REACHED, f"what the task names went through: {shown}", _ids(run.reached))
 
 
 def _proves(run: Reading, reached: Call) -> bool:

@@ -10,6 +10,7 @@ from swarm_memory.schema.base import MEMORY, Scope, new_id
 from swarm_memory.schema.memory import CANDIDATE, Distillation, MemoryDraft, MemoryItem, Outcome, Provenance
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Trajectory, Verdict
+from swarm_memory.tools.anchors.handles import from_task
 from swarm_memory.tools.anchors.staleness import anchored
 from swarm_memory.tools.consolidate.duplicates import gist_of, is_same, outcome_of
 from swarm_memory.tools.consolidate.pairs import duplicate_threshold
@@ -19,6 +20,7 @@ from swarm_memory.tools.guard.trust import REINFORCED, repeats_what_was_told, sa
 from swarm_memory.tools.ports.memories import MemoryFilter, SearchQuery, StoredMemory
 from swarm_memory.tools.retrieve.embed import prepare_or_say
 from swarm_memory.tools.toolbox import Toolbox
+from swarm_memory.tools.trajectory.calls import calls_of
 
 ASSUMED_CONFIDENCE = 0.6
 """Stands for the judge's confidence in what an undecided trajectory proves within itself."""
@@ -52,7 +54,8 @@ def drawn_item(
     """
     drawing, trajectory = origin.drawing, origin.trajectory
     by_rules = drawing.distiller == "extractive"
-    is_said = by_rules and USERS_WORD in draft.tags
+    is_said = drawing.distiller in ("extractive", "model") and USERS_WORD in draft.tags
+    calls = () if by_rules or is_said else calls_of(trajectory)
     provenance = Provenance(
         **trajectory.model_dump(include={"task_id", "session_id", "agent_id"}),
         trajectory_id=origin.trajectory_id,
@@ -63,6 +66,7 @@ def drawn_item(
         prompt_hash=drawing.prompt_hash,
         model=drawing.model,
         run_id=origin.run_id,
+        handles=from_task(draft.title, draft.description, draft.content, calls),
         hearsay=not is_said and repeats_what_was_told(draft, trajectory, had),
     )
     return MemoryItem(

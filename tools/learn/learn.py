@@ -4,10 +4,13 @@ When enough is new, its consolidation is queued.
 """
 
 import asyncio
-from collections.abc import Sequence
-from dataclasses import replace
+import logging
+from collections.abc import Awaitable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from swarm_memory.schema.base import RUN, TRAJECTORY, counted, new_id
+from swarm_memory.schema.errors import SwarmMemoryError
 from swarm_memory.schema.memory import WAY_OUT, Distillation, LearnResult, MemoryDraft, MemoryItem
 from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.tools.consolidate.contradictions import link_contradictions
@@ -22,8 +25,13 @@ from swarm_memory.tools.guard.redact import archivable, stored
 from swarm_memory.tools.judge.judge import Judged, audit_event, judge_by_evidence, judge_in_full
 from swarm_memory.tools.learn.items import Origin, confidence_of, drawn_item, new_items
 from swarm_memory.tools.ports.trajectories import LearnedBefore, LearnRecord
+from swarm_memory.tools.text.faults import at_most
 from swarm_memory.tools.toolbox import Toolbox
 from swarm_memory.tools.trajectory.reading import Reading, read
+
+Answer = TypeVar("Answer")
+
+log = logging.getLogger(__name__)
 
 
 async def learn(
@@ -181,3 +189,35 @@ async def _credit(toolbox: Toolbox, kept: Trajectory | Reading, verdict: Verdict
     if outcome.status == "already_credited":
         return ()
     return tuple(credit.memory_id for credit in outcome.credits if credit.applied)
+
+
+@dataclass(slots=True)
+class Contained:
+    """What became of tasks that were judged or learned from."""
+
+    tasks: int = 0
+    faults: dict[str, str] = field(default_factory=dict[str, str])
+    """By the id of the task the kind of the error that ended it."""
+
+    async def answer(self, task_id: str, work: Awaitable[Answer]) -> Answer | None:
+        """Return what the work on a task gives; None where a fault that nobody foresaw ended it, which is counted.
+
+        Raises what is foreseen: a bank that cannot be written says nothing of one task.
+        """
+        self.tasks += 1
+        try:
+            return await work
+        except SwarmMemoryError:
+            raise
+        except Exception as error:
+            log.exception("the task %s could not be read", task_id)
+            self.faults[task_id] = type(error).__name__
+            return None
+
+    @property
+    def told(self) -> str | None:
+        """One line on the tasks that could not be read; None where all were."""
+        if not self.faults:
+            return None
+        named = ", ".join(f"{task_id} ({why})" for task_id, why in self.faults.items())
+        return at_most(400, f"{len(self.faults)} of {self.tasks} tasks could not be read: {named}")

@@ -18,9 +18,9 @@ from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.tools.distill.bounds import check_drafts
 from swarm_memory.tools.distill.corrections import corrections
 from swarm_memory.tools.distill.distill import distill_by_extraction
+from swarm_memory.tools.distill.drafts import repair_draft
 from swarm_memory.tools.distill.fixes import is_seen
 from swarm_memory.tools.distill.model import DistilledItem, check_items
-from swarm_memory.tools.distill.repairs import repair_draft
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.matts.differences import Looked, Shared, look, patterns, pitfalls, shared_repairs
 from swarm_memory.tools.matts.rollouts import Attempt, Drawn, merged

@@ -11,12 +11,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from swarm_memory.schema.memory import MemoryDraft
-from swarm_memory.tools.distill.lessons import GUARDRAIL, draft_of
+from swarm_memory.tools.distill.drafts import GUARDRAIL, draft_of
 from swarm_memory.tools.matts.rollouts import Attempt, Drawn
 from swarm_memory.tools.text.cleaning import one_line
 from swarm_memory.tools.trajectory.calls import Call
-from swarm_memory.tools.trajectory.errors import Mark, Repair, changes_something, mark_of, shape
-from swarm_memory.tools.trajectory.failures import classify
+from swarm_memory.tools.trajectory.errors import Repair, changes_something, shape
+from swarm_memory.tools.trajectory.failures import classify, error_key
 from swarm_memory.tools.trajectory.intent import same_intent
 from swarm_memory.tools.trajectory.phrasing import show_call, show_command, show_file, show_symptom
 from swarm_memory.tools.trajectory.reading import Reading, read
@@ -38,6 +38,10 @@ _VERDICTS = frozenset({"assertion", "error"})
 
 _LOOKING = frozenset({"search", "read", "print"})
 _MAX_PATTERNS, _MAX_VAIN, _MAX_ACTION, _MAX_TITLE = 4, 6, 70, 80
+
+
+Mark = tuple[str, tuple[str, str]]
+"""What failed, and with which error: each is a lesson of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +89,9 @@ def look(attempt: Attempt) -> Looked:
     looked = Looked(attempt, read(attempt.trajectory))
     for call in looked.calls:
         if call.failed and not looked.reading.is_own_fault(call):
-            looked.failed.setdefault(mark_of(call), []).append(call)
+            looked.failed.setdefault((call.name, error_key(call.error)), []).append(call)
     for repair in looked.reading.repairs:
-        looked.repaired.setdefault(mark_of(repair.failed), []).append(repair)
+        looked.repaired.setdefault((repair.failed.name, error_key(repair.failed.error)), []).append(repair)
     for mark, failed in looked.failed.items():
         looked.vain[mark] = {shape(call): call for call in _in_vain(failed, looked.calls)}
     return looked

@@ -35,10 +35,6 @@ class Repair:
     failure: Failure
 
 
-Mark = tuple[str, tuple[str, str]]
-"""What makes two failures of one trajectory one error: what failed, and `error_key` of its line."""
-
-
 @dataclass(frozen=True, slots=True)
 class Error:
     """One error: all calls that failed so, and what became of it."""
@@ -123,11 +119,6 @@ def _done(calls: Sequence[Call], start: int, end: int) -> list[Call]:
 def same_error(left: Call, right: Call) -> bool:
     """Whether two calls failed in the same way: the same kind of error about the same thing."""
     return error_key(left.error) == error_key(right.error)
-
-
-def mark_of(call: Call) -> Mark:
-    """Return what failed, and with which error: each is a lesson of its own."""
-    return call.name, error_key(call.error)
 
 
 def _succeeds(failed: Call, other: Call) -> bool:

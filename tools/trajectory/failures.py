@@ -191,11 +191,6 @@ def signature_of_call(tool: str, given: Mapping[str, object], output: str) -> Si
     return signature_of(parse_command(text).name if text else tool, telling_line(clean(output)))
 
 
-def shows_text(tool: str, given: Mapping[str, object]) -> bool:
-    """Tell whether the output of a call is text that was asked for: an error in it is not the call's."""
-    return parse_command(command_text(tool, given) or "").purpose in SHOWS_TEXT
-
-
 def signature_of(program: str, line: str) -> Signature | None:
     """Return the signature of an error of a program or tool from its telling line; None where the line says nothing.
 

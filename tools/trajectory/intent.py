@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from swarm_memory.schema.trajectory import Trajectory
@@ -57,27 +56,11 @@ def _same_object(left: Call, right: Call) -> bool:
     return bool(set(left.input) & set(right.input)) or not left.input
 
 
-@dataclass(frozen=True, slots=True)
-class Goals:
-    """The calls that did what the task names."""
+def goals_reached(trajectory: Trajectory, calls: Sequence[Call]) -> tuple[Call, ...]:
+    """Return of each command that the task names its last call, where all of them went through; else nothing.
 
-    reached: tuple[Call, ...]
-    """Of each thing named, the last call, where it went through."""
-    refused: tuple[Call, ...]
-    """Of each thing named, the last call, where it failed."""
-    missing: tuple[str, ...]
-    """What the task names beside these, of the same program, and was never called."""
-
-    @property
-    def met(self) -> bool:
-        """Whether all that the task names went through in the end."""
-        return bool(self.reached) and not self.refused and not self.missing
-
-
-def goals_of(trajectory: Trajectory, calls: Sequence[Call]) -> Goals:
-    """Return what became of the commands that the task names; nothing where it names none that was called.
-
-    Checks are left out: their results are evidence of their own.
+    A command of the same program that was never called has not gone through. Checks are left out: their results are
+    evidence of their own.
     """
     last: dict[str, Call] = {}
     named = {span: parse_command(span).main for span in spans(trajectory.task)}
@@ -86,14 +69,10 @@ def goals_of(trajectory: Trajectory, calls: Sequence[Call]) -> Goals:
             if call.went_through or (call.failed and not _still_holds(last.get(name), call, calls)):
                 last[name] = call
     if not last and len(trajectory.task.split()) <= _MAX_TASK_WORDS:
-        reached = [call for call in calls if _uses_named_program(call, trajectory.task)][-1:]
-        return Goals(tuple(reached), (), ())
+        return tuple([call for call in calls if _uses_named_program(call, trajectory.task)][-1:])
     programs = {name.split()[0] for name in last}
-    return Goals(
-        reached=tuple(call for call in last.values() if call.went_through),
-        refused=tuple(call for call in last.values() if call.failed),
-        missing=tuple(name for name in named if name not in last and " " in name and name.split()[0] in programs),
-    )
+    missing = any(name not in last and " " in name and name.split()[0] in programs for name in named)
+    return () if missing or any(call.failed for call in last.values()) else tuple(last.values())
 
 
 def _uses_named_program(call: Call, task: str) -> bool:

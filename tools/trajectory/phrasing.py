@@ -57,15 +57,10 @@ def without(text: str, particulars: Sequence[str]) -> str:
 
 def show_command(text: str, particulars: Sequence[str] = (), limit: int = MAX_COMMAND) -> str:
     """Return a command line as it may be told: without change of folder, cut of its output and here-document."""
-    shown = without_cd(text[:_MAX_LOOKED_AT].split("<<")[0])
+    shown = _LEADING_CD.sub("", text[:_MAX_LOOKED_AT].split("<<")[0]).strip()
     while (shorter := _TRAILING_PIPE.sub("", shown)) != shown:
         shown = shorter
     return one_line(general(redact(shown).text, particulars), limit).replace("`", "'")
-
-
-def without_cd(text: str) -> str:
-    """Return a command line without the changes of folder that it begins with."""
-    return _LEADING_CD.sub("", text).strip()
 
 
 def folder_of(text: str) -> str:

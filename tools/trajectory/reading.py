@@ -13,7 +13,7 @@ from swarm_memory.tools.trajectory.check_runs import CheckRun, check_runs, rests
 from swarm_memory.tools.trajectory.errors import Error, Repair, errors_of
 from swarm_memory.tools.trajectory.failures import BY_WORDS, classify
 from swarm_memory.tools.trajectory.files import File, files_of
-from swarm_memory.tools.trajectory.intent import Goals, goals_of
+from swarm_memory.tools.trajectory.intent import goals_reached
 from swarm_memory.tools.trajectory.phrasing import particulars_of
 from swarm_memory.tools.trajectory.tasks import feedback, is_task_prompt
 
@@ -79,9 +79,9 @@ class Reading:
         return tuple(call for call in self.calls if call.position in wrote or _changes(call))
 
     @cached_property
-    def goals(self) -> Goals:
-        """What became of the commands that the task names."""
-        return goals_of(self.trajectory, self.calls)
+    def reached(self) -> tuple[Call, ...]:
+        """The calls that did what the task names, where all of it went through."""
+        return goals_reached(self.trajectory, self.calls)
 
     @cached_property
     def said(self) -> tuple[Said, ...]:

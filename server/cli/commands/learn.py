@@ -221,7 +221,7 @@ async def _answer_files(
 ) -> int:
     """Print the answer of every trajectory as it comes; return how many files failed. One does not stop the others."""
     from swarm_memory.tools.guard.redact import redact
-    from swarm_memory.tools.learn.contained import Contained
+    from swarm_memory.tools.learn.learn import Contained
 
     failed = 0
     for file in files:
