@@ -56,6 +56,8 @@ async def test_a_note_is_stored_to_the_letter_by_whichever_way_it_comes(toolbox:
         ("Run `/home/kim/shop/tools/seed.py` in app/", "Run `tools/seed.py` in app/"),
         ("see /home/kim/shopping/x.md and /mnt/home/kim/shop/x.md", "see <path>/x.md and <path>/x.md"),
         ("settings lie in ~/.config/shop.toml", "settings lie in <path>/shop.toml"),
+        ("`curl http://localhost:8080/orders?page=2`", "`curl http://localhost:8080/orders?page=2`"),
+        ("see http://localhost.acme.io/x", "see <url>"),
         ("clone `https://bob:hunter2xyz@git.acme.io/x.git`", "clone `<url>`"),
         ("psql postgres://app:s3cretPw9@db.acme.io:5432/x", "psql <url>"),
         (f"the token is {TOKEN}", "the token is [secret:github-token]"),

@@ -94,6 +94,18 @@ async def test_what_the_bank_knows_is_not_stored_twice(toolbox: Toolbox) -> None
     assert (first.is_new, second.is_new, second.item.id) == (True, False, first.item.id)
 
 
+async def test_a_note_that_says_all_of_a_known_one_and_more_takes_its_place(toolbox: Toolbox) -> None:
+    said = "Run `parcelctl lease --lane LANE` before `parcelctl send`."
+    (first,) = await remember_notes(toolbox, [Note(title="Lease the lane first", note=said)], session())
+    sharper = Note(title="Lease the lane first", note=f"{said} This alone suffices.")
+    (second,) = await remember_notes(toolbox, [sharper], session())
+    assert (second.is_new, second.item.content) == (True, f"{said} This alone suffices.")
+    (known,) = await toolbox.store.get_memories((toolbox.scope,), [first.item.id])
+    assert (known.status, second.item.id in str(known.status_reason)) == ("archived", True)
+    (third,) = await remember_notes(toolbox, [Note(title="Lease the lane first", note=said)], session())
+    assert (third.is_new, third.item.id) == (False, second.item.id)
+
+
 async def test_notes_of_one_session_do_not_contradict_each_other(toolbox: Toolbox) -> None:
     name = Note(title="The blue list is data/s7.csv", note="Use `data/s7.csv` for the blue list.")
     other = Note(title="data/blue.csv is not the blue list", note="Do not use `data/blue.csv` for the blue list.")

@@ -13,11 +13,12 @@ from swarm_memory.tools.consolidate.contradictions import link_contradictions
 from swarm_memory.tools.consolidate.upkeep import queue_when_due
 from swarm_memory.tools.distill.bounds import COPIED, copies, portable, words_of
 from swarm_memory.tools.guard.gate import LOCAL, check_quota, gated, told_of
+from swarm_memory.tools.guard.trust import says_all_of
 from swarm_memory.tools.learn.items import same_in_bank
-from swarm_memory.tools.memories.edit import checked_texts
+from swarm_memory.tools.memories.edit import checked_texts, set_memory_status
 from swarm_memory.tools.memories.heard import NO_SESSION, Heard, Session
 from swarm_memory.tools.memories.remember import NOTE_CONFIDENCE, Remembered, again, held, why_a_note
-from swarm_memory.tools.ports.memories import DayLimit, StoredMemory
+from swarm_memory.tools.ports.memories import DayLimit
 from swarm_memory.tools.retrieve.embed import prepare_or_say
 from swarm_memory.tools.text.pasted import without_quotations
 from swarm_memory.tools.toolbox import Toolbox
@@ -36,8 +37,8 @@ async def remember_notes(toolbox: Toolbox, notes: Sequence[Note], session: Sessi
     and formats stay. It is the user's word where the agent says so and the words stand in a prompt of the session; of a
     note whose sentences only partly do, the others become a note of the agent's that follows it. What stands in a
     tool's result and in no prompt, or copies twelve words of one, waits in quarantine. What the bank knows is not
-    stored twice. Raises `InputError` for none, more than three, or a text that is not fit for a memory, `QuotaReached`,
-    `StorageError`.
+    stored twice; a note that says all of a known one and more takes the place of one that nobody bore out. Raises
+    `InputError` for none, more than three, or a text that is not fit for a memory, `QuotaReached`, `StorageError`.
     """
     if not 1 <= len(notes) <= MOST_NOTES:
         raise InputError(f"notes has {len(notes)}: give one to {MOST_NOTES}")
@@ -47,10 +48,20 @@ async def remember_notes(toolbox: Toolbox, notes: Sequence[Note], session: Sessi
     work = partial(_items, toolbox, parts, session)
     items = await anchored(toolbox, await asyncio.to_thread(lambda: [*work()]))
     prepared, fault = await prepare_or_say(toolbox, items)
-    done = [await _known(toolbox, memory) for memory in prepared]
+    same = [await same_in_bank(toolbox, memory) for memory in prepared]
+    done = [
+        None
+        if known is None or _says_more(memory.item, known)  # the user's word makes a known note his
+        else await again(toolbox, known, by_hand=False, is_users=memory.item.provenance.is_users_word)
+        for memory, known in zip(prepared, same, strict=True)
+    ]
     new = [memory for memory, known in zip(prepared, done, strict=True) if known is None]
     limit = None if toolbox.new_per_day is None else DayLimit(toolbox.new_per_day, toolbox.clock.now())
     await toolbox.store.add_memories(new, toolbox.embedder.name, limit)
+    for memory, known in zip(prepared, same, strict=True):
+        if known is not None and _says_more(memory.item, known) and known.confidence <= NOTE_CONFIDENCE:
+            why = f"superseded by {memory.item.id}, which says it all"
+            await set_memory_status(toolbox, [known.id], "archived", why)
     await link_contradictions(toolbox, new, new_id(RUN))
     await queue_when_due(toolbox, embedder_answers=fault is None)
     return [
@@ -113,12 +124,10 @@ def _without_copies(item: MemoryItem, results: Sequence[str]) -> MemoryItem:
     return item.model_copy(update={"status": "quarantined", "status_reason": COPIED})
 
 
-async def _known(toolbox: Toolbox, memory: StoredMemory) -> Remembered | None:
-    """Return what becomes of a note that the bank knows; None for a new one. The user's word makes a note his."""
-    known = await same_in_bank(toolbox, memory)
-    if known is None:
-        return None
-    return await again(toolbox, known, by_hand=False, is_users=memory.item.provenance.is_users_word)
+def _says_more(item: MemoryItem, known: MemoryItem) -> bool:
+    """Whether a note says all of a known one and more."""
+    is_active = item.status == known.status == "active"
+    return is_active and says_all_of(item, known) and not says_all_of(known, item)
 
 
 def _stored(item: MemoryItem, heard: Heard | None, fault: str | None) -> Remembered:
