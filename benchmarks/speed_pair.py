@@ -42,7 +42,7 @@ async def work(bank: Path, count: int, clients: int) -> None:
     try:
         from swarm_memory.tools.ports.memories import MemoryFilter
     except ImportError:  # the version before may be older than this module
-        from swarm_memory.tools.ports.store import MemoryFilter
+        from swarm_memory.tools.ports.memories import MemoryFilter
 
     embedder, draw = StaticEmbedder(), random.Random(5)
     store = await open_store(bank, embedder=embedder)

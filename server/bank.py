@@ -19,8 +19,8 @@ from swarm_memory.server.switch import switched_off
 if TYPE_CHECKING:
     from swarm_memory.server.jobs.worker import Worker
     from swarm_memory.server.location import Location
+    from swarm_memory.server.storage.stores.team.people import People
     from swarm_memory.tools.ports.journal import HostSession
-    from swarm_memory.tools.ports.team.people import PeopleStore
     from swarm_memory.tools.toolbox import Toolbox
 
 OpenToolbox: TypeAlias = "Callable[[], Awaitable[Toolbox]]"
@@ -102,7 +102,7 @@ class Bank:
         assert self._empty is not None
         return self._unless_off(self._empty)
 
-    async def people(self) -> "tuple[PeopleStore, str] | None":
+    async def people(self) -> "tuple[People, str] | None":
         """Return the people, and the tenant whose they are; None: there is no bank yet, and so nobody.
 
         Raises the error that opening the bank gave.

@@ -26,13 +26,14 @@ from swarm_memory.tools.toolbox import Reorder, Toolbox
 if TYPE_CHECKING:
     from swarm_memory.schema.settings import EmbeddingSettings, Settings, StorageSettings
     from swarm_memory.server.jobs.worker import Worker
+    from swarm_memory.server.project.folder import ProjectFolder
+    from swarm_memory.server.storage.bank import Bank
+    from swarm_memory.server.storage.care.care import SqliteCare
     from swarm_memory.server.storage.postgres.connection import Place
     from swarm_memory.server.storage.postgres.store import PostgresStore
     from swarm_memory.server.storage.store import SqliteStore
-    from swarm_memory.tools.ports.care import Care
-    from swarm_memory.tools.ports.journal import Journal
     from swarm_memory.tools.ports.models import ChatModel, Embedder, Reranker
-    from swarm_memory.tools.ports.store import Clock, Project, Store
+    from swarm_memory.tools.ports.outside import Clock
 
 POSTGRES = "postgres"
 """The folder, beside the bank, of a PostgreSQL server for a try."""
@@ -78,7 +79,7 @@ async def open_toolbox(place: Location, settings: Settings, *, in_haste: bool = 
     )
 
 
-def _toolbox(store: Store, embedder: Embedder, place: Location, settings: Settings, project: Project) -> Toolbox:
+def _toolbox(store: Bank, embedder: Embedder, place: Location, settings: Settings, project: ProjectFolder) -> Toolbox:
     """Return what every way of opening a bank gives, without models that are asked."""
     return Toolbox(
         store=store,
@@ -177,7 +178,7 @@ def make_reranker(settings: Settings) -> Reranker | None:
     )
 
 
-def make_chat_model(settings: Settings, store: Journal, scope: Scope, clock: Clock) -> ChatModel | None:
+def make_chat_model(settings: Settings, store: Bank, scope: Scope, clock: Clock) -> ChatModel | None:
     """Return the chat models that the settings name, metered in the store; None, a normal state, without any."""
     if not settings.chat.providers:
         return None
@@ -261,7 +262,7 @@ async def move_bank(place: Location, settings: Settings, to: str, tell: Callable
     return await to_thread.run_sync(moved)
 
 
-def make_care(place: Location, settings: Settings) -> Care:
+def make_care(place: Location, settings: Settings) -> SqliteCare:
     """Return who looks after the file of a project's bank; nothing is opened yet.
 
     Raises `ConfigError` where a database server holds the bank, which is looked after by that server's own means.

@@ -4,7 +4,7 @@ from asyncio import Lock
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, TypeAlias
 
 from swarm_memory.schema.base import JOB, MAX_PROJECT_CHARS, Scope, new_id
 from swarm_memory.schema.errors import InputError
@@ -16,11 +16,17 @@ if TYPE_CHECKING:  # not before a hook needs it: a person waits
 
     from swarm_memory.schema.settings import Settings
     from swarm_memory.schema.team.person import Person
-    from swarm_memory.tools.ports.models import ChatModel, Embedder, Ranked, Reranker
-    from swarm_memory.tools.ports.store import Clock, Project, Store
+    from swarm_memory.server.project.folder import ProjectFolder
+    from swarm_memory.server.storage.bank import Bank
+    from swarm_memory.tools.ports.models import ChatModel, Embedder, Reranker
+    from swarm_memory.tools.ports.outside import Clock
+    from swarm_memory.tools.retrieve.rerank import Order
 
 GiveWay = Callable[[], Awaitable[None]]
 """Awaited by long work before each of its pieces, of some milliseconds: it waits while a caller is served."""
+
+Reorder: TypeAlias = "Callable[[Toolbox, str, Sequence[tuple[str, str]]], Awaitable[Order]]"
+"""Has memories, given as (title, text), put into their final order for a query, within a time limit of its own."""
 
 Promoted = Callable[[str | None], Mapping[str, str]]
 """Tells which memories stand in files of the project that an agent, by its name, reads by itself (None: in any), and in
@@ -36,27 +42,11 @@ def nowhere(agent: str | None = None) -> Mapping[str, str]:
     return {}
 
 
-class Order(Protocol):
-    """Those that a reranker judged, best first, and what went wrong; none: the order stays as it was."""
-
-    @property
-    def ranked(self) -> "Sequence[Ranked]": ...
-
-    @property
-    def notices(self) -> tuple[str, ...]: ...
-
-
-class Reorder(Protocol):
-    """Has memories, given as (title, text), put into their final order, within a time limit of its own."""
-
-    def __call__(self, toolbox: "Toolbox", query: str, shown: Sequence[tuple[str, str]], /) -> Awaitable[Order]: ...
-
-
 @dataclass(frozen=True, slots=True)
 class Toolbox:
     """Ports and settings; made by the server's wiring, or by a test."""
 
-    store: "Store"
+    store: "Bank"
     embedder: "Embedder"
     clock: "Clock"
     settings: "Settings"
@@ -65,9 +55,9 @@ class Toolbox:
     """None: evidence judges and extraction distills, a normal state."""
     reranker: "Reranker | None" = None
     """A cross-encoder for sources and memories; None, a normal state, without one."""
-    reorder: Reorder | None = None
+    reorder: "Reorder | None" = None
     """The second stage of a retrieval (`retrieve.rerank`); None, by default: there is none, and hooks load none."""
-    project: "Project | None" = None
+    project: "ProjectFolder | None" = None
     """The project's folder; None: nothing is known of it, and every memory may apply."""
     new_per_day: int | None = None
     """So much may be added to the project in a day; None: the user is at work, and nothing is limited."""

@@ -21,10 +21,10 @@ from swarm_memory.schema.errors import InputError, NotFoundError, SwarmMemoryErr
 from swarm_memory.schema.job import Report
 from swarm_memory.schema.settings import Settings
 from swarm_memory.server.benchmark.suite_files import write_text
+from swarm_memory.server.storage.bank import Bank
 from swarm_memory.tools.benchmark.suite import Suite, SuiteContext, SuiteOptions
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.ports.models import Embedder
-from swarm_memory.tools.ports.store import Store
 from swarm_memory.tools.toolbox import Toolbox
 
 SUITES = {
@@ -136,7 +136,7 @@ def _told(value: JsonValue, key: str = "") -> JsonValue:
 
 
 @asynccontextmanager
-async def open_scratch_store(folder: Path, settings: Settings, embedder: Embedder) -> AsyncGenerator[Store]:
+async def open_scratch_store(folder: Path, settings: Settings, embedder: Embedder) -> AsyncGenerator[Bank]:
     """Open an empty store of the kind that the settings name, in a file of its own in the folder."""
     from swarm_memory.server.storage.store import open_store
 

@@ -28,7 +28,7 @@ from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.matts.matts import run_matts
 from swarm_memory.tools.matts.rollouts import prompt_of, seed_of
 from swarm_memory.tools.ports.models import ChatAnswer, ChatModel, ChatRequest
-from swarm_memory.tools.ports.rollouts import AgentRunner
+from swarm_memory.tools.ports.outside import AgentRunner
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.text.cleaning import one_line
 from swarm_memory.tools.text.tokens import count_tokens

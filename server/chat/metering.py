@@ -6,15 +6,18 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from anyio import CapacityLimiter
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import ModelUnavailable
-from swarm_memory.tools.ports.journal import ChatRecord, Journal
+from swarm_memory.tools.ports.journal import ChatRecord
 from swarm_memory.tools.ports.models import ChatAnswer, ChatModel, ChatRequest, ChatUsage
-from swarm_memory.tools.ports.store import Clock
+from swarm_memory.tools.ports.outside import Clock
+
+if TYPE_CHECKING:
+    from swarm_memory.server.storage.bank import Bank
 
 _CHARS_PER_TOKEN = 4
 
@@ -58,7 +61,7 @@ class Tally:
 class ChatMeter:
     """Writes calls to a store and asks it for the day's sum, which holds what other processes wrote too."""
 
-    def __init__(self, store: Journal, scope: Scope, clock: Clock) -> None:
+    def __init__(self, store: "Bank", scope: Scope, clock: Clock) -> None:
         self._store = store
         self._scope = scope
         self._clock = clock

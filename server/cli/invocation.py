@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from swarm_memory.schema.settings import Settings
     from swarm_memory.server.config import ResolvedSettings
     from swarm_memory.server.location import Location
-    from swarm_memory.tools.ports.care import Care
+    from swarm_memory.server.storage.care.care import SqliteCare
     from swarm_memory.tools.toolbox import Toolbox
 
 T = TypeVar("T")
@@ -72,7 +72,7 @@ class Invocation:
 
         return empty_toolbox(*self._bank())
 
-    def care(self) -> "Care":
+    def care(self) -> "SqliteCare":
         """Return who looks after the bank's file. Raises `ConfigError`."""
         from swarm_memory.server.wiring import make_care
 

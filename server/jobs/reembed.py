@@ -2,12 +2,15 @@
 
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from swarm_memory.tools.ports.models import Accompanied, Embedder
-from swarm_memory.tools.ports.store import Store
-from swarm_memory.tools.ports.upkeep import Vectors
 from swarm_memory.tools.retrieve.embed import BACKLOG, BATCH, REEMBED, embed_batch
 from swarm_memory.tools.toolbox import GiveWay, Toolbox, at_once
+
+if TYPE_CHECKING:
+    from swarm_memory.server.storage.bank import Bank
+    from swarm_memory.server.storage.stores.upkeep import Vectors
 
 
 @dataclass(slots=True)
@@ -25,7 +28,7 @@ class Reembedded:
 
 
 async def reembed(
-    store: Store,
+    store: "Bank",
     embedder: Embedder,
     *,
     drop_others: bool,
@@ -67,7 +70,7 @@ async def queue_reembedding(toolbox: Toolbox) -> None:
         await toolbox.queue(REEMBED, BACKLOG)
 
 
-async def _batches(items: Vectors, embedder: Embedder, give_way: GiveWay) -> AsyncGenerator[tuple[int, int]]:
+async def _batches(items: "Vectors", embedder: Embedder, give_way: GiveWay) -> AsyncGenerator[tuple[int, int]]:
     """Embed what has no vector; yield after each batch how many got one, and how many texts were refused."""
     after = 0
     while rows := await items.without_vector(embedder.name, embedder.dimensions, BATCH, after):

@@ -12,7 +12,7 @@ from swarm_memory.schema.errors import StorageError, SwarmMemoryError
 from swarm_memory.schema.job import Job, Report
 from swarm_memory.schema.settings import TeamSettings
 from swarm_memory.server.team.client import TeamClient
-from swarm_memory.tools.ports.team.sharing import Team
+from swarm_memory.tools.ports.outside import Team
 from swarm_memory.tools.team.cache import sync
 from swarm_memory.tools.toolbox import Toolbox
 

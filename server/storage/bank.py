@@ -1,11 +1,13 @@
 """What one open bank holds, whichever engine it stands on: every store, and what all of them do together."""
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from copy import copy
 from functools import partial
 from typing import TYPE_CHECKING, Self
 
 from swarm_memory.schema.base import Scope
+from swarm_memory.schema.status import StorageHealth
 from swarm_memory.schema.team.person import Person
 from swarm_memory.server.storage.stores import memories
 from swarm_memory.server.storage.stores.credit import Outcomes
@@ -23,13 +25,12 @@ from swarm_memory.server.storage.stores.review import Review
 from swarm_memory.server.storage.stores.rollouts import Rollouts
 from swarm_memory.server.storage.stores.sources import Sources
 from swarm_memory.server.storage.stores.team.leaving import take_out_of_team
-from swarm_memory.server.storage.stores.team.people import People, note
+from swarm_memory.server.storage.stores.team.people import FORGOTTEN_PERSON, People, note
 from swarm_memory.server.storage.stores.team.sharing import SharedMemories
 from swarm_memory.server.storage.stores.tool_memory import ToolCalls
 from swarm_memory.server.storage.stores.trajectories import Trajectories
 from swarm_memory.server.storage.stores.upkeep import Retention, Upkeep, Vectors
 from swarm_memory.tools.ports.memories import Forgotten
-from swarm_memory.tools.ports.team.people import FORGOTTEN_PERSON
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.driver import Connection
@@ -67,6 +68,10 @@ class Bank(Memories, Trajectories, Jobs, Outcomes, Upkeep, Rollouts):
         bank._add_parts()
         return bank
 
+    @abstractmethod
+    async def health(self) -> StorageHealth:
+        """Return how the engine and its file or database are."""
+
     async def __aenter__(self) -> Self:
         return self
 
@@ -84,6 +89,10 @@ class Bank(Memories, Trajectories, Jobs, Outcomes, Upkeep, Rollouts):
     async def forget(
         self, scopes: Sequence[Scope], ids: Sequence[str], *, with_trajectories: bool = False
     ) -> Forgotten:
+        """Delete for good: rows, indexes, the records of their tasks, quotes in other texts, free pages, backups.
+
+        A record that memories rest on which stay, stays too; `with_trajectories` takes the text out of it nevertheless.
+        """
         await self.recorder.settle()  # a retrieval that is written later would bring its query back
         # Looking through all texts takes longest, and holds up no writer.
         traces = await self.read(partial(find_traces, scopes=scopes, ids=ids, with_trajectories=with_trajectories))
@@ -93,6 +102,10 @@ class Bank(Memories, Trajectories, Jobs, Outcomes, Upkeep, Rollouts):
         return forgotten
 
     async def forget_person(self, person: Person) -> int:
+        """Delete for good what somebody brought besides memories, and their name, backups too.
+
+        Return how many records of tasks lost their text.
+        """
         await self.recorder.settle()
         scopes = await self.people.scopes(person.tenant_id)
         traces = await self.read(partial(find_traces_of_person, scopes=scopes, person_id=person.id))

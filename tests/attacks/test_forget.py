@@ -24,7 +24,7 @@ from swarm_memory.tools.memories.edit import MemoryChange, edit_memory, forget_m
 from swarm_memory.tools.ports.jobs import JobEnd
 from swarm_memory.tools.ports.journal import Event, HostSession
 from swarm_memory.tools.ports.memories import MemoryFilter
-from swarm_memory.tools.ports.rollouts import RunEnd
+from swarm_memory.tools.ports.trajectories import RunEnd
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.tool_memory.evaluate import evaluate_tool_calls
 from swarm_memory.tools.tool_memory.log import log_tool_calls

@@ -13,9 +13,9 @@ from swarm_memory.schema.job import Job
 from swarm_memory.schema.memory import MemoryDraft
 from swarm_memory.schema.tool_memory import LoggedCall
 from swarm_memory.server.storage.store import SqliteStore
+from swarm_memory.server.storage.stores.team.people import ADDED, FORGOTTEN_PERSON, REVOKED
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.memories.edit import MemoryChange, edit_memory
-from swarm_memory.tools.ports.team.people import ADDED, FORGOTTEN_PERSON, REVOKED
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.team.people import add_person, audit_trail, forget_person, list_people
 from swarm_memory.tools.tool_memory.log import log_tool_calls

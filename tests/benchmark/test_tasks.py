@@ -15,10 +15,10 @@ from swarm_memory.schema.benchmark import BenchmarkRun, SuiteResults
 from swarm_memory.schema.errors import ConfigError, InputError
 from swarm_memory.server.benchmark.running import run_benchmark
 from swarm_memory.server.benchmark.tasks import Scenario, TaskOptions, TaskRun, read_scenarios, schedule
+from swarm_memory.server.storage.bank import Bank
 from swarm_memory.tools.benchmark.suite import SuiteContext
 from swarm_memory.tools.benchmark.suites.task_report import TaskArm, TaskReport, TaskResult
 from swarm_memory.tools.ports.models import Embedder
-from swarm_memory.tools.ports.store import Store
 from swarm_memory.tools.toolbox import Toolbox
 from tests.benchmark.conftest import TASKS, Told
 
@@ -105,7 +105,7 @@ async def test_the_chat_model_can_be_the_agent_and_its_tokens_are_counted(
     assert not any((tmp_path / "rollouts").rglob("*.py"))
 
 
-def _no_store(embedder: Embedder) -> AbstractAsyncContextManager[Store]:
+def _no_store(embedder: Embedder) -> AbstractAsyncContextManager[Bank]:
     raise AssertionError(f"a task opened a store for {embedder.name}")
 
 

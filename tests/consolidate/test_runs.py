@@ -16,10 +16,10 @@ from kept_bank import ADVICE, MIGRATIONS, SHOP, Kept, figures, opened, own_folde
 
 from swarm_memory.schema.base import RUN, new_id
 from swarm_memory.schema.errors import NotFoundError
+from swarm_memory.server.storage.bank import Bank
 from swarm_memory.server.storage.driver import plain_module
 from swarm_memory.tools.consolidate.consolidate import consolidate, undo_consolidation
 from swarm_memory.tools.ports.memories import MemoryFilter
-from swarm_memory.tools.ports.store import Store
 
 SQLITE = plain_module(os.environ.get("SWARM_MEMORY_SQLITE") or "auto")
 """The one SQLite library of the process: a second one beside an open bank would crash sqlite-vec."""
@@ -179,15 +179,15 @@ async def test_the_counter_of_new_memories_begins_anew_and_counts_what_came_mean
 class _Watched:
     """A store that something happens to before each of its calls."""
 
-    inner: Store
+    inner: Bank
     calls: list[str] = field(default_factory=list[str])
 
     async def before(self, name: str) -> None:
         """Do what happens."""
 
     @property
-    def store(self) -> Store:
-        return cast("Store", self)
+    def store(self) -> Bank:
+        return cast("Bank", self)
 
     def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
         function = getattr(self.inner, name)

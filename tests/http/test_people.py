@@ -14,9 +14,9 @@ from swarm_memory.schema.team.person import ROLES, Role, rank
 from swarm_memory.server.access.roles import PAGES, PROMPTS, RESOURCES, TOOLS, role_of_call
 from swarm_memory.server.location import Location
 from swarm_memory.server.mcp.app import build_server
+from swarm_memory.server.storage.stores.team.people import REFUSED
 from swarm_memory.server.viewer.viewer import PAGES as VIEWED
 from swarm_memory.tools.memories.transfer import export_memories
-from swarm_memory.tools.ports.team.people import REFUSED
 from swarm_memory.tools.team.people import audit_trail, change_role, renew_token, revoke
 
 __all__ = ["place", "settings"]

@@ -14,10 +14,10 @@ from swarm_memory.schema.errors import InputError, ModelUnavailable, StoreReadOn
 from swarm_memory.schema.memory import MemoryItem, Provenance
 from swarm_memory.schema.settings import RetrieveSettings, Settings
 from swarm_memory.server.embedding.static import StaticEmbedder
+from swarm_memory.server.storage.bank import Bank
 from swarm_memory.server.storage.store import open_store
 from swarm_memory.tools.ports.memories import RetrievalRecord, SearchFilter
 from swarm_memory.tools.ports.models import Vector
-from swarm_memory.tools.ports.store import Store
 from swarm_memory.tools.retrieve.embed import prepare
 from swarm_memory.tools.retrieve.retrieve import MAX_QUERY_CHARS, retrieve
 from swarm_memory.tools.text.cleaning import parse_ids
@@ -327,7 +327,7 @@ async def test_the_preamble_keeps_to_the_token_budget_of_the_settings(toolbox: T
 
 async def test_legs_name_what_answered(toolbox: Toolbox, add: Add) -> None:
     await add(*LOGIN)
-    store: Store = toolbox.store
+    store: Bank = toolbox.store
     vector_leg = (await store.health()).vector_search
     found = await retrieve(toolbox, LOGIN[0])
     assert set(found.legs) == {"keyword", "vector" if vector_leg == "vec0" else "exact_scan"}

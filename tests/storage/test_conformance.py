@@ -22,10 +22,9 @@ from swarm_memory.schema.trajectory import Step, Trajectory, Verdict
 from swarm_memory.tools.ports.jobs import JobEnd
 from swarm_memory.tools.ports.journal import CORRECTED, Event, HostSession
 from swarm_memory.tools.ports.memories import DayLimit, MemoryFilter, SearchFilter, SearchQuery
-from swarm_memory.tools.ports.rollouts import RunEnd
 from swarm_memory.tools.ports.sources import SourceKey, SourceQuery, StoredGroup, StoredPassage
 from swarm_memory.tools.ports.tool_memory import EvaluatedCall, FailedEvaluation, ToolMemoryCounts
-from swarm_memory.tools.ports.trajectories import LearnRecord
+from swarm_memory.tools.ports.trajectories import LearnRecord, RunEnd
 from swarm_memory.tools.ports.upkeep import Aging, PendingUpkeep, UpkeepBatch, UpkeepChange, UpkeepEnd
 
 ENGINES = (*AVAILABLE, "postgres")

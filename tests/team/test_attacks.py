@@ -14,7 +14,7 @@ from swarm_memory.schema.memory import MemoryDraft, Provenance
 from swarm_memory.schema.team.sharing import Changes, Evidence, Proposed, SharedMemory, team_scope
 from swarm_memory.server.jobs.team import SYNC, queue_sync, sync_team
 from swarm_memory.tools.ports.memories import MemoryFilter
-from swarm_memory.tools.ports.team.sharing import Team
+from swarm_memory.tools.ports.outside import Team
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.team.cache import says
 from swarm_memory.tools.toolbox import Toolbox

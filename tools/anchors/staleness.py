@@ -17,7 +17,7 @@ from swarm_memory.tools.text.patterns import lazy
 from swarm_memory.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:  # all ports hang on it, and a person waits for a hook
-    from swarm_memory.tools.ports.store import Project
+    from swarm_memory.server.project.folder import ProjectFolder
 
 MOVED = "reasoning_memory.moved"
 """The event of files that a memory names and that are elsewhere now."""
@@ -114,7 +114,7 @@ async def staleness_of(toolbox: Toolbox, items: Sequence[MemoryItem]) -> dict[st
     }
 
 
-def _missing(project: "Project", named: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+def _missing(project: "ProjectFolder", named: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
     """Return of each memory of which something is not there what that is, wherever it went."""
     gone = {each: [anchor for anchor in anchors if not project.has(anchor)] for each, anchors in named.items()}
     return {each: anchors for each, anchors in gone.items() if anchors}
@@ -146,7 +146,7 @@ async def check_anchors(toolbox: Toolbox) -> int:
     return sum(map(bool, named.values()))
 
 
-def anchors_of(item: MemoryItem, project: "Project") -> list[str]:
+def anchors_of(item: MemoryItem, project: "ProjectFolder") -> list[str]:
     """Return what a memory's title and content name that is in the project now; of a way out what it says to do.
 
     What failed, and what did not help, may be there still when what ended the error is gone.

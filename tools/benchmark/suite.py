@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from pydantic import BaseModel, Field, JsonValue, TypeAdapter, ValidationError
 
@@ -13,9 +13,11 @@ from swarm_memory.schema.benchmark import SuiteResults
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.job import Report
 from swarm_memory.tools.ports.models import Embedder
-from swarm_memory.tools.ports.store import Store
 from swarm_memory.tools.text.faults import faults
 from swarm_memory.tools.toolbox import Toolbox
+
+if TYPE_CHECKING:
+    from swarm_memory.server.storage.bank import Bank
 
 T = TypeVar("T")
 AnyModel = TypeVar("AnyModel", bound=BaseModel)
@@ -24,7 +26,7 @@ AnyModel = TypeVar("AnyModel", bound=BaseModel)
 class OpenStore(Protocol):
     """Opens an empty store of the real kind in a file of its own, which is gone after the block."""
 
-    def __call__(self, embedder: Embedder) -> AbstractAsyncContextManager[Store]: ...
+    def __call__(self, embedder: Embedder) -> "AbstractAsyncContextManager[Bank]": ...
 
 
 @dataclass(frozen=True, slots=True)

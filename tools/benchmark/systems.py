@@ -17,7 +17,7 @@ from swarm_memory.tools.benchmark.datasets import DEBRIS_PREFIX
 from swarm_memory.tools.consolidate.consolidate import consolidate
 from swarm_memory.tools.memories.heard import Heard
 from swarm_memory.tools.memories.remember import remember
-from swarm_memory.tools.ports.store import Clock
+from swarm_memory.tools.ports.outside import Clock
 from swarm_memory.tools.retrieve.embed import prepare
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.text.tokens import query_tokens, tokenize

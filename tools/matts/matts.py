@@ -23,7 +23,8 @@ from swarm_memory.tools.learn.items import Origin, SortedOut, drawn_item, mean_c
 from swarm_memory.tools.matts.contrast import Contrast, self_contrast
 from swarm_memory.tools.matts.rollouts import Attempt, best_of, numbered
 from swarm_memory.tools.matts.scaling import Scaling
-from swarm_memory.tools.ports.rollouts import AgentRunner, RunEnd
+from swarm_memory.tools.ports.outside import AgentRunner
+from swarm_memory.tools.ports.trajectories import RunEnd
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.text.cleaning import clean
 from swarm_memory.tools.toolbox import Toolbox

@@ -9,7 +9,7 @@ from swarm_memory.schema.errors import StorageError, SwarmMemoryError
 from swarm_memory.schema.job import Progress, Report
 from swarm_memory.schema.rollout import MattsRun
 from swarm_memory.tools.matts.rollouts import Former, do_rollout
-from swarm_memory.tools.ports.rollouts import AgentRunner
+from swarm_memory.tools.ports.outside import AgentRunner
 from swarm_memory.tools.toolbox import Toolbox
 
 CANCEL_LOOK_S = 0.5

@@ -1,12 +1,11 @@
 """What credit reads and writes: what tasks were given, and how they ended. No adapter is known here."""
 
-from collections.abc import Mapping, Sequence
-from datetime import date, datetime
+from collections.abc import Mapping
+from datetime import datetime
 from types import MappingProxyType
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
-from swarm_memory.schema.base import Scope
-from swarm_memory.schema.outcome import Arm, OutcomeRecord, TaskFigures
+from swarm_memory.schema.outcome import Arm, TaskFigures
 from swarm_memory.schema.trajectory import Label
 
 
@@ -48,35 +47,3 @@ class TaskOutcome(NamedTuple):
     """Ids of the memories that it was given; of outcomes of earlier releases they are not known."""
     rested: tuple[str, ...] = ()
     """Ids of those that fitted and were not shown."""
-
-
-class Credits(Protocol):
-    """Outcomes of tasks, and what they changed in the memories that the tasks had."""
-
-    async def injections(self, scope: Scope, task_id: str) -> TaskInjections:
-        """Return what was retrieved for a task; what this store has queued is written first."""
-        ...
-
-    async def get_outcome(self, scope: Scope, task_id: str) -> OutcomeRecord | None: ...
-
-    async def save_outcome(self, scopes: Sequence[Scope], record: OutcomeRecord) -> OutcomeRecord:
-        """Write the outcome of a task of the first scope and change the memories of all, in one transaction.
-
-        The same outcome a second time changes nothing (`already_credited`); another one of the same task takes back
-        what the former one changed before it is applied. Return it with what was really applied.
-        """
-        ...
-
-    async def list_outcomes(self, scope: Scope) -> list[TaskOutcome]:
-        """Return what is counted of every task, oldest first."""
-        ...
-
-    async def save_trials(self, scope: Scope, trials: Trials) -> None:
-        """Keep which memories are suspected, in the place of what was kept before."""
-        ...
-
-    async def trials(self, scope: Scope) -> Trials: ...
-
-    async def items_by_day(self, scope: Scope) -> dict[date, int]:
-        """Return how many memories were made on each day (UTC) on which any was, whatever became of them."""
-        ...

@@ -1,9 +1,9 @@
 """What is noted of what happened: sessions of hosts, the audit trail, figures, runs of benchmarks."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from pydantic import Field, JsonValue
 
@@ -11,8 +11,7 @@ from swarm_memory.schema.base import Model, Scope, Timestamp
 from swarm_memory.tools.ports.models import ChatUsage
 
 if TYPE_CHECKING:  # not before a hook needs it: a person waits
-    from swarm_memory.schema.benchmark import BenchmarkRun
-    from swarm_memory.schema.status import BankStatistics, ChatDay, StorageHealth
+    pass
 
 CORRECTED = "tool_call.corrected"
 """The user said that a session's last call was wrong; the subject is the session."""
@@ -67,49 +66,3 @@ class ChatSpending(NamedTuple):
     """Input and output."""
     cost_usd: float | None
     """Of the calls whose cost is known; None where that is none."""
-
-
-class Journal(Protocol):
-    """Sessions of hosts, events, figures."""
-
-    async def get_session(self, scope: Scope, session_id: str) -> HostSession | None: ...
-
-    async def put_session(self, session: HostSession) -> None: ...
-
-    async def shown_in(self, scope: Scope, session_id: str, task_ids: Sequence[str]) -> frozenset[str]:
-        """Return the memories that tasks of a host's session were shown since its context was last cleared."""
-        ...
-
-    async def add_event(self, scope: Scope, event: Event) -> None: ...
-
-    async def events_of_kind(self, scope: Scope, kind: str, limit: int) -> list[Event]:
-        """Return the newest lines of the audit trail of one kind, newest first."""
-        ...
-
-    def record_chat(self, record: ChatRecord) -> None:
-        """Queue the record and return at once; the store writes it behind, at the latest when it closes."""
-        ...
-
-    async def chat_spending(self, since: datetime) -> ChatSpending:
-        """Return what was spent since then by every process and in every scope of the database."""
-        ...
-
-    async def chat_days(self, since: datetime) -> "list[ChatDay]":
-        """Return the days (UTC) since then on which models were asked, as `chat_spending` counts, the newest first."""
-        ...
-
-    async def statistics(self, scope: Scope, embedder: str) -> "BankStatistics": ...
-
-    async def health(self) -> "StorageHealth": ...
-
-
-class BenchmarkStore(Protocol):
-    """Runs of benchmarks, newest first; the values of single cases stand only in a run's file."""
-
-    async def save_benchmark(self, scope: Scope, run: "BenchmarkRun") -> None:
-        """Write a run, new or as it stands now."""
-        ...
-
-    async def get_benchmark(self, scope: Scope, run_id: str) -> "BenchmarkRun | None": ...
-
-    async def list_benchmarks(self, scope: Scope, limit: int) -> "list[BenchmarkRun]": ...

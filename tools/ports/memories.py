@@ -3,11 +3,10 @@
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from types import MappingProxyType
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.memory import Leg, MemoryItem, MemoryStatus, Outcome, Standing
-from swarm_memory.tools.ports.journal import Event
 from swarm_memory.tools.ports.models import Vector
 
 
@@ -173,102 +172,3 @@ class Forgotten(NamedTuple):
     """Memories for whose sake the record of a task stayed, since they were drawn from it too."""
     alike: tuple[str, ...] = ()
     """Memories that hold the title of one, or were archived as its duplicates."""
-
-
-class MemoryStore(Protocol):
-    """The bank: memory items and their indexes. All errors are `StorageError`s."""
-
-    async def search(self, query: SearchQuery) -> SearchResult: ...
-
-    async def get_memories(self, scopes: Sequence[Scope], ids: Sequence[str]) -> list[MemoryItem]:
-        """Return those that exist in the scopes, in the order of `ids`, whatever their status."""
-        ...
-
-    async def list_memories(self, scopes: Sequence[Scope], which: MemoryFilter) -> list[MemoryItem]: ...
-
-    async def said(self, scope: Scope, content: str) -> list[MemoryItem]:
-        """Return what the user said, active or quarantined, with a content equal to this one but for case.
-
-        Behind it come agents' notes of it, the newest first.
-        """
-        ...
-
-    async def contradictions_among(self, ids: Sequence[str]) -> list[tuple[str, str]]:
-        """Return the pairs of these memories of which a link says that they contradict each other."""
-        ...
-
-    async def called_for(self, scopes: Sequence[Scope], handles: Sequence[str], limit: int) -> list[MemoryItem]:
-        """Return the active items of these scopes that some handles call for, none of suspect wording.
-
-        What the user said comes first, then what is of the first scope's project, the surest before others.
-        """
-        ...
-
-    async def known_ways(self, scope: Scope, signatures: Sequence[str]) -> list[KnownWay]:
-        """Return the active memories of the project and the global scope that ended such errors, the surest first."""
-        ...
-
-    async def candidates(self, scope: Scope, signatures: Sequence[str]) -> list[tuple[str, str]]:
-        """Return (signature, id) of the candidates that ended errors of these signatures, the newest first."""
-        ...
-
-    async def ways_beside(self, scope: Scope, memory_ids: Sequence[str]) -> list[KnownWay]:
-        """Return what `known_ways` does of the errors that these memories ended."""
-        ...
-
-    async def common_words(self, scope: Scope) -> frozenset[str]:
-        """Return the words that were last noted to stand in most tasks of the project."""
-        ...
-
-    async def surest_memories(self, scope: Scope, limit: int) -> list[MemoryItem]:
-        """Return what the user said, then the active ones that one is surest of, those of the project first.
-
-        Where a team shares something, a third of the places is its. None of suspect wording.
-        """
-        ...
-
-    async def add_memories(
-        self, memories: Sequence[StoredMemory], embedder: str, limit: DayLimit | None = None
-    ) -> list[str]:
-        """Write items with all their indexes in one transaction; return the ids that were new.
-
-        Raises `QuotaReached` for more than `limit` allows: then none was written.
-        """
-        ...
-
-    async def added_on(self, scope: Scope, at: datetime) -> int:
-        """Return how much of the quota of that moment's day (UTC) was taken, by all processes together."""
-        ...
-
-    async def replace_memory(self, memory: StoredMemory, embedder: str, reason: str) -> None:
-        """Write the changed item and its indexes; the former text is kept in `events`."""
-        ...
-
-    async def set_status(self, scopes: Sequence[Scope], ids: Sequence[str], status: MemoryStatus, reason: str) -> int:
-        """Change the status; return how many changed."""
-        ...
-
-    async def forget(
-        self, scopes: Sequence[Scope], ids: Sequence[str], *, with_trajectories: bool = False
-    ) -> Forgotten:
-        """Delete for good: rows, indexes, the records of their tasks, quotes in other texts, free pages, backups.
-
-        A record that memories rest on which stay, stays too; `with_trajectories` takes the text out of it nevertheless.
-        """
-        ...
-
-    async def nearest(self, scopes: Sequence[Scope], embedder: str, vector: Vector, k: int) -> list[tuple[str, float]]:
-        """Return (id, cosine) of the nearest active items, nearest first."""
-        ...
-
-    async def record_retrieval(self, record: RetrievalRecord) -> None:
-        """Queue the record and return at once; the store writes it behind, at the latest when it closes."""
-        ...
-
-    async def memory_history(self, scopes: Sequence[Scope], memory_id: str) -> list[Event]: ...
-
-    async def memory_histories(
-        self, scopes: Sequence[Scope], ids: Sequence[str], kinds: Sequence[str]
-    ) -> dict[str, list[Event]]:
-        """Return what of these kinds happened to each, by id, oldest first; empty for one that is not there."""
-        ...

@@ -1,13 +1,12 @@
 """What the operations on sources need from outside: a store of passages, experience with tools. No adapter is known."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.memory import Leg
-from swarm_memory.schema.source import Passage, SourceInfo, SourceKind
+from swarm_memory.schema.source import Passage, SourceKind
 from swarm_memory.tools.ports.models import Vector
-from swarm_memory.tools.ports.upkeep import Vectors
 
 ReadGroup: TypeAlias = tuple[str, str, Callable[[], Sequence[Passage]]]
 """What a reader gives of a source: a group's name, the hash of what it is made from, and how to make its passages.
@@ -99,36 +98,3 @@ class FoundPassage(NamedTuple):
     group_title: str | None
     before: str | None
     after: str | None
-
-
-class SourceStore(Protocol):
-    """The passages of sources. They are apart from memories: no search of the one gives any of the other."""
-
-    @property
-    def vectors(self) -> Vectors: ...
-
-    async def groups(self, source: SourceKey) -> dict[str, str]:
-        """Return the hashes of a source's groups by their names; nothing when it was never indexed."""
-        ...
-
-    async def write_groups(self, source: SourceKey, groups: Sequence[StoredGroup], embedder: str) -> None:
-        """Write groups, each in place of the one of its name, with all indexes, in one transaction."""
-        ...
-
-    async def remove_groups(self, source: SourceKey, names: Sequence[str]) -> int:
-        """Delete groups with their passages and indexes in one transaction; return how many were there."""
-        ...
-
-    async def search(self, query: SourceQuery) -> SourceResult:
-        """Search both indexes. Raises `StorageError` for an unsound query vector."""
-        ...
-
-    async def get_passages(self, scopes: Sequence[Scope], seqs: Sequence[int]) -> list[FoundPassage]:
-        """Return those that are there, in the order of `seqs`."""
-        ...
-
-    async def list_sources(self, scope: Scope) -> list[SourceInfo]: ...
-
-    async def remove(self, source: SourceKey) -> int:
-        """Delete a source with every trace of it; return how many passages it had. Raises `NotFoundError`."""
-        ...

@@ -1,13 +1,14 @@
 """What learning reads and writes: trajectories, verdicts and what was drawn from them. No adapter is known here."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from pydantic import JsonValue
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.outcome import RecordedTask
+from swarm_memory.schema.rollout import MattsRun
 from swarm_memory.schema.trajectory import Label, Trajectory, TrajectorySource, Verdict
 from swarm_memory.tools.ports.memories import StoredMemory
 
@@ -110,53 +111,14 @@ class Revision(NamedTuple):
     restored: tuple[str, ...] = ()
 
 
-class TrajectoryStore(Protocol):
-    """What was done, and what was learned from it."""
+class RunEnd(NamedTuple):
+    """All that the end of a MaTTS run writes, in one transaction; `run` has its last status and summary."""
 
-    async def learned_before(self, scope: Scope, task_id: str, content_digest: str) -> LearnedBefore | None:
-        """Return what was learned from exactly this trajectory of this task."""
-        ...
-
-    async def save_learning(self, record: LearnRecord) -> tuple[str, ...]:
-        """Write trajectory, verdict, items and events in one transaction.
-
-        Items that an earlier version of the same task gave, and that this one did not give again or reinforce, are
-        archived as superseded; their ids are returned. Of a trajectory that was learned from nothing is written, unless
-        by the run that this one `replaces`: what that one gave counts as given by an earlier version.
-        """
-        ...
-
-    async def recent_tasks(self, scope: Scope, limit: int, chars: int) -> list[str]:
-        """Return so many characters of each of the tasks that were learned from or judged last."""
-        ...
-
-    async def put_common_words(self, scope: Scope, words: Sequence[str]) -> None:
-        """Note the words that stand in most tasks of the project."""
-        ...
-
-    async def save_verdict(self, scope: Scope, trajectory_id: str, trajectory: Trajectory, verdict: Verdict) -> str:
-        """Keep a trajectory with its verdict, which replaces an earlier one on the same; return the id it is kept by.
-
-        One that was learned from keeps the verdict that was learned with.
-        """
-        ...
-
-    async def told_ways(self, scope: Scope) -> list[ToldWay]:
-        """Return what came of each way out that was told at failures, in no order."""
-        ...
-
-    async def get_trajectory(self, scope: Scope, trajectory_id: str) -> tuple[Trajectory, Verdict | None] | None:
-        """Look up by trajectory id, or by task id for the newest of that task."""
-        ...
-
-    async def list_tasks(self, scope: Scope, which: TaskFilter) -> list[RecordedTask]: ...
-
-    async def sources_of_tasks(self, scope: Scope) -> list[TrajectorySource]:
-        """Return the agents of which there are trajectories."""
-        ...
-
-    async def kept_task(self, scope: Scope, given_id: str) -> KeptTask | None:
-        """Look up as `get_trajectory` does, with all that a list tells."""
-        ...
-
-    async def revise(self, revision: Revision) -> None: ...
+    run: MattsRun
+    embedder: str
+    memories: tuple[StoredMemory, ...] = ()
+    reinforced: tuple[str, ...] = ()
+    """Ids whose confidence is raised by `reinforcement`."""
+    reinforcement: float = 0.0
+    new_per_day: int | None = None
+    """So much may be added in a day; None: it is not counted."""

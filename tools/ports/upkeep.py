@@ -1,18 +1,15 @@
 """What the upkeep of the bank reads and writes, by consolidation and by a person. No adapter is known here."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Literal, NamedTuple, Protocol, get_args
+from typing import Literal, NamedTuple, get_args
 
 from pydantic import JsonValue
 
-from swarm_memory.schema.base import Scope
 from swarm_memory.schema.memory import MemoryItem, MemoryLink, MemoryStatus, Standing
 from swarm_memory.schema.outcome import UseMethod
 from swarm_memory.schema.trajectory import Label
-from swarm_memory.tools.ports.journal import Event
-from swarm_memory.tools.ports.memories import SearchQuery, SearchResult, StoredMemory
-from swarm_memory.tools.ports.models import Vector
+from swarm_memory.tools.ports.memories import StoredMemory
 
 Retained = Literal["trajectories", "events", "metrics", "tool_calls"]
 """`events` are the audit trail and jobs that ended."""
@@ -128,95 +125,6 @@ class UpkeepUndone(NamedTuple):
     links_removed: int
 
 
-class Retention(Protocol):
-    """What is removed once it is old; memories are not, nor what happened to them. All errors are `StorageError`s."""
-
-    async def oldest(self, scope: Scope) -> dict[Retained, datetime]:
-        """Return when the oldest of each kind that may go was written; a call of a tool: when it was made."""
-        ...
-
-    async def expired(self, scope: Scope, before: Mapping[Retained, datetime]) -> list[Retained]:
-        """Return the kinds of which something is older than a moment; what has just become so, an hour later."""
-        ...
-
-    async def remove(self, scope: Scope, kind: Retained, before: datetime, limit: int) -> int:
-        """Remove about `limit` of the oldest before a moment, in one short transaction; return how many: 0 when done.
-
-        Of a trajectory the words go, and a line that says so stands there: that it was learned from stays known.
-        """
-        ...
-
-
-class Vectors(Protocol):
-    """The vectors of all that is searched together, memories or passages, of every scope."""
-
-    async def without_vector(self, embedder: str, dimensions: int, limit: int, after: int) -> list[tuple[int, str]]:
-        """Return (position, text to embed) of what has no vector of the embedder, by position, after one."""
-        ...
-
-    async def put_vectors(self, embedder: str, vectors: Mapping[int, Vector]) -> int:
-        """Write vectors by position, with their index; return how many of the items were there."""
-        ...
-
-
-class Upkeep(Protocol):
-    """The upkeep of the bank: what a consolidation reads and writes. All errors are `StorageError`s."""
-
-    async def upkeep_state(self, scope: Scope) -> UpkeepState: ...
-
-    async def pending_upkeep(self, scope: Scope, embedder: str, most: int) -> PendingUpkeep:
-        """Return what waits; new items are counted up to `most`. As fast in a large bank as in a small one."""
-        ...
-
-    async def upkeep_items(
-        self, scope: Scope, embedder: str, dimensions: int, *, after: int, limit: int
-    ) -> list[UpkeepItem]:
-        """Return active items after a position, by position."""
-        ...
-
-    async def upkeep_items_of(
-        self, scope: Scope, embedder: str, dimensions: int, ids: Sequence[str]
-    ) -> list[UpkeepItem]:
-        """Return those of the items that are active in the scope, in any order."""
-        ...
-
-    async def memory_links(self, scope: Scope, ids: Sequence[str]) -> list[MemoryLink]:
-        """Return every link from or to one of the items."""
-        ...
-
-    async def write_upkeep(self, scope: Scope, batch: UpkeepBatch) -> UpkeepWritten:
-        """Write a batch in one transaction; items that were changed since they were seen are skipped."""
-        ...
-
-    async def finish_upkeep(self, scope: Scope, end: UpkeepEnd) -> None:
-        """Write that a run ended (an event with what it did, a figure with how long it took), and tidy the indexes."""
-        ...
-
-    async def unembedded(self, scope: Scope, limit: int, after: int) -> list[tuple[int, str]]:
-        """Return (position, text to embed) of items of any status without a vector, but for one of a light embedder."""
-        ...
-
-    async def put_first_vectors(self, embedder: str, vectors: Mapping[int, Vector]) -> int:
-        """Write vectors by position, with their index, of those that `unembedded` would give; return how many."""
-        ...
-
-    async def drop_other_spaces(self, embedder: str, dimensions: int) -> list[str]:
-        """Delete the vectors of every other embedder, those of passages too; return their names."""
-        ...
-
-    async def reindex(self) -> None:
-        """Make the keyword index and the vector indexes again from the rows."""
-        ...
-
-    async def upkeep_batches(self, scope: Scope, run_id: str) -> list[int]:
-        """Return the numbers of a run's batches that were not undone, the latest first. Raises `NotFoundError`."""
-        ...
-
-    async def undo_upkeep(self, scope: Scope, run_id: str, batch: int, at: datetime) -> UpkeepUndone:
-        """Restore what a batch changed, in one transaction, wherever it is still as the batch left it."""
-        ...
-
-
 class Telling(NamedTuple):
     """One time that a memory was told, or kept from a task that is held out."""
 
@@ -269,47 +177,3 @@ class Decision(NamedTuple):
     reason: str
     links: tuple[MemoryLink, ...] = ()
     unlinked: tuple[MemoryLink, ...] = ()
-
-
-class Review(Protocol):
-    """What a person reads who looks after memories, and what is decided. All errors are `StorageError`s."""
-
-    async def search_aside(self, query: SearchQuery, found: SearchResult) -> SearchResult:
-        """Return the nearest of what no search of these scopes finds, counted as `found`; none without a vector.
-
-        That is what is quarantined or archived in them, and what is active in other projects of the tenant.
-        """
-        ...
-
-    async def tellings(self, scopes: Sequence[Scope], memory_id: str, limit: int) -> list[Telling]:
-        """Return when a memory was told in the scopes, or kept from a task, newest first."""
-        ...
-
-    async def contradicting(self, scopes: Sequence[Scope], limit: int) -> list[MemoryLink]:
-        """Return the links between active memories that contradict each other, newest first."""
-        ...
-
-    async def idle(self, scope: Scope, before: datetime, below: float, limit: int) -> list[UpkeepItem]:
-        """Return active memories, none that the user said, without use since a moment and at most so sure.
-
-        The least sure first; without their directions.
-        """
-        ...
-
-    async def most_told(self, scopes: Sequence[Scope], limit: int) -> list[MemoryItem]:
-        """Return the active memories that were told most often, none that never was."""
-        ...
-
-    async def quarantined(self, scopes: Sequence[Scope]) -> int:
-        """Return how many memories are in quarantine."""
-        ...
-
-    async def decisions(self, scopes: Sequence[Scope]) -> list[Event]:
-        """Return what was decided about memories and what of it taken back, oldest first."""
-        ...
-
-    async def facets(self, scopes: Sequence[Scope]) -> Facets: ...
-
-    async def write_decision(self, decision: Decision, embedder: str) -> bool:
-        """Write all of it in one transaction; False, and nothing is written, where a memory is not as it was seen."""
-        ...

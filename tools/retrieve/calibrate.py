@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib.resources import files
+from typing import TYPE_CHECKING
 
 from swarm_memory.schema.base import MEMORY, Scope, new_id
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.tools.ports.memories import MemoryFilter, SearchQuery, SearchResult
-from swarm_memory.tools.ports.store import Store
 from swarm_memory.tools.retrieve.embed import prepare
 from swarm_memory.tools.retrieve.fit import GROWTH, WORDS, bank_size, best_of
 from swarm_memory.tools.retrieve.query import vectors_of
@@ -25,6 +25,9 @@ from swarm_memory.tools.retrieve.rank import (
 )
 from swarm_memory.tools.text.tokens import query_tokens
 from swarm_memory.tools.toolbox import Toolbox
+
+if TYPE_CHECKING:
+    from swarm_memory.server.storage.bank import Bank
 
 LEAST_PAIRS, MOST_MEMORIES = 30, 400
 MAY_PASS = 0.10
@@ -67,7 +70,7 @@ def foreign_queries() -> tuple[str, ...]:
     return tuple(text.splitlines())
 
 
-async def calibrate(toolbox: Toolbox, scratch: Store) -> Calibration:
+async def calibrate(toolbox: Toolbox, scratch: "Bank") -> Calibration:
     """Return what suits the embedder on this bank; nothing is written to it.
 
     The contents of its newest memories are put into the empty store `scratch` and asked for by their titles or

@@ -3,16 +3,18 @@
 import hashlib
 import secrets
 from datetime import UTC, datetime
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from swarm_memory.schema.base import PERSON, new_id
 from swarm_memory.schema.errors import InputError, NotFoundError
 from swarm_memory.schema.team.person import MAX_NAME_CHARS, AuditEntry, Person, Role
 from swarm_memory.tools.memories.edit import MAX_IDS, joined
 from swarm_memory.tools.ports.memories import Forgotten
-from swarm_memory.tools.ports.team.people import PeopleStore
 from swarm_memory.tools.text.cleaning import clean
 from swarm_memory.tools.toolbox import Toolbox
+
+if TYPE_CHECKING:
+    from swarm_memory.server.storage.stores.team.people import People
 
 TOKEN_PREFIX = "swm_"  # noqa: S105 - how one begins, so that it is known wherever it lands
 TOKEN_BYTES = 32
@@ -82,7 +84,7 @@ class SignedIn(NamedTuple):
     role: Role
 
 
-async def add_signed_in(people: PeopleStore, tenant_id: str, who: SignedIn) -> Person | None:
+async def add_signed_in(people: "People", tenant_id: str, who: SignedIn) -> Person | None:
     """Let somebody in whom nobody added, since their issuer names their role; where their name is taken by another.
 
     None: somebody else of the issuer has the subject by now, or both names are taken.

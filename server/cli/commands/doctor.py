@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import anyio
 import click
@@ -27,8 +27,11 @@ from swarm_memory.server.hosts.host import InstallScope
 from swarm_memory.server.missed import KEPT_DAYS, told
 from swarm_memory.server.wiring import make_embedder, without_minilm
 from swarm_memory.tools.memories.status import memory_status
-from swarm_memory.tools.ports.care import Care, Inspection
+from swarm_memory.tools.ports.care import Inspection
 from swarm_memory.tools.toolbox import Toolbox
+
+if TYPE_CHECKING:
+    from swarm_memory.server.storage.care.care import SqliteCare
 
 
 class Finding(NamedTuple):
@@ -246,7 +249,7 @@ def _inside(found: Inspection) -> Iterator[Finding]:
     yield from (Finding("integrity", "fail", fault, mend) for fault in (*found.pages, *found.indexes))
 
 
-def _copies(care: Care) -> Iterator[Finding]:
+def _copies(care: "SqliteCare") -> Iterator[Finding]:
     found = care.backups()
     newest = f"newest of {found[0].made:%F %T} UTC, because {found[0].reason}" if found else "`swarm-memory backup`"
     yield Finding("backups", "ok", f"{len(found)} in {care.backup_folder}: {newest}")

@@ -37,6 +37,7 @@ class Outcomes(Journal):
     """Outcomes of tasks in one bank."""
 
     async def injections(self, scope: Scope, task_id: str) -> TaskInjections:
+        """Return what was retrieved for a task; what this store has queued is written first."""
         await self.recorder.settle()
         return await self._injections(scope, task_id)
 
@@ -71,6 +72,11 @@ class Outcomes(Journal):
 
     @writes
     def save_outcome(self, connection: "Connection", scopes: Sequence[Scope], record: OutcomeRecord) -> OutcomeRecord:
+        """Write the outcome of a task of the first scope and change the memories of all, in one transaction.
+
+        The same outcome a second time changes nothing (`already_credited`); another one of the same task takes back
+        what the former one changed before it is applied. Return it with what was really applied.
+        """
         now = datetime.now(UTC)
         scope_id = make_scope(connection, scopes[0])
         former, figure = _stored(connection, scope_id, record.task_id)
@@ -87,11 +93,13 @@ class Outcomes(Journal):
 
     @reads
     def list_outcomes(self, connection: "Connection", scope: Scope) -> list[TaskOutcome]:
+        """Return what is counted of every task, oldest first."""
         rows = connection.execute(_QUERIES["figures"], (find_scope(connection, scope), FIGURE)).fetchall()
         return [_task_outcome(json.loads(data), to_moment(at)) for _, data, at in rows]
 
     @writes
     def save_trials(self, connection: "Connection", scope: Scope, trials: Trials) -> None:
+        """Keep which memories are suspected, in the place of what was kept before."""
         scope_id, now = make_scope(connection, scope), to_text(datetime.now(UTC))
         data = to_json({"resting": sorted(trials.resting), "doubted": dict(trials.doubted)})
         connection.execute(_QUERIES["delete_figures"], (scope_id, TRIALS))
@@ -106,6 +114,7 @@ class Outcomes(Journal):
 
     @reads
     def items_by_day(self, connection: "Connection", scope: Scope) -> dict[date, int]:
+        """Return how many memories were made on each day (UTC) on which any was, whatever became of them."""
         rows = connection.execute(_QUERIES["items_by_day"], (find_scope(connection, scope),)).fetchall()
         return {date.fromisoformat(day): count for day, count in rows}
 

@@ -37,21 +37,25 @@ class Jobs(Engine):
 
     @writes
     def enqueue(self, connection: "Connection", job: Job) -> str:
+        """Write it and return its id: the id of the queued job that it replaced, where there was one."""
         times = to_text(job.run_after), to_text(job.created_at)
         row = JobRow(job.id, job.kind, job.key, to_json(job.payload), *times, job.person_id or self.person_id)
         return put_job(connection, make_scope(connection, job.scope), row)
 
     @writes
     def release(self, connection: "Connection", scope: Scope, key_prefix: str, run_after: datetime) -> int:
+        """Bring queued jobs whose key starts with `key_prefix` forward; return how many."""
         values = {"scope_id": find_scope(connection, scope), "prefix": key_prefix, "run_after": to_text(run_after)}
         return connection.execute(_QUERIES["release_jobs"], values).rowcount
 
     async def claim(self, worker: str, now: datetime, lease_s: float, kinds: Sequence[str]) -> Job | None:
+        """Take the oldest due job, or one whose worker was not heard of for `lease_s`; None when there is none."""
         # A worker looks often and finds seldom: the look alone must not take the writer lock.
         return await self._take(worker, now, lease_s, kinds) if await self._is_due(now, lease_s, kinds) else None
 
     async def watch_jobs(self, wake: Callable[[], object]) -> None:
-        return None  # a file tells nobody
+        """Call `wake` when any process queued a job, until cancelled; return at once where nobody tells of it."""
+        return  # a file tells nobody
 
     @reads
     def _is_due(self, connection: "Connection", now: datetime, lease_s: float, kinds: Sequence[str]) -> bool:
@@ -67,10 +71,12 @@ class Jobs(Engine):
 
     @writes
     def heartbeat(self, connection: "Connection", job_id: str, worker: str, now: datetime) -> bool:
+        """Renew the lease; False when the job was taken over or cancelled."""
         return connection.execute(_QUERIES["heartbeat"], (to_text(now), job_id, worker)).rowcount == 1
 
     @writes
     def finish(self, connection: "Connection", job_id: str, worker: str, end: JobEnd) -> bool:
+        """End the job or put it back; False when it is no longer this worker's."""
         held = connection.execute(_QUERIES["held_job"], (job_id, worker)).fetchone()
         if held is None:
             return False
@@ -92,6 +98,7 @@ class Jobs(Engine):
 
     @writes
     def report(self, connection: "Connection", job_id: str, worker: str, progress: Progress) -> bool:
+        """Note how far a running job is; False when it is no longer this worker's."""
         values = (to_json(progress.as_json()), job_id, worker)
         return connection.execute(_QUERIES["report_job"], values).rowcount == 1
 
@@ -101,10 +108,12 @@ class Jobs(Engine):
 
     @reads
     def find_job(self, connection: "Connection", scope: Scope, kind: str, key: str) -> Job | None:
+        """Return the latest job of a kind and key."""
         return _job(connection, "find_job", (find_scope(connection, scope), kind, key))
 
     @writes
     def cancel_job(self, connection: "Connection", scope: Scope, job_id: str) -> bool:
+        """Cancel a job that is queued or running; its worker stops at its next heartbeat or report."""
         values = (now_text(), job_id, find_scope(connection, scope))
         return connection.execute(_QUERIES["cancel_job"], values).rowcount == 1
 
@@ -115,6 +124,7 @@ class Jobs(Engine):
 
     @reads
     def next_due(self, connection: "Connection", kinds: Sequence[str], lease_s: float) -> datetime | None:
+        """Return when the next job may be taken, for one that runs when its lease ends; None where there is none."""
         run_after, heartbeat_at = connection.execute(_QUERIES["next_due"], (to_json(list(kinds)),)).fetchone()
         lapses = None if heartbeat_at is None else to_moment(heartbeat_at) + timedelta(seconds=lease_s)
         return min((moment for moment in (optional_moment(run_after), lapses) if moment is not None), default=None)

@@ -50,6 +50,7 @@ class Journal(Engine):
         return made(HostSession, rows[0], scope=scope) if rows else None
 
     async def shown_in(self, scope: Scope, session_id: str, task_ids: Sequence[str]) -> frozenset[str]:
+        """Return the memories that tasks of a host's session were shown since its context was last cleared."""
         # Taken before the look at the database: what is written meanwhile is in both rather than in neither.
         waiting = [each for each in self.recorder.waiting if isinstance(each, RetrievalRecord) and not each.withheld]
         unwritten = {each for record in waiting if record.task_id in task_ids for each in record.scores}
@@ -76,6 +77,7 @@ class Journal(Engine):
 
     @reads
     def events_of_kind(self, connection: "Connection", scope: Scope, kind: str, limit: int) -> list[Event]:
+        """Return the newest lines of the audit trail of one kind, newest first."""
         values = (find_scope(connection, scope), kind, limit)
         return [event_of(row) for row in connection.execute(_QUERIES["events_of_kind"], values).fetchall()]
 
@@ -84,12 +86,14 @@ class Journal(Engine):
             self.recorder.add(record._replace(person_id=self.person_id))
 
     def record_chat(self, record: ChatRecord) -> None:
+        """Queue the record and return at once; the store writes it behind, at the latest when it closes."""
         if self.read_only:
             self.unwritable.append(record)
         else:
             self.recorder.add(record)
 
     async def chat_spending(self, since: datetime) -> ChatSpending:
+        """Return what was spent since then by every process and in every scope of the database."""
         await self.recorder.settle()
         # Taken before the look at the database: a call that is written meanwhile counts twice rather than not at all.
         waiting = [each for each in self.recorder.waiting if isinstance(each, ChatRecord)]
@@ -101,6 +105,7 @@ class Journal(Engine):
         return ChatSpending(calls, tokens, cost)
 
     async def chat_days(self, since: datetime) -> list[ChatDay]:
+        """Return the days (UTC) since then on which models were asked, as `chat_spending` counts, the newest first."""
         await self.recorder.settle()
         return await self._written_days(since)
 
@@ -195,6 +200,7 @@ class Benchmarks(Part):
 
     @writes
     def save_benchmark(self, connection: "Connection", scope: Scope, run: BenchmarkRun) -> None:
+        """Write a run, new or as it stands now."""
         kept = run.results.model_copy(update={"cases": (), "case_ids": ()})
         values = {
             "run_id": run.run_id,

@@ -87,6 +87,7 @@ class Memories(Engine):
     def nearest(
         self, connection: "Connection", scopes: Sequence[Scope], embedder: str, vector: Vector, k: int
     ) -> list[tuple[str, float]]:
+        """Return (id, cosine) of the nearest active items, nearest first."""
         asked = query_vector(connection, self.index, embedder, vector)
         if asked is None:
             return []
@@ -97,6 +98,7 @@ class Memories(Engine):
 
     @reads
     def get_memories(self, connection: "Connection", scopes: Sequence[Scope], ids: Sequence[str]) -> list[MemoryItem]:
+        """Return those that exist in the scopes, in the order of `ids`, whatever their status."""
         values = {"ids": to_json(list(ids)), "scopes": pairs(scopes)}
         return [item_of(row) for row in connection.execute(_QUERIES["get_patterns"], values).fetchall()]
 
@@ -115,6 +117,10 @@ class Memories(Engine):
 
     @reads
     def said(self, connection: "Connection", scope: Scope, content: str) -> list[MemoryItem]:
+        """Return what the user said, active or quarantined, with a content equal to this one but for case.
+
+        Behind it come agents' notes of it, the newest first.
+        """
         values = {"scope_id": find_scope(connection, scope), "characters": len(content)}
         ids = [row[0] for row in connection.execute(_QUERIES["said_in_as_many_characters"], values).fetchall()]
         asked = {"ids": to_json(ids), "scopes": pairs((scope,))}
@@ -127,12 +133,17 @@ class Memories(Engine):
 
     @reads
     def contradictions_among(self, connection: "Connection", ids: Sequence[str]) -> list[tuple[str, str]]:
+        """Return the pairs of these memories of which a link says that they contradict each other."""
         return connection.execute(_WAYS["contradicting"], {"ids": to_json(list(ids))}).fetchall()
 
     @reads
     def called_for(
         self, connection: "Connection", scopes: Sequence[Scope], handles: Sequence[str], limit: int
     ) -> list[MemoryItem]:
+        """Return the active items of these scopes that some handles call for, none of suspect wording.
+
+        What the user said comes first, then what is of the first scope's project, the surest before others.
+        """
         asked = {
             "handles": to_json(list(handles)),
             "scopes": pairs(scopes),
@@ -145,25 +156,33 @@ class Memories(Engine):
 
     @reads
     def known_ways(self, connection: "Connection", scope: Scope, signatures: Sequence[str]) -> list[KnownWay]:
+        """Return the active memories of the project and the global scope that ended such errors, the surest first."""
         return _known_ways(connection, scope, signatures)
 
     @reads
     def candidates(self, connection: "Connection", scope: Scope, signatures: Sequence[str]) -> list[tuple[str, str]]:
+        """Return (signature, id) of the candidates that ended errors of these signatures, the newest first."""
         values = {"scope_id": find_scope(connection, scope), "signatures": to_json(list(signatures))}
         return [(signature, memory_id) for signature, memory_id in connection.execute(_WAYS["candidates"], values)]
 
     @reads
     def ways_beside(self, connection: "Connection", scope: Scope, memory_ids: Sequence[str]) -> list[KnownWay]:
+        """Return what `known_ways` does of the errors that these memories ended."""
         rows = connection.execute(_WAYS["signatures_of"], {"ids": to_json(list(memory_ids))}).fetchall()
         return _known_ways(connection, scope, [signature for (signature,) in rows])
 
     @reads
     def common_words(self, connection: "Connection", scope: Scope) -> frozenset[str]:
+        """Return the words that were last noted to stand in most tasks of the project."""
         row = connection.execute(_TASKS["common_words"], (scope.tenant_id, scope.project)).fetchone()
         return frozenset() if row is None else frozenset(json.loads(row[0]))
 
     @reads
     def surest_memories(self, connection: "Connection", scope: Scope, limit: int) -> list[MemoryItem]:
+        """Return what the user said, then the active ones that one is surest of, those of the project first.
+
+        Where a team shares something, a third of the places is its. None of suspect wording.
+        """
         place = (scope.tenant_id, scope.project)
         ids = [row[0] for row in briefing_rows(connection, place, limit, every=True)]
         names = [name for name in team_names(connection, place).values() if name]
@@ -175,6 +194,10 @@ class Memories(Engine):
     def add_memories(
         self, connection: "Connection", memories: Sequence[StoredMemory], embedder: str, limit: DayLimit | None = None
     ) -> list[str]:
+        """Write items with all their indexes in one transaction; return the ids that were new.
+
+        Raises `QuotaReached` for more than `limit` allows: then none was written.
+        """
         writer = MemoryWriter(connection, self, embedder)
         new = writer.add(memories)
         if limit is not None:
@@ -184,10 +207,12 @@ class Memories(Engine):
 
     @reads
     def added_on(self, connection: "Connection", scope: Scope, at: datetime) -> int:
+        """Return how much of the quota of that moment's day (UTC) was taken, by all processes together."""
         return added_on(connection, scope, at)
 
     @writes
     def replace_memory(self, connection: "Connection", memory: StoredMemory, embedder: str, reason: str) -> None:
+        """Write the changed item and its indexes; the former text is kept in `events`."""
         MemoryWriter(connection, self, embedder).replace(memory, reason)
         self.index.tidy(connection)
 
@@ -195,6 +220,7 @@ class Memories(Engine):
     def set_status(
         self, connection: "Connection", scopes: Sequence[Scope], ids: Sequence[str], status: MemoryStatus, reason: str
     ) -> int:
+        """Change the status; return how many changed."""
         changed = [row for row in find_patterns(connection, scopes, ids) if row[3] != status]
         for row in changed:
             change_status(connection, self.index, row, status, reason)
@@ -210,6 +236,7 @@ class Memories(Engine):
     def memory_histories(
         self, connection: "Connection", scopes: Sequence[Scope], ids: Sequence[str], kinds: Sequence[str]
     ) -> dict[str, list[Event]]:
+        """Return what of these kinds happened to each, by id, oldest first; empty for one that is not there."""
         values = {"subject_ids": to_json(list(ids)), "scopes": pairs(scopes), "kinds": to_json(list(kinds))}
         found: dict[str, list[Event]] = {subject: [] for subject in ids}
         for row in connection.execute(_QUERIES["events_of_kinds"], values).fetchall():

@@ -58,6 +58,10 @@ class Review(Part):
 
     @reads
     def search_aside(self, connection: "Connection", query: SearchQuery, found: SearchResult) -> SearchResult:
+        """Return the nearest of what no search of these scopes finds, counted as `found`; none without a vector.
+
+        That is what is quarantined or archived in them, and what is active in other projects of the tenant.
+        """
         if query.vector is None:
             return found._replace(candidates=())
         index = self.bank.index
@@ -92,6 +96,7 @@ class Review(Part):
 
     @reads
     def tellings(self, connection: "Connection", scopes: Sequence[Scope], memory_id: str, limit: int) -> list[Telling]:
+        """Return when a memory was told in the scopes, or kept from a task, newest first."""
         values = {"scopes": _ids(connection, scopes), "id": memory_id, "limit": limit, "chars": _TASK_CHARS}
         values |= {"retrieved": RETRIEVED, "withheld": WITHHELD, "outcome": OUTCOME}
         rows = connection.execute(_QUERIES["tellings"], values).fetchall()
@@ -99,6 +104,7 @@ class Review(Part):
 
     @reads
     def contradicting(self, connection: "Connection", scopes: Sequence[Scope], limit: int) -> list[MemoryLink]:
+        """Return the links between active memories that contradict each other, newest first."""
         values = {"scopes": _ids(connection, scopes), "limit": limit}
         return [made(MemoryLink, row) for row in named(connection, _QUERIES["contradicting"], values)]
 
@@ -106,12 +112,17 @@ class Review(Part):
     def idle(
         self, connection: "Connection", scope: Scope, before: datetime, below: float, limit: int
     ) -> list[UpkeepItem]:
+        """Return active memories, none that the user said, without use since a moment and at most so sure.
+
+        The least sure first; without their directions.
+        """
         scope_id = next(iter(find_scopes(connection, (scope,))), None)
         values = {"scope_id": scope_id, "before": to_text(before), "below": below, "limit": limit}
         return [upkeep_item(row) for row in connection.execute(_QUERIES["idle"], values).fetchall()]
 
     @reads
     def most_told(self, connection: "Connection", scopes: Sequence[Scope], limit: int) -> list[MemoryItem]:
+        """Return the active memories that were told most often, none that never was."""
         values = {"scopes": _ids(connection, scopes), "limit": limit}
         ids = [row[0] for row in connection.execute(_QUERIES["most_told"], values).fetchall()]
         asked = {"ids": to_json(ids), "scopes": pairs(scopes)}
@@ -119,11 +130,13 @@ class Review(Part):
 
     @reads
     def quarantined(self, connection: "Connection", scopes: Sequence[Scope]) -> int:
+        """Return how many memories are in quarantine."""
         (count,) = connection.execute(_QUERIES["quarantined"], {"scopes": _ids(connection, scopes)}).fetchone()
         return int(count)
 
     @reads
     def decisions(self, connection: "Connection", scopes: Sequence[Scope]) -> list[Event]:
+        """Return what was decided about memories and what of it taken back, oldest first."""
         values = {"scopes": _ids(connection, scopes), "types": to_json([DECIDED, TAKEN_BACK])}
         return [event_of(row) for row in connection.execute(_QUERIES["events_of_types"], values).fetchall()]
 
@@ -138,6 +151,7 @@ class Review(Part):
 
     @writes
     def write_decision(self, connection: "Connection", decision: Decision, embedder: str) -> bool:
+        """Write all of it in one transaction; False, and nothing is written, where a memory is not as it was seen."""
         places = [_place(connection, each.before) for each in decision.changes]
         if None in places:
             return False

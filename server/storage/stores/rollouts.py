@@ -13,7 +13,7 @@ from swarm_memory.server.storage.engine.engine import Engine, reads, writes
 from swarm_memory.server.storage.stores.memories import MemoryWriter, added_on, count_added
 from swarm_memory.server.storage.stores.rows import find_scope, log_event, made, make_scope, named, to_json, to_text
 from swarm_memory.server.storage.stores.trajectories import Reinforcement, add_trajectory, reinforce
-from swarm_memory.tools.ports.rollouts import RunEnd
+from swarm_memory.tools.ports.trajectories import RunEnd
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.driver import Connection
@@ -31,6 +31,8 @@ class Rollouts(Engine):
 
     @writes
     def begin_run(self, connection: "Connection", run: MattsRun) -> MattsRun:
+        """Write the run as running unless it has ended, and return it as it stands: with the rollouts that ended
+        before where it was begun before."""
         scope_id = make_scope(connection, run.scope)
         values = {**_columns(run), "scope_id": scope_id, "created_at": to_text(run.created_at)}
         if connection.execute(_QUERIES["add_matts_run"], values).rowcount:
@@ -49,6 +51,7 @@ class Rollouts(Engine):
     def list_runs(
         self, connection: "Connection", scope: Scope, statuses: Sequence[RunStatus], limit: int
     ) -> list[MattsRun]:
+        """Return runs, newest first."""
         values = {"scope_id": find_scope(connection, scope), "statuses": to_json(list(statuses)), "limit": limit}
         return _runs(connection, scope, "list_matts_runs", values)
 
@@ -62,6 +65,7 @@ class Rollouts(Engine):
         trajectory: Trajectory | None,
         verdict: Verdict | None,
     ) -> bool:
+        """Keep an ended rollout and its trajectory; False, and nothing written, when the run is no longer running."""
         run = _find(connection, scope, run_id)
         if run is None or run.status != "running":
             return False
@@ -77,6 +81,7 @@ class Rollouts(Engine):
 
     @writes
     def end_run(self, connection: "Connection", end: RunEnd) -> bool:
+        """Write how a run ended, with its memories; False, and nothing written, when it is no longer running."""
         run, now = end.run, datetime.now(UTC)
         stands = _find(connection, run.scope, run.run_id)
         if stands is None or stands.status != "running":
@@ -102,10 +107,12 @@ class Rollouts(Engine):
 
     @writes
     def reopen_run(self, connection: "Connection", scope: Scope, run_id: str) -> bool:
+        """Queue a run that was cancelled once more."""
         return connection.execute(_QUERIES["reopen_matts_run"], (run_id, find_scope(connection, scope))).rowcount == 1
 
     @writes
     def cancel_run(self, connection: "Connection", scope: Scope, run_id: str) -> bool:
+        """Cancel a run that is queued or running; its rollouts are kept."""
         scope_id = find_scope(connection, scope)
         if connection.execute(_QUERIES["cancel_matts_run"], (run_id, scope_id)).rowcount == 0:
             return False

@@ -45,6 +45,7 @@ class Sources(Part):
 
     @reads
     def groups(self, connection: "Connection", source: SourceKey) -> dict[str, str]:
+        """Return the hashes of a source's groups by their names; nothing when it was never indexed."""
         found = _find_source(connection, source)
         return {} if found is None else dict(connection.execute(_QUERIES["groups_of_source"], (found[1],)).fetchall())
 
@@ -52,12 +53,14 @@ class Sources(Part):
     def write_groups(
         self, connection: "Connection", source: SourceKey, groups: Sequence[StoredGroup], embedder: str
     ) -> None:
+        """Write groups, each in place of the one of its name, with all indexes, in one transaction."""
         writer = _GroupWriter(connection, self._index, source, embedder, self.bank.quantization_of(embedder))
         if writer.put(groups):
             self._index.tidy(connection)
 
     @writes
     def remove_groups(self, connection: "Connection", source: SourceKey, names: Sequence[str]) -> int:
+        """Delete groups with their passages and indexes in one transaction; return how many were there."""
         found = _find_source(connection, source)
         if found is None:
             return 0
@@ -67,6 +70,7 @@ class Sources(Part):
         return removed
 
     async def search(self, query: SourceQuery) -> SourceResult:
+        """Search both indexes. Raises `StorageError` for an unsound query vector."""
         where = {"scopes": pairs(query.scopes), "kinds": to_json(list(query.kinds))}
         join = partial(_joined, beside=dict(query.neighbours))
         return await Search(self._index, query, where).run(self.read, self.read_beside, join)
@@ -75,6 +79,7 @@ class Sources(Part):
     def get_passages(
         self, connection: "Connection", scopes: Sequence[Scope], seqs: Sequence[int]
     ) -> list[FoundPassage]:
+        """Return those that are there, in the order of `seqs`."""
         values = {"seqs": to_json(list(seqs)), "scope_ids": to_json(list(find_scopes(connection, scopes)))}
         return [
             FoundPassage(passage=made(Passage, row, data=json.loads(row["data"])), **{at: row[at] for at in _AROUND})
@@ -87,6 +92,7 @@ class Sources(Part):
         return [made(SourceInfo, row) for row in rows]
 
     async def remove(self, source: SourceKey) -> int:
+        """Delete a source with every trace of it; return how many passages it had. Raises `NotFoundError`."""
         listed = {(each.kind, each.location): each for each in await self.list_sources(source.scope)}
         known = listed.get((source.kind, source.location))
         if known is None:

@@ -67,6 +67,11 @@ class ToolCalls(Part):
 
     @writes
     def add_calls(self, connection: "Connection", calls: Sequence[ToolCall], window: int) -> int:
+        """Write calls, count them, and trim each tool to the `window` newest, in one transaction.
+
+        A call whose session and call id were seen before, even of one that has left the window, is left alone.
+        Return how many were new.
+        """
         scope_ids = {scope: make_scope(connection, scope) for scope in dict.fromkeys(call.scope for call in calls)}
         return sum(_add_call(connection, scope_ids[call.scope], call, window) for call in calls)
 
@@ -74,20 +79,24 @@ class ToolCalls(Part):
     def known_calls(
         self, connection: "Connection", scope: Scope, ids: Sequence[tuple[str, str]]
     ) -> set[tuple[str, str]]:
+        """Return which of these ids of session (empty: none) and call were seen before, as `add_calls` tells them."""
         values = {"scope_id": find_scope(connection, scope), "ids": to_json(list(ids)), "whole": WHOLE_SESSION}
         return {ids[place] for (place,) in connection.execute(_QUERIES["known_calls"], values)}
 
     @writes
     def put_schema(self, connection: "Connection", scope: Scope, tool_name: str, schema: str) -> None:
+        """Keep what a tool says of itself."""
         connection.execute(_QUERIES["put_tool_schema"], (schema, find_scope(connection, scope), tool_name))
 
     @reads
     def recent_calls(self, connection: "Connection", scope: Scope, tool_name: str, limit: int) -> list[KeptCall]:
+        """Return the newest calls of a tool, newest first."""
         values = (find_scope(connection, scope), tool_name, limit)
         return [_kept(scope, row) for row in named(connection, _QUERIES["recent_calls"], values)]
 
     @reads
     def failed_calls(self, connection: "Connection", scope: Scope, tool_name: str | None, limit: int) -> list[KeptCall]:
+        """Return the newest calls of a tool, or of all, that were reported to have failed, newest first."""
         values = {"scope_id": find_scope(connection, scope), "tool_name": tool_name, "limit": limit}
         return [_kept(scope, row) for row in named(connection, _QUERIES["failed_calls"], values)]
 
@@ -103,6 +112,7 @@ class ToolCalls(Part):
         after: int,
         limit: int,
     ) -> PendingCalls:
+        """Return calls made until a moment that are not evaluated and not to be retried later, after a position."""
         scope_id = find_scope(connection, scope)
         values = {"scope_id": scope_id, "now": to_text(now), "until": to_text(until), "tools": _names(tools)}
         rows = named(connection, _QUERIES["pending_calls"], values | {"after": after, "limit": limit})
@@ -132,6 +142,10 @@ class ToolCalls(Part):
         now: datetime,
         retry_after_s: float,
     ) -> int:
+        """Write evaluations and failures in one transaction; what left the window meanwhile is passed over.
+
+        An evaluation is written once: of two the first stays. Return how many evaluations were written.
+        """
         scope_id = make_scope(connection, scope)
         _unindex_trimmed(connection)
         _fold_trimmed(connection, scope_id)
@@ -142,11 +156,13 @@ class ToolCalls(Part):
 
     @reads_beside
     def memories(self, connection: "Connection", scope: Scope, tools: Sequence[str] | None) -> list[ToolMemory]:
+        """Return what is known of tools, or of all, by name; tools that were never called are left out."""
         values = {"scope_id": find_scope(connection, scope), "tools": _names(tools)}
         return [_memory(row) for row in named(connection, _QUERIES["tool_memories"], values)]
 
     @reads
     def new_calls(self, connection: "Connection", scope: Scope, tool_name: str, recent: int) -> int:
+        """Return how many of the newest calls are evaluated and in no summary yet."""
         values = (find_scope(connection, scope), tool_name, recent)
         return int(connection.execute(_QUERIES["count_new_calls"], values).fetchone()[0])
 
@@ -160,6 +176,7 @@ class ToolCalls(Part):
         seqs: Sequence[int],
         at: datetime,
     ) -> None:
+        """Write a summary and mark the calls that it has seen, in one transaction."""
         values = (summary.model_dump_json(), to_text(at), find_scope(connection, scope), tool_name)
         connection.execute(_QUERIES["put_summary"], values)
         connection.execute(_QUERIES["mark_summarized"], (to_json(list(seqs)),))
@@ -168,6 +185,8 @@ class ToolCalls(Part):
     def past_calls(
         self, connection: "Connection", scope: Scope, tokens: Sequence[str], tools: Sequence[str] | None
     ) -> PastCalls:
+        """Return evaluated calls that may be similar: those of the tools, all of a small scope, or those that share
+        the rarest tokens."""
         scope_id = find_scope(connection, scope)
         if scope_id is None:
             return PastCalls((), 0, {})
@@ -193,6 +212,7 @@ class ToolCalls(Part):
     def claim_warning(
         self, connection: "Connection", scope: Scope, tool_name: str, now: datetime, since: datetime
     ) -> bool:
+        """Note that a warning is given; False when one was given after `since`."""
         values = {
             "scope_id": find_scope(connection, scope),
             "tool_name": tool_name,
@@ -202,6 +222,7 @@ class ToolCalls(Part):
         return connection.execute(_QUERIES["claim_warning"], values).rowcount == 1
 
     async def forget_tools(self, scope: Scope, tools: Sequence[str] | None) -> int:
+        """Delete tools, or all, with every trace; return how many there were."""
         forgotten = await self._forget(scope, tools)
         if forgotten:
             await self.bank.truncate_log()
@@ -225,6 +246,7 @@ class ToolCalls(Part):
 
     @writes
     def put_totals(self, connection: "Connection", scope: Scope, totals: ToolTotals) -> None:
+        """Write the totals of a tool that were counted elsewhere."""
         values = totals.model_dump(exclude={"kept", "first_at", "last_at"})
         moments = {"first_at": totals.first_at, "last_at": totals.last_at}
         values |= {name: to_text(moment) if moment else "" for name, moment in moments.items()}

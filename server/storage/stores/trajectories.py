@@ -65,10 +65,17 @@ class Trajectories(Engine):
     def learned_before(
         self, connection: "Connection", scope: Scope, task_id: str, content_digest: str
     ) -> LearnedBefore | None:
+        """Return what was learned from exactly this trajectory of this task."""
         return _learned_before(connection, scope, task_id, content_digest)
 
     @writes
     def save_learning(self, connection: "Connection", record: LearnRecord) -> tuple[str, ...]:
+        """Write trajectory, verdict, items and events in one transaction.
+
+        Items that an earlier version of the same task gave, and that this one did not give again or reinforce, are
+        archived as superseded; their ids are returned. Of a trajectory that was learned from nothing is written, unless
+        by the run that this one `replaces`: what that one gave counts as given by an earlier version.
+        """
         task_id = record.trajectory.task_id
         # Another process may have learned from the same trajectory meanwhile.
         before = _learned_before(connection, record.scope, task_id, record.trajectory.content_digest)
@@ -100,11 +107,13 @@ class Trajectories(Engine):
 
     @reads
     def recent_tasks(self, connection: "Connection", scope: Scope, limit: int, chars: int) -> list[str]:
+        """Return so many characters of each of the tasks that were learned from or judged last."""
         values = {"scope_id": find_scope(connection, scope), "limit": limit, "chars": chars}
         return [task for (task,) in connection.execute(_QUERIES["recent_tasks"], values).fetchall()]
 
     @writes
     def put_common_words(self, connection: "Connection", scope: Scope, words: Sequence[str]) -> None:
+        """Note the words that stand in most tasks of the project."""
         values = {"scope_id": make_scope(connection, scope), "words": to_json(list(words))}
         connection.execute(_QUERIES["put_common_words"], values)
 
@@ -112,6 +121,10 @@ class Trajectories(Engine):
     def save_verdict(
         self, connection: "Connection", scope: Scope, trajectory_id: str, trajectory: Trajectory, verdict: Verdict
     ) -> str:
+        """Keep a trajectory with its verdict, which replaces an earlier one on the same; return the id it is kept by.
+
+        One that was learned from keeps the verdict that was learned with.
+        """
         scope_id = make_scope(connection, scope)
         same = (scope_id, trajectory.task_id, trajectory.content_digest)
         before = connection.execute(_QUERIES["judged_before"], same).fetchone()
@@ -121,6 +134,7 @@ class Trajectories(Engine):
 
     @reads
     def told_ways(self, connection: "Connection", scope: Scope) -> list[ToldWay]:
+        """Return what came of each way out that was told at failures, in no order."""
         values = {"scope_id": find_scope(connection, scope), "told": TOLD_AT_FAILURE, "tried": TRIED}
         return [ToldWay(*row) for row in connection.execute(_TASKS["told_ways"], values).fetchall()]
 
@@ -128,6 +142,7 @@ class Trajectories(Engine):
     def get_trajectory(
         self, connection: "Connection", scope: Scope, trajectory_id: str
     ) -> tuple[Trajectory, Verdict | None] | None:
+        """Look up by trajectory id, or by task id for the newest of that task."""
         values = {"scope_id": find_scope(connection, scope), "id": trajectory_id}
         row = connection.execute(_QUERIES["get_trajectory"], values).fetchone()
         if row is None:
@@ -141,11 +156,13 @@ class Trajectories(Engine):
 
     @reads
     def sources_of_tasks(self, connection: "Connection", scope: Scope) -> list[TrajectorySource]:
+        """Return the agents of which there are trajectories."""
         rows = connection.execute(_TASKS["sources_of_tasks"], (find_scope(connection, scope),)).fetchall()
         return [source for (source,) in rows]
 
     @reads
     def kept_task(self, connection: "Connection", scope: Scope, given_id: str) -> KeptTask | None:
+        """Look up as `get_trajectory` does, with all that a list tells."""
         values = {"scope_id": find_scope(connection, scope), "id": given_id}
         found = connection.execute(_TASKS["find_task"], values).fetchone()
         if found is None:

@@ -86,6 +86,7 @@ class Upkeep(Engine):
 
     @reads
     def pending_upkeep(self, connection: "Connection", scope: Scope, embedder: str, most: int) -> PendingUpkeep:
+        """Return what waits; new items are counted up to `most`. As fast in a large bank as in a small one."""
         values = {"scope_id": find_scope(connection, scope), "model": embedder, "most": most}
         row = connection.execute(_QUERIES["pending_upkeep"], values).fetchone()
         return PendingUpkeep(0, 0) if row is None else PendingUpkeep(*row)
@@ -94,6 +95,7 @@ class Upkeep(Engine):
     def upkeep_items(
         self, connection: "Connection", scope: Scope, embedder: str, dimensions: int, *, after: int, limit: int
     ) -> list[UpkeepItem]:
+        """Return active items after a position, by position."""
         values = {**_space(connection, scope, embedder, dimensions), "after": after, "limit": limit}
         return [upkeep_item(row) for row in connection.execute(_QUERIES["upkeep_items"], values).fetchall()]
 
@@ -101,16 +103,19 @@ class Upkeep(Engine):
     def upkeep_items_of(
         self, connection: "Connection", scope: Scope, embedder: str, dimensions: int, ids: Sequence[str]
     ) -> list[UpkeepItem]:
+        """Return those of the items that are active in the scope, in any order."""
         values = {**_space(connection, scope, embedder, dimensions), "ids": to_json(list(ids))}
         return [upkeep_item(row) for row in connection.execute(_QUERIES["upkeep_items_of"], values).fetchall()]
 
     @reads
     def memory_links(self, connection: "Connection", scope: Scope, ids: Sequence[str]) -> list[MemoryLink]:
+        """Return every link from or to one of the items."""
         values = {"scope_id": find_scope(connection, scope), "ids": to_json(list(ids))}
         return [made(MemoryLink, row) for row in named(connection, _QUERIES["links_of"], values)]
 
     @writes
     def write_upkeep(self, connection: "Connection", scope: Scope, batch: UpkeepBatch) -> UpkeepWritten:
+        """Write a batch in one transaction; items that were changed since they were seen are skipped."""
         scope_id = make_scope(connection, scope)
         if batch.aging is not None and _read_aging(connection, scope_id) != batch.aging[0]:
             return UpkeepWritten(refused=True)
@@ -138,6 +143,7 @@ class Upkeep(Engine):
 
     @writes
     def finish_upkeep(self, connection: "Connection", scope: Scope, end: UpkeepEnd) -> None:
+        """Write that a run ended (an event with what it did, a figure with how long it took), and tidy the indexes."""
         scope_id = make_scope(connection, scope)
         connection.execute(_QUERIES["mark_consolidated"], (end.consolidated, scope_id))
         log_event(connection, scope_id, FINISHED, end.run_id, dict(end.summary), end.at)
@@ -147,12 +153,14 @@ class Upkeep(Engine):
 
     @reads
     def upkeep_batches(self, connection: "Connection", scope: Scope, run_id: str) -> list[int]:
+        """Return the numbers of a run's batches that were not undone, the latest first. Raises `NotFoundError`."""
         return _batches(connection, scope, run_id)
 
     @writes
     def undo_upkeep(
         self, connection: "Connection", scope: Scope, run_id: str, batch: int, at: datetime
     ) -> UpkeepUndone:
+        """Restore what a batch changed, in one transaction, wherever it is still as the batch left it."""
         scope_id = find_scope(connection, scope)
         if scope_id is None or batch not in _batches(connection, scope, run_id):
             return UpkeepUndone((), (), 0)
@@ -179,11 +187,13 @@ class Upkeep(Engine):
 
     @reads
     def unembedded(self, connection: "Connection", scope: Scope, limit: int, after: int) -> list[tuple[int, str]]:
+        """Return (position, text to embed) of items of any status without a vector, but for one of a light embedder."""
         values = {"scope_id": find_scope(connection, scope), "limit": limit, "after": after, "light": self._light_name}
         return texts_to_embed(connection.execute(_QUERIES["unembedded"], values).fetchall())
 
     @writes
     def put_first_vectors(self, connection: "Connection", embedder: str, vectors: Mapping[int, Vector]) -> int:
+        """Write vectors by position, with their index, of those that `unembedded` would give; return how many."""
         # One edited meanwhile has the vector of its new text.
         values = {"seqs": to_json(list(vectors)), "light": self._light_name}
         rows = connection.execute(_QUERIES["unembedded_of"], values).fetchall()
@@ -202,11 +212,13 @@ class Vectors(Part):
     def without_vector(
         self, connection: "Connection", embedder: str, dimensions: int, limit: int, after: int
     ) -> list[tuple[int, str]]:
+        """Return (position, text to embed) of what has no vector of the embedder, by position, after one."""
         values = {"model": embedder, "dims": dimensions, "limit": limit, "after": after}
         return texts_to_embed(connection.execute(self._index.statements["without_vector"], values).fetchall())
 
     @writes
     def put_vectors(self, connection: "Connection", embedder: str, vectors: Mapping[int, Vector]) -> int:
+        """Write vectors by position, with their index; return how many of the items were there."""
         return self._index.put_vectors(connection, embedder, vectors, self.bank.quantization_of(embedder), now_text())
 
     @writes
@@ -234,6 +246,7 @@ class Retention(Part):
 
     @reads
     def oldest(self, connection: "Connection", scope: Scope) -> dict[Retained, datetime]:
+        """Return when the oldest of each kind that may go was written; a call of a tool: when it was made."""
         values = _old_values(connection, scope)
         found: dict[Retained, datetime] = {}
         for kind in RETAINED:
@@ -243,6 +256,7 @@ class Retention(Part):
         return found
 
     async def expired(self, scope: Scope, before: Mapping[Retained, datetime]) -> list[Retained]:
+        """Return the kinds of which something is older than a moment; what has just become so, an hour later."""
         asked: dict[Retained, datetime] = {}
         for kind, limit in before.items():
             known = self._none_before.get((scope, kind))
@@ -258,6 +272,10 @@ class Retention(Part):
         return [kind for kind, limit in before.items() if any(_old(connection, kind, values, limit, 1).values())]
 
     async def remove(self, scope: Scope, kind: Retained, before: datetime, limit: int) -> int:
+        """Remove about `limit` of the oldest before a moment, in one short transaction; return how many: 0 when done.
+
+        Of a trajectory the words go, and a line that says so stands there: that it was learned from stays known.
+        """
         found = await self._look(scope, kind, before, limit)
         return await self._drop(scope, found) if any(found.values()) else 0
 

@@ -10,7 +10,7 @@ from swarm_memory.server.cli.console import json_option, print_json, say
 from swarm_memory.server.cli.invocation import Invocation
 
 if TYPE_CHECKING:
-    from swarm_memory.tools.ports.team.sharing import Team
+    from swarm_memory.tools.ports.outside import Team
     from swarm_memory.tools.toolbox import Toolbox
 
 

@@ -18,10 +18,14 @@ from swarm_memory.server.storage.stores.memories import EDITED
 from swarm_memory.server.storage.stores.rows import made, named, pairs, to_json, to_moment, to_text
 from swarm_memory.server.storage.stores.upkeep import UNDONE
 from swarm_memory.tools.ports.journal import DECIDED, TAKEN_BACK
-from swarm_memory.tools.ports.team.people import ADDED, REFUSED, REVOKED, ROLE_CHANGED, TOKEN_MADE
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.driver import Connection
+
+ADDED, TOKEN_MADE, ROLE_CHANGED, REVOKED = "person.added", "person.token", "person.role", "person.revoked"
+FORGOTTEN_PERSON = "person.forgotten"
+REFUSED = "sign_in.refused"
+"""Requests without a valid token, counted."""
 
 _QUERIES = queries("people")
 
@@ -38,6 +42,7 @@ class People(Part):
 
     @writes
     def add(self, connection: "Connection", person: Person, token_hash: str | None) -> bool:
+        """Write a new person; False where the name, or the subject of the issuer, is taken."""
         values = person.model_dump(exclude={"revoked_at"}) | {"token_hash": token_hash}
         values["created_at"] = to_text(person.created_at)
         if connection.execute(_QUERIES["add_person"], values).rowcount != 1:
@@ -48,10 +53,12 @@ class People(Part):
 
     @reads_beside
     def by_token(self, connection: "Connection", tenant_id: str, token_hash: str) -> Person | None:
+        """Return whose token it is; None for one that was revoked."""
         return _one(connection, "person_of_token", (token_hash, tenant_id))
 
     @reads_beside
     def by_subject(self, connection: "Connection", tenant_id: str, issuer: str, subject: str) -> Person | None:
+        """Return whom an issuer calls so; one that was revoked too."""
         return _one(connection, "person_of_subject", (tenant_id, issuer, subject))
 
     @reads_beside
@@ -64,6 +71,7 @@ class People(Part):
 
     @reads
     def list(self, connection: "Connection", tenant_id: str) -> list[Person]:
+        """Return all, those that were revoked too, by name."""
         return [made(Person, row) for row in named(connection, _QUERIES["list_people"], (tenant_id,))]
 
     @writes
@@ -73,11 +81,13 @@ class People(Part):
 
     @writes
     def set_token(self, connection: "Connection", person: Person, token_hash: str) -> None:
+        """Give another token in the place of the former; whoever was revoked may come in again."""
         connection.execute(_QUERIES["set_token"], (token_hash, person.id))
         note(connection, person.tenant_id, TOKEN_MADE, person.id, {})
 
     @writes
     def revoke(self, connection: "Connection", person: Person) -> None:
+        """Let somebody in no more, by whatever they were known."""
         connection.execute(_QUERIES["revoke_person"], (now_text(), person.id))
         note(connection, person.tenant_id, REVOKED, person.id, {})
 
@@ -85,10 +95,12 @@ class People(Part):
     def note(
         self, connection: "Connection", tenant_id: str, action: str, subject_id: str | None, data: dict[str, JsonValue]
     ) -> None:
+        """Write a line of the audit trail."""
         note(connection, tenant_id, action, subject_id, data)
 
     @writes
     def count_refused(self, connection: "Connection", tenant_id: str, count: int) -> None:
+        """Add to the requests without a valid token of this hour, in one line of the audit trail."""
         hour = f"{now_text()[:13]}:00:00.000000Z"
         row = connection.execute(_QUERIES["counted_since"], (tenant_id, REFUSED, hour)).fetchone()
         if row is None:
@@ -102,6 +114,7 @@ class People(Part):
     def audit(
         self, connection: "Connection", tenant_id: str, limit: int, before: datetime | None = None
     ) -> Sequence[AuditEntry]:
+        """Return the newest lines first: what was done to people, and what people did to memories."""
         values = {
             "tenant_id": tenant_id,
             "kinds": to_json(_KINDS),
@@ -113,17 +126,20 @@ class People(Part):
 
     @reads
     def scopes(self, connection: "Connection", tenant_id: str) -> Sequence[Scope]:
+        """Return every scope of the tenant."""
         rows = connection.execute(_QUERIES["scopes_of_tenant"], (tenant_id,)).fetchall()
         return [Scope(tenant_id=tenant, project=project) for tenant, project in rows]
 
     @reads
     def brought(self, connection: "Connection", person: Person, limit: int) -> Sequence[str]:
+        """Return the ids of so many memories that somebody brought."""
         values = {"person_id": person.id, "tenant_id": person.tenant_id, "limit": limit}
         rows = connection.execute(_QUERIES["brought"], values).fetchall()
         return [memory_id for (memory_id,) in rows]
 
     @reads_beside
     def authors(self, connection: "Connection", scopes: Sequence[Scope], memory_ids: Sequence[str]) -> dict[str, str]:
+        """Return the names of those who brought memories, by the memory's id; the bank's own user has none."""
         values = {"ids": to_json(list(memory_ids)), "scopes": pairs(scopes)}
         return dict(connection.execute(_QUERIES["authors"], values).fetchall())
 

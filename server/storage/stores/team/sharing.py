@@ -57,6 +57,11 @@ class SharedMemories(Part):
 
     @writes
     def add_proposal(self, connection: "Connection", scope: Scope, new: NewProposal, most_waiting: int) -> Proposal:
+        """Write a proposal; where its memory was proposed before by the same person, that one stands.
+
+        One that waits gets the new words; one that was decided is opened again by other words alone. Raises
+        `InputError` where more than `most_waiting` of the person would wait.
+        """
         asked, scope_id = new.proposal, make_scope(connection, scope)
         place: dict[str, Any] = {"scope_id": scope_id, "person_id": asked.person_id or "", "origin_id": asked.origin_id}
         values = place | _columns(asked) | {"bank": new.bank}
@@ -100,11 +105,13 @@ class SharedMemories(Part):
 
     @reads
     def latest_decided(self, connection: "Connection", tenant_id: str, limit: int) -> list[Proposal]:
+        """Return the proposals that a person decided last, the newest first."""
         values = {"tenant_id": tenant_id, "limit": limit}
         return [_proposal(row) for row in connection.execute(_QUERIES["latest_decided"], values).fetchall()]
 
     @reads
     def count_waiting(self, connection: "Connection", tenant_id: str) -> int:
+        """Return how many proposals wait for a decision, each with those that say the same."""
         (count,) = connection.execute(_QUERIES["count_waiting"], {"tenant_id": tenant_id}).fetchone()
         return int(count)
 
@@ -112,6 +119,7 @@ class SharedMemories(Part):
     def get_proposal(
         self, connection: "Connection", tenant_id: str, proposal_id: str
     ) -> tuple[Proposal, list[Proposal]] | None:
+        """Return a proposal, and those that say the same and wait, or were decided, with it."""
         found = _with_same(connection, tenant_id, proposal_id)
         leading = next((each for each in found if each.id == proposal_id), None)
         return None if leading is None else (leading, [each for each in found if each.id != proposal_id])
@@ -120,6 +128,11 @@ class SharedMemories(Part):
     def share(
         self, connection: "Connection", scope: Scope, ruling: Ruling, memory: StoredMemory | None, embedder: str
     ) -> bool:
+        """Accept proposals in one transaction: write the memory, which is new or in the place of its former words.
+
+        None: it is shared already. Their evidence and the errors that they ended go to it. False where they are not as
+        they were seen: then nothing was written.
+        """
         assert ruling.memory_id is not None
         scope_id = make_scope(connection, scope)
         if not self._ruled(connection, scope_id, ruling):
@@ -137,6 +150,7 @@ class SharedMemories(Part):
 
     @writes
     def rule(self, connection: "Connection", scope: Scope, ruling: Ruling) -> bool:
+        """Write a decision that shares nothing. False as `share`."""
         scope_id = make_scope(connection, scope)
         if not self._ruled(connection, scope_id, ruling):
             return False
@@ -200,6 +214,7 @@ class SharedMemories(Part):
         counted: Sequence[Counted],
         at: datetime,
     ) -> list[str]:
+        """Write what a person's bank counted; return the ids of the memories whose counts that changed."""
         changed: list[str] = []
         stepped: set[int] = set()
         for each in counted:
@@ -223,6 +238,7 @@ class SharedMemories(Part):
 
     @reads
     def failing(self, connection: "Connection", tenant_id: str, ids: Sequence[str]) -> list[tuple[Scope, Sharing]]:
+        """Return the active ones of these with their evidence since a person last vouched for them."""
         found: list[tuple[Scope, Sharing]] = []
         for memory_id in ids:
             row = connection.execute(_QUERIES["failing"], {"memory_id": memory_id, "tenant_id": tenant_id}).fetchone()
@@ -234,6 +250,7 @@ class SharedMemories(Part):
         return found
 
     async def changes(self, scope: Scope, stamp: str, after: int, person_id: str, limit: int) -> Changes:
+        """Return what changed after a cursor, in the order of its being committed."""
         if await self._out_of_step(scope):
             await self._step(scope)
         return await self._changes(scope, stamp, after, person_id, limit)
@@ -277,11 +294,13 @@ class SharedMemories(Part):
 
     @reads
     def sharing(self, connection: "Connection", memory_ids: Sequence[str]) -> dict[str, Sharing]:
+        """Return what is known of those that are shared, by id."""
         found = (_sharing(connection, each) for each in memory_ids)
         return {each.memory_id: each for each in found if each is not None}
 
     @reads
     def bank_id(self, connection: "Connection") -> str:
+        """Return the id of the bank."""
         row = connection.execute(_QUERIES["bank_id"]).fetchone()
         return "" if row is None else str(row[0])
 
@@ -295,6 +314,7 @@ class SharedMemories(Part):
 
     @writes
     def keep_caches(self, connection: "Connection", scope: Scope, url: str, projects: Sequence[str]) -> None:
+        """Have a project read what is shared under these names at a server, and nothing else any more."""
         scope_id, kept = make_scope(connection, scope), [f"{TEAM}{each}" for each in projects]
         for project, *_ in connection.execute(_QUERIES["caches"], {"scope_id": scope_id}).fetchall():
             if project in kept:
@@ -309,6 +329,7 @@ class SharedMemories(Part):
 
     @writes
     def note_check(self, connection: "Connection", scope: Scope, at: datetime, fault: str | None) -> int:
+        """Note how asking the server went; return how often it failed in a row."""
         values = {"scope_id": make_scope(connection, scope), "at": to_text(at), "fault": fault}
         connection.execute(_QUERIES["note_answer" if fault is None else "note_fault"], values)
         rows = connection.execute(_QUERIES["caches"], values).fetchall()
@@ -324,6 +345,10 @@ class SharedMemories(Part):
         memories: Sequence[tuple[StoredMemory | None, SharedMemory]],
         embedder: str,
     ) -> tuple[str, ...]:
+        """Write what was pulled, and the cursor, in one transaction; return the ids that were refused.
+
+        Refused is an id that a memory of another scope has; None stands for words that are as they were.
+        """
         team = Scope(tenant_id=scope.tenant_id, project=f"{TEAM}{project}")
         team_id, refused = make_scope(connection, team), list[str]()
         writer = MemoryWriter(connection, self.bank, embedder)
@@ -351,11 +376,13 @@ class SharedMemories(Part):
 
     @reads
     def cached_ids(self, connection: "Connection", project: Scope) -> set[str]:
+        """Return the ids of what is kept of a team's scope, whatever its status."""
         values = {"scope_id": find_scope(connection, project)}
         return {memory_id for (memory_id,) in connection.execute(_QUERIES["ids_of_scope"], values).fetchall()}
 
     @writes
     def drop_cached(self, connection: "Connection", project: Scope, ids: Sequence[str]) -> None:
+        """Delete from the cache what is not shared any more."""
         self._drop(connection, project, ids)
 
     def _drop(self, connection: "Connection", team: Scope, ids: Sequence[str] | None = None) -> None:
@@ -373,17 +400,20 @@ class SharedMemories(Part):
 
     @writes
     def link_same(self, connection: "Connection", pairs: Sequence[tuple[str, str]]) -> None:
+        """Note that an own memory (first) says the same as a shared one (second)."""
         for own_id, shared_id in pairs:
             values = {"own_id": own_id, "shared_id": shared_id, "at": now_text()}
             connection.execute(_QUERIES["link_same"], values)
 
     @reads
     def newest(self, connection: "Connection", scope: Scope, since: datetime | None, limit: int) -> list[str]:
+        """Return the ids of the active memories of a scope that were made since a moment, newest first."""
         values = {"scope_id": find_scope(connection, scope), "since": to_text(since) if since else "", "limit": limit}
         return [memory_id for (memory_id,) in connection.execute(_QUERIES["newest_of_scope"], values).fetchall()]
 
     @reads
     def same_as_shared(self, connection: "Connection", memory_ids: Sequence[str]) -> dict[str, str]:
+        """Return of own memories the shared one that says the same and is active."""
         found: dict[str, str] = {}
         for memory_id in memory_ids:
             row = connection.execute(_QUERIES["same_as_shared"], {"memory_id": memory_id}).fetchone()
@@ -393,18 +423,22 @@ class SharedMemories(Part):
 
     @reads
     def own_same(self, connection: "Connection", memory_ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
+        """Return of shared memories the own ones that say the same."""
         return {each: tuple(_same_as(connection, each)) for each in memory_ids}
 
     @reads
     def own_evidence(self, connection: "Connection", memory_ids: Sequence[str]) -> dict[str, Proven]:
+        """Return what tasks of this bank showed of memories, or of own ones that say the same."""
         return {each: _proven(connection, each) for each in memory_ids}
 
     @reads
     def signatures(self, connection: "Connection", memory_id: str) -> tuple[str, ...]:
+        """Return the digests of the errors that a memory ended."""
         return tuple(row[0] for row in connection.execute(_QUERIES["signatures"], {"memory_id": memory_id}).fetchall())
 
     @writes
     def note_sent(self, connection: "Connection", scope: Scope, url: str, sent: Sequence[Sent], at: datetime) -> None:
+        """Note what was proposed, and what became of it."""
         scope_id = make_scope(connection, scope)
         for each in sent:
             values = {"memory_id": each.memory_id, "url": url, "scope_id": scope_id, "at": to_text(at)}
@@ -413,6 +447,7 @@ class SharedMemories(Part):
 
     @reads
     def sent(self, connection: "Connection", scope: Scope, url: str) -> Mapping[str, Sent]:
+        """Return what was proposed to a server from a project, by the memory's id."""
         values = {"scope_id": find_scope(connection, scope), "url": url}
         return {
             memory_id: Sent(memory_id, written, SentProposal.model_validate_json(text))
