@@ -251,8 +251,7 @@ class LearnResult(Model):
     reinforced: tuple[str, ...] = ()
     """Ids of memories already in the bank that say the same; they were not stored again."""
     superseded: tuple[str, ...] = ()
-    """Ids of memories that were archived: of an earlier, shorter version of the same task, or guardrails to whose
-    errors this gave a way out."""
+    """Ids of memories that were archived: of an earlier, shorter version of the same task, or fixes in vain."""
     credited: tuple[str, ...] = ()
     """Ids of memories that the task was given and whose confidence its outcome changed."""
     calls: int = 0
@@ -277,14 +276,6 @@ class Merged(Model):
     id: str
     kept: str
     similarity: Unit
-
-
-class Superseded(Model):
-    """A guardrail that was archived because a way out of its error was found later, or it lasted longer elsewhere."""
-
-    id: str
-    by: str
-    """The memory that tells the way out."""
 
 
 class Related(Model):
@@ -324,7 +315,6 @@ class Consolidation(Model):
     compared: int
     """Memories whose neighbours were looked at."""
     merged: tuple[Merged, ...] = ()
-    superseded: tuple[Superseded, ...] = ()
     related: tuple[Related, ...] = ()
     """Contradictions, refinements and entailments."""
     quarantined: tuple[Quarantined, ...] = ()

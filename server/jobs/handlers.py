@@ -165,7 +165,7 @@ async def consolidate_bank(toolbox: Toolbox, job: Job, report: Report) -> Mappin
 
 async def withdraw(toolbox: Toolbox, job: Job, report: Report) -> Mapping[str, JsonValue]:
     """Look which of the project's memories harm: those are withdrawn, and suspected ones rest."""
-    from swarm_memory.tools.consolidate.withdrawal import withdraw_harmful
+    from swarm_memory.tools.consolidate.upkeep import withdraw_harmful
 
     done = await withdraw_harmful(toolbox)
     return {"run_id": done.run_id, "withdrawn": list(done.withdrawn), "resting": len(done.trials.resting)}

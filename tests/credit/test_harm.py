@@ -13,7 +13,7 @@ from swarm_memory.schema.memory import Provenance
 from swarm_memory.schema.outcome import TaskFigures
 from swarm_memory.schema.trajectory import Label
 from swarm_memory.tools.consolidate.consolidate import undo_consolidation
-from swarm_memory.tools.consolidate.withdrawal import Withdrawal, withdraw_harmful
+from swarm_memory.tools.consolidate.upkeep import Withdrawal, withdraw_harmful
 from swarm_memory.tools.credit.harm import CLEARED_BY, FEWEST_FAILURES, TRIAL, Record, Tasks
 from swarm_memory.tools.credit.holdout import rests
 from swarm_memory.tools.memories.decide import keep

@@ -14,7 +14,6 @@ from swarm_memory.schema.memory import WAY_OUT
 from swarm_memory.schema.rollout import MattsRequest, RolloutRequest, RunnerAnswer
 from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.server.storage.driver import plain_module
-from swarm_memory.tools.consolidate.consolidate import undo_consolidation
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.matts.matts import run_matts
 from swarm_memory.tools.ports.memories import MemoryFilter
@@ -199,21 +198,6 @@ async def test_the_same_comparison_again_stores_nothing_twice(tmp_path: Path) ->
         assert set(second.run.summary.reinforced) <= {item.id for item in first.stored}
         statistics = await tools.store.statistics(tools.scope, EMBEDDER.name)
         assert statistics.memories["active"] == len(first.stored)
-
-
-async def test_a_way_out_that_a_later_run_finds_archives_the_guardrail_of_an_earlier_one(tmp_path: Path) -> None:
-    async with opened(tmp_path) as tools:
-        stuck = await run_matts(tools, MattsRequest(task=TASK, count=2, task_id="t1"), Scripted(lambda _: missed()))
-        (guardrail,) = stuck.stored
-        assert guardrail.outcome == "Failure"
-        found = await run_matts(
-            tools, MattsRequest(task=TASK, count=2, task_id="t2"), by_number({1: missed(), 2: met()})
-        )
-        (now,) = await tools.store.get_memories((tools.scope,), [guardrail.id])
-        assert now.status == "archived"
-        assert found.stored[0].id in (now.status_reason or "")
-        undone = await undo_consolidation(tools, found.run.run_id)
-        assert undone.restored == 1
 
 
 async def test_a_way_out_that_a_failed_task_found_too_is_one_memory_that_both_bear_out(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from swarm_memory.tools.consolidate.contradictions import Relations, find_relati
 from swarm_memory.tools.consolidate.duplicates import Duplicate, find_duplicates
 from swarm_memory.tools.consolidate.pairs import Survey, in_parts, links_of, survey
 from swarm_memory.tools.consolidate.upkeep import Progress, UpkeepRun
-from swarm_memory.tools.ports.upkeep import UpkeepChange, UpkeepEnd, UpkeepItem, UpkeepState
+from swarm_memory.tools.ports.upkeep import UpkeepChange, UpkeepEnd, UpkeepItem
 from swarm_memory.tools.retrieve.query import note_common_words
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -24,9 +24,6 @@ however old and often used …"""
 DOUBTED = 0.5
 """… and so much of its confidence is left."""
 
-MAX_ROUNDS = 4
-"""So often duplicates are looked for in one run where they stand in crowds."""
-
 _BATCH = 100
 
 
@@ -36,20 +33,24 @@ async def consolidate(
     """Put the toolbox's scope in order, and return what was done; with `dry_run` what would be, and nothing is written.
 
     New memories are compared with the bank; with `full` all memories with each other. Duplicates are archived and
-    linked to the one that is kept; guardrails to whose errors a way out was found later are archived; contradictions
-    are linked, and a new memory that contradicts what is well used is quarantined; confidence without use fades, and
-    what nobody used or believes is archived. The words that most tasks have in common are noted. Everything is written
-    in short batches, each checked against what other processes did meanwhile, so that a run that is cut off anywhere
-    leaves a bank in order: the next run goes on. The toolbox's chat model says how near memories relate; without one
-    rules look for contradictions. `on_progress` is told (done, total). Raises `StorageError`.
+    linked to the one that is kept; contradictions are linked, and a new memory that contradicts what is well used is
+    quarantined; confidence without use fades, and what nobody used or believes is archived. The words that most tasks
+    have in common are noted. Everything is written in short batches, each checked against what other processes did
+    meanwhile, so that a run that is cut off anywhere leaves a bank in order: the next run goes on. The toolbox's chat
+    model says how near memories relate; without one rules look for contradictions. `on_progress` is called with (done,
+    total). Raises `StorageError`.
     """
     began = time.perf_counter()
     run = UpkeepRun(toolbox, new_id(RUN), toolbox.clock.now(), dry_run, on_progress)
     state = await toolbox.store.upkeep_state(toolbox.scope)
     run.total = 2 * max(1, state.active)
+
+    def compared(done: int, total: int) -> None:
+        run.tell(run.total // 2 * done // max(1, total))
+
     # All steps read this survey, of the bank as it was before; what a step archives the next leave out by `run.gone`.
-    found = await _survey(run, state, full=full)
-    await _merge_duplicates(run, state, found)
+    found = await survey(toolbox, state, full=full, on_progress=compared)
+    await _merge(run, await find_duplicates(toolbox, found))
     relations = await find_relations(toolbox, found, run.gone)
     await _relate(run, found, relations)
     await age_items(run, state, full)
@@ -64,7 +65,6 @@ async def consolidate(
         full=found.full,
         compared=found.compared,
         merged=tuple(run.merged),
-        superseded=tuple(run.superseded),
         related=tuple(relations.related),
         quarantined=tuple(run.quarantined),
         pruned=tuple(run.pruned),
@@ -100,32 +100,8 @@ async def undo_consolidation(toolbox: Toolbox, run_id: str) -> Undone:
     return Undone(run_id=run_id, restored=len(restored), links_removed=links, skipped=tuple(dict.fromkeys(skipped)))
 
 
-async def _survey(run: UpkeepRun, state: UpkeepState, *, full: bool) -> Survey:
-    """Find which memories stand near each other; half of the run's progress."""
-
-    def tell(done: int, total: int) -> None:
-        run.tell(run.total // 2 * done // max(1, total))
-
-    return await survey(run.toolbox, state, full=full, on_progress=tell)
-
-
-async def _merge_duplicates(run: UpkeepRun, state: UpkeepState, found: Survey) -> None:
-    """Archive the duplicates that a survey of the bank shows.
-
-    Each memory is paired with so many neighbours only, so that within a crowd of one text some may be paired with none
-    but such as are archived now. Only then what is left of the bank is surveyed once more, to merge the rest.
-    """
-    merged = await _merge(run, await find_duplicates(run.toolbox, found))
-    for _ in range(1, MAX_ROUNDS):
-        if not (merged and found.full and found.crowded) or run.dry_run:
-            return
-        found = await _survey(run, state, full=True)
-        merged = await _merge(run, await find_duplicates(run.toolbox, found))
-
-
-async def _merge(run: UpkeepRun, duplicates: Sequence[Duplicate]) -> int:
-    """Archive duplicates, and return how many were still there to be archived."""
-    before = len(run.merged)
+async def _merge(run: UpkeepRun, duplicates: Sequence[Duplicate]) -> None:
+    """Archive duplicates, each linked to the one that is kept."""
     for part in in_parts(duplicates, _BATCH):
         changes = [
             UpkeepChange(
@@ -147,7 +123,6 @@ async def _merge(run: UpkeepRun, duplicates: Sequence[Duplicate]) -> int:
             for each in part
             if each.item.id in written
         ]
-    return len(run.merged) - before
 
 
 async def _relate(run: UpkeepRun, found: Survey, relations: Relations) -> None:
@@ -203,7 +178,7 @@ def _is_doubtful(one: UpkeepItem, other: UpkeepItem) -> bool:
 
 def _summary(result: Consolidation) -> dict[str, JsonValue]:
     """Return the figures of a run; its batches have the rest."""
-    counted_only = ("merged", "superseded", "related", "quarantined", "pruned", "skipped")
+    counted_only = ("merged", "related", "quarantined", "pruned", "skipped")
     told = {name: len(getattr(result, name)) for name in counted_only}
     others = {"full": result.full, "compared": result.compared, "aged": result.aged, "asked": result.asked}
     return {**others, **told, "notices": list(result.notices)}

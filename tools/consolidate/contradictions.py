@@ -7,8 +7,7 @@ from typing import Literal
 
 from swarm_memory.schema.errors import ModelUnavailable
 from swarm_memory.schema.memory import MemoryItem, MemoryLink, Related, Relation
-from swarm_memory.tools.consolidate.neighbours import Pair
-from swarm_memory.tools.consolidate.pairs import Survey, read_pairs
+from swarm_memory.tools.consolidate.pairs import Pair, Survey, read_pairs
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.model.ask import Answered, Effort, ask
 from swarm_memory.tools.model.parse import Unparsed

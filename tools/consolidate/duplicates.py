@@ -1,33 +1,23 @@
-"""Which memories another one makes superfluous: it says the same, or tells the way out that a guardrail lacked."""
+"""Which memories another one makes superfluous: it says the same, or ended an error that the former fix did not."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from swarm_memory.schema.memory import WAY_OUT, MemoryItem, MemoryLink, Outcome
 from swarm_memory.tools.consolidate.pairs import Survey, duplicate_threshold, read_pairs
-from swarm_memory.tools.distill.drafts import GUARDRAIL
-from swarm_memory.tools.ports.memories import MemoryFilter
 from swarm_memory.tools.ports.trajectories import TriedWay
 from swarm_memory.tools.ports.upkeep import UpkeepBatch, UpkeepChange, UpkeepItem
 from swarm_memory.tools.retrieve.preamble import helps
 from swarm_memory.tools.text.opposition import is_negated, is_turned, opposition
 from swarm_memory.tools.text.tokens import tokenize
 from swarm_memory.tools.toolbox import Toolbox
-from swarm_memory.tools.trajectory.failures import error_key
 
 MIN_SHARED_WORDS = 0.40
 """Share of the stems of two memories that must be the same (Jaccard): neighbours in one subject share fewer, and
 vectors of a language that the embedder does not know are near each other whatever they say."""
 
-MIN_SHARED_SYMPTOM = 0.5
-"""So much of the words of both symptoms is the same (Jaccard), beside the kind of error: a kind may hold several."""
-
-MAX_GUARDRAILS = 50
-"""Of one kind of error so many, the newest, are looked at for a new way out."""
-
-_WHEN = re.compile(r'Of use when `(?P<program>[^`]+)` (?:ends|fails) with "(?P<symptom>[^"]+)"\.')
 _NAME, _NUMBER = re.compile(r"`([^`]+)`"), re.compile(r"\d+(?:\.\d+)*")
 
 
@@ -105,10 +95,12 @@ def is_same(one: Gist, other: Gist, contradiction_threshold: float) -> bool:
 def outcome_of(item: MemoryItem) -> Outcome:
     """Return whether a memory is compared as a strategy or as a guardrail.
 
-    A way out of an error that was seen to work is a strategy also where the rest of its task failed: several rollouts
-    and a single failed task that found the same one say the same.
+    A fix that was seen to work here is a strategy also where the rest of its task failed: several rollouts and a single
+    failed task that found the same one say the same.
     """
-    return "Success" if is_way_out(item) else item.outcome
+    source = item.provenance
+    is_seen = source.distiller == "extractive" and source.imported_from is None
+    return "Success" if WAY_OUT in item.tags and item.status == "active" and is_seen else item.outcome
 
 
 def gist_of(item: MemoryItem) -> Gist:
@@ -124,89 +116,11 @@ def gist_of(item: MemoryItem) -> Gist:
     )
 
 
-class Symptom(NamedTuple):
-    """When a memory is of use."""
-
-    program: str
-    """The command or the tool that failed."""
-    key: tuple[str, str]
-    """The kind of error and its subject."""
-    words: frozenset[str]
-
-
-def symptom_of(item: MemoryItem) -> Symptom | None:
-    """Return the symptom that an item names; None for one that names none or was not drawn from calls here."""
-    source = item.provenance
-    return symptom_in(item) if source.distiller == "extractive" and source.imported_from is None else None
-
-
-def symptom_in(item: MemoryItem) -> Symptom | None:
-    """Return the symptom that an item names, wherever it is from."""
-    found = _WHEN.match(item.description)
-    if found is None:
-        return None
-    words = re.findall(r"[^\W\d_]{2,}", found["symptom"].lower())
-    return Symptom(found["program"], error_key(found["symptom"]), frozenset(words))
-
-
-def is_way_out(item: MemoryItem) -> bool:
-    """Whether an item tells what was seen to get past its error."""
-    return WAY_OUT in item.tags and item.status == "active" and symptom_of(item) is not None
-
-
-def is_superseded(guardrail: MemoryItem, repair: MemoryItem) -> bool:
-    """Whether a fix makes an earlier guardrail out of date: the same program failed with the same symptom."""
-    if guardrail.provenance.is_users_word or not is_way_out(repair):
-        return False
-    if GUARDRAIL not in guardrail.tags or WAY_OUT in guardrail.tags:
-        return False
-    ours, theirs = symptom_of(guardrail), symptom_of(repair)
-    if guardrail.created_at > repair.created_at or ours is None or theirs is None or ours[:2] != theirs[:2]:
-        return False
-    return len(ours.words & theirs.words) >= MIN_SHARED_SYMPTOM * len(ours.words | theirs.words)
-
-
-def change_of(seen: UpkeepItem, repair: MemoryItem) -> UpkeepChange:
-    """Return the archiving of a guardrail; it is not done where what superseded it is active no more."""
-    reason, repair_id = f"superseded by {repair.id}: a way out was found", repair.id
-    return UpkeepChange(seen=seen, confidence=seen.confidence, status="archived", reason=reason, needs=repair_id)
-
-
-def link_of(guardrail_id: str, repair_id: str) -> MemoryLink:
-    """Return the link that says so."""
-    return MemoryLink(src_id=repair_id, dst_id=guardrail_id, relation="refines", weight=1.0)
-
-
-async def supersede_guardrails(toolbox: Toolbox, items: Iterable[MemoryItem], run_id: str) -> tuple[str, ...]:
-    """Archive the earlier guardrails that new items make out of date, and return their ids.
-
-    It is a batch of the run that stored the items: taking that run back restores them. Raises `StorageError`.
-    """
-    found = {
-        guardrail.id: repair
-        for repair in items
-        if is_way_out(repair)
-        for guardrail in await _guardrails_like(toolbox, repair)
-        if is_superseded(guardrail, repair)
-    }
-    if not found:
-        return ()
-    embedder = toolbox.embedder
-    seen = await toolbox.store.upkeep_items_of(toolbox.scope, embedder.name, embedder.dimensions, list(found))
-    joined = {(link.src_id, link.dst_id) for link in await toolbox.store.memory_links(toolbox.scope, list(found))}
-    changes = [change_of(item, found[item.id]) for item in seen if (found[item.id].id, item.id) not in joined]
-    if not changes:
-        return ()
-    links = tuple(link_of(change.seen.id, found[change.seen.id].id) for change in changes)
-    batch = UpkeepBatch(run_id, toolbox.clock.now(), tuple(changes), links)
-    return (await toolbox.store.write_upkeep(toolbox.scope, batch)).changed
-
-
 async def supersede_ways(toolbox: Toolbox, tried: Sequence[TriedWay], run_id: str) -> tuple[str, ...]:
-    """Archive ways past an error that were in vain more often than not, where another one ended it; return their ids.
+    """Archive fixes that were in vain more often than not, where another one ended the error; return their ids.
 
-    Of those that a task showed to be in vain. As with guardrails: taking back the run restores them. Raises
-    `StorageError`.
+    Of those that a task showed to be in vain. It is a batch of the run that learned: taking that back restores them.
+    Raises `StorageError`.
     """
     in_vain = {(way.signature, way.memory_id) for way in tried if not way.worked and way.signature}
     found: dict[str, str] = {}
@@ -235,12 +149,6 @@ async def supersede_ways(toolbox: Toolbox, tried: Sequence[TriedWay], run_id: st
         )
         for each in seen
     )
-    links = tuple(link_of(each.id, found[each.id]) for each in seen)
-    return (
-        await toolbox.store.write_upkeep(toolbox.scope, UpkeepBatch(run_id, toolbox.clock.now(), changes, links))
-    ).changed
-
-
-async def _guardrails_like(toolbox: Toolbox, repair: MemoryItem) -> Sequence[MemoryItem]:
-    wanted = MemoryFilter(tags=(GUARDRAIL,), domain=repair.domain, limit=MAX_GUARDRAILS)
-    return await toolbox.store.list_memories((toolbox.scope,), wanted)
+    links = tuple(MemoryLink(src_id=found[each.id], dst_id=each.id, relation="refines", weight=1.0) for each in seen)
+    batch = UpkeepBatch(run_id, toolbox.clock.now(), changes, links)
+    return (await toolbox.store.write_upkeep(toolbox.scope, batch)).changed

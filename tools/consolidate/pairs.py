@@ -2,17 +2,14 @@
 
 import asyncio
 from array import array
-from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from threading import Event as Flag
-from typing import TypeVar
+from typing import Literal, NamedTuple, TypeVar
 
 from swarm_memory.schema.memory import MemoryItem, MemoryLink
 from swarm_memory.schema.settings import RetrieveSettings
-from swarm_memory.tools.consolidate.neighbours import EXACT_UP_TO, MAX_PARTNERS, NEAREST, Pair, Progress, near_pairs
-from swarm_memory.tools.ports.models import Vector
 from swarm_memory.tools.ports.upkeep import UpkeepItem, UpkeepState
 from swarm_memory.tools.retrieve.rank import recency
 from swarm_memory.tools.toolbox import Toolbox
@@ -20,11 +17,16 @@ from swarm_memory.tools.toolbox import Toolbox
 CANDIDATE_FLOOR, CANDIDATE_FLOOR_LARGE = 0.70, 0.80
 """Nearer pairs may contradict each other; the second holds where a whole large bank is compared at once."""
 
-SURE_LARGE = 0.85
-"""Of a whole large bank 99 of 100 pairs at this cosine are found, and fewer below: a table of buckets less for each."""
+LARGE = 6_000
+"""Memories of a large bank: below the second floor it has too many pairs to look at."""
 
 ALL_FROM = 500
 """With so many new memories the whole bank is compared at once, which is then faster."""
+
+NEAREST, BEST = 24, 8
+MAX_PARTNERS = NEAREST + BEST
+"""Of each memory at most so many partners of better rank are given: the nearest, and those of best rank, so that in a
+crowd everyone is compared with the one that leads it."""
 
 SATURATION = 5
 """So many uses make half of the use's part of the score."""
@@ -33,13 +35,20 @@ PAIRS_AT_ONCE, IDS_AT_ONCE = 50, 50
 """Pairs whose texts are asked for together; items fetched by one call: nobody waits for more of them at once."""
 
 _PAGE = 250
+_ROWS_AT_ONCE = 512
 _MAX_KEPT = 20_000
 """Texts."""
 
-_COPIES = 8
-"""Of memories with the very same vector so many are compared with all; the rest get the partners of the first."""
-
+Progress = Callable[[int, int], None]
 T = TypeVar("T")
+
+
+class Pair(NamedTuple):
+    """Two memories by their places: `first` ranks before `second`."""
+
+    first: int
+    second: int
+    cosine: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +64,6 @@ class Survey:
     """Pairs of ids (src, dst) that some link joins already."""
     kept_before: frozenset[str]
     """Memories that others were archived as duplicates of."""
-    crowded: bool
-    """Whether some memory may have more duplicates than pairs are given."""
     without_vector: int
 
     def ids(self, pair: Pair) -> tuple[str, str]:
@@ -80,8 +87,8 @@ async def survey(toolbox: Toolbox, state: UpkeepState, *, full: bool, on_progres
         full, found = True, await _items_after(toolbox, 0)
     items = [item for item in found if item.direction is not None]
     links = await links_of(toolbox, [item.id for item in items])
-    ranked = _ranked(toolbox, items, links)
     if full:
+        ranked = _ranked(toolbox, items, links)
         pairs = await _compare_all(toolbox, ranked, on_progress)
     else:
         near = await _nearest(toolbox, items, on_progress)
@@ -96,7 +103,6 @@ async def survey(toolbox: Toolbox, state: UpkeepState, *, full: bool, on_progres
         full=full,
         linked=frozenset((link.src_id, link.dst_id) for link in links),
         kept_before=_kept_before(links),
-        crowded=_is_crowded(pairs, duplicate_threshold(toolbox)),
         without_vector=len(found) - len(items),
     )
 
@@ -118,11 +124,6 @@ def keep_score(item: UpkeepItem, now: datetime, settings: RetrieveSettings) -> f
         + settings.beta * recency(age_s, settings.recency_half_life_days)
         + settings.gamma * item.confidence
     )
-
-
-def _is_crowded(pairs: Sequence[Pair], threshold: float) -> bool:
-    counts = Counter(pair.second for pair in pairs if pair.cosine >= threshold)
-    return any(count >= NEAREST for count in counts.values())
 
 
 def in_parts(values: Sequence[T], size: int) -> Iterator[Sequence[T]]:
@@ -202,51 +203,44 @@ async def _compare_all(toolbox: Toolbox, items: Sequence[UpkeepItem], on_progres
     """Compare all with all on a thread, which ends soon after its caller is cancelled."""
     loop, stop = asyncio.get_running_loop(), Flag()
 
-    def told(done: int, total: int) -> None:
+    def report(done: int, total: int) -> None:
         if stop.is_set():
             raise _Stopped
         loop.call_soon_threadsafe(on_progress, done, total)
 
-    def compare() -> list[Pair]:
-        alone, copies = _apart([item.direction or b"" for item in items])
-        large = len(alone) > EXACT_UP_TO
-        found = near_pairs(
-            [items[place].direction or b"" for place in alone],
-            toolbox.embedder.quantization,
-            CANDIDATE_FLOOR_LARGE if large else CANDIDATE_FLOOR,
-            sure=max(duplicate_threshold(toolbox), SURE_LARGE),
-            on_progress=told,
-        )
-        pairs = [Pair(alone[first], alone[second], cosine) for first, second, cosine in found]
-        return sorted([*pairs, *_of_copies(copies, pairs)], key=_by_second)
-
+    floor = CANDIDATE_FLOOR_LARGE if len(items) > LARGE else CANDIDATE_FLOOR
+    directions = [item.direction or b"" for item in items]
     try:
-        return await asyncio.to_thread(compare)
+        return await asyncio.to_thread(near_pairs, directions, toolbox.embedder.quantization, floor, report)
     finally:
         stop.set()
 
 
-def _apart(directions: Sequence[bytes]) -> tuple[list[int], dict[int, int]]:
-    """Return the places to compare, and by the place of each further copy of a vector that of the first."""
-    seen: dict[bytes, list[int]] = {}
-    copies: dict[int, int] = {}
-    for place, direction in enumerate(directions):
-        same = seen.setdefault(direction, [])
-        if len(same) < _COPIES:
-            same.append(place)
-        else:
-            copies[place] = same[0]
-    return sorted(place for same in seen.values() for place in same), copies
+def near_pairs(
+    directions: Sequence[bytes], element: Literal["int8", "float32"], floor: float, on_progress: Progress
+) -> list[Pair]:
+    """Return pairs with a cosine of `floor` (above 0) or more, by `second`, of each the nearest first.
 
+    `directions` are vectors of one length above 0, best rank first, in the bytes the store keeps. Of each vector at
+    most `MAX_PARTNERS` partners are given. `on_progress` is called with (done, total) and may raise to stop.
+    """
+    import numpy
 
-def _of_copies(copies: dict[int, int], pairs: Sequence[Pair]) -> Iterator[Pair]:
-    """Yield the pairs of copies: with the first of them, and with all that is near to that one."""
-    partners: dict[int, list[Pair]] = {}
-    for pair in pairs if copies else ():
-        partners.setdefault(pair.second, []).append(pair)
-    for place, first in copies.items():
-        yield Pair(first, place, 1.0)
-        yield from (Pair(pair.first, place, pair.cosine) for pair in partners.get(first, ()))
+    if len(directions) < 2:
+        return []
+    stored = numpy.frombuffer(b"".join(directions), dtype="i1" if element == "int8" else "f4")
+    unit = stored.reshape(len(directions), -1).astype("f4")
+    unit /= numpy.linalg.norm(unit, axis=1, keepdims=True)
+    found: list[Pair] = []
+    for start in range(0, len(unit), _ROWS_AT_ONCE):
+        end = min(len(unit), start + _ROWS_AT_ONCE)
+        for second, cosines in enumerate(unit[start:end] @ unit[:end].T, start):
+            near = numpy.flatnonzero(cosines[:second] >= floor)
+            nearest = near[numpy.argsort(-cosines[near], kind="stable")][:NEAREST].tolist()
+            leading = [first for first in near[:BEST].tolist() if first not in nearest]
+            found += [Pair(first, second, min(1.0, float(cosines[first]))) for first in [*nearest, *leading]]
+        on_progress(end, len(unit))
+    return found
 
 
 async def _nearest(
@@ -255,8 +249,10 @@ async def _nearest(
     """Return the cosine of each item to its neighbours in the bank, by both ids."""
     found: dict[tuple[str, str], float] = {}
     for number, item in enumerate(items, 1):
-        vector = _vector(item.direction or b"", toolbox.embedder.quantization)
-        near = await toolbox.store.nearest((toolbox.scope,), toolbox.embedder.name, vector, MAX_PARTNERS + 1)
+        vector = array("b" if toolbox.embedder.quantization == "int8" else "f", item.direction or b"")
+        length = sum(number * number for number in vector) ** 0.5
+        unit = array("f", [number / length for number in vector])
+        near = await toolbox.store.nearest((toolbox.scope,), toolbox.embedder.name, unit, MAX_PARTNERS + 1)
         for other, cosine in near:
             if other != item.id and cosine >= CANDIDATE_FLOOR and (other, item.id) not in found:
                 found[item.id, other] = min(1.0, cosine)
@@ -270,15 +266,4 @@ def _in_order(near: dict[tuple[str, str], float], places: dict[str, int]) -> lis
         for (one, other), cosine in near.items()
         if one in places and other in places
     )
-    return sorted(pairs, key=_by_second)
-
-
-def _by_second(pair: Pair) -> tuple[int, float, int]:
-    return pair.second, -pair.cosine, pair.first
-
-
-def _vector(direction: bytes, quantization: str) -> Vector:
-    """Return the unit vector in a direction as the store keeps it."""
-    numbers = array("b" if quantization == "int8" else "f", direction)
-    length = sum(number * number for number in numbers) ** 0.5
-    return array("f", [number / length for number in numbers])
+    return sorted(pairs, key=lambda pair: (pair.second, -pair.cosine, pair.first))

@@ -1,12 +1,16 @@
-"""Runs of upkeep: when one is due and is queued, and what one has written so far."""
+"""Runs of upkeep: when one is due and is queued, what one has written so far, and the withdrawal of what harms."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import NamedTuple
 
-from swarm_memory.schema.memory import MemoryLink, Merged, Pruned, Quarantined, Related, Superseded
-from swarm_memory.tools.consolidate.neighbours import Progress
+from swarm_memory.schema.base import RUN, new_id
+from swarm_memory.schema.memory import MemoryLink, Merged, Pruned, Quarantined, Related
+from swarm_memory.tools.consolidate.pairs import Progress
 from swarm_memory.tools.consolidate.retention import queue_retention_when_due
+from swarm_memory.tools.credit.harm import HARMFUL, memory_records
+from swarm_memory.tools.ports.credit import Trials
 from swarm_memory.tools.ports.upkeep import Aging, UpkeepBatch, UpkeepChange, UpkeepWritten
 from swarm_memory.tools.retrieve.embed import queue_embedding
 from swarm_memory.tools.toolbox import Toolbox
@@ -51,7 +55,6 @@ class UpkeepRun:
     gone: set[str] = field(default_factory=set[str])
     """Memories that are active no more."""
     merged: list[Merged] = field(default_factory=list[Merged])
-    superseded: list[Superseded] = field(default_factory=list[Superseded])
     quarantined: list[Quarantined] = field(default_factory=list[Quarantined])
     pruned: list[Pruned] = field(default_factory=list[Pruned])
     aged: int = 0
@@ -85,3 +88,36 @@ class UpkeepRun:
         self.told = max(self.told, min(done, self.total))
         if self.on_progress is not None:
             self.on_progress(self.told, self.total)
+
+
+class Withdrawal(NamedTuple):
+    """What one look at the records did."""
+
+    run_id: str
+    """What `undo_consolidation` takes back."""
+    withdrawn: tuple[str, ...]
+    trials: Trials
+
+
+async def withdraw_harmful(toolbox: Toolbox) -> Withdrawal:
+    """Archive the project's memories that proved harmful, with their figures, and keep which rest from now on.
+
+    What the user said neither rests nor goes: it is put before him. What belongs to every project or to a team stays:
+    one project alone does not tell. Raises `StorageError`.
+    """
+    store, scope, embedder = toolbox.store, toolbox.scope, toolbox.embedder
+    records = {each: it for each, it in (await memory_records(toolbox)).items() if it.resting or it.harmful}
+    items = await store.upkeep_items_of(scope, embedder.name, embedder.dimensions, list(records))
+    found = [(each, records[each.id]) for each in items]
+    trials = Trials(
+        frozenset(each.id for each, record in found if record.resting and each.standing <= 0),
+        {each.id: record.says for each, record in found if record.is_doubtful and each.standing > 0},
+    )
+    changes = [
+        UpkeepChange(each, each.confidence, "archived", f"{HARMFUL}: {record.says}")
+        for each, record in found
+        if record.harmful and each.standing <= 0
+    ]
+    run = UpkeepRun(toolbox, new_id(RUN), toolbox.clock.now(), dry_run=False, on_progress=None)
+    await store.save_trials(scope, trials)
+    return Withdrawal(run.id, tuple(await run.withdraw(changes)) if changes else (), trials)

@@ -14,7 +14,6 @@ from swarm_memory.schema.job import Report
 from swarm_memory.schema.memory import Distillation, MemoryItem
 from swarm_memory.schema.rollout import MAX_ROLLOUTS, MattsRequest, MattsResult, MattsRun, RunSummary
 from swarm_memory.tools.consolidate.contradictions import link_contradictions
-from swarm_memory.tools.consolidate.duplicates import supersede_guardrails
 from swarm_memory.tools.consolidate.upkeep import queue_when_due
 from swarm_memory.tools.credit.outcome import record_outcome
 from swarm_memory.tools.guard.gate import check_quota
@@ -150,7 +149,6 @@ async def _complete(toolbox: Toolbox, runner: AgentRunner, run: MattsRun) -> Mat
         "reason": found.why_less(contrast.reason),
     }
     ended = await _end(toolbox, run.completed(run.summary.model_copy(update=told)), found)
-    await supersede_guardrails(toolbox, found.items, run.run_id)
     await link_contradictions(toolbox, found.new, run.run_id)
     return ended
 

@@ -70,9 +70,6 @@ def show_consolidation(done: Consolidation) -> None:
     _list(f"{would}archived as duplicates", ("memory", "kept", "likeness"), [
         (each.id, each.kept, f"{each.similarity:.2f}") for each in done.merged
     ])  # fmt: skip
-    _list(f"{would}archived, a way out is known now", ("memory", "way out"), [
-        (each.id, each.by) for each in done.superseded
-    ])  # fmt: skip
     _list(f"{would}linked", ("memory", "relation", "to", "probability", "by"), [
         (each.link.src_id, each.link.relation, each.link.dst_id, f"{each.link.weight:.2f}", each.method)
         for each in done.related
@@ -85,7 +82,7 @@ def show_consolidation(done: Consolidation) -> None:
     ])  # fmt: skip
     if done.aged:
         say(f"{counted(done.aged, 'memory')} {would}less sure for want of use.")
-    changed = done.aged or any((done.merged, done.superseded, done.related, done.quarantined, done.pruned))
+    changed = done.aged or any((done.merged, done.related, done.quarantined, done.pruned))
     if not changed:
         say("Nothing to put in order." if done.dry_run else "Nothing was to be put in order.")
     for notice in done.notices:
