@@ -13,9 +13,8 @@ from swarm_memory.schema.errors import NotFoundError
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.tools.credit.intervals import wilson
 from swarm_memory.tools.ports.journal import HostSession
-from swarm_memory.tools.tool_memory.log import log_tool_calls
+from swarm_memory.tools.tool_memory.log import learn_and_log, log_tool_calls
 from swarm_memory.tools.tool_memory.overview import errors_seen, tool_in_use, tools_in_use
-from swarm_memory.tools.tool_memory.transfer import learn_and_log
 from swarm_memory.tools.toolbox import Toolbox
 
 MISSING = "FileNotFoundError: [Errno 2] No such file or directory: 'config/test.toml'"

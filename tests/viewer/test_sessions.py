@@ -12,7 +12,7 @@ from swarm_memory.server.location import Location
 from swarm_memory.tools.memories.remember import remember
 from swarm_memory.tools.ports.memories import MemoryFilter, RetrievalRecord
 from swarm_memory.tools.tasks.verdict import say_verdict
-from swarm_memory.tools.tool_memory.transfer import learn_and_log
+from swarm_memory.tools.tool_memory.log import learn_and_log
 from swarm_memory.tools.toolbox import Toolbox
 
 EVIL = "<script>alert(1)</script><img src=//x.example/y>"
