@@ -45,7 +45,7 @@ async def log_tool_calls(
     """Keep calls, redacted and capped, and count them; queue their evaluation unless `evaluate_later` is False.
 
     A repeated call is a new row; only one with the session and call id of an earlier one is known already, and costs
-    next to nothing. What stands twice in one list is told. Redacting runs in a thread, so that a server goes on
+    next to nothing. Redacting runs in a thread, so that a server goes on
     answering. Raises `InputError` that names the call and key to change, and then nothing is kept; `StorageError`.
     """
     mappings = [each for each in calls if not isinstance(each, LoggedCall)]
@@ -59,15 +59,8 @@ async def log_tool_calls(
             await store.put_schema(scope, name, schema)
     if added and evaluate_later:
         await queue_evaluation(toolbox)
-    repeated = len(logged) - len(set(map(_key, logged)))
     tools = tuple(sorted(set(map(_tool_name, logged))))
-    return LogResult(logged=added, known=len(logged) - added, repeated=repeated, tools=tools)
-
-
-def _key(call: LoggedCall) -> tuple[str | None, ...]:
-    """What makes a call of one list the same as another: its session and id; without an id all of it."""
-    session_id, call_id = _ids(call)
-    return (None, call.model_dump_json()) if call_id is None else (session_id, call_id)
+    return LogResult(logged=added, known=len(logged) - added, tools=tools)
 
 
 async def _not_known(toolbox: Toolbox, logged: Sequence[LoggedCall]) -> list[LoggedCall]:
@@ -115,14 +108,13 @@ def read_calls(given: Sequence[Mapping[str, JsonValue]]) -> list[LoggedCall]:
         raise InputError("calls is empty: give at least one call with tool_name and success")
     if len(given) > MAX_CALLS:
         raise InputError(f"calls has {len(given):,} entries; at most {MAX_CALLS:,} are logged at once")
-    return [_read(number, each) for number, each in enumerate(given)]
-
-
-def _read(number: int, given: Mapping[str, JsonValue]) -> LoggedCall:
-    try:
-        return LoggedCall.model_validate(given)
-    except ValidationError as error:
-        raise InputError(faults(error, LoggedCall.model_json_schema(), f"calls[{number}].")) from error
+    calls: list[LoggedCall] = []
+    for number, each in enumerate(given):
+        try:
+            calls.append(LoggedCall.model_validate(each))
+        except ValidationError as error:
+            raise InputError(faults(error, LoggedCall.model_json_schema(), f"calls[{number}].")) from error
+    return calls
 
 
 def _tool_name(logged: LoggedCall) -> str:
