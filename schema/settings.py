@@ -414,15 +414,6 @@ class HookSettings(Model):
     """How long after a turn's end its task may still be continued before it is learned from."""
     at_calls: bool = True
     """Whether what is tied to a command, file or tool is shown beside its call; `install` again after a change."""
-    warn_before_tools: bool = False
-    """Whether a call that looks like one that failed before gets a line of warning; `install` again after a change."""
-    warn_every_minutes: float = Field(default=10.0, ge=0, le=10_080)
-    """A tool is warned of at most once in so many minutes."""
-
-    @property
-    def sees_calls(self) -> bool:
-        """Whether anything is said before calls of tools."""
-        return self.at_calls or self.warn_before_tools
 
 
 class JobSettings(Model):

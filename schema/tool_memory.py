@@ -79,6 +79,11 @@ class KeptCall(Model):
     evaluation: Evaluation | None = None
     summarized: bool = False
 
+    @property
+    def is_good(self) -> bool:
+        """Whether it was evaluated, and did what it was to do."""
+        return self.evaluation is not None and self.evaluation.score >= 1.0
+
 
 class ToolTotals(Model):
     """What is counted of a tool over all time, whatever the window still holds."""
@@ -110,7 +115,7 @@ class Measure(Model):
     value: float
     low: float | None = None
     high: float | None = None
-    """None: one value has no interval."""
+    """None: a mean, which has no interval."""
 
 
 class Guidelines(Model):
@@ -165,8 +170,6 @@ class LogResult(Model):
     logged: int
     known: int
     """Calls that were there already, by their id."""
-    repeated: int = 0
-    """Calls that stand in the list more than once, beyond the first: those with an id count once, others each time."""
     tools: tuple[str, ...]
 
 
@@ -209,13 +212,9 @@ class Experience(Model):
 
     tool_name: str
     rank: float
-    """Reach times expected success."""
+    """Expected success times how near its nearest calls are: 1 for near enough, 0 for nothing alike."""
     expected_success: Unit
     """Posterior mean for the task."""
-    low: Unit
-    """The posterior's 5 % quantile, about."""
-    reach: Unit
-    """How near its nearest calls are: 1 for near enough, 0 for nothing alike."""
     similar: int
     """Calls that fit the task."""
     similar_good: int

@@ -62,7 +62,11 @@ def _sections() -> dict[str, type[BaseModel]]:
 
 
 SECTIONS = _sections()
-GONE = {"credit.dropout": "no memory is left out by lot any more; `metrics --measure on` measures what they are worth"}
+GONE = {
+    "credit.dropout": "no memory is left out by lot any more; `metrics --measure on` measures what they are worth",
+    "hooks.warn_before_tools": "what is known of a call is shown beside it by `hooks.at_calls`",
+    "hooks.warn_every_minutes": "what is known of a call is shown beside it by `hooks.at_calls`",
+}
 """Settings of former releases, which are taken and ignored, and why."""
 
 KEYS = (ENABLED, *(f"{section}.{name}" for section, model in SECTIONS.items() for name in model.model_fields))

@@ -22,7 +22,7 @@ from swarm_memory.tools.ports.jobs import LEARN
 from swarm_memory.tools.ports.journal import CORRECTED, Event, HostSession
 from swarm_memory.tools.retrieve.at_moment import LOOKED_AT, Around, beside_call, beside_failure
 from swarm_memory.tools.retrieve.retrieve import Hook, retrieve, stages_of
-from swarm_memory.tools.text.cleaning import clean, harmless, one_line
+from swarm_memory.tools.text.cleaning import harmless, one_line
 from swarm_memory.tools.toolbox import Toolbox
 from swarm_memory.tools.trajectory.failures import SHOWS_TEXT, command_text
 from swarm_memory.tools.trajectory.shell import parse_command
@@ -39,9 +39,6 @@ _MAX_TASK_CHARS = 2000
 _TASKS_LOOKED_AT, _KNOWN_SHOWN = 200, 5
 _PROMPT_PATIENCE_S = 0.01
 """How long a server's answer to a prompt may wait for a write. The store ends what it has begun."""
-
-_WARNING_PATIENCE_S = 0.5
-"""A call that is about to be made does not wait longer for a warning."""
 
 _CONTINUED_HOLD = timedelta(hours=1)
 """A task that is being continued is not learned from before its next Stop; this is for the case that none comes."""
@@ -199,14 +196,13 @@ async def _around(toolbox: Toolbox, event: HookEvent) -> Around:
 
 
 async def _before_call(toolbox: Toolbox, event: HookEvent, root: Path) -> str | None:
-    """Return what is tied to the command, file or tool of a call, and a warning where it looks like one that failed."""
+    """Return what is tied to the command, file or tool of a call."""
     hooks, given, told = toolbox.settings.hooks, _given(event), ""
     if hooks.inject and hooks.at_calls and (handles := at_call(event.tool_name or "", given, str(root))):
         async with toolbox.showing:
             found = await toolbox.store.called_for(toolbox.readable, handles, LOOKED_AT)
             told = await beside_call(toolbox, await _around(toolbox, event), found) if found else ""
-    warning = await _warning(toolbox, event) if hooks.warn_before_tools else None
-    return "\n".join(filter(None, (told, warning))) or None
+    return told or None
 
 
 async def _after_failure(toolbox: Toolbox, event: HookEvent) -> str | None:
@@ -300,22 +296,6 @@ async def _begun(write: Write) -> None:
         await write()
     except SwarmMemoryError as error:
         log.warning("a prompt's task was not noted: %s", error)
-
-
-async def _warning(toolbox: Toolbox, event: HookEvent) -> str | None:
-    """Return one line of warning for a call that looks like one that failed before; a held-out task gets none."""
-    import asyncio
-
-    from swarm_memory.tools.tool_memory.log import kept_input
-    from swarm_memory.tools.tool_memory.warn import warn_before_call
-
-    if (await _around(toolbox, event)).withheld:
-        return None
-    told = kept_input(event.tool_input, toolbox.settings)
-    with suppress(TimeoutError):
-        async with asyncio.timeout(_WARNING_PATIENCE_S):
-            return await warn_before_call(toolbox, clean(event.tool_name or "")[:300], told, event.session_id)
-    return None
 
 
 async def _hold_back(toolbox: Toolbox, session: HostSession) -> None:

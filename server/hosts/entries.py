@@ -31,7 +31,7 @@ VERBS: Mapping[str, str] = {
 """By our event: the verb of our hook command."""
 
 CALL_EVENT = "PreToolUse"
-"""Not installed where the settings want nothing beside calls (`HookSettings.sees_calls`): each call waits for it."""
+"""Not installed where the settings want nothing beside calls (`hooks.at_calls`): each call waits for it."""
 
 Edit: TypeAlias = Callable[[Json], Json]
 

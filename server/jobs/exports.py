@@ -1,18 +1,12 @@
-"""Files of memories and tool calls: what is in one, told by its content, however a program has laid it out since."""
+"""Files of memories that `export` wrote, known by their content, however a program has laid them out since."""
 
 import json
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, cast
 
 from swarm_memory.schema.errors import InputError
-from swarm_memory.tools.memories.reme import is_reme, read_reme
-from swarm_memory.tools.memories.transfer import MAX_FAULTS, Imported, import_memories
-from swarm_memory.tools.tool_memory.transfer import CallLine, ImportedTools, import_tools
-from swarm_memory.tools.toolbox import Toolbox
-
-Format: TypeAlias = Literal["memories", "tools", "reme"]
 
 HEAD_BYTES = 65_536
 FIRST_BYTES = 4_000_000
@@ -21,29 +15,24 @@ FIRST_BYTES = 4_000_000
 MAX_DOCUMENT_BYTES = 64_000_000
 """What is not one record a line must fit in memory."""
 
-_SIGNS = (b'"rm_', b'"when_to_use"', b'"tool_call_results"', b'"memory_type"', b'"tool_name"', b'"totals"')
 _BLANK = "\ufeff \t\r\n,"
 
 
-def format_of(path: Path) -> Format | None:
-    """Return what a file holds by its first record: our memories or tools, or what ReMe wrote; None: none of these."""
+def is_export(path: Path) -> bool:
+    """Return whether the first record of a file is a memory as `export` writes it."""
     with path.open("rb") as file:
         head = file.read(HEAD_BYTES)
-        if not any(sign in head for sign in _SIGNS):
-            return None
+        if b'"rm_' not in head:
+            return False
         head += file.read(FIRST_BYTES - len(head))
     try:
         first: object = json.JSONDecoder().raw_decode(head.decode("utf-8", "replace").lstrip(_BLANK + "["))[0]
     except (ValueError, RecursionError):
-        return None
+        return False
     if not isinstance(first, dict):
-        return None
+        return False
     record = cast("dict[str, Any]", first)
-    if str(record.get("id")).startswith("rm_") and {"title", "content"} <= record.keys():
-        return "memories"
-    if record.get("kind") in ("tool", "call") and {"totals", "call"} & record.keys():
-        return "tools"
-    return "reme" if is_reme(record) else None
+    return str(record.get("id")).startswith("rm_") and {"title", "content"} <= record.keys()
 
 
 def lines_of(path: Path) -> Iterator[str]:
@@ -77,48 +66,3 @@ def _values(text: str) -> Iterator[object]:
         except (ValueError, RecursionError) as error:
             raise InputError(f"is no JSON from character {at} on") from error
         yield value
-
-
-async def import_export(toolbox: Toolbox, path: Path, quarantine: bool) -> Imported:
-    """Take in a file that `format_of` knows, and say what became of it. Doing it again adds nothing.
-
-    Raises `InputError`, `StorageError`.
-    """
-    form = format_of(path)
-    if form == "memories":
-        return await import_memories(toolbox, lines_of(path), source=path.name, quarantine=quarantine)
-    if form == "tools":
-        return _with_calls(Imported(), await import_tools(toolbox, lines_of(path)))
-    calls: list[CallLine] = []
-    faults: list[str] = []
-    memories = _reme_memories(toolbox, path, calls, faults)
-    result = await import_memories(toolbox, memories, source=path.name, quarantine=quarantine)
-    result.faulty += len(faults)
-    result.faults += faults[: MAX_FAULTS - len(result.faults)]
-    return _with_calls(result, await import_tools(toolbox, (call.model_dump_json() for call in calls)))
-
-
-def _reme_memories(toolbox: Toolbox, path: Path, calls: list[CallLine], faults: list[str]) -> Iterator[str]:
-    """Yield memories as our own lines; calls and faults are put aside."""
-    for number, line in enumerate(lines_of(path), start=1):
-        if not line.strip():
-            continue
-        try:
-            record: object = json.loads(line)
-            if not isinstance(record, dict):
-                raise InputError("is no object")
-            found = read_reme(cast("dict[str, Any]", record), toolbox.scope, toolbox.clock.now())
-        except (ValueError, RecursionError):
-            faults.append(f"line {number}: is no JSON")
-        except InputError as error:
-            faults.append(f"line {number}: {error}")
-        else:
-            calls += found.calls
-            yield from (item.model_dump_json() for item in found.memories)
-
-
-def _with_calls(result: Imported, tools: ImportedTools) -> Imported:
-    result.calls, result.known_calls = tools.calls, tools.known
-    result.faulty += tools.faulty
-    result.faults += tools.faults
-    return result

@@ -27,7 +27,7 @@ from swarm_memory.tools.memories.heard import Session
 from swarm_memory.tools.ports.jobs import LEARN
 from swarm_memory.tools.ports.journal import HostSession
 from swarm_memory.tools.ports.models import ChatModel
-from swarm_memory.tools.tool_memory.transfer import learn_and_log
+from swarm_memory.tools.tool_memory.log import learn_and_log
 from swarm_memory.tools.toolbox import Toolbox
 from swarm_memory.tools.trajectory.reading import Reading, read
 
@@ -166,15 +166,17 @@ async def import_files(
     A model is asked about the tasks that are worth it, as in the background. Tasks that ended before `since` are left
     out; `on_learned` is told what came of each of the others.
     """
-    from swarm_memory.server.jobs.exports import format_of, import_export
+    from swarm_memory.server.jobs.exports import is_export, lines_of
+    from swarm_memory.tools.memories.transfer import import_memories
 
     tally = Tally()
     for number, file in enumerate(files):
         await report(Progress(done=number, total=len(files), message=file.name))
         contained = Contained()
         try:
-            if format_of(file) is not None:
-                tally.exports[str(file)] = await import_export(toolbox, file, quarantine)
+            if is_export(file):
+                found = await import_memories(toolbox, lines_of(file), source=file.name, quarantine=quarantine)
+                tally.exports[str(file)] = found
                 continue
             async for trajectory in in_thread(partial(read_trajectories, file, limits=toolbox.settings.learn)):
                 if since is not None and trajectory.ended_at is not None and trajectory.ended_at < since:

@@ -323,13 +323,7 @@ def _beginning(text: str | None) -> str | None:
 
 def of_logged(result: "LogResult") -> Row:
     """What became of the calls."""
-    repeated = (
-        f"{result.repeated} of the calls stand in the list more than once: those with a call_id were counted once, "
-        "others each time"
-        if result.repeated
-        else None
-    )
-    return row(logged=result.logged, known=result.known, repeated=repeated, tools=result.tools)
+    return row(logged=result.logged, known=result.known, tools=result.tools)
 
 
 def of_guidance(found: "ToolGuidance") -> Row:

@@ -71,7 +71,7 @@ async def distill_memories(
     """
     from swarm_memory.tools.distill.distill import distill
     from swarm_memory.tools.judge.judge import judge_given
-    from swarm_memory.tools.tool_memory.transfer import learn_and_log
+    from swarm_memory.tools.tool_memory.log import learn_and_log
 
     toolbox = await bank_of(ctx).toolbox()
     given = _given(ctx, transcript_path, task, steps, task_id, agent_id)
@@ -114,7 +114,7 @@ async def learn_from_trajectory(
 async def _learned(ctx: AppContext, given: Given, own: Verdict | None) -> Row:
     """Learn from each task of what was given, telling which one is done."""
     from swarm_memory.tools.learn.learn import Contained
-    from swarm_memory.tools.tool_memory.transfer import learn_and_log
+    from swarm_memory.tools.tool_memory.log import learn_and_log
 
     toolbox, contained = await bank_of(ctx).toolbox(), Contained()
     tasks: list[Row] = []

@@ -15,7 +15,7 @@ from messages_api import Say, Turn
 from patience import HANG_S, STATIC
 from record_demo import TASK
 from responses_api import ResponsesApi, shell
-from sessions import NEXT_TASK, SETUP, checkout, wait_for_processes, write_settings_to_look_for
+from sessions import NEXT_TASK, SETUP, checkout, wait_for_processes
 
 from swarm_memory.server.location import state_folder
 
@@ -103,13 +103,3 @@ def test_what_one_session_learned_is_in_the_prompt_of_the_next_and_beside_a_fail
     assert memory["id"] in third.told(1), "it ended the error that the command just failed with"
     sessions = json.loads(codex.ours("status", "--json"))["statistics"]
     assert sessions["trajectories"] == 3
-
-
-def test_a_call_that_failed_in_the_session_before_is_warned_of_where_that_is_wanted(tmp_path: Path) -> None:
-    codex, task = with_codex(tmp_path, tmp_path / "shop"), "Tell me which answer the settings hold"
-    write_settings_to_look_for(codex.project)
-    codex.ours("install", "--agent", "codex")
-    codex.session([shell("cat settings.ini"), shell("cat config/settings.ini"), Say("It holds 42.")], task)
-    told = codex.session([shell("cat settings.ini"), Say("As noted.")], task).told(1)
-    assert "Note from earlier calls: `Bash` failed before" in told
-    assert "cat config/settings.ini" in told

@@ -15,7 +15,7 @@ from hook_project import wait_for_server
 from messages_api import Say, Turn, Use
 from patience import HANG_S, STATIC
 from record_demo import TASK
-from sessions import NEXT_TASK, SETUP, checkout, wait_for_processes, write_settings_to_look_for
+from sessions import NEXT_TASK, SETUP, checkout, wait_for_processes
 
 from swarm_memory.server.location import state_folder
 
@@ -116,16 +116,3 @@ def test_what_one_session_learned_is_in_the_prompt_of_the_next_and_beside_a_fail
     assert memory["id"] in third.told(1), "it ended the error that the command just failed with"
     sessions = json.loads(person.ours("status", "--json"))["statistics"]
     assert sessions["trajectories"] == 3
-
-
-def test_copilot_is_warned_before_a_call_that_failed_in_the_session_before(tmp_path: Path) -> None:
-    person, task = (
-        someone_with("copilot", tmp_path / "home", tmp_path / "shop"),
-        "Tell me which answer the settings hold",
-    )
-    write_settings_to_look_for(person.project)
-    person.ours("install", "--agent", "copilot", "--project")
-    person.session(["cat settings.ini", "cat config/settings.ini"], "It holds 42.", task)
-    told = person.session(["cat settings.ini"], "As noted.", task).told(1)
-    assert "Note from earlier calls: `bash` failed before" in told
-    assert "cat config/settings.ini" in told

@@ -63,9 +63,7 @@ class CancelledAt(Awaitable[Any]):
 
 async def opened_toolbox(database: Path) -> Toolbox:
     store = await open_store(database, embedder=StaticEmbedder())
-    return Toolbox(
-        store, StaticEmbedder(), SystemClock(), Settings.model_validate({"hooks": {"warn_before_tools": True}}), HERE
-    )
+    return Toolbox(store, StaticEmbedder(), SystemClock(), Settings(), HERE)
 
 
 def works(bank: Bank, kept: list[str], toolbox: Toolbox) -> dict[str, Work]:

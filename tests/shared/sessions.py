@@ -61,18 +61,6 @@ def checkout(project: Path) -> Path:
     return project
 
 
-def write_settings_to_look_for(project: Path, *, warn: bool = True) -> None:
-    """Make a project whose settings stand not where one looks first; with `warn` calls of tools are warned of."""
-    for name, text in {
-        "config/settings.ini": "answer = 42",
-        ".swarm/config.yaml": f"hooks: {{warn_before_tools: {warn}}}",
-    }.items():
-        path = project / name
-        path.parent.mkdir(parents=True, mode=0o700)
-        path.write_text(f"{text}\n")
-    subprocess.run(["git", "init", "-q", str(project)], check=True)
-
-
 def swarm_memory(project: Path, *arguments: str) -> str:
     """Run our command line on the project and return what it printed."""
     done = run([*CLI, "--project", project, *arguments], text=True, cwd=project)

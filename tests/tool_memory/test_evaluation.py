@@ -54,17 +54,6 @@ async def test_evidence_decides_and_says_why(toolbox: Toolbox, made: dict[str, A
     assert says in found.evaluation
 
 
-async def test_a_question_asked_again_in_other_words_speaks_against_a_poor_answer_and_not_against_a_good_one(
-    toolbox: Toolbox,
-) -> None:
-    poor = call(input={"query": "ferry from Rome to Palermo price"}, output="Ferry companies", session_id="s")
-    again = call(input={"query": "price ferry ticket Rome Palermo"}, output="price of a ferry ticket", session_id="s")
-    good = call(input={"query": "price ferry ticket Rome Naples"}, output="ferry ticket Rome Naples", session_id="s")
-    first, second, third = await evaluated(toolbox, poor, again, good)
-    assert (first.score, second.score, third.score) == (0.0, 1.0, 1.0)
-    assert "asked again" in first.evaluation
-
-
 async def test_a_users_correction_speaks_against_the_last_call_before_it(toolbox: Toolbox) -> None:
     made = [
         call("Edit", input={"file": name}, output="done", session_id="s", create_time=at(n))

@@ -9,7 +9,7 @@ from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.server.hosts.transcript import read_trajectories
 from swarm_memory.server.jobs.transcripts import import_files
 from swarm_memory.tools.tool_memory.advise import retrieve_tool_memory
-from swarm_memory.tools.tool_memory.transfer import log_calls_of
+from swarm_memory.tools.tool_memory.log import log_calls_of
 from swarm_memory.tools.toolbox import Toolbox
 
 SESSION = Path(next(iter(demo.__path__))) / "session.jsonl"

@@ -1,12 +1,13 @@
 """Guidance: for named tools, for a task, honest where nothing is known, and unmoved by praise."""
 
 import random
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from logged import call, failed
+from logged import bank, call, failed
 
 from swarm_memory.schema.errors import InputError
 from swarm_memory.tools.ports.tool_memory import PastCall, PastCalls
@@ -191,3 +192,18 @@ def test_a_good_similar_call_never_lowers_a_tool_and_a_bad_one_never_raises_its_
     if before is not None:
         assert bad <= before <= good
     assert 0 <= bad < good <= 1
+
+
+async def test_what_is_forgotten_leaves_no_trace_in_the_files(tmp_path: Path) -> None:
+    async with bank(tmp_path) as toolbox:
+        word = "zebrafinch"
+        made = call(input={"query": f"{word} song"}, output=f"{word} song heard", task=f"find a {word}")
+        await log_tool_calls(toolbox, [made, call("other")])
+        await summarize_tool_memory(toolbox)
+        assert (await retrieve_tool_memory(toolbox, task=f"{word} song")).experience
+        known = toolbox.store.tool_memory
+        assert await known.forget_tools(toolbox.scope, ["search"]) == 1
+        assert (await retrieve_tool_memory(toolbox, task=f"{word} song")).experience == ()
+        assert [each.totals.tool_name for each in await known.memories(toolbox.scope, None)] == ["other"]
+    held = b"".join(file.read_bytes() for file in (tmp_path / ".swarm").iterdir() if file.is_file())
+    assert word.encode() not in held

@@ -3,8 +3,6 @@
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from logged import at, call, failed
 from pydantic import JsonValue
 from scripted_chat import ScriptedAnswer, ScriptedChatModel
@@ -14,7 +12,7 @@ from swarm_memory.schema.tool_memory import Guidelines
 from swarm_memory.tools.credit.intervals import wilson
 from swarm_memory.tools.tool_memory.inputs import difference
 from swarm_memory.tools.tool_memory.log import log_tool_calls
-from swarm_memory.tools.tool_memory.summarize import mean_of, summarize_tool_memory
+from swarm_memory.tools.tool_memory.summarize import summarize_tool_memory
 from swarm_memory.tools.toolbox import Toolbox
 
 WRITTEN: dict[str, JsonValue] = {
@@ -76,22 +74,7 @@ async def test_figures_are_of_the_newest_calls_alone_with_their_intervals(open_b
     assert (summary.score.value, summary.score.low) == (1.0, wilson(4, 4).low)
     assert (summary.time_cost_s.n, summary.time_cost_s.value) == (4, 2.5)
     assert summary.token_cost is not None
-    assert (summary.token_cost.low, summary.token_cost.high) == (10, 10)
-
-
-@given(st.lists(st.floats(0, 1e6, allow_nan=False), max_size=30))
-def test_a_mean_lies_in_its_interval_and_one_value_has_none(values: list[float]) -> None:
-    found = mean_of(values)
-    if not values:
-        assert found is None
-        return
-    assert found is not None
-    if len(values) == 1:
-        assert (found.low, found.high) == (None, None)
-    else:
-        assert found.low is not None
-        assert found.high is not None
-        assert found.low <= found.value <= found.high
+    assert summary.token_cost.value == 10
 
 
 async def test_parameters_that_work_and_what_went_through_after_an_error_are_found(toolbox: Toolbox) -> None:
@@ -144,7 +127,6 @@ async def test_numbers_are_told_as_they_were_sent_and_one_of_any_length_is_survi
     found = await guidelines_of(toolbox, *calls)
     assert "Works: `limit` = 50: 8 of 8 calls good, without it 0 of 16" in found.parameters
     assert "Does not work: `limit` = 12345678: 0 of 8 calls good, without it 8 of 16" in found.parameters
-    assert any(each.startswith("Does not work: `limit` a long number: 0 of 8") for each in found.parameters)
 
 
 async def test_what_chance_explains_is_not_called_a_rule(toolbox: Toolbox) -> None:
@@ -158,12 +140,11 @@ def about(opening: str, topic: str, good: bool, number: int) -> dict[str, Any]:
     return call(input={"query": asked}, output=asked if good else "cats", session_id=f"q{opening}{topic}{number}")
 
 
-async def test_requests_are_told_apart_by_how_they_begin_and_how_long_they_are(toolbox: Toolbox) -> None:
+async def test_requests_are_told_apart_by_how_they_begin(toolbox: Toolbox) -> None:
     calls = [about("who", "invented", True, n) for n in range(6)] + [about("when", "began", True, n) for n in range(6)]
     calls += [about("compare", "the many causes and the effects of", False, n) for n in range(8)]
     found = await guidelines_of(toolbox, *calls)
     assert 'requests that begin with "when" or "who": 12 of 12 good here' in found.best_for
-    assert "requests of at most 3 words: 12 of 12 good here, others 0 of 8" in found.best_for
     assert found.worst_for[0] == 'requests that begin with "compare": 0 of 8 good here'
 
 

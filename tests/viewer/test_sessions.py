@@ -12,7 +12,7 @@ from swarm_memory.server.location import Location
 from swarm_memory.tools.memories.remember import remember
 from swarm_memory.tools.ports.memories import MemoryFilter, RetrievalRecord
 from swarm_memory.tools.tasks.verdict import say_verdict
-from swarm_memory.tools.tool_memory.transfer import learn_and_log
+from swarm_memory.tools.tool_memory.log import learn_and_log
 from swarm_memory.tools.toolbox import Toolbox
 
 EVIL = "<script>alert(1)</script><img src=//x.example/y>"
@@ -107,8 +107,7 @@ async def test_tools_are_told_with_their_errors_and_what_ended_them(browser: Bro
     link = page.partition('in <a href="/ui/tasks/')[2].partition('"')[0].replace("&amp;", "&")
     task, _, anchor = link.partition("#")
     assert f'id="{anchor}"' in await browser.page(f"/tasks/{task}")
-    one = await browser.text("/tools?tool=Bash")
-    assert "pytest 4 50 %" in one
+    assert "pytest: missing file 2 times" in await browser.text("/tools?tool=Bash")
     assert "no tool" in await browser.page("/tools?tool=%3Cb%3E", status=404)
 
 

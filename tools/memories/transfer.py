@@ -41,9 +41,6 @@ class Imported:
     """Their id, or their very text, is in the bank or stood in an earlier line."""
     later: int = 0
     """Written without vectors of an embedder that takes milliseconds for a text: a job gives them theirs."""
-    calls: int = 0
-    """Calls of tools that were added, and that were known: files of other formats hold both."""
-    known_calls: int = 0
     faulty: int = 0
     faults: list[str] = field(default_factory=list[str])
     """`line 3: content: …`"""

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 from swarm_memory.schema.base import counted
 from swarm_memory.schema.errors import InputError
@@ -29,19 +29,10 @@ NEAREST = 3
 BANDWIDTH = 0.35
 COVERAGE_SHARE = 0.8
 PRIOR_STRENGTH = 2.0
-"""How many similar calls the tool's rate for requests of this form weighs, and how many of those its overall rate."""
-
-FORM_BANDWIDTH = 0.4
-"""Of the logarithm of the length, in calls that are alike in form."""
-
-OTHER_OPENING = 0.1
-"""What a call that begins otherwise weighs beside one that begins alike."""
+"""How many similar calls the tool's own rate weighs."""
 
 NAMED_REACH = 0.2
 """The least reach of a tool that was named: who names it means it for the task."""
-
-SHAPE_SHARE = 0.2
-"""The share of the likeness that is due to the length: long requests fare otherwise than short ones."""
 
 MAX_NAME = 120
 MAX_RANKED = 5
@@ -68,7 +59,10 @@ async def retrieve_tool_memory(
         raise InputError("name tools, or give a task to find the tool for, or both")
     if task and task.strip():
         return await _for_task(toolbox, clean(task[:MAX_TASK_CHARS]), names)
-    memories = await _with_news(toolbox, await toolbox.store.tool_memory.memories(toolbox.scope, names))
+    memories = [
+        memory.model_copy(update={"new_calls": await news_of(toolbox, memory)})
+        for memory in await toolbox.store.tool_memory.memories(toolbox.scope, names)
+    ]
     known = {memory.totals.tool_name for memory in memories}
     unknown = tuple(name for name in names or () if name not in known)
     text = of_tools(memories, unknown, toolbox.settings.tool_memory.guidance_tokens)
@@ -99,10 +93,6 @@ async def _for_task(toolbox: Toolbox, task: str, names: Sequence[str] | None) ->
     return ToolGuidance(markdown=text, unknown=unknown, reason=reason)
 
 
-async def _with_news(toolbox: Toolbox, memories: Sequence[ToolMemory]) -> list[ToolMemory]:
-    return [memory.model_copy(update={"new_calls": await news_of(toolbox, memory)}) for memory in memories]
-
-
 @dataclass(frozen=True, slots=True)
 class Overall:
     """All evaluated calls of a tool, over all time."""
@@ -125,69 +115,40 @@ def rank_tools(
     success or a failure (continuous correlated Beta process: Goetschalckx, Poupart and Hoey, IJCAI 2011, eq. 5-6):
 
         K(s) = exp(-(1 - s)² / 2h²)          s: likeness of call and task, h = 0.35
-        a = c·f + sum K(s_i)·y_i,   b = c·(1 - f) + sum K(s_i)·(1 - y_i),   mean = a / (a + b)
-        f = (c·r + sum F_i·y_i) / (c + sum F_i)
+        a = c·r + sum K(s_i)·y_i,   b = c·(1 - r) + sum K(s_i)·(1 - y_i),   mean = a / (a + b)
 
-    with r the tool's smoothed overall rate, c = 2, and F a call's likeness in form: `form_likeness`. Reach is the mean
-    likeness of its three nearest fitting calls over 0.5, at most 1. A tool with no call that fits is not ranked: of
-    that there is no experience. Of tools that are `named` as fit for the task, one with a call that begins alike is
-    ranked too, and none has less than a fifth of the reach; of all others F is 0: topics tell them apart, not forms.
+    with r the tool's smoothed overall rate and c = 2. Reach is the mean likeness of its three nearest fitting calls
+    over 0.5, at most 1. A tool with no call that fits is not ranked: of that there is no experience. Of tools that are
+    `named` as fit for the task, r is the rate of the calls that begin with the same word, with c calls at the overall
+    rate beside them; one with such a call is ranked too, and none has less than a fifth of the reach.
     """
-    task = _Asked.of(tokens)
-    weights = _idf(task.words, past)
+    opening = next((token for token in tokens if token.startswith(OPENING)), "")
+    weights = _idf([token for token in tokens if not token.startswith(OPENING)], past)
     by_tool: dict[str, list[_Past]] = {}
     for call in past.calls:
-        asked = _Asked.of(call.tokens.split())
-        form = form_likeness(task, asked) if named else 0.0
-        found = _Past(likeness(weights, asked.words), form, asked.opening, call.score)
+        own = call.tokens.split()
+        words = [token for token in own if not token.startswith(OPENING)]
+        found = _Past(likeness(weights, words), bool(opening) and opening in own, call.score)
         by_tool.setdefault(call.tool_name, []).append(found)
-    ranked: list[Experience] = []
-    for tool, found in by_tool.items():
-        if any(each.alike >= MIN_FIT or (named and each.begins(task)) for each in found):
-            ranked.append(
-                _experience(tool, task, found, overall.get(tool, Overall(0, 0)), NAMED_REACH if named else 0.0)
-            )
+    ranked = [
+        _experience(tool, found, overall.get(tool, Overall(0, 0)), named=named)
+        for tool, found in by_tool.items()
+        if any(each.alike >= MIN_FIT or (named and each.begins_alike) for each in found)
+    ]
     return sorted(ranked, key=lambda each: (-each.rank, -each.expected_success, each.tool_name))
-
-
-class _Asked(NamedTuple):
-    """The tokens of a task or a call, without the one that says how it begins."""
-
-    words: Sequence[str]
-    opening: str
-
-    @classmethod
-    def of(cls, tokens: Sequence[str]) -> Self:
-        openings = [token for token in tokens if token.startswith(OPENING)]
-        return cls([token for token in tokens if not token.startswith(OPENING)], openings[0] if openings else "")
 
 
 class _Past(NamedTuple):
     """A past call beside the task."""
 
     alike: float
-    form: float
-    opening: str
+    begins_alike: bool
     score: float
-
-    def begins(self, task: _Asked) -> bool:
-        """Whether it begins as the task does."""
-        return bool(task.opening) and self.opening == task.opening
-
-
-def form_likeness(task: _Asked, call: _Asked) -> float:
-    """Return how alike a task and a call are in form, 0…1: by their lengths, and a tenth where they begin otherwise.
-
-    What kind of thing is asked for shows in it, whatever it is about.
-    """
-    gap = math.log((len(call.words) + 1) / (len(task.words) + 1)) / FORM_BANDWIDTH
-    begins_alike = bool(task.opening) and task.opening == call.opening
-    return math.exp(-(gap**2) / 2) * (1.0 if begins_alike else OTHER_OPENING)
 
 
 def likeness(weights: Mapping[str, float], own: Sequence[str]) -> float:
     """Return how alike a task and a past call are, 0…1: the idf-weighted Dice of their tokens, or 0.8 of the share of
-    the task's tokens that the call has where that is more; a little less where their lengths differ.
+    the task's tokens that the call has where that is more.
 
     Tokens that are only the call's have the mean weight of the task's. A call that shares no token has 0.
     """
@@ -195,11 +156,8 @@ def likeness(weights: Mapping[str, float], own: Sequence[str]) -> float:
     if not shared:
         return 0.0
     total = sum(weights.values())
-    mean = total / len(weights)
-    others = sum(token not in weights for token in own) * mean
-    dice = 2 * shared / (total + shared + others)
-    shape = math.exp(-abs(math.log((len(own) + 1) / (len(weights) + 1))))
-    return max(dice, COVERAGE_SHARE * shared / total) * (1 - SHAPE_SHARE + SHAPE_SHARE * shape)
+    others = sum(token not in weights for token in own) * total / len(weights)
+    return max(2 * shared / (total + shared + others), COVERAGE_SHARE * shared / total)
 
 
 def _idf(tokens: Sequence[str], past: PastCalls) -> dict[str, float]:
@@ -216,31 +174,27 @@ def _idf(tokens: Sequence[str], past: PastCalls) -> dict[str, float]:
     return {token: seen.get(token, mean) for token in dict.fromkeys(tokens)}
 
 
-def _experience(tool: str, task: _Asked, found: Sequence[_Past], overall: Overall, least_reach: float) -> Experience:
-    fitting = sorted((each for each in found if each.alike >= MIN_FIT), reverse=True)
-    in_form = PRIOR_STRENGTH + sum(each.form for each in found)
-    rate = (PRIOR_STRENGTH * overall.rate + sum(each.form * each.score for each in found)) / in_form
-    alpha, beta = PRIOR_STRENGTH * rate, PRIOR_STRENGTH * (1 - rate)
+def _experience(tool: str, found: Sequence[_Past], overall: Overall, *, named: bool) -> Experience:
+    begin_alike = [each.score for each in found if each.begins_alike]
+    rate = overall.rate
+    if named:
+        rate = (PRIOR_STRENGTH * rate + sum(begin_alike)) / (PRIOR_STRENGTH + len(begin_alike))
+    good, calls = PRIOR_STRENGTH * rate, PRIOR_STRENGTH
     for each in found:
         weight = math.exp(-((1 - each.alike) ** 2) / (2 * BANDWIDTH**2))
-        alpha += weight * each.score
-        beta += weight * (1 - each.score)
-    mean = alpha / (alpha + beta)
-    spread = math.sqrt(alpha * beta / ((alpha + beta) ** 2 * (alpha + beta + 1)))
+        good, calls = good + weight * each.score, calls + weight
+    fitting = sorted((each for each in found if each.alike >= MIN_FIT), reverse=True)
     nearest = [each.alike for each in fitting[:NEAREST]]
     near = min(1.0, sum(nearest) / len(nearest) / NEAR_ENOUGH) if nearest else 0.0
-    reach = least_reach + (1 - least_reach) * near
-    alike = [each for each in found if each.begins(task)]
+    reach = NAMED_REACH + (1 - NAMED_REACH) * near if named else near
     return Experience(
         tool_name=tool,
-        rank=round(reach * mean, 6),
-        expected_success=mean,
-        low=max(0.0, mean - 1.645 * spread),
-        reach=reach,
+        rank=round(reach * good / calls, 6),
+        expected_success=good / calls,
         similar=len(fitting),
         similar_good=sum(each.score >= 1.0 for each in fitting),
-        begin_alike=len(alike),
-        begin_alike_good=sum(each.score >= 1.0 for each in alike),
+        begin_alike=len(begin_alike),
+        begin_alike_good=sum(score >= 1.0 for score in begin_alike),
         overall_n=overall.evaluated,
         overall_good=overall.good,
     )
@@ -299,21 +253,15 @@ def _figures(summary: ToolSummary) -> str:
     parts = [f"success {_rate(summary.success_rate)}"]
     if summary.score is not None:
         parts.append(f"score {_rate(summary.score)}")
-    if summary.time_cost_s is not None:
-        parts.append(f"time {_number(summary.time_cost_s, 's')}")
-    if summary.token_cost is not None:
-        parts.append(f"tokens {_number(summary.token_cost, '')}")
+    for name, measure, unit in (("time", summary.time_cost_s, " s"), ("tokens", summary.token_cost, "")):
+        if measure is not None:
+            parts.append(f"{name} {measure.value:.3g}{unit} (n={measure.n})")
     made = summary.model or summary.method
     return f"Last {summary.recent}: {'; '.join(parts)}. Guidelines: {_safe(made, MAX_NAME)}."
 
 
 def _rate(measure: Measure) -> str:
     return f"{measure.value:.0%} [{measure.low or 0:.0%}, {measure.high or 0:.0%}] (n={measure.n})"
-
-
-def _number(measure: Measure, unit: str) -> str:
-    between = "" if measure.low is None else f" [{measure.low:.3g}, {measure.high:.3g}]"
-    return f"{measure.value:.3g}{unit}{between} (n={measure.n})"
 
 
 def _guidelines(tool_name: str, guidelines: Guidelines) -> str:

@@ -3,9 +3,8 @@
 import asyncio
 import re
 from collections.abc import Callable, Coroutine, Iterable, Sequence
-from dataclasses import dataclass
-from datetime import datetime, timedelta
-from typing import Any, TypeVar
+from datetime import timedelta
+from typing import Any, NamedTuple, TypeVar
 
 import anyio
 
@@ -51,9 +50,6 @@ _TIMEOUT_S = 45.0
 MIN_COVERAGE = 0.2
 """An answer that has a smaller share of the words that were asked for is irrelevant."""
 
-ENOUGH = 0.5
-"""An answer with so many of them was an answer: a similar question after it is another one, and no retry."""
-
 MIN_ASKED = 2
 """Words that a question must have for its answer to be compared with it."""
 
@@ -64,9 +60,6 @@ MIN_ALIKE = 0.2
 """A good call that has so much in common with a failed one resolved it."""
 
 _MAX_LINES = 40
-RIGHT_AFTER = timedelta(minutes=5)
-REPHRASED = (0.2, 0.95)
-"""A call with so much in common with the next one was asked again in other words."""
 
 _IDENTIFIER = re.compile(r"\w+(?:[.-]\w+)*")
 _TELLING_NAME = re.compile(r"[a-z][A-Z]|[_.\d-]")
@@ -75,8 +68,7 @@ _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Surroundings:
+class Surroundings(NamedTuple):
     """What followed a call in its session."""
 
     next_call: Neighbour | None = None
@@ -109,7 +101,14 @@ async def evaluate_tool_calls(
     methods: dict[str, int] = {}
     reasons: dict[str, None] = {}
     while total + failures < limit:
-        pending = await _pending(toolbox, now, until, tool_names, after, min(BATCH, limit - total - failures))
+        pending = await toolbox.store.tool_memory.pending_calls(
+            toolbox.scope,
+            now=now,
+            until=until,
+            tools=tool_names,
+            after=after,
+            limit=min(BATCH, limit - total - failures),
+        )
         if not pending.calls:
             break
         after = pending.calls[-1].seq
@@ -129,20 +128,12 @@ async def evaluate_tool_calls(
     )
 
 
-async def _pending(
-    toolbox: Toolbox, now: datetime, until: datetime, tools: Sequence[str] | None, after: int, limit: int
-) -> PendingCalls:
-    return await toolbox.store.tool_memory.pending_calls(
-        toolbox.scope, now=now, until=until, tools=tools, after=after, limit=limit
-    )
-
-
 async def _evaluate_all(
     toolbox: Toolbox, pending: PendingCalls, schemas: dict[str, str | None]
 ) -> tuple[list[EvaluatedCall], list[FailedEvaluation], bool]:
     """Return evaluations, failures, and whether the model cannot be reached, so that the rest waits."""
     if toolbox.chat is None or toolbox.settings.tool_memory.evaluator == "evidence":
-        return await asyncio.to_thread(_all_by_evidence, pending, tool_words(schemas)), [], False
+        return await asyncio.to_thread(_by_evidence, pending, tool_words(schemas)), [], False
     model = toolbox.chat
     done: list[EvaluatedCall] = []
     failed: list[FailedEvaluation] = []
@@ -155,7 +146,8 @@ async def _evaluate_all(
             found = await evaluate_by_model(model, kept, surroundings_of(kept, pending), schema, toolbox)
         except ModelError as error:
             unreached += isinstance(error, ModelUnavailable)
-            failed.append(FailedEvaluation(kept.seq, _reason(str(error))))
+            reason = one_line(redact(f"not evaluated: {error}").text, _MAX_REASON)
+            failed.append(FailedEvaluation(kept.seq, reason))
             return
         unreached = 0
         done.append(EvaluatedCall(kept.seq, found, indexed_tokens(kept)))
@@ -184,13 +176,12 @@ async def spaced(
             group.start_soon(work, item)
 
 
-def _all_by_evidence(pending: PendingCalls, names: frozenset[str]) -> list[EvaluatedCall]:
-    return [
-        EvaluatedCall(
-            kept.seq, evaluate_by_evidence(kept.call, surroundings_of(kept, pending), names), indexed_tokens(kept)
-        )
-        for kept in pending.calls
-    ]
+def _by_evidence(pending: PendingCalls, names: frozenset[str]) -> list[EvaluatedCall]:
+    done: list[EvaluatedCall] = []
+    for kept in pending.calls:
+        found = evaluate_by_evidence(kept.call, surroundings_of(kept, pending).corrected, names)
+        done.append(EvaluatedCall(kept.seq, found, indexed_tokens(kept)))
+    return done
 
 
 def indexed_tokens(kept: KeptCall) -> tuple[str, ...]:
@@ -253,10 +244,6 @@ def _said(text: str, toolbox: Toolbox, limit: int) -> str:
     return one_line(redact(clean(text), pii=toolbox.settings.distill.redact_pii).text, limit)
 
 
-def _reason(text: str) -> str:
-    return one_line(redact(f"not evaluated: {text}").text, _MAX_REASON)
-
-
 def surroundings_of(kept: KeptCall, pending: PendingCalls) -> Surroundings:
     """Return what followed a call, from what was read around it."""
     session = kept.call.session_id
@@ -270,12 +257,13 @@ def surroundings_of(kept: KeptCall, pending: PendingCalls) -> Surroundings:
     return Surroundings(following, corrected)
 
 
-def evaluate_by_evidence(call: ToolCall, around: Surroundings, names: frozenset[str] = frozenset()) -> Evaluation:
+def evaluate_by_evidence(call: ToolCall, corrected: bool, names: frozenset[str] = frozenset()) -> Evaluation:
     """Return score, summary and evaluation of a call; the reason for a 0 is the first of the proofs that holds.
 
-    `names` are those of all tools that are known: what an output says of any of them is no answer.
+    `corrected`: the user corrected what was done right after it. `names` are those of all tools that are known: what an
+    output says of any of them is no answer.
     """
-    against = _against(call, around, names)
+    against = _against(call, corrected, names)
     return Evaluation(
         score=0.0 if against else 1.0,
         summary=_summary(call),
@@ -303,26 +291,18 @@ def is_error(call: ToolCall) -> bool:
     return as_read(call).failed
 
 
-def went_well(kept: KeptCall) -> bool:
-    """Tell how a call went: by its evaluation, or, before it has one, by its errors alone."""
-    return not is_error(kept.call) if kept.evaluation is None else kept.evaluation.score >= 1.0
-
-
-def _against(call: ToolCall, around: Surroundings, names: frozenset[str]) -> str | None:
+def _against(call: ToolCall, corrected: bool, names: frozenset[str]) -> str | None:
     if is_error(call):
         line = symptom_of(call)
         return f'it failed: "{line}"' if line else "it failed"
-    if around.corrected:
+    if corrected:
         return "the user corrected what was done right after it"
     arguments = arguments_of(call.input)
     if is_looking(call.tool_name, arguments) and says_nothing(call.output):
         return "it found nothing"
-    asked = asked_of(arguments)
-    found = _coverage(asked, call, names)
+    found = _coverage(asked_of(arguments), call, names)
     if found is not None and found < MIN_COVERAGE:
         return "what it returned shares hardly a word with what was asked"
-    if asked and (found is None or found < ENOUGH) and _was_rephrased(call, around.next_call):
-        return "the same was asked again in other words right after it"
     return None
 
 
@@ -335,12 +315,12 @@ def _coverage(asked: str, call: ToolCall, names: frozenset[str]) -> float | None
     if len(wanted) < MIN_ASKED:
         return None
     own = call.tool_name.rpartition("__")[2].lower()
-    told = " ".join(part for part in _SENTENCE_END.split(call.output) if not _names_a_tool(part.lower(), own, names))
-    return len(wanted & set(tokenize(told))) / len(wanted)
-
-
-def _names_a_tool(sentence: str, own: str, names: frozenset[str]) -> bool:
-    return own in sentence or not names.isdisjoint(_IDENTIFIER.findall(sentence))
+    sentences = (
+        part
+        for part in _SENTENCE_END.split(call.output)
+        if own not in part.lower() and names.isdisjoint(_IDENTIFIER.findall(part.lower()))
+    )
+    return len(wanted & set(tokenize(" ".join(sentences)))) / len(wanted)
 
 
 def tool_words(tool_names: Iterable[str]) -> frozenset[str]:
@@ -350,18 +330,6 @@ def tool_words(tool_names: Iterable[str]) -> frozenset[str]:
     """
     short = (name.rpartition("__")[2] for name in tool_names)
     return frozenset(name.lower() for name in short if _TELLING_NAME.search(name))
-
-
-def _was_rephrased(call: ToolCall, following: Neighbour | None) -> bool:
-    if following is None or following.tool_name != call.tool_name or not _is_soon(call.created_at, following.at):
-        return False
-    own, others = set(input_tokens(call.input)), set(input_tokens(following.input))
-    low, high = REPHRASED
-    return bool(own | others) and low <= len(own & others) / len(own | others) <= high
-
-
-def _is_soon(at: datetime, then: datetime) -> bool:
-    return timedelta(0) <= then - at <= RIGHT_AFTER
 
 
 def _summary(call: ToolCall) -> str:
@@ -378,7 +346,7 @@ def resolving_call(failed: KeptCall, calls: Sequence[KeptCall]) -> KeptCall | No
     `calls` are those of the same tool, by arrival.
     """
     later = [each for each in calls if each.seq > failed.seq and each.call.session_id == failed.call.session_id]
-    good = [each for each in later[:TRIES] if went_well(each)]
+    good = [each for each in later[:TRIES] if each.is_good]
     alike = [(similarity(failed.call.input, each.call.input), -each.seq, each) for each in good]
     best = max(alike, key=lambda each: each[:2], default=None)
     return best[2] if best is not None and best[0] >= MIN_ALIKE else None

@@ -1,20 +1,16 @@
 """Guidelines that calls of one tool teach without a model: sentences with their counts, and none that chance explains.
 
-What is told apart: requests by how they begin, how long they are and what they are about; commands by their program;
-other arguments by value and form; errors by what went through after them.
+Requests are compared by the word that they begin with and the words that they are about, commands by their program,
+other arguments by value, errors by what went through after them.
 """
 
-import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
-from random import Random
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from swarm_memory.schema.tool_memory import Guidelines, KeptCall
 from swarm_memory.tools.credit.intervals import rate_difference, wilson
-from swarm_memory.tools.text.tokens import words_as_written
 from swarm_memory.tools.tool_memory.evaluate import is_error, resolving_call, symptom_of
 from swarm_memory.tools.tool_memory.inputs import (
     COMMANDS,
@@ -33,10 +29,6 @@ MAX_EACH = 5
 _MAX_NAMED = 6
 """Words that one sentence names."""
 
-_SHUFFLES = 99
-_CHANCE = 0.1
-"""How requests begin, and how long they are, is told of where at most so many shuffles of the outcomes tell as much."""
-
 _MIN_GAP = 0.1
 """An opening counts for or against a tool when its smoothed rate is so far from that of all."""
 
@@ -45,8 +37,6 @@ _MIN_GROUP = 3
 
 _MIN_TOPIC = 4
 """Calls that speak of a word, before it is called a topic."""
-
-_T = TypeVar("_T", bound=Hashable)
 
 
 class Counts(NamedTuple):
@@ -63,6 +53,20 @@ class Counts(NamedTuple):
     def __str__(self) -> str:
         return f"{self.good} of {self.calls}"
 
+    def less(self, part: "Counts") -> "Counts":
+        """Return the counts of the other calls."""
+        return Counts(self.good - part.good, self.calls - part.calls)
+
+    def differs_in(self, total: "Counts", *, best: bool) -> bool:
+        """Return whether these calls did better (else worse) than the others of `total`: the 95 % interval of the
+        difference leaves out 0.
+        """
+        others = total.less(self)
+        if not others.calls or not self.calls:
+            return False
+        found = rate_difference(self.good, self.calls, others.good, others.calls)
+        return found.low > 0 if best else found.high < 0
+
 
 @dataclass(frozen=True, slots=True)
 class _Made:
@@ -77,9 +81,11 @@ class _Made:
 def extract_guidelines(calls: Sequence[KeptCall]) -> Guidelines:
     """Return what the evaluated ones of these calls of one tool teach; `calls` in any order."""
     known = sorted((each for each in calls if each.evaluation is not None), key=lambda each: each.seq)
-    made = [_Made(each, _is_good(each), asked_of(arguments_of(each.call.input))) for each in known]
-    told = [*_openings(made), *_lengths(made), *_topics(made)]
-    best, worst = (tuple(said for is_best, said in told if is_best is wanted)[:MAX_EACH] for wanted in (True, False))
+    made = [_Made(each, each.is_good, asked_of(arguments_of(each.call.input))) for each in known]
+    asked = [each for each in made if each.request]
+    best, worst = (
+        (*_openings(asked, best=is_best), *_topics(asked, best=is_best))[:MAX_EACH] for is_best in (True, False)
+    )
     return Guidelines(
         best_for=best,
         worst_for=worst,
@@ -89,87 +95,43 @@ def extract_guidelines(calls: Sequence[KeptCall]) -> Guidelines:
     )
 
 
-def _is_good(kept: KeptCall) -> bool:
-    return kept.evaluation is not None and kept.evaluation.score >= 1.0
-
-
 def _counts(made: Iterable[_Made]) -> Counts:
     outcomes = [each.good for each in made]
     return Counts(sum(outcomes), len(outcomes))
 
 
-def _by(made: Iterable[_Made], key: Callable[[_Made], Iterable[_T]]) -> dict[_T, Counts]:
+def _by(made: Iterable[_Made], key: Callable[[_Made], Iterable[str]]) -> dict[str, Counts]:
     """Return how the calls with each thing went, of things that at least two calls have."""
-    groups: dict[_T, list[_Made]] = defaultdict(list)
+    groups: dict[str, list[_Made]] = defaultdict(list)
     for each in made:
         for thing in key(each):
             groups[thing].append(each)
     return {thing: _counts(found) for thing, found in groups.items() if len(found) >= 2}
 
 
-def _openings(made: Sequence[_Made]) -> Iterator[tuple[bool, str]]:
-    """Yield whether it is good, and what is said of requests by the word that they begin with."""
-    asked = [each for each in made if each.request]
-    openings = [opening_of(each.request) for each in asked]
-    if not _tells(openings, [each.good for each in asked], _fit_of_groups):
-        return
+def _openings(asked: Sequence[_Made], *, best: bool) -> Iterator[str]:
+    """Yield what is said of requests by the word that they begin with: all words whose calls did better, or worse."""
     found = _by(asked, lambda each: filter(None, [opening_of(each.request)]))
-    overall = _counts(asked).rate
-    for best in (True, False):
-        sign = 1 if best else -1
-        named = [word for word, counts in found.items() if sign * (counts.rate - overall) >= _MIN_GAP]
-        named = sorted(named, key=lambda word: (-sign * found[word].rate, -found[word].calls, word))[:_MAX_NAMED]
-        told = _sum(found[word] for word in named)
-        if told.calls >= _MIN_GROUP:
-            yield best, f"requests that begin with {_listed(named)}: {told} good here"
+    total, sign = _counts(asked), 1 if best else -1
+    named = [word for word, counts in found.items() if sign * (counts.rate - total.rate) >= _MIN_GAP]
+    named = sorted(named, key=lambda word: (-sign * found[word].rate, -found[word].calls, word))[:_MAX_NAMED]
+    group = Counts(sum(found[word].good for word in named), sum(found[word].calls for word in named))
+    if group.calls >= _MIN_GROUP and group.differs_in(total, best=best):
+        yield f"requests that begin with {_listed(named)}: {group} good here"
 
 
-def _lengths(made: Sequence[_Made]) -> Iterator[tuple[bool, str]]:
-    """Yield whether it is good, and what is said of requests of a certain length against all others."""
-    asked = [each for each in made if each.request]
-    lengths = [len(words_as_written(each.request)) for each in asked]
-    split = _split(lengths, [each.good for each in asked])
-    if split is None or not _tells(lengths, [each.good for each in asked], _fit_of_split):
-        return
-    low, high, within, others = split
-    if low == min(lengths):
-        told = f"of at most {high} words"
-    else:
-        told = f"of {low} words or more" if high == max(lengths) else f"of {low} to {high} words"
-    yield within.rate > others.rate, f"requests {told}: {within} good here, others {others}"
-
-
-def _topics(made: Sequence[_Made]) -> Iterator[tuple[bool, str]]:
-    """Yield whether it is good, and what is said of requests by the words that they are about."""
-    asked = [each for each in made if each.request]
+def _topics(asked: Sequence[_Made], *, best: bool) -> Iterator[str]:
+    """Yield what is said of requests by the words that they are about, each of which tells them apart by itself."""
     topics = [topics_of(each.request) - {opening_of(each.request)} for each in asked]
     found = _by(asked, lambda each: topics_of(each.request) - {opening_of(each.request)})
     total = _counts(asked)
-    for best in (True, False):
-        sure = [word for word, counts in found.items() if counts.calls >= _MIN_TOPIC and _is_sure(counts, total, best)]
-        named = set(sorted(sure, key=lambda word: (-found[word].calls, word))[:_MAX_NAMED])
-        if named:
-            about = [not named.isdisjoint(words) for words in topics]
-            told = _counts(each for each, is_about in zip(asked, about, strict=True) if is_about)
-            yield best, f"requests about {_listed(sorted(named))}: {told} good here, others {_less(total, told)}"
-
-
-def _is_sure(counts: Counts, total: Counts, best: bool) -> bool:
-    """Whether the difference to the other calls leaves 0 out of its 95 % interval, in this direction."""
-    others = _less(total, counts)
-    if not others.calls:
-        return False
-    found = rate_difference(counts.good, counts.calls, others.good, others.calls)
-    return found.low > 0 if best else found.high < 0
-
-
-def _sum(counts: Iterable[Counts]) -> Counts:
-    every = list(counts)
-    return Counts(sum(each.good for each in every), sum(each.calls for each in every))
-
-
-def _less(total: Counts, part: Counts) -> Counts:
-    return Counts(total.good - part.good, total.calls - part.calls)
+    sure = [
+        word for word, counts in found.items() if counts.calls >= _MIN_TOPIC and counts.differs_in(total, best=best)
+    ]
+    named = set(sorted(sure, key=lambda word: (-found[word].calls, word))[:_MAX_NAMED])
+    if named:
+        about = _counts(each for each, words in zip(asked, topics, strict=True) if not named.isdisjoint(words))
+        yield f"requests about {_listed(sorted(named))}: {about} good here, others {total.less(about)}"
 
 
 def _listed(words: Sequence[str]) -> str:
@@ -177,77 +139,18 @@ def _listed(words: Sequence[str]) -> str:
     return " or ".join(filter(None, [", ".join(quoted[:-1]), quoted[-1]]))
 
 
-def _tells(keys: Sequence[_T], outcomes: Sequence[bool], fit: Callable[[Sequence[_T], Sequence[bool]], float]) -> bool:
-    """Whether the keys tell the outcomes apart better than chance (permutation test: Good, 2005, 3.1)."""
-    if len(keys) < 2 * _MIN_GROUP or len(set(outcomes)) < 2:
-        return False
-    drawn, shuffled, reached = Random(len(keys)), list(outcomes), fit(keys, outcomes)
-    as_much = 0
-    for _ in range(_SHUFFLES):
-        drawn.shuffle(shuffled)
-        as_much += fit(keys, shuffled) >= reached - 1e-9
-    return (as_much + 1) / (_SHUFFLES + 1) <= _CHANCE
-
-
-def _fit_of_groups(keys: Sequence[Hashable], outcomes: Sequence[bool]) -> float:
-    """Return the log-likelihood of the outcomes when each group has a rate of its own."""
-    calls, good = Counter(keys), Counter(key for key, each in zip(keys, outcomes, strict=True) if each)
-    return math.fsum(_fit(Counts(good[key], calls[key])) for key in calls)
-
-
-def _fit_of_split(lengths: Sequence[int], outcomes: Sequence[bool]) -> float:
-    split = _split(lengths, outcomes)
-    return -math.inf if split is None else _fit(split.within) + _fit(split.others)
-
-
-def _fit(counts: Counts) -> float:
-    rate = (counts.good + 0.5) / (counts.calls + 1)
-    return counts.good * math.log(rate) + (counts.calls - counts.good) * math.log(1 - rate)
-
-
-class _Split(NamedTuple):
-    """Lengths between two bounds, both included, and how calls within and others went."""
-
-    low: int
-    high: int
-    within: Counts
-    others: Counts
-
-
-def _split(lengths: Sequence[int], outcomes: Sequence[bool]) -> _Split | None:
-    """Return the bounds that tell the outcomes apart best; None where nothing is long and nothing short enough."""
-    found = sorted(set(lengths))
-    if len(found) < 2:
-        return None
-    at = {length: place for place, length in enumerate(found, start=1)}
-    calls, good = [0] * (len(found) + 1), [0] * (len(found) + 1)
-    for length, outcome in zip(lengths, outcomes, strict=True):
-        calls[at[length]] += 1
-        good[at[length]] += outcome
-    calls, good = list(accumulate(calls)), list(accumulate(good))
-    total = Counts(good[-1], calls[-1])
-    splits = [
-        _Split(found[low], found[high - 1], within, _less(total, within))
-        for low in range(len(found))
-        for high in range(low + 1, len(found) + 1)
-        if (within := Counts(good[high] - good[low], calls[high] - calls[low])).calls >= _MIN_GROUP
-        and total.calls - within.calls >= _MIN_GROUP
-    ]
-    return max(splits, key=lambda split: _fit(split.within) + _fit(split.others), default=None)
-
-
 def _parameters(made: Sequence[_Made]) -> list[str]:
-    """Return which arguments work and which do not; the words of a request and commands are told of elsewhere."""
+    """Return which arguments work and which do not; requests and commands are compared otherwise."""
     found = _by(made, lambda each: _features(each.kept))
     total = _counts(made)
     told = [
-        (abs(counts.rate - _less(total, counts).rate), counts.calls, what, counts, best)
+        (abs(counts.rate - total.less(counts).rate), counts.calls, what, counts, best)
         for what, counts in found.items()
         for best in (True, False)
-        if _is_sure(counts, total, best)
+        if counts.differs_in(total, best=best)
     ]
     return [
-        f"{'Works' if best else 'Does not work'}: {what}: {counts} calls good, without it {_less(total, counts)}"
+        f"{'Works' if best else 'Does not work'}: {what}: {counts} calls good, without it {total.less(counts)}"
         for _, _, what, counts, best in sorted(told, key=lambda each: (-each[0], -each[1], each[2]))
     ]
 
@@ -273,7 +176,7 @@ def _programs(made: Sequence[_Made]) -> list[str]:
     known = [each.kept for each in made]
     told: list[str] = []
     for program, counts in sorted(found.items(), key=lambda item: (item[1].rate, item[0])):
-        if counts.calls < _MIN_GROUP or not _is_sure(counts, total, best=False):
+        if counts.calls < _MIN_GROUP or not counts.differs_in(total, best=False):
             continue
         failed = [each.kept for each in made if programs[each.kept.seq] == program and not each.good]
         instead = Counter(
@@ -293,7 +196,7 @@ def program_of(kept: KeptCall) -> str:
 
 
 def _command_of(kept: KeptCall) -> str:
-    arguments: Mapping[str, object] = arguments_of(kept.call.input)
+    arguments = arguments_of(kept.call.input)
     return next((each for name, each in arguments.items() if name.lower() in COMMANDS and isinstance(each, str)), "")
 
 

@@ -18,8 +18,8 @@ from swarm_memory.tools.trajectory.phrasing import show_command, show_symptom
 
 MAX_VALUE = 60
 """Characters of a value that are shown."""
-_MAX_SHAPE = 24
-"""Characters of a word or a number that calls are told apart by."""
+_MAX_COMPARED = 24
+"""Characters of a value that calls are told apart by; longer ones are hardly ever the same."""
 
 _ASKING = frozenset({
     "query", "q", "question", "search", "search_query", "keywords", "keyword", "term", "terms", "topic", "prompt",
@@ -32,15 +32,6 @@ _MAX_OPENING = 20
 
 OPENING = "beginswith"
 """Begins the token that says how a request begins; no word of a request does."""
-_FORMATS: tuple[tuple[re.Pattern[str], str], ...] = (
-    (re.compile(r"\d{4}-\d{2}-\d{2}"), "a date as YYYY-MM-DD"),
-    (re.compile(r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}.*"), "a date with a time"),
-    (re.compile(r"\d{1,2}[./]\d{1,2}[./]\d{2,4}"), "a date with dots or slashes"),
-    (re.compile(r"[a-z][a-z0-9+.-]{1,15}://\S+"), "a URL"),
-    (re.compile(r"(?:/|~/|[A-Za-z]:\\)\S+"), "an absolute path"),
-    (re.compile(r"[\w.-]+(?:/[\w.-]+)+"), "a relative path"),
-    (re.compile(r"[+-]?\d+(?:\.\d+)?"), "a number in quotes"),
-)
 _NO_ARGUMENT = "input"
 
 
@@ -114,12 +105,16 @@ def topics_of(text: str) -> set[str]:
 
 
 def features_of(arguments: Mapping[str, JsonValue]) -> set[str]:
-    """Return what can be said of the arguments, each as a short phrase: which are given, their values and shapes."""
+    """Return what can be said of the arguments, each as a short phrase: which are given, and their short values."""
     found: set[str] = set()
     for name, value in arguments.items():
         shown = f"`{_safe_name(name)}`"
         found.add(f"{shown} given")
-        found.update(f"{shown} {phrase}" for phrase in _shapes(name, value))
+        if isinstance(value, str):
+            if len(value) <= _MAX_COMPARED and show_value(name, value):
+                found.add(f"{shown} = {_quoted(name, value)}")
+        elif not isinstance(value, list | dict) and len(text := json.dumps(value)) <= _MAX_COMPARED:
+            found.add(f"{shown} = {text}")
     return found
 
 
@@ -154,39 +149,6 @@ def _quoted(name: str, value: JsonValue) -> str:
 
 def _safe_name(name: str) -> str:
     return "".join(char for char in name if char.isalnum() or char in "_-.")[:40] or "?"
-
-
-def _shapes(name: str, value: JsonValue) -> Iterator[str]:
-    if isinstance(value, int | float) or value is None:
-        shown = json.dumps(value)
-        yield f"= {shown}" if len(shown) <= _MAX_SHAPE else "a long number"
-    elif isinstance(value, list):
-        yield "an empty list" if not value else "a list"
-    elif isinstance(value, dict):
-        yield "an object"
-    elif name.lower() in COMMANDS:
-        yield f'starting with "{show_command(value).split(" ")[0][:30]}"'
-    else:
-        yield from _text_shapes(value)
-
-
-def _text_shapes(value: str) -> Iterator[str]:
-    plain = value.strip()
-    phrase = next((phrase for pattern, phrase in _FORMATS if pattern.fullmatch(plain)), None)
-    if phrase:
-        yield f"as {phrase}"
-    words = len(plain.split())
-    if words <= 1 and len(plain) <= _MAX_SHAPE and (shown := show_symptom(plain, limit=_MAX_SHAPE)):
-        yield f'= "{shown}"'
-    elif words > 1:
-        yield f"of {_length(words)}"
-
-
-def _length(words: int) -> str:
-    for limit, phrase in ((3, "2 to 3 words"), (6, "4 to 6 words"), (12, "7 to 12 words"), (25, "13 to 25 words")):
-        if words <= limit:
-            return phrase
-    return "more than 25 words"
 
 
 def _strings(value: JsonValue, depth: int = 0) -> Iterator[str]:

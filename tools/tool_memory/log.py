@@ -9,14 +9,20 @@ from pydantic import JsonValue, ValidationError
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import InputError
+from swarm_memory.schema.memory import LearnResult, MemoryDraft
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.tool_memory import LoggedCall, LogResult, ToolCall
+from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.tools.guard.generalize import without_places
 from swarm_memory.tools.guard.redact import kept_text, redact
+from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.text.cleaning import clean, shorten
 from swarm_memory.tools.text.faults import faults
 from swarm_memory.tools.text.tokens import count_tokens
 from swarm_memory.tools.toolbox import Toolbox
+from swarm_memory.tools.trajectory.calls import Call
+from swarm_memory.tools.trajectory.reading import Reading, read
+from swarm_memory.tools.trajectory.tasks import is_own_tool
 
 EVALUATE = "evaluate_tool_calls"
 """The kind of the job that evaluates what was logged, and summarizes what is due."""
@@ -39,7 +45,7 @@ async def log_tool_calls(
     """Keep calls, redacted and capped, and count them; queue their evaluation unless `evaluate_later` is False.
 
     A repeated call is a new row; only one with the session and call id of an earlier one is known already, and costs
-    next to nothing. What stands twice in one list is told. Redacting runs in a thread, so that a server goes on
+    next to nothing. Redacting runs in a thread, so that a server goes on
     answering. Raises `InputError` that names the call and key to change, and then nothing is kept; `StorageError`.
     """
     mappings = [each for each in calls if not isinstance(each, LoggedCall)]
@@ -53,15 +59,8 @@ async def log_tool_calls(
             await store.put_schema(scope, name, schema)
     if added and evaluate_later:
         await queue_evaluation(toolbox)
-    repeated = len(logged) - len(set(map(_key, logged)))
     tools = tuple(sorted(set(map(_tool_name, logged))))
-    return LogResult(logged=added, known=len(logged) - added, repeated=repeated, tools=tools)
-
-
-def _key(call: LoggedCall) -> tuple[str | None, ...]:
-    """What makes a call of one list the same as another: its session and id; without an id all of it."""
-    session_id, call_id = _ids(call)
-    return (None, call.model_dump_json()) if call_id is None else (session_id, call_id)
+    return LogResult(logged=added, known=len(logged) - added, tools=tools)
 
 
 async def _not_known(toolbox: Toolbox, logged: Sequence[LoggedCall]) -> list[LoggedCall]:
@@ -109,14 +108,13 @@ def read_calls(given: Sequence[Mapping[str, JsonValue]]) -> list[LoggedCall]:
         raise InputError("calls is empty: give at least one call with tool_name and success")
     if len(given) > MAX_CALLS:
         raise InputError(f"calls has {len(given):,} entries; at most {MAX_CALLS:,} are logged at once")
-    return [_read(number, each) for number, each in enumerate(given)]
-
-
-def _read(number: int, given: Mapping[str, JsonValue]) -> LoggedCall:
-    try:
-        return LoggedCall.model_validate(given)
-    except ValidationError as error:
-        raise InputError(faults(error, LoggedCall.model_json_schema(), f"calls[{number}].")) from error
+    calls: list[LoggedCall] = []
+    for number, each in enumerate(given):
+        try:
+            calls.append(LoggedCall.model_validate(each))
+        except ValidationError as error:
+            raise InputError(faults(error, LoggedCall.model_json_schema(), f"calls[{number}].")) from error
+    return calls
 
 
 def _tool_name(logged: LoggedCall) -> str:
@@ -190,3 +188,52 @@ def _shortened(value: JsonValue, max_chars: int) -> JsonValue:
 def _tokens(text: str) -> int:
     counted = count_tokens(text[:_COUNTED_CHARS])
     return counted if len(text) <= _COUNTED_CHARS else counted * len(text) // _COUNTED_CHARS
+
+
+async def learn_and_log(
+    toolbox: Toolbox,
+    given: Trajectory | Reading,
+    *,
+    agent_verdict: Verdict | None = None,
+    agent_drafts: Sequence[MemoryDraft] | None = None,
+) -> LearnResult:
+    """Learn from a trajectory and log the calls of its tools, as everybody does who takes one in; raises as `learn`."""
+    reading = read(given)
+    learned = await learn(toolbox, reading.trajectory, agent_verdict=agent_verdict, agent_drafts=agent_drafts)
+    return learned.model_copy(update={"calls": await log_calls_of(toolbox, reading)})
+
+
+async def log_calls_of(toolbox: Toolbox, given: Trajectory | Reading) -> int:
+    """Log the calls that have ended, at their own times; return how many were not known. Raises `StorageError`.
+
+    A call is known by the host's ids of session and call, so that what a hook logged is never counted twice; a
+    trajectory without these ids has none to log.
+    """
+    reading = read(given)
+    trajectory = reading.trajectory
+    logged = [_logged(call, trajectory) for call in reading.calls if _counts(call)]
+    if trajectory.session_id is None or not logged:
+        return 0
+    return (await log_tool_calls(toolbox, logged)).logged
+
+
+def _counts(call: Call) -> bool:
+    """Whether a call says something of its tool: one that a person interrupted, or that never ended, does not."""
+    name = call.step.tool_name
+    ended = call.observation is not None and not call.observation.interrupted
+    return ended and bool(name) and bool(call.step.call_id) and not is_own_tool(name or "")
+
+
+def _logged(call: Call, trajectory: Trajectory) -> LoggedCall:
+    failed = call.observation is not None and call.observation.is_error is True
+    return LoggedCall(
+        tool_name=(call.step.tool_name or "")[:300],
+        input=dict(call.input),
+        output=call.output,
+        success=not failed,
+        create_time=call.step.at,
+        session_id=trajectory.session_id,
+        task_id=trajectory.task_id[:500],
+        call_id=call.step.call_id,
+        task=trajectory.task,
+    )

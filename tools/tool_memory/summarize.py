@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
+from statistics import fmean
 
 from swarm_memory.schema.errors import ModelAnswerInvalid, ModelError, SwarmMemoryError
 from swarm_memory.schema.settings import Settings
@@ -15,7 +16,7 @@ from swarm_memory.schema.tool_memory import (
     ToolOutcome,
     ToolSummary,
 )
-from swarm_memory.tools.credit.intervals import mean_interval, wilson
+from swarm_memory.tools.credit.intervals import wilson
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.model.ask import Answered, Effort, ask
 from swarm_memory.tools.model.parse import Unparsed
@@ -95,6 +96,7 @@ async def _summarize(toolbox: Toolbox, memory: ToolMemory, min_new: int) -> Tool
 
 
 async def news_of(toolbox: Toolbox, memory: ToolMemory) -> int:
+    """Return how many of a tool's newest calls are evaluated and in no summary yet."""
     recent = toolbox.settings.tool_memory.recent_call_count
     return await toolbox.store.tool_memory.new_calls(toolbox.scope, memory.totals.tool_name, recent)
 
@@ -150,15 +152,14 @@ async def summarize_calls(
 
 
 def _summary(calls: Sequence[KeptCall], guidelines: Guidelines) -> ToolSummary:
-    evaluated = [each.evaluation for each in calls if each.evaluation is not None]
-    good = sum(each.score >= 1.0 for each in evaluated)
+    evaluated = sum(each.evaluation is not None for each in calls)
     return ToolSummary(
         recent=len(calls),
-        evaluated=len(evaluated),
+        evaluated=evaluated,
         success_rate=_rate(sum(each.call.success for each in calls), len(calls)),
-        score=_rate(good, len(evaluated)) if evaluated else None,
-        time_cost_s=mean_of([each.call.time_cost_s for each in calls if each.call.time_cost_s is not None]),
-        token_cost=mean_of([float(each.call.token_cost) for each in calls if each.call.token_cost is not None]),
+        score=_rate(sum(each.is_good for each in calls), evaluated) if evaluated else None,
+        time_cost_s=_mean([each.call.time_cost_s for each in calls if each.call.time_cost_s is not None]),
+        token_cost=_mean([float(each.call.token_cost) for each in calls if each.call.token_cost is not None]),
         guidelines=guidelines,
         method="extractive",
     )
@@ -169,14 +170,8 @@ def _rate(good: int, n: int) -> Measure:
     return Measure(n=n, value=found.value, low=found.low, high=found.high)
 
 
-def mean_of(values: Sequence[float]) -> Measure | None:
-    """Return the mean with its t interval (never below 0); one value has no interval, and none no mean."""
-    if not values:
-        return None
-    if len(values) < 2:
-        return Measure(n=1, value=values[0])
-    mean = mean_interval(values)
-    return Measure(n=len(values), value=mean.value, low=max(0.0, mean.low), high=mean.high)
+def _mean(values: Sequence[float]) -> Measure | None:
+    return Measure(n=len(values), value=fmean(values)) if values else None
 
 
 async def _written(
@@ -184,7 +179,7 @@ async def _written(
 ) -> tuple[Guidelines, str]:
     rated = [each for each in reversed(calls) if each.evaluation is not None]
     name = calls[0].call.tool_name
-    good = sum(each.evaluation is not None and each.evaluation.score >= 1.0 for each in rated)
+    good = sum(each.is_good for each in rated)
     prompt = render(
         load_prompt(PROMPT),
         given={"figures": f"{len(rated)} rated calls, {good} of them good."},

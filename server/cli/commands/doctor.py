@@ -282,7 +282,7 @@ def _agents(invocation: Invocation) -> Iterator[Finding]:
 
 
 def _agent(invocation: Invocation, agent: Agent, scopes: list[InstallScope]) -> Iterator[Finding]:
-    calls, title = invocation.settings().settings.hooks.sees_calls, agent.host.title
+    calls, title = invocation.settings().settings.hooks.at_calls, agent.host.title
     name = "" if agent.host.name == CLAUDE else f" --agent {agent.host.name}"
     flags: dict[InstallScope, str] = {
         "local": "`", "user": " --user`", "project": "`, with --project for all who work on it"

@@ -131,9 +131,9 @@ def learn(invocation: Invocation, paths: tuple[str, ...], task_id: str | None, a
 
 
 def _holds_memories(path: Path) -> bool:
-    from swarm_memory.server.jobs.exports import format_of
+    from swarm_memory.server.jobs.exports import is_export
 
-    return path.is_file() and format_of(path) is not None
+    return path.is_file() and is_export(path)
 
 
 def _learn_from_all(invocation: Invocation, paths: tuple[str, ...], as_json: bool) -> None:
@@ -205,7 +205,7 @@ def post_task(invocation: Invocation, task_id: str, file: str, as_json: bool) ->
 
 
 async def _learn(toolbox: "Toolbox", trajectory: "Trajectory") -> Row:
-    from swarm_memory.tools.tool_memory.transfer import learn_and_log
+    from swarm_memory.tools.tool_memory.log import learn_and_log
 
     result = await learn_and_log(toolbox, trajectory)
     return {"id": result.task_id, **result.model_dump(mode="json", exclude_none=True)}

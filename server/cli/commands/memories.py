@@ -13,7 +13,7 @@ from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.memory import Kind, MemoryItem, MemoryStatus
 from swarm_memory.server.cli.console import as_report, json_option, print_json, progress, say, write_lines
 from swarm_memory.server.cli.invocation import Invocation
-from swarm_memory.server.jobs.exports import format_of
+from swarm_memory.server.jobs.exports import is_export
 from swarm_memory.server.jobs.transcripts import Tally, as_row, import_files
 
 if TYPE_CHECKING:
@@ -449,10 +449,9 @@ def import_(
     everywhere: bool,
     as_json: bool,
 ) -> None:
-    """Read memories that `export` wrote, of another project or machine, or ReMe did; or with --all what agents did.
+    """Read memories that `export` wrote, of another project or machine; or with --all what agents did.
 
     What `jq` or another program wrote of an export is read too: one record a line, in an array, or over several lines.
-    Of ReMe its memories, the nodes of its vector store, and its calls of tools.
 
     Doing it again changes nothing: what was read before is known. From transcripts `swarm-memory learn` learns.
 
@@ -470,9 +469,9 @@ def import_(
         _import_sessions(invocation, months, everywhere, as_json)
         return
     for file in files:
-        if format_of(file) is None:
+        if not is_export(file):
             raise InputError(
-                f"{file} holds no memories that `export` or ReMe wrote; from transcripts learns `swarm-memory learn`"
+                f"{file} holds no memories that `export` wrote; from transcripts learns `swarm-memory learn`"
             )
     with progress("reading", quiet=as_json) as moved:
         tally = invocation.run(lambda toolbox: import_files(toolbox, files, quarantine, as_report(moved)))
@@ -498,8 +497,6 @@ def _import_sessions(invocation: Invocation, months: float, everywhere: bool, as
 def _show_exports(tally: Tally) -> None:
     for name, each in tally.exports.items():
         say(f"{name}: {counted(each.added, 'memory')} added, {each.known} known already, {each.faulty} faulty.")
-        if each.calls or each.known_calls:
-            say(f"    {counted(each.calls, 'call')} of tools added, {each.known_calls} known already")
         if each.added:
             say(f"    To take it back: swarm-memory memories forget --run {each.run_id}")
         for fault in (*each.faults, *each.notices):

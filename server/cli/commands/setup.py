@@ -96,7 +96,7 @@ def install(
     if learn_with and [agent.host.name for agent in agents] == [CLAUDE] and not (project or user):
         installed = agents[0].settings.installed_scopes(root)
         scope = installed[0] if installed else scope  # who changes the answer installs nothing a second time
-    calls = invocation.settings().settings.hooks.sees_calls
+    calls = invocation.settings().settings.hooks.at_calls
     changes = [change for agent in agents for change in agent.plan(scope, root, calls)]
     asks = any(agent.host.asks for agent in agents)
     if leave := planned_leave(invocation, learn_with, may_ask=may_ask, agent_asks=asks):

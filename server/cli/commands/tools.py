@@ -1,4 +1,4 @@
-"""`tools`: log calls, show what they teach, move and forget them; `cap`: shorten what is printed."""
+"""`tools`: log calls, show what they teach and forget them; `cap`: shorten what is printed."""
 
 import codecs
 import json
@@ -6,21 +6,19 @@ import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from io import BufferedReader
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import click
 
 from swarm_memory.schema.base import counted, plural
 from swarm_memory.schema.errors import InputError, SwarmMemoryError
-from swarm_memory.server.cli.console import json_option, print_json, print_table, say, write_lines
+from swarm_memory.server.cli.console import json_option, print_json, print_table, say
 from swarm_memory.server.cli.invocation import Invocation
 from swarm_memory.tools.text.capping import MAX_TOKENS, cap_stream
 
 if TYPE_CHECKING:
     from swarm_memory.schema.tool_memory import LogResult, SummarizeResult, ToolGuidance, ToolMemory
     from swarm_memory.tools.ports.tool_memory import ToolMemoryCounts
-    from swarm_memory.tools.tool_memory.transfer import ImportedTools
     from swarm_memory.tools.toolbox import Toolbox
 
 MAX_INPUT_BYTES = 50_000_000
@@ -179,54 +177,6 @@ def forget_command(invocation: Invocation, names: tuple[str, ...], everything: b
         lambda toolbox: toolbox.store.tool_memory.forget_tools(toolbox.scope, None if everything else names)
     )
     print_json({"forgotten": count}) if as_json else say(f"{counted(count, 'tool')} forgotten.")
-
-
-@tools.command("export", short_help="Write the tool memory as JSON, one a line.")
-@names_argument
-@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="A file instead of the output.")
-@click.pass_obj
-def export_command(invocation: Invocation, names: tuple[str, ...], output: Path | None) -> None:
-    """Write the tool memory of this project as JSON, one a line: totals, then the calls of the window."""
-    from swarm_memory.tools.tool_memory.transfer import export_tools
-
-    count = invocation.read(lambda toolbox: write_lines(export_tools(toolbox, names or None), output))
-    if output is not None:
-        say(f"{counted(count, 'line')} written to {output}.")
-
-
-@tools.command("import")
-@click.argument("file", type=click.File("r", encoding="utf-8", errors="replace"), default="-")
-@json_option
-@click.pass_obj
-def import_command(invocation: Invocation, file: Any, as_json: bool) -> None:
-    """Read an export of a tool memory into this project. Doing it again changes nothing."""
-    from swarm_memory.tools.tool_memory.transfer import import_tools
-
-    _show_imported(invocation.run(lambda toolbox: import_tools(toolbox, file)), as_json)
-
-
-@tools.command("copy", short_help="Copy the tool memory into another project.")
-@click.argument("project")
-@names_argument
-@json_option
-@click.pass_obj
-def copy_command(invocation: Invocation, project: str, names: tuple[str, ...], as_json: bool) -> None:
-    """Copy the tool memory, or that of TOOLs, into another PROJECT (by its name) of the same database."""
-    from swarm_memory.tools.tool_memory.transfer import copy_tools
-
-    _show_imported(invocation.run(lambda toolbox: copy_tools(toolbox, project, names or None)), as_json)
-
-
-def _show_imported(done: "ImportedTools", as_json: bool) -> None:
-    if as_json:
-        print_json(done)
-    else:
-        told = f"{counted(done.calls, 'call')} added, {done.known} known already, {done.faulty} faulty"
-        say(f"{told}; {counted(done.tools, 'tool')} new here.")
-        for fault in done.faults:
-            say(f"    {fault}")
-    if done.faulty:
-        sys.exit(1)
 
 
 @click.command()

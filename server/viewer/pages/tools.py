@@ -10,7 +10,8 @@ async def tools(asked: Asked) -> Page:
     """List the tools and the errors of all, or show one tool. Raises `InputError`, `NotFoundError`."""
     name = asked.query.get("tool", "")
     if name:
-        return Page("tool.html", {"tool": await tool_in_use(asked.toolbox, name)})
+        use, errors = await tool_in_use(asked.toolbox, name), await errors_seen(asked.toolbox, name)
+        return Page("tool.html", {"use": use, "errors": errors})
     every, first = await tools_in_use(asked.toolbox), (asked.page - 1) * SHOWN
     shown = {
         "tools": every[first : first + SHOWN],
