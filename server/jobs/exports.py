@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
 from swarm_memory.schema.errors import InputError
-from swarm_memory.tools.memories.reme import is_reme, read_reme
-from swarm_memory.tools.memories.transfer import MAX_FAULTS, Imported, import_memories
-from swarm_memory.tools.tool_memory.transfer import CallLine, ImportedTools, import_tools
+from swarm_memory.tools.memories.transfer import Imported, import_memories
+from swarm_memory.tools.tool_memory.transfer import import_tools
 from swarm_memory.tools.toolbox import Toolbox
 
-Format: TypeAlias = Literal["memories", "tools", "reme"]
+Format: TypeAlias = Literal["memories", "tools"]
 
 HEAD_BYTES = 65_536
 FIRST_BYTES = 4_000_000
@@ -21,12 +20,12 @@ FIRST_BYTES = 4_000_000
 MAX_DOCUMENT_BYTES = 64_000_000
 """What is not one record a line must fit in memory."""
 
-_SIGNS = (b'"rm_', b'"when_to_use"', b'"tool_call_results"', b'"memory_type"', b'"tool_name"', b'"totals"')
+_SIGNS = (b'"rm_', b'"tool_name"', b'"totals"')
 _BLANK = "\ufeff \t\r\n,"
 
 
 def format_of(path: Path) -> Format | None:
-    """Return what a file holds by its first record: our memories or tools, or what ReMe wrote; None: none of these."""
+    """Return what a file holds by its first record: our memories or tools; None: neither."""
     with path.open("rb") as file:
         head = file.read(HEAD_BYTES)
         if not any(sign in head for sign in _SIGNS):
@@ -43,7 +42,7 @@ def format_of(path: Path) -> Format | None:
         return "memories"
     if record.get("kind") in ("tool", "call") and {"totals", "call"} & record.keys():
         return "tools"
-    return "reme" if is_reme(record) else None
+    return None
 
 
 def lines_of(path: Path) -> Iterator[str]:
@@ -84,41 +83,9 @@ async def import_export(toolbox: Toolbox, path: Path, quarantine: bool) -> Impor
 
     Raises `InputError`, `StorageError`.
     """
-    form = format_of(path)
-    if form == "memories":
+    if format_of(path) == "memories":
         return await import_memories(toolbox, lines_of(path), source=path.name, quarantine=quarantine)
-    if form == "tools":
-        return _with_calls(Imported(), await import_tools(toolbox, lines_of(path)))
-    calls: list[CallLine] = []
-    faults: list[str] = []
-    memories = _reme_memories(toolbox, path, calls, faults)
-    result = await import_memories(toolbox, memories, source=path.name, quarantine=quarantine)
-    result.faulty += len(faults)
-    result.faults += faults[: MAX_FAULTS - len(result.faults)]
-    return _with_calls(result, await import_tools(toolbox, (call.model_dump_json() for call in calls)))
-
-
-def _reme_memories(toolbox: Toolbox, path: Path, calls: list[CallLine], faults: list[str]) -> Iterator[str]:
-    """Yield memories as our own lines; calls and faults are put aside."""
-    for number, line in enumerate(lines_of(path), start=1):
-        if not line.strip():
-            continue
-        try:
-            record: object = json.loads(line)
-            if not isinstance(record, dict):
-                raise InputError("is no object")
-            found = read_reme(cast("dict[str, Any]", record), toolbox.scope, toolbox.clock.now())
-        except (ValueError, RecursionError):
-            faults.append(f"line {number}: is no JSON")
-        except InputError as error:
-            faults.append(f"line {number}: {error}")
-        else:
-            calls += found.calls
-            yield from (item.model_dump_json() for item in found.memories)
-
-
-def _with_calls(result: Imported, tools: ImportedTools) -> Imported:
+    tools, result = await import_tools(toolbox, lines_of(path)), Imported()
     result.calls, result.known_calls = tools.calls, tools.known
-    result.faulty += tools.faulty
-    result.faults += tools.faults
+    result.faulty, result.faults = tools.faulty, [*tools.faults]
     return result

@@ -449,10 +449,9 @@ def import_(
     everywhere: bool,
     as_json: bool,
 ) -> None:
-    """Read memories that `export` wrote, of another project or machine, or ReMe did; or with --all what agents did.
+    """Read memories that `export` wrote, of another project or machine; or with --all what agents did.
 
     What `jq` or another program wrote of an export is read too: one record a line, in an array, or over several lines.
-    Of ReMe its memories, the nodes of its vector store, and its calls of tools.
 
     Doing it again changes nothing: what was read before is known. From transcripts `swarm-memory learn` learns.
 
@@ -472,7 +471,7 @@ def import_(
     for file in files:
         if format_of(file) is None:
             raise InputError(
-                f"{file} holds no memories that `export` or ReMe wrote; from transcripts learns `swarm-memory learn`"
+                f"{file} holds no memories that `export` wrote; from transcripts learns `swarm-memory learn`"
             )
     with progress("reading", quiet=as_json) as moved:
         tally = invocation.run(lambda toolbox: import_files(toolbox, files, quarantine, as_report(moved)))
