@@ -24,10 +24,11 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, cast
 
+from labelled import read_labelled
+
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Label, Trajectory
-from swarm_memory.server.hosts.transcript import read_trajectories
 from swarm_memory.tools.credit.intervals import wilson
 from swarm_memory.tools.distill.distill import distill_by_extraction
 from swarm_memory.tools.guard.redact import archivable
@@ -116,7 +117,7 @@ def read(path: Path) -> Iterator[tuple[Trajectory, Known]]:
     content = path.read_bytes()
     lines = (gzip.decompress(content) if path.suffix == ".gz" else content).splitlines()
     known = dict(filter(None, (known_of(line, path.name.partition(".")[0]) for line in lines)))
-    for trajectory in read_trajectories(path):
+    for trajectory in read_labelled(path):
         yield trajectory, known.get(trajectory.task_id, Known(path.name, trajectory.task_id, None))
 
 

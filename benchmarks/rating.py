@@ -30,11 +30,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
+from labelled import read_labelled
+
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.memory import MemoryDraft
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Trajectory
-from swarm_memory.server.hosts.transcript import read_trajectories
 from swarm_memory.tools.credit.intervals import wilson
 from swarm_memory.tools.distill.distill import distill_by_extraction
 from swarm_memory.tools.guard.redact import archivable
@@ -98,7 +99,7 @@ def draw(data: Path, *, looked: bool, most: int) -> Iterator[Item]:
         read = 0
         try:
             tasks = dict(_tasks(path))
-            for each in read_trajectories(path, subagents=False):
+            for each in read_labelled(path, subagents=False):
                 if is_looked_at(tasks.get(each.task_id, each.task_id.partition(":")[0])) is not looked:
                     continue
                 read += 1

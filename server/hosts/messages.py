@@ -1,20 +1,20 @@
-"""OpenAI-style message lists, {role, content} steps and ReAct text as trajectories."""
+"""Lists of chat messages with tool calls, and objects of {id, task, steps}, as trajectories."""
 
-from collections import deque
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
 from typing import get_args
 
+from swarm_memory.schema.base import digest
 from swarm_memory.schema.settings import LearnSettings
-from swarm_memory.schema.trajectory import Role, StepKind, TrajectorySource, Usage
-from swarm_memory.server.hosts.plain.acts import Act, action, labelled
-from swarm_memory.server.hosts.plain.answers import Answer, as_code, read_answer
-from swarm_memory.server.hosts.plain.events import is_event
-from swarm_memory.server.hosts.plain.rewrite import ROLES, TOOL_CALLS_MARK, with_calls
-from swarm_memory.server.hosts.plain.words import EDITOR_ARGUMENTS, EDITOR_COMMANDS, MANY_TOOLS, TASK_FRAMES, TASK_LEADS
+from swarm_memory.schema.trajectory import Role, StepKind, Trajectory, TrajectorySource, Usage
+from swarm_memory.server.hosts.answers import read_answer
+from swarm_memory.server.hosts.host import Origin, Transcripts
 from swarm_memory.server.hosts.records import (
     JsonObject,
     as_bool,
+    as_code,
     as_count,
     as_list,
     as_object,
@@ -22,14 +22,23 @@ from swarm_memory.server.hosts.records import (
     as_time,
     text_of,
 )
+from swarm_memory.server.hosts.session import Session
 from swarm_memory.server.hosts.steps import Draft, exit_code_of
 from swarm_memory.tools.text.json_values import json_in
-from swarm_memory.tools.trajectory.tasks import is_own_tool, task_text
+from swarm_memory.tools.trajectory.tasks import task_text
+
+_ROLES: dict[str, Role] = {
+    **dict.fromkeys(("user", "human"), "user"),
+    **dict.fromkeys(("assistant", "ai", "model"), "assistant"),
+    **dict.fromkeys(("tool", "function"), "tool"),
+    **dict.fromkeys(("system", "developer"), "system"),
+}
+_KINDS: dict[object, StepKind] = {kind: kind for kind in get_args(StepKind)}
 
 _MIN_QUOTED = 60
 """A shorter task may stand in another sentence by chance."""
 
-_SAID = ("content", "text", "tool_calls", "function_call", "reasoning_content", "reasoning", "refusal")
+_SAID = ("content", "text", "tool_calls", "reasoning_content", "reasoning", "refusal")
 """Where a message says something; an output may be empty text."""
 
 
@@ -40,30 +49,15 @@ def is_message(record: JsonObject) -> bool:
 
 def is_step(record: Mapping[str, object]) -> bool:
     """Tell whether a record is a message, or a step as this project writes it: who acted, and what was said or done."""
-    if record.get("kind") in get_args(StepKind):
+    if record.get("kind") in _KINDS:
         return any(record.get(key) is not None for key in ("text", "tool_name", "tool_input"))
-    return is_event(dict(record)) or (bool(as_text(record.get("role"))) and _says(record))
+    return bool(as_text(record.get("role"))) and any(record.get(key) is not None for key in _SAID)
 
 
 def has_steps(record: JsonObject) -> bool:
-    """Tell whether a record holds a whole trajectory: one without any step, or with some that say something.
-
-    Of a file text without a role is taken too, as the ReAct form has it.
-    """
-    given = messages_of(record)
-    return given is not None and (not given or any(is_step(each) or _says(each) for each in map(as_object, given)))
-
-
-def _says(record: Mapping[str, object]) -> bool:
-    return any(record.get(key) is not None for key in _SAID)
-
-
-def messages_of(record: JsonObject) -> list[object] | None:
-    """Return the steps or messages of a record that holds a whole trajectory, else None."""
-    for key in ("steps", "messages", "history", "trajectory"):
-        if isinstance(record.get(key), list):
-            return as_list(record[key])
-    return None
+    """Tell whether a record holds a whole trajectory: one without any step, or with some that say something."""
+    given = _steps_of(record)
+    return given is not None and (not given or any(is_step(as_object(each)) for each in given))
 
 
 def read_list(
@@ -76,146 +70,137 @@ def read_list(
     session_id: str | None = None,
 ) -> Draft:
     """Return the draft of one trajectory. Without a `task` the first message of the user is the task."""
-    reader = _Reader(Draft(task_id, task_in(task), source, limits, session_id=session_id))
-    for message in with_calls(messages):
+    draft = Draft(task_id, task, source, limits, session_id=session_id)
+    reader = _Reader(Session(source, limits, session_id, draft=draft), draft)
+    for message in messages:
         reader.read(message)
-    return reader.draft
+    return draft
 
 
-def read_object(record: JsonObject, limits: LearnSettings, *, task_id: str, session_id: str | None) -> Draft:
-    """Return the draft of an object with `steps` or `messages`; its own id and task come before `task_id`."""
-    first = as_object(next(iter(as_list(record.get("steps"))), None))
-    is_ours = first.get("kind") in get_args(StepKind)
-    owns = map(record.get, ("task_id",) if is_ours else ("id", "instance_id"))
-    named = next((str(own) for own in owns if isinstance(own, str | int) and str(own).strip()), task_id)
+def _read_messages(messages: Iterator[JsonObject], origin: Origin) -> Iterator[Trajectory]:
+    """Yield the one trajectory of a list that stands one message a line."""
+    named = origin.session_id or origin.stem
+    said = filter(is_message, messages)
+    draft = read_list(said, origin.limits, task_id=named or "messages", session_id=origin.session_id)
+    if named is None:
+        draft.task_id = f"messages-{digest(draft.task)[:16]}"
+    yield draft.finished(origin.records.skipped)
+
+
+def _read_objects(objects: Iterator[JsonObject], origin: Origin) -> Iterator[Trajectory]:
+    """Yield the trajectory of each object; one without an id is named by the file and its place, or what it holds."""
+    counted, stem = 0, origin.session_id or origin.stem
+    for number, record in enumerate(objects, start=1):
+        if not has_steps(record):
+            origin.records.skipped += 1
+            continue
+        name = f"{stem}:{number}" if stem else f"trajectory-{digest(record)[:16]}"
+        yield _read_object(record, origin, name).finished(origin.records.skipped - counted)
+        counted = origin.records.skipped
+
+
+def _read_object(record: JsonObject, origin: Origin, fallback_id: str) -> Draft:
+    steps = as_list(_steps_of(record))
+    is_ours = bool(steps) and as_object(steps[0]).get("kind") in _KINDS
+    own = record.get("task_id" if is_ours else "id")
     draft = read_list(
-        map(as_object, messages_of(record) or []),
-        limits,
-        task_id=named,
-        task=next(filter(None, (as_text(record.get(key)) for key in ("task", "query", "question", "prompt"))), ""),
+        map(as_object, steps),
+        origin.limits,
+        task_id=str(own) if isinstance(own, str | int) and str(own).strip() else fallback_id,
+        task=as_text(record.get("task")),
         source="steps" if isinstance(record.get("steps"), list) else "messages",
-        session_id=session_id or as_text(record.get("session_id")) or None,
+        session_id=origin.session_id or as_text(record.get("session_id")) or None,
     )
     draft.agent_id = as_text(record.get("agent_id")) or None
     return draft
+
+
+def _steps_of(record: JsonObject) -> list[object] | None:
+    return next((as_list(record[key]) for key in ("steps", "messages") if isinstance(record.get(key), list)), None)
 
 
 @dataclass(slots=True)
 class _Reader:
     """Where the reading of a message list stands."""
 
+    session: Session
     draft: Draft
-    names: dict[str, str] = field(default_factory=dict[str, str])
-    """Tool names by call id."""
-    unanswered: deque[str] = field(default_factory=deque[str])
-    """Ids of calls that have no observation yet, oldest first."""
-    made: int = 0
-    """Calls that came without an id and were given one."""
+    ids: dict[str, str] = field(default_factory=dict[str, str])
+    """By the id that a call has in the list: the one it has in its session. Some lists use an id several times."""
     begun: bool = False
     """Whether the agent has said anything."""
 
     def read(self, message: JsonObject) -> None:
-        if message.get("kind") in get_args(StepKind):
+        if message.get("kind") in _KINDS:
             self._own_step(message)
             return
-        name = as_text(message.get("role")).lower()
-        role = ROLES.get(name)
+        role, at = _ROLES.get(as_text(message.get("role")).lower(), "assistant"), as_time(message.get("timestamp"))
         text = text_of(message.get("content", message.get("text")))
-        if usage := as_object(message.get("usage")):
-            self._usage(message, usage)
         if role == "tool":
-            self._observation(message, text)
-        elif role is None:
-            read_react(self.draft, text)
-            self.begun = True
+            self._result(message, text, at)
         elif role == "user":
-            self._user(message, text)
+            self._user(message, text, at)
+        elif role == "system":
+            self.draft.add("message", "system", text, at=at)
         else:
-            self._agent(role, message, text)
+            self._agent(message, text, at)
 
     def _own_step(self, step: JsonObject) -> None:
-        kinds: dict[object, StepKind] = {kind: kind for kind in get_args(StepKind)}
-        exit_code = step.get("exit_code")
         self.draft.add(
-            kinds[step.get("kind")],
-            ROLES.get(as_text(step.get("role")), "assistant"),
+            _KINDS[step.get("kind")],
+            _ROLES.get(as_text(step.get("role")), "assistant"),
             as_text(step.get("text")),
             at=as_time(step.get("at")),
             tool_name=as_text(step.get("tool_name")),
             tool_input=step.get("tool_input"),
             call_id=as_text(step.get("call_id")),
             is_error=as_bool(step.get("is_error")),
-            exit_code=exit_code if isinstance(exit_code, int) else None,
+            exit_code=as_code(step.get("exit_code")),
             interrupted=step.get("interrupted") is True,
         )
 
-    def _user(self, message: JsonObject, text: str) -> None:
+    def _user(self, message: JsonObject, text: str, at: datetime | None) -> None:
         for block in map(as_object, as_list(message.get("content"))):
             if as_text(block.get("type")).endswith("tool_result"):
-                self._observation(block, text_of(block.get("content")))
-        said = task_text(text)
+                self._result(block, text_of(block.get("content")), at)
         if not self.draft.task:
-            self.draft.task = task_in(text)
-            self.draft.started_at = as_time(message.get("timestamp"))
-        elif self.begun or not tells_again(said, self.draft.task):
-            self.draft.add("message", "user", text, at=as_time(message.get("timestamp")))
+            self.draft.task, self.draft.started_at = text, at
+        elif self.begun or not _repeats(task_text(text), self.draft.task):
+            self.draft.add("message", "user", text, at=at)
 
-    def _agent(self, role: Role, message: JsonObject, text: str) -> None:
-        at = as_time(message.get("timestamp"))
-        self.begun = self.begun or role == "assistant"
+    def _agent(self, message: JsonObject, text: str, at: datetime | None) -> None:
+        self.begun = True
+        if usage := as_object(message.get("usage")):
+            self._usage(message, usage)
         thought = as_text(message.get("reasoning_content")) or as_text(message.get("reasoning"))
-        self.draft.add("thought", role, thought, at=at)
-        said, written = _written_calls(text)
-        self.draft.add("message", role, said or as_text(message.get("refusal")), at=at)
+        self.session.say(thought, at, thought=True)
+        self.session.say(text or as_text(message.get("refusal")), at)
         for block in map(as_object, as_list(message.get("content"))):
             if block.get("type") == "thinking":
-                self.draft.add("thought", role, as_text(block.get("thinking")), at=at)
+                self.session.say(as_text(block.get("thinking")), at, thought=True)
             elif as_text(block.get("type")).endswith("tool_use"):
-                self._call(role, as_text(block.get("name")), block.get("input"), as_text(block.get("id")))
-        legacy = [{"function": message["function_call"]}] if message.get("function_call") else []
-        for call in map(as_object, [*as_list(message.get("tool_calls")), *legacy, *written]):
+                self._call(block, block.get("input"), at)
+        for call in map(as_object, as_list(message.get("tool_calls"))):
             function = as_object(call.get("function")) or call
-            arguments = function.get("arguments", function.get("args"))
-            self._call(role, as_text(function.get("name")), arguments, as_text(call.get("id")))
+            self._call({**function, "id": call.get("id")}, function.get("arguments", function.get("args")), at)
 
-    def _call(self, role: Role, name: str, arguments: object, call_id: str) -> None:
-        if not call_id:
-            self.made += 1
-            call_id = f"call-{self.made}"
-        name = name or "tool"
-        self.names[call_id] = name
-        self.unanswered.append(call_id)
-        if is_own_tool(name):
-            self.draft.own_call(name, _arguments(arguments))
+    def _call(self, call: JsonObject, arguments: object, at: datetime | None) -> None:
+        named = as_text(call.get("id"))
+        own = "" if named in self.session.tools else named
+        self.ids[named] = self.session.call(as_text(call.get("name")), _arguments(arguments), own, at)
+
+    def _result(self, message: JsonObject, text: str, at: datetime | None) -> None:
+        """Take a result, of the oldest open call where it names none; what the message says comes before its text."""
+        named = as_text(message.get("tool_call_id")) or as_text(message.get("tool_use_id"))
+        call_id = self.ids.get(named, named) if named else self.session.open_call()
+        failed, code, answer = as_bool(message.get("is_error", message.get("isError"))), None, read_answer(text)
+        if "exit_code" in message:
+            code = as_code(message["exit_code"])
         else:
-            done, given = _of_many(name, _arguments(arguments))
-            self.names[call_id] = done
-            self.draft.add("tool_call", role, tool_name=done, tool_input=given, call_id=call_id)
-
-    def _observation(self, message: JsonObject, text: str) -> None:
-        call_id = self._answered(_answered_id(message))
-        name = as_text(message.get("name")) or self.names.get(call_id, "")
-        if is_own_tool(name):
-            return
-        answer = _answer_of(message, text)
-        self.draft.add(
-            "observation",
-            "tool",
-            answer.text if answer.is_wrapped else text,
-            at=as_time(message.get("timestamp")),
-            tool_name=name,
-            call_id=call_id,
-            is_error=answer.is_error,
-            exit_code=answer.exit_code,
-        )
-
-    def _answered(self, call_id: str) -> str:
-        """Return the id of the call that an observation answers: the one it names, else the oldest open one."""
-        if not call_id:
-            return self.unanswered.popleft() if self.unanswered else ""
-        if call_id in self.unanswered:
-            self.unanswered.remove(call_id)
-        return call_id
+            code, text = answer.exit_code, answer.text
+            code = exit_code_of(text) if code is None else code
+            failed = answer.is_error if failed is None else failed
+        self.session.result(call_id, text, at, is_error=failed, exit_code=code)
 
     def _usage(self, message: JsonObject, usage: JsonObject) -> None:
         key = as_text(message.get("id")) or f"message-{len(self.draft.usage)}"
@@ -223,42 +208,6 @@ class _Reader:
             input_tokens=as_count(usage.get("prompt_tokens", usage.get("input_tokens"))),
             output_tokens=as_count(usage.get("completion_tokens", usage.get("output_tokens"))),
         )
-
-
-def _answered_id(message: JsonObject) -> str:
-    """Return the id of the call that a result names, alone or in a list; empty where it names none."""
-    for key in ("tool_call_id", "tool_use_id"):
-        if named := as_text(message.get(key)):
-            return named
-    return as_text(next(iter(as_list(message.get("tool_call_ids"))), ""))
-
-
-def _of_many(name: str, given: object) -> tuple[str, object]:
-    """Return a call of a tool that does several things as one of what it does."""
-    told = as_object(given)
-    does = EDITOR_COMMANDS.get(as_text(told.get("command"))) if name in MANY_TOOLS else None
-    if does is None:
-        return name, given
-    return does, {EDITOR_ARGUMENTS.get(key, key): value for key, value in told.items() if key != "command"}
-
-
-def _answer_of(message: JsonObject, text: str) -> Answer:
-    """Read how a call ended: what the message itself says comes before what its text does."""
-    failed = as_bool(message.get("is_error", message.get("isError")))
-    if "exit_code" in message:
-        return Answer(text, as_code(message["exit_code"]), failed)
-    told = read_answer(text)
-    code = exit_code_of(text) if told.exit_code is None else told.exit_code
-    return replace(told, exit_code=code, is_error=told.is_error if failed is None else failed)
-
-
-def _written_calls(text: str) -> tuple[str, list[object]]:
-    """Split a content that ends in `[tool_calls]` and the calls as JSON, as some benchmarks write them."""
-    said, mark, calls = text.partition(TOOL_CALLS_MARK)
-    if not mark:
-        return text, []
-    found = as_list(json_in(calls))
-    return (said, found) if found else (text, [])
 
 
 def _arguments(arguments: object) -> object:
@@ -269,45 +218,15 @@ def _arguments(arguments: object) -> object:
     return parsed if parsed or not arguments.strip("{ }") else {"input": arguments}
 
 
-def task_in(text: str) -> str:
-    """Return the part of a first message that a tag marks as the task; the whole where nothing marks it."""
-    for opening, closing in TASK_FRAMES:
-        _, mark, rest = text.partition(opening)
-        task, end, _ = rest.partition(closing)
-        if mark and end and task.strip():
-            lead, _, own = task.strip().partition("\n")
-            return own.strip() if lead.strip().lower() in TASK_LEADS and own.strip() else task.strip()
-    return text
-
-
-def tells_again(text: str, task: str) -> bool:
+def _repeats(text: str, task: str) -> bool:
     """Tell whether a message is the task once more, perhaps within a template."""
-    asked, told = " ".join(task.split()), " ".join(text.split())
-    return told == asked or (len(asked) >= _MIN_QUOTED and asked in told)
+    asked, said = " ".join(task.split()), " ".join(text.split())
+    return said == asked or (len(asked) >= _MIN_QUOTED and asked in said)
 
 
-def read_react(draft: Draft, text: str) -> None:
-    """Append the steps of a text; what stands before the first label is a message, unless it is the task."""
-    opening, parts = labelled(text)
-    if opening and not draft.task:
-        draft.task, opening = opening, ""
-    if opening != draft.task.strip():
-        draft.add("message", "assistant", opening)
-    for kind, body, given in parts:
-        if kind == "action":
-            _add_call(draft, action(body, given))
-        elif kind == "thought":
-            draft.add("thought", "assistant", body)
-        elif kind == "observation":
-            answer = read_answer(body)
-            draft.add("observation", "tool", answer.text, is_error=answer.is_error, exit_code=answer.exit_code)
-        elif kind == "answer":
-            draft.add("message", "assistant", body)
+def _nowhere(root: Path | None) -> list[Path]:
+    return []
 
 
-def _add_call(draft: Draft, act: Act | None) -> None:
-    """Append a call; one that finishes is the final message."""
-    if act is not None and act.is_answer:
-        draft.add("message", "assistant", str(act.arguments["input"]))
-    elif act is not None:
-        draft.add("tool_call", "assistant", tool_name=act.name, tool_input=act.arguments)
+OBJECTS = Transcripts(has_steps, _read_objects, _nowhere)
+MESSAGES = Transcripts(is_message, _read_messages, _nowhere)

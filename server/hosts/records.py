@@ -70,6 +70,11 @@ def as_count(value: object) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63 else 0
 
 
+def as_code(value: object) -> int | None:
+    """Return `value` where it can be an exit code, else None."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 10**10 else None
+
+
 def as_time(value: object) -> datetime | None:
     """Return an ISO 8601 time as an aware UTC one (a naive one is taken for UTC), else None."""
     try:

@@ -110,8 +110,8 @@ class CommandRunner:
     def _read(self, request: RolloutRequest, finished: Finished, said: str, check: CheckResult | None) -> Trajectory:
         """Return the trajectory of one rollout.
 
-        The output may be any transcript that `server.hosts` reads, Claude Code's `stream-json`, or plain text (also in
-        the ReAct form), which are the agent's words and prove nothing. A bad end, with what was `said` last, and the
+        The output may be any transcript that `server.hosts` reads, Claude Code's `stream-json`, or plain text,
+        which are the agent's words and prove nothing. A bad end, with what was `said` last, and the
         check's result stand at the end as calls of a shell; but not behind the word of the host that its own connection
         broke off, which says of the agent neither.
         """
@@ -162,8 +162,7 @@ def _messages(printed: bytes, request: RolloutRequest, limits: LearnSettings) ->
 
 
 def _words(text: str) -> JsonObject:
-    """A message without a role is read as ReAct text, or as the agent's words where it has no labels."""
-    return {"role": "agent", "content": text[:_MAX_TEXT]}
+    return {"role": "assistant", "content": text[:_MAX_TEXT]}
 
 
 def _stream_json(text: str) -> Iterator[JsonObject]:

@@ -113,39 +113,56 @@ def test_the_same_stream_gets_the_same_id_again() -> None:
     assert first.content_digest == again.content_digest
 
 
-def test_calls_that_are_written_into_the_text_are_calls() -> None:
-    calls = [{"id": "c9", "type": "function", "function": {"name": "lookup", "arguments": '{"id": 3}'}}]
-    steps = [
-        {"role": "assistant", "content": f"Let me see.\n[tool_calls] {json.dumps(calls)}"},
-        {"role": "tool", "name": "lookup", "content": "found"},
-    ]
-    (trajectory,) = read_trajectories(io.StringIO(json.dumps(STEPS | {"steps": steps})))
-    assert [(step.kind, step.call_id) for step in trajectory.steps] == [
-        ("message", None), ("tool_call", "c9"), ("observation", "c9")
+@pytest.mark.parametrize(
+    ("answer", "text", "code", "failed"),
+    [
+        ('{"content": [{"type": "text", "text": "no such page"}], "isError": true}', "no such page", None, True),
+        ('{"content": [{"type": "text", "text": "found"}], "isError": false}', "found", None, False),
+        ('{"returncode": 2, "output": "bad option"}', "bad option", 2, True),
+        ('{"status": "failed", "exit_code": 1, "tests": 2}', '{"status": "failed"', 1, True),
+        ("sums.py\n[The command completed with exit code 2.]", "sums.py", 2, True),
+        ("Exit code: 0\n\nOutput:\nfine", "fine", 0, False),
+        ("Exit code 1 of many\nfine", "Exit code 1 of many", 1, True),
+        ("it prints exit code 1 and goes on", "it prints", None, None),
+    ],
+)
+def test_how_a_call_ended_is_read_from_its_result(
+    answer: str, text: str, code: int | None, failed: bool | None
+) -> None:
+    made = {"role": "assistant", "tool_calls": [{"id": "c1", "function": {"name": "fetch", "arguments": "{}"}}]}
+    messages = [MESSAGES[1], made, {"role": "tool", "tool_call_id": "c1", "content": answer}]
+    (trajectory,) = read_trajectories(io.StringIO(json.dumps(messages)))
+    result = trajectory.steps[-1]
+    assert (result.exit_code, result.is_error) == (code, failed)
+    assert result.text.startswith(text)
+
+
+def test_results_without_ids_answer_in_order_and_an_id_may_come_twice() -> None:
+    def made(name: str, call_id: str | None) -> dict[str, Any]:
+        function = {"name": name, "arguments": "{}"}
+        return {"role": "assistant", "content": "", "tool_calls": [{"id": call_id, "function": function}]}
+
+    messages: list[dict[str, Any]] = [
+        MESSAGES[1], made("a", None), {"role": "tool", "content": "A"},
+        made("b", "c"), {"role": "tool", "tool_call_id": "c", "content": "B"},
+        made("b", "c"), {"role": "tool", "tool_call_id": "c", "content": "again"},
     ]  # fmt: skip
+    (trajectory,) = read_trajectories(io.StringIO(json.dumps(messages)))
+    results = [step for step in trajectory.steps if step.kind == "observation"]
+    assert [(step.tool_name, step.text) for step in results] == [("a", "A"), ("b", "B"), ("b", "again")]
+    assert len({step.call_id for step in results}) == 3
 
 
-def test_text_in_the_react_form_becomes_steps() -> None:
-    text = (
-        "Find the answer\nThought 1: I search.\nAction 1: Search[deep thought]\nObservation 1: It is 42.\nIt was slow."
-        "\nThought 2: Done.\nAction 2: Finish[42]"
-    )
-    record = STEPS | {"steps": [{"role": "transcript", "content": text}]}
-    (trajectory,) = read_trajectories(io.StringIO(json.dumps(record)))
-    assert [(step.kind, step.text or step.tool_input) for step in trajectory.steps] == [
-        ("thought", "I search."),
-        ("tool_call", {"input": "deep thought"}),
-        ("observation", "It is 42.\nIt was slow."),
-        ("thought", "Done."),
-        ("message", "42"),
-    ]
+def test_a_first_word_of_the_user_that_is_more_than_the_task_is_kept() -> None:
+    def said(text: str, task: str) -> list[str]:
+        steps = [{"role": "user", "content": text}, {"role": "assistant", "content": "ok"}]
+        (trajectory,) = read_trajectories(io.StringIO(json.dumps({"id": "r", "task": task, "steps": steps})))
+        return [step.text for step in trajectory.steps]
 
-
-def test_the_form_with_action_input_is_understood_too() -> None:
-    text = "Thought: go\nAction: search\nAction Input: cats\nObservation: 3\nFinal Answer: three"
-    (trajectory,) = read_trajectories(io.StringIO(json.dumps(STEPS | {"steps": [{"role": "log", "content": text}]})))
-    assert [step.kind for step in trajectory.steps] == ["thought", "tool_call", "observation", "message"]
-    assert (trajectory.steps[1].tool_name, trajectory.steps[1].tool_input) == ("search", {"input": "cats"})
+    assert said("Fix it", "Fix it") == ["ok"]
+    assert said("Fix it, but keep the name", "Fix it") == ["Fix it, but keep the name", "ok"]
+    long = "The sign of a sum is lost where both of its parts are negative, and only then"
+    assert said(f"You are in a repository.\n{long}\nBegin.", long) == ["ok"]
 
 
 def test_a_trajectory_of_ours_can_be_read_back(tmp_path: Path) -> None:

@@ -201,10 +201,7 @@ async def test_an_attempt_that_the_hosts_connection_broke_off_is_no_failure(tmp_
 @pytest.mark.parametrize(
     ("printed", "kinds"),
     [
-        (
-            "Thought: look\nAction: ls[src]\nObservation: a.py\nFinal Answer: done",
-            "thought tool_call observation message",
-        ),
+        ("Thought: look\nAction: ls[src]\nObservation: a.py\nFinal Answer: done", "message"),
         ('{"id": "x", "task": "y", "steps": [{"role": "assistant", "content": "ok"}]}', "message"),
         ('{"type": "result", "session_id": "s", "result": "ok"}', "message"),
         ('{"half": ', "message"),

@@ -27,8 +27,8 @@ Row: TypeAlias = dict[str, Any]
 """One answer as JSON; it has `id`, the task's."""
 
 FORMATS = (
-    "Transcripts of Claude Code and other agents, spans (OTLP JSON), message lists, or JSON or JSONL of {id, task, "
-    "steps}; also .gz; - is standard input."
+    "Transcripts of Claude Code and other agents, message lists, or JSON or JSONL of {id, task, steps}; also .gz; "
+    "- is standard input."
 )
 
 SHOWN = 5

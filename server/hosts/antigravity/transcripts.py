@@ -6,9 +6,9 @@ from datetime import datetime
 from pathlib import Path
 
 from swarm_memory.schema.trajectory import Trajectory, Usage
+from swarm_memory.server.hosts.answers import read_answer
 from swarm_memory.server.hosts.antigravity.host import folders
 from swarm_memory.server.hosts.host import Origin, Transcripts
-from swarm_memory.server.hosts.plain.answers import read_answer
 from swarm_memory.server.hosts.records import JsonObject, as_count, as_list, as_object, as_text, as_time, parsed
 from swarm_memory.server.hosts.session import Session
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from swarm_memory.schema.settings import LearnSettings
 from swarm_memory.schema.trajectory import Trajectory
+from swarm_memory.server.hosts.answers import read_answer
 from swarm_memory.server.hosts.cursor.host import STORE, folders, project_names
 from swarm_memory.server.hosts.databases import Database, is_database, open_database
 from swarm_memory.server.hosts.host import Origin, Transcripts
-from swarm_memory.server.hosts.plain.answers import read_answer
 from swarm_memory.server.hosts.records import (
     JsonObject,
     Records,

@@ -12,11 +12,11 @@ from swarm_memory.schema.trajectory import Trajectory, Usage
 from swarm_memory.server.hosts.databases import Database, is_database, open_database
 from swarm_memory.server.hosts.host import Origin, Transcripts
 from swarm_memory.server.hosts.opencode.host import folders
-from swarm_memory.server.hosts.plain.answers import as_code
 from swarm_memory.server.hosts.records import (
     MAX_LINE_CHARS,
     JsonObject,
     Records,
+    as_code,
     as_count,
     as_list,
     as_millis,

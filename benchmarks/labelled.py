@@ -1,0 +1,111 @@
+"""Public trajectories whose agents act in plain text, as the messages with tool calls that the product reads.
+
+Of objects {id, task, steps: [{role, content}]} three forms are known: `[tool_calls]` and JSON at the end of a content,
+one command in a fence that the next message answers, and a ReAct log (Thought, Action, Observation). Any other file is
+read as the product reads it.
+"""
+
+import gzip
+import io
+import json
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from swarm_memory.schema.trajectory import Trajectory
+from swarm_memory.server.hosts.transcript import read_trajectories
+
+Message: TypeAlias = dict[str, Any]
+
+MARK = "[tool_calls]"
+ROLES = ("system", "user", "assistant", "tool")
+FENCE = re.compile(r"^```(?:bash|sh|shell|mswea_bash_command)?[ \t]*\n(.*?)\n```[ \t]*$", re.MULTILINE | re.DOTALL)
+LABEL = re.compile(r"^(Thought|Action|Action Input|Observation|Final Answer)(?: \d{1,4})?:[ \t]*", re.MULTILINE)
+CALL = re.compile(r"([A-Za-z_][\w.-]*)[\[(](.*)[\])]", re.DOTALL)
+CODE = re.compile(r"\s*<(returncode|exit_code)>\s*(-?\d{1,10})\s*</\1>\s*")
+TAGS = re.compile(r"\A\s*<output>\n?|\n?</output>\s*\Z")
+
+
+def read_labelled(path: Path, *, subagents: bool = True) -> Iterator[Trajectory]:
+    """Yield the trajectories of a file. Raises `InputError` as the product does for a file that it does not know."""
+    content = path.read_bytes()
+    lines = (gzip.decompress(content) if path.suffix == ".gz" else content).splitlines()
+    records = [record for line in lines if (record := _object(line)) is not None]
+    if not any(isinstance(record.get("steps"), list) for record in records):
+        yield from read_trajectories(path, subagents=subagents)
+        return
+    written = ({**record, "steps": list(with_calls(record.get("steps") or []))} for record in records)
+    yield from read_trajectories(io.StringIO("\n".join(map(json.dumps, written))))
+
+
+def _object(line: bytes) -> Message | None:
+    try:
+        record: Any = json.loads(line)
+    except ValueError:
+        return None
+    return record if isinstance(record, dict) else None
+
+
+def with_calls(steps: list[Message]) -> Iterator[Message]:
+    """Yield the messages of a trajectory, with what an agent does in plain text as tool calls."""
+    if any(step.get("tool_calls") or step.get("kind") for step in steps):
+        yield from steps
+        return
+    answered = ""
+    for number, (step, following) in enumerate(pairwise([*steps, {}])):
+        text, role = str(step.get("content") or ""), step.get("role")
+        commands = FENCE.findall(text) if role == "assistant" and following.get("role") in ("user", "tool") else []
+        said, mark, calls = text.partition(MARK)
+        if role not in ROLES:
+            yield from _react(text)
+        elif mark and (listed := _listed(calls)):
+            yield {**step, "content": said, "tool_calls": listed}
+        elif len(commands) == 1:
+            answered = f"text-{number}"
+            yield _acting(FENCE.sub("", text), answered, "bash", {"command": commands[0]})
+            continue
+        elif answered:
+            code = CODE.search(text)
+            output = TAGS.sub("", CODE.sub("", text))
+            told = {"exit_code": int(code[2])} if code else {}
+            yield {"role": "tool", "tool_call_id": answered, "content": output, **told}
+        else:
+            yield step
+        answered = ""
+
+
+def _listed(calls: str) -> list[Any]:
+    try:
+        found: Any = json.loads(calls)
+    except ValueError:
+        return []
+    return found if isinstance(found, list) else []
+
+
+def _acting(said: str, call_id: str, name: str, arguments: Message) -> Message:
+    call = {"id": call_id, "function": {"name": name, "arguments": arguments}}
+    return {"role": "assistant", "content": said.strip(), "tool_calls": [call]}
+
+
+def _react(text: str) -> Iterator[Message]:
+    """Yield the parts of a log; what stands before its first label is the task, which the record has already."""
+    marks = list(LABEL.finditer(text))
+    name = ""
+    for number, mark in enumerate(marks):
+        end = marks[number + 1].start() if number + 1 < len(marks) else len(text)
+        body = text[mark.end() : end].strip()
+        bracketed = CALL.fullmatch(body)
+        if mark[1] == "Thought":
+            yield {"role": "assistant", "reasoning_content": body}
+        elif mark[1] == "Observation":
+            yield {"role": "tool", "content": body}
+        elif mark[1] == "Final Answer" or (bracketed and bracketed[1].lower() == "finish"):
+            yield {"role": "assistant", "content": bracketed[2] if bracketed else body}
+        elif mark[1] == "Action Input":
+            yield _acting("", f"text-{number}", name, {"input": body})
+        elif bracketed:
+            yield _acting("", f"text-{number}", bracketed[1], {"input": bracketed[2]})
+        else:
+            name = body
