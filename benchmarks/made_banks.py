@@ -34,17 +34,6 @@ def own_home() -> Generator[Path]:
         yield root
 
 
-@contextmanager
-def kept_or_scratch(folder: Path | None) -> Generator[Path]:
-    """Give a folder that stays, made where it is not there; without one, one that goes away."""
-    if folder is None:
-        with tempfile.TemporaryDirectory() as scratch:
-            yield Path(scratch)
-    else:
-        folder.mkdir(parents=True, exist_ok=True)
-        yield folder
-
-
 @asynccontextmanager
 async def open_bank(
     folder: Path, scope: Scope, settings: Settings | None = None, embedder: Embedder | None = None

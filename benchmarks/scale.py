@@ -15,6 +15,7 @@ import json
 import random
 import re
 import statistics
+import tempfile
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -23,7 +24,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy
-from made_banks import kept_or_scratch, made_memory
+from made_banks import made_memory
 from numpy.typing import NDArray
 from speed_retrieve import SEED, made_texts
 
@@ -172,7 +173,9 @@ def main() -> None:
     parser.add_argument("--data", type=Path, help="JSON lines with when_to_use and content")
     parser.add_argument("--bank", type=Path, help="a folder in which the bank is kept")
     given = parser.parse_args()
-    with kept_or_scratch(given.bank) as folder:
+    with tempfile.TemporaryDirectory() as scratch:
+        folder: Path = given.bank or Path(scratch)
+        folder.mkdir(parents=True, exist_ok=True)
         asyncio.run(run(given.memories, given.queries, given.data, folder))
 
 

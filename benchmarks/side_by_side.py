@@ -33,10 +33,9 @@ from pathlib import Path
 sys.path += [str(Path(__file__).parent), str(Path(__file__).parent / "retrieval")]
 
 from made_banks import docstrings, stdlib_modules
-from systems.outside import OutsideMemory
+from systems.outside import OutsideMemory, OutsideSystem, ToolUse
 
 from swarm_memory.schema.benchmark import BenchmarkItem, BenchmarkQuestion
-from swarm_memory.server.benchmark.outside import OutsideSystem, ToolUse
 from swarm_memory.tools.text.tokens import count_tokens
 
 K = 5
@@ -57,7 +56,7 @@ class Server(OutsideMemory):
 
     async def schema(self) -> str:
         """Return the tools as an agent is told of them; the server is started where it is not."""
-        tools = (await (await self._client(GROUP)).list_tools()).tools
+        tools = (await (await self.client(GROUP)).list_tools()).tools
         told = [tool.model_dump(include={"name", "description", "input_schema"}, exclude_none=True) for tool in tools]
         return json.dumps(told)
 

@@ -1,6 +1,6 @@
 """The retrieval suite of `swarm-memory benchmark run` with systems that are not the product, and other memory systems.
 
-    python benchmarks/retrieval/run.py -o systems=hybrid,hybrid+context -o dataset=locomo -o path=locomo10.json
+    python benchmarks/retrieval/run.py -o systems=hybrid,hybrid+rerank -o dataset=locomo -o path=locomo10.json
     python benchmarks/retrieval/run.py --config outside.json
 
 It takes what `swarm-memory benchmark run` takes, and `benchmark report` and `benchmark compare` read its runs.

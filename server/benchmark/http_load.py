@@ -16,10 +16,10 @@ from anyio.streams.text import TextReceiveStream
 
 from swarm_memory.schema.errors import ConfigError
 from swarm_memory.schema.settings import Settings, StorageSettings
+from swarm_memory.server.benchmark.made import MadeMemories
 from swarm_memory.server.folders import ENV_PREFIX
 from swarm_memory.server.location import state_folder
 from swarm_memory.server.wiring import open_toolbox, place_of
-from swarm_memory.tools.benchmark.suites.made import MadeMemories
 from swarm_memory.tools.retrieve.embed import prepare
 
 if TYPE_CHECKING:

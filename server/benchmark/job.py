@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from swarm_memory.tools.toolbox import Toolbox
 
 BENCHMARK = "benchmark"
-ONLY_FROM_A_COMMAND = ("embedding", "outside", "tasks")
-"""Options that start programs or name who is sent texts: the user gives them on the command line, and no model does."""
+ONLY_FROM_A_COMMAND = ("command", "tasks")
+"""Options that start programs: the user gives them on the command line, and no model does."""
 
 PATHS = ("path", "queries")
 """Options that name a file or folder to read."""
@@ -41,10 +41,8 @@ def checked_payload(suite: str, options: Mapping[str, JsonValue]) -> dict[str, J
     """Return the payload of a job. Raises `InputError` for a suite or an option that is wrong, or not for a model."""
     from swarm_memory.server.benchmark.running import find_suite
 
-    swept = options.get("sweep")
-    named = [*options, *(swept if isinstance(swept, dict) else ())]
-    for name in named:
-        if name.partition(".")[0] in ONLY_FROM_A_COMMAND:
+    for name in options:
+        if name in ONLY_FROM_A_COMMAND:
             raise InputError(f"option {name} is the user's alone: it can be given to `swarm-memory benchmark run`")
     find_suite(suite).checked(options)
     return {"suite": suite, "options": dict(options)}

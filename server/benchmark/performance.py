@@ -19,13 +19,13 @@ from swarm_memory.schema.benchmark import SuiteResults
 from swarm_memory.schema.job import Progress
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.server.benchmark.http_load import Load, asked_over_http
+from swarm_memory.server.benchmark.made import DOMAINS, HashedEmbedder, MadeMemories
 from swarm_memory.server.config import resolve_settings
 from swarm_memory.server.storage.search.vectors import cosines, encode
 from swarm_memory.server.storage.store import open_store
 from swarm_memory.tools.benchmark.figures import Column, by_size, figure, figures, late, table, together
 from swarm_memory.tools.benchmark.measures import percentile
 from swarm_memory.tools.benchmark.suite import Suite, SuiteContext, SuiteOptions, comma_list
-from swarm_memory.tools.benchmark.suites.made import DOMAINS, HashedEmbedder, MadeMemories
 from swarm_memory.tools.ports.journal import Event
 from swarm_memory.tools.ports.memories import MemoryFilter, RetrievalRecord, SearchFilter
 from swarm_memory.tools.ports.models import Embedder

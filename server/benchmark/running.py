@@ -17,10 +17,9 @@ from pydantic import JsonValue, ValidationError
 
 from swarm_memory.schema.base import new_id
 from swarm_memory.schema.benchmark import BenchmarkRun, BenchmarkStatus, SuiteResults
-from swarm_memory.schema.errors import InputError, NotFoundError, SwarmMemoryError
+from swarm_memory.schema.errors import ConfigError, InputError, NotFoundError, SwarmMemoryError
 from swarm_memory.schema.job import Report
 from swarm_memory.schema.settings import Settings
-from swarm_memory.server.benchmark.suite_files import write_text
 from swarm_memory.server.storage.bank import Bank
 from swarm_memory.tools.benchmark.suite import Suite, SuiteContext, SuiteOptions
 from swarm_memory.tools.guard.redact import redact
@@ -28,16 +27,16 @@ from swarm_memory.tools.ports.models import Embedder
 from swarm_memory.tools.toolbox import Toolbox
 
 SUITES = {
-    "retrieval": "swarm_memory.server.benchmark.retrieval",
-    "learning": "swarm_memory.server.benchmark.learning",
+    "retrieval": "swarm_memory.tools.benchmark.retrieval.retrieval",
+    "learning": "swarm_memory.server.benchmark.tasks",
     "performance": "swarm_memory.server.benchmark.performance",
-    "tool-memory": "swarm_memory.server.benchmark.tool_choice",
+    "tool-memory": "swarm_memory.tools.benchmark.tool_choice.tool_choice",
 }
 """By name the module that has it as `SUITE`; it is imported when it is asked for."""
 
 RUN = "bench"
 FOLDER = "benchmarks"
-"""Beside the database: the files of runs, and the vectors that were embedded for them."""
+"""Beside the database: the files of runs."""
 
 _TOLD = ("retrieve", "judge", "distill", "consolidate", "credit", "learn")
 """The groups of settings that bear on results and name no path, endpoint or key."""
@@ -78,7 +77,7 @@ async def run_benchmark(
         changes = {"status": status, "results": results, "error": error, "ended_at": toolbox.clock.now()}
         ended = run.model_copy(update=changes)
         with anyio.CancelScope(shield=True):
-            await anyio.to_thread.run_sync(write_text, file, ended.model_dump_json())
+            await anyio.to_thread.run_sync(_write, file, ended.model_dump_json())
             await toolbox.store.benchmarks.save_benchmark(toolbox.scope, ended)
         return ended
 
@@ -88,7 +87,6 @@ async def run_benchmark(
             toolbox=toolbox,
             root=root,
             folder=Path(scratch),
-            cache=folder,
             open_store=partial(open_scratch_store, Path(scratch), toolbox.settings),
             report=report,
             keep=kept.append,
@@ -168,6 +166,17 @@ async def read_run(toolbox: Toolbox, named: str) -> BenchmarkRun:
             raise NotFoundError(f"there is no run {named!r}; `swarm-memory benchmark list` shows those there are")
         return found
     return await anyio.to_thread.run_sync(read_file, Path(named))
+
+
+def _write(file: Path, text: str) -> None:
+    """Write a file at once, readable by its owner alone. Raises `ConfigError`."""
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=file.parent, delete=False) as stream:
+            stream.write(text)
+        Path(stream.name).replace(file)
+    except OSError as error:
+        raise ConfigError(f"the results cannot be written to {file}: {error.strerror}") from error
 
 
 def read_file(file: Path) -> BenchmarkRun:

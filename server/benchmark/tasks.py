@@ -1,4 +1,4 @@
-"""Real tasks in three arms, done by an agent's command or the chat model, checked by scripts."""
+"""The suite of learning: real tasks in three arms, done by an agent's command or the chat model, checked by scripts."""
 
 import hashlib
 import os
@@ -20,9 +20,9 @@ from swarm_memory.schema.errors import ConfigError, InputError
 from swarm_memory.schema.job import Progress
 from swarm_memory.schema.rollout import MAX_ROLLOUTS, MattsRequest, RolloutRequest, RunnerAnswer
 from swarm_memory.schema.trajectory import Step, Trajectory
+from swarm_memory.server.benchmark.task_report import TASK_ARMS, TaskArm, TaskReport, TaskResult
 from swarm_memory.server.child_process import run
-from swarm_memory.tools.benchmark.suite import SuiteContext, SuiteOptions, comma_list
-from swarm_memory.tools.benchmark.suites.task_report import TASK_ARMS, TaskArm, TaskReport, TaskResult
+from swarm_memory.tools.benchmark.suite import Suite, SuiteContext, SuiteOptions, comma_list
 from swarm_memory.tools.credit.outcome import steps_of
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.matts.matts import run_matts
@@ -388,3 +388,13 @@ def _agent(options: TaskOptions, bank: Toolbox, scenario: Scenario, scratch: Pat
     assert bank.chat is not None, "this was checked before anything was opened"
     tools = FolderTools(("List", "Read", "Write", "Bash"), workplace)
     return ModelRunner(bank.chat, tools, max_steps=settings.matts.model_steps)
+
+
+SUITE = Suite(
+    "learning",
+    "whether an agent with memory does real tasks better, and at what cost",
+    "with a folder of tasks an agent or the chat model does each ten times and more: hours, and what its tokens cost; "
+    "only by command",
+    TaskOptions,
+    measure,
+)

@@ -55,7 +55,7 @@ class MiniLMEmbedder:
     fusion_weight = 0.58
     """For a query in which neither leg stands out more than is usual; chosen on halves of seven sets."""
     duplicate_cosine = 0.85
-    """With the words that both must share; the least at which `benchmarks/consolidate.py` merges nothing wrongly."""
+    """With the words that both must share; the least at which nothing is merged wrongly: docs/CONSOLIDATION.md."""
     min_cosine = 0.315
 
     def __init__(self, threads: int = 1, model: Path = SHIPPED_MODEL) -> None:

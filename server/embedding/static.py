@@ -51,7 +51,7 @@ class StaticEmbedder:
     quantization: Literal["int8"] = "int8"
     fusion_weight = 0.45
     duplicate_cosine = 0.80
-    """With the words that both must share: `benchmarks/consolidate.py` gives precision and recall at each value."""
+    """With the words that both must share: docs/CONSOLIDATION.md has precision and recall."""
     min_cosine = 0.365
     """Of queries that fit 88 of 100 get something, of those about another subject 10: docs/BENCHMARKS.md."""
 

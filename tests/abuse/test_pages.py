@@ -83,7 +83,7 @@ class Page(HTMLParser):
     """Counts what a browser could run or load."""
 
     ACTIVE = frozenset(
-        ("script", "iframe", "object", "embed", "link", "base", "form", "img", "video", "audio", "a", "template")
+        ("script", "iframe", "object", "embed", "link", "base", "form", "video", "audio", "a", "template")
     )
 
     def __init__(self) -> None:
@@ -100,7 +100,11 @@ class Page(HTMLParser):
             self.policies.append(named.get("content") or "")
         elif tag in self.ACTIVE or "http-equiv" in named:
             self.active.append(tag)
-        self.active += [name for name in named if name.startswith("on") or name in ("src", "href", "style", "srcdoc")]
+        self.active += [name for name in named if name.startswith("on") or name in ("href", "style", "srcdoc")]
+        self.active += [
+            f"{tag} src" for name, value in attrs
+            if name == "src" and not (value or "").startswith("data:image/png;base64,")
+        ]  # fmt: skip
 
     def handle_data(self, data: str) -> None:
         if self._in_style:

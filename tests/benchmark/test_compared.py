@@ -30,18 +30,6 @@ def _first(run: BenchmarkRun, measure: str) -> dict[str, float]:
     return {each.subject: each.value for each in run.results.figures if (each.measure, each.part) == (measure, "")}
 
 
-async def test_systems_of_the_repository_are_measured_beside_the_product_and_swept(
-    toolbox: Toolbox, root: Path, told: Told
-) -> None:
-    run = await _run(toolbox, root, told, systems="hybrid,bm25-okapi,hybrid+context,hybrid+temporal")
-    found = _first(run, "recall_any@1")
-    assert found["hybrid+context"] == 1.0
-    assert found["hybrid+temporal"] >= found["hybrid"]
-    swept = await _run(toolbox, root, told, systems="hybrid+context", sweep={"context.window": "0,1"})
-    assert set(_first(swept, "mrr@10")) == {"hybrid+context (window=0)", "hybrid+context (window=1)"}
-    assert told.all[-1].done == told.all[-1].total
-
-
 async def test_a_rerank_system_needs_a_reranker(toolbox: Toolbox, root: Path, told: Told) -> None:
     with pytest.raises(InputError, match="a rerank system needs"):
         await _run(toolbox, root, told, systems="hybrid+rerank")

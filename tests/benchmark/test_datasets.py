@@ -8,9 +8,9 @@ import pytest
 
 from swarm_memory.schema.benchmark import Dataset
 from swarm_memory.schema.errors import InputError
-from swarm_memory.server.benchmark.retrieval import load
-from swarm_memory.tools.benchmark.conversations import locomo, longmemeval
-from swarm_memory.tools.benchmark.datasets import DEBRIS_PREFIX, cut, info_of, sample, with_debris, with_foreign
+from swarm_memory.tools.benchmark.retrieval.conversations import locomo, longmemeval
+from swarm_memory.tools.benchmark.retrieval.datasets import cut, info_of, sample, with_foreign
+from swarm_memory.tools.benchmark.retrieval.retrieval import load
 
 EMPTY_TALK: list[dict[str, Any]] = [{"conversation": {}, "qa": []}]
 
@@ -180,13 +180,13 @@ def test_judgements_of_another_shape_are_refused(tmp_path: Path, qrels: str, sai
 
 def test_questions_are_held_by_their_hash_and_those_of_a_conversation_together(dataset: Dataset) -> None:
     whole = sample()
-    held, tune = (cut(whole, split=each, limit=None, groups=None).questions for each in ("held", "tune"))
+    held, tune = (cut(whole, split=each, limit=None).questions for each in ("held", "tune"))
     assert 0.35 < len(held) / len(whole.questions) < 0.65
     assert sorted(each.query for each in (*held, *tune)) == sorted(each.query for each in whole.questions)
     talk = dataset.model_copy(update={"name": "locomo"})
-    assert cut(talk, split="tune", limit=None, groups=None) == talk
+    assert cut(talk, split="tune", limit=None) == talk
     with pytest.raises(InputError, match="no question is left"):
-        cut(talk, split="held", limit=None, groups=None)
+        cut(talk, split="held", limit=None)
 
 
 def test_a_strategy_is_asked_for_by_the_task_it_came_from_and_each_benchmark_is_a_bank(tmp_path: Path) -> None:
@@ -208,20 +208,6 @@ def test_foreign_questions_go_to_the_groups_in_turn_and_have_no_answer(dataset: 
     ]
 
 
-def test_a_range_of_groups_keeps_their_items_and_questions_alone(dataset: Dataset) -> None:
-    second = cut(dataset, split="all", limit=None, groups=(2, 2))
-    assert {item.group for item in second.items} == {question.group for question in second.questions} == {"b"}
-
-
 def test_the_hash_changes_with_the_content_and_not_with_the_name(dataset: Dataset) -> None:
     assert info_of(dataset).hash == info_of(dataset.model_copy(update={"name": "other"})).hash
-    assert info_of(dataset).hash != info_of(cut(dataset, split="all", limit=2, groups=None)).hash
-
-
-def test_debris_is_put_into_every_group_and_is_the_same_for_the_same_seed(dataset: Dataset) -> None:
-    first, again, other = (with_debris(dataset, 5, seed) for seed in (1, 1, 2))
-    added = [item for item in first.items if item.id.startswith(DEBRIS_PREFIX)]
-    assert [item.group for item in added] == ["a"] * 5 + ["b"] * 5
-    assert first == again
-    assert first != other
-    assert first.questions == dataset.questions
+    assert info_of(dataset).hash != info_of(cut(dataset, split="all", limit=2)).hash

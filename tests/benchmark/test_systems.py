@@ -2,17 +2,13 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 
-from systems.context import ContextSystem, ContextWeights
 from systems.rerank import RerankSystem
 
 from swarm_memory.schema.benchmark import BenchmarkItem, BenchmarkQuestion, Dataset
 from swarm_memory.schema.errors import ModelAnswerInvalid
-from swarm_memory.server.benchmark.embedding_cache import CachedEmbedder
-from swarm_memory.server.embedding.static import StaticEmbedder
-from swarm_memory.tools.benchmark.datasets import by_group
-from swarm_memory.tools.benchmark.systems import Bank, BankSystem, MemorySystem, OkapiSystem
+from swarm_memory.tools.benchmark.retrieval.datasets import by_group
+from swarm_memory.tools.benchmark.retrieval.systems import Bank, BankSystem, MemorySystem, OkapiSystem
 from swarm_memory.tools.ports.models import Ranked, RerankCandidate
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.toolbox import Toolbox
@@ -37,7 +33,6 @@ async def test_no_system_finds_items_of_another_group(toolbox: Toolbox, dataset:
     systems = [
         BankSystem("hybrid", Bank(toolbox), toolbox.settings.retrieve.model_copy(update={"min_cosine": 0.0})),
         OkapiSystem(),
-        ContextSystem(toolbox.embedder, ContextWeights()),
     ]
     for system in systems:
         await _filled(system, dataset)
@@ -57,25 +52,6 @@ async def test_a_leg_alone_gives_only_what_it_found_itself(toolbox: Toolbox, dat
 
 def _talk(*lines: str) -> list[BenchmarkItem]:
     return [BenchmarkItem(id=str(at), content=line, part="one") for at, line in enumerate(lines)]
-
-
-async def test_context_finds_an_answer_whose_question_stands_beside_it() -> None:
-    lines = ["We talked about fishing.", "Boats are calm.", "Trains are late.", "Nice weather today."]
-    question = BenchmarkQuestion(query="what city was moved to", gold=("5",))
-    ranks: list[int] = []
-    for weight in (0.0, 0.4):
-        weights = ContextWeights(neighbour_words=weight, vector=0, window_vector=0, part=0)
-        system = ContextSystem(StaticEmbedder(), weights)
-        await system.ingest("", _talk(*lines, "Which city did you move to?", "Lisbon, in spring."))
-        ranks.append(list(await system.retrieve(question, 6)).index("5"))
-    assert ranks[1] < ranks[0]
-
-
-async def test_items_without_a_part_have_no_neighbours() -> None:
-    items = [item.model_copy(update={"part": ""}) for item in _talk("alpha", "beta gamma", "delta")]
-    system = ContextSystem(StaticEmbedder(), ContextWeights(vector=0, window_vector=0, part=0))
-    await system.ingest("", items)
-    assert next(iter(await system.retrieve(BenchmarkQuestion(query="gamma"), 1))) == "1"
 
 
 async def test_recency_prefers_what_was_new_when_the_question_was_asked(toolbox: Toolbox) -> None:
@@ -122,47 +98,3 @@ async def test_a_reranker_orders_the_pool_and_what_it_did_not_judge_follows() ->
     assert list(await system.retrieve(BenchmarkQuestion(query="q"), 4)) == ["2", "1", "0", "3"]
     assert list(await system.retrieve(BenchmarkQuestion(query="broken"), 2)) == ["0", "1"]
     assert system.unjudged == 1
-
-
-class Counting(StaticEmbedder):
-    """Counts what it is asked."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.texts = 0
-
-    def embed_many(self, texts: Sequence[str]) -> list[object]:  # type: ignore[override]
-        self.texts += len(texts)
-        return list(super().embed_many(texts))
-
-
-def _only_file(folder: Path) -> Path:
-    (file,) = folder.iterdir()
-    return file
-
-
-async def test_a_text_is_embedded_once_whoever_asks_again(tmp_path: Path) -> None:
-    inner = Counting()
-    first = CachedEmbedder(inner, tmp_path)
-    vectors = await first.embed_documents(["one", "two", "one"])
-    again = CachedEmbedder(inner, tmp_path)
-    assert await again.embed_documents(["two", "one"]) == [vectors[1], vectors[0]]
-    assert inner.texts == 2
-    query = await first.embed_query("one")
-    assert await CachedEmbedder(inner, tmp_path).embed_query("one") == query
-
-
-async def test_a_cache_that_was_cut_off_in_the_middle_is_used_up_to_there(tmp_path: Path) -> None:
-    whole = await CachedEmbedder(StaticEmbedder(), tmp_path).embed_documents(["one", "two"])
-    file = _only_file(tmp_path)
-    file.write_bytes(file.read_bytes()[:-7])
-    inner = Counting()
-    assert await CachedEmbedder(inner, tmp_path).embed_documents(["one", "two"]) == whole
-    assert inner.texts == 1
-    assert await CachedEmbedder(Counting(), tmp_path).embed_documents(["two"]) == whole[1:]
-
-
-async def test_the_cache_holds_no_text(tmp_path: Path) -> None:
-    await CachedEmbedder(StaticEmbedder(), tmp_path).embed_documents(["a password stands here"])
-    file = _only_file(tmp_path)
-    assert b"password" not in file.read_bytes()

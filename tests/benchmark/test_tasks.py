@@ -14,10 +14,10 @@ from scripted_chat import ScriptedAnswer, ScriptedChatModel
 from swarm_memory.schema.benchmark import BenchmarkRun, SuiteResults
 from swarm_memory.schema.errors import ConfigError, InputError
 from swarm_memory.server.benchmark.running import run_benchmark
+from swarm_memory.server.benchmark.task_report import TaskArm, TaskReport, TaskResult
 from swarm_memory.server.benchmark.tasks import Scenario, TaskOptions, TaskRun, read_scenarios, schedule
 from swarm_memory.server.storage.bank import Bank
 from swarm_memory.tools.benchmark.suite import SuiteContext
-from swarm_memory.tools.benchmark.suites.task_report import TaskArm, TaskReport, TaskResult
 from swarm_memory.tools.ports.models import Embedder
 from swarm_memory.tools.toolbox import Toolbox
 from tests.benchmark.conftest import TASKS, Told
@@ -95,7 +95,7 @@ async def test_the_chat_model_can_be_the_agent_and_its_tokens_are_counted(
     bank = replace(toolbox, chat=ScriptedChatModel([write, done]))
 
     kept: list[SuiteResults] = []
-    context = SuiteContext(bank, tmp_path, tmp_path, tmp_path, _no_store, told, kept.append)
+    context = SuiteContext(bank, tmp_path, tmp_path, _no_store, told, kept.append)
     scenarios = _scenarios("payment_api")
     (place,) = schedule(7, scenarios, 1)
     result = await TaskRun(context, TaskOptions(rounds=1), scenarios).do("baseline", place, bank)

@@ -12,12 +12,12 @@ from scripted_chat import ScriptedAnswer, ScriptedChatModel
 
 from swarm_memory.schema.errors import InputError, ModelAnswerInvalid
 from swarm_memory.schema.job import Progress
-from swarm_memory.server.benchmark.running import folder_of, read_run, run_benchmark
-from swarm_memory.server.benchmark.suite_files import parsed
-from swarm_memory.server.benchmark.tool_choice import RESULTS_FILE
+from swarm_memory.server.benchmark.running import read_run, run_benchmark
 from swarm_memory.tools.benchmark import measures
+from swarm_memory.tools.benchmark.files import parsed
 from swarm_memory.tools.benchmark.measures import Resampling
-from swarm_memory.tools.benchmark.suites.mock_tools import (
+from swarm_memory.tools.benchmark.tool_choice.choosers import ChatChooser, GuidanceReader
+from swarm_memory.tools.benchmark.tool_choice.mock_tools import (
     BUSY,
     DESCRIPTION,
     LEVELS,
@@ -29,7 +29,6 @@ from swarm_memory.tools.benchmark.suites.mock_tools import (
     read_questions,
     search,
 )
-from swarm_memory.tools.benchmark.suites.tool_choosers import ChatChooser, GuidanceReader
 from swarm_memory.tools.toolbox import Toolbox
 from tests.benchmark.conftest import Told
 
@@ -180,21 +179,18 @@ async def _run(toolbox: Toolbox, root: Path, told: Any, **options: Any) -> dict[
     return {(each.subject, each.measure): each.value for each in run.results.figures if not each.part}
 
 
-async def test_a_run_reports_every_scenario_and_leaves_its_file(toolbox: Toolbox, root: Path, told: Told) -> None:
-    values = await _run(toolbox, root, told, epochs=2, per_level=4)
-    again = await _run(toolbox, root, told, epochs=2, per_level=4)
-    assert values == again
+async def test_a_run_reports_every_scenario_and_what_the_agent_was_shown(
+    toolbox: Toolbox, root: Path, told: Told
+) -> None:
+    options = {"epochs": 2, "per_level": 4}
+    run, _ = await run_benchmark(toolbox, root, "tool-memory", options, report=told)
+    values = {(each.subject, each.measure): each.value for each in run.results.figures if not each.part}
+    assert values == await _run(toolbox, root, told, **options)
     assert values["test, memory", "success"] >= values["test, memory", "useful"] > 0
     assert told.all[-1].done == told.all[-1].total == 96
-    record = json.loads((await folder_of(toolbox) / RESULTS_FILE).read_text(encoding="utf-8"))
-    assert len(record["calls"]) == 96
-    assert "## `SearchTool" in record["guidance"][0]["markdown"]
-    by_question = {(call["question"], call["tool"], call["epoch"]): call["success"] for call in record["calls"]}
-    assert all(
-        by_question[call["question"], call["tool"], call["epoch"]] == call["success"] for call in record["calls"]
-    )
-    memories = await toolbox.store.tool_memory.memories(toolbox.scope, None)
-    assert memories == []
+    guidance: Any = run.results.details["guidance"]
+    assert "## `SearchTool" in guidance[0]["markdown"]
+    assert await toolbox.store.tool_memory.memories(toolbox.scope, None) == []
 
 
 async def test_what_was_trained_makes_the_choice_for_a_question_better(

@@ -17,6 +17,9 @@ from swarm_memory.tools.toolbox import Toolbox
 REPOSITORY = Path(__file__).resolve().parents[2]
 PAGES = [*sorted(REPOSITORY.glob("*.md")), *sorted((REPOSITORY / "docs").glob("*.md"))]
 
+OF_TODAY = [page for page in PAGES if page.name != "CHANGELOG.md"]
+"""Pages that say what holds; the log of changes may name a file that has left since."""
+
 
 def read(name: str) -> str:
     return (REPOSITORY / name).read_text("utf-8")
@@ -76,7 +79,7 @@ def anchors_of(page: Path) -> set[str]:
     return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", OF_TODAY, ids=lambda page: page.name)
 def test_files_and_folders_that_pages_name_exist(page: Path) -> None:
     assert [path for path in named_paths(page.read_text("utf-8")) if not any(REPOSITORY.glob(path))] == []
 

@@ -12,7 +12,7 @@ from itertools import zip_longest
 from pydantic import JsonValue
 
 from swarm_memory.schema.benchmark import BenchmarkRun, Plot, Table
-from swarm_memory.tools.benchmark.charts import svg
+from swarm_memory.tools.benchmark.plots import MISSING, can_plot, png
 
 _ACTIVE = re.compile(r"([\\`*\[<>|]|(?<!\w)_|_(?!\w))")
 
@@ -81,7 +81,7 @@ def page(runs: Sequence[BenchmarkRun], title: str = "Benchmark") -> str:
     """Return the page of one or more runs."""
     style = files("swarm_memory.tools.benchmark").joinpath("data", "report.css").read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    policy = f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'; form-action 'none'"
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
@@ -93,12 +93,11 @@ def page(runs: Sequence[BenchmarkRun], title: str = "Benchmark") -> str:
 
 def _run(run: BenchmarkRun) -> str:
     rows = "".join(_row(name, value) for name, value in described(run))
-    plots = "".join(map(_plot, run.results.plots))
+    plots = _plots(run.results.plots)
     tables = "".join(map(_table, run.results.tables))
     notes = "".join(f'<p class="note">{escape(note)}</p>' for note in run.results.notes)
-    pictures = f'<h2>Plots</h2><div class="plots">{plots}</div>' if plots else ""
     head = f"<h1>Benchmark: {escape(run.suite)}</h1><dl>{rows}</dl>"
-    return f'<section class="run">{head}{notes}{tables}{pictures}</section>'
+    return f'<section class="run">{head}{notes}{tables}{plots}</section>'
 
 
 def _row(name: str, value: str) -> str:
@@ -126,5 +125,13 @@ def _is_text(column: Sequence[str]) -> bool:
     return any(column) and not any(re.match(r"[-+]?[\d.]|-$", cell) for cell in column)
 
 
+def _plots(plots: Sequence[Plot]) -> str:
+    """Return the pictures of plots; without matplotlib the sentence that says so."""
+    if plots and not can_plot():
+        return f'<p class="note">{escape(MISSING)}</p>'
+    return "".join(map(_plot, plots))
+
+
 def _plot(plot: Plot) -> str:
-    return f"<figure><figcaption>{escape(plot.title)}</figcaption>{svg(plot)}</figure>"
+    title, picture = escape(plot.title), base64.b64encode(png(plot)).decode()
+    return f'<figure><figcaption>{title}</figcaption><img alt="{title}" src="data:image/png;base64,{picture}"></figure>'

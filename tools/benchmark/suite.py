@@ -39,8 +39,6 @@ class SuiteContext:
     """The project's folder, from which relative paths in options are meant."""
     folder: Path
     """A folder that is removed after the run."""
-    cache: Path
-    """The folder of the runs' files, which stays; it may not be there yet."""
     open_store: OpenStore
     report: Report
     """Tells how far the suite is."""

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from swarm_memory.schema.benchmark import BenchmarkItem, BenchmarkQuestion
 from swarm_memory.schema.errors import ModelAnswerInvalid
-from swarm_memory.tools.benchmark.systems import MemorySystem
+from swarm_memory.tools.benchmark.retrieval.systems import MemorySystem
 from swarm_memory.tools.ports.models import RerankCandidate, Reranker
 
 

@@ -44,7 +44,7 @@ def run(
     Examples:
       swarm-memory benchmark run
       swarm-memory benchmark run retrieval -o dataset=locomo -o path=locomo10.json -o limit=200
-      swarm-memory benchmark run -o systems=hybrid,bm25-okapi -o sweep.retrieve.vector_weight=0.2,0.3,0.4
+      swarm-memory benchmark run -o systems=hybrid,bm25-okapi -o retrieve.vector_weight=0.3
     """
     from swarm_memory.server.benchmark.running import run_benchmark
 
@@ -89,7 +89,7 @@ def _read_options(config: Path) -> dict[str, Any]:
 
 
 def _put(options: dict[str, Any], name: str, value: Any) -> None:
-    """Put a value at a name; what is swept has a dot in its own name."""
+    """Put a value at a name; one with a dot is part of an option."""
     group, dot, key = name.partition(".")
     if not dot:
         options[name] = value
@@ -128,9 +128,13 @@ def _show_table(table: "Table") -> None:
         say(table.note, dim=True)
 
 
-@benchmark.command(short_help="Print runs as Markdown, or write one page with plots.")
+@benchmark.command(short_help="Print runs as Markdown, or write one HTML page.")
 @click.argument("runs", nargs=-1)
-@click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="Write one HTML page with plots.")
+@click.option(
+    "--html",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write one HTML page, with plots where matplotlib is installed.",
+)
 @json_option
 @click.pass_obj
 def report(invocation: Invocation, runs: tuple[str, ...], html: Path | None, as_json: bool) -> None:
@@ -230,8 +234,8 @@ def _data_of(run: "BenchmarkRun") -> str:
 @json_option
 def datasets(as_json: bool) -> None:
     """Show the suites with their options, and the data that the retrieval suite reads."""
-    from swarm_memory.server.benchmark.retrieval import DATASETS
     from swarm_memory.server.benchmark.running import SUITES, find_suite
+    from swarm_memory.tools.benchmark.retrieval.retrieval import DATASETS
 
     suites = [find_suite(name) for name in SUITES]
     if as_json:

@@ -1,10 +1,7 @@
-"""Benchmarks: the runs of this bank, and one with its tables and plots."""
-
-from markupsafe import Markup
+"""Benchmarks: the runs of this bank, and one with its tables."""
 
 from swarm_memory.schema.errors import NotFoundError
 from swarm_memory.server.viewer.page import Asked, Page, Route
-from swarm_memory.tools.benchmark.charts import svg
 from swarm_memory.tools.benchmark.report import described
 
 SHOWN = 100
@@ -22,8 +19,7 @@ async def benchmark(asked: Asked) -> Page:
     run = await asked.toolbox.store.benchmarks.get_benchmark(asked.toolbox.scope, run_id)
     if run is None:
         raise NotFoundError(f"no run {run_id[:60]!r} of a benchmark in project {asked.toolbox.scope.project!r}")
-    plots = [(plot.title, Markup(svg(plot))) for plot in run.results.plots]  # noqa: S704 - nothing in it becomes markup
-    return Page("benchmark.html", {"run": run, "described": described(run), "plots": plots})
+    return Page("benchmark.html", {"run": run, "described": described(run)})
 
 
 ROUTES = (Route("/benchmarks", benchmarks), Route("/benchmarks/{run_id}", benchmark))

@@ -2,15 +2,10 @@
 
 from collections.abc import Sequence
 
-from markupsafe import Markup
-
-from swarm_memory.schema.benchmark import Plot, Series
 from swarm_memory.schema.memory import MemoryItem
-from swarm_memory.schema.outcome import WeekMetrics
 from swarm_memory.schema.sqlite.events import RETRIEVED
 from swarm_memory.server.missed import told as what_hooks_missed
 from swarm_memory.server.viewer.page import Asked, Page, Route
-from swarm_memory.tools.benchmark.charts import svg
 from swarm_memory.tools.credit.metrics import memory_effect, weekly_metrics
 from swarm_memory.tools.memories.desk import desk_counts
 from swarm_memory.tools.memories.edit import list_memories
@@ -20,7 +15,7 @@ from swarm_memory.tools.ports.memories import MemoryFilter
 from swarm_memory.tools.toolbox import Toolbox
 
 SHOWN = 8
-WEEKS = 26
+WEEKS = 8
 
 
 async def today(asked: Asked) -> Page:
@@ -44,7 +39,7 @@ async def today(asked: Asked) -> Page:
             "missed": what_hooks_missed(asked.root),
             "failed": failed,
             "week": weeks[-1] if weeks else None,
-            "plots": [Markup(svg(plot)) for plot in _plots(weeks)],  # noqa: S704 - nothing in a plot can become markup
+            "weeks": weeks,
         },
     )
 
@@ -60,16 +55,6 @@ async def _with_memories(toolbox: Toolbox, told: Sequence[Event]) -> list[tuple[
 def _scores(event: Event) -> dict[str, object]:
     scores = event.data.get("scores")
     return dict(scores) if isinstance(scores, dict) else {}
-
-
-def _plots(weeks: Sequence[WeekMetrics]) -> list[Plot]:
-    """Return the pictures of the weeks; none for a single one."""
-    if len(weeks) < 2:
-        return []
-    names = [f"{week.week:%d %b}" for week in weeks]
-    tasks = Series(name="tasks", x=tuple(names), y=tuple(float(week.tasks) for week in weeks))
-    items = Series(name="memories learned", x=tuple(names), y=tuple(float(week.new_items) for week in weeks))
-    return [Plot(title="Each week", kind="bar", y_label="number", series=(tasks, items))]
 
 
 ROUTES = (Route("/", today),)

@@ -1,7 +1,6 @@
-"""Datasets of retrieval in one form (the sample, files, BEIR), checked, cut, hashed, and poisoned with debris."""
+"""Datasets of retrieval in one form (the sample, files, BEIR, strategies): checked, cut and hashed."""
 
 import hashlib
-import random
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
@@ -14,7 +13,6 @@ from swarm_memory.schema.base import digest
 from swarm_memory.schema.benchmark import BenchmarkItem, BenchmarkQuestion, Dataset, DatasetInfo
 from swarm_memory.schema.errors import InputError
 from swarm_memory.tools.benchmark.suite import checked
-from swarm_memory.tools.text.tokens import STOP_WORDS
 
 Split = Literal["all", "tune", "held"]
 """held: the questions whose hash is odd; tune: the others, on which parameters are chosen."""
@@ -22,13 +20,8 @@ Split = Literal["all", "tune", "held"]
 CONVERSATIONS = ("locomo", "locomo-sessions")
 """Of these a whole group is held or not: its questions are about one conversation."""
 
-DEBRIS_PREFIX = "debris-"
-"""Begins the id of every item of debris."""
-
 FOREIGN = "foreign"
 """The category of questions that have nothing to do with the items."""
-
-_DEBRIS_WORDS = 24
 
 
 class Published(BaseModel):
@@ -139,22 +132,15 @@ def complete(dataset: Dataset, where: str) -> Dataset:
     return dataset
 
 
-def cut(dataset: Dataset, *, split: Split, limit: int | None, groups: tuple[int, int] | None) -> Dataset:
-    """Return what is asked of the dataset: of a range of groups (1-based, as they first come), a split, the first few.
-
-    Items of groups without a question left are dropped.
-    """
+def cut(dataset: Dataset, *, split: Split, limit: int | None) -> Dataset:
+    """Return the first `limit` questions of a split, with the items of their groups. Raises `InputError` for none."""
     questions: Sequence[BenchmarkQuestion] = dataset.questions
-    if groups is not None:
-        first, last = groups
-        names = list(dict.fromkeys(item.group for item in dataset.items))[first - 1 : last]
-        questions = [each for each in questions if each.group in set(names)]
     if split != "all":
         whole = dataset.name in CONVERSATIONS
         questions = [each for each in questions if _is_held(each.group if whole else each.query) == (split == "held")]
     questions = questions[:limit]
     if not questions:
-        raise InputError(f"{dataset.name}: no question is left of split {split}, groups {groups}, limit {limit}")
+        raise InputError(f"{dataset.name}: no question is left of split {split}, limit {limit}")
     asked = {each.group for each in questions}
     items = tuple(item for item in dataset.items if item.group in asked)
     return Dataset(name=dataset.name, items=items, questions=tuple(questions))
@@ -186,25 +172,3 @@ def by_group(dataset: Dataset) -> dict[str, tuple[BenchmarkItem, ...]]:
     """Return the items of each group in their order."""
     ordered = sorted(dataset.items, key=lambda item: item.group)
     return {group: tuple(items) for group, items in groupby(ordered, key=lambda item: item.group)}
-
-
-def with_debris(dataset: Dataset, per_group: int, seed: int) -> Dataset:
-    """Return the dataset with near-duplicates of a worthless item in every group, as a careless bulk import leaves it.
-
-    The debris restates the group's commonest words, so that it answers nothing and resembles many queries; its items
-    differ in a number and one word, so that a look for duplicates can find them.
-    """
-    items = list(dataset.items)
-    for group, own in by_group(dataset).items():
-        drawn = random.Random(f"{seed} {group}")
-        words = _common_words(own)
-        for number in range(per_group):
-            text = f"Imported note {number + 1}: talked about {', '.join(words)} and {drawn.choice(words)}."
-            items.append(BenchmarkItem(id=f"{DEBRIS_PREFIX}{number + 1}", content=text, group=group))
-    return Dataset(name=f"{dataset.name} with debris", items=tuple(items), questions=dataset.questions)
-
-
-def _common_words(items: Sequence[BenchmarkItem]) -> list[str]:
-    words = (word.strip(".,;:!?()\"'`").lower() for item in items for word in item.content.split())
-    counts = Counter(word for word in words if len(word) > 2 and word.isalpha() and word not in STOP_WORDS)
-    return [word for word, _ in counts.most_common(_DEBRIS_WORDS)] or ["nothing"]

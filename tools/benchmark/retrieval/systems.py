@@ -1,6 +1,4 @@
-"""Memory systems under test: the real bank, filled and asked as an agent does it, with these or those settings, and
-rank-bm25.
-"""
+"""Memory systems under test: the real bank, filled and asked as an agent does it, and rank-bm25."""
 
 import time
 from collections.abc import Sequence
@@ -11,10 +9,9 @@ from typing import Any, Literal, Protocol
 
 from swarm_memory.schema.base import MEMORY, new_id
 from swarm_memory.schema.benchmark import BenchmarkItem, BenchmarkQuestion
+from swarm_memory.schema.errors import ConfigError, ModelError
 from swarm_memory.schema.memory import MAX_CONTENT, MemoryItem, Provenance, ScoreParts
 from swarm_memory.schema.settings import RetrieveSettings
-from swarm_memory.tools.benchmark.datasets import DEBRIS_PREFIX
-from swarm_memory.tools.consolidate.consolidate import consolidate
 from swarm_memory.tools.memories.heard import Heard
 from swarm_memory.tools.memories.remember import remember
 from swarm_memory.tools.ports.outside import Clock
@@ -64,45 +61,38 @@ class Bank:
     """Its store is one that the benchmark opened."""
     dated: bool = False
     """Whether items get their own times, as if they had been learned then: what the user says does not age."""
-    consolidated: bool = False
-    """Whether each group is consolidated once it is in."""
     seconds: float = 0.0
     """What taking in took in all."""
-    archived: int = 0
-    """What consolidation took out of sight."""
-    held_back: int = 0
-    """Texts that the gate put into quarantine."""
-    known: int = 0
-    """Texts that the bank had already."""
     _ids: dict[str, dict[str, list[str]]] = field(default_factory=dict[str, dict[str, list[str]]])
     _size_bytes: int = 0
 
     async def ingest(self, group: str, items: Sequence[BenchmarkItem]) -> None:
         """Take in a group by the front door, unless a system that shares the bank has done so.
 
-        Each item is remembered as the MCP tool `remember` does it, one that is too long for it in parts.
+        Each item is remembered as the MCP tool `remember` does it, one that is too long for it in parts. Raises
+        `ConfigError` where the embedder fails: the product would go on with keywords, and a measurement of that would
+        pass for one of the embedder.
         """
         if group in self._ids:
             return
-        started = time.perf_counter()
         own, ids = self.within(group), self._ids.setdefault(group, {})
+        try:
+            await own.embedder.embed_documents([items[0].content])
+        except ModelError as error:
+            raise _embedder_failed(own, str(error)) from error
+        started = time.perf_counter()
         for item in items:
             for text in _parts(item.content):
                 ids.setdefault(await self._written(own, item, text), []).append(item.id)
-        if self.consolidated:
-            self.archived += len((await consolidate(own, full=True)).merged)
         self.seconds += time.perf_counter() - started
+        missing = (await own.store.statistics(own.scope, own.embedder.name)).not_embedded
+        if missing:
+            raise _embedder_failed(own, f"{missing} items have no vector")
 
     async def _written(self, own: Toolbox, item: BenchmarkItem, text: str) -> str:
-        """Write one text; return the id of the memory that says it. Debris is imported, it is not the user's word."""
-        if self.dated or item.id.startswith(DEBRIS_PREFIX):
-            return await self._learned(own, item, text)
-        done = await remember(own, text, heard=Heard("prompt"))
-        self.held_back += done.item.status != "active"
-        self.known += not done.is_new
-        return done.item.id
-
-    async def _learned(self, own: Toolbox, item: BenchmarkItem, text: str) -> str:
+        """Write one text; return the id of the memory that says it."""
+        if not self.dated:
+            return (await remember(own, text, heard=Heard("prompt"))).item.id
         memory = MemoryItem(
             id=new_id(MEMORY),
             scope=own.scope,
@@ -145,7 +135,10 @@ class BankSystem:
         await self.bank.ingest(group, items)
 
     async def retrieve(self, question: BenchmarkQuestion, k: int) -> Sequence[str]:
-        found = await retrieve(self._toolbox(question), question.query, k=k)
+        toolbox = self._toolbox(question)
+        found = await retrieve(toolbox, question.query, k=k)
+        if not {"vector", "exact_scan"} & {*found.legs}:
+            raise _embedder_failed(toolbox, "; ".join(found.notices))
         kept = [each.item.id for each in found.memories if self._found_by_leg(each.parts)]
         return self.bank.items_of(question.group, kept)[:k]
 
@@ -161,6 +154,10 @@ class BankSystem:
         settings = own.settings.model_copy(update={"retrieve": self.retrieve_settings})
         clock: Clock = _At(question.now) if self.bank.dated and question.now is not None else own.clock
         return replace(own, settings=settings, clock=clock)
+
+
+def _embedder_failed(toolbox: Toolbox, why: str) -> ConfigError:
+    return ConfigError(f"nothing can be measured of the embedder {toolbox.embedder.name}, which failed: {why}")
 
 
 def _parts(text: str) -> list[str]:

@@ -12,7 +12,6 @@ from swarm_memory.tools.credit.intervals import Interval
 
 REFERENCE = "bm25-okapi"
 MRR, NDCG = f"mrr@{DEPTH}", f"ndcg@{DEPTH}"
-DEBRIS_STORES = ("hybrid", "hybrid poisoned", "hybrid poisoned+consolidated")
 
 
 @dataclass(slots=True)
@@ -146,13 +145,6 @@ class Summary:
     def _main_recall(self) -> str:
         """The cut-off that categories are shown at."""
         return f"recall_any@{5 if 5 in self._ks else self._ks[-1]}"
-
-    def debris_table(self, poison: int) -> Table:
-        """Return what debris costs, and what consolidation brings back."""
-        stores = [each for name in DEBRIS_STORES for each in self._asked if each.system == name]
-        columns = [Column[Asked]("store", lambda each: each.system)]
-        columns += [self._share(name, name) for name in (self._main_recall, MRR, NDCG)]
-        return table("With debris", columns, stores, f"{poison} near-duplicate items were added to each group; %")
 
     def _plots(self) -> tuple[Plot, ...]:
         lines = tuple(

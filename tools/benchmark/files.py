@@ -1,12 +1,11 @@
-"""Reads the files that a suite is given, and writes those that it leaves."""
+"""Reads the files that a suite is given."""
 
 import json
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from swarm_memory.schema.errors import ConfigError, InputError
+from swarm_memory.schema.errors import InputError
 
 
 def read_lines(path: Path) -> Iterator[Any]:
@@ -43,14 +42,3 @@ def read_text(path: Path) -> str:
         raise InputError(f"{path.name}: it is not UTF-8 at byte {error.start}") from error
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}") from error
-
-
-def write_text(file: Path, text: str) -> None:
-    """Write a file at once, readable by its owner alone. Raises `ConfigError`."""
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=file.parent, delete=False) as stream:
-            stream.write(text)
-        Path(stream.name).replace(file)
-    except OSError as error:
-        raise ConfigError(f"the results cannot be written to {file}: {error.strerror}") from error

@@ -1,8 +1,7 @@
 """The tool memory suite: its options, and its epochs of training and testing."""
 
-import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -15,9 +14,20 @@ from swarm_memory.schema.benchmark import SuiteResults
 from swarm_memory.schema.errors import InputError, ModelAnswerInvalid, SwarmMemoryError
 from swarm_memory.schema.job import Progress
 from swarm_memory.schema.tool_memory import LoggedCall
-from swarm_memory.server.benchmark.suite_files import read_json, write_text
+from swarm_memory.tools.benchmark.files import read_json
 from swarm_memory.tools.benchmark.suite import Suite, SuiteContext, SuiteOptions
-from swarm_memory.tools.benchmark.suites.mock_tools import (
+from swarm_memory.tools.benchmark.tool_choice.calls import (
+    BASELINE,
+    MEMORY,
+    MEMORY_FOR_QUESTION,
+    SCENARIOS,
+    TRAIN,
+    Called,
+    Calls,
+    Scenario,
+)
+from swarm_memory.tools.benchmark.tool_choice.choosers import ChatChooser, GuidanceReader
+from swarm_memory.tools.benchmark.tool_choice.mock_tools import (
     DESCRIPTION,
     TOOLS,
     Asked,
@@ -28,17 +38,6 @@ from swarm_memory.tools.benchmark.suites.mock_tools import (
     read_questions,
     search,
 )
-from swarm_memory.tools.benchmark.suites.tool_choice_report import (
-    BASELINE,
-    MEMORY,
-    MEMORY_FOR_QUESTION,
-    SCENARIOS,
-    TRAIN,
-    Called,
-    Calls,
-    Scenario,
-)
-from swarm_memory.tools.benchmark.suites.tool_choosers import ChatChooser, GuidanceReader
 from swarm_memory.tools.text.tokens import count_tokens
 from swarm_memory.tools.tool_memory.advise import retrieve_tool_memory
 from swarm_memory.tools.tool_memory.evaluate import evaluate_tool_calls, interval_of
@@ -46,10 +45,7 @@ from swarm_memory.tools.tool_memory.log import log_tool_calls
 from swarm_memory.tools.tool_memory.summarize import summarize_tool_memory
 from swarm_memory.tools.toolbox import Toolbox
 
-RESULTS_FILE = "tool_memory_benchmark_results.json"
-"""Beside the files of runs: every call, what the agent was told, and the tables, of the newest run."""
-
-_TELL_EVERY = 10
+_REPORT_EVERY = 10
 
 
 class ToolSuiteOptions(SuiteOptions):
@@ -104,23 +100,10 @@ class _Run:
         details: dict[str, JsonValue] = {"chooser": self.chooser.name, "guidance": list(self.guidance)}
         return Calls(self.called, self.options.seed).results(self.questions.info, self.notes, details)
 
-    def record(self) -> dict[str, JsonValue]:
-        """Return all of it: every call, and what the agent was told."""
-        found = self.results()
-        return {
-            "chooser": self.chooser.name,
-            "options": self.options.model_dump(mode="json"),
-            "notes": list[JsonValue](self.notes),
-            "guidance": self.guidance,
-            "tables": [table.model_dump(mode="json") for table in found.tables],
-            "figures": [figure.model_dump(mode="json", exclude_none=True) for figure in found.figures],
-            "calls": [asdict(each) for each in self.called],
-        }
-
-    async def tell(self, scenario: Scenario) -> None:
-        """Pass on how far it is, now and then."""
+    async def count(self, scenario: Scenario) -> None:
+        """Count one call, and report how far the run is now and then."""
         self.done += 1
-        if self.done % _TELL_EVERY == 0 or self.done == self.total:
+        if self.done % _REPORT_EVERY == 0 or self.done == self.total:
             await self.bench.report(Progress(done=self.done, total=self.total, message=scenario))
 
 
@@ -206,7 +189,7 @@ class _Epoch:
                     pass  # no tool was chosen: it counts as such
                 except SwarmMemoryError as error:
                     faults.append(error)
-            await self.run.tell(scenario)
+            await self.run.count(scenario)
 
         async with anyio.create_task_group() as group:
             for at, asked in enumerate(questions):
@@ -219,8 +202,8 @@ class _Epoch:
 
     async def _call(self, scenario: Scenario, asked: Asked, guidance: str) -> tuple[str, SearchAnswer]:
         phase = "train" if scenario == TRAIN else "test"
-        lot = f"{self.run.options.seed}/{self.number}/{phase}/{asked.text}"
-        tool = await self.run.chooser.choose(asked.text, TOOLS, guidance, lot)
+        seed = f"{self.run.options.seed}/{self.number}/{phase}/{asked.text}"
+        tool = await self.run.chooser.choose(asked.text, TOOLS, guidance, seed)
         return tool, search(self.run.options.seed, self.number, phase, asked, tool)
 
 
@@ -264,15 +247,11 @@ async def measure(bench: SuiteContext, options: ToolSuiteOptions) -> SuiteResult
     run.notes.append(
         f"chosen by: {run.chooser.name}; evaluated by {'evidence' if bank.chat is None else 'the settings'}"
     )
-    try:
-        banks = [range(at, at + 1) for at in range(options.epochs)] if options.fresh else [range(options.epochs)]
-        for numbers in banks:
-            async with bench.open_store(bank.embedder) as store:
-                for at in numbers:
-                    await _Epoch(run, at + 1, replace(bank, store=store)).measure()
-    finally:
-        record = json.dumps(run.record(), ensure_ascii=False, indent=1)
-        await anyio.to_thread.run_sync(write_text, bench.cache / RESULTS_FILE, record)
+    banks = [range(at, at + 1) for at in range(options.epochs)] if options.fresh else [range(options.epochs)]
+    for numbers in banks:
+        async with bench.open_store(bank.embedder) as store:
+            for at in numbers:
+                await _Epoch(run, at + 1, replace(bank, store=store)).measure()
     return run.results()
 
 

@@ -10,7 +10,7 @@ from random import Random
 from typing import NamedTuple
 
 from swarm_memory.schema.errors import ModelAnswerInvalid
-from swarm_memory.tools.benchmark.suites.mock_tools import DESCRIPTION
+from swarm_memory.tools.benchmark.tool_choice.mock_tools import DESCRIPTION
 from swarm_memory.tools.model.ask import Answered, Effort, ask
 from swarm_memory.tools.model.parse import Unparsed
 from swarm_memory.tools.model.prompt import load_prompt, render

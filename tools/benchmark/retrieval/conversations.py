@@ -9,7 +9,7 @@ from pydantic import Field, JsonValue, TypeAdapter
 
 from swarm_memory.schema.benchmark import BenchmarkItem, BenchmarkQuestion, Dataset
 from swarm_memory.schema.errors import InputError
-from swarm_memory.tools.benchmark.datasets import Published, complete
+from swarm_memory.tools.benchmark.retrieval.datasets import Published, complete
 from swarm_memory.tools.benchmark.suite import checked
 
 Documents = Literal["full", "user-only", "dated"]
