@@ -6,15 +6,13 @@ from pathlib import Path
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.settings import Settings
-from swarm_memory.server.storage.care.adopt import adopt, check_adoptable
 from swarm_memory.server.storage.care.repair import repair
 from swarm_memory.server.storage.care.restore import restore
 from swarm_memory.server.storage.care.takeover import look, take_over
 from swarm_memory.server.storage.driver import Driver, choose
-from swarm_memory.server.storage.engine import registry
 from swarm_memory.server.storage.engine.backup import abandoned_copies, backup_folder, list_backups
 from swarm_memory.server.storage.store import SqliteStore, open_store
-from swarm_memory.tools.ports.care import Adoption, Backup, Care, ForeignBank, Inspection, Repaired, Restored
+from swarm_memory.tools.ports.care import Backup, Care, ForeignBank, Inspection, Repaired, Restored
 from swarm_memory.tools.ports.models import Embedder
 
 
@@ -54,9 +52,7 @@ class SqliteCare(Care):
         return restore(self._database, source, self._driver(), self._settings.storage.busy_timeout_s)
 
     def repair(self) -> Repaired:
-        done = repair(self._database, self._driver(), self._settings.storage.busy_timeout_s)
-        registry.end_notice(self._database)
-        return done
+        return repair(self._database, self._driver(), self._settings.storage.busy_timeout_s)
 
     def look_at_foreign(self) -> ForeignBank:
         return look(self._database, self._driver(), self._settings)
@@ -67,19 +63,6 @@ class SqliteCare(Care):
     async def inspect(self) -> Inspection:
         async with self._store() as store:
             return await store.inspect()
-
-    async def check_adoptable(self) -> None:
-        await check_adoptable(self._database, sqlite=self._settings.storage.sqlite)
-
-    async def adopt(self) -> Adoption:
-        return await adopt(
-            self._database,
-            scope=self._scope,
-            embedder=self._make_embedder(),
-            pii=self._settings.distill.redact_pii,
-            sqlite=self._settings.storage.sqlite,
-            timeout_s=self._settings.storage.busy_timeout_s,
-        )
 
     def _driver(self) -> Driver:
         return choose(self._settings.storage.sqlite)
