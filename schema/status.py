@@ -11,7 +11,7 @@ class StorageHealth(Model):
 
     path: str
     driver: str
-    """One of `pysqlite3`, `stdlib`, `ctypes` or `scan`."""
+    """One of `pysqlite3`, `stdlib` or `scan`."""
     driver_reason: str
     sqlite_version: str
     sqlite_vec_version: str | None

@@ -1,15 +1,10 @@
-"""What C libraries take in our processes: no threads of numpy's, one heap of the C library's; others keep their own."""
+"""How many threads numpy starts in our processes: none but where the user says so; our children decide themselves."""
 
 import os
-import sys
 from collections.abc import Mapping
-from contextlib import suppress
 
 _COUNTS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")
 """The first counts for OpenBLAS where both are set."""
-
-_ARENA_MAX = -8
-"""`M_ARENA_MAX` of glibc's malloc.h."""
 
 _added: dict[str, str] = {}
 
@@ -22,19 +17,6 @@ def start_no_threads() -> None:
     """
     if not any(name in os.environ for name in _COUNTS):
         os.environ[_COUNTS[0]] = _added[_COUNTS[0]] = "1"
-
-
-def share_one_heap() -> None:
-    """Let all threads of this process allocate from one heap where the C library is glibc.
-
-    It reserves 64 MB of address space for each new thread: a server that may have 512 MB spent most of it on that. The
-    threads wait for each other then: of 32 clients' calls over HTTP it costs one in fourteen.
-    """
-    if sys.platform == "linux":
-        import ctypes
-
-        with suppress(AttributeError):  # another C library
-            ctypes.CDLL(None).mallopt(_ARENA_MAX, 1)
 
 
 def for_others(environment: Mapping[str, str]) -> dict[str, str]:

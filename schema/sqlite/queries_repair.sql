@@ -65,11 +65,3 @@ SELECT seq, id, scope_id, status FROM patterns WHERE id = ?;
 -- name: delete_trajectory
 -- Delete a trajectory that cannot be read.
 DELETE FROM task_trajectories WHERE id = ?;
-
--- name: lost_scopes
--- Scopes that memories name and that are not there.
-SELECT DISTINCT p.scope_id FROM patterns AS p WHERE NOT EXISTS (SELECT 1 FROM scopes AS s WHERE s.id = p.scope_id);
-
--- name: make_lost_scope
--- Make such a scope again, by the name that a backup has, or one that tells of it.
-INSERT INTO scopes (id, tenant_id, project) VALUES (?, ?, ?);

@@ -23,7 +23,7 @@ from swarm_memory.schema.errors import (
     is_want_of_memory,
 )
 from swarm_memory.server.cli.invocation import Invocation
-from swarm_memory.server.footprint import share_one_heap, start_no_threads
+from swarm_memory.server.footprint import start_no_threads
 
 EXIT_CODES: tuple[tuple[type[SwarmMemoryError], int], ...] = (
     (InputError, 2),
@@ -79,7 +79,6 @@ COMMANDS = {
     "restore": ("The file", "upkeep", "Put a backup in the bank's place"),
     "reembed": ("The file", "upkeep", "Give every memory a vector of the current embedder"),
     "reindex": ("The file", "upkeep", "Rebuild the search indexes"),
-    "adopt": ("The file", "upkeep", "Take over a claude-flow database"),
     "trust": ("The file", "upkeep", "Look at a bank that was not made here, and take it over"),
     "pre-task": ("Agents without hooks", "retrieve", "Print what to put into the prompt"),
     "post-task": ("Agents without hooks", "learn", "Record a task's trajectory and learn from it"),
@@ -172,8 +171,6 @@ def _log_to_stderr(verbose: int) -> None:
 def main() -> None:
     """Run the command of `sys.argv` and end the process with its exit code."""
     start_no_threads()
-    if "--http" not in sys.argv:  # that serves many at once, whose threads would wait for each other
-        share_one_heap()
     gc.set_threshold(GARBAGE)
     try:
         code = cli.main(prog_name="swarm-memory", standalone_mode=False)

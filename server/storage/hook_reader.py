@@ -21,7 +21,7 @@ from swarm_memory.schema.sqlite.events import (
 )
 from swarm_memory.schema.sqlite.ids import new_id
 from swarm_memory.schema.sqlite.statements import queries
-from swarm_memory.server.storage.driver import plain_module
+from swarm_memory.server.storage.driver import choose
 from swarm_memory.server.storage.engine import registry
 from swarm_memory.server.storage.engine.connection import close, connect, storage_errors, write_transaction
 
@@ -170,7 +170,7 @@ def open_for_hook(
     """
     connection = connect(database, create=False, timeout_s=wait_s)
     try:
-        module = plain_module(os.environ.get("SWARM_MEMORY_SQLITE") or "auto")
+        module = choose(os.environ.get("SWARM_MEMORY_SQLITE") or "auto").module
         with storage_errors(module, database):
             yield HookBank(connection, database, scope, wait_s, has)
     finally:

@@ -12,8 +12,7 @@ from swarm_memory.schema.errors import StoreDamaged
 from swarm_memory.schema.sqlite.statements import queries, schema_objects
 from swarm_memory.schema.status import StorageHealth
 from swarm_memory.server.storage.driver import Driver
-from swarm_memory.server.storage.engine import registry
-from swarm_memory.server.storage.engine.files import remote_kind, size_of
+from swarm_memory.server.storage.engine.files import size_of
 from swarm_memory.server.storage.engine.lock import one_moment
 from swarm_memory.server.storage.search.packed import in_scope, unpack
 from swarm_memory.server.storage.search.vectors import all_spaces, wrong_codes
@@ -51,13 +50,6 @@ def health(connection: "Connection", database: Path, driver: Driver, read_only: 
         notices.append(f"sqlite-vec is not loaded ({driver.reason}): every vector is compared one by one")
     if read_only:
         notices.append("the bank can only be read: nothing is learned and no use is counted")
-    if kind := remote_kind(database):
-        notices.append(
-            f"the bank lies on a file system of type {kind}: it is kept with a rollback journal in the place of the "
-            "log, and locks are only as good as that file system's; put it on a local disk (storage.db)"
-        )
-    if lost := registry.lost_in(database):
-        notices.append(lost)
     if dropped:
         notices.append(f"{dropped} retrievals were not recorded: the database was busy for too long")
     stale = [space.model for space in all_spaces(connection) if space.stale]

@@ -4,7 +4,6 @@ import gzip
 import json
 import os
 import shutil
-import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
@@ -395,46 +394,11 @@ def test_jobs_are_listed_and_worked_off(swarm: Shell) -> None:
     assert swarm("jobs", "work", "--until-idle", "--json").json == {"jobs": 0}
 
 
-CLAUDE_FLOW = """
-CREATE TABLE patterns (id TEXT PRIMARY KEY, type TEXT, pattern_data TEXT, confidence REAL, usage_count INTEGER,
-                       created_at TEXT, last_used TEXT);
-CREATE TABLE other (x);
-"""
-
-
-def test_a_claude_flow_database_is_taken_over_on_the_users_word(swarm: Shell, project: Path) -> None:
-    database = project / ".swarm" / "memory.db"
-    database.parent.mkdir()
-    strategy = {"title": "Run the migrations first", "content": "1. Run the migrations.\n2. Run the tests."}
-    with sqlite3.connect(database) as connection:
-        connection.executescript(CLAUDE_FLOW)
-        row = ("old-1", "reasoning_memory", json.dumps(strategy), 0.8, 2, "2025-10-01T10:00:00Z", None)
-        connection.execute("INSERT INTO patterns VALUES (?, ?, ?, ?, ?, ?, ?)", row)
-    connection.close()
-    refused = swarm("status")
-    assert refused.code == 4
-    assert "adopt" in refused.err
-    assert swarm("adopt", stdin="n\n").code == 130
-    adopted = swarm("adopt", "--yes", "--json").json
-    assert adopted["imported"] == 1
-    assert Path(adopted["kept"]).is_file()
-    (memory,) = swarm("memories", "list", "--json").json
-    assert memory["title"] == "Run the migrations first"
-    assert memory["provenance"]["distiller"] == "imported"
-
-
 def test_memories_are_embedded_and_indexed_anew(swarm: Shell, learned: str) -> None:
     done = swarm("reembed", "--drop-others", "--json").json
     assert (done["embedded"], done["skipped"]) == (0, 0)
     assert swarm("reindex", "--json").json == {"memories": 1}
     assert swarm("retrieve", SIMILAR, "--json").json["memories"][0]["item"]["id"] == learned
-
-
-def test_adopt_does_not_ask_where_there_is_nothing_to_adopt(swarm: Shell, learned: str) -> None:
-    ended = swarm("adopt", stdin="y\n")
-    assert ended.code == 4
-    assert "there is nothing to adopt" in ended.err
-    assert "[y/N]" not in ended.err
 
 
 def test_a_file_that_held_only_our_entries_is_gone_without_a_trace(swarm: Shell, project: Path) -> None:

@@ -17,11 +17,11 @@ from kept_bank import ADVICE, MIGRATIONS, SHOP, Kept, figures, opened, own_folde
 from swarm_memory.schema.base import RUN, new_id
 from swarm_memory.schema.errors import NotFoundError
 from swarm_memory.server.storage.bank import Bank
-from swarm_memory.server.storage.driver import plain_module
+from swarm_memory.server.storage.driver import choose
 from swarm_memory.tools.consolidate.consolidate import consolidate, undo_consolidation
 from swarm_memory.tools.ports.memories import MemoryFilter
 
-SQLITE = plain_module(os.environ.get("SWARM_MEMORY_SQLITE") or "auto")
+SQLITE = choose(os.environ.get("SWARM_MEMORY_SQLITE") or "auto").module
 """The one SQLite library of the process: a second one beside an open bank would crash sqlite-vec."""
 
 QUERY = "run the migrations before the tests"

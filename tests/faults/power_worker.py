@@ -63,13 +63,9 @@ def writers(database: Path, processes: str, count: str, synchronous: str) -> Non
     sys.exit(max(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in born))
 
 
-def over_network(database: Path, processes: str, count: str) -> None:
-    """The same with the rollback journal of a bank on a network file system."""
-
-    def on_nfs(path: Path) -> str:
-        return "nfs"
-
-    connection.remote_kind = registry.remote_kind = on_nfs
+def with_journal(database: Path, processes: str, count: str) -> None:
+    """The same with the rollback journal that SQLite keeps where it cannot share memory."""
+    connection.JOURNAL = "delete"
     writers(database, processes, count, "own")
 
 
@@ -108,7 +104,7 @@ async def _copy(store: SqliteStore) -> Path:
     return copy
 
 
-ROLES = {each.__name__: each for each in (writers, over_network, upkeep)}
+ROLES = {each.__name__: each for each in (writers, with_journal, upkeep)}
 
 if __name__ == "__main__":
     ROLES[sys.argv[1]](Path(sys.argv[2]), *sys.argv[3:])

@@ -12,7 +12,6 @@ from rig import EVERY, HERE, fill, opened
 from swarm_memory.schema.errors import StoreUntrusted
 from swarm_memory.server.storage.driver import choose
 from swarm_memory.server.storage.engine import connection as connection_module
-from swarm_memory.server.storage.engine import registry
 from swarm_memory.server.storage.engine.connection import connect
 
 pytestmark = pytest.mark.fault
@@ -47,11 +46,7 @@ def crash(database: Path, before: str, within: str) -> None:
 async def test_what_a_journal_would_bring_back_is_looked_at_before_it_is_trusted(
     database: Path, driver_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def on_nfs(path: Path) -> str:
-        return "nfs"
-
-    for module in (connection_module, registry):
-        monkeypatch.setattr(module, "remote_kind", on_nfs)
+    monkeypatch.setattr(connection_module, "JOURNAL", "delete")
     async with opened(database) as store:
         await fill(store, 5)
     crash(database, STEAL, "DROP TRIGGER steal")
@@ -64,15 +59,12 @@ async def test_what_a_journal_would_bring_back_is_looked_at_before_it_is_trusted
 async def test_readers_of_an_open_bank_survive_the_crash_of_another_writer(
     database: Path, driver_name: str, monkeypatch: pytest.MonkeyPatch, record: Any
 ) -> None:
-    def on_nfs(path: Path) -> str:
-        return "nfs"
-
-    monkeypatch.setattr(connection_module, "remote_kind", on_nfs)
+    monkeypatch.setattr(connection_module, "JOURNAL", "delete")
     async with opened(database, sqlite=driver_name) as store:
         items = await fill(store, 5)
         crash(database, "SELECT 1", "DELETE FROM patterns")
         found = await store.list_memories([HERE], EVERY)
         sound = (await store.inspect()).sound
-    record("B9 crash", f"{driver_name}: {len(found)} of {len(items)} memories read on after a write was cut off")
+    record("B9", f"{driver_name}: {len(found)} of {len(items)} memories read on after a write was cut off")
     assert {item.id for item in found} == {item.id for item in items}
     assert sound

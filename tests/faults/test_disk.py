@@ -16,10 +16,6 @@ from rig import EVERY, HERE, WORKER, environment, fill, inspected, made_item, op
 
 from swarm_memory.schema.errors import StorageError, StoreFull
 from swarm_memory.server.embedding.static import StaticEmbedder
-from swarm_memory.server.storage import inspection as inspection_module
-from swarm_memory.server.storage.engine import connection as connection_module
-from swarm_memory.server.storage.engine import files
-from swarm_memory.server.storage.store import SqliteStore
 
 pytestmark = pytest.mark.fault
 
@@ -150,71 +146,6 @@ async def test_what_may_only_be_read_is_read_and_writes_are_refused(database: Pa
 
 def _paths() -> str:
     return os.pathsep.join([str(WORKER.parent), *filter(None, sys.path)])
-
-
-MOUNTS = """\
-22 1 8:1 / / rw,relatime - ext4 /dev/sda1 rw
-30 22 0:26 / /dev/shm rw - tmpfs tmpfs rw
-40 22 0:50 / /home/me/nfs rw - nfs4 server:/home rw
-41 22 0:51 / /mnt/share rw - cifs //server/share rw
-42 22 0:52 / /mnt/c rw - 9p C:\\134 rw
-43 22 0:53 / /mnt/ssh rw - fuse.sshfs me@host:/ rw
-44 22 0:54 / /mnt/ntfs rw - fuseblk /dev/sdb1 rw
-45 22 0:55 / /mnt/with\\040blank rw master:1 - nfs server:/x rw
-46 40 8:2 / /home/me/nfs/local rw - xfs /dev/sdc rw
-47 22 0:56 / /srv rw - overlay overlay rw
-48 22 0:57 / /host rw - virtiofs host rw
-49 22 8:3 / /mnt/over rw - nfs server:/y rw
-50 22 8:3 / /mnt/over rw - btrfs /dev/sdd rw
-"""
-
-PLACES = {
-    "/home/me/project": None, "/dev/shm/x": None, "/home/me/nfs": "nfs4", "/home/me/nfs/project/.swarm": "nfs4",
-    "/home/me/nfsx": None, "/mnt/share/a": "cifs", "/mnt/c/Users/me": "9p", "/mnt/ssh/a": "fuse.sshfs",
-    "/mnt/ntfs/a": None, "/mnt/with blank/a": "nfs", "/home/me/nfs/local/a": None, "/srv/a": None,
-    "/host/a": "virtiofs", "/mnt/over/a": None,
-}  # fmt: skip
-
-
-def test_file_systems_of_a_network_are_known_by_the_table_of_mounts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, record: Any
-) -> None:
-    table = tmp_path / "mountinfo"
-    table.write_text(MOUNTS, "utf-8")
-    monkeypatch.setattr(files, "MOUNTS", str(table))
-    right = sum(files.remote_kind(Path(path)) == kind for path, kind in PLACES.items())
-    record("B9", f"{right} of {len(PLACES)} places classified")
-    assert right == len(PLACES)
-
-
-async def test_on_a_network_the_log_gives_way_to_a_rollback_journal_and_back(
-    database: Path, monkeypatch: pytest.MonkeyPatch, record: Any
-) -> None:
-    async with opened(database) as store:
-        items = await fill(store, 5)
-        assert await _journal(store) == "wal"
-
-    def on_nfs(path: Path) -> str:
-        return "nfs"
-
-    with monkeypatch.context() as patched:
-        patched.setattr(connection_module, "remote_kind", on_nfs)
-        patched.setattr(inspection_module, "remote_kind", on_nfs)
-        async with opened(database) as store:
-            assert await _journal(store) == "delete"
-            items += await fill(store, 5, seed=8)
-            assert len(await store.list_memories([HERE], EVERY)) == len(items)
-            notices = (await store.health()).notices
-            assert any("type nfs" in notice for notice in notices)
-        assert not database.with_name("memory.db-wal").exists()
-    async with opened(database) as store:
-        assert await _journal(store) == "wal"
-        assert len(await store.list_memories([HERE], EVERY)) == len(items)
-    record("B9 journal", f"{len(items)} of {len(items)} memories over wal, delete, wal; the notice names the type")
-
-
-async def _journal(store: SqliteStore) -> str:
-    return str((await store.write(lambda connection: connection.execute("PRAGMA journal_mode").fetchone()))[0])
 
 
 @pytest.mark.skipif(sys.platform != "linux" or shutil.which("cc") is None, reason="needs Linux and a C compiler")

@@ -16,7 +16,7 @@ from patience import FULL
 from rig import HERE, fill, opened, sentence
 
 from swarm_memory.server.embedding.static import StaticEmbedder
-from swarm_memory.server.storage.driver import DRIVERS, choose, plain_module
+from swarm_memory.server.storage.driver import DRIVERS
 from swarm_memory.server.storage.search.vectors import decode, encode
 
 pytestmark = pytest.mark.fault
@@ -61,11 +61,6 @@ async def test_the_ten_nearest_are_those_of_brute_force(database: Path, driver_n
         f"{same / queries / k:.1%} of the ten nearest of {memories} are those of brute force",
     )
     assert same == queries * k
-
-
-@pytest.mark.parametrize("driver_name", POSSIBLE)
-def test_what_needs_no_vectors_takes_the_same_sqlite(driver_name: str) -> None:
-    assert plain_module(driver_name) is choose(driver_name).module
 
 
 @pytest.mark.skipif(not FULL, reason="make faults runs it: the suite takes minutes on each")

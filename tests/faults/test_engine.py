@@ -33,10 +33,10 @@ async def broken_run(database: Path, *, locked: bool) -> tuple[bool, int]:
         pass
     crowd, role = Crowd(LD_PRELOAD=str(LIBRARY)), () if locked else ("unlocked",)
     for _ in range(CHECKPOINTERS):
-        crowd.add(*role, "checkpoint", database, "ctypes")
+        crowd.add(*role, "checkpoint", database, "scan")
     crowd.wait(lambda: len(crowd.told("ready")) == CHECKPOINTERS)
     assert {line[0] for line in crowd.told("ready")} == {"3.50.4"}, "the library that was made is not the one in use"
-    writers = {crowd.add(*role, "write", database, "ctypes", number, WRITES) for number in range(WRITERS)}
+    writers = {crowd.add(*role, "write", database, "scan", number, WRITES) for number in range(WRITERS)}
     await asyncio.to_thread(crowd.wait_for_end, writers)
     await asyncio.to_thread(crowd.end)
     acknowledged = [line[0] for line in crowd.told("ack")]

@@ -88,7 +88,7 @@ async def test_a_power_cut_finds_migration_backup_forgetting_and_restoring_done_
 
 @pytest.mark.skipif(not FULL, reason="make faults runs it: each bank changes its journal, which takes long")
 async def test_a_power_cut_loses_nothing_from_a_rollback_journal(tmp_path: Path, record: Any) -> None:
-    recording = await asyncio.to_thread(recorded, tmp_path, "over_network", 2, 60)
+    recording = await asyncio.to_thread(recorded, tmp_path, "with_journal", 2, 60)
     found = await survey(recording, tmp_path / "disks", cuts(recording.steps, CUTS, seed=4), seed=4)
     record("A2 rollback journal", told(recording, found))
     assert not found.faults, found.faults[:5]

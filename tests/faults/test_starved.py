@@ -64,7 +64,7 @@ def _cap_memory(megabytes: int) -> None:
 def capped_server(folder: Path, megabytes: int) -> Generator[CappedServer]:
     pipe, null = subprocess.PIPE, subprocess.DEVNULL
     with subprocess.Popen(
-        [*CLI, "serve"], cwd=folder, env=environment(), stdin=pipe, stdout=pipe, stderr=null,
+        [*CLI, "serve"], cwd=folder, env=environment(MALLOC_ARENA_MAX="1"), stdin=pipe, stdout=pipe, stderr=null,
         preexec_fn=lambda: _cap_memory(megabytes),
     ) as process:  # fmt: skip
         try:

@@ -13,12 +13,12 @@ from swarm_memory.schema.job import Progress
 from swarm_memory.schema.memory import WAY_OUT
 from swarm_memory.schema.rollout import MattsRequest, RolloutRequest, RunnerAnswer
 from swarm_memory.schema.trajectory import Trajectory, Verdict
-from swarm_memory.server.storage.driver import plain_module
+from swarm_memory.server.storage.driver import choose
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.matts.matts import run_matts
 from swarm_memory.tools.ports.memories import MemoryFilter
 
-SQLITE = plain_module(os.environ.get("SWARM_MEMORY_SQLITE") or "auto")
+SQLITE = choose(os.environ.get("SWARM_MEMORY_SQLITE") or "auto").module
 """The one SQLite library of the process: a second one beside an open bank would crash sqlite-vec."""
 
 FAILED = RunnerAnswer(status="failed", error="the agent could not be started")

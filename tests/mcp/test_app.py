@@ -64,7 +64,7 @@ ITEM = {
 
 
 async def _never() -> Toolbox:
-    raise StoreUntrusted("this is no bank of ours: run `swarm-memory adopt`")
+    raise StoreUntrusted("this is no bank of ours: run `swarm-memory trust`")
 
 
 async def test_all_tools_together_cost_an_agent_little() -> None:
@@ -118,7 +118,7 @@ async def test_a_bank_that_cannot_be_opened_makes_each_tool_say_what_to_do(tool:
     async with Client(build_server(_never)) as client:
         result = await client.call_tool(tool, arguments.get(tool, fixed))
     assert result.is_error
-    assert result.content == [TextContent(type="text", text="this is no bank of ours: run `swarm-memory adopt`")]
+    assert result.content == [TextContent(type="text", text="this is no bank of ours: run `swarm-memory trust`")]
 
 
 async def test_no_tool_is_for_hooks() -> None:
@@ -599,7 +599,7 @@ async def test_however_much_is_known_the_list_is_short_and_holds_no_markup(
 async def test_a_bank_that_cannot_be_opened_lists_what_tells_why() -> None:
     async with Client(build_server(_never)) as client:
         assert set(await listed(client)) == ALWAYS_LISTED
-        with pytest.raises(MCPError, match="swarm-memory adopt"):
+        with pytest.raises(MCPError, match="swarm-memory trust"):
             await client.read_resource("memory://status")
 
 

@@ -2,7 +2,6 @@
 
 import json
 import os
-import platform
 import subprocess
 import sys
 
@@ -44,32 +43,3 @@ def test_loading_numpy_starts_no_thread_and_children_are_told_nothing() -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="threads as Linux lists them")
 def test_a_number_of_threads_that_the_user_gave_stays() -> None:
     assert loaded(OPENBLAS_NUM_THREADS="2")[1] == {"OPENBLAS_NUM_THREADS": "2"}
-
-
-ALLOCATING = """
-import re, sys
-from threading import Barrier, Thread
-from swarm_memory.server.footprint import share_one_heap
-if sys.argv[1] == "shared":
-    share_one_heap()
-all_there = Barrier(5)
-def allocate():
-    held = [bytes(2000) for _ in range(100)]
-    all_there.wait()
-    all_there.wait()
-for _ in range(4):
-    Thread(target=allocate).start()
-all_there.wait()
-print(re.search(r"VmSize:\\s*(\\d+)", open("/proc/self/status").read())[1])
-all_there.wait()
-"""
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="address space as Linux tells it")
-def test_threads_that_share_a_heap_reserve_less_address_space() -> None:
-    took = dict[str, int]()
-    for way in ("own", "shared"):
-        done = subprocess.run([sys.executable, "-c", ALLOCATING, way], capture_output=True, check=True)
-        took[way] = int(done.stdout)
-    if "glibc" in platform.libc_ver()[0]:
-        assert took["own"] - took["shared"] > 2 * 64 * 1024

@@ -18,7 +18,7 @@ from swarm_memory.schema.base import MEMORY, Scope, new_id
 from swarm_memory.schema.memory import Consolidation, MemoryItem, MemoryLink
 from swarm_memory.schema.settings import Settings
 from swarm_memory.server.embedding.static import StaticEmbedder
-from swarm_memory.server.storage.driver import plain_module
+from swarm_memory.server.storage.driver import choose
 from swarm_memory.server.storage.engine import registry
 from swarm_memory.server.storage.store import SqliteStore, open_store
 from swarm_memory.tools.memories.edit import list_memories
@@ -27,7 +27,7 @@ from swarm_memory.tools.retrieve.embed import prepare
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.toolbox import Toolbox
 
-SQLITE = plain_module(os.environ.get("SWARM_MEMORY_SQLITE") or "auto")
+SQLITE = choose(os.environ.get("SWARM_MEMORY_SQLITE") or "auto").module
 """The one SQLite library of the process: a second one beside an open bank would crash sqlite-vec."""
 
 SHOP = Scope(project="shop")

@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import os
+import sqlite3
 import subprocess
 import threading
 from collections.abc import Callable
@@ -18,7 +19,7 @@ from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.schema.sqlite.statements import migrations, schema_objects, shadow_tables
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.location import locate
-from swarm_memory.server.storage.driver import Driver, choose, plain_module
+from swarm_memory.server.storage.driver import Driver, choose
 from swarm_memory.server.storage.engine import connection as connection_module
 from swarm_memory.server.storage.engine.connection import close, connect, migrate
 from swarm_memory.server.storage.store import open_store
@@ -278,7 +279,8 @@ def test_a_driver_that_is_forced_is_taken_or_refused_with_the_reason(driver_name
     assert choose(driver_name).name == driver_name
     assert choose("auto").name == driver_names[0] or len(driver_names) == 1
     assert choose("auto").reason
-    if not hasattr(plain_module("stdlib").Connection, "enable_load_extension"):
+    assert choose("ctypes")._replace(reason="") == choose("auto")._replace(reason="")
+    if not hasattr(sqlite3.Connection, "enable_load_extension"):
         with pytest.raises(ConfigError, match=r"stdlib.*forbids loading extensions.*SWARM_MEMORY_SQLITE"):
             choose("stdlib")
     with pytest.raises(ConfigError, match="must be auto or one of"):

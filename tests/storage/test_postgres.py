@@ -13,7 +13,7 @@ from swarm_memory.schema.errors import ConfigError, InputError, StorageError
 from swarm_memory.schema.postgres import statements as postgres
 from swarm_memory.schema.sqlite import statements as sqlite
 from swarm_memory.schema.sqlite.statements import Query, queries
-from swarm_memory.server.storage.driver import plain_module
+from swarm_memory.server.storage.driver import choose
 from swarm_memory.server.storage.engine.connection import migrate
 from swarm_memory.server.storage.postgres.connection import (
     Place,
@@ -77,7 +77,7 @@ def test_each_query_of_postgresql_stands_in_for_one_of_sqlites() -> None:
 
 
 def test_both_schemas_have_the_same_tables_and_columns(raw: RawConnection) -> None:
-    connection = plain_module().connect(":memory:", isolation_level=None)
+    connection = choose().module.connect(":memory:", isolation_level=None)
     migrate(connection)
     tables = connection.execute("SELECT name, type FROM sqlite_master WHERE type IN ('table', 'view')").fetchall()
     shadow = {name for name, _ in tables if re.match(r"(\w+_fts)_", name)}

@@ -14,14 +14,14 @@ from swarm_memory.schema.errors import StoreUntrusted
 from swarm_memory.schema.memory import Provenance
 from swarm_memory.schema.outcome import Effect
 from swarm_memory.schema.sqlite.statements import schema_objects
-from swarm_memory.server.storage.driver import choose, plain_module
+from swarm_memory.server.storage.driver import choose
 from swarm_memory.server.storage.engine.connection import connect
 from swarm_memory.tools.credit.metrics import memory_effect
 from swarm_memory.tools.memories.edit import set_memory_status
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.tool_memory.log import log_tool_calls
 
-SQLITE = plain_module(os.environ.get("SWARM_MEMORY_SQLITE") or "auto")
+SQLITE = choose(os.environ.get("SWARM_MEMORY_SQLITE") or "auto").module
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "SQL.md"
 
 

@@ -1,4 +1,4 @@
-"""What looks after the file of a bank: backups, restoring, repair, inspection, and taking over another program's."""
+"""What looks after the file of a bank: backups, restoring, repair, inspection, taking over a foreign one."""
 
 from datetime import datetime
 from pathlib import Path
@@ -50,19 +50,6 @@ class Repaired(NamedTuple):
     actions: tuple[str, ...] = ()
     kept: Path | None = None
     """What stood there before."""
-
-
-class Adoption(NamedTuple):
-    """What was taken over from a claude-flow database."""
-
-    run_id: str
-    imported: int
-    skipped: tuple[str, ...]
-    """Of each strategy that was left out: its id and why."""
-    kept: Path
-    """Where the old database is now."""
-    notice: str | None = None
-    """What is held back or trusted less, why, and how that is taken back."""
 
 
 class ForeignBank(NamedTuple):

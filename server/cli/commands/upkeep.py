@@ -1,4 +1,4 @@
-"""`consolidate`, `backup`, `restore`, `trust`, `reembed`, `reindex` and `adopt`: the bank put in order."""
+"""`consolidate`, `backup`, `restore`, `trust`, `reembed` and `reindex`: the bank put in order."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -226,32 +226,6 @@ def reindex(invocation: Invocation, as_json: bool) -> None:
     count = invocation.run(operate)
     told = f"Indexes rebuilt; {counted(count, 'memory')} in this project."
     print_json({"memories": count}) if as_json else say(told)
-
-
-@click.command()
-@click.option("--yes", is_flag=True, help="Do not ask.")
-@json_option
-@click.pass_obj
-def adopt(invocation: Invocation, yes: bool, as_json: bool) -> None:
-    """Take over a claude-flow database that lies where the bank is to be.
-
-    Its strategies are embedded again and marked as imported. The old file is kept whole beside the new bank.
-    """
-    import anyio
-
-    place, care = invocation.place, invocation.care()
-    anyio.run(care.check_adoptable)
-    if not yes:
-        click.confirm(f"Put a new bank in the place of {place.database}? The old file is kept", abort=True, err=True)
-    done = anyio.run(care.adopt)
-    if as_json:
-        print_json(done._asdict())
-        return
-    say(f"Strategies taken over into {place.database}: {done.imported}. The old database is {done.kept}.")
-    for skipped in done.skipped:
-        say(f"    left out: {skipped}", fg="yellow")
-    if done.notice:
-        say(f"    {done.notice}", fg="yellow")
 
 
 @click.command()

@@ -6,15 +6,13 @@ from pathlib import Path
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.settings import Settings
-from swarm_memory.server.storage.care.adopt import adopt, check_adoptable
 from swarm_memory.server.storage.care.repair import repair
 from swarm_memory.server.storage.care.restore import restore
 from swarm_memory.server.storage.care.takeover import look, take_over
 from swarm_memory.server.storage.driver import Driver, choose
-from swarm_memory.server.storage.engine import registry
 from swarm_memory.server.storage.engine.backup import abandoned_copies, backup_folder, list_backups
 from swarm_memory.server.storage.store import SqliteStore, open_store
-from swarm_memory.tools.ports.care import Adoption, Backup, ForeignBank, Inspection, Repaired, Restored
+from swarm_memory.tools.ports.care import Backup, ForeignBank, Inspection, Repaired, Restored
 from swarm_memory.tools.ports.models import Embedder
 
 
@@ -73,9 +71,7 @@ class SqliteCare:
         Raises `StoreDamaged` when nothing can be read from the file any more: then it is left as it is, and a backup
         is the way back; `StoreUntrusted`, `StoreBusy`, `StoreReadOnly`.
         """
-        done = repair(self._database, self._driver(), self._settings.storage.busy_timeout_s)
-        registry.end_notice(self._database)
-        return done
+        return repair(self._database, self._driver(), self._settings.storage.busy_timeout_s)
 
     def look_at_foreign(self) -> ForeignBank:
         """Look at a bank that was not made here by this user, in a copy.
@@ -95,24 +91,6 @@ class SqliteCare:
         """Look for damage and for indexes out of step; it reads the whole bank."""
         async with self._store() as store:
             return await store.inspect()
-
-    async def check_adoptable(self) -> None:
-        """Look whether there is something to adopt, and change nothing. Raises as `adopt`."""
-        await check_adoptable(self._database, sqlite=self._settings.storage.sqlite)
-
-    async def adopt(self) -> Adoption:
-        """Put a new bank in the place of a claude-flow database, with its strategies, and keep that one whole beside.
-
-        Raises `StoreUntrusted` when the file is no such database, and the embedder's errors.
-        """
-        return await adopt(
-            self._database,
-            scope=self._scope,
-            embedder=self._make_embedder(),
-            pii=self._settings.distill.redact_pii,
-            sqlite=self._settings.storage.sqlite,
-            timeout_s=self._settings.storage.busy_timeout_s,
-        )
 
     def _driver(self) -> Driver:
         return choose(self._settings.storage.sqlite)

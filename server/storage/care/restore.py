@@ -39,7 +39,7 @@ def restore(database: Path, source: Path | None, driver: Driver, timeout_s: floa
             _copy_sound(driver.module, chosen, fresh)
             _restamp(driver.module, fresh)
         with storage_errors(driver.module, database), writer_lock(database, timeout_s):
-            kept = _copy_or_none(database, driver, timeout_s)
+            kept = copy_or_none(database, driver, timeout_s, RESTORE)
             kept = put_in_place(database, fresh, keep=kept is None) or kept
     finally:
         remove(fresh)
@@ -111,8 +111,11 @@ def _restamp(module: ModuleType, fresh: Path) -> None:
             connection.execute(queries("team")["restamp"], {"stamp": new_id("ts")})
 
 
-def _copy_or_none(database: Path, driver: Driver, timeout_s: float) -> Path | None:
-    """Make a backup of the bank that will be replaced; None when there is none, or it cannot be read to its end."""
+def copy_or_none(database: Path, driver: Driver, timeout_s: float, reason: str) -> Path | None:
+    """Make a backup of the bank that will be replaced; None when there is none, or it cannot be read to its end.
+
+    The caller holds the writer lock.
+    """
     if not database.exists():
         return None
     try:
@@ -120,7 +123,7 @@ def _copy_or_none(database: Path, driver: Driver, timeout_s: float) -> Path | No
     except StorageError:
         return None
     try:
-        copy = back_up(connection, driver.module, database, RESTORE)
+        copy = back_up(connection, driver.module, database, reason)
     except (StoreDamaged, driver.module.Error, UnicodeDecodeError):
         return None
     finally:

@@ -18,8 +18,7 @@ from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.server.location import state_folder
-from swarm_memory.server.storage.care.damaged_file import Salvage
-from swarm_memory.server.storage.care.repair import make_tokens
+from swarm_memory.server.storage.care.repair import carry_over, drop_orphans, make_tokens
 from swarm_memory.server.storage.care.restore import put_in_place, remove
 from swarm_memory.server.storage.driver import Driver
 from swarm_memory.server.storage.engine import registry
@@ -142,12 +141,11 @@ def _carry_over(
 ) -> None:
     target.execute("PRAGMA foreign_keys = OFF")
     with write_transaction(target, fresh, 10.0):
-        salvage = Salvage(foreign, target, driver.module)
-        salvage.carry_over(_TAKEN)
+        carry_over(foreign, target, _TAKEN)
         for query in ("forget_who_vouched", "forget_summaries"):
             target.execute(_QUERIES[query])
         _write_items(target, items)
-        salvage.drop_orphans()
+        drop_orphans(target)
         target.execute(_QUERIES["rename_only_project"], {"tenant_id": here.tenant_id, "project": here.project})
     target.execute("PRAGMA foreign_keys = ON")
     with write_transaction(target, fresh, 10.0):

@@ -38,7 +38,7 @@ _PROCESS = lazy(r"\.(\d+)\.part[^.]*$|-(\d+)(?:-journal|-wal|-shm)?$")
 
 _STAMP = "%Y%m%dT%H%M%S.%fZ"
 _LEFT_BEHIND_S = 3600.0
-_MADE_BESIDE = ("repairing", "header", "restoring", "adopting", "trusting")
+_MADE_BESIDE = ("repairing", "restoring", "trusting")
 """What stands in the names of files that are to come into the bank's place, before the number of the process."""
 
 

@@ -21,7 +21,7 @@ from swarm_memory.schema.errors import (
     StoreUntrusted,
 )
 from swarm_memory.schema.sqlite.statements import Migration, migrations
-from swarm_memory.server.storage.driver import Driver, plain_module
+from swarm_memory.server.storage.driver import Driver, choose
 from swarm_memory.server.storage.engine import registry
 from swarm_memory.server.storage.engine.backup import MIGRATION, advice, back_up
 from swarm_memory.server.storage.engine.files import (
@@ -31,7 +31,6 @@ from swarm_memory.server.storage.engine.files import (
     make_folder,
     make_private,
     note_commit,
-    remote_kind,
     size_of,
 )
 from swarm_memory.server.storage.engine.lock import transaction, writer_lock
@@ -42,6 +41,7 @@ if TYPE_CHECKING:
     from swarm_memory.server.storage.driver import SqliteConnection
 
 LARGE_WAL_BYTES = 64 * 1024 * 1024
+JOURNAL = "wal"
 _SIGNS_OF_DAMAGE = (
     "malformed",
     "vtable constructor failed",
@@ -80,7 +80,7 @@ def connect(
     `StoreReadOnly`, `StoreBusy`, `StorageError`; a file that is refused is left as it was, to the byte, unless a write
     to it was cut off: that is undone first, for there is no other way to see what the file holds.
     """
-    module = driver.module if driver else plain_module(os.environ.get("SWARM_MEMORY_SQLITE") or "auto")
+    module = driver.module if driver else choose(os.environ.get("SWARM_MEMORY_SQLITE") or "auto").module
     with storage_errors(module, database):
         exists = check_path(database)
         # Asked before the look: another process may complete the bank meanwhile.
@@ -95,8 +95,8 @@ def connect(
         state, found = _look(module, database, timeout_s)
         if banks and state == "new":
             raise StoreDamaged(f"{database} is empty and was a bank: {advice(database)}")
-        if banks and not found and (lost := registry.lost_in(database)):
-            raise StoreDamaged(f"{database} is half of a bank ({lost}): {advice(database)}")
+        if banks and not found and "" not in banks:
+            raise StoreDamaged(f"{database} is half of a bank, its log was cut off or lost: {advice(database)}")
         if banks and found not in banks:
             raise StoreUntrusted(registry.replaced(database))
         if read_only and state != "bank":
@@ -262,18 +262,19 @@ def _open(module: ModuleType, database: Path, mode: str, timeout_s: float) -> "S
 def _complete(
     module: ModuleType, connection: "SqliteConnection", database: Path, state: BankState, timeout_s: float
 ) -> None:
-    """Make or migrate what is not yet a bank of this schema, with the journal that is safe there."""
-    if state == "bank" and registry.is_complete(database) and _has_its_journal(connection, database):
+    """Make or migrate what is not yet a bank of this schema, with a write-ahead log."""
+    (journal,) = connection.execute("PRAGMA journal_mode").fetchone()
+    if state == "bank" and registry.is_complete(database) and journal == JOURNAL:
         registry.note_log(database)
         return
     with writer_lock(database, timeout_s):
         begin_commit(f"{database}-wal", str(registry.mark_file(database)))
-        _use_journal(module, connection, database, timeout_s)
+        journal = _use_journal(module, connection, database, timeout_s)
         if state == "outdated" and check_content(connection, database) == "outdated":
             back_up(connection, module, database, MIGRATION)
         if state != "bank":
             migrate(connection)
-        registry.sign(database, registry.identity(connection))
+        registry.sign(database, registry.identity(connection), journal=journal)
     check_content(connection, database)
 
 
@@ -285,29 +286,18 @@ def _set_up(connection: "SqliteConnection", driver: Driver | None) -> None:
         driver.prepare(connection)
 
 
-def _journal_for(database: Path) -> str:
-    """Return the journal that is safe there: the log's index is shared memory, which a network file system lacks."""
-    return "wal" if remote_kind(database) is None else "delete"
+def _use_journal(module: ModuleType, connection: "SqliteConnection", database: Path, timeout_s: float) -> str:
+    """Switch to the log and return what SQLite uses now: it keeps a rollback journal where it cannot share memory.
 
-
-def _has_its_journal(connection: "SqliteConnection", database: Path) -> bool:
-    (mode,) = connection.execute("PRAGMA journal_mode").fetchone()
-    return bool(mode == _journal_for(database))
-
-
-def _use_journal(module: ModuleType, connection: "SqliteConnection", database: Path, timeout_s: float) -> None:
-    """Switch the journal; SQLite does not wait here by itself while another process only looks."""
-    wanted, deadline = _journal_for(database), time.monotonic() + timeout_s
+    SQLite does not wait here by itself while another process only looks.
+    """
+    deadline = time.monotonic() + timeout_s
     while True:
         try:
-            (mode,) = connection.execute(f"PRAGMA journal_mode = {wanted}").fetchone()
-            if mode == wanted:
-                return
+            return str(connection.execute(f"PRAGMA journal_mode = {JOURNAL}").fetchone()[0])
         except module.OperationalError:
             if time.monotonic() >= deadline:
                 raise
-        if time.monotonic() >= deadline:
-            raise StoreBusy(f"{database} is open elsewhere: its journal could not be switched to {wanted}; try again")
         time.sleep(0.005)
 
 

@@ -82,7 +82,9 @@ def check_content(connection: "SqliteConnection", database: Path) -> BankState:
     if not objects and application_id in (0, APPLICATION_ID) and version == 0:
         return "new"
     if application_id != APPLICATION_ID:
-        raise StoreUntrusted(_foreign(database, {row[1] for row in objects}))
+        raise StoreUntrusted(
+            f"{database} is not a bank of swarm-memory: move it away, or name another file. It was not touched"
+        )
     newest = newest_version()
     if version == 0:
         raise StoreUntrusted(f"{database} claims to be a bank and has no schema version: it was not opened")
@@ -116,12 +118,6 @@ def _objects_of(connection: "SqliteConnection", version: int) -> dict[str, str]:
         return {name: sql for name, sql in rows if name not in shadows}
     finally:
         replayed.close()
-
-
-def _foreign(database: Path, names: set[str]) -> str:
-    if "patterns" in names:
-        return f"{database} is a database of claude-flow: run `swarm-memory adopt` to take it over. It was not touched"
-    return f"{database} is not a bank of swarm-memory: move it away, or name another file. It was not touched"
 
 
 def _check_objects(database: Path, objects: list[tuple[str, str, str, str | None]], expected: dict[str, str]) -> None:

@@ -10,25 +10,21 @@ import os
 import time
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from swarm_memory.schema.errors import StorageError, StoreBusy, StoreReadOnly, StoreUntrusted
 from swarm_memory.schema.sqlite.statements import APPLICATION_ID
 from swarm_memory.server.folders import own_state
 from swarm_memory.server.location import state_folder
 from swarm_memory.server.storage.engine.files import (
-    Mark,
-    compared,
     end_log,
     flush,
+    follows,
     inode_of,
-    is_ended,
     make_folder,
     make_private,
-    remote_kind,
     size_of,
 )
 from swarm_memory.server.storage.engine.lock import writer_lock
@@ -56,6 +52,8 @@ class Record(NamedTuple):
     """The ids that may stand in it: none until the bank is complete."""
     log: int = 0
     """Of the write-ahead log; 0 until there was one."""
+    journal: str = "wal"
+    """How SQLite keeps its changes: `delete` where the file system does not let it have a write-ahead log."""
 
 
 def find(database: Path) -> Record | None:
@@ -96,10 +94,10 @@ def begin(database: Path) -> None:
         _write(Record(_place(database), [file], []))
 
 
-def sign(database: Path, bank: str, file: Path | None = None) -> None:
+def sign(database: Path, bank: str, file: Path | None = None, journal: str = "wal") -> None:
     """Note that the complete bank at a path is this user's: its id, and `file`, which is to be moved there."""
     inode = inode_of(str(file or database)) or 0
-    _write(Record(_place(database), [inode], [bank], inode_of(f"{database}-wal") or 0))
+    _write(Record(_place(database), [inode], [bank], inode_of(f"{database}-wal") or 0, journal))
 
 
 def note_log(database: Path) -> None:
@@ -117,7 +115,7 @@ def note_end(database: Path) -> None:
     A file system may give the number of a deleted log to the next file: the number alone tells no stranger's.
     """
     if not size_of(f"{database}-wal") and _file(database).is_file():
-        end_log(mark_file(database))
+        end_log(str(mark_file(database)))
 
 
 @contextmanager
@@ -136,7 +134,7 @@ def replacing(database: Path, fresh: Path) -> Generator[None]:
 
 def forget(database: Path) -> None:
     """Drop the record of a bank that is deleted."""
-    for suffix in (".json", ".log", ".cut", ".told"):
+    for suffix in (".json", ".log", ".told"):
         _file(database).with_suffix(suffix).unlink(missing_ok=True)
 
 
@@ -175,11 +173,9 @@ def check(database: Path, wait_s: float = SETTLE_S) -> Record | None:
         if left is not None:
             raise StoreUntrusted(_foreign(database, Path(left)))
         return None
-    # Some network file systems number their files again at each mount.
-    if remote_kind(database) is None:
-        if inode_of(str(database)) not in (None, *record.files):
-            raise StoreUntrusted(replaced(database))
-        _check_log(database, record, wait_s)
+    if inode_of(str(database)) not in (None, *record.files):
+        raise StoreUntrusted(replaced(database))
+    _check_log(database, record, wait_s)
     _check_journal(database, record)
     return record
 
@@ -191,10 +187,7 @@ def _foreign(database: Path, left: Path) -> str:
     if left == database and header[68:72] != APPLICATION_ID.to_bytes(4):
         if not header.startswith(b"SQLite format 3\0"):
             return f"{left} is not an SQLite database: move it away, or name another file"
-        return (
-            f"{left} is not a bank of swarm-memory: if it is one of claude-flow, run `swarm-memory adopt` to take it "
-            "over; else move it away, or name another file. It was not touched"
-        )
+        return f"{left} is not a bank of swarm-memory: move it away, or name another file. It was not touched"
     return f"{left} was not made here by this user, or it was moved or copied. It was not opened: {TRUST}, or delete it"
 
 
@@ -221,60 +214,15 @@ def _check_log(database: Path, record: Record, wait_s: float) -> None:
             raise StoreUntrusted(_not_the_log(log))
         time.sleep(0.01)
         record = find(database) or record
-    if record.banks and _log_is(database) != "continued":
-        try:
-            with writer_lock(database, wait_s):  # nobody is just filling or emptying it
-                found = _log_is(database)
-                if found == "ended":
-                    raise StoreUntrusted(_not_the_log(log))
-                if found == "cut":
-                    _note_cut(database, log)
-        except StoreBusy:
-            return  # whoever writes has read it
-
-
-def _log_is(database: Path) -> Literal["continued", "cut", "ended"]:
-    """Say whether the log reaches its last known commit, or should hold nothing.
-
-    Raises `StoreUntrusted` when it cannot have followed that commit.
-    """
-    log = Path(f"{database}-wal")
-    if not size_of(str(log)):
-        return "continued"
-    known = _mark(database)
-    if known is None:
-        return "ended" if is_ended(mark_file(database)) else "continued"
-    found = compared(str(log), known)
-    if found == "other":
-        raise StoreUntrusted(_not_the_log(log))
-    return found
-
-
-def _note_cut(database: Path, log: Path) -> None:
-    """Note that a log lacks what was committed to it, for whoever asks how the bank stands."""
-    noted = mark_file(database)
-    at = datetime.fromtimestamp(noted.stat().st_mtime, UTC)
-    text = (
-        f"{log.name} was cut off or damaged: it no longer reaches what was committed at {at:%F %T} UTC, so that what "
-        "was written last is lost. `swarm-memory restore --list` shows the backups, `swarm-memory doctor --repair` "
-        "ends this notice"
-    )
-    noted.unlink(missing_ok=True)
-    with suppress(FileExistsError):
-        make_private(_cut_file(database), text.encode())
-
-
-def lost_in(database: Path) -> str | None:
-    """Return what is to be said of a log that was cut off; None when none was."""
-    try:
-        return _cut_file(database).read_text("utf-8")
-    except OSError:
-        return None
-
-
-def end_notice(database: Path) -> None:
-    """Say no more of a log that was cut off."""
-    _cut_file(database).unlink(missing_ok=True)
+    if not record.banks:
+        return
+    mark = str(mark_file(database))
+    if not follows(str(log), mark):
+        # What is noted and the log are two files: looked at again while nobody is filling or emptying it. Whoever
+        # writes meanwhile has read the log.
+        with suppress(StoreBusy), writer_lock(database, wait_s):
+            if not follows(str(log), mark):
+                raise StoreUntrusted(_not_the_log(log))
 
 
 def _not_the_log(log: Path) -> str:
@@ -285,19 +233,8 @@ def _not_the_log(log: Path) -> str:
 
 
 def mark_file(database: Path) -> Path:
-    """Return where the last commit of a bank's log is noted."""
+    """Return where it is noted which log a bank has."""
     return _file(database).with_suffix(".log")
-
-
-def _cut_file(database: Path) -> Path:
-    return _file(database).with_suffix(".cut")
-
-
-def _mark(database: Path) -> Mark | None:
-    try:
-        return Mark.unpacked(mark_file(database).read_bytes())
-    except OSError:
-        return None
 
 
 def _check_journal(database: Path, record: Record) -> None:
@@ -311,7 +248,7 @@ def _check_journal(database: Path, record: Record) -> None:
             names_another = file.read() == _SUPER_JOURNAL
     except FileNotFoundError:  # another process that makes the bank deletes it at any moment
         return
-    if names_another or (record.banks and remote_kind(database) is None):
+    if names_another or (record.banks and record.journal == "wal"):
         raise StoreUntrusted(f"{journal} was not left by swarm-memory: nothing of it was played back; delete it")
 
 
