@@ -8,13 +8,14 @@ from pydantic import ConfigDict, Field, SecretStr, field_validator, model_valida
 from swarm_memory.schema.base import Model, Unit
 
 OPENAI_URL = "https://api.openai.com/v1"
-ANTHROPIC_URL = "https://api.anthropic.com"
+ANTHROPIC_URL = "https://api.anthropic.com/v1"
+"""Where Anthropic speaks chat completions; it takes no JSON schema there, and no effort."""
 
 SMALL_CLAUDE = "haiku"
 """What Claude Code calls its small model."""
 
 Structured = Literal["auto", "json_schema", "json_object", "text"]
-"""How an answer as JSON is asked for; `auto` begins with the strictest and remembers what the endpoint takes."""
+"""How an answer as JSON is asked for; `auto` sends the JSON schema until the endpoint refuses it, then none."""
 
 MIB = 1024 * 1024
 
@@ -26,12 +27,12 @@ class ChatProviderSettings(Model):
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True, defer_build=True)
 
     provider: Literal["openai", "anthropic", "claude_cli"]
-    """`openai`: any endpoint that speaks chat completions. `anthropic`: the Messages API (the extra `anthropic`).
-    `claude_cli`: the user's own Claude Code, without a key."""
+    """`openai`: any endpoint that speaks chat completions. `anthropic`: Anthropic's own. `claude_cli`: the user's own
+    Claude Code, without a key."""
     model: str = Field(default="", max_length=200)
     """Needed but for `claude_cli`, where none means the model that Claude Code uses by itself."""
     base_url: str | None = None
-    """Of an endpoint, such as `http://127.0.0.1:11434/v1`; OpenAI's or Anthropic's own when not set."""
+    """Of an endpoint, such as `http://127.0.0.1:11434/v1`; OpenAI's own when not set."""
     api_key_env: str | None = Field(default=None, pattern=r"^[A-Z][A-Z0-9_]{0,99}$")
     """Name of the environment variable that holds the key, never the key; `OPENAI_API_KEY` or `ANTHROPIC_API_KEY` for
     their own URLs."""
@@ -61,12 +62,18 @@ class ChatProviderSettings(Model):
     def _named_model(self) -> Self:
         if self.provider != "claude_cli" and not self.model:
             raise ValueError(f"provider `{self.provider}` needs `model`")
+        own = ANTHROPIC_URL.removesuffix("/v1")
+        if self.provider == "anthropic" and self.base_url not in {None, own, ANTHROPIC_URL}:
+            raise ValueError(
+                f"provider `anthropic` is {own} alone; another endpoint is asked for chat completions: write "
+                "provider `openai` with its base_url and api_key_env"
+            )
         return self
 
     @property
     def url(self) -> str:
         """Where the endpoint is."""
-        return self.base_url or (ANTHROPIC_URL if self.provider == "anthropic" else OPENAI_URL)
+        return ANTHROPIC_URL if self.provider == "anthropic" else self.base_url or OPENAI_URL
 
     @property
     def key_variable(self) -> str | None:

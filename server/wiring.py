@@ -182,7 +182,7 @@ def make_chat_model(settings: Settings, store: Bank, scope: Scope, clock: Clock)
     """Return the chat models that the settings name, metered in the store; None, a normal state, without any."""
     if not settings.chat.providers:
         return None
-    from swarm_memory.server.chat.build import build_chat_model
+    from swarm_memory.server.chat.chain import build_chat_model
     from swarm_memory.server.chat.metering import ChatMeter
 
     meter = ChatMeter(store, scope, clock)

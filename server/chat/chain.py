@@ -1,9 +1,10 @@
-"""Asks chat models in their order until one answers."""
+"""The chat models of the settings as one: in their order until one answers, within the day's budget."""
 
+import asyncio
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from swarm_memory.schema.errors import (
     ModelAnswerInvalid,
@@ -12,54 +13,57 @@ from swarm_memory.schema.errors import (
     ModelUnavailable,
     ModelWindowTooSmall,
 )
+from swarm_memory.schema.settings import ChatProviderSettings, ChatSettings
+from swarm_memory.server.chat.claude_cli import ClaudeCliChatModel
+from swarm_memory.server.chat.metering import CHARS_PER_TOKEN, ChatMeter
+from swarm_memory.server.chat.openai import OpenAIChatModel
 from swarm_memory.tools.ports.models import ChatAnswer, ChatModel, ChatRequest
 
 _log = logging.getLogger(__name__)
 
-SLOW_S = 600.0
-"""So long a model that was too slow for a task is not waited for again in it."""
-
 
 @dataclass(slots=True)
 class _Link:
-    """A model and how it has fared: closed, or open until a moment, after which one call may try it."""
+    """A model and how it has fared."""
 
     model: ChatModel
     failures: int = 0
-    open_until: float = 0.0
-    slow_until: dict[str, float] = field(default_factory=dict[str, float])
-    """By task: until when it is not waited for."""
+    """One after the other."""
+    rests_until: float = 0.0
+    slow_task: str | None = None
+    """The task for which it was too slow last, until it answers again."""
 
 
 class ChainChatModel:
     """A list of models in their order of preference; `orders` are others, for purposes such as `judge`.
 
-    The next one is asked when one is unavailable, refuses, or answers with what cannot be used. After `max_failures`
-    failures in a row a model is passed over for `cool_down_s`; then one call tries it again. One that was too slow is
-    passed over for the rest of the task.
+    The next one is asked when one is unavailable, refuses, or answers with what cannot be used. After
+    `chat.max_failures` failures in a row a model is passed over for `chat.cool_down_s`; one that was too slow is passed
+    over for the rest of the task. What breaks a limit is never sent: calls under way count against the day's budget
+    with what their first try may cost at most, those of other processes with what they recorded.
     """
 
     def __init__(
         self,
         models: Sequence[ChatModel],
+        settings: ChatSettings,
+        meter: ChatMeter,
         *,
         orders: Mapping[str, Sequence[ChatModel]] | None = None,
-        timeout_s: float = 45.0,
-        max_failures: int = 3,
-        cool_down_s: float = 60.0,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Take at least one model; `timeout_s` is the longest time for one that is not the last."""
+        """Take at least one model."""
         assert models
+        self._settings = settings
+        self._meter = meter
         self._links = [_Link(model) for model in models]
         self._orders = {
             purpose: [link for model in order for link in self._links if link.model is model]
             for purpose, order in (orders or {}).items()
         }
-        self._timeout_s = timeout_s
-        self._max_failures = max_failures
-        self._cool_down_s = cool_down_s
         self._monotonic = monotonic
+        self._slots = asyncio.Semaphore(settings.max_concurrency)
+        self._reserved_tokens = 0
 
     @property
     def name(self) -> str:
@@ -72,70 +76,115 @@ class ChainChatModel:
     async def complete(self, request: ChatRequest) -> ChatAnswer:
         """Answer by the first model that can; the answer names it.
 
-        Raises with every reason `ModelAnswerInvalid` when one answered badly, else `ModelUnavailable`; for a request
-        that can be shortened `ModelWindowTooSmall` at once.
+        Raises with every reason `ModelAnswerInvalid` when one answered badly, else `ModelUnavailable`, also when a
+        limit does not allow the call; for a request that can be shortened `ModelWindowTooSmall` at once.
         """
         deadline = self._monotonic() + request.timeout_s
-        reasons: list[str] = []
-        kind: type[ModelError] = ModelUnavailable
+        try:
+            async with asyncio.timeout(request.timeout_s):
+                await self._slots.acquire()
+        except TimeoutError:
+            raise ModelUnavailable(
+                f"{self.name} was busy for {request.timeout_s:g} s with other calls: raise chat.max_concurrency or try "
+                "later."
+            ) from None
+        wanted = (len(request.system) + len(request.user)) // CHARS_PER_TOKEN + request.max_tokens
+        try:
+            await self._allow(wanted)
+            self._reserved_tokens += wanted
+            try:
+                return await self._answer(request, deadline)
+            finally:
+                self._reserved_tokens -= wanted
+        finally:
+            self._slots.release()
+
+    async def _allow(self, wanted: int) -> None:
+        """Raise `ModelUnavailable` where the day's budget has not so many tokens left."""
+        budget = self._settings.daily_token_budget
+        if budget is None:
+            return
+        used = await self._meter.used_today()
+        if used + self._reserved_tokens + wanted > budget:
+            raise ModelUnavailable(
+                f"The day's token budget does not allow the call: {used:,} of {budget:,} are used and "
+                f"{self._reserved_tokens + wanted:,} wanted. Raise chat.daily_token_budget or wait for 00:00 UTC."
+            )
+
+    async def _answer(self, request: ChatRequest, deadline: float) -> ChatAnswer:
         links = self._orders.get(request.purpose) or self._links
-        for link, is_last in zip(links, self._lasts(links, request), strict=True):
+        passed_over = {id(link): why for link in links if (why := self._why_not(link, request))}
+        reasons = list(passed_over.values())
+        asked = [link for link in links if id(link) not in passed_over]
+        kind: type[ModelError] = ModelUnavailable
+        for link in asked:
             left_s = deadline - self._monotonic()
             if left_s <= 0:
                 reasons.append(f"{link.model.name} was not asked: no time was left.")
-            elif why := self._why_not(link, request):
-                reasons.append(why)
-            else:
-                share_s = left_s if is_last else min(self._timeout_s, left_s * 2 / 3)
-                try:
-                    return await self._ask(link, request.model_copy(update={"timeout_s": share_s}))
-                except ModelError as error:
-                    if isinstance(error, ModelWindowTooSmall) and request.can_shorten:
-                        raise
-                    kind = ModelAnswerInvalid if isinstance(error, ModelAnswerInvalid) else kind
-                    reasons.append(str(error))
-                    _log.warning("%s", error)
+                continue
+            share_s = left_s if link is asked[-1] else min(self._settings.timeout_s, left_s * 2 / 3)
+            try:
+                return await self._ask(link, request.model_copy(update={"timeout_s": share_s}))
+            except ModelError as error:
+                if isinstance(error, ModelWindowTooSmall) and request.can_shorten:
+                    raise
+                kind = ModelAnswerInvalid if isinstance(error, ModelAnswerInvalid) else kind
+                reasons.append(str(error))
+                _log.warning("%s", error)
         raise kind(" ".join(reasons))
 
     def _why_not(self, link: _Link, request: ChatRequest) -> str | None:
         """Say why a model is passed over; None when it is asked."""
-        now = self._monotonic()
-        if request.task_id is not None and link.slow_until.get(request.task_id, now) > now:
+        if request.task_id is not None and link.slow_task == request.task_id:
             return f"{link.model.name} was too slow for this task before and is not waited for again."
-        if link.open_until > now:
-            return f"{link.model.name} rests for {link.open_until - now:.0f} s after {link.failures} failures."
-        return None
-
-    def _lasts(self, links: Sequence[_Link], request: ChatRequest) -> list[bool]:
-        """Tell of each model whether no later one will be asked: it then has all the time that remains."""
-        asked = [self._why_not(link, request) is None for link in links]
-        return [not any(asked[place + 1 :]) for place in range(len(asked))]
+        left_s = link.rests_until - self._monotonic()
+        return f"{link.model.name} rests for {left_s:.0f} s after {link.failures} failures." if left_s > 0 else None
 
     async def _ask(self, link: _Link, request: ChatRequest) -> ChatAnswer:
-        if link.failures >= self._max_failures:
-            # Only this call tries a model that rested; others pass it over meanwhile.
-            link.open_until = self._monotonic() + self._cool_down_s
         try:
             answer = await link.model.complete(request)
         except ModelWindowTooSmall:
-            # A shorter request may fit: it is there.
-            link.open_until = 0.0
-            raise
+            raise  # it is there, and a shorter request may fit
         except ModelUnavailable as error:
-            self._failed(link, request, error)
+            link.failures += 1
+            if link.failures >= self._settings.max_failures:
+                link.rests_until = self._monotonic() + self._settings.cool_down_s
+            if isinstance(error, ModelTooSlow):
+                link.slow_task = request.task_id
             raise
-        except BaseException:
-            # It answered badly, or the caller went away: neither shows that it is gone.
-            link.open_until = 0.0
-            raise
-        link.failures, link.open_until = 0, 0.0
+        link.failures, link.slow_task = 0, None
         return answer
 
-    def _failed(self, link: _Link, request: ChatRequest, error: ModelUnavailable) -> None:
-        now = self._monotonic()
-        link.failures += 1
-        if link.failures >= self._max_failures:
-            link.open_until = now + self._cool_down_s
-        if isinstance(error, ModelTooSlow) and request.task_id is not None:
-            link.slow_until = {task: until for task, until in link.slow_until.items() if until > now}
-            link.slow_until[request.task_id] = now + SLOW_S
+
+def build_chat_model(
+    settings: ChatSettings,
+    *,
+    environ: Mapping[str, str],
+    meter: ChatMeter,
+    judge: str | None = None,
+    reranker: str | None = None,
+) -> ChatModel | None:
+    """Return the models of the settings as one, within their limits; None when there are none.
+
+    Those that `judge` names (`model` or `provider:model`) are asked first to judge, those that `reranker` names alone
+    to rerank; where one names none, all keep their order. Keys are read from `environ` now and stay in memory. Nothing
+    is imported or reached before the first call.
+    """
+    if not settings.providers:
+        return None
+
+    def model(provider: ChatProviderSettings) -> ChatModel:
+        if provider.provider == "claude_cli":
+            return ClaudeCliChatModel(provider, environ, meter, retries=settings.retries)
+        variable = provider.key_variable
+        key = environ.get(variable, "").strip() if variable else None
+        return OpenAIChatModel(provider, key, meter, retries=settings.retries)
+
+    models = {provider: model(provider) for provider in settings.providers}
+    orders = {"judge": settings.judging(judge), "rerank": settings.named(reranker)}
+    return ChainChatModel(
+        [models[provider] for provider in settings.providers],
+        settings,
+        meter,
+        orders={purpose: [models[provider] for provider in order] for purpose, order in orders.items()},
+    )

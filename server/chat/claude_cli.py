@@ -9,18 +9,16 @@ import shutil
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Literal
 
-from pydantic import JsonValue
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from swarm_memory.schema.errors import ModelAnswerInvalid, ModelUnavailable, ModelWindowTooSmall
 from swarm_memory.schema.settings import ChatProviderSettings
-from swarm_memory.server.chat.exchange import Repair, Reply, exchange, schema_instruction
-from swarm_memory.server.chat.metering import ChatMeter, Tally
+from swarm_memory.server.chat.metering import ChatMeter, Reply, Tally, metered, system_with_schema
 from swarm_memory.server.child_process import OUTER_SESSION, Finished, run
 from swarm_memory.server.folders import CHILD_VARIABLE
 from swarm_memory.tools.guard.redact import redact
-from swarm_memory.tools.model.parse import parse_json
 from swarm_memory.tools.ports.models import ChatAnswer, ChatRequest
 
 MAX_OUTPUT_BYTES = 4_000_000
@@ -39,7 +37,29 @@ _FIXED_FLAGS = (
     f"--settings={_SETTINGS}",
     "--disable-slash-commands",
     "--no-session-persistence",
+    "--system-prompt-file=system.md",
 )
+
+
+class _Usage(BaseModel):
+    model_config = ConfigDict(defer_build=True)
+    input_tokens: int = Field(default=0, ge=0)
+    cache_creation_input_tokens: int = Field(default=0, ge=0)
+    cache_read_input_tokens: int = Field(default=0, ge=0)
+    output_tokens: int = Field(default=0, ge=0)
+
+
+class _Result(BaseModel):
+    """What `claude -p --output-format=json` prints at its end."""
+
+    model_config = ConfigDict(defer_build=True)
+    type: Literal["result"]
+    subtype: str = ""
+    is_error: bool = True
+    result: str | None = None
+    structured_output: JsonValue = None
+    total_cost_usd: float | None = Field(default=None, ge=0, lt=1e9)
+    usage: _Usage = _Usage.model_construct()
 
 
 class ClaudeCliChatModel:
@@ -64,109 +84,82 @@ class ClaudeCliChatModel:
         return self._settings.name
 
     async def complete(self, request: ChatRequest) -> ChatAnswer:
-        """Answer as `ChatModel.complete` says; usage and cost are what Claude Code itself tells."""
-        return await exchange(self.name, request, self._ask, self._meter, Tally())
+        """Answer as `ChatModel.complete` says; usage and cost are what Claude Code itself reports."""
+        if self._environ.get(CHILD_VARIABLE):
+            raise ModelUnavailable(
+                f"{self.name} cannot be asked: this process was itself started by a claude_cli call."
+            )
+        return await metered(self.name, request, self._ask, self._meter)
 
-    async def _ask(self, request: ChatRequest, repair: Repair | None, tally: Tally) -> Reply:
+    async def _ask(self, request: ChatRequest, tally: Tally) -> Reply:
         program = shutil.which(self._settings.command, path=self._environ.get("PATH"))
         if program is None:
             raise ModelUnavailable(
                 f"{self._settings.command} was not found: install Claude Code, or take claude_cli from chat.providers."
             )
-        tally.tries += 1
-        # An empty folder of its own: no CLAUDE.md, no settings and no file of a project are in reach.
-        with tempfile.TemporaryDirectory(prefix="swarm-memory-", ignore_cleanup_errors=True) as folder:
-            finished = await self._run(program, Path(folder), request, repair)
-        return self._read(finished, request, tally)
-
-    async def _run(self, program: str, folder: Path, request: ChatRequest, repair: Repair | None) -> Finished:
-        schema = request.answer_schema
-        system = request.system if schema is None else f"{request.system}\n\n{schema_instruction(schema)}"
-        (folder / "system.md").write_text(system, encoding="utf-8", errors="replace")
-        flags = ["--system-prompt-file=system.md"]
+        command = [program, *_FIXED_FLAGS]
         if self._settings.model:
-            flags.append(f"--model={self._settings.model}")
-        if schema is not None and self._settings.structured in {"auto", "json_schema"}:
-            flags.append(f"--json-schema={json.dumps(schema)}")
+            command.append(f"--model={self._settings.model}")
+        if request.answer_schema is not None and self._settings.structured in {"auto", "json_schema"}:
+            command.append(f"--json-schema={json.dumps(request.answer_schema)}")
+        tally.tries += 1
         try:
-            return await run(
-                [program, *_FIXED_FLAGS, *flags],
-                stdin=_prompt(request, repair).encode("utf-8", "replace"),
-                cwd=folder,
-                environment=child_environment(self._environ, request.max_tokens, self._retries),
-                max_output_bytes=MAX_OUTPUT_BYTES,
-            )
+            finished = await self._run(command, request)
         except OSError as error:
             raise ModelUnavailable(f"{program} could not be started ({error.strerror}).") from None
+        return self._read(finished, tally)
 
-    def _read(self, finished: Finished, request: ChatRequest, tally: Tally) -> Reply:
+    async def _run(self, command: list[str], request: ChatRequest) -> Finished:
+        """Run the command in an empty folder of its own: no CLAUDE.md, no settings, no file of a project in reach."""
+        with tempfile.TemporaryDirectory(prefix="swarm-memory-", ignore_cleanup_errors=True) as folder:
+            place = Path(folder)
+            (place / "system.md").write_text(system_with_schema(request), encoding="utf-8", errors="replace")
+            return await run(
+                command,
+                # A first line of ours: a prompt that begins with a slash would be taken for a command.
+                stdin=f"The request:\n\n{request.user}".encode("utf-8", "replace"),
+                cwd=place,
+                environment=self._child_environment(request.max_tokens),
+                max_output_bytes=MAX_OUTPUT_BYTES,
+            )
+
+    def _child_environment(self, max_tokens: int) -> dict[str, str]:
+        """Return the user's environment, less the marks of an outer session, with everything extra off."""
+        return {name: value for name, value in self._environ.items() if name not in OUTER_SESSION} | {
+            CHILD_VARIABLE: "1",
+            # Without it `@path` in a prompt puts the file's content into it, tools or not.
+            "CLAUDE_CODE_DISABLE_ATTACHMENTS": "1",
+            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+            "CLAUDE_CODE_MAX_OUTPUT_TOKENS": str(max_tokens),
+            "CLAUDE_CODE_MAX_RETRIES": str(self._retries),
+            "MAX_THINKING_TOKENS": "0",
+        }
+
+    def _read(self, finished: Finished, tally: Tally) -> Reply:
         if finished.is_cut:
             raise ModelUnavailable(f"{self.name} printed more than {MAX_OUTPUT_BYTES:,} bytes and was ended.")
-        result = _result(finished.output)
-        if result is None:
+        try:
+            # Warnings may stand before the result.
+            result = _Result.model_validate_json(finished.output.rstrip().rpartition(b"\n")[2])
+        except ValidationError:
             said = _shown(finished.error.decode("utf-8", "replace"))
-            raise ModelUnavailable(f"{self.name} ended with code {finished.code} and without a result: {said}")
-        tally.add(*_tokens(result.get("usage")), cost_usd=_number(result.get("total_cost_usd")))
-        text = str(result.get("result") or "")
-        if result.get("is_error") is not False or result.get("subtype") != "success":
-            if "output token maximum" in text:
-                return Reply.cut("", request)
-            self._raise(str(result.get("subtype")), text)
-        structured = result.get("structured_output")
-        return Reply(json.dumps(structured) if isinstance(structured, dict) else text)
-
-    def _raise(self, kind: str, text: str) -> None:
-        if kind == "error_max_structured_output_retries":
+            raise ModelUnavailable(
+                f"{self.name} ended with code {finished.code} and without a result: {said}"
+            ) from None
+        used, text = result.usage, result.result or ""
+        read = used.input_tokens + used.cache_creation_input_tokens + used.cache_read_input_tokens
+        tally.add(read, used.output_tokens, result.total_cost_usd)
+        if not result.is_error and result.subtype == "success":
+            structured = result.structured_output
+            return Reply(json.dumps(structured) if isinstance(structured, dict) else text)
+        if "output token maximum" in text:
+            return Reply("", is_cut=True)
+        if result.subtype == "error_max_structured_output_retries":
             raise ModelAnswerInvalid(f"{self.name} gave no answer that is valid by the schema.")
         if "prompt is too long" in text.lower():
             raise ModelWindowTooSmall(f"{self.name} cannot take so long a request: {_shown(text)}")
         advice = " Run `claude` once and sign in." if "login" in text or "authenticate" in text else ""
-        raise ModelUnavailable(f"{self.name} gave no answer ({kind}): {_shown(text)}{advice}")
-
-
-def child_environment(environ: Mapping[str, str], max_tokens: int, retries: int) -> dict[str, str]:
-    """Return the child's environment: the user's, less the marks of an outer session, with everything extra off."""
-    return {name: value for name, value in environ.items() if name not in OUTER_SESSION} | {
-        CHILD_VARIABLE: "1",
-        # Without it `@path` in a prompt puts the file's content into it, tools or not.
-        "CLAUDE_CODE_DISABLE_ATTACHMENTS": "1",
-        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
-        "CLAUDE_CODE_MAX_OUTPUT_TOKENS": str(max_tokens),
-        "CLAUDE_CODE_MAX_RETRIES": str(retries),
-        "MAX_THINKING_TOKENS": "0",
-    }
-
-
-def _prompt(request: ChatRequest, repair: Repair | None) -> str:
-    # A first line of ours: a prompt that begins with a slash would be taken for a command.
-    prompt = f"The request:\n\n{request.user}"
-    if repair is None:
-        return prompt
-    return f"{prompt}\n\nYour former answer:\n\n{repair.text}\n\n{repair.message(request.answer_schema)}"
-
-
-def _result(output: bytes) -> dict[str, JsonValue] | None:
-    """Return the result object: the last line that is JSON, as warnings may stand before it."""
-    for line in reversed(output.decode("utf-8", "replace").splitlines()):
-        value = parse_json(line, MAX_OUTPUT_BYTES) if line.startswith("{") else None
-        if isinstance(value, dict) and value.get("type") == "result":
-            return value
-    return None
-
-
-def _tokens(usage: JsonValue) -> tuple[int, int]:
-    counts = usage if isinstance(usage, dict) else {}
-    read = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
-    return sum(_count(counts.get(key)) for key in read), _count(counts.get("output_tokens"))
-
-
-def _count(value: JsonValue) -> int:
-    return int(_number(value) or 0)
-
-
-def _number(value: Any) -> float | None:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e9
-    return float(cast("float", value)) if is_number else None
+        raise ModelUnavailable(f"{self.name} gave no answer ({result.subtype}): {_shown(text)}{advice}")
 
 
 def _shown(text: str) -> str:

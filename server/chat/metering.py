@@ -1,61 +1,55 @@
-"""What calls to chat models cost, and the limits that they keep: how many at once, how many tokens in a day."""
+"""One call of a chat model, whichever it is: its time limit, the check of its answer, the record of what it cost."""
 
 import asyncio
+import json
 import time
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import UTC
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from anyio import CapacityLimiter
+from pydantic import JsonValue
 
 from swarm_memory.schema.base import Scope
-from swarm_memory.schema.errors import ModelUnavailable
+from swarm_memory.schema.errors import ModelAnswerInvalid, ModelError, ModelTooSlow
+from swarm_memory.tools.model.parse import Unparsed, parse_object
 from swarm_memory.tools.ports.journal import ChatRecord
-from swarm_memory.tools.ports.models import ChatAnswer, ChatModel, ChatRequest, ChatUsage
+from swarm_memory.tools.ports.models import ChatAnswer, ChatRequest, ChatUsage
 from swarm_memory.tools.ports.outside import Clock
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.bank import Bank
 
-_CHARS_PER_TOKEN = 4
+CHARS_PER_TOKEN = 4
+"""An estimate, where nobody has counted."""
+
+MAX_ROOM = 16_000
+"""Tokens that an answer may take when it was cut with less: models that reason take them before they begin."""
 
 Outcome = Literal["answered", "invalid", "unavailable", "cancelled"]
 
 
-@dataclass
+@dataclass(slots=True)
 class Tally:
     """Adds up the tries of one call."""
 
-    price_in: float | None = None
-    """USD for a million input tokens."""
-    price_out: float | None = None
     tries: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
-    told_cost_usd: float | None = None
-    """What the provider itself says that it cost; it goes before the prices."""
+    cost_usd: float | None = None
 
     def add(self, input_tokens: int, output_tokens: int, cost_usd: float | None = None) -> None:
-        """Add the tokens of one answer."""
+        """Add what one answer took; None where its cost is not known."""
         self.input_tokens += input_tokens
         self.output_tokens += output_tokens
         if cost_usd is not None:
-            self.told_cost_usd = (self.told_cost_usd or 0.0) + cost_usd
+            self.cost_usd = (self.cost_usd or 0.0) + cost_usd
 
     def usage(self) -> ChatUsage:
         """Return the sum so far."""
         return ChatUsage(
-            input_tokens=self.input_tokens, output_tokens=self.output_tokens, cost_usd=self._cost(), tries=self.tries
+            input_tokens=self.input_tokens, output_tokens=self.output_tokens, cost_usd=self.cost_usd, tries=self.tries
         )
-
-    def _cost(self) -> float | None:
-        if self.told_cost_usd is not None:
-            return self.told_cost_usd
-        if self.price_in is None or self.price_out is None:
-            return None
-        return (self.input_tokens * self.price_in + self.output_tokens * self.price_out) / 1_000_000
 
 
 class ChatMeter:
@@ -80,66 +74,68 @@ class ChatMeter:
         self._store.record_chat(ChatRecord(self._scope, purpose, model, outcome, usage, latency_ms, at))
 
 
-class LimitedChatModel:
-    """A model within limits; what breaks one of them is never sent.
+class Reply(NamedTuple):
+    """What a model said, before any check."""
 
-    Calls under way are counted against the budget with what their first try may cost at most; what a repair or more
-    room for an answer costs is counted when it is known. Of several processes each counts only what the others have
-    recorded.
+    text: str
+    is_cut: bool = False
+    """Whether the room for the answer was used up."""
+
+
+Ask = Callable[[ChatRequest, Tally], Awaitable[Reply]]
+"""Sends a request and adds its tries and what they cost to the tally."""
+
+
+async def metered(name: str, request: ChatRequest, ask: Ask, meter: ChatMeter) -> ChatAnswer:
+    """Ask within the time limit, once more with `MAX_ROOM` where the answer was cut; check and record the answer.
+
+    Raises `ModelTooSlow` when `request.timeout_s` is over, `ModelAnswerInvalid` for an answer that cannot be used, and
+    what `ask` raises. All of it is recorded, cancelled calls too.
     """
+    began, tally = time.perf_counter(), Tally()
+    outcome: Outcome = "cancelled"
+    try:
+        async with asyncio.timeout(request.timeout_s):
+            reply = await ask(request, tally)
+            data = _checked(reply, request)
+            if reply.is_cut and isinstance(data, Unparsed) and request.max_tokens < MAX_ROOM:
+                request = request.model_copy(update={"max_tokens": MAX_ROOM})
+                reply = await ask(request, tally)
+                data = _checked(reply, request)
+        if isinstance(data, Unparsed):
+            raise ModelAnswerInvalid(f"{name} gave no usable answer: {data.reason}")
+        outcome = "answered"
+    except TimeoutError:
+        outcome = "unavailable"
+        raise ModelTooSlow(f"{name} gave no whole answer within {request.timeout_s:g} s.") from None
+    except ModelError as error:
+        outcome = "invalid" if isinstance(error, ModelAnswerInvalid) else "unavailable"
+        raise
+    finally:
+        latency_ms = (time.perf_counter() - began) * 1000
+        meter.record(request.purpose, name, outcome, tally.usage(), latency_ms)
+    return ChatAnswer(text=reply.text, data=data, model=name, usage=tally.usage(), latency_ms=latency_ms)
 
-    def __init__(
-        self, model: ChatModel, meter: ChatMeter, *, max_concurrency: int, daily_token_budget: int | None
-    ) -> None:
-        self._model = model
-        self._meter = meter
-        self._slots = CapacityLimiter(max_concurrency)
-        self._budget = daily_token_budget
-        self._reserved = 0
 
-    @property
-    def name(self) -> str:
-        return self._model.name
+def _checked(reply: Reply, request: ChatRequest) -> dict[str, JsonValue] | Unparsed | None:
+    """Return the object of an answer, None for plain text that is wanted as it is, or why it cannot be used."""
+    cut = Unparsed(f"The answer was cut at {request.max_tokens:,} tokens.")
+    if reply.is_cut and (request.answer_schema is None or not reply.text.lstrip().startswith("{")):
+        return cut
+    if not reply.text.strip():
+        return Unparsed("The answer is empty.")
+    if request.answer_schema is None:
+        return None
+    data = parse_object(reply.text, request.answer_schema)
+    # A whole object counts although a weak model went on behind it until it was cut.
+    return cut if reply.is_cut and isinstance(data, Unparsed) else data
 
-    @property
-    def is_local(self) -> bool:
-        return self._model.is_local
 
-    async def complete(self, request: ChatRequest) -> ChatAnswer:
-        """Answer as the model does. Raises `ModelUnavailable`, too, when a limit stands against it, and names it."""
-        began = time.monotonic()
-        async with self._slot(request.timeout_s), self._reservation(request):
-            left_s = max(request.timeout_s - (time.monotonic() - began), 0.001)
-            return await self._model.complete(request.model_copy(update={"timeout_s": left_s}))
-
-    @asynccontextmanager
-    async def _slot(self, timeout_s: float) -> AsyncGenerator[None]:
-        try:
-            async with asyncio.timeout(timeout_s):
-                await self._slots.acquire_on_behalf_of(token := object())
-        except TimeoutError:
-            raise ModelUnavailable(
-                f"{self.name} was busy for {timeout_s:g} s with other calls: raise chat.max_concurrency or try later."
-            ) from None
-        try:
-            yield
-        finally:
-            self._slots.release_on_behalf_of(token)
-
-    @asynccontextmanager
-    async def _reservation(self, request: ChatRequest) -> AsyncGenerator[None]:
-        if self._budget is None:
-            yield
-            return
-        wanted = (len(request.system) + len(request.user)) // _CHARS_PER_TOKEN + request.max_tokens
-        used = await self._meter.used_today()
-        if used + self._reserved + wanted > self._budget:
-            raise ModelUnavailable(
-                f"The day's token budget does not allow the call: {used:,} of {self._budget:,} are used and "
-                f"{self._reserved + wanted:,} wanted. Raise chat.daily_token_budget or wait for 00:00 UTC."
-            )
-        self._reserved += wanted
-        try:
-            yield
-        finally:
-            self._reserved -= wanted
+def system_with_schema(request: ChatRequest) -> str:
+    """Return the system prompt with the form of the answer, for models that nothing else binds to it."""
+    if request.answer_schema is None:
+        return request.system
+    return (
+        f"{request.system}\n\nAnswer with exactly one JSON object and nothing else: no prose, no code fence. "
+        f"It must be valid by this JSON schema:\n{json.dumps(request.answer_schema, ensure_ascii=False)}"
+    )

@@ -1,52 +1,231 @@
-"""A chat model behind any endpoint that speaks chat completions."""
+"""A chat model behind any endpoint that has chat completions, through the package `openai`."""
 
-from __future__ import annotations
-
+import logging
+import re
+from collections.abc import AsyncIterator
+from functools import cache
 from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import urlsplit
 
-from swarm_memory.schema.settings import OPENAI_URL
-from swarm_memory.server.chat.dialect import Completion, Dialect, Failure, forms_of
-from swarm_memory.server.chat.endpoint import EndpointChatModel, cap_body, tls
-from swarm_memory.server.chat.openai_wire import FORMS, read_completion, request_body
+from swarm_memory.schema.errors import ModelAnswerInvalid, ModelUnavailable, ModelWindowTooSmall
+from swarm_memory.schema.settings import OPENAI_URL, ChatProviderSettings
+from swarm_memory.server.chat.metering import (
+    CHARS_PER_TOKEN,
+    ChatMeter,
+    Reply,
+    Tally,
+    metered,
+    system_with_schema,
+)
+from swarm_memory.tools.guard.redact import redact
+from swarm_memory.tools.ports.models import ChatAnswer, ChatRequest
 
 if TYPE_CHECKING:
-    from openai import AsyncOpenAI
+    from ssl import SSLContext
 
-    from swarm_memory.server.chat.exchange import Repair
-    from swarm_memory.tools.ports.models import ChatRequest
+    from httpx2 import Response
+    from openai import APIStatusError, AsyncOpenAI
+
+MAX_BODY_BYTES = 4_000_000
+
+_TOO_LONG = re.compile(
+    r"(?i)context.?(?:length|window|size|limit)|prompt is too long|input (?:length|is too long)"
+    r"|too many (?:input )?tokens|request too large|reduce the length"
+)
+"""How endpoints say that a request does not fit into the context window (400, 413, 422, 429 and 500 are seen)."""
+
+_REFUSED_STATUSES = frozenset({400, 404, 415, 422, 501})
+"""With which endpoints answer a request that has a parameter they do not take."""
+
+_OPTIONAL = {"max_tokens": "max_tokens", "temperature": "temperature", "seed": "seed", "reasoning_effort": "effort"}
+"""Parameters that not every endpoint takes, with the word by which its error names them."""
+
+_log = logging.getLogger(__name__)
 
 
-class OpenAIChatModel(EndpointChatModel):
-    """One model of one endpoint for chat completions."""
+class BodyTooLarge(Exception):
+    """The endpoint sends more than any answer can have, or what may unfold to it."""
 
-    def _first_dialect(self) -> Dialect:
-        is_openai = self._settings.url == OPENAI_URL
-        limit_key = "max_completion_tokens" if is_openai else "max_tokens"
-        return Dialect(forms_of(self._settings.structured, FORMS), limit_key)
 
-    def _client(self, timeout_s: float) -> AsyncOpenAI:
+class OpenAIChatModel:
+    """One model of one endpoint.
+
+    The package tries again and waits as the endpoint asks. A call opens its own connections and closes them, so that a
+    model belongs to no event loop; kept between calls is which parameters the endpoint does not take. The key never
+    stands in an error or a log.
+    """
+
+    def __init__(
+        self, settings: ChatProviderSettings, api_key: str | None, meter: ChatMeter, *, retries: int = 2
+    ) -> None:
+        """Take the key, or None for an endpoint that wants none; an empty one is a key that is missing."""
+        self._settings = settings
+        self._api_key = api_key
+        self._meter = meter
+        self._retries = retries
+        self._refused = frozenset[str]()
+
+    @property
+    def name(self) -> str:
+        return self._settings.name
+
+    @property
+    def is_local(self) -> bool:
+        host = urlsplit(self._settings.url).hostname
+        return host in {"localhost", "127.0.0.1", "::1"} and not self._settings.price_out
+
+    async def complete(self, request: ChatRequest) -> ChatAnswer:
+        """Answer as `ChatModel.complete` says; tokens of an endpoint that gives no counts are estimated."""
+        if self._api_key == "":
+            raise ModelUnavailable(f"{self.name} cannot be asked: {self._settings.key_variable} is not set.")
+        return await metered(self.name, request, self._ask, self._meter)
+
+    async def _ask(self, request: ChatRequest, tally: Tally) -> Reply:
+        """Send a request, again without each parameter that the endpoint refuses. Raises `ModelError`."""
+        from openai import APIConnectionError, APIError, APIStatusError
+
+        refused = self._refused
+        while True:
+            body = self._body(request, refused)
+            try:
+                async with self._client(tally) as client:
+                    completion = await cast("Any", client.chat.completions).create(**body)
+                break
+            except APIStatusError as error:
+                said = self._said(error)
+                if error.status_code == 413 or _TOO_LONG.search(said):
+                    raise ModelWindowTooSmall(f"{self.name} cannot take so long a request: {said}") from None
+                if (parameter := self._refused_parameter(error.status_code, said, body)) is None:
+                    raise ModelUnavailable(f"{self.name} failed: {said}") from None
+                refused |= {parameter}
+            except APIConnectionError as error:
+                reason = type(error.__cause__ or error).__name__
+                raise ModelUnavailable(f"{self._settings.url} was not reached or hung up ({reason}).") from None
+            except BodyTooLarge:
+                raise ModelUnavailable(f"{self.name} answered compressed, or with too many bytes.") from None
+            except (APIError, ValueError, RecursionError):
+                raise self._no_completion() from None
+        if refused != self._refused:
+            _log.warning("%s does not take %s: not sent from now on", self.name, ", ".join(sorted(refused)))
+            self._refused = refused
+        return self._read(completion, request, tally)
+
+    def _client(self, tally: Tally) -> "AsyncOpenAI":
         from openai import AsyncOpenAI, DefaultAsyncHttpxClient
+
+        async def count_try(_: object) -> None:
+            tally.tries += 1
 
         # A redirect would carry the request, and with it the trajectory, to a host that nobody named.
         http = DefaultAsyncHttpxClient(
-            follow_redirects=False, timeout=timeout_s, verify=tls(), event_hooks={"response": [cap_body]}
+            follow_redirects=False, verify=_tls(), event_hooks={"request": [count_try], "response": [_cap_body]}
         )
         return AsyncOpenAI(
             api_key=self._api_key or "none",
             base_url=self._settings.url,
-            max_retries=0,
+            max_retries=self._retries,
             http_client=http,
             default_headers={"Accept-Encoding": "identity"},
         )
 
-    async def _send(self, client: AsyncOpenAI, request: ChatRequest, repair: Repair | None, dialect: Dialect) -> bytes:
-        create = cast("Any", client.chat.completions.with_raw_response).create
-        return cast("bytes", (await create(**request_body(self._settings, request, repair, dialect))).content)
+    def _body(self, request: ChatRequest, refused: frozenset[str]) -> dict[str, Any]:
+        """Return the arguments of `chat.completions.create`."""
+        renamed = self._settings.url == OPENAI_URL or "max_tokens" in refused
+        form: dict[str, Any] | None = None
+        if request.answer_schema is not None and self._settings.structured == "json_object":
+            form = {"type": "json_object"}
+        elif request.answer_schema is not None and self._settings.structured != "text":
+            # Each form of an answer is closed and requires all of its fields (`Answered`), as the strict mode demands.
+            schema = {"name": request.purpose, "schema": request.answer_schema, "strict": True}
+            form = {"type": "json_schema", "json_schema": schema}
+        body: dict[str, Any] = {
+            "model": self._settings.model,
+            "messages": [
+                {"role": "system", "content": system_with_schema(request)},
+                {"role": "user", "content": request.user},
+            ],
+            "max_completion_tokens" if renamed else "max_tokens": request.max_tokens,
+            "temperature": request.temperature,
+            "seed": request.seed,
+            "reasoning_effort": self._settings.effort,
+            "response_format": form,
+        }
+        return {key: value for key, value in body.items() if value is not None and key not in refused}
 
-    def _read(self, raw: bytes, request: ChatRequest) -> Completion | Failure:
-        return read_completion(raw, request)
+    def _refused_parameter(self, status: int, said: str, body: dict[str, Any]) -> str | None:
+        """Return what to leave out after a refusal: the parameter that it names, else the form of the answer."""
+        if status not in _REFUSED_STATUSES:
+            return None
+        for parameter, word in _OPTIONAL.items():
+            if parameter in body and word in said.lower():
+                return parameter
+        return "response_format" if "response_format" in body and self._settings.structured == "auto" else None
 
-    def _errors(self) -> tuple[type[Exception], type[Exception]]:
-        from openai import APIConnectionError, APIStatusError
+    def _said(self, error: "APIStatusError") -> str:
+        """Return the endpoint's words on one line, at most 300 characters, without the key, which endpoints echo."""
+        status = error.status_code
+        key = f"check the key in {self._settings.key_variable or 'chat.providers: api_key_env is not set'}"
+        advice = {401: key, 403: key, 404: "check model and base_url", 307: "it redirects", 308: "it redirects"}
+        hint = f" ({advice[status]})" if status in advice else ""
+        words = " ".join(error.message.split())[:2000]
+        if self._api_key:
+            words = words.replace(self._api_key, "[key]")
+        return f"HTTP {status}{hint}: {redact(words).text[:300]}"
 
-        return APIStatusError, APIConnectionError
+    def _read(self, completion: Any, request: ChatRequest, tally: Tally) -> Reply:
+        """Return what an answer says, which the package does not check. Raises `ModelError` for none and a refusal."""
+        try:
+            choice = completion.choices[0]
+            text, refusal, ended = choice.message.content or "", choice.message.refusal, choice.finish_reason
+        except (AttributeError, IndexError, TypeError):
+            raise self._no_completion() from None
+        if not isinstance(text, str):
+            raise self._no_completion()
+        sent = _tokens(completion, "prompt_tokens", len(request.system) + len(request.user))
+        answered = _tokens(completion, "completion_tokens", len(text))
+        price_in, price_out = self._settings.price_in, self._settings.price_out
+        cost = None if price_in is None or price_out is None else (sent * price_in + answered * price_out) / 1_000_000
+        tally.add(sent, answered, cost)
+        if refusal or ended == "content_filter":
+            raise ModelAnswerInvalid(f"{self.name} refused to answer.")
+        return Reply(text, is_cut=ended == "length")
+
+    def _no_completion(self) -> ModelUnavailable:
+        return ModelUnavailable(f"{self.name} answered with no chat completion: check base_url.")
+
+
+def _tokens(completion: Any, kind: str, chars: int) -> int:
+    """Return the given count, or an estimate where an endpoint gives none: a budget must hold for it too."""
+    given = getattr(getattr(completion, "usage", None), kind, None)
+    return given if type(given) is int and 0 <= given < 10**9 else chars // CHARS_PER_TOKEN
+
+
+@cache
+def _tls() -> "SSLContext":
+    """Return what certificates are checked by, one for all calls: it takes 0.1 s to make, and holds up the others."""
+    from httpx2 import create_ssl_context
+
+    return create_ssl_context()
+
+
+async def _cap_body(response: "Response") -> None:
+    """Make the response end at `MAX_BODY_BYTES`, whatever its headers promise; a compressed one is not read at all."""
+    from httpx2 import AsyncByteStream
+
+    if response.headers.get("content-encoding", "identity").lower() != "identity":
+        raise BodyTooLarge
+    inner = cast("AsyncByteStream", response.stream)
+
+    class Capped(AsyncByteStream):
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            read = 0
+            async for chunk in inner:
+                read += len(chunk)
+                if read > MAX_BODY_BYTES:
+                    raise BodyTooLarge
+                yield chunk
+
+        async def aclose(self) -> None:
+            await inner.aclose()
+
+    response.stream = Capped()

@@ -3,7 +3,6 @@
 import subprocess
 import sys
 from collections.abc import Mapping
-from datetime import UTC, datetime
 
 import pytest
 from pydantic import ValidationError
@@ -12,8 +11,7 @@ from scripted_server import ScriptedServer, completion, error
 
 from swarm_memory.schema.errors import ModelUnavailable
 from swarm_memory.schema.settings import ChatSettings
-from swarm_memory.server.chat.build import build_chat_model
-from swarm_memory.server.chat.retries import Backoff, retry_after_s
+from swarm_memory.server.chat.chain import build_chat_model
 from swarm_memory.tools.ports.models import ChatRequest
 
 REQUEST = ChatRequest(purpose="judge", system="s", user="u", timeout_s=100)
@@ -65,19 +63,6 @@ async def test_only_the_model_that_is_named_for_it_reranks_and_the_others_do_all
         await model.complete(REQUEST)
 
 
-def none_found(name: str) -> None:
-    """Find no package."""
-
-
-async def test_a_provider_whose_package_is_missing_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("swarm_memory.server.chat.build.find_spec", none_found)
-    chosen = settings({"provider": "anthropic", "model": "m"})
-    model = build_chat_model(chosen, environ={"ANTHROPIC_API_KEY": "k"}, meter=InMemoryMeter())
-    assert model is not None
-    with pytest.raises(ModelUnavailable, match=r"swarm-memory\[anthropic\]"):
-        await model.complete(REQUEST)
-
-
 async def test_a_child_of_claude_cli_never_calls_claude_again() -> None:
     environ = {"SWARM_MEMORY_CHILD": "1", "PATH": ""}
     model = build_chat_model(settings({"provider": "claude_cli"}), environ=environ, meter=InMemoryMeter())
@@ -112,42 +97,20 @@ def test_settings_that_cannot_work_or_hold_a_secret_are_refused_without_showing_
     assert "hunter2" not in str(raised.value)
 
 
-NOW = datetime(2030, 1, 1, 12, 0, 0, tzinfo=UTC)
+@pytest.mark.parametrize("base_url", [None, "https://api.anthropic.com", "https://api.anthropic.com/v1/"])
+def test_anthropics_own_endpoint_is_asked_for_chat_completions(base_url: str | None) -> None:
+    (provider,) = settings({"provider": "anthropic", "model": "m", "base_url": base_url}).providers
+    assert (provider.url, provider.key_variable) == ("https://api.anthropic.com/v1", "ANTHROPIC_API_KEY")
+    assert provider.name == "anthropic:m"
 
 
-@pytest.mark.parametrize(
-    ("headers", "seconds"),
-    [
-        ({}, None),
-        ({"retry-after": "7"}, 7),
-        ({"retry-after": " 1.5 "}, 1.5),
-        ({"retry-after": "-3"}, 0),
-        ({"retry-after": "nan"}, None),
-        ({"retry-after": "inf"}, None),
-        ({"retry-after": "soon"}, None),
-        ({"retry-after": "Tue, 01 Jan 2030 12:00:30 GMT"}, 30),
-        ({"retry-after": "Tue, 01 Jan 2030 11:00:00 GMT"}, 0),
-        ({"retry-after": "Tue, 99 Jan 2030 11:00:00 GMT"}, None),
-        ({"retry-after-ms": "250", "retry-after": "9"}, 0.25),
-    ],
-)
-def test_retry_after_is_read_in_all_its_forms(headers: dict[str, str], seconds: float | None) -> None:
-    assert retry_after_s(headers, NOW) == seconds
-
-
-def test_pauses_double_to_a_cap_and_too_long_ones_are_none() -> None:
-    backoff = Backoff(base_s=1, cap_s=8, longest_wait_s=30)
-    for attempt, most in enumerate([1, 2, 4, 8, 8, 8]):
-        pause_s = backoff.delay_s(attempt, None)
-        assert pause_s is not None
-        assert most / 2 <= pause_s <= most
-    assert backoff.delay_s(0, 30) == 30
-    assert backoff.delay_s(0, 31) is None
-    assert backoff.delay_s(5000, None) is not None
+def test_another_endpoint_for_messages_is_refused_with_what_to_write() -> None:
+    with pytest.raises(ValidationError, match="provider `openai` with its base_url and api_key_env"):
+        settings({"provider": "anthropic", "model": "m", "base_url": "http://127.0.0.1:8080"})
 
 
 def test_building_imports_no_client() -> None:
-    late = {"anthropic", "openai", "jsonschema", "httpx2"}
-    code = f"import sys, swarm_memory.server.chat.build; print({late} & set(sys.modules))"
+    late = {"openai", "jsonschema", "httpx2"}
+    code = f"import sys, swarm_memory.server.chat.chain; print({late} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"

@@ -98,14 +98,9 @@ async def test_a_model_that_was_talked_into_success_does_not_outweigh_failed_tes
     ],
 )
 async def test_an_answer_that_cannot_be_parsed_is_undecided_with_the_reason(said: str) -> None:
-    verdict = await judge_by_model(ScriptedChatModel([said, said]), repaired(), SETTINGS)
+    verdict = await judge_by_model(ScriptedChatModel([said]), repaired(), SETTINGS)
     assert (verdict.label, verdict.confidence, verdict.judge) == ("Undecided", 0.0, "model")
     assert verdict.reasons[0].startswith("the model's answer cannot be used: ")
-
-
-async def test_an_answer_that_is_mended_once_counts() -> None:
-    verdict = await judge_by_model(ScriptedChatModel(["Success!", answer("Failure")]), repaired(), SETTINGS)
-    assert verdict.label == "Failure"
 
 
 @pytest.mark.parametrize("confidence", [1.5, -0.2, 85])
@@ -288,10 +283,10 @@ async def test_over_http_the_schema_the_rules_and_the_fenced_data_are_sent_at_te
 
 
 @pytest.mark.allow_hosts(["127.0.0.1"])
-async def test_over_http_prose_twice_is_undecided_and_a_dead_endpoint_leaves_it_to_the_evidence() -> None:
-    async with ScriptedServer([completion("It went well."), completion("Really.")]) as server:
+async def test_over_http_prose_is_undecided_and_a_dead_endpoint_leaves_it_to_the_evidence() -> None:
+    async with ScriptedServer([completion("It went well.")]) as server:
         verdict = await judge_by_model(model_at(server), repaired(), SETTINGS)
-        assert len(server.requests) == 2
+        assert len(server.requests) == 1
     assert verdict.label == "Undecided"
     async with ScriptedServer([error(503)]) as server:
         outcome = await judged(broken(), model_at(server))

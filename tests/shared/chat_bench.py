@@ -1,13 +1,12 @@
 """A chat model in front of a scripted endpoint, and what it is asked."""
 
-from collections.abc import Callable
-
 from pydantic import JsonValue
 from scripted_chat import InMemoryMeter
 from scripted_server import ScriptedServer
 
 from swarm_memory.schema.settings import ChatProviderSettings
-from swarm_memory.tools.ports.models import ChatModel, ChatRequest
+from swarm_memory.server.chat.openai import OpenAIChatModel
+from swarm_memory.tools.ports.models import ChatRequest
 
 SCHEMA: dict[str, JsonValue] = {
     "type": "object",
@@ -23,13 +22,9 @@ def request(timeout_s: float = 100.0, **changes: object) -> ChatRequest:
 
 
 class Bench:
-    """The model `m-1` of a provider at a scripted server, with pauses that are written down and not waited for."""
+    """The model `m-1` of a provider at a scripted server."""
 
-    def __init__(self, build: Callable[..., ChatModel], key: str, server: ScriptedServer, **settings: object) -> None:
-        self.pauses: list[float] = []
+    def __init__(self, key: str, server: ScriptedServer, *, retries: int = 2, **settings: object) -> None:
         self.meter = InMemoryMeter()
-        told = ChatProviderSettings.model_validate({"model": "m-1", "base_url": server.url, **settings})
-        self.model = build(told, key, self.meter, retries=2, sleep=self._sleep)
-
-    async def _sleep(self, seconds: float) -> None:
-        self.pauses.append(seconds)
+        given = {"provider": "openai", "model": "m-1", "base_url": f"{server.url}/v1", **settings}
+        self.model = OpenAIChatModel(ChatProviderSettings.model_validate(given), key, self.meter, retries=retries)

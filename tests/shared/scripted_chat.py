@@ -1,6 +1,7 @@
 """A chat model that gives prepared answers, and a meter that forgets."""
 
 import json
+import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime
 
@@ -8,10 +9,11 @@ from pydantic import JsonValue
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import ModelError, ModelUnavailable
-from swarm_memory.server.chat.exchange import Repair, Reply, exchange
-from swarm_memory.server.chat.metering import ChatMeter, Outcome, Tally
+from swarm_memory.schema.settings import ChatSettings
+from swarm_memory.server.chat.chain import ChainChatModel
+from swarm_memory.server.chat.metering import ChatMeter, Outcome, Reply, Tally, metered
 from swarm_memory.tools.ports.journal import ChatRecord
-from swarm_memory.tools.ports.models import ChatAnswer, ChatRequest, ChatUsage
+from swarm_memory.tools.ports.models import ChatAnswer, ChatModel, ChatRequest, ChatUsage
 
 ScriptedAnswer = str | dict[str, JsonValue] | ModelError
 """A text, an object that is sent as JSON, or the error that the call ends with."""
@@ -39,9 +41,9 @@ class InMemoryMeter(ChatMeter):
 
 
 class ScriptedChatModel:
-    """Gives `answers` one after the other; they are checked and repaired as a real model's, a repair taking the next.
+    """Gives `answers` one after the other, checked as a real model's. A token is counted as four characters.
 
-    A token is counted as four characters. When the answers are used up it is unavailable.
+    When the answers are used up it is unavailable.
     """
 
     is_local = True
@@ -51,18 +53,17 @@ class ScriptedChatModel:
     ) -> None:
         self.name = name
         self.requests: list[ChatRequest] = []
-        """Every request, in order; a repair is not one of its own."""
+        """Every request, in order."""
         self._answers = iter(answers)
         self._meter = meter or InMemoryMeter()
 
     async def complete(self, request: ChatRequest) -> ChatAnswer:
         """Give the next answer. Raises what the script says."""
         self.requests.append(request)
-        answer = await exchange(self.name, request, self._ask, self._meter, Tally())
+        answer = await metered(self.name, request, self._ask, self._meter)
         return answer.model_copy(update={"latency_ms": 0.0})
 
-    async def _ask(self, request: ChatRequest, repair: Repair | None, tally: Tally) -> Reply:
-        del repair
+    async def _ask(self, request: ChatRequest, tally: Tally) -> Reply:
         answer = next(self._answers, None)
         if answer is None:
             raise ModelUnavailable(f"{self.name} has no answer left for call {len(self.requests)}.")
@@ -72,3 +73,14 @@ class ScriptedChatModel:
         text = answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
         tally.add((len(request.system) + len(request.user)) // 4, len(text) // 4)
         return Reply(text)
+
+
+def chain_of(
+    *models: ChatModel,
+    monotonic: Callable[[], float] = time.monotonic,
+    meter: ChatMeter | None = None,
+    **settings: object,
+) -> ChainChatModel:
+    """Return models as a chain, without a budget unless `settings` (of `chat`) have one."""
+    chosen = ChatSettings.model_validate({"daily_token_budget": None, **settings})
+    return ChainChatModel(models, chosen, meter or InMemoryMeter(), monotonic=monotonic)

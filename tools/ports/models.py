@@ -28,7 +28,7 @@ class ChatRequest(Model):
     max_tokens: int = Field(default=2000, ge=1)
     seed: int | None = None
     timeout_s: float = Field(default=60.0, gt=0)
-    """Limit of the whole call, retries and repair included."""
+    """Limit of the whole call, retries included."""
     task_id: str | None = None
     """The task that the call is for: a model that was too slow for one call of it is not waited for in the next."""
     can_shorten: bool = False
@@ -133,7 +133,7 @@ class ChatModel(Protocol):
         """Answer within `request.timeout_s`.
 
         Raises `ModelUnavailable` (not reached, budget spent; `ModelWindowTooSmall` for a request that is too long) or
-        `ModelAnswerInvalid` (unusable, even after one repair).
+        `ModelAnswerInvalid` (it cannot be used).
         """
         ...
 

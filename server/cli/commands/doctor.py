@@ -6,7 +6,6 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator
 from importlib.metadata import version
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -206,9 +205,6 @@ def _chat(invocation: Invocation) -> Iterator[Finding]:
         elif provider.provider == "claude_cli" and shutil.which(provider.command) is None:
             advice = "install Claude Code, or take claude_cli from chat.providers"
             yield Finding("chat model", "warn", f"{provider.name}: {provider.command} was not found", advice)
-        elif provider.provider == "anthropic" and find_spec("anthropic") is None:
-            advice = "pip install 'swarm-memory[anthropic]'"
-            yield Finding("chat model", "warn", f"{provider.name}: its package is not installed", advice)
         else:
             yield Finding("chat model", "ok", provider.name)
 
