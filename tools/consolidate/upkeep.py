@@ -10,7 +10,7 @@ from swarm_memory.schema.memory import MemoryLink, Merged, Pruned, Quarantined, 
 from swarm_memory.tools.consolidate.pairs import Progress
 from swarm_memory.tools.consolidate.retention import queue_retention_when_due
 from swarm_memory.tools.credit.harm import HARMFUL, memory_records
-from swarm_memory.tools.ports.credit import Trials
+from swarm_memory.tools.ports.trajectories import Trials
 from swarm_memory.tools.ports.upkeep import Aging, UpkeepBatch, UpkeepChange, UpkeepWritten
 from swarm_memory.tools.retrieve.embed import queue_embedding
 from swarm_memory.tools.toolbox import Toolbox
