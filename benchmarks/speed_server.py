@@ -144,7 +144,7 @@ async def fill(root: Path, texts: list[str]) -> None:
     from swarm_memory.schema.memory import Note, Provenance
     from swarm_memory.schema.settings import Settings
     from swarm_memory.server.wiring import open_toolbox, place_of
-    from swarm_memory.tools.memories.notes import remember_notes
+    from swarm_memory.tools.memories.remember import remember_notes
 
     chance, said = random.Random(7), Provenance(distiller="user")
     toolbox = await open_toolbox(place_of(root, Settings()), Settings())

@@ -9,8 +9,8 @@ from swarm_memory.server.cli.console import print_json, printable, say
 from swarm_memory.server.cli.invocation import Invocation
 
 if TYPE_CHECKING:
+    from swarm_memory.schema.memory import MemoryItem
     from swarm_memory.server.hosts.settings_files import FileChange
-    from swarm_memory.tools.memories.everywhere import Candidate
     from swarm_memory.tools.promote.marks import Place
     from swarm_memory.tools.promote.promote import Promotion
     from swarm_memory.tools.toolbox import Toolbox
@@ -35,12 +35,12 @@ def carry_out(invocation: Invocation, wish: Wish) -> None:
         raise click.UsageError("--proven goes with neither ids nor --demote")
     if wish.to != "user":
         _write(invocation, wish, wish.to)
-    elif not wish.demote:
-        _lift(invocation, wish)
-    elif not wish.ids:
-        raise click.UsageError("name the memories that shall be of this project again")
-    else:
+    elif not wish.ids and (wish.demote or not wish.proven):
+        raise click.UsageError("name the memories")
+    elif wish.demote:
         _take_back(invocation, wish)
+    else:
+        _lift(invocation, wish)
 
 
 async def _ids(toolbox: "Toolbox", wish: Wish) -> Sequence[str]:
@@ -54,50 +54,50 @@ async def _ids(toolbox: "Toolbox", wish: Wish) -> Sequence[str]:
 
 
 def _lift(invocation: Invocation, wish: Wish) -> None:
-    """Lift what held in several projects into all of them, or what was named."""
-    from swarm_memory.tools.memories.everywhere import held_in_several, lift
+    """Lift memories into the user's global scope, so that every project of the bank is shown them."""
+    from swarm_memory.tools.memories.decide import promote
+    from swarm_memory.tools.memories.edit import get_memories
 
-    async def look(toolbox: "Toolbox") -> "list[Candidate]":
+    async def look(toolbox: "Toolbox") -> "list[MemoryItem]":
         ids = await _ids(toolbox, wish)
-        return [] if wish.proven and not ids else await held_in_several(toolbox, ids)
+        return await get_memories(toolbox, ids) if ids else []
 
     found = invocation.read(look)
-    for candidate in () if wish.as_json else found:
-        say(f"{candidate.item.id}  {candidate.item.title}", bold=True)
-        for held in candidate.held:
-            say(f"    {held.says}")
+    for item in () if wish.as_json else found:
+        say(f"{item.id}  {item.title}", bold=True)
     is_done = bool(found) and not wish.dry_run
     if is_done:
         if not wish.yes:
-            click.confirm(f"Tell {'it' if len(found) == 1 else 'them'} in every project?", abort=True, err=True)
+            click.confirm(f"Show {'it' if len(found) == 1 else 'them'} in every project?", abort=True, err=True)
 
         async def lift_all(toolbox: "Toolbox") -> None:
-            for candidate in found:
-                await lift(toolbox, candidate)
+            for item in found:
+                await promote(toolbox, item.id)
 
         invocation.run(lift_all)
     if wish.as_json:
-        rows = [{"id": each.item.id, "held": [held._asdict() for held in each.held]} for each in found]
+        rows = [{"id": item.id} for item in found]
         print_json({"status": "written" if is_done else "planned", "promoted": rows})
     elif not found:
-        say("No memory of this project held in another project of this bank too.")
+        say("No memory is proven yet.")
     else:
-        say(f"{len(found)} told in every project from now on." if is_done else "Nothing was written.")
+        say(f"{len(found)} shown in every project from now on." if is_done else "Nothing was written.")
 
 
 def _take_back(invocation: Invocation, wish: Wish) -> None:
-    from swarm_memory.tools.memories.everywhere import take_back
+    from swarm_memory.tools.memories.decide import demote
 
-    async def take_all_back(toolbox: "Toolbox") -> list[str]:
-        return [each for memory_id in wish.ids for each in await take_back(toolbox, memory_id)]
+    async def take_all_back(toolbox: "Toolbox") -> None:
+        for memory_id in wish.ids:
+            await demote(toolbox, memory_id)
 
     if wish.dry_run:
         raise click.UsageError("--dry-run has nothing to show here")
-    restored = invocation.run(take_all_back)
+    invocation.run(take_all_back)
     if wish.as_json:
-        print_json({"status": "written", "demoted": list(wish.ids), "restored": restored})
+        print_json({"status": "written", "demoted": list(wish.ids)})
     else:
-        say(f"{len(wish.ids)} of this project alone again; {len(restored)} told again in other projects.")
+        say(f"{len(wish.ids)} of this project alone again.")
 
 
 def _write(invocation: Invocation, wish: Wish, place: "Place | None") -> None:

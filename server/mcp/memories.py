@@ -69,8 +69,8 @@ async def remember(
     is never the user's word. Pass on `notices`.
     """
     from swarm_memory.server.jobs.transcripts import session_so_far
-    from swarm_memory.tools.memories.notes import remember_notes
     from swarm_memory.tools.memories.remember import remember as keep
+    from swarm_memory.tools.memories.remember import remember_notes
 
     bank = bank_of(ctx)
     if not notes and text is None and outcome is None:

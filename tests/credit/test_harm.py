@@ -154,7 +154,7 @@ async def test_the_users_own_word_is_never_kept_back_but_put_before_the_user(sho
     done = await live(shop, said, 20)
     assert (done.withdrawn, done.trials.resting) == ((), frozenset())
     counts, kind, (card,) = await desk(shop.toolbox)
-    assert (counts.failing, kind, card.item.id) == (1, "failing", said)
+    assert (counts["failing"], kind, card.item.id) == (1, "failing", said)
     assert card.reason == "20 of 20 tasks that were shown it failed, where 33% are to be expected"
     await keep(shop.toolbox, said, "failing")
     assert (await live(shop, said, 1, begin=20)).trials.doubted == {}

@@ -8,7 +8,7 @@ from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.tools.distill.bounds import check_drafts, copies, portable, words_of
 from swarm_memory.tools.learn.learn import learn
-from swarm_memory.tools.memories.notes import remember_notes
+from swarm_memory.tools.memories.remember import remember_notes
 from swarm_memory.tools.toolbox import Toolbox
 
 SETTINGS = Settings()

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 from worlds import GREEN, MIGRATE, RED, TASK, attempt, met, missed
 
+from swarm_memory.schema.rollout import Rollout
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Label, Step, Trajectory, Verdict
 from swarm_memory.tools.distill.bounds import check_drafts
@@ -24,9 +25,12 @@ def compared(*trajectories: Trajectory) -> tuple[tuple[Drawn, ...], str | None]:
 def as_attempts(trajectories: Sequence[Trajectory]) -> list[Attempt]:
     told = [each.model_copy(update={"task": TASK, "task_id": "t1"}) for each in trajectories]
     return [
-        numbered(number, f"tr-{number}", each, judge_by_evidence(each, Settings()))
-        for number, each in enumerate(told, 1)
+        numbered(rolled_out(number), each, judge_by_evidence(each, Settings())) for number, each in enumerate(told, 1)
     ]
+
+
+def rolled_out(number: int) -> Rollout:
+    return Rollout(number=number, status="finished", seed=0, temperature=0.0, trajectory_id=f"tr-{number}")
 
 
 def text(drawn: Sequence[Drawn]) -> str:
@@ -51,7 +55,7 @@ def with_verdicts(*trajectories: Trajectory) -> tuple[tuple[Drawn, ...], str | N
     for number, each in enumerate(trajectories, 1):
         label = TypeAdapter[Label](Label).validate_python(each.steps[-1].text)
         verdict = Verdict(label=label, confidence=0.0 if label == "Undecided" else 0.9, judge="agent")
-        attempts.append(numbered(number, f"tr-{number}", each, verdict))
+        attempts.append(numbered(rolled_out(number), each, verdict))
     return contrast_by_extraction(attempts, Settings())
 
 
@@ -128,19 +132,6 @@ def test_a_way_out_counts_though_the_attempt_failed_later_on() -> None:
     assert drawn[0].outcome == "Success", "a way out is a strategy, whatever became of the task"
 
 
-def test_an_attempt_that_never_met_the_error_shows_what_the_others_left_out() -> None:
-    drawn, _ = with_verdicts(judged("Failure", IMAGE, DOWN), judged("Success", IMAGE, NAMESPACE, UP))
-    (one,) = drawn
-    assert "Run `kubectl create namespace web`." in one.draft.content
-    assert "docker" not in one.draft.content
-
-
-def test_where_it_did_several_things_more_nobody_knows_which_of_them_helped() -> None:
-    drawn, reason = with_verdicts(judged("Failure", DOWN), judged("Success", IMAGE, CONTEXT, NAMESPACE, UP))
-    assert drawn == ()
-    assert reason is not None
-
-
 def test_the_error_that_kept_failures_from_the_end_comes_first() -> None:
     lint = ("ruff check app.py", "app.py:1:1: F401 unused import\nFound 1 error.", 1)
     fixed = ("ruff check app.py --fix", "All checks passed!", 0)
@@ -192,14 +183,6 @@ def test_a_action_that_a_failure_did_too_is_none() -> None:
 def test_that_the_tests_pass_in_the_end_is_no_pattern() -> None:
     drawn, _ = compared(met(), missed())
     assert "Do `pytest" not in text(drawn)
-
-
-def test_an_order_that_only_successes_kept_is_a_pattern() -> None:
-    right = judged("Success", NAMESPACE, CONTEXT, UP)
-    drawn, _ = with_verdicts(right, right, judged("Failure", CONTEXT, NAMESPACE, UP))
-    said = text(drawn)
-    assert "Do `kubectl create namespace web` before `kubectl config use-context blue`: so in 2 of 2" in said
-    assert "blue` before `kubectl create" not in said
 
 
 LOCKED = ("git push", "fatal: Unable to create '/x/.git/index.lock': File exists", 128)

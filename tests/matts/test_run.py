@@ -118,7 +118,7 @@ async def test_a_completed_run_is_given_back_and_not_done_again(tmp_path: Path) 
 async def test_a_cancelled_run_stops_its_rollouts_and_keeps_what_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("swarm_memory.tools.matts.scaling.CANCEL_LOOK_S", 0.02)
+    monkeypatch.setattr("swarm_memory.tools.matts.matts.CANCEL_LOOK_S", 0.02)
     runner = by_number({1: met(), 2: None, 3: None})
     async with opened(tmp_path) as tools:
 

@@ -316,10 +316,10 @@ async def test_what_no_longer_pays_is_named(toolbox: Toolbox, add: Add, root: Pa
     assert await not_paying(toolbox, ()) == {}
     toolbox = replace(toolbox, promoted=partial(promoted_for, root))
     counts, _, (card, *_) = await desk(toolbox, "promoted")
-    assert counts.promoted == 3
+    assert counts["promoted"] == 3
     assert card.reason.startswith("in .claude/skills/learned-")
     await keep(toolbox, card.item.id, "promoted")
-    assert (await desk_counts(toolbox)).promoted == 2
+    assert (await desk_counts(toolbox))["promoted"] == 2
     notices = (await memory_status(toolbox)).notices
     assert any(f"`swarm-memory promote --demote {bad}`" in each for each in notices)
 

@@ -17,12 +17,12 @@ from swarm_memory.schema.errors import InputError, NotFoundError
 from swarm_memory.schema.settings import CreditSettings
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.server.storage.hook_reader import open_for_hook
+from swarm_memory.server.wiring import SystemClock
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.ports.journal import HostSession
 from swarm_memory.tools.ports.memories import RetrievalRecord
 from swarm_memory.tools.ports.trajectories import TaskFilter
-from swarm_memory.tools.tasks.timeline import list_tasks, timeline
-from swarm_memory.tools.tasks.transcript import WINDOW, Shown, Told, transcript
+from swarm_memory.tools.tasks.transcript import WINDOW, Shown, Told, list_tasks, timeline, transcript
 from swarm_memory.tools.tasks.verdict import say_verdict
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -129,7 +129,7 @@ async def test_a_transcript_joins_calls_with_results_and_marks_failures_evidence
     assert "No such file" in failed.error
     assert (copied.failed, passed.output) == (False, "12 passed in 0.32s")
     assert passed.is_evidence
-    assert any(set(reason.steps) & set(passed.ids) for reason in read.reasons)
+    assert passed.ids[0] in read.evidence
     assert {item.id for part in steps for item in part.taught} == {item.id for item in learned.stored}
 
 
@@ -161,7 +161,8 @@ async def test_what_was_told_stands_where_it_was_told_and_beside_its_failure(ban
     await tools.store.put_session(HostSession(session_id="s2", scope=tools.scope, task_id="s2:1", updated_at=NOW))
     with open_for_hook(tmp_path / "memory.db", ("default", "shop"), 1.0) as hook:
         hook.note_shown("s2", list(scores), is_emptied=False)
-    assert await after_failure(tools, "s2", "pytest tests/returns", f"Exit code 1\n{MISSING}")
+    now = replace(tools, clock=SystemClock())
+    assert await after_failure(now, "s2", "pytest tests/returns", f"Exit code 1\n{MISSING}")
     await learn(tools, run)
     read = await transcript(tools, "s2:1")
     order = [part.moment if isinstance(part, Told) else part.ids[0] for part in read.parts]

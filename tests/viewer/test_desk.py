@@ -56,11 +56,11 @@ async def test_a_merge_is_taken_back_by_the_button_that_it_leaves(browser: Brows
 async def test_a_card_is_kept_or_withdrawn_and_leads_back_to_the_desk_alone(browser: Browsing) -> None:
     unsure = Provenance(distiller="model", judge="model")
     kept, gone = [await browser.put(f"Clear cache {at}", usage_count=2, provenance=unsure) for at in (1, 2)]
-    assert "told 2 times, and only a model vouches for it" in await browser.text("/desk?kind=unverified")
+    assert "shown 2 times, and only a model vouches for it" in await browser.text("/desk?kind=unverified")
     await browser.post("/desk/keep", id=kept, why="unverified", back="//evil.example")
     told = await browser.post("/desk/withdraw", id=gone, back="/desk?kind=unverified")
     assert "Nothing that is told is unverified." in told
-    assert (await desk_counts(await browser.toolbox())).total == 0
+    assert (await desk_counts(await browser.toolbox())).total() == 0
     await browser.post("/desk/explode", id=kept, status=400)
 
 

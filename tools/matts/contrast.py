@@ -6,7 +6,7 @@ work.
 """
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -22,7 +22,7 @@ from swarm_memory.tools.distill.drafts import repair_draft
 from swarm_memory.tools.distill.fixes import is_seen
 from swarm_memory.tools.distill.model import DistilledItem, check_items
 from swarm_memory.tools.guard.redact import redact
-from swarm_memory.tools.matts.differences import Looked, Shared, look, patterns, pitfalls, shared_repairs
+from swarm_memory.tools.matts.differences import Shared, look, patterns, pitfalls, shared_repairs
 from swarm_memory.tools.matts.rollouts import Attempt, Drawn, merged
 from swarm_memory.tools.model.ask import Answered, Effort, ask_about
 from swarm_memory.tools.model.parse import Unparsed
@@ -205,10 +205,19 @@ def contrast_by_extraction(attempts: Sequence[Attempt], settings: Settings) -> t
     met = [each for each in looked if each.label == "Success"]
     missed = [each for each in looked if each.label == "Failure"]
     shared = shared_repairs(looked)
-    by_weight = sorted(shared, key=_kept_from_the_end, reverse=True)
-    drawn = [_told(each) for each in by_weight if is_seen(each.repair)]
-    drawn += _from_the_user(looked)
-    if missed and not any(_explains(each, missed) for each in shared):
+    by_weight = sorted(
+        shared,
+        key=lambda each: (sum(one.label == "Failure" for one in each.open_in), len(each.borne_out)),
+        reverse=True,
+    )
+    drawn = [_way_out(each) for each in by_weight if is_seen(each.repair)]
+    # What the user said while an attempt was made holds for the others too.
+    drawn += [
+        Drawn(draft, _outcome(each.attempt), each.attempt) for each in looked for draft in corrections(each.reading)
+    ]
+    # Where most failures ended with an error that others got past, all else that tells them apart is by the way.
+    explained = any(2 * sum(each in one.open_in for each in missed) >= len(missed) for one in shared)
+    if missed and not explained:
         drawn += patterns(met, missed)
         drawn += pitfalls(looked, met, missed, frozenset(each.mark for each in shared))
     kept = {each.draft.title: each for each in reversed(drawn)}
@@ -230,17 +239,7 @@ def _outcome(attempt: Attempt) -> Outcome:
     return "Failure" if attempt.verdict.label == "Failure" else "Success"
 
 
-def _explains(shared: Shared, missed: Sequence[Looked]) -> bool:
-    """Whether most failures ended with an error that others got past: all else that parts them is then by the way."""
-    return 2 * sum(each in shared.open_in for each in missed) >= len(missed)
-
-
-def _kept_from_the_end(shared: Shared) -> tuple[int, int]:
-    """How many failures an error kept from the end, then how many attempts bear the way out of it out."""
-    return sum(each.label == "Failure" for each in shared.open_in), len(shared.borne_out)
-
-
-def _told(shared: Shared) -> Drawn:
+def _way_out(shared: Shared) -> Drawn:
     """Return the lesson of a way out, with the steps of all attempts that bear it out as its evidence."""
     owner = shared.owner
     checked = [f"Checked and corrected: {note}" for note in owner.attempt.notes[:2]]
@@ -255,10 +254,3 @@ def _told(shared: Shared) -> Drawn:
     evidence = tuple(dict.fromkeys([*draft.evidence, *others]))[:_MAX_EVIDENCE]
     tags = tuple(dict.fromkeys(("contrast", *draft.tags)))[:8]
     return Drawn(draft.model_copy(update={"evidence": evidence, "tags": tags}), "Success", owner.attempt)
-
-
-def _from_the_user(all_: Sequence[Looked]) -> Iterator[Drawn]:
-    """What the user said while an attempt was made holds for the others too."""
-    for each in all_:
-        for draft in corrections(each.reading):
-            yield Drawn(draft, _outcome(each.attempt), each.attempt)

@@ -9,6 +9,7 @@ import itertools
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from swarm_memory.schema.memory import MemoryDraft
 from swarm_memory.tools.distill.drafts import GUARDRAIL, draft_of
@@ -20,12 +21,6 @@ from swarm_memory.tools.trajectory.failures import classify, error_key
 from swarm_memory.tools.trajectory.intent import same_intent
 from swarm_memory.tools.trajectory.phrasing import show_call, show_command, show_file, show_symptom
 from swarm_memory.tools.trajectory.reading import Reading, read
-
-_MAX_OPEN_ACTIONS = 2
-"""Of so many actions at most one can still be told which of them made the difference, when attempts agree on them."""
-
-MAX_ACTIONS = 40
-"""Distinct actions of one attempt that are compared; the comparison of orders is quadratic in them."""
 
 MIN_SEEN = 2
 """So many attempts of a side must show the same."""
@@ -107,17 +102,12 @@ def _in_vain(failed: Sequence[Call], calls: Sequence[Call]) -> Iterator[Call]:
 
 
 def shared_repairs(all_: Sequence[Looked]) -> list[Shared]:
-    """Return one way past each error that any attempt got past, those that most attempts bear out first.
-
-    Where no attempt that met an error got past it, one that never met it may show why: by the only thing that it did
-    before the same call and that none of the others had done.
-    """
+    """Return one way past each error that any attempt got past, those that most attempts bear out first."""
     found: list[Shared] = []
     for mark in dict.fromkeys(mark for each in all_ for mark in each.failed):
         own = [(each, repair) for each in all_ for repair in each.repaired.get(mark, ())]
-        shared = _of_repairs(mark, own, all_) if own else _of_others(mark, all_)
-        if shared is not None:
-            found.append(shared)
+        if own:
+            found.append(_of_repairs(mark, own, all_))
     return sorted(found, key=lambda each: -len(each.borne_out))
 
 
@@ -165,48 +155,10 @@ def _helpful(mark: Mark, own: Sequence[tuple[Looked, Repair]], all_: Sequence[Lo
     return {key for key, count in done.items() if count == most} - vain
 
 
-def _of_others(mark: Mark, all_: Sequence[Looked]) -> Shared | None:
-    """Return what attempts that never met an error did before the same call, and those that met it had not done."""
-    met = tuple(each for each in all_ if mark in each.failed)
-    free = [(each, call) for each in all_ if mark not in each.failed and (call := _went_through(mark, met, each))]
-    if not free:
-        return None
-    failed = met[0].failed[mark][-1]
-    if failed.command is None:
-        return None
-    had = {shape(call) for each in met for call in each.calls if _is_before(call, each.failed[mark][-1])}
-    done = [frozenset(shape(call) for call in each.calls if _is_before(call, goal)) for each, goal in free]
-    only = done[0].intersection(*done[1:]) - had
-    if not only or len(only) > (_MAX_OPEN_ACTIONS if len(free) > 1 else 1):
-        return None
-    owner, success = min(free, key=lambda pair: (pair[0].label != "Success", pair[0].attempt.number))
-    actions = {shape(call): call for call in owner.calls if _is_before(call, success) and shape(call) in only}
-    vain = tuple(call for each in met for call in each.vain.get(mark, {}).values())
-    repair = Repair(failed, (), tuple(actions.values()), vain, success, classify(failed.error))
-    return Shared(mark, owner, repair, tuple(each for each, _ in free), met)
-
-
-def _went_through(mark: Mark, met: Sequence[Looked], other: Looked) -> Call | None:
-    """Return the first call of an attempt that did what failed in the others, where more than its own test says so."""
-    failed = met[0].failed[mark][-1]
-    for call in other.calls:
-        if same_intent(failed, call) and not call.refused:
-            is_seen = call.went_through and not other.reading.is_own(call)
-            return call if is_seen and shape(call) == shape(failed) else None
-    return None
-
-
-def _is_before(call: Call, other: Call) -> bool:
-    return call.end < other.position and changes_something(call) and not same_intent(other, call)
-
-
-@dataclass(frozen=True, slots=True)
-class _Action:
-    """What one call did."""
+class _Action(NamedTuple):
+    """What one call did, in words."""
 
     shown: str
-    position: int
-    """Of its first call in the attempt."""
     call: Call
 
 
@@ -217,12 +169,12 @@ class _Done:
     looked: Looked
     actions: dict[str, _Action]
     """What succeeded, by its words in lower case."""
-    tried: dict[str, int]
-    """Where each action was first tried, well or badly."""
+    tried: set[str]
+    """Each action that was tried, well or badly."""
 
 
 def patterns(met: Sequence[Looked], missed: Sequence[Looked]) -> Iterator[Drawn]:
-    """Yield one item of the actions and orders of most successes that no failure has.
+    """Yield one item of the actions of most successes that no failure has.
 
     Of one success alone only beside one failure, where one action is all that tells them apart: of several nobody knows
     which it was.
@@ -232,36 +184,29 @@ def patterns(met: Sequence[Looked], missed: Sequence[Looked]) -> Iterator[Drawn]
     ours, theirs = [_done(each) for each in met], [_done(each) for each in missed]
     shortest = min(ours, key=lambda each: (len(each.looked.calls), each.looked.attempt.number))
     usual = _usual(ours)
-    actions = [key for key in usual if not any(key in each.tried for each in theirs)][:_MAX_PATTERNS]
-    orders = list(_orders(usual, ours, theirs))[: _MAX_PATTERNS - min(len(actions), 2)]
-    alone = len(met) == 1 and (len(missed) != 1 or len(actions) != 1 or len(usual) == 1)
-    if alone or not (actions or orders):
+    keys = [key for key in usual if not any(key in each.tried for each in theirs)][:_MAX_PATTERNS]
+    if not keys or (len(met) == 1 and (len(missed) != 1 or len(keys) != 1 or len(usual) == 1)):
         return
-    told = {key: next(each.actions[key] for each in (shortest, *ours) if key in each.actions) for key in usual}
-    of = f"attempts that met the task, in none of the {len(missed)} that did not"
-    lines = [f"Do {told[key].shown}: done in {usual[key]} of {len(met)} {of}." for key in actions]
-    lines += [f"Do {first} before {then}: so in {count} of {len(met)} {of}." for first, then, count in orders]
-    way = [told[key].shown for key in sorted(usual, key=lambda key: told[key].position)]
-    if len(way) > 1 and len(met) > 1:
-        lines.append(f"What most attempts that met it did, in order: {'; then '.join(way[:_MAX_VAIN])}.")
+    actions = [next(each.actions[key] for each in (shortest, *ours) if key in each.actions) for key in keys]
+    of = f"of {len(met)} attempts that met the task, in none of the {len(missed)} that did not"
+    lines = [f"Do {action.shown}: done in {usual[key]} {of}." for key, action in zip(keys, actions, strict=True)]
     lines += [f"Checked and corrected: {note}" for note in shortest.looked.attempt.notes[:2]]
     lines.append("Check the result before saying that it is done; without that step take it for not done.")
-    head = told[actions[0]].shown if actions else f"{orders[0][0]} before {orders[0][1]}"
-    calls = [told[key].call for key in actions] or list(shortest.looked.calls[-2:])
+    calls = [action.call for action in actions]
     when = _when(calls[0], missed)
-    draft = _draft(shortest.looked, f"Do {head} when {when}", when, lines, calls)
+    draft = _draft(shortest.looked, f"Do {actions[0].shown} when {when}", when, lines, calls)
     yield Drawn(draft, "Success", shortest.looked.attempt)
 
 
 def _done(looked: Looked) -> _Done:
-    done = _Done(looked, {}, {})
-    for position, call in enumerate(looked.calls):
-        if call.observation is None or call.refused or len(done.tried) >= MAX_ACTIONS:
+    done = _Done(looked, {}, set())
+    for call in looked.calls:
+        if call.observation is None or call.refused:
             continue
         for shown in _actions(call, looked):
-            done.tried.setdefault(shown.lower(), position)
+            done.tried.add(shown.lower())
             if not call.failed:
-                done.actions.setdefault(shown.lower(), _Action(shown, position, call))
+                done.actions.setdefault(shown.lower(), _Action(shown, call))
     return done
 
 
@@ -281,14 +226,12 @@ def _actions(call: Call, looked: Looked) -> Iterator[str]:
     telling = [
         f"{key} {value}"
         for key, value in call.input.items()
-        if isinstance(value, str) and 0 < len(value) <= 30 and value not in looked.names and not _is_particular(value)
+        if isinstance(value, str) and 0 < len(value) <= 30 and value not in looked.names
+        # What has many digits or words is of this task alone.
+        if sum(char.isdigit() for char in value) <= 2 and len(value.split()) <= 3
     ]
     shown = show_command(", ".join(telling[:2]), looked.names, _MAX_ACTION)
     yield f"`{call.tool}` with `{shown}`" if shown else f"`{call.tool}`"
-
-
-def _is_particular(value: str) -> bool:
-    return sum(char.isdigit() for char in value) > 2 or len(value.split()) > 3
 
 
 def _usual(met: Sequence[_Done]) -> dict[str, int]:
@@ -298,36 +241,14 @@ def _usual(met: Sequence[_Done]) -> dict[str, int]:
     return {key: count for key, count in counts.most_common() if count >= least and count * 2 > len(met)}
 
 
-def _orders(usual: dict[str, int], met: Sequence[_Done], missed: Sequence[_Done]) -> Iterator[tuple[str, str, int]]:
-    """Yield (first, then, in how many successes) of actions that both sides did, only the successes in this order."""
-    shared = [key for key in usual if any(key in each.tried for each in missed)]
-    for then in shared:
-        for first in shared:
-            if first == then or any(_tried_before(each, first, then) for each in missed):
-                continue
-            kept = [each for each in met if _before(each, first, then)]
-            both = any(first in each.tried and then in each.tried for each in missed)
-            if both and len(kept) >= MIN_SEEN and len(kept) * 2 > len(met):
-                yield kept[0].actions[first].shown, kept[0].actions[then].shown, len(kept)
-
-
-def _before(done: _Done, first: str, then: str) -> bool:
-    one, other = done.actions.get(first), done.actions.get(then)
-    return one is not None and other is not None and one.position < other.position
-
-
-def _tried_before(done: _Done, first: str, then: str) -> bool:
-    one, other = done.tried.get(first), done.tried.get(then)
-    return one is not None and other is not None and one < other
-
-
 def pitfalls(
     all_: Sequence[Looked], met: Sequence[Looked], missed: Sequence[Looked], resolved: frozenset[Mark]
 ) -> Iterator[Drawn]:
     """Yield the errors that at least half of the failures, and two of them, ran into and no success."""
     counts = Counter(mark for each in missed for mark, calls in each.failed.items() if _is_pursued(calls))
     for mark, count in counts.most_common():
-        if mark in resolved or not _is_telling(count, missed) or any(mark in each.failed for each in met):
+        is_telling = count >= MIN_SEEN and count * 2 >= len(missed)
+        if mark in resolved or not is_telling or any(mark in each.failed for each in met):
             continue
         drawn = _open_error(mark, all_, missed, met)
         if drawn is not None:
@@ -337,10 +258,6 @@ def pitfalls(
 def _is_pursued(failed: Sequence[Call]) -> bool:
     """Whether failures of one kind are of a thing that was wanted: tried again, or with an error of a known kind."""
     return len(failed) > 1 or any(classify(call.error).kind not in _BY_THE_WAY for call in failed)
-
-
-def _is_telling(count: int, missed: Sequence[Looked]) -> bool:
-    return count >= MIN_SEEN and count * 2 >= len(missed)
 
 
 def _open_error(mark: Mark, all_: Sequence[Looked], missed: Sequence[Looked], met: Sequence[Looked]) -> Drawn | None:

@@ -4,15 +4,18 @@ A run is durable: each rollout is saved as it ends, and whoever calls with the s
 """
 
 import asyncio
+import logging
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import anyio
 
 from swarm_memory.schema.base import digest
-from swarm_memory.schema.errors import ConfigError, InputError
-from swarm_memory.schema.job import Report
+from swarm_memory.schema.errors import ConfigError, InputError, StorageError, SwarmMemoryError
+from swarm_memory.schema.job import Progress, Report
 from swarm_memory.schema.memory import Distillation, MemoryItem
-from swarm_memory.schema.rollout import MAX_ROLLOUTS, MattsRequest, MattsResult, MattsRun, RunSummary
+from swarm_memory.schema.rollout import MAX_ROLLOUTS, MattsRequest, MattsResult, MattsRun, Rollout, RunSummary
+from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.tools.consolidate.contradictions import link_contradictions
 from swarm_memory.tools.consolidate.upkeep import queue_when_due
 from swarm_memory.tools.credit.outcome import record_outcome
@@ -20,8 +23,7 @@ from swarm_memory.tools.guard.gate import check_quota
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.learn.items import Origin, SortedOut, drawn_item, mean_confidence, new_items
 from swarm_memory.tools.matts.contrast import Contrast, self_contrast
-from swarm_memory.tools.matts.rollouts import Attempt, best_of, numbered
-from swarm_memory.tools.matts.scaling import Scaling
+from swarm_memory.tools.matts.rollouts import Attempt, Former, best_of, do_rollout, numbered
 from swarm_memory.tools.ports.outside import AgentRunner
 from swarm_memory.tools.ports.trajectories import RunEnd
 from swarm_memory.tools.retrieve.retrieve import retrieve
@@ -30,7 +32,12 @@ from swarm_memory.tools.toolbox import Toolbox
 
 MAX_TASK_CHARS = 20_000
 
+CANCEL_LOOK_S = 0.5
+"""How often a running run looks whether another process cancelled it."""
+
 _NOTHING = SortedOut()
+
+log = logging.getLogger(__name__)
 
 
 async def run_matts(
@@ -51,18 +58,26 @@ async def run_matts(
     run = await _begin(toolbox, asked, runner)
     if run.status != "running":
         return await _result(toolbox, run)
-    scaling = Scaling(toolbox, runner, run, on_progress)
+    scaling = _Scaling(toolbox, runner, run, on_progress)
     try:
         await scaling.work()
     except anyio.get_cancelled_exc_class():
         with anyio.CancelScope(shield=True):
-            await _clear_if_cancelled(toolbox, runner, run)
+            stands = await toolbox.store.get_run(run.scope, run.run_id)
+            if stands is not None and stands.status == "cancelled":  # it is not to be gone on with
+                await runner.settle(run.run_id, None)
         raise
     except (InputError, ConfigError) as error:
         await runner.settle(run.run_id, None)
         await _end(toolbox, scaling.run.failed(redact(str(error)).text), _NOTHING)
         raise
-    run = await _ended(toolbox, runner, scaling)
+    run = scaling.run
+    if scaling.is_cancelled:  # only what the rollouts left is cleared away
+        await runner.settle(run.run_id, None)
+    else:
+        run = await _complete(toolbox, runner, run)
+        if run.status == "completed":
+            await scaling.tell("compared", run.total + 1)
     stands = await toolbox.store.get_run(toolbox.scope, run.run_id)
     return await _result(toolbox, stands or run)
 
@@ -84,6 +99,11 @@ async def _begin(toolbox: Toolbox, asked: MattsRequest, runner: AgentRunner) -> 
         raise InputError("task is empty: say what is to be done")
     task_id = asked.task_id or f"task-{digest(words)[:16]}"
     await check_quota(toolbox)
+    summary = RunSummary(runner=runner.name)
+    if runner.takes_notes:
+        found = await retrieve(toolbox, words, task_id=task_id)
+        ids = tuple(memory.item.id for memory in found.memories)
+        summary = RunSummary(runner=runner.name, memory_ids=ids, preamble=found.preamble)
     run = MattsRun(
         run_id=asked.run_id,
         scope=toolbox.scope,
@@ -91,37 +111,10 @@ async def _begin(toolbox: Toolbox, asked: MattsRequest, runner: AgentRunner) -> 
         task=words,
         mode=asked.mode,
         k=wanted,
-        summary=await _begun(toolbox, runner, words, task_id),
+        summary=summary,
         created_at=toolbox.clock.now(),
     )
     return await toolbox.store.begin_run(run)
-
-
-async def _begun(toolbox: Toolbox, runner: AgentRunner, task: str, task_id: str) -> RunSummary:
-    """Return what a run begins with: for a runner that takes notes, the memories that fit its task."""
-    if not runner.takes_notes:
-        return RunSummary(runner=runner.name)
-    found = await retrieve(toolbox, task, task_id=task_id)
-    ids = tuple(memory.item.id for memory in found.memories)
-    return RunSummary(runner=runner.name, memory_ids=ids, preamble=found.preamble)
-
-
-async def _clear_if_cancelled(toolbox: Toolbox, runner: AgentRunner, run: MattsRun) -> None:
-    """Clear away what the rollouts left, unless the run is to be gone on with."""
-    stands = await toolbox.store.get_run(run.scope, run.run_id)
-    if stands is not None and stands.status == "cancelled":
-        await runner.settle(run.run_id, None)
-
-
-async def _ended(toolbox: Toolbox, runner: AgentRunner, scaling: Scaling) -> MattsRun:
-    """End a run whose rollouts have ended; of one that was cancelled meanwhile only clear away what they left."""
-    if scaling.is_cancelled:
-        await runner.settle(scaling.run.run_id, None)
-        return scaling.run
-    ended = await _complete(toolbox, runner, scaling.run)
-    if ended.status == "completed":
-        await scaling.tell("compared", ended.total + 1)
-    return ended
 
 
 async def _complete(toolbox: Toolbox, runner: AgentRunner, run: MattsRun) -> MattsRun:
@@ -131,10 +124,21 @@ async def _complete(toolbox: Toolbox, runner: AgentRunner, run: MattsRun) -> Mat
     """
     best = best_of(run)
     folder = await runner.settle(run.run_id, best)
-    attempts = await _attempts(toolbox, run)
-    if best is None or not attempts:
-        return await _end(toolbox, run.failed(_why_none(run)), _NOTHING)
-    await _credit(toolbox, run, attempts[0])
+    kept: list[tuple[Rollout, Trajectory, Verdict]] = []  # also those from before a restart
+    for each in run.summary.rollouts:
+        found = await toolbox.store.get_trajectory(run.scope, each.trajectory_id) if each.trajectory_id else None
+        if found is not None and found[1] is not None:
+            kept.append((each, found[0], found[1]))
+    if best is None or not kept:
+        errors = dict.fromkeys(each.error for each in run.summary.rollouts if each.error)
+        why = "; ".join(error for error in errors if error) or "nothing says why"
+        failed = run.failed(f"none of {run.total} rollouts left anything to learn from: {why}"[:1_000])
+        return await _end(toolbox, failed, _NOTHING)
+    first, trajectory, verdict = kept[0]
+    if run.summary.memory_ids and first.number == 1:
+        # By the first rollout alone: it is what one try would have given, the best is luck too.
+        await record_outcome(toolbox, run.task_id, verdict, trajectory)
+    attempts = await asyncio.to_thread(lambda: [numbered(*each) for each in kept])
     contrast = await self_contrast(toolbox.chat, attempts, run.mode, toolbox.settings)
     found = await new_items(toolbox, attempts[0].trajectory, lambda had: _items(toolbox, run, contrast, attempts, had))
     told = {
@@ -167,27 +171,6 @@ async def _end(toolbox: Toolbox, ended: MattsRun, found: SortedOut) -> MattsRun:
     return ended
 
 
-async def _attempts(toolbox: Toolbox, run: MattsRun) -> list[Attempt]:
-    """Return the rollouts that left a trajectory, as they are compared; also those from before a restart."""
-    attempts: list[Attempt] = []
-    for each in run.summary.rollouts:
-        if each.trajectory_id is None:
-            continue
-        kept = await toolbox.store.get_trajectory(run.scope, each.trajectory_id)
-        if kept is not None and kept[1] is not None:
-            made = await asyncio.to_thread(numbered, each.number, each.trajectory_id, kept[0], kept[1], each.notes)
-            attempts.append(made)
-    return attempts
-
-
-async def _credit(toolbox: Toolbox, run: MattsRun, first: Attempt) -> None:
-    """Credit the memories by the first rollout alone: it is what one try would have given, the best is luck too."""
-    if run.summary.memory_ids and first.number == 1:
-        kept = await toolbox.store.get_trajectory(run.scope, first.trajectory_id)
-        if kept is not None and kept[1] is not None:
-            await record_outcome(toolbox, run.task_id, kept[1], kept[0])
-
-
 def _items(
     toolbox: Toolbox, run: MattsRun, contrast: Contrast, attempts: Sequence[Attempt], had: Sequence[MemoryItem]
 ) -> list[MemoryItem]:
@@ -206,12 +189,6 @@ def _items(
     ]
 
 
-def _why_none(run: MattsRun) -> str:
-    errors = dict.fromkeys(each.error for each in run.summary.rollouts if each.error)
-    told = "; ".join(error for error in errors if error) or "nothing says why"
-    return f"none of {run.total} rollouts left anything to learn from: {told}"[:1_000]
-
-
 async def _result(toolbox: Toolbox, run: MattsRun) -> MattsResult:
     """Read what a run gave."""
     best = run.rollout(run.summary.best) if run.summary.best is not None else None
@@ -224,3 +201,98 @@ async def _result(toolbox: Toolbox, run: MattsRun) -> MattsResult:
         stored=tuple(stored),
         consolidation_due=await queue_when_due(toolbox),
     )
+
+
+@dataclass
+class _Scaling:
+    """One call's work on a run: `run` grows with every rollout that has ended."""
+
+    toolbox: Toolbox
+    runner: AgentRunner
+    run: MattsRun
+    on_progress: Report | None
+    is_cancelled: bool = False
+    fault: SwarmMemoryError | None = None
+    _done: set[int] = field(init=False)
+    """Numbers of the rollouts that need not be done."""
+
+    def __post_init__(self) -> None:
+        self._done = {each.number for each in self.run.summary.rollouts if each.status != "failed"}
+
+    async def work(self) -> None:
+        """Do the rollouts that are missing, until all have ended or the run is cancelled. Raises what one raises."""
+        await self.tell("begun")
+        async with anyio.create_task_group() as group:
+            group.start_soon(self._watch, group.cancel_scope)
+            if self.run.mode == "parallel":
+                await self._parallel(group.cancel_scope)
+            else:
+                await self._sequential(group.cancel_scope)
+            group.cancel_scope.cancel()
+        if self.fault is not None:
+            raise self.fault
+
+    async def _watch(self, work: anyio.CancelScope) -> None:
+        """End the work soon after somebody cancelled the run."""
+        while True:
+            await anyio.sleep(CANCEL_LOOK_S)
+            try:
+                stands = await self.toolbox.store.get_run(self.run.scope, self.run.run_id)
+            except StorageError as error:
+                log.warning("it was not seen whether run %s is cancelled: %s", self.run.run_id, error)
+                continue
+            if stands is not None and stands.status == "cancelled":
+                self.is_cancelled = True
+                work.cancel()
+
+    async def _parallel(self, work: anyio.CancelScope) -> None:
+        limiter = anyio.CapacityLimiter(self.toolbox.settings.matts.max_concurrency)
+
+        async def one(number: int) -> None:
+            async with limiter:
+                await self._rollout(number, None, work)
+
+        async with anyio.create_task_group() as rollouts:
+            for number in range(1, self.run.total + 1):
+                if number not in self._done:
+                    rollouts.start_soon(one, number)
+
+    async def _sequential(self, work: anyio.CancelScope) -> None:
+        """Refine until the end, or until hard evidence says that the task is met; a failed attempt is tried once."""
+        former: Former | None = None
+        for number in range(1, self.run.total + 1):
+            if number not in self._done:
+                await self._rollout(number, former, work)
+            ended = self.run.rollout(number)
+            if ended is None or (ended.is_hard and ended.label == "Success"):
+                return
+            if ended.trajectory_id is not None:
+                former = await self.toolbox.store.get_trajectory(self.run.scope, ended.trajectory_id) or former
+
+    async def _rollout(self, number: int, former: Former | None, work: anyio.CancelScope) -> None:
+        """Do one rollout and save it at once. An error ends all of the run's work."""
+        try:
+            ended = await do_rollout(self.toolbox, self.run, number, self.runner, former)
+            kept = await self.toolbox.store.save_rollout(
+                self.run.scope, self.run.run_id, ended.rollout, ended.trajectory, ended.verdict
+            )
+            if kept and ended.audit is not None:
+                await self.toolbox.store.add_event(self.run.scope, ended.audit)
+        except SwarmMemoryError as error:
+            self.fault = self.fault or error
+            work.cancel()
+            return
+        if not kept:
+            self.is_cancelled = True
+            work.cancel()
+            return
+        self.run = self.run.with_rollout(ended.rollout)
+        self._done.add(number)
+        told = ended.rollout.label or ended.rollout.status.replace("_", " ")
+        await self.tell(f"rollout {number}: {told}")
+
+    async def tell(self, message: str, done: int | None = None) -> None:
+        """Say how far the run is; comparing the rollouts counts as one more."""
+        if self.on_progress is not None:
+            done = len(self._done) if done is None else done
+            await self.on_progress(Progress(done=done, total=self.run.total + 1, message=message))

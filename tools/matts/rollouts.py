@@ -5,13 +5,13 @@ import hashlib
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import anyio
 
 from swarm_memory.schema.memory import MemoryDraft, Outcome
 from swarm_memory.schema.rollout import MattsRun, Rollout, RolloutRequest, RunnerAnswer
-from swarm_memory.schema.settings import MattsSettings, Settings
+from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Step, Trajectory, Verdict
 from swarm_memory.tools.credit.outcome import steps_of
 from swarm_memory.tools.guard.redact import archivable, redact
@@ -37,6 +37,10 @@ NOTE = "NOTE:"
 _MAX_NOTES, _MAX_NOTE_CHARS, _MAX_ERROR_CHARS = 10, 300, 400
 
 
+Former: TypeAlias = tuple[Trajectory, Verdict | None]
+"""The attempt that a rollout refines, as it was judged."""
+
+
 @dataclass(frozen=True, slots=True)
 class Ended:
     """A rollout that has ended, with what is kept beside it."""
@@ -46,14 +50,6 @@ class Ended:
     verdict: Verdict | None
     audit: Event | None = None
     """How model and evidence judged it, where that is noted."""
-
-
-@dataclass(frozen=True, slots=True)
-class Former:
-    """The attempt that a rollout refines."""
-
-    trajectory: Trajectory
-    verdict: Verdict | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,27 +78,18 @@ class Drawn(NamedTuple):
     """The attempt that shows it best."""
 
 
-def temperature_of(number: int, total: int, settings: MattsSettings) -> float:
-    """Return the temperature of a parallel rollout: spread evenly from the least to the greatest."""
-    low, high = settings.temperature_min, max(settings.temperature_min, settings.temperature_max)
-    share = 0.0 if total <= 1 else (number - 1) / (total - 1)
-    return round(low + (high - low) * share, 3)
-
-
 def seed_of(run_id: str, number: int) -> int:
     """Return a seed that is another one for each rollout, and the same when the run goes on after a restart."""
     return int.from_bytes(hashlib.sha256(f"{run_id}:{number}".encode()).digest()[:4]) >> 1
 
 
-def trajectory_id_of(run: MattsRun, number: int) -> str:
-    """Return the id of a rollout's trajectory: writing it twice writes it once."""
-    return f"tr_{run.run_id.partition('_')[2] or run.run_id}-{number}"
-
-
 def request_for(run: MattsRun, number: int, settings: Settings, former: Former | None) -> RolloutRequest:
     """Return what the runner is asked: the task with the run's notes, and in a refinement the former attempt."""
     matts = settings.matts
-    parallel = run.mode == "parallel"
+    temperature = matts.temperature_min
+    if run.mode == "parallel" and run.k > 1:  # spread evenly from the least to the greatest
+        spread = max(0.0, matts.temperature_max - matts.temperature_min)
+        temperature = round(temperature + spread * (number - 1) / (run.k - 1), 3)
     return RolloutRequest(
         run_id=run.run_id,
         task_id=run.task_id,
@@ -111,7 +98,7 @@ def request_for(run: MattsRun, number: int, settings: Settings, former: Former |
         number=number,
         mode=run.mode,
         seed=seed_of(run.run_id, number),
-        temperature=temperature_of(number, run.k, matts) if parallel else matts.temperature_min,
+        temperature=temperature,
         timeout_s=matts.rollout_timeout_s,
         memory_ids=run.summary.memory_ids,
     )
@@ -121,10 +108,10 @@ def prompt_of(task: str, preamble: str, former: Former | None) -> str:
     """Return the words that an agent is given."""
     parts = [task, preamble]
     if former is not None:
-        reasons = former.verdict.reasons if former.verdict else ()
-        label = former.verdict.label if former.verdict else "not judged"
+        trajectory, verdict = former
+        reasons, label = (verdict.reasons, verdict.label) if verdict else ((), "not judged")
         told = "\n".join((f"judged: {label}", *(f"- {one_line(reason, _MAX_NOTE_CHARS)}" for reason in reasons)))
-        record = shorten_trajectory(former.trajectory, FORMER_TOKENS).text
+        record = shorten_trajectory(trajectory, FORMER_TOKENS).text
         rendered = render(load_prompt("check_and_correct"), given={}, untrusted={"reasons": told, "record": record})
         parts += [rendered.system, rendered.user]
     return "\n\n".join(part for part in parts if part)
@@ -138,7 +125,9 @@ async def do_rollout(toolbox: Toolbox, run: MattsRun, number: int, runner: Agent
     """
     request = await asyncio.to_thread(request_for, run, number, toolbox.settings, former)
     began = time.monotonic()
-    answer = await _answer(runner, request)
+    answer = RunnerAnswer(status="timed_out", error=f"did not end within {request.timeout_s:g} s and left nothing")
+    with anyio.move_on_after(request.timeout_s + OVERDUE_S):
+        answer = await runner.run(request)
     rollout = Rollout(
         number=number,
         status=answer.status,
@@ -154,7 +143,9 @@ async def do_rollout(toolbox: Toolbox, run: MattsRun, number: int, runner: Agent
     )
     kept = await asyncio.to_thread(archivable, given, toolbox.settings)
     judged, is_hard = await _judged(toolbox, kept, answer)
-    verdict, trajectory_id = judged.verdict, trajectory_id_of(run, number)
+    verdict = judged.verdict
+    # Made of the run's id, so that writing it twice writes it once.
+    trajectory_id = f"tr_{run.run_id.partition('_')[2] or run.run_id}-{number}"
     told = rollout.model_copy(
         update={
             "trajectory_id": trajectory_id,
@@ -166,12 +157,6 @@ async def do_rollout(toolbox: Toolbox, run: MattsRun, number: int, runner: Agent
         }
     )
     return Ended(told, kept, verdict, audit_event(trajectory_id, judged, toolbox.clock.now()))
-
-
-async def _answer(runner: AgentRunner, request: RolloutRequest) -> RunnerAnswer:
-    with anyio.move_on_after(request.timeout_s + OVERDUE_S):
-        return await runner.run(request)
-    return RunnerAnswer(status="timed_out", error=f"did not end within {request.timeout_s:g} s and left nothing")
 
 
 async def _judged(toolbox: Toolbox, kept: Trajectory, answer: RunnerAnswer) -> tuple[Judged, bool]:
@@ -216,19 +201,20 @@ def best_of(run: MattsRun) -> int | None:
     return min(judged, key=key).number if judged else None
 
 
-def numbered(
-    number: int, trajectory_id: str, trajectory: Trajectory, verdict: Verdict, notes: tuple[str, ...] = ()
-) -> Attempt:
+def numbered(rollout: Rollout, trajectory: Trajectory, verdict: Verdict) -> Attempt:
     """Return an attempt whose steps and calls carry its number."""
-    steps = tuple(_numbered(step, number) for step in trajectory.steps)
+
+    number = rollout.number
+
+    def named(step: Step) -> Step:
+        call_id = f"r{number}-{step.call_id}" if step.call_id else None
+        return step.model_copy(update={"id": f"r{number}-{step.id}", "call_id": call_id})
+
+    steps = tuple(map(named, trajectory.steps))
     evidence = tuple(f"r{number}-{step}" for step in verdict.evidence)
     told = verdict.model_copy(update={"evidence": evidence})
-    return Attempt(number, trajectory_id, trajectory.model_copy(update={"steps": steps}), told, notes)
-
-
-def _numbered(step: Step, number: int) -> Step:
-    call_id = f"r{number}-{step.call_id}" if step.call_id else None
-    return step.model_copy(update={"id": f"r{number}-{step.id}", "call_id": call_id})
+    given = trajectory.model_copy(update={"steps": steps})
+    return Attempt(number, rollout.trajectory_id or "", given, told, rollout.notes)
 
 
 def merged(attempts: Sequence[Attempt]) -> Trajectory:

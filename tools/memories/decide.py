@@ -94,10 +94,9 @@ async def confirm(toolbox: Toolbox, memory_id: str, *, by_hand: bool = True) -> 
     return await _decide(toolbox, "confirm", [item], {item.id: _with(item, **changes)})
 
 
-async def promote(toolbox: Toolbox, memory_id: str, projects: Mapping[str, JsonValue] | None = None) -> Decided:
-    """Lift an active memory into the user's global scope: every project is told it. Its history goes with it.
+async def promote(toolbox: Toolbox, memory_id: str) -> Decided:
+    """Lift an active memory into the user's global scope: every project is shown it. Its history goes with it.
 
-    `projects`: by name of a project what it did there; it is kept with the decision.
     Raises `InputError` for one that is there already or is not active, and as `get_memories`.
     """
     (item,) = await changeable(toolbox, [memory_id])
@@ -108,8 +107,18 @@ async def promote(toolbox: Toolbox, memory_id: str, projects: Mapping[str, JsonV
     if item.status != "active":
         raise InputError(f"{memory_id} is {item.status}: restore it first")
     lifted = _with(item, scope=Scope(tenant_id=item.scope.tenant_id))
-    about = {"projects": dict(projects)} if projects else None
-    return await _decide(toolbox, "promote", [item], {item.id: lifted}, about)
+    return await _decide(toolbox, "promote", [item], {item.id: lifted})
+
+
+async def demote(toolbox: Toolbox, memory_id: str) -> Decided:
+    """Have a memory that was promoted be of its own project again.
+
+    Raises `NotFoundError` for one that was not, and as `undo`.
+    """
+    for decision_id, events in standing(await toolbox.store.review.decisions(toolbox.scope.readable())).items():
+        if events[0].subject_id == memory_id and events[0].data.get("decision") == "promote":
+            return await undo(toolbox, decision_id)
+    raise NotFoundError(f"{memory_id} was not promoted to the user: nothing was taken back")
 
 
 async def undo(toolbox: Toolbox, decision_id: str) -> Decided:

@@ -99,9 +99,8 @@ async def _source(toolbox: Toolbox, item: MemoryItem) -> Source | None:
 
 def _versions(item: MemoryItem, history: Iterable[Event]) -> Iterable[Version]:
     for event in history:
-        former = event.data.get("pattern_data")
+        former, reason = event.data.get("pattern_data"), event.data.get("reason")
         if isinstance(former, str):
-            reason = event.data.get("reason")
             yield _version(json.loads(former), event.at, reason if isinstance(reason, str) else None)
     yield _version(item.model_dump(include={"title", "description", "content", "tags", "domain"}), None, None)
 

@@ -1,23 +1,41 @@
-"""What the user says, stored as the user's own word; what only an agent says that he said, as the agent's note."""
+"""What the user says, stored as the user's own word, and what an agent teaches: notes of a task, checked, cleaned of
+what is of one machine, tied to what calls for them.
+"""
 
+import asyncio
 import re
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from swarm_memory.schema.base import GLOBAL_PROJECT, MEMORY, RUN, Scope, new_id
 from swarm_memory.schema.errors import InputError
-from swarm_memory.schema.memory import MAX_CONTENT, Kind, MemoryItem, Provenance
+from swarm_memory.schema.memory import MAX_CONTENT, Kind, MemoryItem, Note, Provenance
+from swarm_memory.tools.anchors.handles import from_task, named_handles
 from swarm_memory.tools.anchors.staleness import anchored
 from swarm_memory.tools.consolidate.contradictions import link_contradictions
 from swarm_memory.tools.consolidate.upkeep import queue_when_due
-from swarm_memory.tools.guard.gate import LOCAL, gated, told_of
+from swarm_memory.tools.distill.bounds import COPIED, copies, portable, words_of
+from swarm_memory.tools.guard.gate import LOCAL, check_quota, gated, told_of
+from swarm_memory.tools.guard.trust import says_all_of
+from swarm_memory.tools.learn.items import same_in_bank
 from swarm_memory.tools.memories.decide import confirm
 from swarm_memory.tools.memories.edit import checked_texts, set_memory_status
-from swarm_memory.tools.memories.heard import UNSEEN, Heard
-from swarm_memory.tools.ports.memories import DayLimit
+from swarm_memory.tools.memories.heard import NO_SESSION, UNSEEN, Heard, Session
+from swarm_memory.tools.ports.memories import DayLimit, StoredMemory
 from swarm_memory.tools.retrieve.embed import prepare_or_say
 from swarm_memory.tools.text.cleaning import clean, harmless, one_line
+from swarm_memory.tools.text.pasted import without_quotations
 from swarm_memory.tools.text.requests import begun, without_request
 from swarm_memory.tools.toolbox import Toolbox
+
+NOTE_CONFIDENCE = 0.6
+"""Of an agent's note: as of what nobody judged."""
+
+MOST_NOTES = 3
+"""Of one task: what is taught is few and short, or nobody reads it."""
+
+TAUGHT, PREFERENCE = "note", "preference"
+"""Tags of an agent's note, and of what the user wants from now on."""
 
 _TITLE_CHARS, _LEAST_CHARS = 100, 3
 _MARKUP = re.compile(r"^[\s#>*•-]+|^\d{1,3}[.)]\s+")
@@ -29,8 +47,6 @@ _WHY = {
     "nowhere": "its words stand in no prompt of this session",
     "unseen": "no prompt of the user's can be seen from here: no hooks of this session spoke to this server",
 }
-NOTE_CONFIDENCE = 0.6
-"""Of an agent's note: as of what nobody judged."""
 
 
 class Remembered(NamedTuple):
@@ -38,7 +54,7 @@ class Remembered(NamedTuple):
 
     item: MemoryItem
     is_new: bool
-    """False: the user said it before."""
+    """False: the bank had it before."""
     notices: tuple[str, ...] = ()
     """Why it is held back, trusted less or marked; what was replaced in it; what could not be done for it."""
 
@@ -71,44 +87,51 @@ async def remember(
     everywhere = everywhere and is_users
     scope = Scope(tenant_id=toolbox.scope.tenant_id, project=GLOBAL_PROJECT) if everywhere else toolbox.scope
     if known := await toolbox.store.said(scope, texts["content"]):
-        return await again(toolbox, known[0], by_hand=by_hand, is_users=is_users)
-    source = _provenance(heard, by_hand=by_hand)
-    now, sure = toolbox.clock.now(), 1.0 if is_users else NOTE_CONFIDENCE
-    item = MemoryItem(id=new_id(MEMORY), scope=scope, confidence=sure, created_at=now, provenance=source, **texts)
-    (item,) = await anchored(toolbox, [held(gated(item), heard)])
-    prepared, fault = await prepare_or_say(toolbox, [item])
-    limit = None if toolbox.new_per_day is None else DayLimit(toolbox.new_per_day, now)
-    await toolbox.store.add_memories(prepared, toolbox.embedder.name, limit)
-    await link_contradictions(toolbox, prepared, new_id(RUN))
-    await queue_when_due(toolbox, embedder_answers=fault is None)
+        return await _again(toolbox, known[0], by_hand=by_hand, is_users=is_users)
+    source = _provenance(None if by_hand else heard, is_users=is_users)
+    item = _held(gated(_item(toolbox, texts, source, scope)), heard)
+    prepared, fault = await prepare_or_say(toolbox, await anchored(toolbox, [item]))
+    await _add(toolbox, prepared, fault)
+    item = prepared[0].item
     redacted = None if texts["content"] == clean(said).strip() else "secrets or personal data in it were replaced"
-    return Remembered(item, True, tuple(filter(None, (why_a_note(item, heard.tool), told_of([item]), redacted, fault))))
+    notices = (_why_a_note(item, heard.tool), told_of([item]), redacted, fault)
+    return Remembered(item, True, tuple(filter(None, notices)))
 
 
-def why_a_note(item: MemoryItem, tool: str = "") -> str | None:
-    """Return why what an agent brought as the user's word is its own note, and how it becomes the user's; else None."""
-    where = item.provenance.heard_in
-    if where is None or item.provenance.is_users_word:
-        return None
-    why = _WHY[where].format(tool=f"`{harmless(tool[:60])}`" if tool else "a tool")
-    kept = "held back, and not retrieved" if item.status == "quarantined" else "kept as the agent's note"
-    return f"{kept}, not as the user's word: {why}; {_CONFIRM} {item.id}"
+async def remember_notes(toolbox: Toolbox, notes: Sequence[Note], session: Session = NO_SESSION) -> list[Remembered]:
+    """Store an agent's notes, and return what became of each, in order.
 
-
-def _provenance(heard: Heard, *, by_hand: bool) -> Provenance:
-    if by_hand:
-        return Provenance(distiller="user", screened_by=LOCAL)
-    of = "user" if heard.where == "prompt" else "agent"
-    is_told = heard.where == "result"
-    return Provenance(distiller=of, judge="agent", screened_by=LOCAL, heard_in=heard.where, hearsay=is_told)
-
-
-def held(item: MemoryItem, heard: Heard | None) -> MemoryItem:
-    """Return what only a tool's result says in quarantine: it was to be kept for the user, who did not say it."""
-    if heard is None or heard.where != "result" or item.status != "active":
-        return item
-    why = f"brought as the user's word; {_WHY['result'].format(tool=harmless(heard.tool[:60]) or 'a tool')}"
-    return item.model_copy(update={"status": "quarantined", "status_reason": why})
+    Each is redacted, screened and cleaned of paths in somebody's folders and addresses; commands, relative paths, flags
+    and formats stay. It is the user's word where the agent says so and the words stand in a prompt of the session; of a
+    note whose sentences only partly do, the others become a note of the agent's that follows it. What stands in a
+    tool's result and in no prompt, or copies twelve words of one, waits in quarantine. What the bank knows is not
+    stored twice; a note that says all of a known one and more takes the place of one that nobody bore out. Raises
+    `InputError` for none, more than three, or a text that is not fit for a memory, `QuotaReached`, `StorageError`.
+    """
+    if not 1 <= len(notes) <= MOST_NOTES:
+        raise InputError(f"notes has {len(notes)}: give one to {MOST_NOTES}")
+    await check_quota(toolbox)
+    parts = await asyncio.to_thread(lambda: [part for note in notes for part in _by_speaker(note, session)])
+    items = await anchored(toolbox, await asyncio.to_thread(lambda: [*_items(toolbox, parts, session)]))
+    prepared, fault = await prepare_or_say(toolbox, items)
+    same = [await same_in_bank(toolbox, memory) for memory in prepared]
+    done = [
+        None
+        if known is None or _says_more(memory.item, known)  # the user's word makes a known note his
+        else await _again(toolbox, known, by_hand=False, is_users=memory.item.provenance.is_users_word)
+        for memory, known in zip(prepared, same, strict=True)
+    ]
+    new = [memory for memory, known in zip(prepared, done, strict=True) if known is None]
+    superseded = {
+        known.id: memory.item.id
+        for memory, known in zip(prepared, same, strict=True)
+        if known is not None and _says_more(memory.item, known) and known.confidence <= NOTE_CONFIDENCE
+    }
+    await _add(toolbox, new, fault, superseded)
+    return [
+        known or _stored(memory.item, where, fault)
+        for memory, known, (_, where) in zip(prepared, done, parts, strict=True)
+    ]
 
 
 def title_of(said: str) -> str:
@@ -119,7 +142,99 @@ def title_of(said: str) -> str:
     return begun(one_line(sentence or line, _TITLE_CHARS))
 
 
-async def again(toolbox: Toolbox, known: MemoryItem, *, by_hand: bool, is_users: bool) -> Remembered:
+def _by_speaker(note: Note, session: Session) -> Iterator[tuple[Note, Heard | None]]:
+    """Yield a note, or the two of it: what a prompt says, then what the agent adds."""
+    where = session.heard(note.note) if note.users_word else None
+    if where is None or not where.said:
+        yield note, where
+        return
+    yield note.model_copy(update={"note": where.said}), Heard("prompt", said=where.said)
+    yield note.model_copy(update={"note": where.rest, "users_word": False}), None
+
+
+def _items(toolbox: Toolbox, parts: Sequence[tuple[Note, Heard | None]], session: Session) -> Iterator[MemoryItem]:
+    results = [
+        words_of(step.text)
+        for trajectory in session.trajectories
+        for step in trajectory.steps
+        if step.kind == "observation"
+    ]
+    calls = session.calls
+    for note, where in parts:
+        is_users = where is not None and where.where == "prompt"
+        given = {"title": note.title, "description": note.when, "content": note.note, "domain": None}
+        texts = {name: text and portable(text, toolbox.settings, session.root) for name, text in given.items()}
+        texts = checked_texts({**texts, "tags": (PREFERENCE if note.users_word else TAUGHT,)}, toolbox.settings)
+        # What the user wants holds beyond the commands of the task in which it was said.
+        told = from_task(texts["title"], texts["description"], "" if is_users else texts["content"], calls)
+        handles = tuple(dict.fromkeys((*named_handles(note.handles, calls), *told)))
+        of_session = {"task_id": session.task_id, "session_id": session.session_id, "handles": handles}
+        source = _provenance(where, is_users=is_users).model_copy(update={"judge": "agent", **of_session})
+        item = gated(_item(toolbox, texts, source, toolbox.scope))
+        yield _held(_without_copies(item, results), where)
+
+
+def _item(toolbox: Toolbox, texts: dict[str, Any], source: Provenance, scope: Scope) -> MemoryItem:
+    return MemoryItem(
+        id=new_id(MEMORY),
+        scope=scope,
+        confidence=1.0 if source.distiller == "user" else NOTE_CONFIDENCE,
+        created_at=toolbox.clock.now(),
+        provenance=source,
+        **texts,
+    )
+
+
+def _provenance(heard: Heard | None, *, is_users: bool) -> Provenance:
+    """`heard`: where the words of what an agent brings as the user's stand; None for what nobody brings as such."""
+    return Provenance(
+        distiller="user" if is_users else "agent",
+        judge=None if heard is None else "agent",
+        screened_by=LOCAL,
+        heard_in=None if heard is None else heard.where,
+        hearsay=heard is not None and heard.where == "result",
+    )
+
+
+def _held(item: MemoryItem, heard: Heard | None) -> MemoryItem:
+    """Return what only a tool's result says in quarantine: it was to be kept for the user, who did not say it."""
+    if heard is None or heard.where != "result" or item.status != "active":
+        return item
+    why = f"brought as the user's word; {_WHY['result'].format(tool=harmless(heard.tool[:60]) or 'a tool')}"
+    return item.model_copy(update={"status": "quarantined", "status_reason": why})
+
+
+def _without_copies(item: MemoryItem, results: Sequence[str]) -> MemoryItem:
+    """Return in quarantine what copies a tool's result, but for what it quotes: commands and errors."""
+    if item.status != "active" or item.provenance.is_users_word:
+        return item
+    if not copies(without_quotations(item.content), results):
+        return item
+    return item.model_copy(update={"status": "quarantined", "status_reason": COPIED})
+
+
+def _says_more(item: MemoryItem, known: MemoryItem) -> bool:
+    """Whether a note says all of a known one and more."""
+    is_active = item.status == known.status == "active"
+    return is_active and says_all_of(item, known) and not says_all_of(known, item)
+
+
+async def _add(
+    toolbox: Toolbox, new: Sequence[StoredMemory], fault: str | None, superseded: Mapping[str, str] | None = None
+) -> None:
+    """Write new memories, and archive what they supersede: by its id, the new one's.
+
+    `fault`: why the embedder gave no vectors.
+    """
+    limit = None if toolbox.new_per_day is None else DayLimit(toolbox.new_per_day, toolbox.clock.now())
+    await toolbox.store.add_memories(new, toolbox.embedder.name, limit)
+    for known_id, by_id in (superseded or {}).items():
+        await set_memory_status(toolbox, [known_id], "archived", f"superseded by {by_id}, which says it all")
+    await link_contradictions(toolbox, new, new_id(RUN))
+    await queue_when_due(toolbox, embedder_answers=fault is None)
+
+
+async def _again(toolbox: Toolbox, known: MemoryItem, *, by_hand: bool, is_users: bool) -> Remembered:
     """Return what becomes of a text that the bank has: `by_hand` it is active again."""
     if is_users and not known.provenance.is_users_word:
         if not by_hand and known.status != "active":
@@ -127,7 +242,29 @@ async def again(toolbox: Toolbox, known: MemoryItem, *, by_hand: bool, is_users:
         (known,) = (await confirm(toolbox, known.id, by_hand=by_hand)).items
         return Remembered(known, False)
     if not by_hand:
-        return Remembered(known, False, tuple(filter(None, (why_a_note(known), told_of([known])))))
+        return Remembered(known, False, tuple(filter(None, (_why_a_note(known), told_of([known])))))
     await set_memory_status(toolbox, [known.id], "active", "said again by the user")
     (item,) = await toolbox.store.get_memories((known.scope,), [known.id])
     return Remembered(item, False)
+
+
+def _stored(item: MemoryItem, heard: Heard | None, fault: str | None) -> Remembered:
+    parted = "of this note only what a prompt says is the user's word; the rest became a note of yours"
+    notices = (
+        _why_a_note(item, heard.tool) if heard else None,
+        parted if heard and heard.where == "prompt" and heard.said else None,
+        COPIED if item.status_reason == COPIED else None,
+        told_of([item]),
+        fault,
+    )
+    return Remembered(item, True, tuple(filter(None, notices)))
+
+
+def _why_a_note(item: MemoryItem, tool: str = "") -> str | None:
+    """Return why what an agent brought as the user's word is its own note, and how it becomes the user's; else None."""
+    where = item.provenance.heard_in
+    if where is None or item.provenance.is_users_word:
+        return None
+    why = _WHY[where].format(tool=f"`{harmless(tool[:60])}`" if tool else "a tool")
+    kept = "held back, and not retrieved" if item.status == "quarantined" else "kept as the agent's note"
+    return f"{kept}, not as the user's word: {why}; {_CONFIRM} {item.id}"

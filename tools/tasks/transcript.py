@@ -1,27 +1,31 @@
-"""One task as it can be read: what was said and done, what was told at which moment, and what came of it."""
+"""Tasks as they are read: as a list by day and session, and one as what was said and done, what was shown to the agent
+at which moment, and what came of it.
+"""
 
 import asyncio
 import json
-import re
-from collections.abc import Iterable, Iterator, Sequence
-from datetime import datetime
-from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+from collections.abc import Iterator, Sequence
+from datetime import date, datetime
+from itertools import groupby
+from typing import Any, Literal, NamedTuple, get_args
 
 from pydantic import JsonValue
 
+from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.memory import MemoryItem, MemoryStatus
-from swarm_memory.schema.outcome import OutcomeRecord, UseMethod
+from swarm_memory.schema.outcome import OutcomeRecord, RecordedTask, UseMethod
 from swarm_memory.schema.sqlite.events import BRIEFING, CALL, FILE, INJECTED, RETRIEVED, VERDICT, WITHHELD
 from swarm_memory.schema.trajectory import Role, Step, StepKind, Verdict
-from swarm_memory.tools.judge.proofs import proofs_of
 from swarm_memory.tools.ports.journal import Event
 from swarm_memory.tools.ports.memories import MemoryFilter
-from swarm_memory.tools.ports.trajectories import KeptTask
+from swarm_memory.tools.ports.trajectories import KeptTask, TaskFilter
 from swarm_memory.tools.tasks.verdict import kept_task
 from swarm_memory.tools.text.cleaning import clean
 from swarm_memory.tools.toolbox import Toolbox
 from swarm_memory.tools.trajectory.calls import Call
 from swarm_memory.tools.trajectory.reading import Reading, read
+
+MAX_LISTED, MAX_OFFSET = 200, 1_000_000
 
 WINDOW = 200
 """So many parts of a long transcript are shown at once."""
@@ -33,10 +37,43 @@ MAX_TEXT = 8000
 """Of one text in a transcript; the middle of a longer one is left out."""
 
 _MAX_TAUGHT = 200
-_MAX_SEARCHED = 120
-"""Calls of a task in which evidence is found again; of a longer one the steps are named that its verdict keeps."""
 _NOTHING: dict[str, JsonValue] = {}
-_STEP_ID = re.compile(r"\bs\d+\b")
+
+
+class Session(NamedTuple):
+    """Tasks that were done in one session, one after the other; without a session a task stands alone."""
+
+    session_id: str | None
+    tasks: tuple[RecordedTask, ...]
+    """The last first."""
+
+
+class Day(NamedTuple):
+    """What ended on one day of this machine's time zone."""
+
+    day: date
+    sessions: tuple[Session, ...]
+
+
+async def list_tasks(toolbox: Toolbox, which: TaskFilter) -> list[RecordedTask]:
+    """Return tasks of the project, the one that ended last first. Raises `InputError` for a wrong limit or offset."""
+    if not 1 <= which.limit <= MAX_LISTED:
+        raise InputError(f"limit is {which.limit}: it must be from 1 to {MAX_LISTED}")
+    if not 0 <= which.offset <= MAX_OFFSET:
+        raise InputError(f"offset must be from 0 to {MAX_OFFSET:,}")
+    return await toolbox.store.list_tasks(toolbox.scope, which)
+
+
+def timeline(tasks: Sequence[RecordedTask]) -> list[Day]:
+    """Return tasks, the last first, by day and session; a session stands where its last task of the day does."""
+    days: list[Day] = []
+    for day, of_day in groupby(tasks, key=lambda task: task.ended.astimezone().date()):
+        sessions: dict[str, list[RecordedTask]] = {}
+        for task in of_day:
+            sessions.setdefault(task.session_id or f"task {task.task_id}", []).append(task)
+        days.append(Day(day, tuple(Session(each[0].session_id, tuple(each)) for each in sessions.values())))
+    return days
+
 
 Moment = Literal["prompt", "call", "failure", "search", "briefing", "file"]
 """At a prompt, beside a failed call, or when the agent asked."""
@@ -92,23 +129,12 @@ class Shown(NamedTuple):
     """The memories that were drawn from it."""
 
 
-_Placed: TypeAlias = tuple[Told, str]
-"""With the signature of the failure that it was told at; empty: at none."""
-
-
-class Reason(NamedTuple):
-    """Why a verdict is as it is, and the steps that say so."""
-
-    text: str
-    """Empty: no reason names the steps, though the verdict rests on them."""
-    steps: tuple[str, ...]
-
-
 class Transcript(NamedTuple):
     """A task with all that is known of it."""
 
     task: KeptTask
-    reasons: tuple[Reason, ...]
+    evidence: tuple[str, ...]
+    """Ids of the steps that the verdict rests on; of an observation its call's."""
     parts: tuple[Told | Shown, ...]
     """A window of all."""
     first: int
@@ -134,14 +160,14 @@ async def transcript(toolbox: Toolbox, given_id: str, *, step: str | None = None
     )
     events = histories[task.row.task_id]
     told = await _told(toolbox, [event for event in events if event.kind != VERDICT], task.row.outcome)
-    parts, reasons = await asyncio.to_thread(_read, task, taught, told)
+    parts, evidence = await asyncio.to_thread(_read, task, taught, told)
     if step is not None:
         named = (isinstance(part, Shown) and step in (*part.ids, part.call_id) for part in parts)
         first = next((place for place, is_it in enumerate(named) if is_it), 0)
     first = max(0, min(first, len(parts) - 1)) // WINDOW * WINDOW
     return Transcript(
         task=task,
-        reasons=reasons,
+        evidence=evidence,
         parts=tuple(parts[first : first + WINDOW]),
         first=first,
         total=len(parts),
@@ -151,18 +177,18 @@ async def transcript(toolbox: Toolbox, given_id: str, *, step: str | None = None
 
 
 def _read(
-    task: KeptTask, taught: Sequence[MemoryItem], told: Sequence[_Placed]
-) -> tuple[list[Told | Shown], tuple[Reason, ...]]:
-    reading = read(task.trajectory)
-    shown, trajectory = list(_shown(reading, task.verdict, taught)), task.trajectory
+    task: KeptTask, taught: Sequence[MemoryItem], told: Sequence[Told]
+) -> tuple[list[Told | Shown], tuple[str, ...]]:
+    reading, trajectory = read(task.trajectory), task.trajectory
+    shown = list(_shown(reading, task.verdict, taught))
+    evidence = tuple(part.ids[0] for part in shown if part.is_evidence)
     if shown and (shown[0].role != "user" or shown[0].text != clean(trajectory.task, MAX_TEXT)):
         asked = Shown((TASK,), "message", "user", trajectory.started_at, clean(trajectory.task, MAX_TEXT))
         shown.insert(0, asked)
-    parts = _woven(shown, told, reading)
-    return parts, _reasons(task.verdict, reading) if task.verdict is not None else ()
+    return _woven(shown, told), evidence
 
 
-async def _told(toolbox: Toolbox, events: Sequence[Event], outcome: OutcomeRecord | None) -> list[_Placed]:
+async def _told(toolbox: Toolbox, events: Sequence[Event], outcome: OutcomeRecord | None) -> list[Told]:
     """Return what was told at each moment."""
     data: list[Any] = [event.data for event in events]
     retrievals = [each["retrieval_id"] for each in data if "retrieval_id" in each]
@@ -171,17 +197,18 @@ async def _told(toolbox: Toolbox, events: Sequence[Event], outcome: OutcomeRecor
     items = {item.id: item for item in await toolbox.store.get_memories(toolbox.readable, ids)} if ids else {}
     credits = outcome.credits if outcome is not None else ()
     methods: dict[str, UseMethod] = {credit.memory_id: credit.method for credit in credits}
-    found: list[_Placed] = []
+    found: list[Told] = []
     for event, each in zip(events, data, strict=True):
         (retrieved,) = [one.data for one in asked.get(each.get("retrieval_id"), ())][:1] or [_NOTHING]
-        failure = str(retrieved.get("failure") or "")
         via = each.get("via")
-        moment: Moment = (
-            "failure" if failure else via if via in (BRIEFING, FILE, CALL) else "prompt" if via else "search"
-        )
+        moment: Moment = "prompt" if via else "search"
+        if retrieved.get("failure"):
+            moment = "failure"
+        elif via in (BRIEFING, FILE, CALL):
+            moment = via
         memories = tuple(ToldMemory(one, items.get(one), methods.get(one)) for one in each.get("ids", ()))
         query = clean(str(retrieved.get("query") or ""), MAX_TEXT)
-        found.append((Told(event.at, moment, event.kind == WITHHELD, query, memories), failure))
+        found.append(Told(event.at, moment, event.kind == WITHHELD, query, memories))
     return found
 
 
@@ -234,47 +261,13 @@ def _as_text(value: JsonValue) -> str:
     return clean(text, MAX_TEXT)
 
 
-def _woven(shown: Sequence[Shown], told: Sequence[_Placed], reading: Reading) -> list[Told | Shown]:
-    """Return the steps with what was told put between them: behind the failure that it was told at, else by its time.
-
-    What cannot be placed stands behind the first step, the task.
-    """
-    calls = reading.calls if any(failure for _, failure in told) else ()  # each is read for its error
-    failed = {call.step.id: call.signature.digest for call in calls if call.signature is not None}
+def _woven(shown: Sequence[Shown], told: Sequence[Told]) -> list[Told | Shown]:
+    """Return the steps with what was told put between them by its time; what has no place stands behind the task."""
     behind: dict[int, list[Told]] = {}
-    for each, failure in told:
-        places = [place for place, step in enumerate(shown) if failure and failed.get(step.ids[0]) == failure]
-        place = _last_before(shown, each.at)
-        if places:
-            place = max((one for one in places if one <= place), default=places[0])
-        behind.setdefault(place, []).append(each)
+    for each in told:
+        before = (place for place, step in enumerate(shown) if step.at is not None and step.at <= each.at)
+        behind.setdefault(max(before, default=0), []).append(each)
     parts: list[Told | Shown] = list(behind.get(0, ())) if not shown else []
     for place, step in enumerate(shown):
         parts += [step, *behind.get(place, ())]
     return parts
-
-
-def _last_before(shown: Sequence[Shown], at: datetime) -> int:
-    return max((place for place, step in enumerate(shown) if step.at is not None and step.at <= at), default=0)
-
-
-def _reasons(verdict: Verdict, reading: Reading) -> tuple[Reason, ...]:
-    """Return the reasons with their steps: evidence is found again in the trajectory, a model names them.
-
-    An observation is told by its call. The steps that the verdict rests on besides come last, without words.
-    """
-    owner = {step.id: step.id for step in reading.trajectory.steps}
-    owner |= {call.observation.id: call.step.id for call in reading.calls if call.observation is not None}
-    is_short = len(reading.calls) <= _MAX_SEARCHED
-    proofs = {proof.reason: proof.steps for proof in proofs_of(reading)} if is_short else {}
-
-    def steps_of(named: Iterable[str]) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(owner[each] for each in named if each in owner))
-
-    found: list[Reason] = []
-    for text in verdict.reasons:
-        named = [step_id for said, rests_on in proofs.items() if said in text for step_id in rests_on]
-        found.append(Reason(clean(text, MAX_TEXT), steps_of((*named, *_STEP_ID.findall(text)))))
-    known = {step_id for reason in found for step_id in reason.steps}
-    others = tuple(step_id for step_id in steps_of(verdict.evidence) if step_id not in known)
-    return (*found, Reason("", others)) if others else tuple(found)

@@ -19,7 +19,7 @@ from swarm_memory.tools.credit.holdout import is_held_out
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.matts.matts import run_matts
 from swarm_memory.tools.memories.heard import Session as TaughtIn
-from swarm_memory.tools.memories.notes import remember_notes
+from swarm_memory.tools.memories.remember import remember_notes
 from swarm_memory.tools.retrieve.at_moment import Around, beside_failure
 from swarm_memory.tools.retrieve.preamble import preamble
 from swarm_memory.tools.retrieve.retrieve import retrieve

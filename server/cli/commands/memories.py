@@ -396,8 +396,8 @@ def promote(
     Named again, or without ids, what stands there is written again where its memories changed. What you edited by hand
     stays as it is. --demote gives files back as they were.
 
-    --to user writes no file: it lifts memories into the global scope of the bank, so that every project of it is told
-    them; without ids those that held in several of its projects. What those projects have of them is archived.
+    --to user writes no file: it lifts memories into the global scope of the bank, so that every project of it is shown
+    them; with --demote they are of their own project again.
 
     \b
     Examples:
@@ -405,7 +405,7 @@ def promote(
       swarm-memory promote rm_01J8… rm_01J9…
       swarm-memory promote rm_01J8… --to agents-md --dry-run
       swarm-memory promote --demote rm_01J8…
-      swarm-memory promote --to user --dry-run
+      swarm-memory promote rm_01J8… --to user
     """
     from swarm_memory.server.cli.promote import Wish, carry_out
 

@@ -316,7 +316,7 @@ async def _play(folder: Path) -> Timed:
     from swarm_memory.server.wiring import open_toolbox, place_of
     from swarm_memory.tools.anchors.handles import at_failure
     from swarm_memory.tools.learn.learn import learn
-    from swarm_memory.tools.memories.notes import remember_notes
+    from swarm_memory.tools.memories.remember import remember_notes
     from swarm_memory.tools.retrieve.at_moment import Around, beside_failure
     from swarm_memory.tools.retrieve.retrieve import retrieve
 

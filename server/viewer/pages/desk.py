@@ -21,16 +21,16 @@ async def cards(asked: Asked) -> Page:
         raise InputError(f"kind is one of {', '.join(KINDS)}")
     counts, kind, found = await desk(toolbox, asked_for, limit=PER_PAGE, offset=(asked.page - 1) * PER_PAGE)
     proposed = await toolbox.store.team.count_waiting(toolbox.scope.tenant_id)
-    if proposed and asked_for is None and not counts.total:
+    if proposed and asked_for is None and not counts.total():
         return await proposals(asked)
     return Page(
         "desk.html",
         {
-            "counts": counts._asdict(),
+            "counts": {each: counts[each] for each in KINDS},
             "kind": kind,
             "cards": found,
             "page": asked.page,
-            "has_more": getattr(counts, kind) > asked.page * PER_PAGE,
+            "has_more": counts[kind] > asked.page * PER_PAGE,
             "kept": {"kind": kind, **project},
             "back": f"/desk?kind={kind}",
             "decided": await latest_decisions(toolbox),

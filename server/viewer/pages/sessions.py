@@ -8,8 +8,7 @@ from swarm_memory.schema.trajectory import Label, TrajectorySource, Verdict
 from swarm_memory.server.viewer.access import Undo
 from swarm_memory.server.viewer.page import Asked, Done, Page, Route
 from swarm_memory.tools.ports.trajectories import TaskFilter
-from swarm_memory.tools.tasks.timeline import list_tasks, timeline
-from swarm_memory.tools.tasks.transcript import WINDOW, transcript
+from swarm_memory.tools.tasks.transcript import WINDOW, list_tasks, timeline, transcript
 from swarm_memory.tools.tasks.verdict import Revised, judge_again, say_verdict
 
 SHOWN = 50
