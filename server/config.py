@@ -62,7 +62,11 @@ def _sections() -> dict[str, type[BaseModel]]:
 
 
 SECTIONS = _sections()
-GONE = {"credit.dropout": "no memory is left out by lot any more; `metrics --measure on` measures what they are worth"}
+GONE = {
+    "credit.dropout": "no memory is left out by lot any more; `metrics --measure on` measures what they are worth",
+    "retrieve.fusion": "both legs are fused by their scaled scores, which ranks better than by reciprocal ranks",
+    "retrieve.rrf_k": "both legs are fused by their scaled scores, which ranks better than by reciprocal ranks",
+}
 """Settings of former releases, which are taken and ignored, and why."""
 
 KEYS = (ENABLED, *(f"{section}.{name}" for section, model in SECTIONS.items() for name in model.model_fields))

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
+from importlib.resources import files
 from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Generic, Literal, Self, TypeVar
@@ -39,13 +40,12 @@ from swarm_memory.tools.benchmark.suites.answering import Graded, answer_table
 from swarm_memory.tools.benchmark.suites.retrieval_report import DEBRIS_STORES, REFERENCE, Asked, Summary
 from swarm_memory.tools.benchmark.systems import Bank, BankSystem, MemorySystem, OkapiSystem
 from swarm_memory.tools.ports.models import Embedder
-from swarm_memory.tools.retrieve.calibrate import foreign_queries
 from swarm_memory.tools.retrieve.retrieve import MAX_K
 
 _CACHE = "embeddings"
 _TELL_EVERY = 20
 
-_LEG = {"min_cosine": 0.0, "delta": 0.0, "fusion": "convex"}
+_LEG = {"min_cosine": 0.0, "delta": 0.0}
 """One leg alone: no floor, no diversity."""
 
 DatasetName = Literal["sample", "file", "beir", "longmemeval", "locomo", "locomo-sessions", "strategies"]
@@ -357,7 +357,8 @@ def _load(context: SuiteContext, options: RetrievalOptions) -> Dataset:
 
 def _foreign(context: SuiteContext, named: str) -> Sequence[str]:
     if named == "shipped":
-        return foreign_queries()
+        shipped = files("swarm_memory.tools.benchmark").joinpath("data", "foreign_queries.txt")
+        return shipped.read_text(encoding="utf-8").splitlines()
     lines = read_text(context.root / Path(named).expanduser()).splitlines()
     return [line for line in lines if line.strip()]
 
