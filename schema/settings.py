@@ -266,7 +266,7 @@ class RetrieveSettings(Model):
     given the user's come first whatever their score, and the suspect last."""
     gone_penalty: Unit = 0.2
     """Taken off the score of a memory when all is gone of what it names and was in the project (files, scripts,
-    packages, versions, branches); its share for a part. When all is gone it is not told, unless the user said it."""
+    packages); its share for a part. When all is gone it is not told, unless the user said it."""
     time_boost: Unit = 0.4
     """Added to the score of what was stored at a time that the query names ("last week", "on 3 May"); 0: no time is
     read."""

@@ -23,7 +23,7 @@ from swarm_memory.server.hosts.records import (
     text_of,
 )
 from swarm_memory.server.hosts.steps import Draft, exit_code_of
-from swarm_memory.tools.text.json_values import json_in
+from swarm_memory.tools.model.parse import json_in
 from swarm_memory.tools.trajectory.tasks import is_own_tool, task_text
 
 _MIN_QUOTED = 60

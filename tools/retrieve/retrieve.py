@@ -221,7 +221,10 @@ class Stages:
 async def stages_of(
     toolbox: Toolbox, query: str, k: int | None = None, only: SearchFilter = ANY, hook: Hook | None = None
 ) -> Stages:
-    """Go the way of a retrieval and record nothing. Raises as `retrieve`."""
+    """Go the way of a retrieval and record nothing. Raises as `retrieve`.
+
+    Five steps: read the query, search, score, choose, put into words. What each left is kept for whoever asks why.
+    """
     started = time.perf_counter()
     question = await _read(toolbox, query, k, only, hook)
     hits = await _search(toolbox, question)
@@ -357,12 +360,9 @@ async def _reranked(toolbox: Toolbox, question: Question, scored: list[Scored], 
     judged = [top[each.place] for each in order.ranked]
     names = {each.candidate.id for each in judged}
     after = [*judged, *(each for each in top if each.candidate.id not in names)]
-    moved = {each.candidate.id: old.score for each, old in zip(after, top, strict=True)}
+    moved = {each.candidate.id: old.score - each.score for each, old in zip(after, top, strict=True)}
     return [
-        each.with_term(RERANKED, moved[each.candidate.id] - each.score)._replace(score=moved[each.candidate.id])
-        if each.candidate.id in moved
-        else each
-        for each in scored
+        each.with_term(RERANKED, moved[each.candidate.id]) if each.candidate.id in moved else each for each in scored
     ]
 
 
@@ -383,13 +383,14 @@ async def _standing(
             return scored, chosen, standing
         seen |= {each.candidate.id for each in chosen}
         standing |= found
-        scored = [
-            each.with_term("gone from the project", -settings.gone_penalty * found[each.candidate.id].share_gone)
-            ._replace(applies=found[each.candidate.id].share_gone < 1.0 or each.candidate.standing > 0)
-            if each.candidate.id in found
-            else each
-            for each in scored
-        ]  # fmt: skip
+        scored = [_lowered(each, found.get(each.candidate.id), settings.gone_penalty) for each in scored]
+
+
+def _lowered(scored: Scored, staleness: Staleness | None, penalty: float) -> Scored:
+    if staleness is None:
+        return scored
+    applies = staleness.share_gone < 1.0 or scored.candidate.standing > 0
+    return scored.with_term("gone from the project", -penalty * staleness.share_gone)._replace(applies=applies)
 
 
 def _applies(item: MemoryItem, standing: Mapping[str, Staleness]) -> bool:

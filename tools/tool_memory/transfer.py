@@ -14,9 +14,9 @@ from swarm_memory.schema.tool_memory import Evaluation, KeptCall, LoggedCall, To
 from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.tools.guard.redact import kept_text
 from swarm_memory.tools.learn.learn import learn
+from swarm_memory.tools.model.parse import json_in
 from swarm_memory.tools.ports.tool_memory import EvaluatedCall
 from swarm_memory.tools.text.faults import faults
-from swarm_memory.tools.text.json_values import json_in
 from swarm_memory.tools.tool_memory.evaluate import indexed_tokens
 from swarm_memory.tools.tool_memory.log import MAX_TASK_CHARS, log_tool_calls
 from swarm_memory.tools.toolbox import Toolbox

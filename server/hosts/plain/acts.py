@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 
 from swarm_memory.server.hosts.plain import words
 from swarm_memory.server.hosts.records import JsonObject, as_list, as_object, as_text
-from swarm_memory.tools.text.json_values import json_in
+from swarm_memory.tools.model.parse import json_in
 from swarm_memory.tools.trajectory.shell import parse_command
 
 Form = Literal["call", "edit", "fence", "react", "bare"]

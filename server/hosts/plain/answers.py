@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from swarm_memory.server.hosts.plain import words
 from swarm_memory.server.hosts.plain.acts import sections
 from swarm_memory.server.hosts.records import JsonObject, all_text, as_bool, as_list, as_object, as_text
-from swarm_memory.tools.text.json_values import json_in
+from swarm_memory.tools.model.parse import json_in
 from swarm_memory.tools.trajectory.files import same_file
 
 _MAX_JSON_CHARS = 2_000_000
