@@ -99,8 +99,7 @@ class Provenance(Model):
     """Who brought it over HTTP, by name: as it is shown and exported, never as it is kept, which is by their id."""
     anchors: tuple[str, ...] = ()
     """What it names that was in the project when it was made: `file:src/app.py` by its path from the project's folder,
-    `script:make test` as it is run, `package:click` as it is declared, `version:python 3.11` as exact as it was named,
-    `branch:main`."""
+    `script:make test` as it is run, `package:click` as it is declared; older ones also hold versions and branches."""
     handles: tuple[str, ...] = ()
     """What calls for it beside what its text names (`tools.anchors.handles`): of its task, or named by its author."""
     hearsay: bool = False

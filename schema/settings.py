@@ -254,18 +254,16 @@ class RetrieveSettings(Model):
     recency_half_life_days: float = Field(default=45.0, gt=0)
     duplicate_threshold: Unit | None = None
     """The cosine from which two memories may say the same; the embedder's calibrated value when not set."""
-    fusion: Literal["convex", "rrf"] = "convex"
     vector_weight: Unit | None = None
-    """Share of the vector leg in the convex fusion where both legs' best stand out of the pool as they usually do; the
+    """Share of the vector leg in the fusion where both legs' best stand out of the pool as they usually do; the
     embedder's calibrated value when not set."""
-    rrf_k: int = Field(default=5, ge=1)
     pool_factor: int = Field(default=3, ge=1, le=100)
     pool_floor: int = Field(default=30, ge=1, le=2000)
     """Each leg gives max(pool_factor · k, pool_floor) candidates."""
     min_cosine: Unit | None = None
     """What a query must find in a bank of a hundred memories to get anything: the greatest cosine plus 0.15 times the
     greatest share of its words; among e times as many 0.05 more. Those that follow the best need 0.7 of it. The
-    embedder's calibrated value when not set, your own bank's by `swarm-memory calibrate`; 0: everything fits."""
+    embedder's calibrated value when not set; 0: everything fits."""
     min_keyword_coverage: Unit = 0.6
     """The idf-weighted share of the query's words that is enough however far the vector is."""
     project_preference: Unit = 0.05
@@ -275,7 +273,7 @@ class RetrieveSettings(Model):
     given the user's come first whatever their score, and the suspect last."""
     gone_penalty: Unit = 0.2
     """Taken off the score of a memory when all is gone of what it names and was in the project (files, scripts,
-    packages, versions, branches); its share for a part. When all is gone it is not told, unless the user said it."""
+    packages); its share for a part. When all is gone it is not told, unless the user said it."""
     time_boost: Unit = 0.4
     """Added to the score of what was stored at a time that the query names ("last week", "on 3 May"); 0: no time is
     read."""

@@ -66,6 +66,8 @@ GONE = {
     "credit.dropout": "no memory is left out by lot any more; `metrics --measure on` measures what they are worth",
     "hooks.warn_before_tools": "what is known of a call is shown beside it by `hooks.at_calls`",
     "hooks.warn_every_minutes": "what is known of a call is shown beside it by `hooks.at_calls`",
+    "retrieve.fusion": "both legs are fused by their scaled scores, which ranks better than by reciprocal ranks",
+    "retrieve.rrf_k": "both legs are fused by their scaled scores, which ranks better than by reciprocal ranks",
 }
 """Settings of former releases, which are taken and ignored, and why."""
 

@@ -70,7 +70,6 @@ COMMANDS = {
     "tools": ("Parts", "tools", "What each tool is good for, from the calls that were made"),
     "sources": ("Parts", "sources", "Index and search tools, documents, code and API descriptions"),
     "consolidate": ("Parts", "upkeep", "Tidy the bank: duplicates, contradictions, aging; a run can be undone"),
-    "calibrate": ("Parts", "retrieve", "Find the thresholds that suit your embedder on your own memories"),
     "matts": ("Parts", "matts", "Do a task several times and learn from the comparison"),
     "benchmark": ("Parts", "benchmark", "Measure the memory; report and compare runs"),
     "cap": ("Parts", "tools", "Keep head and tail of an output that is too long for a model"),

@@ -234,7 +234,7 @@ async def _question(toolbox: Toolbox, event: HookEvent) -> str | None:
         return None
     shown = await _shown_before(toolbox, session.session_id, session.task_number)
     items = await toolbox.store.get_memories(toolbox.readable, list(shown)) if shown else []
-    near = (await stages_of(toolbox, session.task, 3)).fitting if session.task.strip() else ()
+    near = (await stages_of(toolbox, session.task, 3)).choice.fitting if session.task.strip() else ()
     titles = dict.fromkeys([*(each.item.title for each in near), *(item.title for item in items)])
     return question([one_line(harmless(title), 80) for title in titles][:_KNOWN_SHOWN])
 

@@ -84,7 +84,7 @@ def session_start(moment: Moment) -> dict[str, Any]:
     if settings.briefing_items == 0 or not settings.inject or _is_held_out(moment):
         return {}
     from swarm_memory.server.hosts.files.promoted import promoted_for
-    from swarm_memory.server.project.facts import Facts
+    from swarm_memory.server.project.folder import Facts
     from swarm_memory.server.storage.hook_reader import open_for_hook, tell_once
     from swarm_memory.tools.retrieve.preamble import briefing
 

@@ -4,7 +4,7 @@ import re
 from typing import NamedTuple
 
 from swarm_memory.server.hosts.records import all_text, as_bool, as_code, as_list, as_object, as_text
-from swarm_memory.tools.text.json_values import json_in
+from swarm_memory.tools.model.parse import json_in
 
 _MAX_JSON_CHARS = 2_000_000
 _MAX_LINE_CHARS = 400

@@ -24,7 +24,7 @@ from swarm_memory.server.hosts.records import (
 )
 from swarm_memory.server.hosts.session import Session
 from swarm_memory.server.hosts.steps import Draft, exit_code_of
-from swarm_memory.tools.text.json_values import json_in
+from swarm_memory.tools.model.parse import json_in
 from swarm_memory.tools.trajectory.tasks import task_text
 
 _ROLES: dict[str, Role] = {

@@ -1,16 +1,25 @@
-"""The folder of a project as operations ask it: what is there, and by Git what lasts and where files went."""
+"""The folder of a project as operations ask it: files, targets, packages; by Git what lasts and where files went.
+
+All of it may have come with a clone: it is read as data, and from regular files only.
+"""
 
 import os
+import re
+import stat
+import threading
 from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
 from typing import TypeVar
 
 import anyio
 import anyio.to_thread
 
 from swarm_memory.server.child_process import run
-from swarm_memory.server.project.facts import Facts
 
 T = TypeVar("T")
+
+MAX_BYTES = 16_000_000
+"""A longer file is taken as not there."""
 
 GIT_S = 5.0
 MAX_GIT_BYTES = 2_000_000
@@ -22,6 +31,86 @@ _GIT = (
     "-c", "core.quotePath=false", "-c", "log.showSignature=false",
 )  # fmt: skip
 """A repository's own configuration could name programs, which these commands would run."""
+
+
+_RUNNERS = {
+    "make": (("Makefile", "makefile", "GNUmakefile"), r"(?m)^{name}\s*:(?!=)"),
+    "just": (("justfile", "Justfile", ".justfile"), r"(?m)^@?{name}(?:\s[^:\n]*)?:(?!=)"),
+    "task": (("Taskfile.yml", "Taskfile.yaml"), r"(?m)^\s+{name}:"),
+    "poe": (("pyproject.toml",), r"(?m)^{name}\s*=|^\[tool\.poe\.tasks\.{name}\]"),
+    "run": (("package.json",), r'"{name}"\s*:'),
+}
+"""By the last word of the runner: where its targets stand, and how."""
+
+_MANIFESTS = (
+    "package.json", "pyproject.toml", "requirements.txt", "requirements-dev.txt", "setup.cfg", "setup.py", "Pipfile",
+    "Cargo.toml", "go.mod", "Gemfile", "composer.json", "mix.exs", "build.gradle", "build.gradle.kts", "pom.xml",
+)  # fmt: skip
+_DECLARED = r"(?im)(?:^|[\"'>:])\s*{name}(?=[\"'<>=~!@;:,\[\s]|$)"
+
+
+class Facts:
+    """What of a project is there, for a hook command that has no event loop."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._answers: dict[str, tuple[tuple[object, ...], bool]] = {}
+
+    async def looked(self, look: Callable[[], T], limit_s: float) -> T | None:
+        """Return what a function gives that looks here, without an event loop; None where it takes longer."""
+        found: list[T] = []
+        thread = threading.Thread(target=lambda: found.append(look()), daemon=True)
+        thread.start()
+        thread.join(limit_s)
+        return found[0] if found else None
+
+    def has(self, anchor: str) -> bool:
+        """Return whether it is there now; always of a kind that is not looked for, as earlier versions noted some."""
+        kind, _, name = anchor.partition(":")
+        if kind == "file":
+            return _is_inside(name) and os.path.lexists(self.root / name)
+        if kind == "script":
+            runner, _, name = name.rpartition(" ")
+            files, pattern = _RUNNERS.get(runner.rpartition(" ")[2], ((), ""))
+        elif kind == "package":
+            files, pattern = _MANIFESTS, _DECLARED
+        else:
+            return True
+        seen = tuple(map(self._stamp, files))
+        known = self._answers.get(anchor)
+        if known is None or known[0] != seen:
+            is_there = any(self._names(file, pattern, name) for file in files)
+            known = self._answers[anchor] = (seen, is_there)
+        return known[1]
+
+    def _names(self, file: str, pattern: str, name: str) -> bool:
+        text = _text(self.root / file)
+        same = "[-_]".join(map(re.escape, re.split("[-_]", name)))
+        return bool(text) and re.search(pattern.format(name=same), text) is not None
+
+    def _stamp(self, file: str) -> object:
+        try:
+            found = os.lstat(self.root / file)
+        except OSError:
+            return None
+        return found.st_ino, found.st_mtime_ns, found.st_size
+
+
+def _is_inside(name: str) -> bool:
+    return not Path(name).is_absolute() and ".." not in Path(name).parts
+
+
+def _text(path: Path) -> str:
+    """Return the text of a regular file; nothing for any other, or where it cannot be read."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+    except OSError:
+        return ""
+    with os.fdopen(descriptor, "rb") as file:
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode) or found.st_size > MAX_BYTES:
+            return ""
+        return file.read(MAX_BYTES).decode("utf-8", "replace")
 
 
 class ProjectFolder(Facts):

@@ -23,8 +23,8 @@ from swarm_memory.server.hosts.records import JsonObject, all_text, as_object, a
 from swarm_memory.server.hosts.transcript import read_trajectories
 from swarm_memory.server.runners.workplace import Workplace, permitted
 from swarm_memory.tools.guard.redact import redact
+from swarm_memory.tools.model.parse import json_in
 from swarm_memory.tools.text.cleaning import one_line
-from swarm_memory.tools.text.json_values import json_in
 
 PROMPT_WORD = "{prompt}"
 """Stands in a command for the prompt; without it the prompt goes to the standard input."""

@@ -12,8 +12,7 @@ from patience import FULL, grows_by, is_in_time
 from secret_lines import VENDORS, WORD, context_lines, join, pem, rare_lines, run, vendor_lines
 
 from swarm_memory.tools.guard.generalize import generalize, without_places
-from swarm_memory.tools.guard.personal import is_card_number, is_iban
-from swarm_memory.tools.guard.redact import Redacted, redact, redact_each
+from swarm_memory.tools.guard.redact import Redacted, is_card_number, is_iban, redact, redact_each
 from swarm_memory.tools.guard.rules import SECRETS, table
 
 SEED = 20_240

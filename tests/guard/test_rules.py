@@ -17,8 +17,7 @@ from unseen_author import unseen_attacks, unseen_strategies
 from swarm_memory.schema.errors import ConfigError
 from swarm_memory.server.cli.invocation import Invocation
 from swarm_memory.server.config import resolve_settings
-from swarm_memory.tools.guard.personal import find_personal_data
-from swarm_memory.tools.guard.redact import redact
+from swarm_memory.tools.guard.redact import find_personal_data, redact
 from swarm_memory.tools.guard.rules import GENERAL, SCREENING, SECRETS, Rule, compiled, read_table, switch_off, table
 from swarm_memory.tools.guard.screen import by_rules, readings
 from swarm_memory.tools.guard.secrets import find_secrets

@@ -1,4 +1,4 @@
-"""What a project's folder says of the names in memories: manifests, locks, targets, branches, where files went."""
+"""What a project's folder says of the names in memories: manifests, targets, where files went."""
 
 import os
 import subprocess
@@ -23,20 +23,9 @@ def git(folder: Path, *arguments: str) -> None:
         ("pyproject.toml", '[project]\ndependencies = ["requests>=2", "a_b"]', "package:requests", "package:request"),
         ("pyproject.toml", 'dependencies = ["typing_extensions"]', "package:typing-extensions", "package:typing"),
         ("requirements.txt", "click==8.1\n# flask\n", "package:click", "package:flask"),
-        ("go.mod", "module x\n\ngo 1.22\n", "version:go 1.22", "version:go 1.2"),
-        ("uv.lock", '[[package]]\nname = "pydantic"\nversion = "1.10.2"\n', "version:pydantic 1", "version:pydantic 2"),
-        (
-            "package-lock.json",
-            '{"packages": {"node_modules/react": {\n "version": "18.2.0"}}}',
-            "version:react 18.2",
-            "version:react 18.20",
-        ),
-        ("pyproject.toml", 'requires-python = ">=3.11"', "version:python 3.11", "version:python 3.1"),
     ],
 )
-def test_what_manifests_and_lock_files_name_is_there(
-    tmp_path: Path, file: str, text: str, there: str, not_there: str
-) -> None:
+def test_what_manifests_name_is_there(tmp_path: Path, file: str, text: str, there: str, not_there: str) -> None:
     (tmp_path / file).write_text(text)
     project = ProjectFolder(tmp_path)
     assert project.has(there)
@@ -66,16 +55,9 @@ def test_files_outside_the_project_and_files_that_are_none_say_nothing(tmp_path:
     assert not project.has("script:make lint")
 
 
-def test_branches_are_found_loose_packed_and_of_a_remote(tmp_path: Path) -> None:
-    git(tmp_path, "init", "-q")
-    git(tmp_path, "commit", "-q", "--allow-empty", "-m", "first")
-    git(tmp_path, "branch", "release/1")
-    git(tmp_path, "update-ref", "refs/remotes/origin/next", "HEAD")
-    project = ProjectFolder(tmp_path)
-    names = ("main", "release/1", "next", "release", "../config")
-    assert [name for name in names if project.has(f"branch:{name}")] == ["main", "release/1", "next", "release"]
-    git(tmp_path, "pack-refs", "--all", "--prune")
-    assert [name for name in names if project.has(f"branch:{name}")] == ["main", "release/1", "next"]
+def test_what_earlier_versions_noted_of_versions_and_branches_is_taken_to_be_there(tmp_path: Path) -> None:
+    assert ProjectFolder(tmp_path).has("branch:release/1")
+    assert ProjectFolder(tmp_path).has("version:python 3.11")
 
 
 async def test_git_says_which_files_last_and_where_they_went(tmp_path: Path) -> None:

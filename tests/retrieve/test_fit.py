@@ -10,7 +10,7 @@ import pytest
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.schema.settings import RetrieveSettings, Settings
 from swarm_memory.tools.ports.memories import Candidate, SearchResult
-from swarm_memory.tools.retrieve.fit import FOLLOWS, GROWTH, NEAR, WORDS, Fit
+from swarm_memory.tools.retrieve.rank import FOLLOWS, GROWTH, NEAR, WORDS, Fit
 from swarm_memory.tools.toolbox import Toolbox
 
 QUERY = ("kubernet", "deploy", "canari", "rollback")

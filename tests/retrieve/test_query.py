@@ -8,8 +8,7 @@ import pytest
 
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.tools.ports.memories import SearchQuery, View
-from swarm_memory.tools.retrieve.embed import embed_query
-from swarm_memory.tools.retrieve.query import LIGHT, MAX_PARTS, Vectors, sentences, vectors_of
+from swarm_memory.tools.retrieve.query import LIGHT, MAX_PARTS, Vectors, embed_query, sentences, vectors_of
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.text.tokens import query_tokens
 from swarm_memory.tools.toolbox import Toolbox

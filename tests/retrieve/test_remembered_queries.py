@@ -8,7 +8,7 @@ from laid_bank import opened_bank
 
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.tools.ports.models import Vector
-from swarm_memory.tools.retrieve.embed import REMEMBERED_CHARS, REMEMBERED_QUERIES, embed_query
+from swarm_memory.tools.retrieve.query import REMEMBERED_CHARS, REMEMBERED_QUERIES, embed_query
 from swarm_memory.tools.toolbox import Toolbox
 
 

@@ -242,12 +242,6 @@ async def test_without_embedder_and_keywords_the_answer_is_empty(toolbox: Toolbo
     assert found.reason
 
 
-async def test_reciprocal_rank_fusion_can_be_chosen(toolbox: Toolbox, add: Add) -> None:
-    ids = [await add(*each) for each in (PAGES, LOGIN, DEADLOCK)]
-    found = await retrieve(with_settings(toolbox, fusion="rrf"), "login with a CSRF token")
-    assert found.memories[0].item.id == ids[1]
-
-
 async def test_a_retrieval_is_recorded_with_its_scores_and_without_secrets(toolbox: Toolbox, add: Add) -> None:
     memory_id = await add(*LOGIN)
     records: list[RetrievalRecord] = []

@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from swarm_memory.tools.retrieve.query import mentioned_time
 from swarm_memory.tools.retrieve.retrieve import retrieve
-from swarm_memory.tools.retrieve.times import closeness, mentioned_time
 from swarm_memory.tools.toolbox import Toolbox
 
 NOW = datetime(2026, 3, 25, 9, tzinfo=UTC)
@@ -33,7 +33,7 @@ def test_a_time_in_a_query_becomes_a_date(query: str, day: str) -> None:
     target = mentioned_time(query, NOW)
     assert target is not None
     assert f"{target.moment:%Y-%m-%d}" == day
-    assert closeness(target, target.moment) == 1.0
+    assert target.closeness(target.moment) == 1.0
 
 
 @pytest.mark.parametrize(

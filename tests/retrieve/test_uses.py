@@ -7,7 +7,7 @@ import pytest
 
 from swarm_memory.schema.memory import OPEN_PROBLEM, WAY_OUT, Provenance
 from swarm_memory.server.storage.hook_reader import open_for_hook
-from swarm_memory.server.storage.store import SqliteStore
+from swarm_memory.tools.ports.memories import KnownWay
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -59,19 +59,16 @@ async def test_a_briefing_holds_strategies_alone(toolbox: Toolbox, add: Add, tmp
         assert [row[1] for row in bank.briefing_rows(5)] == ["Ask before a release", "Own words"]
 
 
-async def test_a_way_out_brings_another_of_its_error_though_that_fits_the_query_by_no_word(
-    toolbox: Toolbox, add: Add
+async def test_a_fix_says_how_often_it_worked_and_one_that_mostly_did_not_is_left_out(
+    toolbox: Toolbox, add: Add, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store = toolbox.store
-    assert isinstance(store, SqliteStore)
     known = await add(**WAY)
-    far = await add(**WAY | {"title": "Wait for night", "content": "1. Wait.", "description": "", "domain": None})
-    await add("Release at noon", "1. Use shipctl at noon.")
-    await store.write(
-        lambda connection: connection.execute("INSERT INTO handles (handle, seq) SELECT 'error:a', seq FROM patterns")
-    )
-    query = "shipctl must release the shop"
-    found = await retrieve(toolbox, query, task_id="next")
-    assert {known, far} < {each.item.id for each in found.memories}
-    assert set((await store.injections(toolbox.scope, "next")).given) >= {known, far}
-    assert len((await retrieve(toolbox, query, k=1)).memories) == 1
+    for worked, shown in ((3, True), (1, False)):
+
+        async def ways_beside(scope: object, ids: object, worked: int = worked) -> list[KnownWay]:
+            return [KnownWay("a", known, worked, 4)]
+
+        monkeypatch.setattr(toolbox.store, "ways_beside", ways_beside)
+        found = await retrieve(toolbox, "shipctl must release the shop")
+        assert [each.item.id for each in found.memories] == [known] * shown
+        assert ("(worked 3 of 4 times)" in found.preamble) is shown

@@ -122,7 +122,7 @@ def test_an_unknown_key_of_the_command_line_is_refused(tmp_path: Path) -> None:
         ("retrieve: {alpha: .nan}", r"retrieve\.alpha in .*"),
         ("retrieve: {k: true}", r"retrieve\.k in .* must not be true"),
         ("retrieve: {k: [1, 2]}", r"retrieve\.k in .* must be a single value, not list"),
-        ("retrieve: {fusion: best}", r"retrieve\.fusion in .*'convex' or 'rrf'"),
+        ("tool_memory: {evaluator: best}", r"tool_memory\.evaluator in .*'auto' or 'evidence'"),
         ("retrieve: 3", r"retrieve in .* must be a mapping"),
         ("- 3", "the file in .* must be a mapping"),
         ("retrieve: {k: 3", "is not valid YAML"),

@@ -1,6 +1,6 @@
 """Whether a memory still applies: what it names of the project, and was there once, is there, has moved or is gone.
 
-What it names are files, scripts, packages, versions and branches. Only what is there when it is made is noted: it may
+What it names are files, scripts and packages. Only what is there when it is made is noted: it may
 name what is yet to be made, or an example; but what was there and is gone has changed since.
 """
 
@@ -13,7 +13,7 @@ from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.tools.ports.journal import Event
 from swarm_memory.tools.ports.memories import MemoryFilter
-from swarm_memory.tools.text.patterns import lazy
+from swarm_memory.tools.text.cleaning import lazy
 from swarm_memory.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:  # all ports hang on it, and a person waits for a hook
@@ -37,8 +37,6 @@ _PATH = lazy(r"(?<![\w./@:~-])(?:\./)?([\w@.+-]+(?:/[\w@.+-]+)*)/?(?![\w/])")
 _SCRIPT = lazy(r"\b(?:((?:npm|pnpm|yarn|bun) run|make|just|task|poe) ([A-Za-z][\w:.-]*))")
 _CODE = lazy(r"`([^`\n]{1,200})`")
 _PACKAGE = lazy(r"@?[A-Za-z][\w.-]*(?:/[\w.-]+)?")
-_VERSION = lazy(r"(?<![\w./-])(@?[A-Za-z][\w./-]{0,60}?)(?:\s+v?(?:ersion\s+)?|\s*[=>~]=\s*|@[\^~]?)(\d+(?:\.\d+)*)\b")
-_BRANCH = lazy(r"\b(?:branch|checkout|switch|merge|rebase)\s+`?(?:origin/)?(\w[\w./-]*)|\borigin/(\w[\w./-]*)")
 
 
 class Staleness(NamedTuple):
@@ -164,5 +162,3 @@ def _named(text: str) -> Iterator[str]:
     yield from (f"script:{runner} {name.rstrip('.:')}" for runner, name in _SCRIPT.findall(text))
     for name in _PACKAGE.findall("\n".join(_CODE.findall(text))):
         yield from (f"package:{name.rstrip('.')}", f"package:{name.split('.')[0]}")
-    yield from (f"version:{name.lower()} {number}" for name, number in _VERSION.findall(text))
-    yield from (f"branch:{(named or remote).rstrip('./')}" for named, remote in _BRANCH.findall(text))

@@ -9,9 +9,10 @@ import math
 import re
 import struct
 import zlib
-from collections import defaultdict
+from array import array
 from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -45,7 +46,7 @@ class Features(NamedTuple):
 class Weights(NamedTuple):
     """The classifier: 8-bit weights, a scale for each group of columns, the threshold that sound texts seldom reach."""
 
-    values: bytes
+    values: Sequence[int]
     scales: tuple[float, float]
     bias: float
     threshold: float
@@ -84,30 +85,22 @@ def units(text: str) -> list[str]:
 
 def score(unit: str, weights: Weights) -> float:
     """Return how suspect one unit is, before the threshold is taken off."""
-    signed, pairs, signed_words = _signed(weights)
-    found, buckets = sorted(concepts_of(unit)), _word_buckets(unit)
-    of_concepts, of_pairs, of_words = _values(len(found), len(buckets))
+    of_concepts, of_pairs, of_words = features_of(unit)
     first, second = weights.scales
-    return weights.bias + (
-        first * of_concepts * sum([signed[concept] for concept in found])
-        + first * of_pairs * sum([sum([pairs[each][other] for other in found[:at]]) for at, each in enumerate(found)])
-        + second * of_words * sum([signed_words[bucket] for bucket in buckets])
-    )
+    total = weights.bias
+    for (columns, value), scale in ((of_concepts, first), (of_pairs, first), (of_words, second)):
+        total += scale * value * sum([weights.values[column] for column in columns])
+    return total
 
 
 def features_of(unit: str) -> Features:
     """Return the features of one unit."""
-    found, count, first_word = sorted(concepts_of(unit)), len(concept_names()), concept_columns()
+    found, count = sorted(concepts_of(unit)), len(concept_names())
     pairs = [count + second * (second - 1) // 2 + first for at, second in enumerate(found) for first in found[:at]]
-    words = [first_word + bucket for bucket in _word_buckets(unit)]
-    of_concepts, of_pairs, of_words = _values(len(found), len(words))
-    return Features((found, of_concepts), (pairs, of_pairs), (words, of_words))
-
-
-def _values(concepts: int, words: int) -> tuple[float, float, float]:
-    """Return the value of each column of a group, by how many concepts and buckets of words there are."""
-    norm = 1.0 / (1 + concepts)
-    return math.sqrt(3) * norm, math.sqrt(2) * norm, words**-0.5 if words else 0.0
+    words = [concept_columns() + bucket for bucket in _word_buckets(unit)]
+    norm = 1.0 / (1 + len(found))
+    of_words = len(words) ** -0.5 if words else 0.0
+    return Features((found, math.sqrt(3) * norm), (pairs, math.sqrt(2) * norm), (words, of_words))
 
 
 @cache
@@ -122,20 +115,8 @@ def _word_buckets(unit: str) -> set[int]:
     words: list[str] = _WORD.findall(unit)
     if not unit.isascii() and (is_unspaced := _UNSPACED.search)(unit):
         words = [part for word in words for part in (word if not word.isascii() and is_unspaced(word) else (word,))]
-    if not words:
-        return set()
-    hashes, following, buckets = zip(*map(_hashed, words), strict=True)
-    found = {each % WORD_BUCKETS for each in map(zlib.crc32, following[1:], hashes)}
-    found.update(buckets)
-    return found
-
-
-@lru_cache(_REMEMBERED_WORDS)
-def _hashed(word: str) -> tuple[int, bytes, int]:
-    """Return the CRC-32 of a word, what it adds to that of a word before it, and its bucket."""
-    data = word.encode("utf-8", "replace")
-    crc = zlib.crc32(data)
-    return crc, b" " + data, crc % WORD_BUCKETS
+    both = [*words, *(f"{one} {other}" for one, other in pairwise(words))]
+    return {zlib.crc32(each.encode("utf-8", "replace")) % WORD_BUCKETS for each in both}
 
 
 @cache
@@ -151,22 +132,11 @@ def load_weights(path: Path = WEIGHTS) -> Weights:
     if len(values) != concept_columns() + WORD_BUCKETS or zlib.crc32(values) != head["crc32"]:
         raise _unusable(path, "damaged, or made for another lexicon")
     first, second = head["scales"]
-    return Weights(values, (first, second), head["bias"], head["threshold"])
+    return Weights(array("b", values), (first, second), head["bias"], head["threshold"])
 
 
 def _unusable(path: Path, reason: str) -> ConfigError:
     return ConfigError(f"The weights that screen memories, {path}, cannot be used ({reason}): reinstall swarm-memory.")
-
-
-@cache
-def _signed(weights: Weights) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...], tuple[int, ...]]:
-    """Return the weights of the concepts, for each concept those of its pairs with former ones, and of the words."""
-    values = (*range(128), *range(-128, 0))  # one object for each value: many stay near the processor
-    signed = tuple([values[byte] for byte in weights.values])
-    count = len(concept_names())
-    starts = [count + second * (second - 1) // 2 for second in range(count)]
-    pairs = tuple(signed[start : start + second] for second, start in enumerate(starts))
-    return signed[:count], pairs, signed[concept_columns() :]
 
 
 _TOKEN = re.compile(r"--?[a-z][\w-]*|[\w.=/'-]*\w|[<>|\[\]]")
@@ -185,13 +155,12 @@ class _Phrase(NamedTuple):
 class _Lexicon(NamedTuple):
     names: tuple[str, ...]
     words: dict[str, set[int]]
-    beginnings: defaultdict[str, list[tuple[str, int]]]
-    """Of words, by their first two letters."""
+    beginnings: list[tuple[str, int]]
+    """Of words."""
     phrases: dict[str, list[_Phrase]]
-    starts: set[str]
-    """The first two letters of all these."""
-    pieces: defaultdict[str, list[tuple[str, int]]]
-    """Of scripts that put no blanks between words, or join endings to them; by their first character."""
+    """By their first word."""
+    pieces: list[tuple[str, int]]
+    """Of scripts that put no blanks between words, or join endings to them."""
 
 
 def concept_names() -> tuple[str, ...]:
@@ -203,43 +172,22 @@ def concepts_of(text: str) -> set[int]:
     """Return the numbers of the concepts that a text in lower case speaks of."""
     found: set[int] = set()
     if not text.isascii():
-        pieces = _lexicon().pieces
-        begun = set(_first_of_pieces().findall(text))
-        found = {concept for first in begun for piece, concept in pieces[first] if piece in text}
+        found = {concept for piece, concept in _lexicon().pieces if piece in text}
     tokens: list[str] = _TOKEN.findall(text)
-    for at, said in enumerate(map(_said_by, tokens), start=1):
-        if said is None:
-            continue
-        found |= said.concepts
-        for phrase in said.phrases:
-            if _follows(phrase, tokens[at : at + len(phrase.rest)]):
-                found.add(phrase.concept)
+    for at, (concepts, phrases) in enumerate(map(_said_by, tokens), start=1):
+        found |= concepts
+        found.update(each.concept for each in phrases if _follows(each, tokens[at : at + len(each.rest)]))
     return found
 
 
-@cache
-def _first_of_pieces() -> re.Pattern[str]:
-    return re.compile(f"[{''.join(_lexicon().pieces)}]")
-
-
-class _Said(NamedTuple):
-    concepts: frozenset[int]
-    phrases: tuple[_Phrase, ...]
-    """Those that the word begins."""
-
-
 @lru_cache(_REMEMBERED_WORDS)
-def _said_by(token: str) -> _Said | None:
-    """Return what a word says in whatever form; None, as for most, where that is nothing."""
+def _said_by(token: str) -> tuple[frozenset[int], tuple[_Phrase, ...]]:
+    """Return the concepts that a word says in whatever form, and the phrases that it begins."""
     lexicon, token = _lexicon(), token[:_LONGEST_WORD]
     forms = {token, token.strip(_EDGES), token.removesuffix("'s")}
-    if lexicon.starts.isdisjoint([form[:2] for form in forms]):
-        return None
     found = {concept for form in forms for concept in lexicon.words.get(form, ())}
-    for form in forms:
-        found.update(concept for begun, concept in lexicon.beginnings.get(form[:2], ()) if form.startswith(begun))
-    phrases = tuple(phrase for form in forms for phrase in lexicon.phrases.get(form, ()))
-    return _Said(frozenset(found), phrases) if found or phrases else None
+    found.update(concept for begun, concept in lexicon.beginnings if any(form.startswith(begun) for form in forms))
+    return frozenset(found), tuple(phrase for form in forms for phrase in lexicon.phrases.get(form, ()))
 
 
 def _follows(phrase: _Phrase, tokens: Sequence[str]) -> bool:
@@ -251,29 +199,19 @@ def _follows(phrase: _Phrase, tokens: Sequence[str]) -> bool:
 
 @cache
 def _lexicon() -> _Lexicon:
-    lexicon = _Lexicon((), {}, defaultdict(list), {}, set(), defaultdict(list))
-    names: list[str] = []
-    for name, entries in _lines():
-        concept = len(names)
-        names.append(name)
-        for entry in entries:
+    """Read the file: each line is a concept's name, and the words, beginnings (`word*`) and phrases that say it."""
+    lines = [line for line in LEXICON.read_text(encoding="utf-8").splitlines() if line and not line.startswith("#")]
+    lexicon = _Lexicon(tuple(line.partition(": ")[0] for line in lines), {}, [], {}, [])
+    for concept, line in enumerate(lines):
+        for entry in filter(None, map(str.strip, line.partition(": ")[2].split(", "))):
             word = entry.rstrip("*")
             first, *rest = word.split()
             if _JOINED.search(word):
-                lexicon.pieces[word[0]].append((word, concept))
-                continue
-            lexicon.starts.add(word[:2])
-            if rest:
+                lexicon.pieces.append((word, concept))
+            elif rest:
                 lexicon.phrases.setdefault(first, []).append(_Phrase(tuple(rest), entry != word, concept))
             elif entry == word:
                 lexicon.words.setdefault(word, set()).add(concept)
             else:
-                lexicon.beginnings[word[:2]].append((word, concept))
-    return lexicon._replace(names=tuple(names))
-
-
-def _lines() -> Iterator[tuple[str, list[str]]]:
-    for line in LEXICON.read_text(encoding="utf-8").splitlines():
-        if line and not line.startswith("#"):
-            name, _, entries = line.partition(": ")
-            yield name, [entry for entry in (part.strip() for part in entries.split(", ")) if entry]
+                lexicon.beginnings.append((word, concept))
+    return lexicon

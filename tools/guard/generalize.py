@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, cast
 
 from swarm_memory.tools.guard.rules import GENERAL, compiled, table
-from swarm_memory.tools.text.patterns import lazy
+from swarm_memory.tools.text.cleaning import lazy
 
 if TYPE_CHECKING:
     from pydantic import JsonValue

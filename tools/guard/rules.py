@@ -1,16 +1,13 @@
 """The rules of redaction and of screening, which can be switched off, and of what is general.
 
-They are written by hand in `data/*.toml` and read from the `data/*.json` that `scripts/write_rules.py` makes of them:
-a hook, which a person waits for, would spend a fourteenth of its time on reading TOML.
+They are written by hand in `data/*.toml` and read from the `data/*.json` that `scripts/write_rules.py` makes of them.
 """
 
 import json
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from functools import cache, cached_property
-from itertools import chain
-from operator import add
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -57,44 +54,9 @@ class Table:
             self.sections[rule.section].append(rule)
             self.sections[rule.section.partition(".")[0]].append(rule)
 
-    @cached_property
-    def _vendors(self) -> dict[str, list[tuple[int, Rule]]]:
-        """The vendors' rules with their places, by how their prefix begins; those without one by ""."""
-        found: defaultdict[str, list[tuple[int, Rule]]] = defaultdict(list)
-        for place, rule in enumerate(self.sections["vendors"]):
-            found[rule.prefix[:2]].append((place, rule))
-        return dict(found)
-
-    def vendors_that_begin(self, beginnings: set[str]) -> list[Rule]:
-        """Return the vendors' rules whose prefix begins with one of these pairs of characters, and those without."""
-        found = [each for beginning in ({""} | beginnings) & self._vendors.keys() for each in self._vendors[beginning]]
-        return [rule for _, rule in sorted(found)]
-
-    @cached_property
-    def _by_hint(self) -> dict[str, list[int]]:
-        """The places of the rules of each hint."""
-        found: defaultdict[str, list[int]] = defaultdict(list)
-        for place, rule in enumerate(self.rules):
-            for hint in rule.hints:
-                found[hint].append(place)
-        return dict(found)
-
-    @cached_property
-    def _by_piece(self) -> dict[str, list[str]]:
-        """The hints, each by those three characters in a row of it that the fewest have; the shorter ones by ""."""
-        pieces = {hint: _threes(hint) or {""} for hint in self._by_hint}
-        common = Counter(chain.from_iterable(pieces.values()))
-        found: defaultdict[str, list[str]] = defaultdict(list)
-        for hint, its in pieces.items():
-            found[min(its, key=lambda piece: (common[piece], piece))].append(hint)
-        return dict(found)
-
     def hinted(self, text: str) -> list[Rule]:
-        """Return the rules of which a hint stands in a text; one is looked for only where its three characters do."""
-        pieces = _threes(text)
-        pieces.add("")
-        near = [hint for piece in self._by_piece.keys() & pieces for hint in self._by_piece[piece] if hint in text]
-        return [self.rules[place] for place in sorted({place for hint in near for place in self._by_hint[hint]})]
+        """Return the rules of which a hint stands in a text."""
+        return [rule for rule in self.rules if any_in(text, rule.hints)]
 
 
 def any_in(text: str, hints: Iterable[str]) -> bool:
@@ -103,10 +65,6 @@ def any_in(text: str, hints: Iterable[str]) -> bool:
         if hint in text:
             return True
     return False
-
-
-def _threes(text: str) -> set[str]:
-    return set(map(add, map(add, text, text[1:]), text[2:]))
 
 
 _off: set[str] = set()

@@ -18,7 +18,7 @@ from swarm_memory.tools.guard.values import (
     is_reference,
     is_told_password,
 )
-from swarm_memory.tools.text.patterns import lazy
+from swarm_memory.tools.text.cleaning import lazy
 
 _ESCAPE = lazy(r"(?:\x1b|\\(?:x1[bB]|u001[bB]|033|e))\[[0-9;?]{0,20}[A-Za-z]|\\[nrt]")
 _MARK = lazy(r"\[(?:secret:[a-z0-9-]{1,40}|email|card|iban|phone|ssn)\]")
@@ -54,7 +54,6 @@ def _all_but_private_keys(rules: Table, text: str) -> Iterator[Span]:
 _LONG_WORD = lazy(r"\S{16,}")
 _LONG_ENOUGH = lazy(r"[!-~]{14}")
 """No vendor's format is shorter, or of other characters."""
-_BEGINNING = lazy(r"(?<![A-Za-z0-9_-])[A-Za-z0-9_]\S?")
 
 
 def _vendors(rules: Table, text: str) -> Iterator[Span]:
@@ -62,8 +61,10 @@ def _vendors(rules: Table, text: str) -> Iterator[Span]:
     words = Excerpt(text, (match.span() for match in _LONG_WORD.finditer(text)))
     if not _LONG_ENOUGH.search(words.text):
         return
-    for rule in rules.vendors_that_begin(set(_BEGINNING.findall(words.text))):
-        for match in _found(rule, words.text) if rule.prefix else _hinted(rule, words.text):
+    for rule in rules.sections["vendors"]:
+        if not any_in(words.text, rule.hints):
+            continue
+        for match in _found(rule, words.text) if rule.prefix else compiled(rule).finditer(words.text):
             group = 1 if match.re.groups else 0
             start, end = words.span(match.span(group))
             if not is_mixed(match[group]) or (
@@ -104,10 +105,6 @@ def _with_prefix(prefix: str, text: str, at: int) -> re.Match[str] | None:
         return None
     after = _AFTER_PREFIX.match(text, at + len(prefix))
     return after if after and is_random(after[0].rstrip(".")) else None
-
-
-def _hinted(rule: Rule, text: str) -> Iterator[re.Match[str]]:
-    return compiled(rule).finditer(text) if any_in(text, rule.hints) else iter(())
 
 
 def _lowered(text: str) -> str:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Collection, Mapping
 
-from swarm_memory.tools.text.patterns import lazy
+from swarm_memory.tools.text.cleaning import lazy
 
 _PIECE = lazy(r"[A-Z]?[a-z]+|[A-Z]+|[0-9]+|[^A-Za-z0-9\s]")
 _SEPARATOR = lazy(r"[_\-./:]+")

@@ -75,6 +75,14 @@ def parse_json(text: str, max_chars: int = MAX_CHARS) -> JsonValue | Unparsed:
     return _storable(value)
 
 
+def json_in(text: str) -> object:
+    """Return the JSON value that a text is; None where it is none, or is nested too deeply."""
+    try:
+        return cast("object", json.loads(text))
+    except (ValueError, RecursionError):
+        return None
+
+
 def parse_object(text: str, schema: Mapping[str, JsonValue] | None = None) -> JsonObject | Unparsed:
     """Return the one JSON object of a model's text: bare, fenced or with prose around, after any thoughts.
 

@@ -10,9 +10,6 @@ from swarm_memory.tools.promote.marks import Marked, Place, digest
 from swarm_memory.tools.promote.words import Entry, Written, plain
 from swarm_memory.tools.toolbox import Toolbox
 
-EVIDENCE = "\n## Evidence\n"
-"""Begins the part of a skill that is written again each time, of the figures as they stand."""
-
 MAX_TOLD = 200
 """Of a memory so many of the last tellings are counted."""
 
@@ -56,21 +53,16 @@ def source_of(items: Sequence[MemoryItem]) -> str:
     return digest(*sorted(item.model_dump_json(include=told) for item in items))
 
 
-def skill(name: str, words: Written, said: bool) -> str:
-    """Return a skill without its evidence: front matter as Claude Code reads it, when to use it, the steps."""
+def skill(name: str, words: Written, figures: Sequence[Figures]) -> str:
+    """Return a skill: front matter as Claude Code reads it, when to use it, the steps, and what its memories did."""
     front = f"---\nname: {name}\ndescription: {json.dumps(words.when, ensure_ascii=False)}\n---"
-    entries = (_entry(number, each) for number, each in enumerate(words.entries, 1))
-    return "\n".join((front, "", f"# {words.title}", "", _INTRO + _SAID * said, *entries))
-
-
-def _entry(number: int, entry: Entry) -> str:
-    steps = "\n".join(f"{place}. {step}" for place, step in enumerate(entry.steps, 1))
-    return "\n\n".join(filter(None, (f"\n## {number}. {entry.title}", entry.when, steps)))
-
-
-def with_evidence(head: str, figures: Sequence[Figures]) -> str:
-    """Return a skill with what its memories did so far."""
-    return f"{head}\n{EVIDENCE}\n{evidence(figures)}\n"
+    intro = _INTRO + _SAID * any(entry.is_said for entry in words.entries)
+    entries: list[str] = []
+    for number, entry in enumerate(words.entries, 1):
+        steps = "\n".join(f"{place}. {step}" for place, step in enumerate(entry.steps, 1))
+        entries.append("\n\n".join(filter(None, (f"\n## {number}. {entry.title}", entry.when, steps))))
+    head = "\n".join((front, "", f"# {words.title}", "", intro, *entries))
+    return f"{head}\n\n## Evidence\n\n{evidence(figures)}\n"
 
 
 def evidence(figures: Sequence[Figures]) -> str:
@@ -92,7 +84,7 @@ def block(subjects: Sequence[Written], figures: Mapping[str, Figures]) -> str:
         if len(subjects) > 1:
             parts += [f"### {words.title}", ""]
         parts += [*(_line(entry) for entry in words.entries), ""]
-    known = [figures[each] for entry in entries for each in entry.ids]
+    known = [figures[entry.memory_id] for entry in entries]
     return "\n".join([*parts, f"Evidence: {evidence(known)}"])
 
 

@@ -13,27 +13,16 @@ from swarm_memory.schema.sqlite.events import DEMOTED, PROMOTED
 from swarm_memory.tools.guard.gate import suspects
 from swarm_memory.tools.guard.screen import by_rules
 from swarm_memory.tools.ports.journal import Event
-from swarm_memory.tools.promote.documents import (
-    EVIDENCE,
-    Standing,
-    block,
-    evidence,
-    figures_of,
-    skill,
-    source_of,
-    with_evidence,
-)
+from swarm_memory.tools.promote.documents import Standing, block, figures_of, skill, source_of
 from swarm_memory.tools.promote.marks import Place
 from swarm_memory.tools.promote.subjects import subjects_of
-from swarm_memory.tools.promote.words import Written, name_of, texts_of, written
+from swarm_memory.tools.promote.words import Written, name_of, written
 from swarm_memory.tools.text.cleaning import is_memory_id
 from swarm_memory.tools.text.tokens import count_tokens
 from swarm_memory.tools.toolbox import Toolbox
 
 MAX_PROMOTED = 200
 """Memories in all skills, or in one block."""
-
-_EVIDENCE_LINE = "\nEvidence: "
 
 
 class Document(NamedTuple):
@@ -220,60 +209,47 @@ async def _plan_skills(
 async def _write_skill(
     toolbox: Toolbox, name: str, items: Sequence[MemoryItem], former: Standing | None, done: Promotion
 ) -> None:
-    source, former_mark = source_of(items), former.marked if former else None
-    if former_mark and former_mark.source == source and not former_mark.is_edited:
-        head = former_mark.body.rpartition(EVIDENCE)[0].removesuffix("\n")
-    else:
-        words = await _words(toolbox, items, done)
-        if words is None:
-            return
-        head = skill(name, words, any(item.provenance.is_users_word for item in items))
-    ids = tuple(sorted(item.id for item in items))
-    body = with_evidence(head, list((await figures_of(toolbox, items)).values()))
-    _add(Document("skill", name, ids, source, body), former, done)
+    if (words := _words(items, done)) is not None:
+        body = skill(name, words, list((await figures_of(toolbox, items)).values()))
+        ids = tuple(sorted(item.id for item in items))
+        _add(Document("skill", name, ids, source_of(items), body), former, done)
 
 
 async def _plan_block(
     toolbox: Toolbox, items: Sequence[MemoryItem], place: Place, former: Standing | None, done: Promotion
 ) -> None:
-    figures, mark = await figures_of(toolbox, items), former.marked if former else None
-    if mark and mark.source == source_of(items) and not mark.is_edited:
-        told = evidence([figures[item.id] for item in items])
-        body = mark.body.rpartition(_EVIDENCE_LINE)[0] + _EVIDENCE_LINE + told
-        kept = list(items)
-    else:
-        settings = toolbox.settings.promote
-        groups = await subjects_of(toolbox, items, (), settings.max_skills, settings.max_per_skill)
-        subjects = [(words, group) for group in groups if (words := await _words(toolbox, group, done)) is not None]
-        surest = sorted(
-            (item for _, group in subjects for item in group),
-            key=lambda item: (item.provenance.standing, item.confidence, item.id),
-            reverse=True,
-        )
-        while True:
-            among = {item.id for item in surest}
-            told = [(words, words.told_of(among)) for words, _ in subjects]
-            body = block([words._replace(entries=entries) for words, entries in told if entries], figures)
-            if count_tokens(body) <= settings.block_tokens or not surest:
-                break
-            surest.pop()
-        stands = {each for _, entries in told for entry in entries for each in entry.ids}
-        kept = [item for item in surest if item.id in stands]
-        why = f"the block has room for {settings.block_tokens} tokens (promote.block_tokens)"
-        done.left |= {item.id: why for _, group in subjects for item in group if item.id not in stands}
+    """Put the surest memories into a block, as many as it has room for."""
+    figures, settings = await figures_of(toolbox, items), toolbox.settings.promote
+    groups = await subjects_of(toolbox, items, (), settings.max_skills, settings.max_per_skill)
+    subjects = [(words, group) for group in groups if (words := _words(group, done)) is not None]
+    surest = sorted(
+        (item for _, group in subjects for item in group),
+        key=lambda item: (item.provenance.standing, item.confidence, item.id),
+        reverse=True,
+    )
+    kept = list(surest)
+    while True:
+        among = {item.id for item in kept}
+        shown = [
+            words._replace(entries=tuple(entry for entry in words.entries if entry.memory_id in among))
+            for words, _ in subjects
+        ]
+        body = block([words for words in shown if words.entries], figures)
+        if count_tokens(body) <= settings.block_tokens or not kept:
+            break
+        kept.pop()
+    why = f"the block has room for {settings.block_tokens} tokens (promote.block_tokens)"
+    done.left |= {item.id: why for item in surest[len(kept) :]}
     if kept:
         ids = tuple(sorted(item.id for item in kept))
         _add(Document(place, "", ids, source_of(kept), body), former, done)
 
 
-async def _words(toolbox: Toolbox, items: Sequence[MemoryItem], done: Promotion) -> Written | None:
-    """Return what is said of a group, screened as a whole; None: not even their own words may stand, which is noted."""
-    words, why = await written(toolbox.chat, items)
-    if why is not None:
-        done.notices.append(why)
+def _words(items: Sequence[MemoryItem], done: Promotion) -> Written | None:
+    """Return what is said of a group, screened as a whole; None where together it is suspect, which is noted."""
+    words = written(items)
     by_others = tuple(entry for entry in words.entries if not entry.is_said)
-    said = "\n".join(texts_of(words._replace(entries=by_others)))
-    if not (found := by_rules(said)):
+    if not (found := by_rules("\n".join(words._replace(entries=by_others).texts()))):
         return words
     done.left |= {item.id: f"together with others its wording is suspect: {found[0].rule}" for item in items}
     return None

@@ -1,4 +1,4 @@
-"""Two memories that contradict each other never come back together; the ways past one error do."""
+"""What of memories that belong together is given: one of two that contradict each other, fixes that mostly worked."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
@@ -6,7 +6,7 @@ from datetime import datetime
 from swarm_memory.schema.base import TEAM, is_teams
 from swarm_memory.schema.memory import MemoryItem, ScoredMemory
 from swarm_memory.tools.ports.memories import SearchResult
-from swarm_memory.tools.retrieve.preamble import MAX_WAYS, helps
+from swarm_memory.tools.retrieve.preamble import helps
 from swarm_memory.tools.text.opposition import opposition
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -56,10 +56,12 @@ async def with_counts(toolbox: Toolbox, found: Sequence[ScoredMemory]) -> tuple[
 
     Raises `StorageError`.
     """
-    names = ("worked", "tried", "people")
     counts = await team_counts(toolbox, [each.item for each in found])
-    told: dict[str, dict[str, int]] = {each: dict(zip(names, numbers, strict=True)) for each, numbers in counts.items()}
-    return tuple(each.model_copy(update=told.get(each.item.id, {})) for each in found)
+    names = ("worked", "tried", "people")
+    return tuple(
+        each.model_copy(update=dict(zip(names, counts[each.item.id], strict=True))) if each.item.id in counts else each
+        for each in found
+    )
 
 
 async def without_contradictions(toolbox: Toolbox, found: Sequence[ScoredMemory]) -> tuple[ScoredMemory, ...]:
@@ -68,65 +70,67 @@ async def without_contradictions(toolbox: Toolbox, found: Sequence[ScoredMemory]
     The one that stays names them. They contradict each other where a link says so, or where their words do
     (`text.opposition`, at least `consolidate.contradiction_threshold`). Raises `StorageError`.
     """
-    if len(found) < 2:
-        return tuple(found)
-    contradict = await _contradictions(toolbox, found)
-    kept: list[ScoredMemory] = []
-    refused: dict[str, list[str]] = {}
-    for each in sorted(found, key=lambda each: _standing(each.item), reverse=True):
-        against = next((other for other in kept if contradict(each.item, other.item)), None)
+    threshold = toolbox.settings.consolidate.contradiction_threshold
+    items = sorted((each.item for each in found), key=_precedence, reverse=True)
+
+    def are_opposites(one: MemoryItem, other: MemoryItem) -> bool:
+        return opposition(one.advice, other.advice) >= threshold
+
+    stay = await first_of_opposites(toolbox, items, are_opposites)
+    return tuple(
+        each.model_copy(update={"contradicts": tuple(stay[each.item.id])}) if stay[each.item.id] else each
+        for each in found
+        if each.item.id in stay
+    )
+
+
+async def first_of_opposites(
+    toolbox: Toolbox, items: Sequence[MemoryItem], are_opposites: Callable[[MemoryItem, MemoryItem], bool] | None = None
+) -> dict[str, list[str]]:
+    """Return the ids of those that stay: of two that contradict each other the first; with the titles of the others.
+
+    They do where a link says so, or `are_opposites` does. Raises `StorageError`.
+    """
+    linked = set[frozenset[str]]()
+    if len(items) > 1:
+        linked = set(map(frozenset, await toolbox.store.contradictions_among([item.id for item in items])))
+    kept: list[MemoryItem] = []
+    stay: dict[str, list[str]] = {}
+    for item in items:
+        against = next(
+            (
+                each
+                for each in kept
+                if frozenset((each.id, item.id)) in linked or (are_opposites is not None and are_opposites(each, item))
+            ),
+            None,
+        )
         if against is None:
-            kept.append(each)
+            kept.append(item)
+            stay[item.id] = []
         else:
-            refused.setdefault(against.item.id, []).append(each.item.title)
-    if not refused:
-        return tuple(found)
-    stay = {each.item.id: tuple(refused.get(each.item.id, ())) for each in kept}
-    return tuple(each.model_copy(update={"contradicts": stay[each.item.id]}) for each in found if each.item.id in stay)
+            stay[against.id].append(item.title)
+    return stay
 
 
-async def with_other_ways(toolbox: Toolbox, found: Sequence[ScoredMemory], wanted: int) -> tuple[ScoredMemory, ...]:
-    """Return at most `wanted`: the found ones, each way out with how often it worked, and behind it up to two others.
+async def with_fix_counts(toolbox: Toolbox, found: Sequence[ScoredMemory]) -> tuple[ScoredMemory, ...]:
+    """Return the found ones, each fix with how often it worked, without those that mostly did not.
 
-    The others ended the same errors, and come surest first. Where none of an error's helped more often than not, none
-    is returned. Raises `StorageError`.
+    Raises `StorageError`.
     """
     ids = [each.item.id for each in found if each.item.use == "way_out"]
-    ways = await toolbox.store.ways_beside(toolbox.scope, ids) if ids else []
-    if not ways:
-        return tuple(found)
-    items = {
-        item.id: item
-        for item in await toolbox.store.get_memories(
-            toolbox.readable, list({way.memory_id for way in ways if way.memory_id not in ids})
-        )
-    }
-    ended: dict[str, set[str]] = {}
-    for way in ways:
-        ended.setdefault(way.memory_id, set()).add(way.signature)
-    helped = {way.signature for way in ways if helps(way.worked, way.tried)}
-    ranked: dict[str, ScoredMemory] = {}
+    known = await toolbox.store.ways_beside(toolbox.scope, ids) if ids else []
+    counts = {way.memory_id: way for way in reversed(known) if way.memory_id in ids}  # of several errors the surest
+    kept: list[ScoredMemory] = []
     for each in found:
-        if each.item.id in ended and ended[each.item.id].isdisjoint(helped):
-            continue
-        ranked.setdefault(each.item.id, each)
-        others = dict.fromkeys(way.memory_id for way in ways if way.signature in ended.get(each.item.id, ()))
-        for other in [other for other in others if other in items][: MAX_WAYS - 1]:
-            ranked.setdefault(other, each.model_copy(update={"item": items[other]}))
-    counts = {way.memory_id: {"worked": way.worked, "tried": way.tried, "people": way.people} for way in reversed(ways)}
-    return tuple(each.model_copy(update=counts.get(each.item.id, {})) for each in list(ranked.values())[:wanted])
+        way = counts.get(each.item.id)
+        if way is None:
+            kept.append(each)
+        elif helps(way.worked, way.tried):
+            kept.append(each.model_copy(update={"worked": way.worked, "tried": way.tried, "people": way.people}))
+    return tuple(kept)
 
 
-async def _contradictions(toolbox: Toolbox, found: Sequence[ScoredMemory]) -> Callable[[MemoryItem, MemoryItem], bool]:
-    threshold = toolbox.settings.consolidate.contradiction_threshold
-    linked = set(map(frozenset, await toolbox.store.contradictions_among([each.item.id for each in found])))
-
-    def contradict(one: MemoryItem, other: MemoryItem) -> bool:
-        return frozenset((one.id, other.id)) in linked or opposition(one.advice, other.advice) >= threshold
-
-    return contradict
-
-
-def _standing(item: MemoryItem) -> tuple[int, float, datetime, str]:
+def _precedence(item: MemoryItem) -> tuple[int, float, datetime, str]:
     """The user's own word first; then the surer one, in tenths, for less is no difference; then the newer one."""
     return item.provenance.standing, round(item.confidence, 1), item.created_at, item.id

@@ -16,6 +16,7 @@ from swarm_memory.tools.credit.holdout import rests
 from swarm_memory.tools.guard.trust import MAX_UNVERIFIED, unverified
 from swarm_memory.tools.ports.journal import Event
 from swarm_memory.tools.ports.memories import KnownWay, RetrievalRecord
+from swarm_memory.tools.retrieve.agreement import first_of_opposites
 from swarm_memory.tools.retrieve.preamble import fix_note, helps, otherwise, preamble
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -95,8 +96,9 @@ async def _shown(
     doubtful = await unverified(toolbox, new)
     trusted = [item for item in new if item.id not in doubtful]
     beside = [item for item in new if item.id in doubtful][: MAX_UNVERIFIED if trusted else None]
-    kept, against = await _without_contradictions(toolbox, [*trusted, *beside][:MOST])
-    kept.sort(key=lambda item: -item.provenance.standing)
+    best = [*trusted, *beside][:MOST]
+    against = await first_of_opposites(toolbox, best)
+    kept = sorted((item for item in best if item.id in against), key=lambda item: -item.provenance.standing)
     text, shown = _worded(at, kept, counts, against) if kept else ("", ())
     record = RetrievalRecord(
         retrieval_id=new_id(RETRIEVAL),
@@ -119,22 +121,6 @@ async def _shown(
         data |= {"retrieval_id": record.retrieval_id, "withheld": around.withheld}
         await toolbox.store.add_event(toolbox.scope, Event(TOLD_AT_FAILURE, started, around.session_id, data))
     return "" if around.withheld else text
-
-
-async def _without_contradictions(
-    toolbox: Toolbox, found: Sequence[MemoryItem]
-) -> tuple[list[MemoryItem], dict[str, list[str]]]:
-    """Return the first of each pair that contradicts each other, and the titles of those that it stands for."""
-    pairs = set(map(frozenset, await toolbox.store.contradictions_among([item.id for item in found])))
-    kept: list[MemoryItem] = []
-    against: dict[str, list[str]] = {}
-    for item in found:
-        other = next((each for each in kept if frozenset((each.id, item.id)) in pairs), None)
-        if other is None:
-            kept.append(item)
-        else:
-            against.setdefault(other.id, []).append(item.title)
-    return kept, against
 
 
 def _worded(

@@ -4,11 +4,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
 
 from swarm_memory.schema.errors import InputError, ModelError
-from swarm_memory.schema.job import Job
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.ports.memories import StoredMemory
-from swarm_memory.tools.ports.models import Accompanied, Embedder, LightEmbedder, Vector
+from swarm_memory.tools.ports.models import Accompanied, Embedder, Vector
 from swarm_memory.tools.text.tokens import tokenize
 from swarm_memory.tools.toolbox import GiveWay, Toolbox, at_once
 
@@ -24,9 +23,6 @@ BACKLOG = "backlog"
 BATCH = 128
 _PIECE = 8
 """Of an embedder that takes milliseconds for a text, so many are embedded before a caller is let in."""
-
-REMEMBERED_QUERIES, REMEMBERED_CHARS = 512, 4_000
-"""Vectors of the last queries that are remembered, of queries up to this length: at most 3 MB."""
 
 
 async def prepare(toolbox: Toolbox, items: Sequence[MemoryItem]) -> list[StoredMemory]:
@@ -54,44 +50,6 @@ def prepare_without_vectors(items: Sequence[MemoryItem]) -> list[StoredMemory]:
     return [with_indexes(item, None) for item in items]
 
 
-async def embed_query(toolbox: Toolbox, text: str, notices: list[str]) -> Vector | None:
-    """Return the vector of a query; None, with a notice, where the embedder fails."""
-    return next(iter(await embed_queries(toolbox, [text], notices)), None)
-
-
-async def embed_queries(toolbox: Toolbox, texts: Sequence[str], notices: list[str]) -> list[Vector]:
-    """Return the vectors of queries, in order; none of any, with a notice, where the embedder fails."""
-    embedder, remembered = toolbox.embedder, toolbox.embedded
-    known = {text: remembered.pop((embedder.name, text), None) for text in texts}
-    missing = [text for text, vector in known.items() if vector is None]
-    try:
-        if missing:
-            known |= zip(missing, await embedder.embed_queries(missing), strict=True)
-    except ModelError as error:
-        failed = f"the embedder {embedder.name} failed: {redact(str(error)).text}"
-        notices.append(f"keywords only, because {failed}")
-        return []
-    vectors = [vector for text in texts if (vector := known[text]) is not None]
-    for text, vector in zip(texts, vectors, strict=True):
-        _remember(toolbox, embedder.name, text, vector)
-    return vectors
-
-
-def embed_at_once(toolbox: Toolbox, light: LightEmbedder, text: str) -> Vector:
-    """Return the vector of a query by the light embedder. Raises `InputError` where its words say nothing to it."""
-    vector = toolbox.embedded.pop((light.name, text), None) or light.embed(text)
-    _remember(toolbox, light.name, text, vector)
-    return vector
-
-
-def _remember(toolbox: Toolbox, embedder: str, text: str, vector: Vector) -> None:
-    """Put a query behind those that were asked for longer ago."""
-    if len(text) <= REMEMBERED_CHARS:
-        toolbox.embedded[embedder, text] = vector
-        if len(toolbox.embedded) > REMEMBERED_QUERIES:
-            del toolbox.embedded[next(iter(toolbox.embedded))]
-
-
 def with_indexes(item: MemoryItem, vector: Vector | None) -> StoredMemory:
     """Return an item with all that its indexes hold."""
     return StoredMemory(
@@ -117,13 +75,10 @@ async def queue_embedding(toolbox: Toolbox, waiting: int) -> None:
     Raises `StorageError`.
     """
     former = await toolbox.store.find_job(toolbox.scope, EMBED, BACKLOG)
-    if former is None or (former.ended_at is not None and waiting > _left(former)):
+    left = ((former and former.result) or {}).get("left")
+    had_to_leave = left if isinstance(left, int) else 0
+    if former is None or (former.ended_at is not None and waiting > had_to_leave):
         await toolbox.queue(EMBED, BACKLOG)
-
-
-def _left(former: Job) -> int:
-    left = (former.result or {}).get("left")
-    return left if isinstance(left, int) else 0
 
 
 async def embed_backlog(toolbox: Toolbox, on_progress: Callable[[int], Awaitable[None]]) -> Embedded:
@@ -152,13 +107,9 @@ async def embed_batch(embedder: Embedder, texts: Sequence[str], give_way: GiveWa
         try:
             vectors += await embedder.embed_documents(texts[at : at + piece])
         except InputError:
-            vectors += [await _embed_one(embedder, text) for text in texts[at : at + piece]]
+            for text in texts[at : at + piece]:
+                try:
+                    vectors += await embedder.embed_documents([text])
+                except InputError:
+                    vectors.append(None)
     return vectors
-
-
-async def _embed_one(embedder: Embedder, text: str) -> Vector | None:
-    try:
-        (vector,) = await embedder.embed_documents([text])
-    except InputError:
-        return None
-    return vector

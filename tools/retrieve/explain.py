@@ -1,12 +1,11 @@
 """Why a search gives what it gives: each memory that was considered, the parts of its score, what kept it back."""
 
-from collections.abc import Container, Iterable
+from collections.abc import Iterable
 from typing import NamedTuple
 
-from swarm_memory.schema.base import GLOBAL_PROJECT
 from swarm_memory.schema.memory import MemoryItem, Retrieval, ScoredMemory
-from swarm_memory.tools.ports.memories import ANY, Candidate, SearchFilter
-from swarm_memory.tools.retrieve.retrieve import Scored, Stages, stages_of
+from swarm_memory.tools.ports.memories import ANY, SearchFilter
+from swarm_memory.tools.retrieve.retrieve import Scored, Stages, best_of, stages_of
 from swarm_memory.tools.toolbox import Toolbox
 
 MAX_ASIDE = 10
@@ -53,127 +52,81 @@ async def explain(toolbox: Toolbox, query: str, *, k: int | None = None, only: S
     Raises as `retrieve`.
     """
     stages = await stages_of(toolbox, query, k, only)
-    told = _places(stages)
-    scored = {each.candidate.id: each for each in stages.scored}
-    reasons = _Reasons(stages, told, toolbox.settings.retrieve.token_budget)
-    given = {each.item.id: each for each in (*stages.offered, *stages.fitting, *stages.found.memories)}
-    ranked = sorted(stages.scored, key=lambda each: -each.score)
+    choice, fit = stages.choice, stages.hits.fit
+    places = _places(stages.found)
+    scored = {each.candidate.id: each for each in choice.scored}
+    given = {each.item.id: each for each in (*choice.offered, *choice.fitting, *choice.memories)}
+    ranked = sorted(choice.scored, key=lambda each: -each.score)
     memories = {each.candidate.id: each.memory(each.candidate.read_item()) for each in ranked} | given
-    order = [*told, *(name for name in memories if name not in told)]
-    considered = [
-        _considered(toolbox, stages, memories[name], scored.get(name), told.get(name), reasons.why(name))
-        for name in order
-    ]
+    considered: list[Considered] = []
+    for name in [*places, *(name for name in memories if name not in places)]:
+        memory, its = memories[name], scored.get(name)
+        why = None
+        if name not in places:
+            why = _left_behind(stages, memory.item, toolbox.settings.retrieve.token_budget)
+            why = why or _not_chosen(stages, scored[name])
+        covered = 0.0 if its is None else fit.coverage(its.candidate)
+        terms = {} if its is None else {**its.terms, "likeness to a better one": -memory.parts.diversity_penalty}
+        parts = tuple((term, value) for term, value in terms.items() if abs(value) >= _LEAST_PART)
+        strength = fit.strength(memory.parts.cosine, covered)
+        considered.append(Considered(memory, strength, covered, parts, places.get(name), why))
     return Explanation(
         found=stages.found,
-        needed=stages.fit.needed,
-        strength=stages.fit.found,
-        needed_beside=stages.fit.needed_beside,
+        needed=fit.needed,
+        strength=fit.found,
+        needed_beside=fit.needed_beside,
         considered=tuple(considered),
         aside=tuple(await _aside(toolbox, stages)),
     )
 
 
-def _places(stages: Stages) -> dict[str, int]:
+def _places(found: Retrieval) -> dict[str, int]:
     """Return the numbers of those that stand in the notes."""
-    notes = stages.found.preamble
-    at = {each.item.id: notes.find(f"[{each.item.id}]\n") for each in stages.found.memories}
+    at = {each.item.id: found.preamble.find(f"[{each.item.id}]\n") for each in found.memories}
     there = sorted((place, memory_id) for memory_id, place in at.items() if place >= 0)
     return {memory_id: number for number, (_, memory_id) in enumerate(there, 1)}
 
 
-class _Reasons:
-    """Says of each candidate at which stage it was left behind."""
-
-    def __init__(self, stages: Stages, told: Container[str], budget: int) -> None:
-        self._stages = stages
-        self._told = told
-        self._budget = budget
-        self._candidates = {each.candidate.id: each.candidate for each in stages.scored}
-        self._given = _ids(stages.found.memories)
-        self._fitting, self._offered, self._chosen = map(_ids, (stages.fitting, stages.offered, stages.chosen))
-        self._gone = {
-            each.candidate.id: stages.standing[each.candidate.id].names_gone
-            for each in stages.scored
-            if not each.applies
-        }
-        self._best_alone = {each.candidate.id for each in stages.best(stages.wanted, 0.0)}
-
-    def why(self, memory_id: str) -> str | None:
-        """Return why a memory is not told; None where it is."""
-        if memory_id in self._told:
-            return None
-        if memory_id in self._given:
-            return f"it fits, but not into what is left of {self._budget} tokens"
-        if memory_id in self._fitting:
-            return self._contradicted(memory_id)
-        if memory_id in self._offered:
-            return "nothing but a model, an agent or another bank vouches for it, and verified ones that fit come first"
-        if memory_id in self._chosen:
-            return "other ways past the same error came in its place, or none of them helped more often than not"
-        return self._not_fitting(self._candidates[memory_id]) or self._behind(memory_id)
-
-    def _contradicted(self, memory_id: str) -> str:
-        title = next(each.item.title for each in self._stages.fitting if each.item.id == memory_id)
-        by = next((each.item.title for each in self._stages.found.memories if title in each.contradicts), None)
+def _left_behind(stages: Stages, item: MemoryItem, budget: int) -> str | None:
+    """Return why one that was chosen is not in the notes; None for one that was not chosen."""
+    choice = stages.choice
+    if item.id in _ids(choice.memories):
+        return f"it fits, but not into what is left of {budget} tokens"
+    if item.id in _ids(choice.fitting):
+        by = next((each.item.title for each in choice.memories if item.title in each.contradicts), None)
         return f'"{by}" says otherwise, and is surer or newer' if by else "a surer or newer one says otherwise"
+    if item.id in _ids(choice.offered):
+        return "nothing but a model, an agent or another bank vouches for it, and verified ones that fit come first"
+    if item.id in _ids(choice.best):
+        return "it is a fix that was tried and mostly did not help"
+    return None
 
-    def _not_fitting(self, candidate: Candidate) -> str | None:
-        fit = self._stages.fit
-        if candidate.id in self._gone:
-            return f"nothing is left in the project of what it names: {self._gone[candidate.id]}"
-        strength, beside = fit.strength(candidate.cosine, fit.coverage(candidate)), fit.needed_beside
-        if fit.found < fit.needed:
-            return f"below the floor: the best has {fit.found:.2f}, and {fit.needed:.2f} is needed for any to be told"
-        if strength < beside:
-            return f"too far from the query: it has {strength:.2f}, and {beside:.2f} is needed beside a better one"
-        if fit.is_met_by(candidate):
-            return None
+
+def _not_chosen(stages: Stages, scored: Scored) -> str:
+    """Return why a candidate was not chosen: it does not fit, or others stand before it."""
+    candidate, fit = scored.candidate, stages.hits.fit
+    strength, beside = fit.strength(candidate.cosine, fit.coverage(candidate)), fit.needed_beside
+    if not scored.applies:
+        return f"nothing is left in the project of what it names: {stages.choice.standing[candidate.id].names_gone}"
+    if fit.found < fit.needed:
+        return f"below the floor: the best has {fit.found:.2f}, and {fit.needed:.2f} is needed for any to be shown"
+    if strength < beside:
+        return f"too far from the query: it has {strength:.2f}, and {beside:.2f} is needed beside a better one"
+    if not fit.is_met_by(candidate):
         if candidate.read_item().use == "open_problem":
             return "it tells of an error that nothing ended: no advice"
-        return "it is a way past an error that the query does not speak of"
-
-    def _behind(self, memory_id: str) -> str:
-        if memory_id in self._best_alone:
-            return "it says much of what a better one says: another subject comes first"
-        return f"it fits, and {self._stages.wanted} that fit stand before it"
-
-
-def _considered(
-    toolbox: Toolbox, stages: Stages, memory: ScoredMemory, scored: Scored | None, place: int | None, why: str | None
-) -> Considered:
-    covered = 0.0 if scored is None else stages.fit.coverage(scored.candidate)
-    strength = stages.fit.strength(memory.parts.cosine, covered)
-    staleness = stages.standing.get(memory.item.id)
-    gone = 0.0 if staleness is None else staleness.share_gone
-    return Considered(memory, strength, covered, tuple(_parts(toolbox, memory, gone)), place, why)
-
-
-def _parts(toolbox: Toolbox, memory: ScoredMemory, share_gone: float) -> Iterable[tuple[str, float]]:
-    """Yield what makes up a score; what no weight explains a reranker, or the time that the query names, gave."""
-    settings, parts, item = toolbox.settings.retrieve, memory.parts, memory.item
-    known = {
-        "relevance": settings.alpha * parts.relevance,
-        "recency": settings.beta * parts.recency,
-        "confidence": settings.gamma * parts.confidence,
-        "the user's word" if item.provenance.standing > 0 else "suspect wording": (
-            settings.user_preference * item.provenance.standing
-        ),
-        "of every project": (
-            -settings.project_preference if item.scope.project == GLOBAL_PROJECT != toolbox.scope.project else 0.0
-        ),
-        "gone from the project": -settings.gone_penalty * share_gone,
-        "likeness to a better one": -parts.diversity_penalty,
-    }
-    rest = memory.score - sum(known.values())
-    known["reranker" if toolbox.reorder is not None else "time that the query names"] = rest
-    return ((name, value) for name, value in known.items() if abs(value) >= _LEAST_PART)
+        return "it is a fix of an error that the query does not speak of"
+    wanted = stages.question.wanted
+    if candidate.id in {each.candidate.id for each in best_of(stages.choice.scored, fit, wanted, 0.0)}:
+        return "it says much of what a better one says: another subject comes first"
+    return f"it fits, and {wanted} that fit stand before it"
 
 
 async def _aside(toolbox: Toolbox, stages: Stages) -> list[Considered]:
     """Return what would have fitted and cannot be found, nearest first."""
-    result, _ = stages.vectors.compared(await toolbox.store.review.search_aside(stages.search, stages.result))
-    fit, only = stages.fit, stages.search.only
+    question, fit = stages.question, stages.hits.fit
+    aside = await toolbox.store.review.search_aside(question.search, stages.hits.result)
+    result, _ = question.vectors.compared(aside)
     least = fit.needed if fit.found < fit.needed else fit.needed_beside
     near = [(fit.strength(each.cosine, fit.coverage(each)), each) for each in result.candidates]
     found: list[Considered] = []
@@ -181,8 +134,8 @@ async def _aside(toolbox: Toolbox, stages: Stages) -> list[Considered]:
         if strength < least or len(found) == MAX_ASIDE:
             break
         item = candidate.read_item()
-        if _passes(item, only):
-            memory = Scored(candidate, 0.0, 0.0, candidate.confidence, 0.0).memory(item)
+        if _passes(item, question.search.only):
+            memory = Scored(candidate, 0.0, 0.0, {}, 0.0).memory(item)
             found.append(Considered(memory, strength, fit.coverage(candidate), (), None, _why_aside(item)))
     return found
 

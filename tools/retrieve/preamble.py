@@ -1,28 +1,22 @@
-"""The notes that go into an agent's prompt: framed, harmless, within a budget. It knows plain texts and no models.
+"""The notes that go into an agent's prompt: framed, harmless, within a budget."""
 
-The command that a session starts with uses it, so it imports nothing that costs time.
-"""
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
 
-from __future__ import annotations
+from swarm_memory.schema.base import counted
+from swarm_memory.schema.memory import MemoryItem
+from swarm_memory.tools.text.cleaning import NOTES_CLOSE, NOTES_OPEN, harmless, is_memory_id, lazy
+from swarm_memory.tools.text.tokens import count_tokens
 
-from swarm_memory.tools.text.cleaning import NOTES_CLOSE, NOTES_OPEN, harmless, is_memory_id
-from swarm_memory.tools.text.patterns import lazy
+Note: TypeAlias = tuple[str, str, str]
+"""Id, title and content of a memory."""
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+Way: TypeAlias = tuple[str, str, str, int, int, int | None]
+"""Id, title and content of a memory that ended an error; tasks in which it did, and in which it was tried; of a team's
+for how many people."""
 
-    from swarm_memory.schema.memory import MemoryItem
-
-    Note = tuple[str, str, str]
-    """Id, title and content of a memory."""
-
-    _Body = tuple[list[str], bool]
-    """What a note says: its steps, or the sentences of a paragraph, and whether it is one."""
-
-    Way = tuple[str, str, str, int, int, int | None]
-    """Id, title and content of a memory that ended an error; tasks in which it did, and in which it was tried; of a
-    team's for how many people."""
+_Body: TypeAlias = tuple[list[str], bool]
+"""What a note says: its steps, or the sentences of a paragraph, and whether it is one."""
 
 MAX_CHARS = 9_000
 """Claude Code moves a longer context into a file and shows the beginning only, from 10,000 on."""
@@ -34,11 +28,6 @@ _UNTRUSTED = (
 _TASK = f"Strategies that earlier tasks taught, best first. {_UNTRUSTED}"
 _SESSION = f"What earlier tasks of this project taught. {_UNTRUSTED}"
 _ALL_SAID = "Kept from earlier sessions:"
-_SAID = "{}, unless the user now says otherwise."
-"""The frame says it, by number: no text of a memory can claim it."""
-MAX_WAYS = 3
-"""Told beside one failed result."""
-
 _CUT = "…"
 _MAX_TITLE_CHARS, _MAX_CONTENT_CHARS = 200, 8_000
 _MAX_COUNTED = 160
@@ -52,26 +41,27 @@ _SENTENCE_END = lazy(r"(?<=[.!?;])\s+")
 def preamble(
     notes: Sequence[Note],
     token_budget: int = 600,
-    count: Callable[[str], int] | None = None,
+    count: Callable[[str], int] = count_tokens,
     opening: str = _TASK,
     said: int = 0,
 ) -> str:
     """Return the notes as numbered lines in their frame; empty when there are none, or none fits the budget.
 
-    The first `said` of them are what the user said, and are shown as that.
-    At most `token_budget` tokens by `count` (default: a third of the UTF-8 bytes) and 9,000 characters. What is too
-    long is cut after a step and marked with `…`; a long item takes no more than later ones leave of their fair share.
+    The first `said` of them are what the user said, and are shown as that: the frame says so by number, for no text of
+    a memory can claim it. At most `token_budget` tokens by `count` and 9,000 characters. What is too long is cut after
+    a step and marked with `…`; a long item takes no more than later ones leave of their fair share.
     """
-    measure = count or _third_of_bytes
     only_said = 0 < said == len(notes)
 
     def frame(said: int) -> str:
         if not said:
             return opening
-        return f"{_ALL_SAID} {_told_of(said)}" if only_said else f"{_told_of(said)} The others: {opening}"
+        which = "Note 1 is the user's own word" if said == 1 else f"Notes 1 to {said} are the user's own words"
+        kept = f"{which}: keep to {'it' if said == 1 else 'them'}, unless the user now says otherwise."
+        return f"{_ALL_SAID} {kept}" if only_said else f"{kept} The others: {opening}"
 
     def cost(text: str) -> float:
-        return max(measure(text) / token_budget, len(text) / MAX_CHARS)
+        return max(count(text) / token_budget, len(text) / MAX_CHARS)
 
     room = 1.0 - cost(f"{NOTES_OPEN}\n{frame(said)}\n{NOTES_CLOSE}")
     entries = [(_heading(note, is_users=place < said), _body_of(note)) for place, note in enumerate(notes)]
@@ -91,12 +81,6 @@ def preamble(
             room -= whole
             kept_said += place < said
     return f"{NOTES_OPEN}\n{frame(kept_said)}\n{''.join(kept)}{NOTES_CLOSE}" if kept else ""
-
-
-def _told_of(said: int) -> str:
-    if said == 1:
-        return _SAID.format("Note 1 is the user's own word: keep to it")
-    return _SAID.format(f"Notes 1 to {said} are the user's own words: keep to them")
 
 
 def briefing(notes: Sequence[Note], said: int = 0) -> str:
@@ -145,15 +129,11 @@ def how_often(worked: int, tried: int, people: int | None = None) -> str:
     None: it is one's own.
     """
     if people is not None:
-        seen = f"; worked {worked} of {_times(tried)} for {people} {'person' if people == 1 else 'people'}"
+        seen = f"; worked {worked} of {counted(tried, 'time')} for {people} {'person' if people == 1 else 'people'}"
         return f" (the team's{seen if tried else ''})"
     if not tried:
         return ""
     return " (worked once)" if tried == worked == 1 else f" (worked {worked} of {tried} times)"
-
-
-def _times(number: int) -> str:
-    return f"{number} time" if number == 1 else f"{number} times"
 
 
 def _heading(note: Note, *, is_users: bool) -> str:
@@ -198,7 +178,3 @@ def _first_parts(body: _Body, room: float, cost: Callable[[str], float]) -> _Bod
             break
         kept.append(part)
     return [*kept, _CUT] if kept else [], body[1]
-
-
-def _third_of_bytes(text: str) -> int:
-    return -(-len(text.encode("utf-8", "replace")) // 3)

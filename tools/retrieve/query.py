@@ -1,17 +1,20 @@
-"""A query as it is searched: without what most tasks of the project have in common, whole and by its sentences.
+"""A query as it is searched: without the template of a harness, whole and by its sentences, and the time it names.
 
-What stands in most tasks says nothing there: roles, rules of a harness, templates of tasks.
+What stands in most tasks of a project says nothing there: roles, rules of a harness, templates of tasks.
 """
 
 import re
+from calendar import monthrange
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 
-from swarm_memory.schema.errors import InputError
+from swarm_memory.schema.errors import InputError, ModelError
+from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.ports.memories import SearchResult, View
 from swarm_memory.tools.ports.models import Accompanied, Vector
-from swarm_memory.tools.retrieve.embed import embed_at_once, embed_queries
+from swarm_memory.tools.text.cleaning import lazy
 from swarm_memory.tools.text.tokens import query_tokens
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -21,22 +24,21 @@ MAX_PARTS = 4
 LIGHT = 0.3
 """The share of the light embedder's cosine, which goes by words, in the order of what fits."""
 
-_QUERY_CHARS = 8_000
-_LEAST_WORDS = 2
-_ENDS = re.compile(r"(?<=[.!?;:])\s+|(?<=[\u3002\uff01\uff1b\uff1f])|\n+")
+REMEMBERED_QUERIES, REMEMBERED_CHARS = 512, 4_000
+"""Vectors of the last queries that are remembered, of queries up to this length: at most 3 MB."""
 
-LEAST_TASKS, MOST_TASKS = 20, 200
-"""Among fewer tasks nothing is thought common; of more the newest count."""
-
-READ_CHARS = 4_000
-"""Of a task."""
+LEAST_TASKS, MOST_TASKS, READ_CHARS = 20, 200, 4_000
+"""Among fewer tasks nothing is thought common; of more the newest count, and of each its first characters."""
 
 LEAST_WORDS = 12
 """A query of fewer distinct words has no template."""
 
-_MOST = 0.5
-_SAYS_NOTHING = 0.8
-"""A sentence is part of a template when so much of its words are common."""
+_MOST, _SAYS_NOTHING = 0.5, 0.8
+"""What stands in more of the tasks is common; a sentence of which so many words are common is part of a template."""
+
+_QUERY_CHARS = 8_000
+_LEAST_WORDS = 2
+_ENDS = re.compile(r"(?<=[.!?;:])\s+|(?<=[\u3002\uff01\uff1b\uff1f])|\n+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +87,10 @@ async def vectors_of(toolbox: Toolbox, text: str, notices: list[str]) -> Vectors
     if isinstance(embedder, Accompanied):
         light = embedder.light
         try:
-            views += [View(light.name, embed_at_once(toolbox, light, each)) for each in (text, *parts)]
+            for each in (text, *parts):
+                vector = toolbox.embedded.pop((light.name, each), None) or light.embed(each)
+                _remember(toolbox, light.name, each, vector)
+                views.append(View(light.name, vector))
         except InputError:  # its words say nothing to it
             views = views[: len(parts)]
     return Vectors(found[0], tuple(views), len(parts))
@@ -93,14 +98,14 @@ async def vectors_of(toolbox: Toolbox, text: str, notices: list[str]) -> Vectors
 
 def sentences(text: str) -> list[str]:
     """Return the sentences of a text that are looked at by themselves; none of a text that is one."""
-    counted = [(len(query_tokens(part)), part) for part in dict.fromkeys(split_sentences(text[:_QUERY_CHARS]))]
+    counted = [(len(query_tokens(part)), part) for part in dict.fromkeys(_split(text[:_QUERY_CHARS]))]
     said = [each for each in counted if each[0] >= _LEAST_WORDS]
     if len(said) < 2:
         return []
     return [part for _, part in sorted(said, key=lambda each: -each[0])[:MAX_PARTS]]
 
 
-def split_sentences(text: str) -> list[str]:
+def _split(text: str) -> list[str]:
     """Return the sentences and lines of a text, in order."""
     return [part for part in map(str.strip, _ENDS.split(text)) if part]
 
@@ -109,6 +114,37 @@ def _halved(whole: float, parts: Sequence[float | None]) -> float:
     """Return the mean of the whole's cosine and the best part's."""
     known = [part for part in parts if part is not None]
     return (whole + max(known)) / 2 if known else whole
+
+
+async def embed_query(toolbox: Toolbox, text: str, notices: list[str]) -> Vector | None:
+    """Return the vector of a query; None, with a notice, where the embedder fails."""
+    return next(iter(await embed_queries(toolbox, [text], notices)), None)
+
+
+async def embed_queries(toolbox: Toolbox, texts: Sequence[str], notices: list[str]) -> list[Vector]:
+    """Return the vectors of queries, in order; none of any, with a notice, where the embedder fails."""
+    embedder, remembered = toolbox.embedder, toolbox.embedded
+    known = {text: remembered.pop((embedder.name, text), None) for text in texts}
+    missing = [text for text, vector in known.items() if vector is None]
+    try:
+        if missing:
+            known |= zip(missing, await embedder.embed_queries(missing), strict=True)
+    except ModelError as error:
+        failed = f"the embedder {embedder.name} failed: {redact(str(error)).text}"
+        notices.append(f"keywords only, because {failed}")
+        return []
+    vectors = [vector for text in texts if (vector := known[text]) is not None]
+    for text, vector in zip(texts, vectors, strict=True):
+        _remember(toolbox, embedder.name, text, vector)
+    return vectors
+
+
+def _remember(toolbox: Toolbox, embedder: str, text: str, vector: Vector) -> None:
+    """Put a query behind those that were asked for longer ago."""
+    if len(text) <= REMEMBERED_CHARS:
+        toolbox.embedded[embedder, text] = vector
+        if len(toolbox.embedded) > REMEMBERED_QUERIES:
+            del toolbox.embedded[next(iter(toolbox.embedded))]
 
 
 async def note_common_words(toolbox: Toolbox) -> None:
@@ -126,12 +162,6 @@ def common_words(tasks: Iterable[str]) -> list[str]:
     return sorted(word for word, count in counts.items() if count > _MOST * len(distinct))
 
 
-def without_template(text: str, common: Collection[str]) -> str:
-    """Return a query without the sentences that hardly hold a word that is not common; all of it where none is left."""
-    said = [part for part in split_sentences(text) if not _says_nothing(query_tokens(part), common)]
-    return "\n".join(said) or text
-
-
 async def own_words(toolbox: Toolbox, text: str) -> tuple[str, tuple[str, ...]]:
     """Return what of a query is not common in the project's tasks, and the words to look up. Raises `StorageError`.
 
@@ -146,5 +176,116 @@ async def own_words(toolbox: Toolbox, text: str) -> tuple[str, tuple[str, ...]]:
     return said, tuple(word for word in words if word not in common) or words
 
 
-def _says_nothing(words: Sequence[str], common: Collection[str]) -> bool:
-    return sum(word in common for word in words) >= _SAYS_NOTHING * len(words)
+def without_template(text: str, common: Collection[str]) -> str:
+    """Return a query without the sentences that hardly hold a word that is not common; all of it where none is left."""
+    said: list[str] = []
+    for part in _split(text):
+        words = query_tokens(part)
+        if sum(word in common for word in words) < _SAYS_NOTHING * len(words):
+            said.append(part)
+    return "\n".join(said) or text
+
+
+@dataclass(frozen=True, slots=True)
+class TargetTime:
+    """A moment, and how many days off counts half."""
+
+    moment: datetime
+    half_days: float
+
+    def closeness(self, moment: datetime) -> float:
+        """Return 1 at the target, ½ at its half width, then quickly less: 0.5 ** (distance / half width)²."""
+        days = abs((moment - self.moment).total_seconds()) / 86_400
+        return 0.5 ** ((days / self.half_days) ** 2)
+
+
+_NUMBERS = {
+    "a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8,
+    "nine": 9, "ten": 10, "eleven": 11, "twelve": 12, "couple of": 2, "a couple of": 2, "few": 3, "a few": 3,
+}  # fmt: skip
+_UNIT_DAYS = {"day": 1.0, "week": 7.0, "month": 30.44, "year": 365.25}
+_YESTERDAY = {"yesterday": 1, "last night": 1, "the day before yesterday": 2}
+_DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+
+_COUNT = "|".join(sorted(_NUMBERS, key=len, reverse=True))
+_MONTH = (
+    "january|jan|february|feb|march|mar|april|apr|may|june|jun|july|jul|august|aug|september|sep|october|oct"
+    "|november|nov|december|dec"
+)
+_YEAR = r"(?:19|20)\d\d"
+_NAMES_ONE = re.compile(rf"\b(?:ago|earlier|before now|back|last|yesterday|{_YEAR}|{'|'.join(_MONTHS)})", re.IGNORECASE)
+_ISO = lazy(rf"\b({_YEAR})-(\d\d)-(\d\d)\b")
+_DAY_FIRST = lazy(rf"\b(\d{{1,2}})(?:st|nd|rd|th)?\s+(?:of\s+)?({_MONTH})\b\.?,?\s*({_YEAR})?", re.IGNORECASE)
+_MONTH_FIRST = lazy(rf"\b({_MONTH})\b\.?\s+(\d{{1,2}})(?:st|nd|rd|th)?\b(?!\d)(?:,?\s+({_YEAR}))?", re.IGNORECASE)
+_AGO = lazy(rf"\b(\d{{1,3}}|{_COUNT})\s+(day|week|month|year)s?\s+(?:ago|earlier|before now|back)\b", re.IGNORECASE)
+_LAST = lazy(
+    rf"\blast\s+(week|month|year|{'|'.join(_DAYS)})\b|\b(yesterday|the day before yesterday|last night)\b",
+    re.IGNORECASE,
+)
+_MONTH_ONLY = lazy(rf"\b(?:in|during|since|of|last)\s+({_MONTH})\b(?:,?\s+({_YEAR}))?", re.IGNORECASE)
+_YEAR_ONLY = lazy(rf"\b(?:in|during|of)\s+({_YEAR})\b", re.IGNORECASE)
+_TIME_CHARS = 4_000
+
+
+def mentioned_time(query: str, now: datetime) -> TargetTime | None:
+    """Return the first time of these kinds that the query names ("three weeks ago", "in May 2023"), or None.
+
+    "Today" and "now" are none: they say when the query is asked. What is relative counts from `now`.
+    """
+    text = query[:_TIME_CHARS]
+    if not _NAMES_ONE.search(text):
+        return None
+    return _full_date(text, now) or _relative(text, now) or _month_or_year(text, now)
+
+
+def _full_date(text: str, now: datetime) -> TargetTime | None:
+    if found := _ISO.search(text):
+        return _noon(int(found[1]), int(found[2]), int(found[3]))
+    if found := _DAY_FIRST.search(text):
+        day, month, year = int(found[1]), found[2], found[3]
+    elif found := _MONTH_FIRST.search(text):
+        month, day, year = found[1], int(found[2]), found[3]
+    else:
+        return None
+    number = _month_number(month)
+    if year is not None:
+        return _noon(int(year), number, day)
+    this_year = _noon(now.year, number, day)
+    return this_year if this_year is None or this_year.moment <= now else _noon(now.year - 1, number, day)
+
+
+def _noon(year: int, month: int, day: int) -> TargetTime | None:
+    try:
+        return TargetTime(datetime(year, month, day, 12, tzinfo=UTC), 2.0)
+    except ValueError:
+        return None
+
+
+def _relative(text: str, now: datetime) -> TargetTime | None:
+    if found := _AGO.search(text):
+        count = int(found[1]) if found[1].isdecimal() else _NUMBERS[found[1].lower()]
+        days = _UNIT_DAYS[found[2].lower()]
+        return TargetTime(now - timedelta(days=count * days), max(1.0, days / 2))
+    found = _LAST.search(text)
+    if found is None:
+        return None
+    named = (found[1] or found[2]).lower()
+    if named in _UNIT_DAYS:
+        return TargetTime(now - timedelta(days=_UNIT_DAYS[named]), _UNIT_DAYS[named] / 2)
+    back = _YESTERDAY[named] if named in _YESTERDAY else (now.weekday() - _DAYS.index(named) - 1) % 7 + 1
+    return TargetTime(now - timedelta(days=back), 1.0)
+
+
+def _month_or_year(text: str, now: datetime) -> TargetTime | None:
+    if found := _MONTH_ONLY.search(text):
+        number = _month_number(found[1])
+        year = int(found[2]) if found[2] else now.year - (number > now.month)
+        middle = (monthrange(year, number)[1] + 1) // 2
+        return TargetTime(datetime(year, number, middle, 12, tzinfo=UTC), 15.0)
+    found = _YEAR_ONLY.search(text)
+    return None if found is None else TargetTime(datetime(int(found[1]), 7, 2, tzinfo=UTC), 150.0)
+
+
+def _month_number(name: str) -> int:
+    return 1 + _MONTHS.index(name.lower()[:3])

@@ -1,15 +1,23 @@
-"""How candidates are put in order: fusion, the bank's score, diversity, the words they cover.
+"""How candidates are put in order, and what fits: fusion, the score, diversity, what the bank must have for a query.
 
-Pure functions of numbers: it knows nothing of storage, embedders or memory items.
+The constants of what fits were chosen on six banks of 70 to 6,271 texts and hold for those left out in turn:
+docs/BENCHMARKS.md.
 """
 
 import heapq
 import math
-import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from operator import mul
-from typing import Any
+
+from swarm_memory.schema.base import GLOBAL_PROJECT, TEAM
+from swarm_memory.schema.memory import MemoryItem
+from swarm_memory.schema.settings import RetrieveSettings
+from swarm_memory.tools.ports.memories import Candidate, SearchResult
+from swarm_memory.tools.text.tokens import names_in, shares_a_name, tokenize
+from swarm_memory.tools.toolbox import Toolbox
 
 BM25_K1, BM25_B = 0.9, 0.6
 """Robust over conversation, tool descriptions and code; more of `b` helps code, less helps conversation."""
@@ -19,8 +27,28 @@ _USUAL_RATIO = 0.8
 conversations to 0.95 in notes of coding work."""
 
 _DAY_S = 86_400.0
-_BACKGROUND_DOCUMENTS = 1000
-_BACKGROUND_FREQUENCY = 5
+_BACKGROUND_DOCUMENTS, _BACKGROUND_FREQUENCY = 1000, 5
+_OF_ALL = (GLOBAL_PROJECT, f"{TEAM}{GLOBAL_PROJECT}")
+
+WORDS = 0.15
+"""What it adds to a cosine that every word of the query is there."""
+
+GROWTH = 0.05
+"""Among e times as many memories the nearest of those that have nothing to do with a query is nearer by so much."""
+
+USUAL_SIZE, LEAST_SIZE, GREATEST_SIZE = 100, 10, 10_000
+"""Memories of the bank that `min_cosine` is meant for; a smaller or larger one than the bounds counts as they do."""
+
+FOLLOWS = 0.7
+"""The share of what the best one needs that the others need."""
+
+NEAR = 0.5
+"""The share of what the best one has that the others need too: what is not half as near is about something else."""
+
+_MIN_TOLD, _SHARE_TOLD = 3, 0.4
+"""So many words of an error, and so much of them, tell it."""
+
+_QUOTED = re.compile(r'"([^"]{3,300})"')
 
 
 def scaled_fusion(
@@ -79,20 +107,26 @@ def ideal_keyword_score(documents: int, document_frequency: Mapping[str, int]) -
     return (BM25_K1 + 1) * math.fsum(math.log(1 + (documents - count + 0.5) / (count + 0.5)) for count in counts)
 
 
-def reciprocal_rank_fusion(
-    cosines: Sequence[float | None], keywords: Sequence[float | None], rank_constant: int
-) -> list[float]:
-    """Return Σ 1 / (rank_constant + rank) over both legs, scaled so that first in both is 1.
+def score_terms(
+    candidate: Candidate, relevance: float, recent: float, near_in_time: float, settings: RetrieveSettings, own: str
+) -> dict[str, float]:
+    """Return what makes up the score of a candidate, by name; the score is their sum.
 
-    Cormack, Clarke, Büttcher (2009). What a leg did not find has no rank in it.
+    The weighted sum of relevance, recency and confidence, plus what the user's word adds or suspect wording takes, plus
+    how near it is (0…1) to a time that the query names, less what an item of every project gives way to one of the
+    project `own`. Staleness and a reranker add further terms (`retrieve`), and diversity is subtracted last.
     """
-    best = 2.0 / (rank_constant + 1)
-    sums = [0.0] * len(cosines)
-    for leg in (cosines, keywords):
-        found = [(value, index) for index, value in enumerate(leg) if value is not None]
-        for rank, (_, index) in enumerate(sorted(found, key=lambda pair: -pair[0]), start=1):
-            sums[index] += 1.0 / (rank_constant + rank) / best
-    return sums
+    is_of_all = candidate.project in _OF_ALL and candidate.project != own
+    return {
+        "relevance": settings.alpha * relevance,
+        "recency": settings.beta * recent,
+        "confidence": settings.gamma * candidate.confidence,
+        "suspect wording" if candidate.standing < 0 else "the user's word": (
+            settings.user_preference * candidate.standing
+        ),
+        "time that the query names": settings.time_boost * near_in_time,
+        "of every project": -settings.project_preference if is_of_all else 0.0,
+    }
 
 
 def recency(age_s: float, half_life_days: float) -> float:
@@ -123,8 +157,20 @@ def diversify(
     vectors are asked for: a penalty can only grow, so a candidate whose known bound is not the greatest need not be
     looked at.
     """
+    import numpy
 
-    likeness = _likeness(vector_of)
+    @cache
+    def unit_vector(index: int) -> "numpy.ndarray[tuple[int], numpy.dtype[numpy.float64]] | None":
+        numbers = vector_of(index)
+        if numbers is None:
+            return None
+        vector = numpy.asarray(numbers, dtype="f8")
+        return vector / numpy.linalg.norm(vector)
+
+    def likeness(first: int, second: int) -> float:
+        one, other = unit_vector(first), unit_vector(second)
+        return 0.0 if one is None or other is None else float(one @ other)
+
     chosen: list[tuple[int, float]] = []
     bounds = [(-score, index, 0, 0.0) for index, score in enumerate(scores)]
     heapq.heapify(bounds)
@@ -137,37 +183,6 @@ def diversify(
         subtracted = max(subtracted, penalty * unit(nearest))
         heapq.heappush(bounds, (subtracted - scores[index], index, len(chosen), subtracted))
     return chosen
-
-
-def _likeness(vector_of: Callable[[int], Sequence[float] | None]) -> Callable[[int, int], float]:
-    """Return what gives the cosine of any two, 0 where one has no vector; each vector is read once."""
-    read, product = _arithmetic()
-
-    @cache
-    def vector(index: int) -> tuple[Any, float] | None:
-        numbers = vector_of(index)
-        if numbers is None:
-            return None
-        own = read(numbers)
-        return own, math.sqrt(product(own, own))
-
-    def likeness(first: int, second: int) -> float:
-        one, other = vector(first), vector(second)
-        return 0.0 if one is None or other is None else float(product(one[0], other[0])) / (one[1] * other[1])
-
-    return likeness
-
-
-def _arithmetic() -> tuple[Callable[[Sequence[float]], Any], Callable[[Any, Any], float]]:
-    """Return what reads a vector, and the inner product of two that were read.
-
-    numpy is several times faster and is used where it is loaded already: for a hook its import takes too long.
-    """
-    if "numpy" not in sys.modules:
-        return list, cosine
-    import numpy
-
-    return partial(numpy.asarray, dtype="f8"), numpy.dot
 
 
 def contenders(scores: Sequence[float], fits: Callable[[int], bool], k: int, penalty: float) -> list[int]:
@@ -200,3 +215,101 @@ def token_weights(tokens: Iterable[str], documents: int, document_frequency: Map
 def coverage(weights: Mapping[str, float], words: Iterable[str]) -> float:
     """Return the weighted share 0…1 of the query's tokens that are among an item's distinct words."""
     return unit(sum([weights[word] for word in words if word in weights]))
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """One decision for a query, and what follows from it for each candidate."""
+
+    needed: float
+    """By the best; 0 and less: everything fits."""
+    min_coverage: float
+    weights: Mapping[str, float]
+    """Of the query's words: the rarer, the more."""
+    found: float = 0.0
+    """What the best have."""
+    covered: Callable[[frozenset[str]], float] = field(kw_only=True)
+    """Gives the weighted share 0…1 of the query's words that are among some."""
+    text: str = ""
+    """The query where nobody asked: what names other things than it does is then not alike by its form alone."""
+
+    @classmethod
+    def of(cls, toolbox: Toolbox, result: SearchResult, tokens: Sequence[str], text: str = "") -> "Fit":
+        """Decide for what a search with these tokens gave."""
+        settings = toolbox.settings.retrieve
+        least = toolbox.embedder.min_cosine if settings.min_cosine is None else settings.min_cosine
+        everything = least <= 0.0 or settings.min_keyword_coverage <= 0.0
+        needed = 0.0 if everything else least + GROWTH * bank_size(result.documents)
+        weights = token_weights(tokens, result.documents, result.document_frequency)
+        covered = cache(partial(coverage, weights))  # many candidates share the same words with the query
+        named = text if text and names_in(text) else ""
+        fit = cls(needed, settings.min_keyword_coverage, weights, covered=covered, text=named)
+        return replace(fit, found=fit.strength(*best_of(result, covered)))
+
+    @property
+    def needed_beside(self) -> float:
+        """What the others need, beside the best."""
+        return max(0.0, FOLLOWS * self.needed, NEAR * self.found)
+
+    def coverage(self, candidate: Candidate) -> float:
+        """Return the weighted share 0…1 of the query's words that the candidate has."""
+        return self.covered(candidate.words)
+
+    def strength(self, cosine: float | None, covered: float) -> float:
+        """Return nearness and shared words as one number, to be compared with what is needed.
+
+        `min_keyword_coverage` of the words is enough however far the vector is, half of that where there is none.
+        """
+        if self.needed <= 0.0:
+            return 0.0
+        by_words = self.needed * covered / self.min_coverage
+        return 2 * by_words if cosine is None else max(cosine + WORDS * covered, by_words)
+
+    def is_met_by(self, candidate: Candidate) -> bool:
+        """Whether it may be given: the query has something here, and this is near the best.
+
+        Nearness alone is not enough for a way out of an error; a problem that nobody solved is no advice.
+        """
+        if self.found < self.needed:
+            return False
+        covered = self.coverage(candidate)
+        if self.strength(candidate.cosine, covered) < self.needed_beside:
+            return False
+        if self.text and not self._is_about_the_same(candidate):
+            return False
+        if candidate.is_strategy:
+            return True
+        item = candidate.read_item()
+        if item.use == "way_out":
+            return covered >= self.min_coverage or speaks_of(self.weights.keys(), item)
+        return item.use != "open_problem"
+
+    def _is_about_the_same(self, candidate: Candidate) -> bool:
+        """Whether two texts that both name something name the same, or share the words beside the names."""
+        advice = candidate.read_item().advice
+        if not names_in(advice) or shares_a_name(self.text, advice):
+            return True
+        named = {token for name in names_in(self.text) for token in tokenize(name)}
+        beside = {token: weight for token, weight in self.weights.items() if token not in named}
+        shared = sum(weight for token, weight in beside.items() if token in candidate.words)
+        return shared >= self.min_coverage * sum(beside.values()) > 0
+
+
+def best_of(result: SearchResult, covered: Callable[[frozenset[str]], float]) -> tuple[float | None, float]:
+    """Return the greatest cosine and the greatest coverage of the candidates, be they of two."""
+    nearest = max((each.cosine for each in result.candidates if each.cosine is not None), default=None)
+    return nearest, max(map(covered, {each.words for each in result.candidates}), default=0.0)
+
+
+def bank_size(memories: int) -> float:
+    """Return the natural logarithm of a bank's size by the usual one."""
+    return math.log(min(max(memories, LEAST_SIZE), GREATEST_SIZE) / USUAL_SIZE)
+
+
+def speaks_of(words: Container[str], item: MemoryItem) -> bool:
+    """Whether a query, of which these are the tokens, names the program that a way out is of, or tells its error."""
+    program = tokenize((item.domain or "").partition(".")[2])
+    symptom = {token for quoted in _QUOTED.findall(item.description)[:1] for token in tokenize(quoted)}
+    told = sum(token in words for token in symptom)
+    is_named = bool(program) and all(token in words for token in program)
+    return is_named or told >= max(_MIN_TOLD, _SHARE_TOLD * len(symptom))

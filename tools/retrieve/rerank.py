@@ -5,13 +5,12 @@ Sources and memories share it. A chat model's structured answer is checked again
 
 import asyncio
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Generic
 
 from swarm_memory.schema.errors import ModelAnswerInvalid, ModelError
 from swarm_memory.tools.guard.redact import redact
-from swarm_memory.tools.model.ask import Answered, AnyAnswer, Effort, ask
+from swarm_memory.tools.model.ask import Answered, Effort, ask
 from swarm_memory.tools.model.parse import Unparsed
 from swarm_memory.tools.model.prompt import load_prompt, render
 from swarm_memory.tools.ports.models import ChatModel, Ranked, RerankCandidate, Reranker
@@ -51,40 +50,18 @@ class MemoryScores(Answered):
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """An answer of either form: (name, score, why) of each candidate, and who comes first whatever the score."""
-
-    scores: Sequence[tuple[str, float, str]]
-    selected: Sequence[str] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Form(Generic[AnyAnswer]):
+class Form:
     """How a chat model is asked about one kind of candidates."""
 
     what: str
-    """In the plural; also the prompt's placeholder for them."""
+    """In the plural; also the prompt's placeholder for them, and its name behind `rerank_`."""
     label: str
     """What stands before a candidate's name."""
-    answer: type[AnyAnswer]
-    told: Callable[[AnyAnswer], Told]
-
-    @property
-    def prompt(self) -> str:
-        return f"rerank_{self.what}"
+    answer: type[ToolChoice] | type[MemoryScores]
 
 
-TOOLS: Form[ToolChoice] = Form(
-    "tools",
-    "tool_name",
-    ToolChoice,
-    lambda each: Told(
-        [(score.tool_name, score.relevance_score, score.justification) for score in each.scores], each.selected_tools
-    ),
-)
-MEMORIES: Form[MemoryScores] = Form(
-    "memories", "memory", MemoryScores, lambda each: Told([(it.memory, it.relevance_score, "") for it in each.scores])
-)
+TOOLS = Form("tools", "tool_name", ToolChoice)
+MEMORIES = Form("memories", "memory", MemoryScores)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +74,7 @@ class Order:
 
 
 def find_reranker(
-    toolbox: Toolbox, setting: tuple[str, str], form: Form[AnyAnswer], timeout_s: float, *, may_chat: bool = True
+    toolbox: Toolbox, setting: tuple[str, str], form: Form, timeout_s: float, *, may_chat: bool = True
 ) -> tuple[Reranker | None, tuple[str, ...]]:
     """Return who is asked, and what is set and cannot be done.
 
@@ -117,16 +94,16 @@ def find_reranker(
 
 
 async def final_order(reranker: Reranker, query: str, candidates: Sequence[RerankCandidate], timeout_s: float) -> Order:
-    """Have candidates put in order; a reranker that fails, or takes longer, gives an empty order and is told."""
+    """Have candidates put in order; a reranker that fails, or takes longer, gives an empty order and a notice."""
     try:
         async with asyncio.timeout(timeout_s):
-            ranked, told = await reranker.rerank(query, candidates)
+            ranked, notices = await reranker.rerank(query, candidates)
     except TimeoutError:
         reason = f"it gave no answer within {timeout_s:g} s"
     except ModelError as error:
         reason = redact(str(error)).text
     else:
-        return Order(ranked, reranker.name, tuple(told))
+        return Order(ranked, reranker.name, tuple(notices))
     failed = f"in the order of the index alone, because the reranker {reranker.name} failed: {reason}"
     return Order(notices=(failed,))
 
@@ -161,10 +138,10 @@ def candidates_of(shown: Sequence[tuple[str, str, str]]) -> list[RerankCandidate
     ]
 
 
-class ChatReranker(Generic[AnyAnswer]):
+class ChatReranker:
     """Asks a chat model how well each candidate fits."""
 
-    def __init__(self, chat: ChatModel, form: Form[AnyAnswer], timeout_s: float, name: str = "") -> None:
+    def __init__(self, chat: ChatModel, form: Form, timeout_s: float, name: str = "") -> None:
         """Take the chat model and, where the settings name one for this, the name of the one that is asked."""
         self.name = name or chat.name
         self._chat = chat
@@ -174,34 +151,34 @@ class ChatReranker(Generic[AnyAnswer]):
     async def rerank(self, query: str, candidates: Sequence[RerankCandidate]) -> tuple[list[Ranked], list[str]]:
         """Return those that the model judged, those it selected first, else by score.
 
-        Names that it made up are left out and told.
-
-        Raises `ModelUnavailable`, and `ModelAnswerInvalid` when not one score is of a candidate that it was shown.
+        Names that it made up are left out, with a notice. Raises `ModelUnavailable`, and `ModelAnswerInvalid` when not
+        one score is of a candidate that it was shown.
         """
         form = self._form
         shown = "\n\n".join(f"{form.label}: {each.name}\n{each.text}" for each in candidates)
-        prompt = render(load_prompt(form.prompt), given={}, untrusted={"request": query, form.what: shown})
+        untrusted = {"request": query, form.what: shown}
+        prompt = render(load_prompt(f"rerank_{form.what}"), given={}, untrusted=untrusted)
         effort = Effort(timeout_s=self._timeout_s)
         answer, name = await ask(self._chat, prompt, form.answer, purpose="rerank", effort=effort)
         if isinstance(answer, Unparsed):
             raise ModelAnswerInvalid(f"{name} gave no usable order of the {form.what}: {answer.reason}")
-        return _checked(form.told(answer), candidates, name, form.what)
-
-
-def _checked(
-    told: Told, candidates: Sequence[RerankCandidate], model: str, what: str
-) -> tuple[list[Ranked], list[str]]:
-    places = {each.name: place for place, each in enumerate(candidates)}
-    scores: dict[str, tuple[float, str]] = {}
-    for name, score, why in told.scores:
-        if name in places and math.isfinite(score) and 0 <= score <= 1:
-            scores.setdefault(name, (score, why))
-    if not scores:
-        raise ModelAnswerInvalid(f"{model} scored none of the {len(candidates)} {what} that it was shown")
-    chosen = [name for name in dict.fromkeys(told.selected) if name in scores]
-    rank = {name: number for number, name in enumerate(chosen)}
-    order = sorted(scores.items(), key=lambda each: (rank.get(each[0], len(rank)), -each[1][0]))
-    ranked = [Ranked(places[name], score, clean(why, _MAX_JUSTIFICATION_CHARS) or None) for name, (score, why) in order]
-    unknown = len({*told.selected, *(name for name, _, _ in told.scores)} - set(places))
-    notices = [f"{model} named {unknown} {what} that it was not shown: they were left out"] if unknown else []
-    return ranked, notices
+        if isinstance(answer, ToolChoice):
+            scores = [(each.tool_name, each.relevance_score, each.justification) for each in answer.scores]
+            selected = list(dict.fromkeys(answer.selected_tools))
+        else:
+            scores = [(each.memory, each.relevance_score, "") for each in answer.scores]
+            selected = []
+        places = {each.name: place for place, each in enumerate(candidates)}
+        valid: dict[str, tuple[float, str]] = {}
+        for candidate, score, why in scores:
+            if candidate in places and math.isfinite(score) and 0 <= score <= 1:
+                valid.setdefault(candidate, (score, why))
+        if not valid:
+            raise ModelAnswerInvalid(f"{name} scored none of the {len(candidates)} {form.what} that it was shown")
+        rank = {each: number for number, each in enumerate(each for each in selected if each in valid)}
+        order = sorted(valid, key=lambda each: (rank.get(each, len(rank)), -valid[each][0]))
+        reasons = {each: clean(why, _MAX_JUSTIFICATION_CHARS) or None for each, (_, why) in valid.items()}
+        ranked = [Ranked(places[each], valid[each][0], reasons[each]) for each in order]
+        unknown = len({*selected, *(each for each, _, _ in scores)} - set(places))
+        notices = [f"{name} named {unknown} {form.what} that it was not shown: they were left out"] if unknown else []
+        return ranked, notices

@@ -17,7 +17,8 @@ from swarm_memory.schema.source import SOURCE_KINDS, Fault, IndexedSource, Sourc
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.ports.models import Vector
 from swarm_memory.tools.ports.sources import FoundPassage, ReadGroup, SourceKey, SourceQuery, SourceResult, StoredGroup
-from swarm_memory.tools.retrieve.embed import BACKLOG, REEMBED, embed_batch, embed_query
+from swarm_memory.tools.retrieve.embed import BACKLOG, REEMBED, embed_batch
+from swarm_memory.tools.retrieve.query import embed_query
 from swarm_memory.tools.sources.prepare import Preparation, Prepared
 from swarm_memory.tools.sources.rank import NEIGHBOURS, ScoredPassage, score_passages, vector_weight
 from swarm_memory.tools.sources.rerank import rerank

@@ -1,11 +1,24 @@
-"""Text made safe: to keep, to shorten, and to stand harmless among notes.
-
-Hook commands import it, so it imports nothing that costs time.
-"""
+"""Text made safe: to keep, to shorten, and to stand harmless among notes; and patterns that are compiled late."""
 
 import re
 
-from swarm_memory.tools.text.patterns import lazy
+
+def lazy(text: str, flags: int = 0) -> re.Pattern[str]:
+    """Return what does all that the compiled pattern does, compiled at its first use: one command needs few of them.
+
+    A wrong one raises `re.error` then.
+    """
+    return _Lazy(text, flags)  # pyright: ignore[reportReturnType] - it passes everything on
+
+
+class _Lazy:
+    def __init__(self, text: str, flags: int) -> None:
+        self._given = text, flags
+
+    def __getattr__(self, name: str) -> object:
+        value = self.__dict__[name] = getattr(re.compile(*self._given), name)
+        return value
+
 
 _ANSI = lazy(
     r"\x1b\][^\x07\x1b\n]*(?:\x07|\x1b\\)?"  # operating system command: titles, links

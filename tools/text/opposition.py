@@ -14,7 +14,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from swarm_memory.tools.text.patterns import lazy
+from swarm_memory.tools.text.cleaning import lazy
 from swarm_memory.tools.text.tokens import tokenize
 
 NEGATED, TURNED = 0.95, 0.85

@@ -5,7 +5,7 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
-from swarm_memory.tools.text.patterns import lazy
+from swarm_memory.tools.text.cleaning import lazy
 from swarm_memory.tools.text.requests import asks_each_time, asks_to_be_kept
 
 _FENCE = re.compile(r"\s*(`{3,}|~{3,})")

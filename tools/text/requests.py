@@ -2,7 +2,7 @@
 
 import re
 
-from swarm_memory.tools.text.patterns import lazy
+from swarm_memory.tools.text.cleaning import lazy
 from swarm_memory.tools.text.tokens import tokenize, words_as_written
 
 _LEAD = re.compile(

@@ -9,7 +9,7 @@ from typing import cast
 from pydantic import JsonValue
 
 from swarm_memory.schema.trajectory import Step, Trajectory
-from swarm_memory.tools.text.json_values import json_in
+from swarm_memory.tools.model.parse import json_in
 from swarm_memory.tools.trajectory.checks import CheckResult, read_check, read_tool_check
 from swarm_memory.tools.trajectory.failures import (
     SHOWS_TEXT,

@@ -2,8 +2,7 @@
 
 from typing import Literal
 
-from swarm_memory.tools.text.cleaning import NOTES_CLOSE, NOTES_OPEN, parse_ids
-from swarm_memory.tools.text.patterns import lazy
+from swarm_memory.tools.text.cleaning import NOTES_CLOSE, NOTES_OPEN, lazy, parse_ids
 
 _NOTED_ID = lazy(r"(?<![A-Za-z0-9_])rm_[0-9A-HJKMNP-TV-Z]{26}(?![A-Za-z0-9])")
 _OWN_TOOL = lazy(

@@ -1,18 +1,10 @@
-"""`retrieve`, `pre-task` and `calibrate`: what the bank has for a task, and from when on it has anything."""
-
-import tempfile
-from pathlib import Path
-from typing import TYPE_CHECKING
+"""`retrieve` and `pre-task`: what the bank has for a task."""
 
 import click
 
 from swarm_memory.schema.memory import Retrieval
 from swarm_memory.server.cli.console import json_option, print_json, say
 from swarm_memory.server.cli.invocation import Invocation
-
-if TYPE_CHECKING:
-    from swarm_memory.tools.retrieve.calibrate import Calibration
-    from swarm_memory.tools.toolbox import Toolbox
 
 
 @click.command()
@@ -103,42 +95,3 @@ def pre_task(invocation: Invocation, task_id: str, query: str, k: int | None, as
         print_json(found)
     elif found.preamble:
         say(found.preamble)
-
-
-@click.command()
-@json_option
-@click.pass_obj
-def calibrate(invocation: Invocation, as_json: bool) -> None:
-    """Find the values of `retrieve.*` that suit your embedder on your own memories, and print them as settings.
-
-    Contents are asked for by titles and descriptions, and by shipped queries about other things. Nothing is changed.
-    The values hold for this embedder: take them out again when you set another.
-
-    \b
-    Example:
-      swarm-memory --set embedding.provider=fastembed calibrate
-    """
-    from swarm_memory.server.benchmark.running import open_scratch_store
-    from swarm_memory.tools.retrieve.calibrate import calibrate as operation
-
-    async def on_scratch(toolbox: "Toolbox") -> "Calibration":
-        with tempfile.TemporaryDirectory(prefix="swarm-memory-") as folder:
-            async with open_scratch_store(Path(folder), toolbox.settings, toolbox.embedder) as scratch:
-                return await operation(toolbox, scratch)
-
-    found = invocation.read(on_scratch)
-    if as_json:
-        print_json(found)
-        return
-    say(f"{found.queries} queries to {found.memories} memories, with {found.embedder}:", dim=True)
-    say(
-        f"  {found.fitting:.0%} of those that fit get something, {found.foreign:.0%} of those about other things",
-        dim=True,
-    )
-    say(
-        f"  the right one's mean reciprocal rank is {found.first:.2f}, with the usual weight {found.first_before:.2f}",
-        dim=True,
-    )
-    say("retrieve:")
-    for name in ("min_cosine", "vector_weight", "duplicate_threshold"):
-        say(f"  {name}: {getattr(found, name)}")

@@ -19,7 +19,7 @@ from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.server.storage.engine import registry
 from swarm_memory.server.storage.engine.files import flush, make_folder, make_private
 from swarm_memory.tools.ports.care import Backup
-from swarm_memory.tools.text.patterns import lazy
+from swarm_memory.tools.text.cleaning import lazy
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.driver import SqliteConnection

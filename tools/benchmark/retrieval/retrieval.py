@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
+from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, ClassVar, Generic, Literal, TypeVar
 
@@ -33,12 +34,11 @@ from swarm_memory.tools.benchmark.retrieval.datasets import (
 from swarm_memory.tools.benchmark.retrieval.summary import Asked, Summary
 from swarm_memory.tools.benchmark.retrieval.systems import Bank, BankSystem, MemorySystem, OkapiSystem
 from swarm_memory.tools.benchmark.suite import Suite, SuiteContext, SuiteOptions, checked_options, comma_list
-from swarm_memory.tools.retrieve.calibrate import foreign_queries
 from swarm_memory.tools.retrieve.retrieve import MAX_K
 
 _REPORT_EVERY = 20
 
-_LEG = {"min_cosine": 0.0, "delta": 0.0, "fusion": "convex"}
+_LEG = {"min_cosine": 0.0, "delta": 0.0}
 """One leg alone: no floor, no diversity."""
 
 DatasetName = Literal["sample", "file", "beir", "longmemeval", "locomo", "locomo-sessions", "strategies"]
@@ -232,7 +232,8 @@ def _load(context: SuiteContext, options: RetrievalOptions) -> Dataset:
 
 def _foreign(context: SuiteContext, named: str) -> Sequence[str]:
     if named == "shipped":
-        return foreign_queries()
+        shipped = files("swarm_memory.tools.benchmark").joinpath("data", "foreign_queries.txt")
+        return shipped.read_text(encoding="utf-8").splitlines()
     lines = read_text(context.root / Path(named).expanduser()).splitlines()
     return [line for line in lines if line.strip()]
 
