@@ -75,25 +75,23 @@ def over_stdio(folder: Path, environment: dict[str, str], used: bool = True) -> 
 
 @contextmanager
 def over_http(folder: Path, environment: dict[str, str]) -> Generator[int]:
-    """The same over HTTP; the session stays open and no connection."""
+    """The same over HTTP; no connection stays open."""
     with running([*SERVE, "serve", "--http", "--port", "0"], folder, environment) as (url, headers, pid):
-        session = _post(url, headers, "initialize", HELLO, 1)[0]
-        assert session is not None
-        named = headers | {"mcp-session-id": session}
-        _post(url, named, "notifications/initialized", {})
-        _answered(_post(url, named, "tools/call", {"name": "retrieve_memories", "arguments": {"query": QUERY}}, 2)[1])
+        _post(url, headers, "initialize", HELLO, 1)
+        _post(url, headers, "notifications/initialized", {})
+        _answered(_post(url, headers, "tools/call", {"name": "retrieve_memories", "arguments": {"query": QUERY}}, 2))
         yield pid
 
 
 def _post(
     url: str, headers: dict[str, str], method: str, params: dict[str, Any], number: int | None = None
-) -> tuple[str | None, dict[str, Any]]:
-    """Send one message on a connection of its own; return the session's name and the answer."""
+) -> dict[str, Any]:
+    """Send one message on a connection of its own; return the answer."""
     message = {"jsonrpc": "2.0", "method": method, "params": params} | ({} if number is None else {"id": number})
     request = urllib.request.Request(url, json.dumps(message).encode(), ACCEPT | headers)
     with urllib.request.urlopen(request, timeout=30) as answer:
         data = [line[5:] for line in answer.read().decode().splitlines() if line.startswith("data:")]
-        return answer.headers["mcp-session-id"], json.loads(data[-1]) if data else {}
+        return json.loads(data[-1]) if data else {}
 
 
 def _answered(answer: dict[str, Any]) -> None:

@@ -37,7 +37,6 @@ config = uvicorn.Config(server.streamable_http_app(), log_level="error", access_
 uvicorn.Server(config).run([listener])
 """
 SERVE = [sys.executable, "-I", "-m", "swarm_memory.server.cli"]
-FREE = [part for name in ("requests_per_s", "burst") for part in ("--set", f"http.{name}=1000000")]
 
 
 class Load(NamedTuple):
@@ -140,7 +139,7 @@ def main() -> None:
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        ours = [*SERVE, *FREE, "serve", "--http", "--port", "0"]
+        ours = [*SERVE, "serve", "--http", "--port", "0"]
         with running(ours, folder) as (url, headers, _):
             asyncio.run(fill(url, headers, args.memories))
         cases: tuple[tuple[str, list[str], str, dict[str, str]], ...] = (

@@ -39,8 +39,7 @@ from swarm_memory.tools.toolbox import Toolbox
 LIMIT_START_S = 1.5
 LIMIT_PAGE_MS = 50.0
 STEPS = 40
-UNLIMITED = ("--set", "http.requests_per_s=10000", "--set", "http.burst=10000")
-UI = ("-I", "-m", "swarm_memory.server.cli", *UNLIMITED, "ui", "--no-browser")
+UI = ("-I", "-m", "swarm_memory.server.cli", "ui", "--no-browser")
 
 
 async def fill(root: Path, texts: list[str]) -> None:

@@ -62,7 +62,18 @@ def _sections() -> dict[str, type[BaseModel]]:
 
 
 SECTIONS = _sections()
-GONE = {"credit.dropout": "no memory is left out by lot any more; `metrics --measure on` measures what they are worth"}
+_PROXY = "how often and how slowly a client asks is for a reverse proxy to limit"
+_SESSION = "a server over HTTP keeps no sessions"
+GONE = {
+    "credit.dropout": "no memory is left out by lot any more; `metrics --measure on` measures what they are worth",
+    "http.requests_per_s": _PROXY,
+    "http.burst": _PROXY,
+    "http.max_concurrent": _PROXY,
+    "http.header_timeout_s": _PROXY,
+    "http.body_timeout_s": _PROXY,
+    "http.max_sessions": _SESSION,
+    "http.session_idle_s": _SESSION,
+}
 """Settings of former releases, which are taken and ignored, and why."""
 
 KEYS = (ENABLED, *(f"{section}.{name}" for section, model in SECTIONS.items() for name in model.model_fields))
