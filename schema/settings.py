@@ -203,26 +203,12 @@ class ToolMemorySettings(Model):
 
 
 class HttpSettings(Model):
-    """What one client, and all clients together, may take of a server that is reached over HTTP."""
+    """A server that is reached over HTTP: what clients may take of it, and who besides its own people comes in."""
 
     max_body_bytes: int = Field(default=4 * MIB, ge=1024, le=64 * MIB)
     """A larger request is refused with 413 before it is parsed."""
-    requests_per_s: float = Field(default=100.0, gt=0)
-    """Of one client address, over time; above it 429 with Retry-After."""
-    burst: int = Field(default=200, ge=1)
-    """Requests that one client address may send at once."""
-    max_concurrent: int = Field(default=64, ge=1)
-    """Requests being answered at once; above it 503. Streams that only listen do not count."""
     max_connections: int = Field(default=256, ge=2)
     """Open connections; above it 503."""
-    max_sessions: int = Field(default=128, ge=1)
-    """Open MCP sessions; above it the one that was idle for longest gives way, and where none is idle 503."""
-    session_idle_s: float = Field(default=1800.0, gt=0)
-    """A session that is not heard of for so long is closed."""
-    header_timeout_s: float = Field(default=10.0, gt=0, le=600)
-    """A connection on which no complete request header has come for so long is closed."""
-    body_timeout_s: float = Field(default=20.0, gt=0, le=600)
-    """A request whose body takes longer is refused with 408."""
     public_url: str | None = Field(default=None, pattern=r"^https?://[^/\s]+$")
     """How the address begins at which clients reach the server, such as https://memory.example.org: what an issuer's
     tokens are for. Where it listens, when not set."""
@@ -231,7 +217,7 @@ class HttpSettings(Model):
     oauth_audience: str | None = Field(default=None, min_length=1)
     """Whom its tokens must be for (`aud`); this server's own address at `/mcp` when not set."""
     oauth_keys_url: str | None = Field(default=None, pattern=r"^https?://\S+$")
-    """Where its keys are (JWKS), if its metadata does not say."""
+    """Where its keys are (JWKS): the `jwks_uri` of its metadata."""
     oauth_algorithm: Literal["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "EdDSA"] = "RS256"
     """How it signs; a token that is signed otherwise is none."""
     oauth_role_claim: str | None = Field(default=None, min_length=1)

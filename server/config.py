@@ -62,12 +62,23 @@ def _sections() -> dict[str, type[BaseModel]]:
 
 
 SECTIONS = _sections()
+_PROXY = "how often and how slowly a client asks is for a reverse proxy to limit"
+_SESSION = "a server over HTTP keeps no sessions"
+_SHOWN = "what is known of a call is shown beside it by `hooks.at_calls`"
+_SCALED = "both legs are fused by their scaled scores, which ranks better than by reciprocal ranks"
 GONE = {
     "credit.dropout": "no memory is left out by lot any more; `metrics --measure on` measures what they are worth",
-    "hooks.warn_before_tools": "what is known of a call is shown beside it by `hooks.at_calls`",
-    "hooks.warn_every_minutes": "what is known of a call is shown beside it by `hooks.at_calls`",
-    "retrieve.fusion": "both legs are fused by their scaled scores, which ranks better than by reciprocal ranks",
-    "retrieve.rrf_k": "both legs are fused by their scaled scores, which ranks better than by reciprocal ranks",
+    "hooks.warn_before_tools": _SHOWN,
+    "hooks.warn_every_minutes": _SHOWN,
+    "retrieve.fusion": _SCALED,
+    "retrieve.rrf_k": _SCALED,
+    "http.requests_per_s": _PROXY,
+    "http.burst": _PROXY,
+    "http.max_concurrent": _PROXY,
+    "http.header_timeout_s": _PROXY,
+    "http.body_timeout_s": _PROXY,
+    "http.max_sessions": _SESSION,
+    "http.session_idle_s": _SESSION,
 }
 """Settings of former releases, which are taken and ignored, and why."""
 

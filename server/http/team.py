@@ -17,7 +17,6 @@ from swarm_memory.server.access.roles import ROUTES, caller_of, serving
 from swarm_memory.server.bank import Bank
 from swarm_memory.tools.team.bank import TeamBank
 
-MAX_BODY_BYTES = 1_000_000
 MAX_CURSOR = 2**62
 STATUSES: dict[str, ProposalStatus | None] = {
     "waiting": "waiting",
@@ -85,7 +84,7 @@ async def _evidence(request: Request, team: TeamBank) -> Any:
 
 
 def team_routes(bank: Callable[[], Bank]) -> list[Route]:
-    """Return the routes over a bank, which is opened at the first request. They stand behind the guard."""
+    """Return the routes over a bank, which is opened at the first request. They stand behind guard and body limit."""
     acts: dict[str, Act] = {
         "GET /team/v1/me": _me,
         "POST /team/v1/proposals": _propose,
@@ -118,16 +117,12 @@ def _endpoint(bank: Callable[[], Bank], name: str, act: Act) -> Callable[[Reques
 
 async def _given(request: Request, kind: type[M]) -> M:
     """Return a body as what it is to be. Raises `InputError` that quotes nothing of it."""
-    body = bytearray()
     try:
-        async for part in request.stream():
-            body += part
-            if len(body) > MAX_BODY_BYTES:
-                raise InputError(f"that is more than {MAX_BODY_BYTES:,} bytes")
+        body = await request.body()
     except ClientDisconnect as error:
         raise InputError("the request was broken off") from error
     try:
-        return kind.model_validate_json(bytes(body))
+        return kind.model_validate_json(body)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
         raise InputError(f"{'.'.join(map(str, first['loc'])) or 'the body'}: {first['msg']}") from error

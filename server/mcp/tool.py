@@ -195,8 +195,8 @@ def bank_of(ctx: Context[Any]) -> Bank:
 
 
 def client_of(ctx: Context[Any]) -> str | None:
-    """Return what tells the caller from other clients: over stdio there is one; None where HTTP has no session."""
-    return "" if ctx.headers is None else ctx.headers.get("mcp-session-id")
+    """Return what tells the caller from other clients: over stdio there is one; None over HTTP."""
+    return "" if ctx.headers is None else None
 
 
 def telling(ctx: Context[Any]) -> Report:

@@ -25,7 +25,7 @@ from swarm_memory.schema.errors import (
     SwarmMemoryError,
 )
 from swarm_memory.server.access.roles import PAGES as PAGES_NEED
-from swarm_memory.server.access.roles import SCOPE_KEY, Caller, caller_of, role_of_page, serving
+from swarm_memory.server.access.roles import SCOPE_KEY, caller_of, role_of_page, serving
 from swarm_memory.server.bank import Bank
 from swarm_memory.server.config import ResolvedSettings
 from swarm_memory.server.viewer.access import Access, Notice, Session, is_own_form
@@ -134,11 +134,6 @@ class Viewer:
             exception_handlers={HTTPException: self._refused, Exception: self._failed},
             lifespan=lifespan,
         )
-
-    async def admits(self, scope: Scope) -> Caller | None:
-        """Return who is at the browser that a request comes from; None: it was not let in."""
-        session = self._access.session(scope)
-        return None if session is None else await self._access.caller(session)
 
     def link(self, origin: str) -> str:
         """Return the address that lets a browser in once, at a server whose address begins with `origin`."""

@@ -12,7 +12,6 @@ import pytest
 from attacked_bank import files_with
 from banks import look
 from browsed import ORIGIN, browsing
-from http_server import INITIALIZE
 from local_issuer import AUDIENCE, LocalIssuer
 from postgres_server import BOTH_ENGINES, database_url, engine, rows_with
 from served import place, settings
@@ -118,22 +117,6 @@ async def test_no_tool_resource_or_prompt_above_ones_role_is_reached(
     record("G2", f"{engine}: calls above the role {role}: done 0 of {tried}")
 
 
-async def test_nobody_uses_the_session_of_another(place: Location, settings: Settings) -> None:
-    ping = {"jsonrpc": "2.0", "id": 2, "method": "ping"}
-    async with serving_team(place, settings) as team:
-        ada, eve = await team.add("ada", "read"), await team.add("eve", "admin")
-        opened = await team.post(ada, INITIALIZE)
-        session = {"mcp_session_id": opened.headers["mcp-session-id"], "mcp_protocol_version": "2025-11-25"}
-        for other in (eve, OWN_TOKEN):
-            assert (await team.post(other, ping, **session)).status_code == 404
-            async with team.http(other) as called:
-                sent = {name.replace("_", "-"): value for name, value in session.items()}
-                assert (await called.delete("/mcp", headers=sent)).status_code == 404
-                stream = {**sent, "accept": "text/event-stream"}
-                assert (await called.get("/mcp", headers=stream)).status_code == 404
-        assert (await team.post(ada, ping, **session)).status_code == 200
-
-
 class Streaming:
     """An application whose answer goes on as a test says."""
 
@@ -175,7 +158,7 @@ async def test_an_answer_that_lasts_ends_when_its_reader_is_revoked_or_may_do_le
         raise AssertionError
 
     app = Streaming()
-    answering = asyncio.ensure_future(Guard(app, admits, HttpSettings())(request(method), receive, send))
+    answering = asyncio.ensure_future(Guard(app, admits)(request(method), receive, send))
     await begun.wait()
     now[0] = later
     app.go_on.set()
@@ -191,39 +174,14 @@ def person(name: str, role: Role) -> Person:
     )
 
 
-async def test_a_person_has_one_rate_however_many_addresses_they_have() -> None:
-    async def app(scope: Scope, receive: Receive, send: Send) -> None:
-        await send({"type": "http.response.start", "status": 204, "headers": []})
-        await send({"type": "http.response.body", "body": b"", "more_body": False})
-
-    async def admits(scope: Scope) -> Caller | None:
-        return Caller(person(scope["query_string"], "read"))
-
-    guarded = Guard(app, admits, HttpSettings(requests_per_s=0.01, burst=2))
-
-    async def status(who: str, address: str) -> int:
-        sent: list[Message] = []
-
-        async def send(message: Message) -> None:
-            sent.append(message)
-
-        async def receive() -> Message:
-            return {"type": "http.request", "body": b"", "more_body": False}
-
-        await guarded({**request("POST", address), "query_string": who}, receive, send)
-        return int(sent[0]["status"])
-
-    assert [await status("ada", f"10.0.0.{n}") for n in range(3)] == [204, 204, 429]
-    assert await status("bob", "10.0.0.9") == 204
-
-
 @BOTH_ENGINES
 async def test_no_token_stands_in_a_log_an_answer_the_trail_or_the_bank(
     place: Location, settings: Settings, database_url: str | None, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
     with LocalIssuer() as issuer:
-        told = HttpSettings.model_validate({"oauth_issuer": issuer.url, "oauth_algorithm": "ES256"})
+        keys_url = f"{issuer.url}/keys"
+        told = HttpSettings(oauth_issuer=issuer.url, oauth_keys_url=keys_url, oauth_algorithm="ES256")
         async with serving_team(place, settings, Issuer(told, AUDIENCE)) as team:
             ada, eve = await team.add("ada", "read"), await team.add("eve", "review")
             await add_person(team.toolbox, "cem", "read", issuer.url, "cem")

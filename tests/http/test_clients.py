@@ -20,7 +20,7 @@ CALLS = 1260 if FULL else 30
 async def test_answers_never_cross_between_sessions_nor_between_calls_of_one(
     serve: Callable[..., HttpServer], record: Record
 ) -> None:
-    server = serve(requests_per_s=100_000, burst=100_000)
+    server = serve()
     crossed = asked = 0
 
     async def ask(client: Client, name: str) -> None:
@@ -46,17 +46,11 @@ async def test_answers_never_cross_between_sessions_nor_between_calls_of_one(
     assert asked == 8 * CALLS
 
 
-async def test_the_session_of_another_is_of_no_use_without_the_token_and_none_can_be_guessed(
-    server: HttpServer,
-) -> None:
-    session = server.request(body=INITIALIZE).headers["mcp-session-id"]
+async def test_a_session_of_another_or_a_guessed_one_lets_nobody_in(server: HttpServer) -> None:
     ping = {"jsonrpc": "2.0", "id": 5, "method": "ping"}
-    assert server.request(body=ping, mcp_session_id=session).status == 200
-    assert server.request(body=ping, mcp_session_id=session, token=False).status in (401, 429)
-    for guessed in ("0" * 32, session[:-1] + ("0" if session[-1] != "0" else "1"), "", "../x", session.upper() + "A"):
-        assert server.request(body=ping, mcp_session_id=guessed).status in (400, 404)
-    server.request("DELETE", mcp_session_id=session)
-    assert server.request(body=ping, mcp_session_id=session).status == 404
+    assert "mcp-session-id" not in server.request(body=INITIALIZE).headers
+    for guessed in ("0" * 32, "", "../x"):
+        assert server.request(body=ping, mcp_session_id=guessed, token=False).status == 401
 
 
 async def test_the_bank_is_opened_once_for_all_clients_and_stays_when_one_leaves(

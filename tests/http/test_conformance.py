@@ -14,7 +14,6 @@ HERE = Path(__file__).parent
 CONFORMANCE = HERE.parent / "node/node_modules/@modelcontextprotocol/conformance/dist/index.js"
 SCENARIOS = (
     "server-initialize",
-    "server-session-lifecycle",
     "ping",
     "tools-list",
     "resources-list",

@@ -1,19 +1,15 @@
 """A server over HTTP ends soon and cleanly, whoever still listens or writes."""
 
-import asyncio
-import contextlib
 import signal
 import socket
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from forked import CLI, run
-from http_server import INITIALIZE, HttpServer
-from patience import HANG_S, is_in_time
-
-from swarm_memory.server.http.serve import have_signals_call
+from http_server import HttpServer
+from patience import is_in_time
 
 Record = Callable[[str, str], None]
 pytestmark = [pytest.mark.allow_hosts(["127.0.0.1"]), pytest.mark.fault]
@@ -30,25 +26,13 @@ async def test_a_signal_ends_it_within_two_seconds_while_clients_are_connected(
     async with server.client() as client:
         result = await client.call_tool("memory_status", {})
         assert not result.is_error
-        with listening(server), server.connect():
+        with server.connect():
             took = server.end(end)
     assert server.process.returncode == 0
     assert is_in_time(took, END_LIMIT_S)
     assert server.process.stderr is not None
     assert server.process.stderr.read() == b""
-    record("C2", f"{end.name} with a stream and a silent connection open: ended after {took:.2f} s")
-
-
-@contextlib.contextmanager
-def listening(server: HttpServer) -> Generator[None]:
-    """Hold a stream open that only listens."""
-    session = server.request(body=INITIALIZE).headers["mcp-session-id"]
-    with server.connect() as connection:
-        head = f"GET /mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {server.token}\r\n"
-        head += f"Accept: text/event-stream\r\nMcp-Session-Id: {session}\r\n\r\n"
-        connection.sendall(head.encode())
-        assert connection.recv(100).startswith(b"HTTP/1.1 200 ")
-        yield
+    record("C2", f"{end.name} with a client and a silent connection: ended after {took:.2f} s")
 
 
 async def test_what_was_queued_is_written_before_it_ends(serve: Callable[..., HttpServer]) -> None:
@@ -72,18 +56,3 @@ def test_an_address_that_is_taken_is_said_in_one_line(tmp_path: Path) -> None:
     assert done.returncode == 3
     assert done.stderr.count("\n") == 1
     assert f"cannot listen on 127.0.0.1 port {port}" in done.stderr
-
-
-async def test_on_windows_a_signal_is_heard_though_its_loops_know_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    ended, before = asyncio.Event(), {each: signal.getsignal(each) for each in signal.valid_signals()}
-    with monkeypatch.context() as windows:
-        windows.setattr(sys, "platform", "win32")
-        have_signals_call(ended.set)
-    try:
-        signal.raise_signal(signal.SIGTERM)
-        async with asyncio.timeout(HANG_S):
-            await ended.wait()
-    finally:
-        for each, handler in before.items():
-            if signal.getsignal(each) is not handler:
-                signal.signal(each, handler)

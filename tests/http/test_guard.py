@@ -30,7 +30,7 @@ def test_without_the_token_every_route_and_method_gives_401_and_tells_nothing(
     for path in ROUTES[:4]:
         for method in METHODS[:5]:
             answer = server.request(method, path, b"{}", token=False)
-            assert answer.status in (401, 429)
+            assert answer.status == 401
             assert b"swarm" not in answer.body.lower()
             assert "server" not in answer.headers
             assert not any(name.startswith("access-control") for name in answer.headers)
@@ -51,29 +51,22 @@ def test_a_wrong_token_is_refused(server: HttpServer, record: Record) -> None:
     )
     for form in forms:
         sent = form.format(token=server.token, short=server.token[:-1])
-        assert server.request(body=INITIALIZE, token=False, authorization=sent).status in (401, 429)
+        assert server.request(body=INITIALIZE, token=False, authorization=sent).status == 401
     record("G2", f"wrong tokens: passed through 0 of {len(forms)}")
 
 
 def test_a_token_in_the_address_or_given_twice_is_none(server: HttpServer) -> None:
-    assert server.request(
-        "POST", f"/mcp?token={server.token}&access_token={server.token}", INITIALIZE, token=False
-    ).status in (401, 429)
+    assert (
+        server.request("POST", f"/mcp?token={server.token}&access_token={server.token}", INITIALIZE, token=False).status
+        == 401
+    )
     connection = http.client.HTTPConnection(server.host, server.port, timeout=HANG_S)
     connection.putrequest("POST", "/mcp")
     for value in (f"Bearer {server.token}", "Bearer other"):
         connection.putheader("Authorization", value)
     connection.endheaders()
-    assert connection.getresponse().status in (401, 429)
+    assert connection.getresponse().status == 401
     connection.close()
-
-
-def test_guessing_the_token_is_slowed_down_and_costs_its_owner_nothing(server: HttpServer) -> None:
-    answers = [server.request(body=INITIALIZE, token=False, authorization=f"Bearer guess-{n}") for n in range(30)]
-    assert {answer.status for answer in answers} <= {401, 429}
-    assert answers[-1].status == 429
-    assert int(answers[-1].headers["retry-after"]) >= 1
-    assert server.request(body=INITIALIZE).status == 200
 
 
 EVIL_HOSTS = (
@@ -169,7 +162,7 @@ async def test_a_page_cannot_make_a_browser_call_it(serve: Callable[..., HttpSer
         for token in (False, True):
             for origin in ({}, {"origin": "http://evil.example"}, {"origin": "null"}):
                 answer = server.request(body=call, token=token, content_type=kind, **origin)
-                passed += [f"{kind} {token} {origin}"] if answer.status not in (400, 401, 403, 429) else []
+                passed += [f"{kind} {token} {origin}"] if answer.status not in (400, 401, 403) else []
                 permitted |= {name for name in answer.headers if name.startswith("access-control")}
                 asked += 1
     wanted = {"access_control_request_method": "POST", "access_control_request_headers": "authorization"}
@@ -187,12 +180,6 @@ async def test_a_page_cannot_make_a_browser_call_it(serve: Callable[..., HttpSer
     assert passed == []
     assert permitted == set()
     assert before == after
-
-
-def test_an_address_forwarded_by_a_client_changes_nothing(serve: Callable[..., HttpServer]) -> None:
-    server = serve(requests_per_s=0.01, burst=3)
-    statuses = [server.request("GET", "/none", x_forwarded_for=f"10.0.0.{n}").status for n in range(6)]
-    assert statuses == [404, 404, 404, 429, 429, 429]
 
 
 def test_the_token_is_made_once_private_and_never_shown(tmp_path: Path, home: Path) -> None:

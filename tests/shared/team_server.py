@@ -26,7 +26,6 @@ from swarm_memory.tools.team.people import add_person
 from swarm_memory.tools.toolbox import Toolbox
 
 OWN_TOKEN = "token-of-the-server-that-is-long-enough"
-ENOUGH = {"requests_per_s": 1000.0, "burst": 1000}
 NEWEST = "2026-07-28"
 URL = "http://127.0.0.1:8765"
 JSON = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
@@ -102,7 +101,7 @@ async def serving_team(
     )
     identity = Identity(OWN_TOKEN, lambda: banks[-1], issuer)
     address = Address("127.0.0.1", 8765, ("127.0.0.1", "localhost"))
-    guard = guarded(server, address, 8765, identity, HttpSettings.model_validate(ENOUGH | limits))
+    guard = guarded(server, address, 8765, identity, HttpSettings.model_validate(limits))
     async with server.session_manager.run():
         while not banks:
             await anyio.lowlevel.checkpoint()
