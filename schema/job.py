@@ -1,13 +1,20 @@
 """Durable work: what is queued, who works on it, how it ended."""
 
-from collections.abc import Awaitable, Callable
-from typing import Literal, TypeAlias
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import datetime
+from typing import Literal, NamedTuple, TypeAlias
 
 from pydantic import Field, JsonValue
 
 from swarm_memory.schema.base import Model, Scope, Timestamp
 
 JobStatus = Literal["queued", "running", "completed", "failed", "cancelled"]
+
+LEARN = "learn"
+"""The kind of the jobs that hooks queue: learn from one task of a transcript, or, without `task_id`, from all."""
+
+WITHDRAW = "measure_memories"
+"""The kind of the job that looks which memories harm, and its key: at most one waits. Its value is in older banks."""
 
 JobAction = Literal["status", "result", "cancel", "resume", "list"]
 """What a caller may ask of one job, or of all."""
@@ -58,3 +65,16 @@ class Job(Model):
         """How far it is while it runs; None when nothing was reported."""
         told = (self.result or {}).get("progress") if self.status == "running" else None
         return None if told is None else Progress.model_validate(told)
+
+
+class JobEnd(NamedTuple):
+    """How a worker leaves a job."""
+
+    status: JobStatus
+    """`queued`: it is put back."""
+    result: Mapping[str, JsonValue] | None = None
+    error: str | None = None
+    run_after: datetime | None = None
+    """One that is put back is not taken before."""
+    tried: bool = True
+    """Whether the attempt counts."""

@@ -17,10 +17,10 @@ from pydantic import SecretStr
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import ConfigError, InputError
+from swarm_memory.schema.job import LEARN
 from swarm_memory.server.hosts.files.promoted import promoted_for
 from swarm_memory.server.location import Location, locate
 from swarm_memory.server.switch import switched_off
-from swarm_memory.tools.ports.jobs import LEARN
 from swarm_memory.tools.toolbox import Reorder, Toolbox
 
 if TYPE_CHECKING:

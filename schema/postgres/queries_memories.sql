@@ -23,10 +23,6 @@ ORDER BY p.seq FOR NO KEY UPDATE OF p;
 -- A position is never given twice here: nothing needs to be noted.
 DELETE FROM meta WHERE key = 'forgotten_position' AND :seq < 0;
 
--- name: unpacked_tokens
--- Tokens that are kept as text: here there never were any.
-SELECT seq, tokens FROM pattern_tokens WHERE seq > ? AND false LIMIT ?;
-
 -- name: count_members
 -- Change the number of active items of a scope that have a vector in a space, and give what it is now.
 INSERT INTO space_members AS m (space_id, scope_id, active) VALUES (:space_id, :partition, :change)

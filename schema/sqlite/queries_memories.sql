@@ -131,10 +131,6 @@ INSERT INTO pattern_tags (seq, tag) VALUES (?, ?) ON CONFLICT DO NOTHING;
 -- Write the tokens of an item's fields, packed.
 INSERT INTO pattern_tokens (seq, tokens) VALUES (?, ?) ON CONFLICT (seq) DO UPDATE SET tokens = excluded.tokens;
 
--- name: unpacked_tokens
--- Tokens that are kept as text, as before schema 6.
-SELECT seq, tokens FROM pattern_tokens WHERE seq > ? AND typeof(tokens) = 'text' ORDER BY seq LIMIT ?;
-
 -- name: count_active
 -- Change the number of active items of a scope.
 UPDATE scopes SET active = active + ? WHERE id = ?;

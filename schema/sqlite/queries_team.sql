@@ -29,7 +29,7 @@ WHERE s.tenant_id = :tenant_id AND r.status = 'waiting' AND r.same_as IS NULL;
 -- name: proposals
 -- Proposals of a tenant that a filter lets through, oldest first. Empty parameters do not filter.
 SELECT
-  r.id, s.project, r.person_id, w.name, r.item, r.word, r.held, r.same_as, r.status, r.memory_id, r.decided_by,
+  r.id, s.project, r.person_id, w.name AS person, r.item, r.word, r.held, r.same_as, r.status, r.memory_id, r.decided_by,
   r.decided_at, r.decision, r.created_at
 FROM proposals AS r
 JOIN scopes AS s ON s.id = r.scope_id
@@ -43,7 +43,7 @@ ORDER BY r.seq LIMIT :limit OFFSET :offset;
 -- name: proposal
 -- A proposal, and those that it stands for.
 SELECT
-  r.id, s.project, r.person_id, w.name, r.item, r.word, r.held, r.same_as, r.status, r.memory_id, r.decided_by,
+  r.id, s.project, r.person_id, w.name AS person, r.item, r.word, r.held, r.same_as, r.status, r.memory_id, r.decided_by,
   r.decided_at, r.decision, r.created_at
 FROM proposals AS r
 JOIN scopes AS s ON s.id = r.scope_id
@@ -280,7 +280,7 @@ DELETE FROM sent_proposals WHERE memory_id = :memory_id;
 -- name: latest_decided
 -- The proposals of a tenant that a person decided last; those that stood for themselves.
 SELECT
-  r.id, s.project, r.person_id, w.name, r.item, r.word, r.held, r.same_as, r.status, r.memory_id, r.decided_by,
+  r.id, s.project, r.person_id, w.name AS person, r.item, r.word, r.held, r.same_as, r.status, r.memory_id, r.decided_by,
   r.decided_at, r.decision, r.created_at
 FROM proposals AS r
 JOIN scopes AS s ON s.id = r.scope_id

@@ -223,26 +223,6 @@ SELECT warned_at FROM tool_memories WHERE scope_id = ? AND tool_name = ?;
 -- Give the positions of the calls of a tool.
 SELECT seq FROM tool_calls WHERE scope_id = ? AND tool_name = ?;
 
--- name: count_trimmed
--- Count the ids of calls that have left the window, no further than needed.
-SELECT count(*) FROM (
-  SELECT 1 FROM trimmed_tool_calls WHERE scope_id = :scope_id AND call_id <> :whole LIMIT :most + 1) AS found;
-
--- name: fold_sessions
--- Note the sessions of which no call is in the window any more.
-INSERT OR IGNORE INTO trimmed_tool_calls (scope_id, tool_name, session_id, call_id)
-SELECT DISTINCT t.scope_id, '', t.session_id, :whole FROM trimmed_tool_calls AS t
-WHERE t.scope_id = :scope_id AND t.session_id <> '' AND NOT EXISTS (
-  SELECT 1 FROM tool_calls AS c
-  WHERE c.scope_id = t.scope_id AND c.session_id = t.session_id AND c.call_id IS NOT NULL);
-
--- name: drop_folded
--- Forget the single calls of sessions that are noted whole.
-DELETE FROM trimmed_tool_calls AS t
-WHERE t.scope_id = :scope_id AND t.call_id <> :whole AND EXISTS (
-  SELECT 1 FROM trimmed_tool_calls AS w
-  WHERE w.scope_id = t.scope_id AND w.session_id = t.session_id AND w.call_id = :whole);
-
 -- name: drop_trimmed
 -- Forget the ids of calls of a tool that have left the window.
 DELETE FROM trimmed_tool_calls WHERE scope_id = ? AND tool_name = ?;

@@ -12,13 +12,13 @@ from typing import Literal, TypeAlias
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from swarm_memory.schema.errors import StoreUntrusted, SwarmMemoryError
+from swarm_memory.schema.job import LEARN
 from swarm_memory.schema.sqlite.events import ANSWERED, ASKED
 from swarm_memory.server.missed import note_missed
 from swarm_memory.tools.anchors.handles import at_call, at_failure
 from swarm_memory.tools.credit.holdout import is_held_out
 from swarm_memory.tools.guard.redact import kept_text
 from swarm_memory.tools.learn.worth import question
-from swarm_memory.tools.ports.jobs import LEARN
 from swarm_memory.tools.ports.journal import CORRECTED, Event, HostSession
 from swarm_memory.tools.retrieve.at_moment import LOOKED_AT, Around, beside_call, beside_failure
 from swarm_memory.tools.retrieve.retrieve import Hook, retrieve, stages_of

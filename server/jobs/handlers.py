@@ -13,7 +13,7 @@ import anyio.to_thread
 from pydantic import JsonValue, ValidationError
 
 from swarm_memory.schema.errors import ConfigError, InputError
-from swarm_memory.schema.job import Job, Progress, Report
+from swarm_memory.schema.job import WITHDRAW, Job, Progress, Report
 from swarm_memory.schema.rollout import MattsResult
 from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.server.benchmark.job import BENCHMARK, benchmark_from_job
@@ -31,7 +31,6 @@ from swarm_memory.tools.anchors.staleness import CHECK_ANCHORS, EVERY, check_anc
 from swarm_memory.tools.consolidate.retention import RETENTION, remove_old
 from swarm_memory.tools.consolidate.upkeep import CONSOLIDATE
 from swarm_memory.tools.guard.redact import archivable
-from swarm_memory.tools.ports.jobs import WITHDRAW
 from swarm_memory.tools.retrieve.embed import EMBED, REEMBED, embed_backlog
 from swarm_memory.tools.tool_memory.evaluate import evaluate_tool_calls
 from swarm_memory.tools.tool_memory.log import EVALUATE, queue_evaluation

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from pydantic import JsonValue
 
 from swarm_memory.schema.errors import InputError, QuotaReached
-from swarm_memory.schema.job import Job, Progress, Report
+from swarm_memory.schema.job import LEARN, Job, Progress, Report
 from swarm_memory.schema.memory import LearnResult
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.server.hosts.host import all_folders, hosts
@@ -24,7 +24,6 @@ from swarm_memory.server.streaming import in_thread
 from swarm_memory.tools.learn.learn import Contained
 from swarm_memory.tools.learn.worth import is_worth_asking
 from swarm_memory.tools.memories.heard import Session
-from swarm_memory.tools.ports.jobs import LEARN
 from swarm_memory.tools.ports.journal import HostSession
 from swarm_memory.tools.ports.models import ChatModel
 from swarm_memory.tools.tool_memory.transfer import learn_and_log

@@ -17,10 +17,9 @@ from pydantic import JsonValue
 
 from swarm_memory.schema.base import new_id
 from swarm_memory.schema.errors import ConfigError, InputError, QuotaReached, StorageError, SwarmMemoryError
-from swarm_memory.schema.job import Job, Progress, Report
+from swarm_memory.schema.job import Job, JobEnd, Progress, Report
 from swarm_memory.server.jobs.reembed import queue_reembedding
 from swarm_memory.server.jobs.team import queue_sync
-from swarm_memory.tools.ports.jobs import JobEnd
 from swarm_memory.tools.retrieve.embed import REEMBED
 from swarm_memory.tools.toolbox import Toolbox
 

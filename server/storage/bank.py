@@ -137,11 +137,8 @@ class Bank(Memories, Trajectories, Jobs, Outcomes, Upkeep, Rollouts):
             after = await self.write(partial(memories.make_handles, after=after, limit=_PACKED_AT_ONCE))
 
     async def reindex(self) -> None:
-        """Make the keyword index and the vector indexes again from the plain tables; pack what is kept as text."""
+        """Make the keyword index and the vector indexes again from the plain tables."""
         await self._make_handles()
-        after: int | None = 0
-        while after is not None:
-            after = await self.write(partial(memories.pack_tokens, after=after, limit=_PACKED_AT_ONCE))
         await self.vectors.rebuild()
         await self.sources.vectors.rebuild()
 

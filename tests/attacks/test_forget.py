@@ -11,7 +11,7 @@ from attacked_bank import HERE, NOW, Told, files_with, item, items_of, opened, p
 from pydantic import JsonValue
 
 from swarm_memory.schema.base import JOB, Scope, new_id
-from swarm_memory.schema.job import Job
+from swarm_memory.schema.job import Job, JobEnd
 from swarm_memory.schema.memory import MemoryDraft, MemoryItem
 from swarm_memory.schema.rollout import MattsRun, RunSummary
 from swarm_memory.schema.tool_memory import LoggedCall
@@ -21,7 +21,6 @@ from swarm_memory.server.storage.store import SqliteStore
 from swarm_memory.server.storage.stores.forgetting import Phrases
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.memories.edit import MemoryChange, edit_memory, forget_memories, what_stayed
-from swarm_memory.tools.ports.jobs import JobEnd
 from swarm_memory.tools.ports.journal import Event, HostSession
 from swarm_memory.tools.ports.memories import MemoryFilter
 from swarm_memory.tools.ports.trajectories import RunEnd

@@ -6,6 +6,7 @@ from typing import Any
 
 from kept_bank import ADVICE, Kept
 
+from swarm_memory.schema.job import JobEnd
 from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.server.jobs.handlers import CONSOLIDATE, long_handlers
 from swarm_memory.server.jobs.worker import Worker
@@ -13,7 +14,6 @@ from swarm_memory.tools.consolidate.upkeep import WHOLE_BANK, queue_when_due
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.memories.status import memory_status
 from swarm_memory.tools.memories.transfer import import_memories
-from swarm_memory.tools.ports.jobs import JobEnd
 from swarm_memory.tools.ports.upkeep import UpkeepEnd
 
 EVERY = ("queued", "running", "completed", "failed", "cancelled")

@@ -109,16 +109,6 @@ async def test_what_is_young_stays_and_nothing_is_queued(kept: Kept) -> None:
     assert kept.rows() == before
 
 
-async def test_where_nothing_is_old_it_is_looked_for_once_an_hour(kept: Kept) -> None:
-    await fill(kept)
-    kept.clock.forward(days=364, hours=23.5)
-    assert not await queue_retention_when_due(kept.toolbox)
-    kept.clock.forward(hours=0.9)
-    assert not await queue_retention_when_due(kept.toolbox), "what has just become too old waits"
-    kept.clock.forward(hours=0.2)
-    assert await queue_retention_when_due(kept.toolbox)
-
-
 async def test_zero_days_keep_for_ever_and_each_kind_has_its_own(tmp_path: Path) -> None:
     chosen = RetentionSettings(trajectories_days=0, events_days=0, metrics_days=30, tool_calls_days=0)
     async with opened(tmp_path, settings=Settings(retention=chosen)) as kept:

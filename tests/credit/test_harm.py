@@ -18,7 +18,7 @@ from swarm_memory.tools.credit.harm import CLEARED_BY, FEWEST_FAILURES, TRIAL, R
 from swarm_memory.tools.credit.holdout import rests
 from swarm_memory.tools.memories.decide import keep
 from swarm_memory.tools.memories.desk import desk
-from swarm_memory.tools.ports.credit import TaskOutcome
+from swarm_memory.tools.ports.trajectories import TaskOutcome
 from swarm_memory.tools.retrieve.retrieve import retrieve
 
 

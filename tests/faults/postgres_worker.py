@@ -12,12 +12,12 @@ from rig import HERE, made_item, sentence, with_vectors
 
 from swarm_memory.schema.base import new_id
 from swarm_memory.schema.errors import StorageError
+from swarm_memory.schema.job import JobEnd
 from swarm_memory.schema.memory import Provenance
 from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.storage.postgres.connection import Place
 from swarm_memory.server.storage.postgres.store import PostgresStore, open_postgres
-from swarm_memory.tools.ports.jobs import JobEnd
 from swarm_memory.tools.ports.trajectories import LearnRecord
 
 LEASE_S = 3.0

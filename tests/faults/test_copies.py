@@ -19,7 +19,7 @@ from rig import EVERY, HERE, Crowd, environment, fill, importing, inspected, mad
 
 from swarm_memory.schema.base import new_id
 from swarm_memory.schema.errors import InputError
-from swarm_memory.schema.job import Job
+from swarm_memory.schema.job import Job, JobEnd
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.schema.settings import Settings
 from swarm_memory.server.embedding.static import StaticEmbedder
@@ -30,7 +30,6 @@ from swarm_memory.server.storage.store import SqliteStore
 from swarm_memory.server.wiring import SystemClock
 from swarm_memory.tools.consolidate.consolidate import consolidate
 from swarm_memory.tools.memories.transfer import export_memories, import_memories
-from swarm_memory.tools.ports.jobs import JobEnd
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.toolbox import Toolbox
 

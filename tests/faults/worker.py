@@ -14,12 +14,12 @@ from typing import Any
 from rig import HERE, fill, made_item, opened, sentence, with_vectors
 
 from swarm_memory.schema.errors import StorageError
+from swarm_memory.schema.job import JobEnd
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.storage.driver import choose
 from swarm_memory.server.storage.engine import connection as storage_connection
 from swarm_memory.server.storage.engine.connection import close, connect
 from swarm_memory.server.storage.engine.lock import writer_lock
-from swarm_memory.tools.ports.jobs import JobEnd
 from swarm_memory.tools.ports.memories import SearchQuery
 from swarm_memory.tools.text.tokens import tokenize
 

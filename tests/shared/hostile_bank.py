@@ -5,11 +5,11 @@ from datetime import UTC, datetime
 
 from swarm_memory.schema.base import MEMORY, new_id
 from swarm_memory.schema.benchmark import BenchmarkRun, Plot, Series, SuiteResults, Table
+from swarm_memory.schema.job import JobEnd
 from swarm_memory.schema.memory import MemoryItem, MemoryLink, Provenance
 from swarm_memory.schema.source import Passage
 from swarm_memory.schema.tool_memory import LoggedCall
 from swarm_memory.schema.trajectory import Step, Trajectory, Verdict
-from swarm_memory.tools.ports.jobs import JobEnd
 from swarm_memory.tools.ports.journal import HostSession
 from swarm_memory.tools.ports.sources import ReadGroup
 from swarm_memory.tools.ports.trajectories import LearnRecord

@@ -12,20 +12,21 @@ from driver_names import AVAILABLE
 from swarm_memory.schema.base import GLOBAL_PROJECT, Scope, new_id
 from swarm_memory.schema.benchmark import BenchmarkRun
 from swarm_memory.schema.errors import NotFoundError, QuotaReached, StorageError
-from swarm_memory.schema.job import Job
+from swarm_memory.schema.job import Job, JobEnd
 from swarm_memory.schema.memory import MemoryLink, Provenance
 from swarm_memory.schema.outcome import Credit, OutcomeRecord
 from swarm_memory.schema.rollout import MattsRun, Rollout, RunSummary
 from swarm_memory.schema.source import Passage
 from swarm_memory.schema.tool_memory import Evaluation, ToolCall, ToolTotals
 from swarm_memory.schema.trajectory import Step, Trajectory, Verdict
-from swarm_memory.tools.ports.jobs import JobEnd
+from swarm_memory.server.storage.stores.tool_memory import ToolMemoryCounts
+from swarm_memory.server.storage.stores.upkeep import PendingUpkeep
 from swarm_memory.tools.ports.journal import CORRECTED, Event, HostSession
 from swarm_memory.tools.ports.memories import DayLimit, MemoryFilter, SearchFilter, SearchQuery
 from swarm_memory.tools.ports.sources import SourceKey, SourceQuery, StoredGroup, StoredPassage
-from swarm_memory.tools.ports.tool_memory import EvaluatedCall, FailedEvaluation, ToolMemoryCounts
+from swarm_memory.tools.ports.tool_memory import EvaluatedCall, FailedEvaluation
 from swarm_memory.tools.ports.trajectories import LearnRecord, RunEnd
-from swarm_memory.tools.ports.upkeep import Aging, PendingUpkeep, UpkeepBatch, UpkeepChange, UpkeepEnd
+from swarm_memory.tools.ports.upkeep import Aging, UpkeepBatch, UpkeepChange, UpkeepEnd
 
 ENGINES = (*AVAILABLE, "postgres")
 T0 = AT = datetime(2026, 5, 1, 9, 30, tzinfo=UTC)

@@ -376,9 +376,3 @@ def test_a_row_that_cannot_be_an_item_is_told_as_damage_whichever_column_is_wron
         for value in values:
             with pytest.raises(StoreDamaged, match="is not what was written"):
                 item_of((*row[:column], value, *row[column + 1 :]))
-
-
-def test_the_annotations_of_a_source_hold_all_that_its_values_must_keep_to() -> None:
-    assert {name: field.rebuild_annotation() for name, field in Provenance.model_fields.items()} == (
-        Provenance.__annotations__
-    )

@@ -20,11 +20,8 @@ from swarm_memory.server.storage.store import SqliteStore
 from swarm_memory.server.storage.stores import tool_memory
 from swarm_memory.tools.guard.redact import Redacted, redact
 from swarm_memory.tools.text.tokens import count_tokens
-from swarm_memory.tools.tool_memory.evaluate import evaluate_tool_calls
 from swarm_memory.tools.tool_memory.log import log_tool_calls
 from swarm_memory.tools.toolbox import Toolbox
-
-TRIMMED = "SELECT session_id, count(*) FROM trimmed_tool_calls GROUP BY session_id ORDER BY session_id"
 
 
 async def memory_of(toolbox: Toolbox, tool: str = "search") -> ToolMemory:
@@ -75,25 +72,23 @@ async def test_a_call_with_an_id_that_is_known_is_one_row_even_after_it_left_the
         assert (totals.calls, totals.kept) == (4, 2)
 
 
-async def test_ids_of_calls_that_left_the_window_are_kept_by_session_where_there_are_many(
-    open_bank: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(tool_memory, "MAX_TRIMMED", 5)
-    sessions = ("first", "second", "third")
-    calls = [
-        call(session_id=session, call_id=f"c{n}", create_time=at(10 * place + n))
-        for place, session in enumerate(sessions)
-        for n in range(4)
-    ]
+async def test_calls_of_a_session_that_an_older_bank_keeps_as_one_row_are_known(open_bank: Any) -> None:
+    calls = [call(session_id="first", call_id=f"c{n}", create_time=at(n)) for n in range(4)]
     async with open_bank(max_history_tool_call_cnt=2) as toolbox:
         await log_tool_calls(toolbox, calls)
-        await evaluate_tool_calls(toolbox)
-        assert await rows_of(toolbox, TRIMMED) == [("first", 1), ("second", 1), ("third", 2)]
+        fold = (
+            "DELETE FROM tool_calls",
+            "DELETE FROM trimmed_tool_calls",
+            f"INSERT INTO trimmed_tool_calls VALUES (1, 'search', 'first', '{tool_memory.WHOLE_SESSION}')",
+        )
+
+        def folded(connection: Any) -> None:
+            for statement in fold:
+                connection.execute(statement)
+
+        await toolbox.store.write(folded)
         assert (await log_tool_calls(toolbox, calls)).known == len(calls), "read again, nothing is counted twice"
-        later = [call(session_id=session, call_id="new", create_time=at(99)) for session in ("third", "fourth")]
-        assert (await log_tool_calls(toolbox, later)).logged == 2
-        totals = (await memory_of(toolbox)).totals
-        assert (totals.calls, totals.kept) == (len(calls) + 2, 2)
+        assert (await log_tool_calls(toolbox, [call(session_id="third", call_id="c0")])).logged == 1
 
 
 async def test_only_calls_that_are_new_are_redacted_and_never_on_the_loops_thread(

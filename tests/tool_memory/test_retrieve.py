@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from logged import call, failed
 
 from swarm_memory.schema.errors import InputError
-from swarm_memory.tools.ports.tool_memory import PastCall, PastCalls
+from swarm_memory.server.storage.stores.tool_memory import PastCall, PastCalls
 from swarm_memory.tools.text.tokens import count_tokens
 from swarm_memory.tools.tool_memory.advise import Overall, rank_tools, retrieve_tool_memory
 from swarm_memory.tools.tool_memory.evaluate import evaluate_tool_calls

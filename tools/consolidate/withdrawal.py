@@ -5,7 +5,7 @@ from typing import NamedTuple
 from swarm_memory.schema.base import RUN, new_id
 from swarm_memory.tools.consolidate.upkeep import UpkeepRun
 from swarm_memory.tools.credit.harm import HARMFUL, memory_records
-from swarm_memory.tools.ports.credit import Trials
+from swarm_memory.tools.ports.trajectories import Trials
 from swarm_memory.tools.ports.upkeep import UpkeepChange
 from swarm_memory.tools.toolbox import Toolbox
 

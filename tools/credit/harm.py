@@ -16,8 +16,8 @@ from swarm_memory.schema.base import counted
 from swarm_memory.tools.credit.holdout import rests, unit_of
 from swarm_memory.tools.credit.intervals import wilson
 from swarm_memory.tools.guard.trust import RESTORED
-from swarm_memory.tools.ports.credit import TaskOutcome
 from swarm_memory.tools.ports.journal import DECIDED, TAKEN_BACK
+from swarm_memory.tools.ports.trajectories import TaskOutcome
 from swarm_memory.tools.toolbox import Toolbox
 
 FEWEST_FAILURES, CLEARLY = 3, 1.2

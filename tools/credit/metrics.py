@@ -10,7 +10,7 @@ from swarm_memory.schema.base import counted
 from swarm_memory.schema.outcome import ArmFigures, Conclusion, Difference, Effect, WeekMetrics
 from swarm_memory.schema.rollout import MattsRun
 from swarm_memory.tools.credit.intervals import Z, difference, mean_interval, rate_difference
-from swarm_memory.tools.ports.credit import TaskOutcome
+from swarm_memory.tools.ports.trajectories import TaskOutcome
 from swarm_memory.tools.toolbox import Toolbox
 
 MIN_TASKS = 10

@@ -2,13 +2,13 @@
 
 from collections.abc import Collection, Iterable, Sequence
 
+from swarm_memory.schema.job import WITHDRAW
 from swarm_memory.schema.outcome import Arm, Credit, OutcomeRecord, OutcomeStatus, TaskFigures, Use, UseMethod
 from swarm_memory.schema.settings import CreditSettings
 from swarm_memory.schema.sqlite.events import TRIED
 from swarm_memory.schema.trajectory import Label, Trajectory, Usage, Verdict
 from swarm_memory.tools.credit.usage import detect_uses
-from swarm_memory.tools.ports.credit import TaskInjections
-from swarm_memory.tools.ports.jobs import WITHDRAW
+from swarm_memory.tools.ports.trajectories import TaskInjections
 from swarm_memory.tools.toolbox import Toolbox
 from swarm_memory.tools.trajectory.reading import Reading, read
 

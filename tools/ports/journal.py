@@ -56,13 +56,3 @@ class ChatRecord(NamedTuple):
     usage: ChatUsage
     latency_ms: float
     at: datetime
-
-
-class ChatSpending(NamedTuple):
-    """What calls to chat models cost together."""
-
-    calls: int
-    tokens: int
-    """Input and output."""
-    cost_usd: float | None
-    """Of the calls whose cost is known; None where that is none."""

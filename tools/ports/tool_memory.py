@@ -42,35 +42,3 @@ class FailedEvaluation(NamedTuple):
 
     seq: int
     reason: str
-
-
-class PastCall(NamedTuple):
-    """A call that was evaluated, as far as ranking needs it."""
-
-    tool_name: str
-    score: float
-    tokens: str
-    """Joined by spaces, each once."""
-
-
-class PastCalls(NamedTuple):
-    """What a search of past calls gives."""
-
-    calls: tuple[PastCall, ...]
-    documents: int
-    """Calls in the windows of the scope."""
-    document_frequency: Mapping[str, int]
-    """Of each token of the query: in how many calls it stands."""
-
-
-class ToolMemoryCounts(NamedTuple):
-    """How the tool memory of a scope stands."""
-
-    tools: int
-    calls: int
-    """Over all time."""
-    kept: int
-    not_evaluated: int
-    """Of those kept."""
-    summarized: int
-    """Tools with a summary."""

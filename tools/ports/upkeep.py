@@ -71,15 +71,6 @@ class UpkeepEnd(NamedTuple):
     summary: Mapping[str, JsonValue]
 
 
-class PendingUpkeep(NamedTuple):
-    """What in a scope waits for upkeep."""
-
-    new: int
-    """Active items that no consolidation has compared yet, counted up to a number."""
-    not_embedded: int
-    """Active items without a vector of the embedder."""
-
-
 class UpkeepChange(NamedTuple):
     """One item as it is to be; it is written only where the item is still as it was seen."""
 
@@ -117,14 +108,6 @@ class UpkeepWritten(NamedTuple):
     """Another run aged the same items: nothing was written."""
 
 
-class UpkeepUndone(NamedTuple):
-    """What taking back one batch restored."""
-
-    restored: tuple[str, ...]
-    skipped: tuple[str, ...]
-    links_removed: int
-
-
 class Telling(NamedTuple):
     """One time that a memory was told, or kept from a task that is held out."""
 
@@ -144,16 +127,6 @@ class Telling(NamedTuple):
     use: UseMethod | None = None
     change: float | None = None
     """What that changed the memory's confidence by."""
-
-
-class Facets(NamedTuple):
-    """What active memories can be told apart by, with how many have each, the most frequent first."""
-
-    domains: Mapping[str, int]
-    tags: Mapping[str, int]
-    agents: Mapping[str, int]
-    projects: Mapping[str, int]
-    """All of the tenant, by name, with their active memories."""
 
 
 class Redone(NamedTuple):

@@ -17,7 +17,7 @@ from swarm_memory.schema.team.sharing import (
     Proposed,
     team_scope,
 )
-from swarm_memory.tools.ports.team.sharing import ProposalFilter
+from swarm_memory.tools.ports.team import ProposalFilter
 from swarm_memory.tools.team.evidence import take_evidence
 from swarm_memory.tools.team.review import checked_project, decide, take_proposal
 from swarm_memory.tools.toolbox import Toolbox

@@ -18,7 +18,7 @@ from swarm_memory.tools.guard.gate import gated
 from swarm_memory.tools.memories.edit import checked_texts
 from swarm_memory.tools.ports.memories import StoredMemory
 from swarm_memory.tools.ports.outside import Team
-from swarm_memory.tools.ports.team.sharing import Cache
+from swarm_memory.tools.ports.team import Cache
 from swarm_memory.tools.retrieve.embed import prepare_or_say
 from swarm_memory.tools.team.propose import note, outgoing, propose, proven
 from swarm_memory.tools.text.cleaning import clean

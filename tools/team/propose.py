@@ -14,7 +14,7 @@ from swarm_memory.tools.guard.trust import rests_on_evidence
 from swarm_memory.tools.memories.edit import checked_texts, get_memories
 from swarm_memory.tools.ports.memories import MemoryFilter
 from swarm_memory.tools.ports.outside import Team
-from swarm_memory.tools.ports.team.sharing import Sent
+from swarm_memory.tools.ports.team import Sent
 from swarm_memory.tools.text.cleaning import clean
 from swarm_memory.tools.toolbox import Toolbox
 

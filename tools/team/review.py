@@ -16,7 +16,7 @@ from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.learn.items import same_in_bank
 from swarm_memory.tools.memories.edit import checked_texts
 from swarm_memory.tools.ports.memories import StoredMemory
-from swarm_memory.tools.ports.team.sharing import PROPOSAL, NewProposal, ProposalFilter, Ruling
+from swarm_memory.tools.ports.team import PROPOSAL, NewProposal, ProposalFilter, Ruling
 from swarm_memory.tools.retrieve.embed import prepare_or_say
 from swarm_memory.tools.retrieve.rank import cosine
 from swarm_memory.tools.text.cleaning import clean

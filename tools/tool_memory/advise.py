@@ -3,18 +3,20 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from swarm_memory.schema.base import counted
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.tool_memory import Experience, Guidelines, Measure, ToolGuidance, ToolMemory, ToolSummary
-from swarm_memory.tools.ports.tool_memory import PastCalls
 from swarm_memory.tools.text.cleaning import clean, harmless, one_line
 from swarm_memory.tools.text.tokens import count_tokens, query_tokens
 from swarm_memory.tools.tool_memory.inputs import OPENING, opening_token
 from swarm_memory.tools.tool_memory.log import read_names
 from swarm_memory.tools.tool_memory.summarize import news_of
 from swarm_memory.tools.toolbox import Toolbox
+
+if TYPE_CHECKING:
+    from swarm_memory.server.storage.stores.tool_memory import PastCalls
 
 MAX_TASK_CHARS = 20_000
 _MAX_QUERY_TOKENS = 64
@@ -117,7 +119,7 @@ class Overall:
 
 
 def rank_tools(
-    tokens: Sequence[str], past: PastCalls, overall: Mapping[str, Overall], *, named: bool = False
+    tokens: Sequence[str], past: "PastCalls", overall: Mapping[str, Overall], *, named: bool = False
 ) -> list[Experience]:
     """Return the tools with calls that fit the tokens of a task, best first: by reach times expected success.
 
@@ -202,7 +204,7 @@ def likeness(weights: Mapping[str, float], own: Sequence[str]) -> float:
     return max(dice, COVERAGE_SHARE * shared / total) * (1 - SHAPE_SHARE + SHAPE_SHARE * shape)
 
 
-def _idf(tokens: Sequence[str], past: PastCalls) -> dict[str, float]:
+def _idf(tokens: Sequence[str], past: "PastCalls") -> dict[str, float]:
     """Return the weights of the task's tokens.
 
     One that no call has is a name more often than a topic: it weighs as much as the others do on average.

@@ -17,7 +17,7 @@ from swarm_memory.schema.trajectory import Label
 from swarm_memory.tools.credit.harm import Tasks
 from swarm_memory.tools.credit.holdout import rests
 from swarm_memory.tools.credit.intervals import wilson
-from swarm_memory.tools.ports.credit import TaskOutcome
+from swarm_memory.tools.ports.trajectories import TaskOutcome
 
 DECIDED, RIGHT = 0.8, 0.95
 """Tasks that the judge decides, and verdicts that are right."""

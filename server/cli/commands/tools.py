@@ -19,7 +19,7 @@ from swarm_memory.tools.text.capping import MAX_TOKENS, cap_stream
 
 if TYPE_CHECKING:
     from swarm_memory.schema.tool_memory import LogResult, SummarizeResult, ToolGuidance, ToolMemory
-    from swarm_memory.tools.ports.tool_memory import ToolMemoryCounts
+    from swarm_memory.server.storage.stores.tool_memory import ToolMemoryCounts
     from swarm_memory.tools.tool_memory.transfer import ImportedTools
     from swarm_memory.tools.toolbox import Toolbox
 

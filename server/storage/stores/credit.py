@@ -19,7 +19,7 @@ from swarm_memory.server.storage.stores.journal import Journal
 from swarm_memory.server.storage.stores.memories import find_patterns
 from swarm_memory.server.storage.stores.rows import find_scope, log_event, make_scope, to_json, to_moment, to_text
 from swarm_memory.tools.credit.outcome import credited
-from swarm_memory.tools.ports.credit import TaskInjections, TaskOutcome, Trials
+from swarm_memory.tools.ports.trajectories import TaskInjections, TaskOutcome, Trials
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.driver import Connection
@@ -80,7 +80,7 @@ class Outcomes(Journal):
         now = datetime.now(UTC)
         scope_id = make_scope(connection, scopes[0])
         former, figure = _stored(connection, scope_id, record.task_id)
-        if former is not None and _says_the_same(former, record):
+        if former is not None and _said(former) == _said(record):
             return former.model_copy(update={"status": "already_credited"})
         if figure is not None:
             connection.execute(_QUERIES["delete_figure"], (figure, scope_id, FIGURE))
@@ -135,12 +135,9 @@ def outcome_in(text: str) -> OutcomeRecord:
     return OutcomeRecord.model_validate(data)
 
 
-def _says_the_same(former: OutcomeRecord, record: OutcomeRecord) -> bool:
-    def said(each: OutcomeRecord) -> tuple[object, ...]:
-        uses = {(credit.memory_id, credit.method, credit.worked) for credit in each.credits}
-        return each.digest, each.label, each.given, each.arm, uses
-
-    return said(former) == said(record)
+def _said(record: OutcomeRecord) -> tuple[object, ...]:
+    uses = {(credit.memory_id, credit.method, credit.worked) for credit in record.credits}
+    return record.digest, record.label, record.given, record.arm, uses
 
 
 def _apply(
@@ -164,18 +161,13 @@ def _apply(
         if credit is not None:
             applied[memory_id] = credit.model_copy(update={"applied": round(after - before, 9)})
         if undone or (credit is not None and credit.change):
-            told = _told(record, credit, undone, confidence, after)
+            told: dict[str, Any] = {"task_id": record.task_id, "label": record.label, "from": confidence, "to": after}
+            if credit is not None:
+                told |= {"method": credit.method, "overlap": credit.overlap, "change": credit.change}
+            if undone:
+                told["taken_back"] = undone
             log_event(connection, scope_id, CREDITED, memory_id, told, now)
     return tuple(applied[memory_id] for memory_id in wanted if memory_id in applied)
-
-
-def _told(
-    record: OutcomeRecord, credit: Credit | None, undone: float, confidence: float, after: float
-) -> dict[str, Any]:
-    told: dict[str, Any] = {"task_id": record.task_id, "label": record.label, "from": confidence, "to": after}
-    if credit is not None:
-        told |= {"method": credit.method, "overlap": credit.overlap, "change": credit.change}
-    return told | ({"taken_back": undone} if undone else {})
 
 
 def _add_figure(connection: "Connection", scope_id: int, record: OutcomeRecord) -> int:

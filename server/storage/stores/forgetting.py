@@ -22,6 +22,7 @@ from swarm_memory.server.storage.search.index import Index
 from swarm_memory.server.storage.stores.memories import find_patterns
 from swarm_memory.server.storage.stores.rows import content_hash, find_scopes, log_event, to_json
 from swarm_memory.server.storage.stores.team.sharing import forget_shared
+from swarm_memory.server.storage.stores.tool_memory import leave_window
 from swarm_memory.tools.ports.memories import Forgotten
 
 if TYPE_CHECKING:
@@ -342,19 +343,10 @@ def _scrub_row(connection: "Connection", traces: Traces, name: str, key: object)
 
 def _drop_calls(connection: "Connection", seqs: Iterable[int], summaries: Iterable[tuple[int, str]]) -> None:
     """Take calls out of the window of their tools, as old ones leave it: totals and ids stay, words do not."""
-    tools: dict[tuple[int, str], int] = dict.fromkeys(summaries, 0)
-    for seq in sorted(seqs):
-        found = connection.execute(_TOOLS["tool_of_call"], (seq,)).fetchone()
-        if found is None:
-            continue
-        connection.execute(_TOOLS["remember_call_id"], (seq,))
-        connection.execute(_TOOLS["unindex_call"], (seq,))
-        connection.execute(_TOOLS["drop_call"], (seq,))
-        tools[found] = tools.get(found, 0) + 1
-    for (scope_id, tool), dropped in tools.items():
-        connection.execute(_TOOLS["shrink_window"], (dropped, scope_id, tool))
-        connection.execute(_QUERIES["clear_summary"], (scope_id, tool))
-        connection.execute(_QUERIES["summarize_again"], (scope_id, tool))
+    tools = {*summaries, *leave_window(connection, sorted(seqs))}
+    for tool in tools:
+        connection.execute(_QUERIES["clear_summary"], tool)
+        connection.execute(_QUERIES["summarize_again"], tool)
     if tools:
         connection.execute(_QUERIES["unindex_all_that_waits"])
         connection.execute(_TOOLS["forget_calls_to_unindex"])

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from swarm_memory.schema.base import Scope
-from swarm_memory.schema.job import Job, JobStatus, Progress
+from swarm_memory.schema.job import Job, JobEnd, JobStatus, Progress
 from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.server.storage.engine.engine import Engine, reads, writes
 from swarm_memory.server.storage.hook_reader import JobRow, now_text, put_job
@@ -21,7 +21,6 @@ from swarm_memory.server.storage.stores.rows import (
     to_moment,
     to_text,
 )
-from swarm_memory.tools.ports.jobs import JobEnd
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.driver import Connection

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.benchmark import BenchmarkRun
@@ -23,7 +23,7 @@ from swarm_memory.server.storage.stores.rows import (
     to_json,
     to_text,
 )
-from swarm_memory.tools.ports.journal import ChatRecord, ChatSpending, Event, HostSession
+from swarm_memory.tools.ports.journal import ChatRecord, Event, HostSession
 from swarm_memory.tools.ports.memories import RetrievalRecord
 
 if TYPE_CHECKING:
@@ -34,6 +34,16 @@ CHAT_TOKENS = "chat_tokens"
 """The metric of a call; its value is the tokens of input and output."""
 
 _QUERIES, _BENCHMARKS = queries("journal"), queries("benchmarks")
+
+
+class ChatSpending(NamedTuple):
+    """What calls to chat models cost together."""
+
+    calls: int
+    tokens: int
+    """Input and output."""
+    cost_usd: float | None
+    """Of the calls whose cost is known; None where that is none."""
 
 
 class Journal(Engine):

@@ -15,7 +15,7 @@ from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.server.storage.engine.engine import Engine, reads, writes
 from swarm_memory.server.storage.hook_reader import briefing_rows, now_text, team_names, ways_of
 from swarm_memory.server.storage.search.index import Index
-from swarm_memory.server.storage.search.packed import packed, unpack
+from swarm_memory.server.storage.search.packed import unpack
 from swarm_memory.server.storage.search.vectors import (
     Keywords,
     Near,
@@ -99,8 +99,7 @@ class Memories(Engine):
     @reads
     def get_memories(self, connection: "Connection", scopes: Sequence[Scope], ids: Sequence[str]) -> list[MemoryItem]:
         """Return those that exist in the scopes, in the order of `ids`, whatever their status."""
-        values = {"ids": to_json(list(ids)), "scopes": pairs(scopes)}
-        return [item_of(row) for row in connection.execute(_QUERIES["get_patterns"], values).fetchall()]
+        return items_at(connection, scopes, ids)
 
     @reads
     def list_memories(self, connection: "Connection", scopes: Sequence[Scope], which: MemoryFilter) -> list[MemoryItem]:
@@ -123,10 +122,8 @@ class Memories(Engine):
         """
         values = {"scope_id": find_scope(connection, scope), "characters": len(content)}
         ids = [row[0] for row in connection.execute(_QUERIES["said_in_as_many_characters"], values).fetchall()]
-        asked = {"ids": to_json(ids), "scopes": pairs((scope,))}
-        found = [item_of(row) for row in connection.execute(_QUERIES["get_patterns"], asked).fetchall()] if ids else []
         wanted = content.casefold()
-        same = [item for item in found if item.content.casefold() == wanted]
+        same = [item for item in items_at(connection, (scope,), ids) if item.content.casefold() == wanted]
         noted = [item for item in same if item.provenance.heard_in and not item.provenance.is_users_word]
         noted.sort(key=lambda item: item.created_at, reverse=True)
         return [*(item for item in same if item.provenance.is_users_word), *noted]
@@ -151,8 +148,7 @@ class Memories(Engine):
             "project": scopes[0].project,
         }
         ids = [row[0] for row in connection.execute(_HANDLES["called_for"], asked).fetchall()]
-        values = {"ids": to_json(ids), "scopes": pairs(scopes)}
-        return [item_of(row) for row in connection.execute(_QUERIES["get_patterns"], values).fetchall()] if ids else []
+        return items_at(connection, scopes, ids)
 
     @reads
     def known_ways(self, connection: "Connection", scope: Scope, signatures: Sequence[str]) -> list[KnownWay]:
@@ -187,8 +183,7 @@ class Memories(Engine):
         ids = [row[0] for row in briefing_rows(connection, place, limit, every=True)]
         names = [name for name in team_names(connection, place).values() if name]
         shared = [Scope(tenant_id=scope.tenant_id, project=name) for name in names]
-        values = {"ids": to_json(ids), "scopes": pairs((*scope.readable(), *shared))}
-        return [item_of(row) for row in connection.execute(_QUERIES["get_patterns"], values).fetchall()]
+        return items_at(connection, (*scope.readable(), *shared), ids)
 
     @writes
     def add_memories(
@@ -244,6 +239,14 @@ class Memories(Engine):
         return found
 
 
+def items_at(connection: "Connection", scopes: Sequence[Scope], ids: Sequence[str]) -> list[MemoryItem]:
+    """Return the items that exist in the scopes, in the order of `ids`. Raises `StoreDamaged`."""
+    if not ids:
+        return []
+    values = {"ids": to_json(list(ids)), "scopes": pairs(scopes)}
+    return [item_of(row) for row in connection.execute(_QUERIES["get_patterns"], values).fetchall()]
+
+
 def _known_ways(connection: "Connection", scope: Scope, signatures: Iterable[str]) -> list[KnownWay]:
     place = scope.tenant_id, scope.project
     asked = list(dict.fromkeys(signatures))
@@ -262,14 +265,6 @@ class _New(NamedTuple):
     seq: int
     scope_id: int
     memory: StoredMemory
-
-
-def _created(new: _New) -> tuple[Any, ...]:
-    """Return the event of a new item, with the run and the task that it came from."""
-    source = new.memory.item.provenance
-    origin = {"run_id": source.run_id, "task_id": source.task_id}
-    known = {name: value for name, value in origin.items() if value is not None}
-    return event_row(new.scope_id, CREATED, new.memory.item.id, known)
 
 
 class MemoryWriter:
@@ -298,7 +293,13 @@ class MemoryWriter:
         self._connection.executemany(_QUERIES["put_tokens"], [(each.seq, _packed(each.memory)) for each in new])
         put_handles(self._connection, [(each.seq, each.memory.item) for each in new])
         self._enter(new)
-        self._connection.executemany(_BANK["add_event"], [_created(each) for each in new])
+        events: list[tuple[Any, ...]] = []
+        for each in new:
+            source = each.memory.item.provenance
+            origin = {"run_id": source.run_id, "task_id": source.task_id}
+            known = {name: value for name, value in origin.items() if value is not None}
+            events.append(event_row(each.scope_id, CREATED, each.memory.item.id, known))
+        self._connection.executemany(_BANK["add_event"], events)
         return [each.memory.item for each in new]
 
     def _enter(self, new: Sequence["_New"]) -> None:
@@ -425,16 +426,6 @@ def make_handles(connection: "Connection", after: int, limit: int) -> int | None
     return rows[-1][0] if rows else None
 
 
-def pack_tokens(connection: "Connection", after: int, limit: int) -> int | None:
-    """Pack the tokens of so many items after a position that an older version kept as text; return the last position.
-
-    None: there was none.
-    """
-    rows = connection.execute(_QUERIES["unpacked_tokens"], (after, limit)).fetchall()
-    connection.executemany(_QUERIES["put_tokens"], ((seq, packed(fields)) for seq, fields in rows))
-    return rows[-1][0] if rows else None
-
-
 def find_patterns(
     connection: "Connection", scopes: Sequence[Scope], ids: Sequence[str]
 ) -> list[tuple[int, str, int, str]]:
@@ -555,7 +546,7 @@ class _Once:
         self._item: MemoryItem | None = None
 
     def __call__(self) -> MemoryItem:
-        item = self._item = self._item or item_of(self._row, is_often_read=True)
+        item = self._item = self._item or item_of(self._row)
         return item
 
 

@@ -1,14 +1,12 @@
 """What a person reads who looks after memories, and what is decided about them."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.memory import MemoryItem, MemoryLink
-from swarm_memory.schema.outcome import OutcomeRecord
 from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.server.storage.engine.engine import Part, reads, writes
 from swarm_memory.server.storage.hook_reader import RETRIEVED, WITHHELD
@@ -16,12 +14,11 @@ from swarm_memory.server.storage.search.index import Index
 from swarm_memory.server.storage.search.packed import unpack
 from swarm_memory.server.storage.search.vectors import view_cosines
 from swarm_memory.server.storage.search.words import keyword_scores
-from swarm_memory.server.storage.stores.credit import OUTCOME
-from swarm_memory.server.storage.stores.memories import MemoryWriter, find_patterns, is_strategy, put_status
+from swarm_memory.server.storage.stores.credit import OUTCOME, outcome_in
+from swarm_memory.server.storage.stores.memories import MemoryWriter, candidate_of, find_patterns, items_at, put_status
 from swarm_memory.server.storage.stores.rows import (
     event_of,
     find_scopes,
-    item_of,
     log_event,
     made,
     make_scope,
@@ -33,8 +30,8 @@ from swarm_memory.server.storage.stores.rows import (
 )
 from swarm_memory.server.storage.stores.upkeep import upkeep_item
 from swarm_memory.tools.ports.journal import DECIDED, TAKEN_BACK, Event
-from swarm_memory.tools.ports.memories import Candidate, SearchQuery, SearchResult, View
-from swarm_memory.tools.ports.upkeep import Decision, Facets, Telling, UpkeepItem
+from swarm_memory.tools.ports.memories import SearchQuery, SearchResult, View
+from swarm_memory.tools.ports.upkeep import Decision, Telling, UpkeepItem
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.driver import Connection
@@ -50,7 +47,17 @@ _MOVING = {"confidence", "usage_count", "last_used"}
 _FACETS = {"domain": "domains", "tag": "tags", "agent": "agents"}
 _MAX_FACET = 100
 
-_QUERIES, _MEMORIES = queries("review"), queries("memories")
+_QUERIES = queries("review")
+
+
+class Facets(NamedTuple):
+    """What active memories can be told apart by, with how many have each, the most frequent first."""
+
+    domains: Mapping[str, int]
+    tags: Mapping[str, int]
+    agents: Mapping[str, int]
+    projects: Mapping[str, int]
+    """All of the tenant, by name, with their active memories."""
 
 
 class Review(Part):
@@ -76,21 +83,8 @@ class Review(Part):
         rows = connection.execute(_QUERIES["candidates_aside"], {"seqs": to_json(list(near))}).fetchall()
         scored = keyword_scores(found.documents, found.document_frequency, [unpack(row[1]) for row in rows])
         candidates = tuple(
-            Candidate(
-                id=item[0],
-                project=item[2],
-                confidence=item[4],
-                created_at=to_moment(item[6]),
-                standing=standing,
-                cosine=near[seq],
-                keyword=score,
-                words=words,
-                is_strategy=is_strategy(item[3]),
-                read_item=partial(item_of, item),
-                read_vector=_no_vector,
-                views=views.get(seq, ()),
-            )
-            for (seq, _, *item, standing), (score, words) in zip(rows, scored, strict=True)
+            candidate_of(row, near[seq], score, (None, "float32"), views.get(seq, ()))
+            for (seq, _, *row), score in zip(rows, scored, strict=True)
         )
         return found._replace(candidates=candidates)
 
@@ -125,8 +119,7 @@ class Review(Part):
         """Return the active memories that were told most often, none that never was."""
         values = {"scopes": _ids(connection, scopes), "limit": limit}
         ids = [row[0] for row in connection.execute(_QUERIES["most_told"], values).fetchall()]
-        asked = {"ids": to_json(ids), "scopes": pairs(scopes)}
-        return [item_of(row) for row in connection.execute(_MEMORIES["get_patterns"], asked).fetchall()]
+        return items_at(connection, scopes, ids)
 
     @reads
     def quarantined(self, connection: "Connection", scopes: Sequence[Scope]) -> int:
@@ -180,9 +173,8 @@ def _ids(connection: "Connection", scopes: Sequence[Scope]) -> str:
 
 def _place(connection: "Connection", seen: MemoryItem) -> tuple[int, int] | None:
     """Return where an item stands (position, scope id), or None where it is not as it was seen."""
-    asked = {"ids": to_json([seen.id]), "scopes": pairs((seen.scope,))}
-    rows = connection.execute(_MEMORIES["get_patterns"], asked).fetchall()
-    if not rows or item_of(rows[0]).model_dump(exclude=_MOVING) != seen.model_dump(exclude=_MOVING):
+    found = items_at(connection, (seen.scope,), [seen.id])
+    if not found or found[0].model_dump(exclude=_MOVING) != seen.model_dump(exclude=_MOVING):
         return None
     ((seq, _, scope_id, _),) = find_patterns(connection, (seen.scope,), (seen.id,))
     return seq, scope_id
@@ -208,7 +200,7 @@ def _telling(memory_id: str, row: Sequence[Any]) -> Telling | None:
     withheld = kind == WITHHELD
     if memory_id not in (data.get("ids", ()) if withheld else data.get("scores", {})):
         return None
-    record = None if outcome is None else OutcomeRecord.model_validate(_without_figure(outcome))
+    record = None if outcome is None else outcome_in(outcome)
     credit = next((each for each in record.credits if each.memory_id == memory_id), None) if record else None
     return Telling(
         at=to_moment(at),
@@ -224,13 +216,3 @@ def _telling(memory_id: str, row: Sequence[Any]) -> Telling | None:
         use=None if credit is None else credit.method,
         change=None if credit is None else credit.applied,
     )
-
-
-def _without_figure(text: str) -> dict[str, Any]:
-    data: dict[str, Any] = json.loads(text)
-    data.pop("figure", None)
-    return data
-
-
-def _no_vector() -> None:
-    return None

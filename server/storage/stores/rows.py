@@ -1,17 +1,13 @@
 """What all stores share: how values become rows and rows values again, the ids of scopes, the audit trail."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Any, TypeVar, get_args
-
-from pydantic import TypeAdapter
-from pydantic_core import SchemaValidator, core_schema
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from swarm_memory.schema.base import Model, Scope
 from swarm_memory.schema.errors import StoreDamaged
-from swarm_memory.schema.memory import MemoryItem, MemoryStatus, Outcome, Provenance
+from swarm_memory.schema.memory import MemoryItem, Provenance
 from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.server.storage.engine.author import author
 from swarm_memory.server.storage.hook_reader import scope_row, to_json
@@ -135,113 +131,32 @@ def pattern_row(item: MemoryItem, scope_id: int, now: str) -> dict[str, Any]:
     }
 
 
-_STATUSES, _OUTCOMES = frozenset(get_args(MemoryStatus)), frozenset(get_args(Outcome))
-_ITEM_FIELDS = set(MemoryItem.model_fields)
-_NO_SOURCE = Provenance().model_dump()
-
-
-def item_of(row: Sequence[Any], *, is_often_read: bool = False) -> MemoryItem:
-    """Return the item of a row of `get_patterns` or `list_patterns`. Raises `StoreDamaged` when it cannot be one.
-
-    Of one that is often read, as those are that fit what is asked, it is remembered what its JSON column holds.
-    """
-    try:
-        return _item_of(row, _remembered if is_often_read else _read)
-    except (ValueError, TypeError) as error:
-        raise StoreDamaged(
-            f"the memory {str(row[0])[:40]} is not what was written: run `swarm-memory doctor --repair`"
-        ) from error
-
-
-def _item_of(row: Sequence[Any], read: Callable[[str], Mapping[str, Any]]) -> MemoryItem:
-    """Check a row and make the item: the model's own check would take as long again."""
+def item_of(row: Sequence[Any]) -> MemoryItem:
+    """Return the item of a row of `get_patterns` or `list_patterns`. Raises `StoreDamaged` when it cannot be one."""
     item_id, tenant_id, project, data, confidence, usage, created_at, last_used, status, reason, outcome = row
-    is_sound = (
-        type(item_id) is str
-        and 0.0 <= confidence <= 1.0
-        and type(usage) is int
-        and usage >= 0
-        and status in _STATUSES
-        and outcome in _OUTCOMES
-        and (reason is None or type(reason) is str)
-    )
-    if not is_sound:
-        raise ValueError("a column of a memory holds what it cannot hold")
-    kept = read(data)
-    values = {
-        "id": item_id,
-        "scope": _scope(tenant_id, project),
-        "title": kept["title"],
-        "description": kept["description"],
-        "content": kept["content"],
-        "tags": kept["tags"],
-        "domain": kept["domain"],
-        "outcome": outcome,
-        "confidence": confidence,
-        "usage_count": usage,
-        "created_at": _aware(created_at),
-        "last_used": None if last_used is None else _aware(last_used),
-        "status": status,
-        "status_reason": reason,
-        "provenance": kept["source"],
-    }
-    return _unpickled(MemoryItem, values, _ITEM_FIELDS)
-
-
-def _unpickled(kind: type[M], values: dict[str, Any], given: set[str]) -> M:
-    """Return a model of values that were checked, as unpickling makes it."""
-    model = _new(kind)
-    _set(model, "__dict__", values)
-    _set(model, "__pydantic_fields_set__", given)
-    _set(model, "__pydantic_extra__", None)
-    _set(model, "__pydantic_private__", None)
-    return model
-
-
-_new, _set = object.__new__, object.__setattr__
-
-
-def _read(text: str) -> dict[str, Any]:
-    """Return what the JSON column of an item holds."""
-    kept = _kept().validate_json(text)
-    source = kept["source"]
-    kept["source"] = _unpickled(Provenance, _NO_SOURCE | source, set(source))
-    return kept
-
-
-_remembered = lru_cache(maxsize=512)(_read)
-"""By the text itself."""
-
-
-@cache
-def _kept() -> SchemaValidator:
-    """Return what checks the JSON column. As a model the source would take as long as all else: most of its fields have
-    their defaults. Keys that it does not know are passed over, such as the outcome, which stands in a column too.
-    """
-    texts = {"title": str, "description": str, "content": str, "tags": tuple[str, ...], "domain": str | None}
-    source = _fields(Provenance.__annotations__, required=False)
-    kept = _fields(texts, required=True)
-    kept["source"] = core_schema.typed_dict_field(core_schema.typed_dict_schema(source), required=True)
-    return SchemaValidator(core_schema.typed_dict_schema(kept))
-
-
-def _fields(types: Mapping[str, Any], *, required: bool) -> "dict[str, core_schema.TypedDictField]":
-    return {
-        name: core_schema.typed_dict_field(TypeAdapter(each).core_schema, required=required)
-        for name, each in types.items()
-    }
-
-
-def _aware(text: str) -> datetime:
-    moment = datetime.fromisoformat(text)
-    if moment.tzinfo is None:
-        raise ValueError("a moment has no time zone")
-    return moment
-
-
-@lru_cache(maxsize=256)
-def _scope(tenant_id: str, project: str) -> Scope:
-    return Scope(tenant_id=tenant_id, project=project)
+    try:
+        if type(usage) is not int or not (isinstance(created_at, str) and isinstance(last_used, str | None)):
+            raise ValueError("a number or a moment is of another type")  # pydantic would take `"2"`, and 5 as a moment
+        kept = json.loads(data)
+        source = {name: value for name, value in kept["source"].items() if name in Provenance.model_fields}
+        values = {
+            "id": item_id,
+            "scope": {"tenant_id": tenant_id, "project": project},
+            **{name: kept[name] for name in ("title", "description", "content", "tags", "domain")},
+            "outcome": outcome,
+            "confidence": confidence,
+            "usage_count": usage,
+            "created_at": created_at,
+            "last_used": last_used,
+            "status": status,
+            "status_reason": reason,
+            "provenance": source,
+        }
+        return MemoryItem.model_validate(values)
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise StoreDamaged(
+            f"the memory {str(item_id)[:40]} is not what was written: run `swarm-memory doctor --repair`"
+        ) from error
 
 
 def content_hash(row_id: str, text: str) -> str:

@@ -8,7 +8,7 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.sqlite.statements import queries
@@ -28,15 +28,7 @@ from swarm_memory.server.storage.stores.rows import (
     to_text,
 )
 from swarm_memory.tools.ports.journal import CORRECTED
-from swarm_memory.tools.ports.tool_memory import (
-    EvaluatedCall,
-    FailedEvaluation,
-    Neighbour,
-    PastCall,
-    PastCalls,
-    PendingCalls,
-    ToolMemoryCounts,
-)
+from swarm_memory.tools.ports.tool_memory import EvaluatedCall, FailedEvaluation, Neighbour, PendingCalls
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.driver import Connection
@@ -53,13 +45,42 @@ POOL = 150
 MAX_POSTINGS, SURE_TOKENS = 4000, 4
 """The rarest tokens of a query are searched: the first four, then as many as stand in 4,000 calls together."""
 
-MAX_TRIMMED = 20_000
-"""Of a scope so many ids of calls that left the window are kept; beyond that whole sessions are kept instead."""
-
 WHOLE_SESSION = "\x01"
-"""Stands for every call of a session that has none left in the window; no id can be that."""
+"""In older banks: every call of a session that has none left in the window; no id can be that."""
 
 _QUERIES = queries("tool_memory")
+
+
+class PastCall(NamedTuple):
+    """A call that was evaluated, as far as ranking needs it."""
+
+    tool_name: str
+    score: float
+    tokens: str
+    """Joined by spaces, each once."""
+
+
+class PastCalls(NamedTuple):
+    """What a search of past calls gives."""
+
+    calls: tuple[PastCall, ...]
+    documents: int
+    """Calls in the windows of the scope."""
+    document_frequency: Mapping[str, int]
+    """Of each token of the query: in how many calls it stands."""
+
+
+class ToolMemoryCounts(NamedTuple):
+    """How the tool memory of a scope stands."""
+
+    tools: int
+    calls: int
+    """Over all time."""
+    kept: int
+    not_evaluated: int
+    """Of those kept."""
+    summarized: int
+    """Tools with a summary."""
 
 
 class ToolCalls(Part):
@@ -148,17 +169,25 @@ class ToolCalls(Part):
         """
         scope_id = make_scope(connection, scope)
         _unindex_trimmed(connection)
-        _fold_trimmed(connection, scope_id)
         written = sum(_save_evaluation(connection, scope_id, each, to_text(now)) for each in evaluated)
-        for each in failed:
-            _save_failure(connection, scope_id, each, now, retry_after_s)
+        first_retry = to_text(now + timedelta(seconds=retry_after_s))
+        again = {"scope_id": scope_id, "first_retry": first_retry, "now": to_text(now), "wait_s": retry_after_s}
+        connection.executemany(_QUERIES["put_failed_evaluation"], [again | each._asdict() for each in failed])
         return written
 
     @reads_beside
     def memories(self, connection: "Connection", scope: Scope, tools: Sequence[str] | None) -> list[ToolMemory]:
         """Return what is known of tools, or of all, by name; tools that were never called are left out."""
         values = {"scope_id": find_scope(connection, scope), "tools": _names(tools)}
-        return [_memory(row) for row in named(connection, _QUERIES["tool_memories"], values)]
+        return [
+            made(
+                ToolMemory,
+                row,
+                totals=made(ToolTotals, row),
+                summary=json.loads(row["summary"]) if row["summary"] else None,
+            )
+            for row in named(connection, _QUERIES["tool_memories"], values)
+        ]
 
     @reads
     def new_calls(self, connection: "Connection", scope: Scope, tool_name: str, recent: int) -> int:
@@ -279,18 +308,13 @@ def _add_call(connection: "Connection", scope_id: int, call: ToolCall, window: i
         connection.execute(_QUERIES["add_call_task"], (written.lastrowid, call.task))
     ((kept,),) = connection.execute(_QUERIES["count_call"], values).fetchall()
     if kept > window:
-        _trim(connection, scope_id, call.tool_name, kept - window)
+        oldest = connection.execute(_QUERIES["oldest_calls"], (scope_id, call.tool_name, kept - window)).fetchall()
+        leave_window(connection, [seq for (seq,) in oldest])
     return True
 
 
-def _trim(connection: "Connection", scope_id: int, tool_name: str, excess: int) -> None:
-    """Take the oldest calls out of the window of a tool."""
-    oldest = connection.execute(_QUERIES["oldest_calls"], (scope_id, tool_name, excess)).fetchall()
-    leave_window(connection, [seq for (seq,) in oldest])
-
-
-def leave_window(connection: "Connection", seqs: Sequence[int]) -> int:
-    """Take calls out of the windows of their tools, where they are; their ids and totals stay. Return how many."""
+def leave_window(connection: "Connection", seqs: Sequence[int]) -> Counter[tuple[int, str]]:
+    """Take calls out of the windows of their tools; their ids and totals stay. Return how many of (scope id, tool)."""
     tools: Counter[tuple[int, str]] = Counter()
     for seq in seqs:
         if found := connection.execute(_QUERIES["tool_of_call"], (seq,)).fetchone():
@@ -300,7 +324,7 @@ def leave_window(connection: "Connection", seqs: Sequence[int]) -> int:
             connection.execute(_QUERIES["drop_call"], (seq,))
     for (scope_id, tool_name), gone in tools.items():
         connection.execute(_QUERIES["shrink_window"], (gone, scope_id, tool_name))
-    return tools.total()
+    return tools
 
 
 def _unindex_trimmed(connection: "Connection") -> None:
@@ -310,18 +334,6 @@ def _unindex_trimmed(connection: "Connection") -> None:
         connection.execute(_QUERIES["unindex_call"], seq)
     if trimmed:
         connection.execute(_QUERIES["forget_calls_to_unindex"])
-
-
-def _fold_trimmed(connection: "Connection", scope_id: int) -> None:
-    """Keep one row for each session that is over instead of one for each of its calls, where there are many.
-
-    A call of such a session is then taken to be counted: a transcript that is read again changes no figure. One that a
-    session adds after all its calls had left the window is not counted either.
-    """
-    values = {"scope_id": scope_id, "whole": WHOLE_SESSION, "most": MAX_TRIMMED}
-    if connection.execute(_QUERIES["count_trimmed"], values).fetchone()[0] > MAX_TRIMMED:
-        connection.execute(_QUERIES["fold_sessions"], values)
-        connection.execute(_QUERIES["drop_folded"], values)
 
 
 def _save_evaluation(connection: "Connection", scope_id: int, done: EvaluatedCall, now: str) -> bool:
@@ -340,20 +352,6 @@ def _save_evaluation(connection: "Connection", scope_id: int, done: EvaluatedCal
         indexed = " ".join(in_scope(scope_id, token) for token in tokens)
         connection.execute(_QUERIES["index_call"], (done.seq, indexed))
     return True
-
-
-def _save_failure(
-    connection: "Connection", scope_id: int, failed: FailedEvaluation, now: datetime, retry_after_s: float
-) -> None:
-    values: dict[str, Any] = {
-        "seq": failed.seq,
-        "scope_id": scope_id,
-        "reason": failed.reason,
-        "first_retry": to_text(now + timedelta(seconds=retry_after_s)),
-        "now": to_text(now),
-        "wait_s": retry_after_s,
-    }
-    connection.execute(_QUERIES["put_failed_evaluation"], values)
 
 
 def _frequency(connection: "Connection", scope_id: int, token: str) -> int:
@@ -379,8 +377,3 @@ def _names(tools: Sequence[str] | None) -> str | None:
 def _kept(scope: Scope, row: Mapping[str, Any]) -> KeptCall:
     evaluation = None if row["score"] is None else made(Evaluation, row)
     return made(KeptCall, row, call=made(ToolCall, row, scope=scope), evaluation=evaluation)
-
-
-def _memory(row: Mapping[str, Any]) -> ToolMemory:
-    summary = json.loads(row["summary"]) if row["summary"] else None
-    return made(ToolMemory, row, totals=made(ToolTotals, row), summary=summary)

@@ -5,9 +5,9 @@ leaves one event that holds all that is needed to undo it.
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import NotFoundError
@@ -37,14 +37,12 @@ from swarm_memory.tools.ports.upkeep import (
     FINISHED,
     RETAINED,
     Aging,
-    PendingUpkeep,
     Retained,
     UpkeepBatch,
     UpkeepChange,
     UpkeepEnd,
     UpkeepItem,
     UpkeepState,
-    UpkeepUndone,
     UpkeepWritten,
 )
 
@@ -66,11 +64,25 @@ _RETENTION_ROWS: Mapping[Retained, tuple[str, ...]] = {
 }
 """The rows that go with each kind: their queries `old_…` and `drop_…`."""
 
-AGAIN = timedelta(hours=1)
-"""Where nothing was too old it is looked for again so much later: it goes through all lines of the audit trail."""
-
 _QUERIES, _BANK, _JOURNAL = queries("upkeep"), queries("bank"), queries("journal")
 _RETENTION = queries("retention")
+
+
+class PendingUpkeep(NamedTuple):
+    """What in a scope waits for upkeep."""
+
+    new: int
+    """Active items that no consolidation has compared yet, counted up to a number."""
+    not_embedded: int
+    """Active items without a vector of the embedder."""
+
+
+class UpkeepUndone(NamedTuple):
+    """What taking back one batch restored."""
+
+    restored: tuple[str, ...]
+    skipped: tuple[str, ...]
+    links_removed: int
 
 
 class Upkeep(Engine):
@@ -127,7 +139,7 @@ class Upkeep(Engine):
             told.append(done) if done else skipped.append(change.seen.id)
         changed = [done["id"] for done in told]
         links = [link for link in batch.links if link.relation != "duplicate_of" or link.src_id in changed]
-        added = [_link_row(link) for link in links if writer.link(link)]
+        added = [[link.src_id, link.dst_id, link.relation, link.weight] for link in links if writer.link(link)]
         if batch.aging is not None:
             connection.execute(_QUERIES["put_aging"], (scope_id, _aging_text(batch.aging[1])))
         if told or added or batch.aging is not None:
@@ -240,10 +252,6 @@ class Vectors(Part):
 class Retention(Part):
     """The age of what one bank keeps."""
 
-    def __init__(self, bank: Engine) -> None:
-        super().__init__(bank)
-        self._none_before: dict[tuple[Scope, Retained], datetime] = {}
-
     @reads
     def oldest(self, connection: "Connection", scope: Scope) -> dict[Retained, datetime]:
         """Return when the oldest of each kind that may go was written; a call of a tool: when it was made."""
@@ -255,19 +263,9 @@ class Retention(Part):
                 found[kind] = to_moment(row[0])
         return found
 
-    async def expired(self, scope: Scope, before: Mapping[Retained, datetime]) -> list[Retained]:
-        """Return the kinds of which something is older than a moment; what has just become so, an hour later."""
-        asked: dict[Retained, datetime] = {}
-        for kind, limit in before.items():
-            known = self._none_before.get((scope, kind))
-            if known is None or limit - known >= AGAIN:
-                asked[kind] = limit
-        found = await self._expired(scope, asked) if asked else []
-        self._none_before.update(((scope, kind), limit) for kind, limit in asked.items() if kind not in found)
-        return found
-
     @reads
-    def _expired(self, connection: "Connection", scope: Scope, before: Mapping[Retained, datetime]) -> list[Retained]:
+    def expired(self, connection: "Connection", scope: Scope, before: Mapping[Retained, datetime]) -> list[Retained]:
+        """Return the kinds of which something is older than a moment."""
         values = _old_values(connection, scope)
         return [kind for kind, limit in before.items() if any(_old(connection, kind, values, limit, 1).values())]
 
@@ -292,7 +290,7 @@ class Retention(Part):
             if name == "trajectories" and scope_id is not None:
                 gone += sum(blank_task(connection, Task(scope_id, task_id), REMOVED) for task_id in keys)
             elif name == "tool_calls":
-                gone += leave_window(connection, keys)
+                gone += leave_window(connection, keys).total()
             elif keys:
                 gone += connection.execute(_RETENTION[f"drop_{name}"], (to_json(list(keys)),)).rowcount
         return gone
@@ -317,7 +315,8 @@ class _BatchWriter:
         seq, status, reason, confidence, _, last_used = row
         if change.unless_used and last_used != optional_text(seen.last_used):
             return None
-        if change.needs is not None and not self._is_active(change.needs):
+        needed = ("", "active") if change.needs is None else self._found(change.needs)
+        if needed is None or needed[1] != "active":
             return None
         wanted = change.reason if change.status != "active" else reason
         self._put(seq, seen.id, status, (change.status, wanted, change.confidence), wanted)
@@ -354,10 +353,6 @@ class _BatchWriter:
     def _found(self, item_id: str) -> tuple[int, str, str | None, float, str, str | None] | None:
         return self._connection.execute(_QUERIES["pattern_as_it_is"], (item_id, self._scope_id)).fetchone()
 
-    def _is_active(self, item_id: str) -> bool:
-        row = self._found(item_id)
-        return row is not None and row[1] == "active"
-
 
 def _batches(connection: "Connection", scope: Scope, run_id: str) -> list[int]:
     """Return the batches of a run that were not undone, the latest first. Raises `NotFoundError` for an unknown run."""
@@ -378,23 +373,8 @@ def _space(connection: "Connection", scope: Scope, embedder: str, dimensions: in
 
 
 def upkeep_item(row: Sequence[Any]) -> UpkeepItem:
-    position, item_id, confidence, usage_count, created_at, last_used, reason, version, standing, vector = row
-    return UpkeepItem(
-        position,
-        item_id,
-        confidence,
-        usage_count,
-        to_moment(created_at),
-        optional_moment(last_used),
-        reason,
-        version,
-        standing,
-        vector,
-    )
-
-
-def _link_row(link: MemoryLink) -> list[Any]:
-    return [link.src_id, link.dst_id, link.relation, link.weight]
+    item = UpkeepItem(*row)
+    return item._replace(created_at=to_moment(row[4]), last_used=optional_moment(row[5]))
 
 
 def _read_aging(connection: "Connection", scope_id: int) -> Aging | None:
@@ -436,9 +416,6 @@ def _old(
     """Return the keys of what is old, by the rows they are of."""
     asked = {**values, "before": to_text(before), "limit": limit}
     return {
-        name: _first(connection.execute(_RETENTION[f"old_{name}"], asked).fetchall()) for name in _RETENTION_ROWS[kind]
+        name: [row[0] for row in connection.execute(_RETENTION[f"old_{name}"], asked).fetchall()]
+        for name in _RETENTION_ROWS[kind]
     }
-
-
-def _first(rows: Iterable[Sequence[Any]]) -> list[Any]:
-    return [row[0] for row in rows]

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from swarm_memory.schema.base import TEAM, Scope, new_id
 from swarm_memory.schema.errors import InputError
@@ -16,7 +16,6 @@ from swarm_memory.schema.team.sharing import (
     Counted,
     Evidence,
     Proposal,
-    ProposalStatus,
     Proposed,
     SentProposal,
     SharedMemory,
@@ -24,21 +23,20 @@ from swarm_memory.schema.team.sharing import (
 )
 from swarm_memory.server.storage.engine.engine import Part, reads, writes
 from swarm_memory.server.storage.hook_reader import now_text
-from swarm_memory.server.storage.stores.memories import MemoryWriter, change_status, find_patterns
+from swarm_memory.server.storage.stores.memories import MemoryWriter, change_status, find_patterns, items_at
 from swarm_memory.server.storage.stores.rows import (
     find_scope,
-    item_of,
     log_event,
     make_scope,
+    named,
     optional_moment,
-    pairs,
     to_json,
     to_moment,
     to_text,
 )
 from swarm_memory.tools.guard.trust import CREDITED
 from swarm_memory.tools.ports.memories import StoredMemory
-from swarm_memory.tools.ports.team.sharing import Cache, NewProposal, ProposalFilter, Proven, Ruling, Sent
+from swarm_memory.tools.ports.team import Cache, NewProposal, ProposalFilter, Ruling, Sent
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.driver import Connection
@@ -50,6 +48,15 @@ _WIRE = set(Proposed.model_fields) - {"project", "word"}
 _OWN_USER = "the server's own user"
 _COUNTS = {"worked", "tried", "told"}
 _QUERIES, _MEMORIES, _WAYS = queries("team"), queries("memories"), queries("ways_out")
+
+
+class Proven(NamedTuple):
+    """What tasks showed of a memory of a bank."""
+
+    memory_id: str
+    evidence: Evidence
+    sessions: int
+    """In which it worked."""
 
 
 class SharedMemories(Part):
@@ -101,13 +108,13 @@ class SharedMemories(Part):
             "limit": which.limit,
             "offset": which.offset,
         }
-        return [_proposal(row) for row in connection.execute(_QUERIES["proposals"], values).fetchall()]
+        return [_proposal(row) for row in named(connection, _QUERIES["proposals"], values)]
 
     @reads
     def latest_decided(self, connection: "Connection", tenant_id: str, limit: int) -> list[Proposal]:
         """Return the proposals that a person decided last, the newest first."""
         values = {"tenant_id": tenant_id, "limit": limit}
-        return [_proposal(row) for row in connection.execute(_QUERIES["latest_decided"], values).fetchall()]
+        return [_proposal(row) for row in named(connection, _QUERIES["latest_decided"], values)]
 
     @reads
     def count_waiting(self, connection: "Connection", tenant_id: str) -> int:
@@ -278,9 +285,7 @@ class SharedMemories(Part):
         rows = connection.execute(_QUERIES["changed"], values).fetchall()
         page = rows[:limit]
         ids = [memory_id for memory_id, _, state in page if state.startswith("active:")]
-        asked = {"ids": to_json(ids), "scopes": pairs((scope,))}
-        found = map(item_of, connection.execute(_MEMORIES["get_patterns"], asked).fetchall())
-        items = {item.id: item for item in found if item.status == "active"}
+        items = {item.id: item for item in items_at(connection, (scope,), ids) if item.status == "active"}
         # Of what was withdrawn meanwhile nobody can say yet whether it stays so: it is told by who looks next.
         sure = list(takewhile(lambda row: row[0] in items or not row[2].startswith("active:"), page))
         told = [memory_id for memory_id, _, state in sure if state.startswith("active:")]
@@ -492,34 +497,16 @@ def _columns(proposal: Proposal) -> dict[str, Any]:
     }
 
 
-def _proposal(row: Sequence[Any]) -> Proposal:
+def _proposal(row: Mapping[str, Any]) -> Proposal:
     """Return the proposal of a row of `proposals` or `proposal`."""
-    proposal_id, project, person_id, person, item, word, held, same_as, status, memory_id, by, at, decision, made = row
-    kept: dict[str, Any] = json.loads(item)
-    state: ProposalStatus = status
-    return Proposal.model_validate(
-        {
-            **kept,
-            "id": proposal_id,
-            "project": project.removeprefix(TEAM),
-            "person_id": person_id or None,
-            "person": person,
-            "word": word,
-            "held": held,
-            "same_as": same_as,
-            "status": state,
-            "memory_id": memory_id,
-            "decided_by": by,
-            "decided_at": optional_moment(at),
-            "decision": decision,
-            "created_at": to_moment(made),
-        }
-    )
+    columns = {**row, "project": row["project"].removeprefix(TEAM), "person_id": row["person_id"] or None}
+    del columns["item"]
+    return Proposal.model_validate(json.loads(row["item"]) | columns)
 
 
 def _with_same(connection: "Connection", tenant_id: str, proposal_id: str) -> list[Proposal]:
     values = {"tenant_id": tenant_id, "id": proposal_id}
-    return [_proposal(row) for row in connection.execute(_QUERIES["proposal"], values).fetchall()]
+    return [_proposal(row) for row in named(connection, _QUERIES["proposal"], values)]
 
 
 def _one(connection: "Connection", tenant_id: str, proposal_id: str) -> Proposal:

@@ -4,7 +4,6 @@ from datetime import datetime
 from typing import NamedTuple
 
 from swarm_memory.schema.team.sharing import (
-    Evidence,
     Proposal,
     ProposalStatus,
     SentProposal,
@@ -70,12 +69,3 @@ class Sent(NamedTuple):
     content_hash: str
     """Of the words as they were sent."""
     proposal: SentProposal
-
-
-class Proven(NamedTuple):
-    """What tasks showed of a memory of a bank."""
-
-    memory_id: str
-    evidence: Evidence
-    sessions: int
-    """In which it worked."""
