@@ -15,7 +15,7 @@ from swarm_memory.server.mcp.tool import ADDS, MENDS, READS, AppContext, Project
 if TYPE_CHECKING:
     from swarm_memory.schema.memory import MemoryStatus
     from swarm_memory.server.bank import Bank
-    from swarm_memory.tools.memories.edit import MemoryChange
+    from swarm_memory.tools.memories.decide import MemoryChange
     from swarm_memory.tools.ports.memories import MemoryFilter
     from swarm_memory.tools.toolbox import Toolbox
 
@@ -126,7 +126,7 @@ async def manage_memories(
     on the user's word. promote: show the skills they would become; the user writes them.
     """
 
-    from swarm_memory.tools.memories.edit import MemoryChange
+    from swarm_memory.tools.memories.decide import MemoryChange
     from swarm_memory.tools.ports.memories import MemoryFilter
 
     bank = bank_of(ctx)
@@ -162,6 +162,7 @@ async def manage(
     """Do one action. Raises `InputError` that names the argument to change, `NotFoundError`."""
     from swarm_memory.tools.guard.gate import told_of
     from swarm_memory.tools.memories import edit as memories
+    from swarm_memory.tools.memories.decide import edit, set_memory_status
 
     match action:
         case "list":
@@ -171,7 +172,7 @@ async def manage(
             found = await memories.with_authors(toolbox, await memories.get_memories(toolbox, ids))
             return row(action=action, memories=[of_memory(item, full=True) for item in found])
         case "edit":
-            changed = await memories.edit_memory(toolbox, _single(ids), change, reason, by_hand=False)
+            (changed,) = (await edit(toolbox, _single(ids), change, reason, by_hand=False)).items
             return row(action=action, memories=[of_memory(changed, full=True)], changed=1, notice=told_of([changed]))
         case "history":
             events = await memories.memory_history(toolbox, _single(ids))
@@ -181,8 +182,8 @@ async def manage(
             left = list(memories.what_stayed(forgotten, "forget these too and it goes", toolbox.promoted(None)))
             return row(action=action, changed=len(forgotten.ids), left=left or None)
         case "restore" | "quarantine" | "archive":
-            count = await memories.set_memory_status(toolbox, ids, _STATUS_OF[action], reason, by_hand=False)
-            return row(action=action, changed=count)
+            decided = await set_memory_status(toolbox, ids, _STATUS_OF[action], reason, by_hand=False)
+            return row(action=action, changed=len(decided.items))
 
 
 def _single(ids: tuple[str, ...]) -> str:

@@ -20,7 +20,8 @@ from swarm_memory.server.mcp.memories import manage
 from swarm_memory.server.storage.store import SqliteStore
 from swarm_memory.server.storage.stores.forgetting import Phrases
 from swarm_memory.tools.learn.learn import learn
-from swarm_memory.tools.memories.edit import MemoryChange, edit_memory, forget_memories, what_stayed
+from swarm_memory.tools.memories.decide import MemoryChange, edit
+from swarm_memory.tools.memories.edit import forget_memories, what_stayed
 from swarm_memory.tools.ports.journal import Event, HostSession
 from swarm_memory.tools.ports.memories import MemoryFilter
 from swarm_memory.tools.ports.trajectories import RunEnd
@@ -46,8 +47,8 @@ def played(task_id: str = "t1") -> Told:
 async def leave_traces(tools: Toolbox, folder: Path, stored: MemoryItem) -> None:
     """Let the memory, its task and quotes of it come into every table and file that can hold them."""
     store = tools.store
-    await edit_memory(tools, stored.id, MemoryChange(description=f"Once the {FORMER} was tuned here"))
-    await edit_memory(tools, stored.id, MemoryChange(description="When it sounds out of tune"))
+    await edit(tools, stored.id, MemoryChange(description=f"Once the {FORMER} was tuned here"))
+    await edit(tools, stored.id, MemoryChange(description="When it sounds out of tune"))
     await retrieve(tools, f"tune the {TASK}", task_id="t1")
     await retrieve(tools, f"how to do this: {TITLE}")
     await retrieve(tools, f"tune the {TASK}")

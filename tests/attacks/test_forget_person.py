@@ -15,7 +15,7 @@ from swarm_memory.schema.tool_memory import LoggedCall
 from swarm_memory.server.storage.store import SqliteStore
 from swarm_memory.server.storage.stores.team.people import ADDED, FORGOTTEN_PERSON, REVOKED
 from swarm_memory.tools.learn.learn import learn
-from swarm_memory.tools.memories.edit import MemoryChange, edit_memory
+from swarm_memory.tools.memories.decide import MemoryChange, edit
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.team.people import add_person, audit_trail, forget_person, list_people
 from swarm_memory.tools.tool_memory.log import log_tool_calls
@@ -38,7 +38,7 @@ async def test_no_byte_of_what_somebody_brought_or_of_their_name_is_left(tmp_pat
         theirs = tools.by(ada)
         draft = MemoryDraft(title=f"Tune the {TASK} first", content=f"1. Tune the {TASK}\n2. Play")
         brought = (await learn(theirs, done(TASK, "t1").done(), agent_drafts=[draft])).stored
-        await edit_memory(theirs, brought[0].id, MemoryChange(description=f"When the {TASK} is out of tune"))
+        await edit(theirs, brought[0].id, MemoryChange(description=f"When the {TASK} is out of tune"))
         await learn(theirs, done(ALONE, "t2").done())  # a record without a memory
         kept = MemoryDraft(title="Close the lid of the piano", content="1. Close the lid\n2. Go home")
         ours = (await learn(tools, done("piano", "t3").done(), agent_drafts=[kept])).stored
@@ -55,7 +55,7 @@ async def test_no_byte_of_what_somebody_brought_or_of_their_name_is_left(tmp_pat
         for mark in MARKS:
             assert files_with(tmp_path, mark) >= 1, mark
         gone = await forget_person(tools, NAME)
-        assert (gone.memories.ids, gone.records) == ((brought[0].id,), 2)
+        assert (gone.ids, gone.records) == ((brought[0].id,), 2)
         assert files_with(tmp_path, *MARKS) == 0
         assert [each.id for each in await items_of(tools)] == [ours[0].id]
         assert (await tools.store.inspect()).sound

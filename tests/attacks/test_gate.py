@@ -14,7 +14,8 @@ from swarm_memory.schema.memory import MemoryDraft
 from swarm_memory.tools.guard.gate import SCREENED, screened
 from swarm_memory.tools.guard.screen import screen
 from swarm_memory.tools.learn.learn import learn
-from swarm_memory.tools.memories.edit import MemoryChange, edit_memory, of_run, set_memory_status
+from swarm_memory.tools.memories.decide import MemoryChange, edit, set_memory_status
+from swarm_memory.tools.memories.edit import of_run
 from swarm_memory.tools.memories.status import memory_status
 from swarm_memory.tools.memories.transfer import export_memories, import_memories
 from swarm_memory.tools.retrieve.retrieve import retrieve
@@ -75,7 +76,7 @@ async def test_only_a_person_takes_it_out_again(tmp_path: Path) -> None:
         (held,) = await items_of(tools, "quarantined")
         with pytest.raises(InputError, match="only the user may restore"):
             await set_memory_status(tools, [held.id], "active", by_hand=False)
-        assert await set_memory_status(tools, [held.id], "active", "read it: it is a test") == 1
+        assert len((await set_memory_status(tools, [held.id], "active", "read it: it is a test")).items) == 1
         assert await drafted(tools) == [held.id]
 
 
@@ -83,11 +84,11 @@ async def test_an_edit_that_brings_poison_in_is_held_back(tmp_path: Path) -> Non
     sound = item("Run the tests before a release")
     async with opened(tmp_path) as tools:
         await put(tools, sound)
-        edited = await edit_memory(tools, sound.id, MemoryChange(content=f"1. {POISON}"))
+        (edited,) = (await edit(tools, sound.id, MemoryChange(content=f"1. {POISON}"))).items
         assert edited.status == "quarantined"
         assert (await retrieve(tools, sound.title)).memories == ()
         history = await tools.store.memory_history(tools.scope.readable(), sound.id)
-        assert history[-1].kind == "reasoning_memory.edited"
+        assert [event.kind for event in history[-2:]] == ["reasoning_memory.edited", "reasoning_memory.decided"]
 
 
 async def test_what_the_user_restored_may_be_edited_without_being_held_back_again(tmp_path: Path) -> None:
@@ -95,7 +96,7 @@ async def test_what_the_user_restored_may_be_edited_without_being_held_back_agai
         await learn(tools, worked().done(), agent_drafts=[DRAFT])
         (held,) = await items_of(tools, "quarantined")
         await set_memory_status(tools, [held.id], "active")
-        assert (await edit_memory(tools, held.id, MemoryChange(title="Prepare a release"))).status == "active"
+        assert (await edit(tools, held.id, MemoryChange(title="Prepare a release"))).items[0].status == "active"
 
 
 async def test_an_import_of_a_thousand_is_gated_and_can_be_taken_back_by_its_run(

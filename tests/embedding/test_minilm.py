@@ -21,7 +21,7 @@ from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.jobs.handlers import long_handlers
 from swarm_memory.server.jobs.reembed import queue_reembedding
 from swarm_memory.server.jobs.worker import Worker
-from swarm_memory.tools.memories.edit import MemoryChange, edit_memory
+from swarm_memory.tools.memories.decide import MemoryChange, edit
 from swarm_memory.tools.memories.remember import remember
 from swarm_memory.tools.memories.status import memory_status
 from swarm_memory.tools.retrieve.retrieve import retrieve
@@ -153,7 +153,7 @@ async def test_a_memory_that_is_edited_meanwhile_keeps_the_vector_of_its_new_tex
     async with opened_bank(tmp_path / "memory.db", embedder=EMBEDDER) as toolbox:
         store = toolbox.store
         ((seq, text),) = await store.vectors.without_vector(EMBEDDER.name, EMBEDDER.dimensions, 9, 0)
-        await edit_memory(toolbox, memory_id, MemoryChange(title="Bread", content="Bake the bread at 220 degrees."))
+        await edit(toolbox, memory_id, MemoryChange(title="Bread", content="Bake the bread at 220 degrees."))
         assert await store.vectors.put_vectors(EMBEDDER.name, {seq: await EMBEDDER.embed_query(text)}) == 0
         bread = await EMBEDDER.embed_query("bake the bread at 220 degrees")
         ((_, likeness),) = await store.nearest((toolbox.scope,), EMBEDDER.name, bread, 1)

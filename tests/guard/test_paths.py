@@ -35,7 +35,7 @@ from swarm_memory.server.embedding.openai import OpenAIEmbedder
 from swarm_memory.server.mcp.app import build_server
 from swarm_memory.server.wiring import make_worker, open_toolbox, opened_toolbox, place_of
 from swarm_memory.tools.learn.learn import learn
-from swarm_memory.tools.memories.edit import MemoryChange, edit_memory
+from swarm_memory.tools.memories.decide import MemoryChange, edit
 from swarm_memory.tools.memories.transfer import export_memories, import_memories
 from swarm_memory.tools.ports.sources import ReadGroup
 from swarm_memory.tools.retrieve.retrieve import retrieve
@@ -96,14 +96,16 @@ async def _drive(toolbox: Toolbox, made: Mapping[str, str]) -> list[str]:
             created_at=NOW,
         )
         out.append(repr(await import_memories(toolbox, [item.model_dump_json(), part], source="x.jsonl")))
-        out.append((await edit_memory(toolbox, item.id, MemoryChange(content=f"Now\n{part}"), part)).model_dump_json())
+        out.append(
+            (await edit(toolbox, item.id, MemoryChange(content=f"Now\n{part}"), part)).items[0].model_dump_json()
+        )
         call = LoggedCall(tool_name="deploy", input={"text": part}, output=part, success=False, task_id=f"t{number}")
         out.append((await log_tool_calls(toolbox, [call])).model_dump_json())
         await index_source(toolbox, "document", "notes.md", _source(number, part))
         out.append((await search_sources(toolbox, f"notes {part}")).model_dump_json())
         out.append((await retrieve(toolbox, f"deploy {part}", task_id=f"r{number}")).model_dump_json())
         try:
-            await edit_memory(toolbox, item.id, MemoryChange(title=part * 30))
+            await edit(toolbox, item.id, MemoryChange(title=part * 30))
         except SwarmMemoryError as error:
             out.append(str(error))
     out += [line async for line in export_memories(toolbox)]

@@ -9,8 +9,18 @@ from swarm_memory.schema.errors import InputError, NotFoundError
 from swarm_memory.schema.memory import MemoryItem, MemoryLink, Provenance
 from swarm_memory.server.storage.store import SqliteStore
 from swarm_memory.tools.guard.trust import unverified
-from swarm_memory.tools.memories.decide import Decided, edit, keep, merge, promote, restore, undo, withdraw
-from swarm_memory.tools.memories.edit import MemoryChange, forget_memories, get_memories
+from swarm_memory.tools.memories.decide import (
+    Decided,
+    MemoryChange,
+    edit,
+    keep,
+    merge,
+    promote,
+    set_memory_status,
+    undo,
+)
+from swarm_memory.tools.memories.desk import latest_decisions
+from swarm_memory.tools.memories.edit import forget_memories, get_memories
 from swarm_memory.tools.memories.record import memory_record
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.toolbox import Toolbox
@@ -39,7 +49,7 @@ DECISIONS: dict[str, Callable[[Toolbox, str, str], Awaitable[Decided]]] = {
     "keep": lambda toolbox, one, other: keep(toolbox, one, "contradicting", other),
     "edit": lambda toolbox, one, other: edit(toolbox, one, MemoryChange(title="Rotate keys", tags=["keys"])),
     "merge": lambda toolbox, one, other: merge(toolbox, one, other),
-    "withdraw": lambda toolbox, one, other: withdraw(toolbox, [one]),
+    "withdraw": lambda toolbox, one, other: set_memory_status(toolbox, [one], "archived"),
     "promote": lambda toolbox, one, other: promote(toolbox, one),
 }
 
@@ -64,7 +74,7 @@ async def test_what_screening_held_back_is_as_suspect_as_before_when_its_restori
     doubted = Provenance(distiller="model", suspect="sounds like an order")
     held = await add(*LOGIN, status="quarantined", status_reason="screened: an order", provenance=doubted)
     before = await state(toolbox, held)
-    decided = await restore(toolbox, [held])
+    decided = await set_memory_status(toolbox, [held], "active")
     (item,) = decided.items
     assert (item.status, item.provenance.suspect) == ("active", None)
     assert await unverified(toolbox, [item]) == set()
@@ -114,7 +124,7 @@ async def test_what_is_promoted_is_told_in_every_project_with_its_history(toolbo
 async def test_what_was_changed_since_is_not_taken_back(toolbox: Toolbox, add: Add) -> None:
     one, other = await add(*LOGIN), await add(*AGAIN)
     merged = await merge(toolbox, one, other)
-    await restore(toolbox, [other])
+    await set_memory_status(toolbox, [other], "active")
     with pytest.raises(InputError, match=other):
         await undo(toolbox, merged.id)
     edited = await edit(toolbox, one, MemoryChange(title="Rotate keys"))
@@ -147,10 +157,12 @@ async def test_a_decision_about_what_somebody_changed_meanwhile_is_refused(
 
     monkeypatch.setattr("swarm_memory.tools.memories.decide.changeable", stale)
     with pytest.raises(InputError, match="meanwhile"):
-        await withdraw(toolbox, [one])
+        await set_memory_status(toolbox, [one], "archived")
 
 
-async def test_a_decision_that_changes_nothing_is_refused(toolbox: Toolbox, add: Add) -> None:
+async def test_where_nothing_changes_nothing_is_decided(toolbox: Toolbox, add: Add) -> None:
     one = await add(*LOGIN)
-    with pytest.raises(InputError, match="nothing to restore"):
-        await restore(toolbox, [one])
+    assert await set_memory_status(toolbox, [one], "active") == Decided("", "restore", ())
+    (item,) = await get_memories(toolbox, [one])
+    assert await edit(toolbox, one, MemoryChange(title=LOGIN[0])) == Decided("", "edit", (item,))
+    assert await latest_decisions(toolbox) == []

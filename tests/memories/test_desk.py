@@ -9,9 +9,8 @@ from swarm_memory.schema.base import new_id
 from swarm_memory.schema.memory import MemoryLink, Provenance
 from swarm_memory.schema.trajectory import Step, Trajectory, Verdict
 from swarm_memory.tools.credit.outcome import record_outcome
-from swarm_memory.tools.memories.decide import edit, keep, merge, undo, withdraw
+from swarm_memory.tools.memories.decide import MemoryChange, edit, keep, merge, set_memory_status, undo
 from swarm_memory.tools.memories.desk import Card, DeskKind, desk, desk_counts, latest_decisions
-from swarm_memory.tools.memories.edit import MemoryChange
 from swarm_memory.tools.memories.record import memory_record
 from swarm_memory.tools.ports.memories import RetrievalRecord
 from swarm_memory.tools.ports.upkeep import UpkeepBatch
@@ -103,7 +102,7 @@ async def test_a_withdrawn_memory_leaves_the_desk_and_comes_back_when_that_is_ta
     toolbox: Toolbox, add: Add
 ) -> None:
     doubtful = await add("Clear the cache", usage_count=3, provenance=Provenance(distiller="model"))
-    decided = await withdraw(toolbox, [doubtful])
+    decided = await set_memory_status(toolbox, [doubtful], "archived")
     assert await cards(toolbox, "unverified") == []
     await undo(toolbox, decided.id)
     assert len(await cards(toolbox, "unverified")) == 1

@@ -8,15 +8,8 @@ import pytest
 
 from swarm_memory.schema.errors import InputError, ModelUnavailable, NotFoundError
 from swarm_memory.server.embedding.static import StaticEmbedder
-from swarm_memory.tools.memories.edit import (
-    MemoryChange,
-    edit_memory,
-    forget_memories,
-    get_memories,
-    list_memories,
-    memory_history,
-    set_memory_status,
-)
+from swarm_memory.tools.memories.decide import MemoryChange, edit, set_memory_status
+from swarm_memory.tools.memories.edit import forget_memories, get_memories, list_memories, memory_history
 from swarm_memory.tools.ports.memories import MemoryFilter
 from swarm_memory.tools.ports.models import Vector
 from swarm_memory.tools.retrieve.retrieve import retrieve
@@ -75,7 +68,7 @@ async def test_a_memory_of_another_project_is_not_there(toolbox: Toolbox, add: A
         get_memories(toolbox, [foreign]),
         forget_memories(toolbox, [foreign]),
         set_memory_status(toolbox, [foreign], "archived"),
-        edit_memory(toolbox, foreign, MemoryChange(title="Mine now")),
+        edit(toolbox, foreign, MemoryChange(title="Mine now")),
         memory_history(toolbox, foreign),
     ):
         with pytest.raises(NotFoundError):
@@ -92,7 +85,9 @@ async def test_ids_that_cannot_be_are_refused(toolbox: Toolbox, ids: list[str]) 
 
 async def test_an_edit_is_found_by_its_new_words_and_keeps_the_former_text(toolbox: Toolbox, add: Add) -> None:
     memory_id = await add(*LOGIN)
-    edited = await edit_memory(toolbox, memory_id, MemoryChange(title="Rotate kubernetes certificates"), "was wrong")
+    (edited,) = (
+        await edit(toolbox, memory_id, MemoryChange(title="Rotate kubernetes certificates"), "was wrong")
+    ).items
     assert (edited.title, edited.content) == ("Rotate kubernetes certificates", LOGIN[1])
     assert [each.item for each in (await retrieve(toolbox, "kubernetes certificates")).memories] == [edited]
     (event, *_) = [each for each in await memory_history(toolbox, memory_id) if LOGIN[0] in str(each.data)]
@@ -101,8 +96,8 @@ async def test_an_edit_is_found_by_its_new_words_and_keeps_the_former_text(toolb
 
 async def test_an_edit_changes_tags_and_domain_and_takes_them_away(toolbox: Toolbox, add: Add) -> None:
     memory_id = await add(*LOGIN, domain="web", tags=("a",))
-    assert (await edit_memory(toolbox, memory_id, MemoryChange(tags=["b", "b", " "], domain="auth"))).tags == ("b",)
-    bare = await edit_memory(toolbox, memory_id, MemoryChange(tags=[], domain=""))
+    assert (await edit(toolbox, memory_id, MemoryChange(tags=["b", "b", " "], domain="auth"))).items[0].tags == ("b",)
+    (bare,) = (await edit(toolbox, memory_id, MemoryChange(tags=[], domain=""))).items
     assert (bare.tags, bare.domain) == ((), None)
     assert await get_memories(toolbox, [memory_id]) == [bare]
 
@@ -124,14 +119,14 @@ async def test_an_edit_unfit_for_a_memory_changes_nothing(
 ) -> None:
     memory_id = await add(*LOGIN)
     with pytest.raises(InputError, match=named):
-        await edit_memory(toolbox, memory_id, MemoryChange(**changes))
+        await edit(toolbox, memory_id, MemoryChange(**changes))
     assert (await get_memories(toolbox, [memory_id]))[0].title == LOGIN[0]
 
 
 async def test_a_secret_in_an_edit_is_not_stored(toolbox: Toolbox, add: Add) -> None:
     secret = "ghp_" + "a1B2c3D4e5" * 3 + "a1B2c3"
     memory_id = await add(*LOGIN)
-    edited = await edit_memory(toolbox, memory_id, MemoryChange(content=f"1. Use {secret}."), f"because {secret}")
+    (edited,) = (await edit(toolbox, memory_id, MemoryChange(content=f"1. Use {secret}."), f"because {secret}")).items
     assert secret not in edited.content
     assert secret not in str(await memory_history(toolbox, memory_id))
 
@@ -143,19 +138,19 @@ async def test_an_edit_while_the_embedder_is_down_changes_nothing(toolbox: Toolb
 
     memory_id = await add(*LOGIN)
     with pytest.raises(ModelUnavailable):
-        await edit_memory(replace(toolbox, embedder=Down()), memory_id, MemoryChange(title="Another title"))
+        await edit(replace(toolbox, embedder=Down()), memory_id, MemoryChange(title="Another title"))
     assert (await get_memories(toolbox, [memory_id]))[0].title == LOGIN[0]
 
 
 async def test_what_is_withdrawn_is_not_retrieved_until_restored(toolbox: Toolbox, add: Add) -> None:
     memory_id = await add(*LOGIN)
     for status in ("quarantined", "archived"):
-        assert await set_memory_status(toolbox, [memory_id], status, "looks wrong") == 1
+        assert len((await set_memory_status(toolbox, [memory_id], status, "looks wrong")).items) == 1
         assert (await retrieve(toolbox, LOGIN[0])).memories == ()
         assert await titles(toolbox) == []
         assert await titles(toolbox, statuses=(status,)) == [LOGIN[0]]
         assert (await get_memories(toolbox, [memory_id]))[0].status_reason == "looks wrong"
-        assert await set_memory_status(toolbox, [memory_id], "active") == 1
+        assert len((await set_memory_status(toolbox, [memory_id], "active")).items) == 1
         assert len((await retrieve(toolbox, LOGIN[0])).memories) == 1
 
 

@@ -15,8 +15,8 @@ from swarm_memory.schema.trajectory import Verdict
 from swarm_memory.tools.consolidate.consolidate import consolidate
 from swarm_memory.tools.credit.outcome import record_outcome
 from swarm_memory.tools.guard.trust import unverified
-from swarm_memory.tools.memories.decide import confirm, undo
-from swarm_memory.tools.memories.edit import MemoryChange, edit_memory, forget_memories, get_memories, set_memory_status
+from swarm_memory.tools.memories.decide import MemoryChange, confirm, edit, set_memory_status, undo
+from swarm_memory.tools.memories.edit import forget_memories, get_memories
 from swarm_memory.tools.memories.heard import Heard
 from swarm_memory.tools.memories.remember import remember as keep
 from swarm_memory.tools.memories.remember import title_of
@@ -164,12 +164,12 @@ async def test_odd_words_that_no_prompt_has_are_trusted_less_until_the_user_vouc
 
 async def test_an_agent_cannot_put_an_attack_into_the_users_mouth_by_an_edit(toolbox: Toolbox) -> None:
     said = (await remember(toolbox, PNPM, by_hand=True)).item
-    edited = await edit_memory(toolbox, said.id, MemoryChange(content=ATTACK), by_hand=False)
+    (edited,) = (await edit(toolbox, said.id, MemoryChange(content=ATTACK), by_hand=False)).items
     assert edited.status == "quarantined"
     other = (await remember(toolbox, "The build needs Java 21", by_hand=True)).item
-    assert (await edit_memory(toolbox, other.id, MemoryChange(content=ODD), by_hand=False)).provenance.standing == -1
+    assert (await edit(toolbox, other.id, MemoryChange(content=ODD), by_hand=False)).items[0].provenance.standing == -1
     third = (await remember(toolbox, "The tests need Docker", by_hand=True)).item
-    assert (await edit_memory(toolbox, third.id, MemoryChange(content=ATTACK))).provenance.standing == 1
+    assert (await edit(toolbox, third.id, MemoryChange(content=ATTACK))).items[0].provenance.standing == 1
 
 
 async def test_an_import_keeps_where_it_is_from_and_is_no_word_of_this_user(toolbox: Toolbox) -> None:
@@ -284,7 +284,9 @@ async def test_what_a_tools_result_says_waits_for_the_user_with_the_tool_named(t
 
 async def test_what_an_agent_makes_of_the_users_word_by_an_edit_is_its_note(toolbox: Toolbox) -> None:
     said = (await remember(toolbox, PNPM, by_hand=True)).item
-    edited = await edit_memory(toolbox, said.id, MemoryChange(content="1. Install packages with npm."), by_hand=False)
+    (edited,) = (
+        await edit(toolbox, said.id, MemoryChange(content="1. Install packages with npm."), by_hand=False)
+    ).items
     assert (edited.provenance.is_users_word, edited.provenance.standing) == (False, 0)
 
 

@@ -18,17 +18,9 @@ from swarm_memory.server.hosts.files.promoted import promoted_for
 from swarm_memory.server.hosts.files.skills import plan_demoted, plan_promoted, write_promotion
 from swarm_memory.tools.consolidate.consolidate import consolidate
 from swarm_memory.tools.credit.outcome import record_outcome
-from swarm_memory.tools.memories.decide import keep
+from swarm_memory.tools.memories.decide import MemoryChange, edit, keep, set_memory_status
 from swarm_memory.tools.memories.desk import desk, desk_counts
-from swarm_memory.tools.memories.edit import (
-    MemoryChange,
-    edit_memory,
-    forget_memories,
-    get_memories,
-    memory_history,
-    set_memory_status,
-    what_stayed,
-)
+from swarm_memory.tools.memories.edit import forget_memories, get_memories, memory_history, what_stayed
 from swarm_memory.tools.memories.status import memory_status
 from swarm_memory.tools.ports.memories import RetrievalRecord
 from swarm_memory.tools.promote.marks import Place
@@ -103,7 +95,7 @@ async def test_memories_of_one_subject_become_one_skill_and_others_another(
     before = written
     assert not (await promote(toolbox, root, one)).documents, "doing it again changes nothing"
     assert not (await promote(toolbox, root)).documents
-    await edit_memory(toolbox, other, MemoryChange(title="Open a branch and a request"))
+    await edit(toolbox, other, MemoryChange(title="Open a branch and a request"))
     assert [each.name for each in (await promote(toolbox, root)).documents] == ["learned-git"]
     assert skills(root)["learned-python-testing"] == before["learned-python-testing"]
     assert "## 1. Avoid: Open a branch and a request" in skills(root)["learned-git"]

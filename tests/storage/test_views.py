@@ -17,7 +17,7 @@ from swarm_memory.schema.sqlite.statements import schema_objects
 from swarm_memory.server.storage.driver import choose
 from swarm_memory.server.storage.engine.connection import connect
 from swarm_memory.tools.credit.metrics import memory_effect
-from swarm_memory.tools.memories.edit import set_memory_status
+from swarm_memory.tools.memories.decide import set_memory_status
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.tool_memory.log import log_tool_calls
 

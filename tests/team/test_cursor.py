@@ -18,7 +18,9 @@ from team_banks import PROJECT, Home, NewHome
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.team.sharing import Counted, Evidence, Proposal, SharedMemory, team_scope
 from swarm_memory.server.storage.stores.team import sharing
-from swarm_memory.tools.memories.edit import MemoryChange, edit_memory, forget_memories
+from swarm_memory.tools.memories.decide import MemoryChange
+from swarm_memory.tools.memories.decide import edit as edit_memory
+from swarm_memory.tools.memories.edit import forget_memories
 from swarm_memory.tools.team.bank import TeamBank
 from swarm_memory.tools.toolbox import Toolbox
 

@@ -9,8 +9,8 @@ from team_banks import LOGIN, LOGIN_AGAIN, PROJECT, NewHome
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.memory import MemoryDraft, Provenance
 from swarm_memory.schema.team.sharing import Counted, Evidence, team_scope
-from swarm_memory.tools.memories.decide import restore
-from swarm_memory.tools.memories.edit import MemoryChange, edit_memory, forget_memories
+from swarm_memory.tools.memories.decide import MemoryChange, edit, set_memory_status
+from swarm_memory.tools.memories.edit import forget_memories
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -97,7 +97,7 @@ async def test_what_fails_for_many_withdraws_itself_and_a_reviewer_may_restore_i
     assert "worked 2 of 18 times for 2 people" in str(item.status_reason)
     await ann.sync()
     assert "the team's" not in await told(ann.toolbox), "only one's own is left"
-    assert await restore(rob.server.toolbox.in_project(TEAM.project), [memory_id])
+    assert await set_memory_status(rob.server.toolbox.in_project(TEAM.project), [memory_id], "active")
     await cem.sync()
     assert "the team's" in await told(cem.toolbox)
     await cem.tried(memory_id, "t99", worked=False)
@@ -116,7 +116,7 @@ async def test_edited_withdrawn_and_forgotten_words_reach_everybody_and_an_undon
     await cem.sync()
     assert words.title in await told(cem.toolbox)
     there = rob.server.toolbox.in_project(TEAM.project)
-    await edit_memory(there, memory_id, MemoryChange(title="Send the CSRF token along"))
+    await edit(there, memory_id, MemoryChange(title="Send the CSRF token along"))
     await cem.sync()
     assert "Send the CSRF token along (the team's)" in await told(cem.toolbox)
     await rob.decide(proposal, "undo")
@@ -139,7 +139,7 @@ async def test_a_declined_proposal_says_why_and_comes_back_only_with_other_words
     (sent,) = (await ann.toolbox.store.team.sent(ann.toolbox.scope, "https://memory.acme.example")).values()
     assert (sent.proposal.status, sent.proposal.decision) == ("declined", "only true for the old form")
     assert (await ann.propose(own)).status == "declined"
-    await edit_memory(ann.toolbox, own, MemoryChange(title="Send the CSRF token of the old form"))
+    await edit(ann.toolbox, own, MemoryChange(title="Send the CSRF token of the old form"))
     assert (await ann.propose(own)).status == "waiting"
     with pytest.raises(InputError, match="not waiting"):
         await rob.decide(proposal, "undo")
@@ -168,10 +168,10 @@ async def test_a_cache_is_changed_on_the_server_alone(home: NewHome) -> None:
     memory_id = str((await rob.decide(await ann.propose(await ann.learn(*LOGIN)))).memory_id)
     await ann.sync()
     with pytest.raises(InputError, match="is the team's"):
-        await edit_memory(ann.toolbox, memory_id, MemoryChange(title="Other words"))
+        await edit(ann.toolbox, memory_id, MemoryChange(title="Other words"))
     there = ann.server.toolbox.in_project(TEAM.project)
     with pytest.raises(InputError, match="review is needed"):
-        await edit_memory(there, memory_id, MemoryChange(title="Other words"))
+        await edit(there, memory_id, MemoryChange(title="Other words"))
 
 
 async def test_a_server_that_was_made_anew_leaves_nothing_of_the_former_one(home: NewHome, server: Toolbox) -> None:

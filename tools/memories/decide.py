@@ -1,4 +1,6 @@
-"""What a person decides about memories: keep, edit, merge, withdraw, restore, confirm, promote. Each can be undone."""
+"""What a person or an agent changes in memories: keep, edit, merge, withdraw, restore, confirm, promote. Each can be
+undone.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
@@ -7,25 +9,42 @@ from pydantic import JsonValue
 
 from swarm_memory.schema.base import GLOBAL_PROJECT, Scope, is_teams, new_id
 from swarm_memory.schema.errors import InputError, NotFoundError
-from swarm_memory.schema.memory import MemoryItem, MemoryLink
-from swarm_memory.tools.memories.edit import MemoryChange, changeable, edited_item
+from swarm_memory.schema.memory import MemoryItem, MemoryLink, MemoryStatus
+from swarm_memory.tools.anchors.staleness import anchored
+from swarm_memory.tools.guard.gate import gated_edit, suspects
+from swarm_memory.tools.guard.redact import redact
+from swarm_memory.tools.memories.edit import changeable, checked_texts
 from swarm_memory.tools.ports.journal import DECIDED, TAKEN_BACK, Event
 from swarm_memory.tools.ports.upkeep import Decision, Redone
 from swarm_memory.tools.retrieve.embed import prepare
+from swarm_memory.tools.text.cleaning import clean
 from swarm_memory.tools.toolbox import Toolbox
 
-What = Literal["keep", "edit", "merge", "withdraw", "restore", "promote", "confirm"]
+What = Literal["keep", "edit", "merge", "withdraw", "quarantine", "restore", "promote", "confirm"]
 DECISION = "dc"
+_BY_USER = "by the user"
+_MAX_REASON_CHARS = 500
 
 _CHANGEABLE = ("scope", "title", "description", "content", "tags", "domain", "status", "status_reason", "provenance")
 _EMBEDDED = ("title", "description", "content", "tags", "domain", "provenance")
 """What stands in a memory's text and its indexes."""
 
 
+class MemoryChange(NamedTuple):
+    """The new texts of a memory; None leaves one as it is, an empty domain takes it away."""
+
+    title: str | None = None
+    description: str | None = None
+    content: str | None = None
+    tags: Sequence[str] | None = None
+    domain: str | None = None
+
+
 class Decided(NamedTuple):
     """A decision that was written, or taken back."""
 
     id: str
+    """Empty: nothing was to be changed, and nothing can be taken back."""
     what: What
     items: tuple[MemoryItem, ...]
     """The memories as they are now."""
@@ -38,17 +57,28 @@ async def keep(toolbox: Toolbox, memory_id: str, why: str, other_id: str | None 
     quarantine is restored. Raises as `get_memories`.
     """
     items = await changeable(toolbox, [memory_id] if other_id is None else [memory_id, other_id])
-    changes = {item.id: _restored(item) if item.status == "quarantined" else item for item in items}
+    changes = {item.id: _restored(item, _BY_USER) if item.status == "quarantined" else item for item in items}
     about: dict[str, JsonValue] = {"why": why}
     if other_id is not None:
         about["pair"] = [memory_id, other_id]
     return await _decide(toolbox, "keep", items, changes, about)
 
 
-async def edit(toolbox: Toolbox, memory_id: str, change: MemoryChange) -> Decided:
-    """Change texts as `edit_memory` does. Raises as that."""
+async def edit(
+    toolbox: Toolbox, memory_id: str, change: MemoryChange, reason: str | None = None, *, by_hand: bool = True
+) -> Decided:
+    """Change what is given, embed again, and keep the former text in the history.
+
+    Secrets in the new text are replaced; what is suspect now is held back or trusted less, as `gated_edit` says. What
+    the user said and an agent changed (not `by_hand`) is the agent's note. Raises `InputError` when nothing is given or
+    a text is not fit for a memory, `NotFoundError`, and `ModelError` when the embedder fails: then nothing was changed.
+    """
     (item,) = await changeable(toolbox, [memory_id])
-    return await _decide(toolbox, "edit", [item], {item.id: edited_item(toolbox, item, change)})
+    edited = _edited(toolbox, item, change, by_hand=by_hand)
+    if edited == item:
+        return Decided("", "edit", (item,))
+    (edited,) = await anchored(toolbox, [edited])
+    return await _decide(toolbox, "edit", [item], {item.id: edited}, why=_reason(reason, by_hand=by_hand))
 
 
 async def merge(toolbox: Toolbox, kept_id: str, other_id: str) -> Decided:
@@ -61,22 +91,29 @@ async def merge(toolbox: Toolbox, kept_id: str, other_id: str) -> Decided:
     kept, other = items = await changeable(toolbox, [kept_id, other_id])
     archived = _with(other, status="archived", status_reason=f"duplicate of {kept.id} (by the user)")
     link = MemoryLink(src_id=other.id, dst_id=kept.id, relation="duplicate_of", weight=1.0)
-    changes = {kept.id: kept if kept.status == "active" else _restored(kept), other.id: archived}
+    changes = {kept.id: kept if kept.status == "active" else _restored(kept, _BY_USER), other.id: archived}
     about: dict[str, JsonValue] = {"pair": [kept.id, other.id]}
     return await _decide(toolbox, "merge", items, changes, about, [link])
 
 
-async def withdraw(toolbox: Toolbox, ids: Sequence[str]) -> Decided:
-    """Archive memories: they are kept, and told no more. Raises as `get_memories`."""
-    items = await changeable(toolbox, ids)
-    archived = {item.id: _with(item, status="archived", status_reason="withdrawn by the user") for item in items}
-    return await _decide(toolbox, "withdraw", items, archived)
+async def set_memory_status(
+    toolbox: Toolbox, ids: Sequence[str], status: MemoryStatus, reason: str | None = None, *, by_hand: bool = True
+) -> Decided:
+    """Restore (active), quarantine or archive; `items` are those that changed. Raises as `get_memories`.
 
-
-async def restore(toolbox: Toolbox, ids: Sequence[str]) -> Decided:
-    """Have memories be told again; who restores them vouches for them, their wording too. Raises as `get_memories`."""
-    items = await changeable(toolbox, ids)
-    return await _decide(toolbox, "restore", items, {item.id: _restored(item) for item in items})
+    What screening finds suspect is restored only `by_hand`, by the user: an agent that read it may be talked into it.
+    So the user vouches also for an active one that is trusted less for its wording.
+    """
+    what: What = "restore" if status == "active" else "quarantine" if status == "quarantined" else "withdraw"
+    found = await changeable(toolbox, ids)
+    if status == "active" and not by_hand and (held := suspects(found)):
+        raise InputError(f"only the user may restore {', '.join(held)}: swarm-memory memories restore {held[0]}")
+    why = _reason(reason, by_hand=by_hand)
+    wanted = {item.id: _with(item, status=status, status_reason=why) for item in found if item.status != status}
+    if status == "active" and by_hand:
+        wanted |= {item.id: _restored(item, why) for item in found if item.id in wanted or item.provenance.standing < 0}
+    changed = [item for item in found if item.id in wanted]
+    return await _decide(toolbox, what, changed, wanted, why=why) if changed else Decided("", what, ())
 
 
 async def confirm(toolbox: Toolbox, memory_id: str, *, by_hand: bool = True) -> Decided:
@@ -90,7 +127,7 @@ async def confirm(toolbox: Toolbox, memory_id: str, *, by_hand: bool = True) -> 
         raise InputError(f"{memory_id} is nothing that an agent brought as the user's word")
     told = {"distiller": "user", "hearsay": False, "suspect": source.suspect if not by_hand else None}
     own = source.model_copy(update=told | ({"judge": None} if by_hand else {"heard_in": "prompt"}))
-    changes = {"provenance": own} | ({"status": "active", "status_reason": "by the user"} if by_hand else {})
+    changes = {"provenance": own} | ({"status": "active", "status_reason": _BY_USER} if by_hand else {})
     return await _decide(toolbox, "confirm", [item], {item.id: _with(item, **changes)})
 
 
@@ -167,19 +204,19 @@ async def _decide(
     wanted: Mapping[str, MemoryItem],
     about: Mapping[str, JsonValue] | None = None,
     links: Sequence[MemoryLink] = (),
+    *,
+    why: str = _BY_USER,
 ) -> Decided:
     decision_id = new_id(DECISION)
     after = [wanted[item.id] for item in items]
     new = await _new_links(toolbox, links)
     told: dict[str, dict[str, JsonValue]] = {}
     for before, item in zip(items, after, strict=True):
-        told[item.id] = _told(decision_id, what, about or {}) | _difference(before, item)
+        told[item.id] = _told(decision_id, what, {"reason": why, **(about or {})}) | _difference(before, item)
     if new:
         told[items[0].id]["links"] = [link.model_dump(mode="json") for link in new]
-    if what != "keep" and not new and list(items) == after:
-        raise InputError(f"nothing to {what}: it is so already")
     redone = await _redone(toolbox, items, after, told)
-    decision = Decision(DECIDED, redone, toolbox.clock.now(), f"{what} by the user", links=tuple(new))
+    decision = Decision(DECIDED, redone, toolbox.clock.now(), why, links=tuple(new))
     return await _write(toolbox, decision, Decided(decision_id, what, tuple(after)))
 
 
@@ -213,11 +250,32 @@ async def _redone(
     )
 
 
-def _restored(item: MemoryItem) -> MemoryItem:
+def _edited(toolbox: Toolbox, item: MemoryItem, change: MemoryChange, *, by_hand: bool = True) -> MemoryItem:
+    """Return a memory as an edit makes it, and `gated_edit` lets it be. Raises `InputError` as `edit`."""
+    changes = {name: value for name, value in change._asdict().items() if value is not None}
+    if not changes:
+        raise InputError("nothing to change: give a title, description, content, tags or domain")
+    texts = item.model_dump(include={"title", "description", "content", "tags", "domain"})
+    edited = _with(item, **checked_texts({**texts, **changes}, toolbox.settings))
+    if edited == item:
+        return item
+    if not by_hand and item.provenance.is_users_word:
+        agents = {"distiller": "agent", "judge": "agent", "heard_in": "nowhere"}
+        edited = _with(edited, provenance=edited.provenance.model_copy(update=agents))
+    return gated_edit(item, edited)
+
+
+def _restored(item: MemoryItem, why: str) -> MemoryItem:
     source = item.provenance
     if source.standing < 0:
         item = _with(item, provenance=source.model_copy(update={"suspect": None}))
-    return item if item.status == "active" else _with(item, status="active", status_reason="by the user")
+    return item if item.status == "active" else _with(item, status="active", status_reason=why)
+
+
+def _reason(reason: str | None, *, by_hand: bool) -> str:
+    if reason:
+        return clean(redact(reason).text, _MAX_REASON_CHARS)
+    return _BY_USER if by_hand else "by an agent"
 
 
 def _with(item: MemoryItem, **changes: Any) -> MemoryItem:

@@ -75,7 +75,7 @@ async def desk(
     The newest come first, of stale ones the least sure, of unverified ones the most shown. Raises `StorageError`.
     """
     waiting = await _waiting(toolbox)
-    counts = Counter({kind: len(entries) for kind, entries in waiting.items()})
+    counts: Counter[DeskKind] = Counter({kind: len(entries) for kind, entries in waiting.items()})
     kind = wanted or next((kind for kind in KINDS if counts[kind]), KINDS[0])
     page = waiting[kind][offset : offset + limit]
     items = await _items(toolbox, [each for entry in page for each in (entry.memory_id, entry.other_id) if each])

@@ -1,21 +1,18 @@
-"""What a person or an agent does to single memories: look, mend, withdraw, forget. How they are kept is the store's."""
+"""Memories as a person or an agent looks at them, checks their texts and forgets them; `decide` changes them."""
 
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from pydantic import ValidationError
 
 from swarm_memory.schema.base import GLOBAL_PROJECT, Scope, is_teams
 from swarm_memory.schema.errors import InputError, NotFoundError
-from swarm_memory.schema.memory import MemoryDraft, MemoryItem, MemoryStatus
+from swarm_memory.schema.memory import MemoryDraft, MemoryItem
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.team.person import rank
-from swarm_memory.tools.anchors.staleness import anchored
-from swarm_memory.tools.guard.gate import gated_edit, suspects
-from swarm_memory.tools.guard.redact import redact, redact_each
+from swarm_memory.tools.guard.redact import redact_each
 from swarm_memory.tools.ports.journal import Event
 from swarm_memory.tools.ports.memories import Forgotten, MemoryFilter
-from swarm_memory.tools.retrieve.embed import prepare
 from swarm_memory.tools.text.cleaning import clean, is_memory_id
 from swarm_memory.tools.text.faults import faults
 from swarm_memory.tools.toolbox import Toolbox
@@ -24,7 +21,6 @@ MAX_IDS = 200
 MAX_LISTED = 500
 MAX_OFFSET = 10_000_000
 
-_MAX_REASON_CHARS = 500
 _MAX_NAMED = 20
 _READ_AT_ONCE = 5_000
 """Each page that is read passes over those before it: few large ones."""
@@ -58,7 +54,12 @@ async def get_memories(toolbox: Toolbox, ids: Sequence[str]) -> list[MemoryItem]
 async def with_authors(toolbox: Toolbox, items: Sequence[MemoryItem]) -> list[MemoryItem]:
     """Return memories as they are shown: with the names of those who brought them."""
     authors = await toolbox.store.people.authors(toolbox.readable, [item.id for item in items])
-    return [_with_provenance(item, person=authors[item.id]) if item.id in authors else item for item in items]
+    return [
+        item.model_copy(update={"provenance": item.provenance.model_copy(update={"person": authors[item.id]})})
+        if item.id in authors
+        else item
+        for item in items
+    ]
 
 
 async def changeable(toolbox: Toolbox, ids: Sequence[str]) -> list[MemoryItem]:
@@ -73,70 +74,6 @@ async def changeable(toolbox: Toolbox, ids: Sequence[str]) -> list[MemoryItem]:
     if shared and toolbox.person is not None and rank(toolbox.person.role) < rank("review"):
         raise InputError(f"{', '.join(shared)} is the team's: your role is {toolbox.person.role}, and review is needed")
     return found
-
-
-class MemoryChange(NamedTuple):
-    """The new texts of a memory; None leaves one as it is, an empty domain takes it away."""
-
-    title: str | None = None
-    description: str | None = None
-    content: str | None = None
-    tags: Sequence[str] | None = None
-    domain: str | None = None
-
-
-async def edit_memory(
-    toolbox: Toolbox, memory_id: str, change: MemoryChange, reason: str | None = None, *, by_hand: bool = True
-) -> MemoryItem:
-    """Change what is given, embed again, and keep the former text in the history.
-
-    Secrets in the new text are replaced; what is suspect now is held back or trusted less, as `gated_edit` says. What
-    the user said and an agent changed is the agent's note. Raises `InputError` when nothing is given or a text is not
-    fit for a memory, `NotFoundError`, and `ModelError` when the embedder fails: then nothing was changed.
-    """
-    (item,) = await changeable(toolbox, [memory_id])
-    edited = edited_item(toolbox, item, change, by_hand=by_hand)
-    if edited == item:
-        return item
-    (edited,) = await anchored(toolbox, [edited])
-    (stored,) = await prepare(toolbox, [edited])
-    await toolbox.store.replace_memory(stored, toolbox.embedder.name, _reason(reason, "edited"))
-    return edited
-
-
-def edited_item(toolbox: Toolbox, item: MemoryItem, change: MemoryChange, *, by_hand: bool = True) -> MemoryItem:
-    """Return a memory as an edit makes it, and `gated_edit` lets it be. Raises `InputError` as `edit_memory`."""
-    changes = {name: value for name, value in change._asdict().items() if value is not None}
-    if not changes:
-        raise InputError("nothing to change: give a title, description, content, tags or domain")
-    edited = item.model_copy(update=checked_texts({**_texts(item), **changes}, toolbox.settings))
-    if edited == item:
-        return item
-    if not by_hand and item.provenance.is_users_word:
-        edited = _with_provenance(edited, distiller="agent", judge="agent", heard_in="nowhere")
-    return gated_edit(item, edited)
-
-
-async def set_memory_status(
-    toolbox: Toolbox, ids: Sequence[str], status: MemoryStatus, reason: str | None = None, *, by_hand: bool = True
-) -> int:
-    """Restore (active), quarantine or archive; return how many changed. Raises as `get_memories`.
-
-    What screening finds suspect is restored only `by_hand`, by the user: an agent that read it may be talked into it.
-    So the user vouches also for an active one that is trusted less for its wording.
-    """
-    found = await changeable(toolbox, ids)
-    if status == "active" and not by_hand and (held := suspects(found)):
-        raise InputError(f"only the user may restore {', '.join(held)}: swarm-memory memories restore {held[0]}")
-    why = _reason(reason, "by the user" if by_hand else "by an agent")
-    if status == "active" and by_hand:
-        doubted = [item for item in found if item.provenance.standing < 0]
-        cleared = [_with_provenance(item, suspect=None) for item in doubted]
-        # Set aside first, so that restoring them with the others is an event that speaks for them (`trust`).
-        aside = [item.model_copy(update={"status": "quarantined", "status_reason": why}) for item in cleared]
-        for stored in await prepare(toolbox, aside):
-            await toolbox.store.replace_memory(stored, toolbox.embedder.name, why)
-    return await toolbox.store.set_status(toolbox.scope.readable(), [item.id for item in found], status, why)
 
 
 async def forget_memories(toolbox: Toolbox, ids: Sequence[str], *, with_trajectories: bool = False) -> Forgotten:
@@ -225,14 +162,6 @@ def checked_texts(texts: dict[str, Any], settings: Settings) -> dict[str, Any]:
     return draft.model_dump(include={"title", "description", "content", "tags", "domain"})
 
 
-def _with_provenance(item: MemoryItem, **changes: str | None) -> MemoryItem:
-    return item.model_copy(update={"provenance": item.provenance.model_copy(update=changes)})
-
-
-def _texts(item: MemoryItem) -> dict[str, Any]:
-    return item.model_dump(include={"title", "description", "content", "tags", "domain"})
-
-
 def _checked_ids(ids: Sequence[str]) -> list[str]:
     wanted = list(dict.fromkeys(ids))
     if not wanted:
@@ -243,10 +172,6 @@ def _checked_ids(ids: Sequence[str]) -> list[str]:
         if not is_memory_id(each):
             raise InputError(f"{each[:60]!r} is no id of a memory: they look like rm_01JXYZ…, 26 signs after rm_")
     return wanted
-
-
-def _reason(reason: str | None, otherwise: str) -> str:
-    return clean(redact(reason).text, _MAX_REASON_CHARS) if reason else otherwise
 
 
 def _named(ids: Sequence[str]) -> str:

@@ -18,8 +18,8 @@ from swarm_memory.tools.distill.bounds import COPIED, copies, portable, words_of
 from swarm_memory.tools.guard.gate import LOCAL, check_quota, gated, told_of
 from swarm_memory.tools.guard.trust import says_all_of
 from swarm_memory.tools.learn.items import same_in_bank
-from swarm_memory.tools.memories.decide import confirm
-from swarm_memory.tools.memories.edit import checked_texts, set_memory_status
+from swarm_memory.tools.memories.decide import confirm, set_memory_status
+from swarm_memory.tools.memories.edit import checked_texts
 from swarm_memory.tools.memories.heard import NO_SESSION, UNSEEN, Heard, Session
 from swarm_memory.tools.ports.memories import DayLimit, StoredMemory
 from swarm_memory.tools.retrieve.embed import prepare_or_say
@@ -229,7 +229,8 @@ async def _add(
     limit = None if toolbox.new_per_day is None else DayLimit(toolbox.new_per_day, toolbox.clock.now())
     await toolbox.store.add_memories(new, toolbox.embedder.name, limit)
     for known_id, by_id in (superseded or {}).items():
-        await set_memory_status(toolbox, [known_id], "archived", f"superseded by {by_id}, which says it all")
+        why = f"superseded by {by_id}, which says it all"
+        await toolbox.store.set_status(toolbox.scope.readable(), [known_id], "archived", why)
     await link_contradictions(toolbox, new, new_id(RUN))
     await queue_when_due(toolbox, embedder_answers=fault is None)
 

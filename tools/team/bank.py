@@ -1,28 +1,59 @@
-"""This bank as a team's server: what a person may ask of it. The routes, the desk and tests go through it."""
+"""This bank as a team's server: what a person may ask of it. The routes, the desk and tests go through it.
 
-from collections.abc import Sequence
+Proposals are taken in as untrusted, what says the same is joined, and what fails for many is withdrawn by itself.
+"""
+
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from swarm_memory.schema.errors import InputError
+from pydantic import ValidationError
+
+from swarm_memory.schema.base import MEMORY, counted, new_id
+from swarm_memory.schema.errors import InputError, NotFoundError
+from swarm_memory.schema.memory import MemoryDraft, MemoryItem, Provenance
 from swarm_memory.schema.team.person import Person
 from swarm_memory.schema.team.sharing import (
     MAX_EVIDENCE,
     MAX_SENT,
+    MAX_WORD_CHARS,
     Changes,
     Counted,
     Decided,
+    Evidence,
     Member,
     Proposal,
     ProposalStatus,
     Proposed,
+    people,
     team_scope,
 )
-from swarm_memory.tools.ports.team import ProposalFilter
-from swarm_memory.tools.team.evidence import take_evidence
-from swarm_memory.tools.team.review import checked_project, decide, take_proposal
+from swarm_memory.tools.consolidate.duplicates import gist_of, is_same
+from swarm_memory.tools.consolidate.pairs import duplicate_threshold
+from swarm_memory.tools.credit.intervals import wilson
+from swarm_memory.tools.guard.gate import gated
+from swarm_memory.tools.guard.redact import redact
+from swarm_memory.tools.learn.items import same_in_bank
+from swarm_memory.tools.memories.edit import checked_texts
+from swarm_memory.tools.ports.memories import StoredMemory
+from swarm_memory.tools.ports.team import PROPOSAL, NewProposal, ProposalFilter, Ruling
+from swarm_memory.tools.retrieve.embed import prepare_or_say
+from swarm_memory.tools.retrieve.rank import cosine
+from swarm_memory.tools.text.cleaning import clean
+from swarm_memory.tools.text.faults import faults
 from swarm_memory.tools.toolbox import Toolbox
 
 MAX_LISTED = 200
+MAX_WAITING = 200
+"""So many proposals of one person wait at once."""
+
+MIN_PEOPLE = 2
+"""What fails for one alone may be that one's machine."""
+
+FAILS_BELOW = 0.5
+"""A memory is withdrawn when the whole interval of how often it works lies below: it fails more than it helps."""
+
+_COMPARED = 1_000
+SAYS_THE_SAME = "says the same as what the team shares"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +69,9 @@ class TeamBank:
 
     async def propose(self, bank: str, proposed: Sequence[Proposed]) -> list[Proposal]:
         """Take proposals in, each for itself. Raises `InputError`: those before it were taken."""
-        _check("proposals", len(proposed), MAX_SENT)
-        return [await take_proposal(self.toolbox, self.person, bank, each) for each in proposed]
+        if len(proposed) > MAX_SENT:
+            raise InputError(f"{len(proposed)} proposals at once: send at most {MAX_SENT}")
+        return [await self._take(bank, each) for each in proposed]
 
     async def proposals(self, status: ProposalStatus | None = "waiting", *, mine: bool = False) -> list[Proposal]:
         """Return at most 200."""
@@ -49,21 +81,194 @@ class TeamBank:
         return await self.toolbox.store.team.proposals(self.toolbox.scope.tenant_id, which)
 
     async def decide(self, proposal_id: str, decided: Decided) -> Proposal:
-        """Decide about a proposal. Raises as `review.decide`."""
-        return await decide(self.toolbox, self.person, proposal_id, decided)
+        """Accept a proposal, as it is or with other words, decline it, or take that back; those that say the same too.
+
+        Raises `NotFoundError`, and `InputError` where it was decided meanwhile, or screening holds the words back: what
+        is suspect is edited or declined.
+        """
+        tenant = self.toolbox.scope.tenant_id
+        found = await self.toolbox.store.team.get_proposal(tenant, proposal_id)
+        if found is None:
+            raise NotFoundError(f"there is no proposal {proposal_id[:60]!r}")
+        proposal, _ = found
+        if proposal.same_as is not None and proposal.status == "waiting":
+            return await self.decide(proposal.same_as, decided)
+        there = self.toolbox.in_project(team_scope(tenant, proposal.project).project)
+        take = self._accept if decided.act in ("accept", "edit") else self._refuse
+        if not await take(there, proposal, decided):
+            raise InputError(f"{proposal_id} was decided meanwhile, or is not waiting: look at it again")
+        after = await self.toolbox.store.team.get_proposal(tenant, proposal_id)
+        assert after is not None
+        return after[0]
 
     async def changes(self, project: str, stamp: str, after: int) -> Changes:
         """Return at most 50 changes."""
-        scope = team_scope(self.toolbox.scope.tenant_id, checked_project(project))
+        scope = team_scope(self.toolbox.scope.tenant_id, _checked_project(project))
         own = "" if self.person is None else self.person.id
         return await self.toolbox.store.team.changes(scope, stamp, after, own, MAX_SENT)
 
     async def send_evidence(self, bank: str, counted: Sequence[Counted]) -> None:
-        """Take evidence in."""
-        _check("counts", len(counted), MAX_EVIDENCE)
-        await take_evidence(self.toolbox, self.person, bank, counted)
+        """Write what a person's bank counted, once for each person, and withdraw what surely fails.
+
+        Counts are absolute: sending them again changes nothing. What a person restored is weighed by what came since.
+        """
+        if len(counted) > MAX_EVIDENCE:
+            raise InputError(f"{len(counted)} counts at once: send at most {MAX_EVIDENCE}")
+        sound = [each.model_copy(update={"evidence": _bounded(each.evidence)}) for each in counted]
+        tenant, at = self.toolbox.scope.tenant_id, self.toolbox.clock.now()
+        own = "" if self.person is None else self.person.id
+        changed = await self.toolbox.store.team.put_evidence(tenant, own, bank[:100], sound, at)
+        for scope, known in await self.toolbox.store.team.failing(tenant, changed):
+            if reason := _why_withdrawn(known.evidence):
+                await self.toolbox.store.set_status((scope,), [known.memory_id], "archived", reason)
+
+    async def _take(self, bank: str, given: Proposed) -> Proposal:
+        """Take in what somebody proposes; what says the same as a shared memory is joined to it at once.
+
+        Texts are cleaned, redacted and screened again: what sends them is not trusted. Raises `InputError`.
+        """
+        scope = team_scope(self.toolbox.scope.tenant_id, _checked_project(given.project))
+        draft = _clean_draft(self.toolbox, given.draft)
+        evidence = _bounded(given.evidence).model_copy(update={"people": 1})
+        asked = given.model_copy(update={"draft": draft, "evidence": evidence, "word": _clean_word(given.word)})
+        there = self.toolbox.in_project(scope.project)
+        item = gated(_item(there, asked))
+        held = item.status_reason if item.status != "active" else None
+        memory_id = same = None
+        if held is None:
+            (stored,), _ = await prepare_or_say(there, [item])
+            known = await same_in_bank(there, stored)
+            memory_id = None if known is None else known.id
+            same = await self._same_waiting(there, asked, stored) if known is None else None
+        proposal = Proposal(
+            **dict(asked),
+            id=new_id(PROPOSAL),
+            person_id=None if self.person is None else self.person.id,
+            person=None if self.person is None else self.person.name,
+            held=held,
+            same_as=same,
+            memory_id=memory_id,
+            status="waiting" if memory_id is None else "accepted",
+            decision="" if memory_id is None else SAYS_THE_SAME,
+            created_at=self.toolbox.clock.now(),
+        )
+        return await self.toolbox.store.team.add_proposal(scope, NewProposal(proposal, clean(bank)[:100]), MAX_WAITING)
+
+    async def _same_waiting(self, there: Toolbox, asked: Proposed, stored: StoredMemory) -> str | None:
+        """Return the proposal that says the same and waits already; only what its words let pass is embedded."""
+        which = ProposalFilter(project=asked.project, limit=_COMPARED, leading=True)
+        gist, threshold = gist_of(stored.item), there.settings.consolidate.contradiction_threshold
+        own = (None if self.person is None else self.person.id, asked.origin_id)
+        near: list[tuple[str, MemoryItem]] = []
+        for each in await there.store.team.proposals(there.scope.tenant_id, which):
+            if each.held is None and (each.person_id, each.origin_id) != own:
+                other = _item(there, each)
+                if is_same(gist, gist_of(other), threshold):
+                    near.append((each.id, other))
+        others, _ = await prepare_or_say(there, [item for _, item in near]) if near else ([], None)
+        for (proposal_id, _), other in zip(near, others, strict=True):
+            if other.vector is None or stored.vector is None:
+                continue
+            if cosine(stored.vector, other.vector) >= duplicate_threshold(there):
+                return proposal_id
+        return None
+
+    async def _accept(self, there: Toolbox, proposal: Proposal, decided: Decided) -> bool:
+        if decided.act == "edit":
+            if decided.draft is None:
+                raise InputError("edit needs the words as they are to be accepted: a title, a description or a content")
+            proposal = proposal.model_copy(update={"draft": _clean_draft(there, decided.draft)})
+        if proposal.status != "waiting":
+            return False
+        item = gated(_item(there, proposal, proposal.memory_id))
+        if item.status != "active":
+            raise InputError(f"{proposal.id} is held back ({item.status_reason}): edit what is suspect, or decline it")
+        cleared = item.provenance.model_copy(update={"suspect": None})  # whoever accepts it vouches for its wording
+        (stored,), _ = await prepare_or_say(there, [item.model_copy(update={"provenance": cleared})])
+        known = await same_in_bank(there, stored)
+        same = known is not None and known.id != item.id
+        ruling = Ruling(
+            proposal.id,
+            "accepted",
+            "waiting",
+            None if self.person is None else self.person.name,
+            there.clock.now(),
+            _clean_word(decided.word),
+            known.id if known is not None and same else item.id,
+        )
+        # It is the proposer who brought it.
+        by_proposer = there.store.by(proposal.person_id).team
+        return await by_proposer.share(there.scope, ruling, None if same else stored, there.embedder.name)
+
+    async def _refuse(self, there: Toolbox, proposal: Proposal, decided: Decided) -> bool:
+        undone = decided.act == "undo"
+        if undone == (proposal.status == "waiting"):
+            return False
+        ruling = Ruling(
+            proposal.id,
+            "waiting" if undone else "declined",
+            proposal.status if undone else "waiting",
+            None if self.person is None else self.person.name,
+            there.clock.now(),
+            _clean_word(decided.word),
+            proposal.memory_id,
+        )
+        return await there.store.team.rule(there.scope, ruling)
 
 
-def _check(what: str, number: int, most: int) -> None:
-    if number > most:
-        raise InputError(f"{number} {what} at once: send at most {most}")
+def edited(waiting: Sequence[Proposal], proposal_id: str, texts: Mapping[str, str]) -> MemoryDraft:
+    """Return the words of one that waits, with other texts in their places. Raises `InputError`."""
+    found = next((each for each in waiting if each.id == proposal_id), None)
+    if found is None:
+        raise NotFoundError(f"no proposal {proposal_id[:60]!r} waits for a decision")
+    try:
+        return MemoryDraft.model_validate({**found.draft.model_dump(), **texts})
+    except ValidationError as error:
+        raise InputError(faults(error, MemoryDraft.model_json_schema())) from error
+
+
+def _checked_project(project: str) -> str:
+    """Return the name of a team's project. Raises `InputError`."""
+    name = clean(project).strip()
+    if not name or name != project or "\n" in name:
+        raise InputError("project is the team's name of it, such as github.com/acme/shop, or * for all")
+    return name
+
+
+def _clean_draft(toolbox: Toolbox, draft: MemoryDraft) -> MemoryDraft:
+    """Return words from outside as any others come in: cleaned, redacted, of allowed length. Raises `InputError`."""
+    texts = draft.model_dump(include={"title", "description", "content", "tags", "domain"})
+    return MemoryDraft.model_validate(checked_texts(texts, toolbox.settings))
+
+
+def _clean_word(word: str) -> str:
+    """Return what somebody says about a proposal."""
+    return clean(redact(word).text, MAX_WORD_CHARS)
+
+
+def _bounded(evidence: Evidence) -> Evidence:
+    return evidence.model_copy(update={"worked": min(evidence.worked, evidence.tried)})
+
+
+def _item(toolbox: Toolbox, given: Proposed, memory_id: str | None = None) -> MemoryItem:
+    """Return a proposal as a memory of the toolbox's scope; nobody's own word is the word of this bank's user."""
+    return MemoryItem(
+        id=memory_id or new_id(MEMORY),
+        scope=toolbox.scope,
+        **given.draft.model_dump(include={"title", "description", "content", "tags", "domain"}),
+        outcome=given.outcome,
+        confidence=given.confidence,
+        created_at=toolbox.clock.now(),
+        provenance=Provenance(distiller=given.distiller, imported_from="the team"),
+    )
+
+
+def _why_withdrawn(evidence: Evidence) -> str:
+    """Return why a memory is withdrawn that fails more often than it works, for more than one person; else nothing."""
+    if evidence.people < MIN_PEOPLE or not evidence.tried:
+        return ""
+    most = wilson(evidence.worked, evidence.tried).high
+    if most >= FAILS_BELOW:
+        return ""
+    told = f"worked {evidence.worked} of {counted(evidence.tried, 'time')} for {people(evidence.people)}"
+    return f"withdrawn by itself: {told}, so at most {most:.0%} of the times; restoring it weighs only what comes after"

@@ -71,21 +71,13 @@ async def sync(toolbox: Toolbox, team: Team, url: str, project: str, *, propose_
         mine = await team.proposals(None, mine=True)
         await note(toolbox, url, mine, {each.memory_id: each.content_hash for each in sent.values()})
     proposed = 0
-    if propose_proven and (ids := await proven(toolbox, url)):
-        proposed = await _propose_each(toolbox, team, url, ids, project)
-    await store.note_check(toolbox.scope, toolbox.clock.now(), None)
-    return done._replace(proposed=proposed)
-
-
-async def _propose_each(toolbox: Toolbox, team: Team, url: str, ids: Sequence[str], project: str) -> int:
-    """Propose what is proven; what may not be sent stays here."""
-    proposed = 0
-    for memory_id in ids:
+    for memory_id in await proven(toolbox, url) if propose_proven else ():
         try:
             proposed += len(await propose(toolbox, team, url, await outgoing(toolbox, [memory_id], project)))
         except InputError:
             continue  # it is of suspect wording, or the server takes no more: it waits, as it did before
-    return proposed
+    await store.note_check(toolbox.scope, toolbox.clock.now(), None)
+    return done._replace(proposed=proposed)
 
 
 async def _pull(toolbox: Toolbox, team: Team, cache: Cache) -> tuple[Synced, list[StoredMemory]]:

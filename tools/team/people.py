@@ -136,15 +136,7 @@ async def change_role(toolbox: Toolbox, name: str, role: Role) -> Person:
     return person.model_copy(update={"role": role})
 
 
-class ForgottenPerson(NamedTuple):
-    """What somebody brought, and is gone."""
-
-    memories: Forgotten
-    records: int
-    """Of tasks that lost their text."""
-
-
-async def forget_person(toolbox: Toolbox, name: str) -> ForgottenPerson:
+async def forget_person(toolbox: Toolbox, name: str) -> Forgotten:
     """Let somebody in no more, and delete for good what they brought: memories, records of tasks, calls, their name.
 
     In the audit trail nobody is named in their place. What they changed in memories of others stays. Where it is broken
@@ -160,7 +152,7 @@ async def forget_person(toolbox: Toolbox, name: str) -> ForgottenPerson:
         parts.append(await toolbox.store.forget(scopes, ids))
     records = await toolbox.store.forget_person(person)
     memories = joined(parts)
-    return ForgottenPerson(memories, memories.records + records)
+    return memories._replace(records=memories.records + records)
 
 
 async def list_people(toolbox: Toolbox) -> list[Person]:

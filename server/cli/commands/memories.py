@@ -170,11 +170,11 @@ def edit_command(
 ) -> None:
     """Change a memory; the former text stays in its history."""
     from swarm_memory.tools.guard.gate import told_of
-    from swarm_memory.tools.memories.edit import MemoryChange, edit_memory
+    from swarm_memory.tools.memories.decide import MemoryChange, edit
 
     steps = sys.stdin.read() if content == "-" else content
     change = MemoryChange(title, description, steps, tags or None, domain)
-    changed = invocation.run(lambda toolbox: edit_memory(toolbox, memory_id, change, reason))
+    (changed,) = invocation.run(lambda toolbox: edit(toolbox, memory_id, change, reason)).items
     print_json(changed) if as_json else _show(changed)
     if not as_json and (notice := told_of([changed])):
         say(f"  {notice}", fg="yellow")
@@ -256,9 +256,9 @@ def _forget_person(invocation: Invocation, name: str, yes: bool, as_json: bool) 
         click.confirm(f"Delete {person.name} with all that they brought, for good?", abort=True, err=True)
     done = invocation.run(lambda toolbox: forget_person(toolbox, name))
     if as_json:
-        print_json({"forgotten": len(done.memories.ids), "records": done.records, "alike": done.memories.alike})
+        print_json({"forgotten": len(done.ids), "records": done.records, "alike": done.alike})
         return
-    count = counted(len(done.memories.ids), "memory")
+    count = counted(len(done.ids), "memory")
     say(f"{person.name} is forgotten, with {count} and the records of {counted(done.records, 'task')}.")
 
 
@@ -284,12 +284,12 @@ def _status_command(name: str, status: MemoryStatus, done: str, summary: str) ->
     def command(  # pyright: ignore[reportUnusedFunction]
         invocation: Invocation, ids: tuple[str, ...], run_id: str | None, reason: str | None, as_json: bool
     ) -> None:
-        from swarm_memory.tools.memories.edit import set_memory_status
+        from swarm_memory.tools.memories.decide import Decided, set_memory_status
 
-        def change(toolbox: "Toolbox", some: "Sequence[str]") -> "Awaitable[int]":
+        def change(toolbox: "Toolbox", some: "Sequence[str]") -> "Awaitable[Decided]":
             return set_memory_status(toolbox, some, status, reason)
 
-        count = sum(_in_parts(invocation, change, (ids, run_id)))
+        count = sum(len(done.items) for done in _in_parts(invocation, change, (ids, run_id)))
         print_json({done: count}) if as_json else say(f"{count} {done}.")
 
 

@@ -2,9 +2,9 @@
 
 from swarm_memory.schema.errors import InputError
 from swarm_memory.server.viewer.page import Asked, Done, Page, Route
-from swarm_memory.server.viewer.pages.memories import back_of, decided_done, in_project, of_project
+from swarm_memory.server.viewer.pages.memories import WITHDRAWN, back_of, decided_done, in_project, of_project
 from swarm_memory.server.viewer.pages.proposals import proposals
-from swarm_memory.tools.memories.decide import keep, merge, undo, withdraw
+from swarm_memory.tools.memories.decide import keep, merge, set_memory_status, undo
 from swarm_memory.tools.memories.desk import KINDS, desk, latest_decisions
 
 PER_PAGE = 10
@@ -50,7 +50,7 @@ async def decide(asked: Asked) -> Done:
     elif what == "merge":
         decided = await merge(toolbox, one, other)
     elif what == "withdraw":
-        decided = await withdraw(toolbox, [one])
+        decided = await set_memory_status(toolbox, [one], "archived", WITHDRAWN)
     elif what == "undo":
         decided = await undo(toolbox, one)
         return Done(in_project(back_of(form, "/desk"), form), f"Taken back: {decided.what}")

@@ -12,8 +12,8 @@ from swarm_memory.schema.memory import MemoryStatus, Outcome
 from swarm_memory.schema.trajectory import Step
 from swarm_memory.server.viewer.access import Undo
 from swarm_memory.server.viewer.page import Asked, Done, Page, Route
-from swarm_memory.tools.memories.decide import Decided, confirm, edit, promote, restore, withdraw
-from swarm_memory.tools.memories.edit import MemoryChange, forget_memories, get_memories, list_memories, what_stayed
+from swarm_memory.tools.memories.decide import Decided, MemoryChange, confirm, edit, promote, set_memory_status
+from swarm_memory.tools.memories.edit import forget_memories, get_memories, list_memories, what_stayed
 from swarm_memory.tools.memories.record import Source, Version, memory_record
 from swarm_memory.tools.ports.journal import Event
 from swarm_memory.tools.ports.memories import MemoryFilter, SearchFilter
@@ -35,6 +35,7 @@ STATUSES: Mapping[str, tuple[MemoryStatus, ...]] = {
     "any": get_args(MemoryStatus),
 }
 _MAX_STEP_CHARS = 3_000
+WITHDRAWN = "withdrawn by the user"
 _BACK = re.compile(r"/desk\?kind=[a-z]+|/memories/rm_[0-9A-Z]{26}")
 
 
@@ -142,7 +143,7 @@ async def act(asked: Asked) -> Done:
             f"Forgotten for good.{' ' if stayed else ''}{stayed}",
         )
     decided = await _decided(asked, toolbox, memory_id, what)
-    return decided_done(asked, decided, back_of(asked.form, f"/memories/{decided.items[0].id}"))
+    return decided_done(asked, decided, back_of(asked.form, f"/memories/{memory_id}"))
 
 
 async def _decided(asked: Asked, toolbox: "Toolbox", memory_id: str, what: str) -> Decided:
@@ -152,9 +153,9 @@ async def _decided(asked: Asked, toolbox: "Toolbox", memory_id: str, what: str) 
         texts = (form.get("title", ""), form.get("description", ""), form.get("content", "").replace("\r\n", "\n"))
         return await edit(toolbox, memory_id, MemoryChange(*texts, tags, form.get("domain", "")))
     if what == "withdraw":
-        return await withdraw(toolbox, [memory_id])
+        return await set_memory_status(toolbox, [memory_id], "archived", WITHDRAWN)
     if what == "restore":
-        return await restore(toolbox, [memory_id])
+        return await set_memory_status(toolbox, [memory_id], "active")
     if what == "promote":
         return await promote(toolbox, memory_id)
     if what == "confirm":
@@ -169,6 +170,7 @@ _DONE = {
     "edit": "Changed",
     "merge": "Merged",
     "withdraw": "Withdrawn",
+    "quarantine": "In quarantine",
     "restore": "Restored",
     "promote": "Every project is told it now",
     "confirm": "Your word now",
@@ -177,6 +179,8 @@ _DONE = {
 
 def decided_done(asked: Asked, decided: Decided, back: str) -> Done:
     """Return where a decision leads, what is said of it, and the way back."""
+    if not decided.id:
+        raise InputError(f"nothing to {decided.what}: it is so already")
     title = one_line(decided.items[0].title, 80) if decided.items else ""
     held = next((item.status_reason for item in decided.items if item.status == "quarantined"), None)
     warning = f" It is held back now: {held}" if held and decided.what == "edit" else ""
@@ -253,7 +257,8 @@ def _happened(event: Event) -> str:
         change = f"confidence {data.get('from'):.2f} → {data.get('to'):.2f}"
         return f"a task that was told it, {data.get('task_id')}, ended as {data.get('label')}{used}: {change}"
     if what in ("decided", "taken_back"):
-        return f"you decided: {data.get('decision')}{', and took it back' if what == 'taken_back' else ''}"
+        by = data.get("reason") or "by the user"
+        return f"{data.get('decision')}{' was taken back' if what == 'taken_back' else f': {by}'}"
     if what == "tried":
         return f"{'it worked' if data.get('worked') else 'it did not help'} in task {data.get('task_id')}"
     if what == "promoted":

@@ -6,8 +6,7 @@ from swarm_memory.schema.team.sharing import Decided
 from swarm_memory.server.viewer.access import Undo
 from swarm_memory.server.viewer.page import Asked, Done, Page, Route
 from swarm_memory.tools.ports.team import ProposalFilter
-from swarm_memory.tools.team.bank import TeamBank
-from swarm_memory.tools.team.review import edited
+from swarm_memory.tools.team.bank import TeamBank, edited
 
 PER_PAGE = 10
 LATEST = 20

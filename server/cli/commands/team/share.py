@@ -147,7 +147,7 @@ def review(
     async def operate(toolbox: "Toolbox") -> Proposal:
         team, draft = _team(toolbox), None
         if texts:
-            from swarm_memory.tools.team.review import edited
+            from swarm_memory.tools.team.bank import edited
 
             draft = edited(await team.proposals(), proposal_id, texts)
         return await team.decide(proposal_id, Decided(act=act, word=word, draft=draft))
