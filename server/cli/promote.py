@@ -1,7 +1,7 @@
 """What `promote` shows, asks and writes."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -10,7 +10,6 @@ from swarm_memory.server.cli.invocation import Invocation
 
 if TYPE_CHECKING:
     from swarm_memory.server.hosts.settings_files import FileChange
-    from swarm_memory.tools.memories.everywhere import Candidate
     from swarm_memory.tools.promote.marks import Place
     from swarm_memory.tools.promote.promote import Promotion
     from swarm_memory.tools.toolbox import Toolbox
@@ -21,7 +20,7 @@ class Wish(NamedTuple):
 
     ids: Sequence[str]
     proven: bool
-    to: "Place | Literal['user'] | None"
+    to: "Place | None"
     demote: bool
     overwrite: bool
     dry_run: bool
@@ -30,87 +29,18 @@ class Wish(NamedTuple):
 
 
 def carry_out(invocation: Invocation, wish: Wish) -> None:
-    """Show what changes, ask, do it, and note it. Raises `ConfigError`, and as the operations do."""
-    if wish.proven and (wish.ids or wish.demote):
-        raise click.UsageError("--proven goes with neither ids nor --demote")
-    if wish.to != "user":
-        _write(invocation, wish, wish.to)
-    elif not wish.demote:
-        _lift(invocation, wish)
-    elif not wish.ids:
-        raise click.UsageError("name the memories that shall be of this project again")
-    else:
-        _take_back(invocation, wish)
-
-
-async def _ids(toolbox: "Toolbox", wish: Wish) -> Sequence[str]:
-    """Return the memories that are meant: those named, or those proven that are active."""
-    if not wish.proven:
-        return wish.ids
-    from swarm_memory.tools.promote.paying import proven
-
-    found = await toolbox.store.get_memories((toolbox.scope,), await proven(toolbox))
-    return [item.id for item in found if item.status == "active"]
-
-
-def _lift(invocation: Invocation, wish: Wish) -> None:
-    """Lift what held in several projects into all of them, or what was named."""
-    from swarm_memory.tools.memories.everywhere import held_in_several, lift
-
-    async def look(toolbox: "Toolbox") -> "list[Candidate]":
-        ids = await _ids(toolbox, wish)
-        return [] if wish.proven and not ids else await held_in_several(toolbox, ids)
-
-    found = invocation.read(look)
-    for candidate in () if wish.as_json else found:
-        say(f"{candidate.item.id}  {candidate.item.title}", bold=True)
-        for held in candidate.held:
-            say(f"    {held.says}")
-    is_done = bool(found) and not wish.dry_run
-    if is_done:
-        if not wish.yes:
-            click.confirm(f"Tell {'it' if len(found) == 1 else 'them'} in every project?", abort=True, err=True)
-
-        async def lift_all(toolbox: "Toolbox") -> None:
-            for candidate in found:
-                await lift(toolbox, candidate)
-
-        invocation.run(lift_all)
-    if wish.as_json:
-        rows = [{"id": each.item.id, "held": [held._asdict() for held in each.held]} for each in found]
-        print_json({"status": "written" if is_done else "planned", "promoted": rows})
-    elif not found:
-        say("No memory of this project held in another project of this bank too.")
-    else:
-        say(f"{len(found)} told in every project from now on." if is_done else "Nothing was written.")
-
-
-def _take_back(invocation: Invocation, wish: Wish) -> None:
-    from swarm_memory.tools.memories.everywhere import take_back
-
-    async def take_all_back(toolbox: "Toolbox") -> list[str]:
-        return [each for memory_id in wish.ids for each in await take_back(toolbox, memory_id)]
-
-    if wish.dry_run:
-        raise click.UsageError("--dry-run has nothing to show here")
-    restored = invocation.run(take_all_back)
-    if wish.as_json:
-        print_json({"status": "written", "demoted": list(wish.ids), "restored": restored})
-    else:
-        say(f"{len(wish.ids)} of this project alone again; {len(restored)} told again in other projects.")
-
-
-def _write(invocation: Invocation, wish: Wish, place: "Place | None") -> None:
-    """Write memories into files, or take them out."""
+    """Show what changes, ask, write it, and note it. Raises `ConfigError`, and as the operations do."""
     from swarm_memory.server.hosts.files.skills import plan_demoted, plan_promoted, write_promotion
 
+    if wish.proven and (wish.ids or wish.demote):
+        raise click.UsageError("--proven goes with neither ids nor --demote")
     root = invocation.root
 
     async def plan(toolbox: "Toolbox") -> "tuple[Promotion, list[FileChange]]":
         if wish.demote:
-            return await plan_demoted(toolbox, root, wish.ids, place, overwrite=wish.overwrite)
-        ids = await _ids(toolbox, wish)
-        done, changes = await plan_promoted(toolbox, root, ids, place or "skill", overwrite=wish.overwrite)
+            return await plan_demoted(toolbox, root, wish.ids, wish.to, overwrite=wish.overwrite)
+        ids = await _proven(toolbox) if wish.proven else wish.ids
+        done, changes = await plan_promoted(toolbox, root, ids, wish.to or "skill", overwrite=wish.overwrite)
         if wish.proven and not ids:
             done.notices.append("no memory is proven yet: too few tasks that used one are known to have succeeded")
         return done, changes
@@ -135,6 +65,13 @@ def _write(invocation: Invocation, wish: Wish, place: "Place | None") -> None:
         say(f"A copy of what stood there is {copy}", dim=True)
     if status != "written":
         say("Nothing was written." if changes else "Nothing to change.")
+
+
+async def _proven(toolbox: "Toolbox") -> list[str]:
+    from swarm_memory.tools.promote.paying import proven
+
+    found = await toolbox.store.get_memories((toolbox.scope,), await proven(toolbox))
+    return [item.id for item in found if item.status == "active"]
 
 
 def _show(done: "Promotion", changes: "Sequence[FileChange]") -> None:

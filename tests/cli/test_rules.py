@@ -65,7 +65,7 @@ def test_promote_shows_the_difference_and_asks_and_what_it_wrote_is_taken_out_on
     assert not skill.exists()
     assert f"Wrote {skill}" in swarm("promote", memory, stdin="y\n").out
     assert "Nothing to change." in swarm("promote").out
-    assert "grammar" not in swarm("rules", "AGENTS.md", "--dry-run").out, "a skill tells it already"
+    assert "grammar" not in swarm("install", "--rules", "AGENTS.md", "--dry-run").out, "a skill tells it already"
     done = swarm("promote", other, "--to", "agents-md", "--yes", "--json").json
     assert (done["status"], done["promoted"], done["files"][0]["path"]) == (
         "written",
@@ -77,10 +77,6 @@ def test_promote_shows_the_difference_and_asks_and_what_it_wrote_is_taken_out_on
     assert "no memory is proven yet" in swarm("promote", "--proven").out
     assert swarm("promote", "--proven", "--demote").code == 2
     assert "2 memories in 2 files that agents read" in swarm("metrics").out
-    assert "No memory of this project held" in swarm("promote", "--to", "user").out
-    assert swarm("promote", memory, "--to", "user", "--yes").code == 0
-    assert swarm("promote", memory, "--to", "user", "--demote").code == 0
-    assert swarm("promote", "--to", "user", "--demote").code == 2
     assert f"Removed {skill}" in swarm("promote", "--demote", "--yes").out
     assert not (project / "AGENTS.md").exists()
     assert not (project / ".claude").exists()
@@ -89,9 +85,9 @@ def test_promote_shows_the_difference_and_asks_and_what_it_wrote_is_taken_out_on
 def test_the_command_writes_the_projects_own_memories_and_uninstall_takes_them_out(swarm: Shell, project: Path) -> None:
     swarm("remember", "Run make grammar before the tests", "--kind", "procedure")
     swarm("remember", "Answer in German", "--kind", "preference", "--scope", "global")
-    assert "+## What earlier tasks taught" in swarm("rules", "AGENTS.md", "--dry-run").out
+    assert "+## What earlier tasks taught" in swarm("install", "--rules", "AGENTS.md", "--dry-run").out
     assert not (project / "AGENTS.md").exists()
-    assert swarm("rules", "AGENTS.md").code == 0
+    assert swarm("install", "--rules", "AGENTS.md").code == 0
     text = (project / "AGENTS.md").read_text()
     assert "make grammar" in text
     assert "German" not in text

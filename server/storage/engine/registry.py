@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from swarm_memory.server.storage.driver import SqliteConnection
 
 FOLDER = "banks"
-TRUST = "look into it and take it over with `swarm-memory trust`"
+TRUST = "look into it and take it over with `swarm-memory bank trust`"
 SETTLE_S = 2.0
 """How long another process may take to note the log that it has begun."""
 
@@ -202,7 +202,7 @@ def replaced(database: Path) -> str:
     """Return what is said of another file in a bank's place."""
     return (
         f"{database} is not the bank that swarm-memory left there: it was replaced, by a pull, a copy or an archive; "
-        f"{TRUST}, or put the former one back with `swarm-memory restore`"
+        f"{TRUST}, or put the former one back with `swarm-memory bank restore`"
     )
 
 
@@ -256,8 +256,8 @@ def _note_cut(database: Path, log: Path) -> None:
     at = datetime.fromtimestamp(noted.stat().st_mtime, UTC)
     text = (
         f"{log.name} was cut off or damaged: it no longer reaches what was committed at {at:%F %T} UTC, so that what "
-        "was written last is lost. `swarm-memory restore --list` shows the backups, `swarm-memory doctor --repair` "
-        "ends this notice"
+        "was written last is lost. `swarm-memory bank restore --list` shows the backups, "
+        "`swarm-memory doctor --repair` ends this notice"
     )
     noted.unlink(missing_ok=True)
     with suppress(FileExistsError):
