@@ -1,39 +1,28 @@
-"""Files of memories and tool calls: what is in one, told by its content, however a program has laid it out since."""
+"""Files of memories and tool calls that `memories export` wrote: what is in one is told by its first line."""
 
 import json
-from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
-from swarm_memory.schema.errors import InputError
-from swarm_memory.tools.memories.reme import is_reme, read_reme
-from swarm_memory.tools.memories.transfer import MAX_FAULTS, Imported, import_memories
-from swarm_memory.tools.tool_memory.transfer import CallLine, ImportedTools, import_tools
+from swarm_memory.tools.memories.transfer import Imported, import_memories
+from swarm_memory.tools.tool_memory.transfer import import_tools
 from swarm_memory.tools.toolbox import Toolbox
 
-Format: TypeAlias = Literal["memories", "tools", "reme"]
+Format: TypeAlias = Literal["memories", "tools"]
 
-HEAD_BYTES = 65_536
-FIRST_BYTES = 4_000_000
-"""The first record is looked at where the head speaks of one."""
+MAX_FIRST_BYTES = 4_000_000
 
-MAX_DOCUMENT_BYTES = 64_000_000
-"""What is not one record a line must fit in memory."""
-
-_SIGNS = (b'"rm_', b'"when_to_use"', b'"tool_call_results"', b'"memory_type"', b'"tool_name"', b'"totals"')
-_BLANK = "\ufeff \t\r\n,"
+_SIGNS = (b'"rm_', b'"totals"', b'"call"')
 
 
 def format_of(path: Path) -> Format | None:
-    """Return what a file holds by its first record: our memories or tools, or what ReMe wrote; None: none of these."""
+    """Return what a file holds by its first line: memories, or what is known of tools; None: neither."""
     with path.open("rb") as file:
-        head = file.read(HEAD_BYTES)
-        if not any(sign in head for sign in _SIGNS):
-            return None
-        head += file.read(FIRST_BYTES - len(head))
+        line = file.readline(MAX_FIRST_BYTES)
+    if not any(sign in line for sign in _SIGNS):
+        return None
     try:
-        first: object = json.JSONDecoder().raw_decode(head.decode("utf-8", "replace").lstrip(_BLANK + "["))[0]
+        first: object = json.loads(line.decode("utf-8-sig"))
     except (ValueError, RecursionError):
         return None
     if not isinstance(first, dict):
@@ -41,42 +30,7 @@ def format_of(path: Path) -> Format | None:
     record = cast("dict[str, Any]", first)
     if str(record.get("id")).startswith("rm_") and {"title", "content"} <= record.keys():
         return "memories"
-    if record.get("kind") in ("tool", "call") and {"totals", "call"} & record.keys():
-        return "tools"
-    return "reme" if is_reme(record) else None
-
-
-def lines_of(path: Path) -> Iterator[str]:
-    """Yield the records of a file, each as a line of JSON; lines that are records of their own as they are.
-
-    Objects that go over lines, one after the other or in an array, are read too. Raises `InputError` for a document
-    that is too large or no JSON from some place on.
-    """
-    with path.open(encoding="utf-8", errors="replace") as file:
-        first = next((line for line in file if line.strip(_BLANK)), "")
-        with suppress(ValueError, RecursionError):
-            if isinstance(json.loads(first.lstrip("\ufeff")), dict):
-                yield first
-                yield from file
-                return
-    if path.stat().st_size > MAX_DOCUMENT_BYTES:
-        raise InputError(f"has more than {MAX_DOCUMENT_BYTES // 1_000_000} MB and not one record a line")
-    for value in _values(path.read_text("utf-8", "replace")):
-        for record in cast("list[object]", value) if isinstance(value, list) else [value]:
-            yield json.dumps(record, ensure_ascii=False)
-
-
-def _values(text: str) -> Iterator[object]:
-    decoder, at = json.JSONDecoder(), 0
-    while at < len(text):
-        if text[at] in _BLANK:
-            at += 1
-            continue
-        try:
-            value, at = decoder.raw_decode(text, at)
-        except (ValueError, RecursionError) as error:
-            raise InputError(f"is no JSON from character {at} on") from error
-        yield value
+    return "tools" if record.get("kind") in ("tool", "call") and {"totals", "call"} & record.keys() else None
 
 
 async def import_export(toolbox: Toolbox, path: Path, quarantine: bool) -> Imported:
@@ -84,41 +38,8 @@ async def import_export(toolbox: Toolbox, path: Path, quarantine: bool) -> Impor
 
     Raises `InputError`, `StorageError`.
     """
-    form = format_of(path)
-    if form == "memories":
-        return await import_memories(toolbox, lines_of(path), source=path.name, quarantine=quarantine)
-    if form == "tools":
-        return _with_calls(Imported(), await import_tools(toolbox, lines_of(path)))
-    calls: list[CallLine] = []
-    faults: list[str] = []
-    memories = _reme_memories(toolbox, path, calls, faults)
-    result = await import_memories(toolbox, memories, source=path.name, quarantine=quarantine)
-    result.faulty += len(faults)
-    result.faults += faults[: MAX_FAULTS - len(result.faults)]
-    return _with_calls(result, await import_tools(toolbox, (call.model_dump_json() for call in calls)))
-
-
-def _reme_memories(toolbox: Toolbox, path: Path, calls: list[CallLine], faults: list[str]) -> Iterator[str]:
-    """Yield memories as our own lines; calls and faults are put aside."""
-    for number, line in enumerate(lines_of(path), start=1):
-        if not line.strip():
-            continue
-        try:
-            record: object = json.loads(line)
-            if not isinstance(record, dict):
-                raise InputError("is no object")
-            found = read_reme(cast("dict[str, Any]", record), toolbox.scope, toolbox.clock.now())
-        except (ValueError, RecursionError):
-            faults.append(f"line {number}: is no JSON")
-        except InputError as error:
-            faults.append(f"line {number}: {error}")
-        else:
-            calls += found.calls
-            yield from (item.model_dump_json() for item in found.memories)
-
-
-def _with_calls(result: Imported, tools: ImportedTools) -> Imported:
-    result.calls, result.known_calls = tools.calls, tools.known
-    result.faulty += tools.faulty
-    result.faults += tools.faults
-    return result
+    with path.open(encoding="utf-8-sig", errors="replace") as lines:
+        if format_of(path) == "memories":
+            return await import_memories(toolbox, lines, source=path.name, quarantine=quarantine)
+        tools = await import_tools(toolbox, lines)
+    return Imported(calls=tools.calls, known_calls=tools.known, faulty=tools.faulty, faults=tools.faults)
