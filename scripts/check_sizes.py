@@ -34,16 +34,16 @@ LATE_LIBRARIES = frozenset({
 })  # fmt: skip
 """What is imported within a function, because it takes long or much memory and few calls need it."""
 
-LATE_OWN = ("server/cli/", "server/mcp/", "server/hooks/", "server/jobs/", "server/benchmark/", "server/wiring.py",
-            "server/runners/build.py", "server/sources/indexing.py", "server/hosts/input.py",
+LATE_OWN = ("server/cli/", "server/mcp/", "server/operations/", "server/hooks/", "server/jobs/", "server/benchmark/",
+            "server/wiring.py", "server/runners/build.py", "server/sources/indexing.py", "server/hosts/input.py",
             "server/console_script.py")  # fmt: skip
 """Where code of our own is imported when it is called: a host waits for the list of tools, and a person for a hook."""
 
 LIGHT = ("tools/", "schema/")
 """What asks the environment nothing."""
 
-SIGNATURES = ("server/mcp", "server/cli/commands")
-"""Where the signature of a function with a decorator, or with `ctx`, is the schema of a tool or a command."""
+SIGNATURES = ("server/mcp", "server/operations", "server/cli/commands")
+"""Where the signature of a function with a decorator, or with `ctx` or `site`, is the schema of a tool or a command."""
 
 
 class Function(NamedTuple):
@@ -68,7 +68,7 @@ def _parameters_of(path: Path, node: ast.FunctionDef | ast.AsyncFunctionDef) -> 
     given = node.args
     every = [*given.posonlyargs, *given.args, *given.kwonlyargs, *filter(None, (given.vararg, given.kwarg))]
     names = [each.arg for each in every if each.arg not in {"self", "cls"}]
-    is_schema = path.as_posix().startswith(SIGNATURES) and (node.decorator_list or "ctx" in names)
+    is_schema = path.as_posix().startswith(SIGNATURES) and (node.decorator_list or {"ctx", "site"} & {*names})
     return 0 if is_schema else len(names)
 
 

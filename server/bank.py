@@ -117,7 +117,7 @@ class Bank:
         by = switched_off(self.root) or (None if toolbox.settings.enabled else "the setting `enabled`")
         if by is not None:
             raise ConfigError(
-                f"swarm-memory is switched off in this project, by {by}; `swarm-memory resume` ends a pause"
+                f"swarm-memory is switched off in this project, by {by}; `swarm-memory pause --end` ends a pause"
             )
         return toolbox.by(calling().person)
 

@@ -378,7 +378,7 @@ def _expected(key: str) -> str:
 def _unknown(name: str, known: Iterable[str], origin: str) -> ConfigError:
     candidates = {candidate.lower(): candidate for candidate in known}
     near = difflib.get_close_matches(name.lower(), candidates, n=1, cutoff=0.4)
-    hint = f"did you mean {candidates[near[0]]}?" if near else "`swarm-memory config` lists all settings"
+    hint = f"did you mean {candidates[near[0]]}?" if near else "`swarm-memory status --settings` lists all"
     return ConfigError(f"unknown setting {name!r} in {origin}: {hint}")
 
 

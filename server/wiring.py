@@ -35,9 +35,6 @@ if TYPE_CHECKING:
     from swarm_memory.tools.ports.models import ChatModel, Embedder, Reranker
     from swarm_memory.tools.ports.outside import Clock
 
-POSTGRES = "postgres"
-"""The folder, beside the bank, of a PostgreSQL server for a try."""
-
 _log = logging.getLogger(__name__)
 
 
@@ -195,22 +192,6 @@ def make_chat_model(settings: Settings, store: Bank, scope: Scope, clock: Clock)
     )
 
 
-def start_postgres(place: Location) -> str:
-    """Start a PostgreSQL server beside a project's bank, for a try; return its URL. Raises `ConfigError`."""
-    _ask_for_psycopg()
-    from swarm_memory.server.storage.postgres.try_out import start
-
-    return start(place.folder / POSTGRES)
-
-
-def stop_postgres(place: Location) -> bool:
-    """Stop it; False where there is none. Raises `ConfigError`."""
-    _ask_for_psycopg()
-    from swarm_memory.server.storage.postgres.try_out import stop
-
-    return stop(place.folder / POSTGRES)
-
-
 def admit_role(settings: Settings, name: str, tenant_id: str, projects: Sequence[str]) -> str | None:
     """Admit a role of the database that `storage.url` names to a tenant; return the URL of one that is new.
 
@@ -270,7 +251,7 @@ def make_care(place: Location, settings: Settings) -> SqliteCare:
     if place.is_remote:
         raise ConfigError(
             "this bank is on a PostgreSQL server, which is backed up, restored and repaired by its own means (pg_dump, "
-            "pg_restore, pg_amcheck); `swarm-memory move --to FILE` copies it into a file"
+            "pg_restore, pg_amcheck); `swarm-memory bank backup FILE` copies it into a file"
         )
     from swarm_memory.server.storage.care.care import SqliteCare
 

@@ -11,36 +11,8 @@ from swarm_memory.schema.team.person import Person, Role, greatest, rank
 SCOPE_KEY = "swarm_memory.caller"
 """Under which a request over HTTP that was let in carries its caller."""
 
-TOOLS: dict[str, Role | dict[str, Role]] = {
-    "retrieve_memories": "read",
-    "memory_status": "read",
-    "retrieve_tool_memory": "read",
-    "search_sources": "read",
-    "manage_memories": {
-        "list": "read",
-        "get": "read",
-        "history": "read",
-        "edit": "review",
-        "quarantine": "review",
-        "archive": "review",
-        "restore": "review",
-        "promote": "review",
-        "forget": "admin",
-    },
-    "learn_from_trajectory": "write",
-    "distill_memories": "write",
-    "judge_trajectory": "write",
-    "record_outcome": "write",
-    "log_tool_call": "write",
-    "summarize_tool_memory": "write",
-    "job": {"status": "write", "result": "write", "list": "write", "cancel": "review", "resume": "review"},
-    "remember": "review",  # it goes before what was learned, for everybody
-    "consolidate_memories": "review",
-    "index_sources": "admin",  # they read files of the server's machine, or run commands there
-    "run_matts": "admin",
-    "run_benchmark": "admin",
-}
-"""By name; of a tool with actions by action."""
+TOOLS: dict[str, Role | dict[str, Role]] = {}
+"""By name, of a tool with actions by action: each stands in the tool's declaration, and is entered as it is made."""
 
 ARGUMENTS: dict[str, Role] = {"transcript_path": "admin", "repository": "admin"}
 """Arguments that read files of the server's machine, or use its user's own access elsewhere; of any tool."""

@@ -163,7 +163,9 @@ async def read_run(toolbox: Toolbox, named: str) -> BenchmarkRun:
             return await anyio.to_thread.run_sync(read_file, file)
         found = await toolbox.store.benchmarks.get_benchmark(toolbox.scope, named)
         if found is None:
-            raise NotFoundError(f"there is no run {named!r}; `swarm-memory benchmark list` shows those there are")
+            raise NotFoundError(
+                f"there is no run {named!r}; `swarm-memory benchmark report --list` shows those there are"
+            )
         return found
     return await anyio.to_thread.run_sync(read_file, Path(named))
 
@@ -184,7 +186,7 @@ def read_file(file: Path) -> BenchmarkRun:
     try:
         return BenchmarkRun.model_validate_json(file.read_bytes())
     except OSError as error:
-        listed = "`swarm-memory benchmark list` shows the ids of runs"
+        listed = "`swarm-memory benchmark report --list` shows the ids of runs"
         raise InputError(f"{file} cannot be read as the file of a run: {error.strerror}; {listed}") from error
     except ValidationError as error:
         first = error.errors(include_input=False)[0]

@@ -4,7 +4,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import AsyncIterable, Generator, Iterable, Sequence
+from collections.abc import AsyncIterable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
@@ -33,9 +33,6 @@ class Moved(Protocol):
     def __call__(self, done: int, total: int | None = None, message: str = "") -> None: ...
 
 
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
-
-
 def printable(text: str) -> str:
     """Return `text` without what could steer a terminal."""
     return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)
@@ -52,6 +49,13 @@ def print_json(value: object) -> None:
 def say(text: str = "", **style: Any) -> None:
     """Print a line for people."""
     click.secho(printable(text), **style)
+
+
+def print_row(row: Mapping[str, object]) -> None:
+    """Print an answer by its fields, for people."""
+    for name, value in row.items():
+        told = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+        say(f"{name.replace('_', ' ')}: {told}")
 
 
 def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
@@ -81,9 +85,9 @@ def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> No
 
 
 @contextmanager
-def progress(what: str, *, quiet: bool) -> Generator["Moved"]:
+def progress(what: str) -> Generator["Moved"]:
     """Show on stderr, where a person looks, how far work is; elsewhere nothing is shown."""
-    if quiet or not sys.stderr.isatty():
+    if not sys.stderr.isatty():
         yield lambda done, total=None, message="": None
         return
     from rich import progress as bars

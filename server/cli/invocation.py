@@ -1,13 +1,15 @@
 """What every command is given: the project and the settings, opened when they are asked for."""
 
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
+
+    from pydantic import JsonValue
 
     from swarm_memory.schema.settings import Settings
     from swarm_memory.server.config import ResolvedSettings
@@ -16,9 +18,6 @@ if TYPE_CHECKING:
     from swarm_memory.tools.toolbox import Toolbox
 
 T = TypeVar("T")
-
-OpenBank: TypeAlias = "Callable[[], Awaitable[Toolbox]]"
-"""Opens the bank at its first call, and makes it where there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +39,10 @@ class Invocation:
     @property
     def place(self) -> "Location":
         """Where the bank is. Raises `ConfigError`."""
-        return self._bank()[0]
+        return self.bank()[0]
 
-    def _bank(self) -> "tuple[Location, Settings]":
+    def bank(self) -> "tuple[Location, Settings]":
+        """Return where the bank is and the settings it is opened with. Raises `ConfigError`."""
         from swarm_memory.server.wiring import place_of
 
         settings = self.settings().settings
@@ -64,56 +64,93 @@ class Invocation:
         """Open the bank. Raises `ConfigError`, `StorageError`."""
         from swarm_memory.server.wiring import open_toolbox
 
-        return await open_toolbox(*self._bank())
+        return await open_toolbox(*self.bank())
 
     def empty_toolbox(self) -> "AbstractAsyncContextManager[Toolbox]":
         """Hold an empty bank for what reads where there is none. Raises `ConfigError`, `StorageError`."""
         from swarm_memory.server.wiring import empty_toolbox
 
-        return empty_toolbox(*self._bank())
+        return empty_toolbox(*self.bank())
 
     def care(self) -> "SqliteCare":
         """Return who looks after the bank's file. Raises `ConfigError`."""
         from swarm_memory.server.wiring import make_care
 
-        return make_care(*self._bank())
+        return make_care(*self.bank())
+
+    @asynccontextmanager
+    async def site(self) -> "AsyncGenerator[CommandSite]":
+        """Hold what an operation is called with; what it opened is closed at the end."""
+        async with AsyncExitStack() as stack:
+            yield CommandSite(self, stack)
 
     def read(self, operation: "Callable[[Toolbox], Awaitable[T]]") -> T:
         """Run an operation that only reads; where there is no bank, on an empty one that is thrown away."""
-        import anyio
 
-        if self._bank()[0].has_bank:
-            return self.run(operation)
+        async def on_bank(site: CommandSite) -> T:
+            return await operation(await site.for_reading())
 
-        async def held() -> T:
-            async with self.empty_toolbox() as toolbox:
-                return await operation(toolbox)
-
-        return anyio.run(held)
+        return self.call(on_bank)
 
     def run(self, operation: "Callable[[Toolbox], Awaitable[T]]") -> T:
         """Run an operation on the opened bank and return its result."""
 
-        async def on_bank(open_bank: "OpenBank") -> T:
-            return await operation(await open_bank())
+        async def on_bank(site: CommandSite) -> T:
+            return await operation(await site.toolbox())
 
-        return self.run_with(on_bank)
+        return self.call(on_bank)
 
-    def run_with(self, operation: "Callable[[OpenBank], Awaitable[T]]") -> T:
-        """As `run`, for an operation that opens the bank itself, and so makes one only when it has what to keep."""
+    def call(self, operation: "Callable[[CommandSite], Awaitable[T]]") -> T:
+        """Run an operation that opens the bank itself, and so makes one only when it has what to keep."""
         import anyio
 
-        from swarm_memory.server.wiring import opened_toolbox
-
         async def held() -> T:
-            async with AsyncExitStack() as stack:
-                opened: list[Toolbox] = []
-
-                async def open_bank() -> "Toolbox":
-                    if not opened:
-                        opened.append(await stack.enter_async_context(opened_toolbox(*self._bank())))
-                    return opened[0]
-
-                return await operation(open_bank)
+            async with self.site() as site:
+                return await operation(site)
 
         return anyio.run(held)
+
+
+@dataclass(slots=True)
+class CommandSite:
+    """Where the user calls an operation: the command line, which does long work itself."""
+
+    invocation: Invocation
+    stack: AsyncExitStack
+    is_users: bool = True
+    _opened: "list[Toolbox]" = field(default_factory=list["Toolbox"])
+    _empty: "list[Toolbox]" = field(default_factory=list["Toolbox"])
+
+    async def toolbox(self) -> "Toolbox":
+        """Open the bank at the first call, and make it where there is none. Raises `ConfigError`, `StorageError`."""
+        from swarm_memory.server.wiring import opened_toolbox
+
+        if not self._opened:
+            self._opened.append(await self.stack.enter_async_context(opened_toolbox(*self.invocation.bank())))
+        return self._opened[0]
+
+    async def for_reading(self) -> "Toolbox":
+        """Return the bank, or an empty one that is thrown away. Raises `ConfigError`, `StorageError`."""
+        if self._opened or self.invocation.place.has_bank:
+            return await self.toolbox()
+        if not self._empty:
+            self._empty.append(await self.stack.enter_async_context(self.invocation.empty_toolbox()))
+        return self._empty[0]
+
+    async def task_id(self) -> str | None:
+        """Return None: nobody's hooks say which task a person works on."""
+        return None
+
+    async def work(self, kind: str, payload: "Mapping[str, JsonValue]") -> dict[str, Any]:
+        """Do what a worker would do with such a job, and return its result. Raises `SwarmMemoryError`."""
+        from swarm_memory.schema.job import Job
+        from swarm_memory.server.cli.console import as_report, progress
+        from swarm_memory.server.jobs.handlers import long_handlers
+
+        toolbox = await self.toolbox()
+        now = toolbox.clock.now()
+        job = Job(
+            id=kind, scope=toolbox.scope, kind=kind, key=kind, payload=dict(payload), run_after=now, created_at=now
+        )
+        with progress(kind.replace("_", " ")) as moved:
+            return dict(await long_handlers(self.invocation.root)[kind](toolbox, job, as_report(moved)))

@@ -7,10 +7,12 @@ import gc
 import logging
 import os
 import sys
+from collections.abc import Mapping
 from importlib import import_module
 from importlib.metadata import version
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -39,51 +41,62 @@ GARBAGE = 20_000
 and a twelfth of reading 2,431 memories."""
 
 COMMANDS = {
-    "install": ("Set up", "setup", "Write the MCP server and the hooks into Claude Code's files"),
+    "install": ("Set up", "setup", "Write the MCP server and the hooks into the files of coding agents"),
     "uninstall": ("Set up", "setup", "Take them out again"),
-    "rules": ("Set up", "setup", "Write what agents should know into AGENTS.md or another file of rules"),
-    "pause": ("Set up", "setup", "Switch the hooks and the learning off, here or everywhere"),
-    "resume": ("Set up", "setup", "Switch them on again"),
+    "pause": ("Set up", "setup", "Switch the hooks and the learning off, here or everywhere; --end: on again"),
     "serve": ("Set up", "serve", "Run the MCP server over stdin and stdout, or over HTTP"),
     "ui": ("Set up", "serve", "Look at everything in the browser, and decide what waits for a decision"),
     "demo": ("Set up", "setup", "Show the whole loop on a shipped transcript"),
-    "retrieve": ("Memories", "retrieve", "Find the memories that fit a task"),
+    "retrieve": ("Memories", "memories", "Find the memories that fit a task"),
     "remember": ("Memories", "memories", "Keep what you say: it goes before what was learned"),
-    "memories": ("Memories", "memories", "List, show, edit, quarantine, restore or forget memories"),
+    "memories": ("Memories", "memories", "List, get, edit, quarantine, restore, forget or export memories"),
     "promote": ("Memories", "memories", "Write memories into skills, AGENTS.md or CLAUDE.md, and take them out again"),
-    "forget": ("Memories", "memories", "Delete memories for good, or somebody with all that they brought"),
     "learn": ("Memories", "learn", "Judge, distill and store: from files, or from the project's sessions"),
-    "export": ("Memories", "memories", "Write all memories as JSONL"),
-    "import": ("Memories", "memories", "Read what export wrote; --all: what all agents did here"),
-    "verdict": ("Memories", "learn", "Say that the verdict on a task was wrong, or judge it again"),
-    "judge": ("Memories", "learn", "Say whether tasks were met, and why"),
-    "distill": ("Memories", "learn", "Show what trajectories would teach"),
-    "status": ("How it stands", "status", "How the bank stands"),
+    "import": ("Memories", "imports", "Read what export wrote; --all: what all agents did here"),
+    "consolidate": ("Memories", "bank", "Tidy the bank: duplicates, contradictions, aging; a run can be undone"),
+    "status": ("How it stands", "status", "How the bank stands; --settings: each setting and where it came from"),
     "doctor": ("How it stands", "doctor", "Check the installation and the bank; --repair mends the bank"),
-    "config": ("How it stands", "status", "Each setting, its value and where it came from"),
     "metrics": ("How it stands", "status", "Success, steps, tokens and cost by week, with and without memory"),
     "jobs": ("How it stands", "status", "Show queued work, or do it"),
-    "propose": ("The team", "team.share", "Send memories to the team's desk, with how often they worked"),
-    "proposals": ("The team", "team.share", "List what waits at the team's desk, or what became of yours"),
-    "review": ("The team", "team.share", "Accept a proposal, as it is or with other words, or decline it"),
-    "team": ("The team", "team.people", "Who may use this bank over HTTP, with which role; what they did"),
-    "tools": ("Parts", "tools", "What each tool is good for, from the calls that were made"),
-    "sources": ("Parts", "sources", "Index and search tools, documents, code and API descriptions"),
-    "consolidate": ("Parts", "upkeep", "Tidy the bank: duplicates, contradictions, aging; a run can be undone"),
+    "propose": ("The team", "team", "Send memories to the team's reviewers, with how often they worked"),
+    "team": ("The team", "team", "Review proposals; who may use this bank over HTTP, and what they did"),
+    "tools": ("Parts", "parts", "What each tool is good for, from the calls that were made"),
+    "sources": ("Parts", "parts", "Index and search tools, documents, code and API descriptions"),
     "matts": ("Parts", "matts", "Do a task several times and learn from the comparison"),
     "benchmark": ("Parts", "benchmark", "Measure the memory; report and compare runs"),
-    "cap": ("Parts", "tools", "Keep head and tail of an output that is too long for a model"),
-    "move": ("The file", "upkeep", "Copy the bank to a PostgreSQL database, or back into a file"),
-    "backup": ("The file", "upkeep", "Copy the bank while it is in use"),
-    "restore": ("The file", "upkeep", "Put a backup in the bank's place"),
-    "reembed": ("The file", "upkeep", "Give every memory a vector of the current embedder"),
-    "reindex": ("The file", "upkeep", "Rebuild the search indexes"),
-    "trust": ("The file", "upkeep", "Look at a bank that was not made here, and take it over"),
-    "pre-task": ("Agents without hooks", "retrieve", "Print what to put into the prompt"),
-    "post-task": ("Agents without hooks", "learn", "Record a task's trajectory and learn from it"),
-    "record-outcome": ("Agents without hooks", "learn", "Say what came of a task, to credit its memories"),
+    "bank": ("Parts", "bank", "Back the bank up, restore it, take one over, embed it again"),
+    "pre-task": ("Agents without hooks", "memories", "Print what to put into the prompt"),
+    "post-task": ("Agents without hooks", "learn", "Record what was done on a task, or what came of it"),
 }
 """In the order of the help: the section, the module and the summary of each."""
+
+MOVED = {
+    "rules": "install --rules FILE",
+    "resume": "pause --end",
+    "forget": "memories forget",
+    "export": "memories export",
+    "verdict": "learn --verdict LABEL TASK",
+    "judge": "learn --dry-run",
+    "distill": "learn --dry-run",
+    "record-outcome": "post-task --outcome LABEL",
+    "config": "status --settings",
+    "proposals": "team review",
+    "review": "team review",
+    "backup": "bank backup",
+    "restore": "bank restore",
+    "trust": "bank trust",
+    "reembed": "bank reembed",
+    "reindex": "bank reembed --indexes",
+    "move": "bank backup URL",
+}
+"""Former commands, and how the same is done now."""
+
+GONE = {
+    "adopt": "move a database of claude-flow elsewhere, and a new bank is made in its place",
+    "calibrate": "the setting retrieve.min_cosine says from which cosine on something fits",
+    "cap": "take it out of pipes, and its hook out of your settings",
+}
+"""Commands that are no more, and what to do."""
 
 log = logging.getLogger("swarm_memory")
 
@@ -100,7 +113,31 @@ installation is wrong, 4 the database refused or could not be reached, 5 a model
 """
 
 
-class Commands(click.Group):
+class Group(click.Group):
+    """Commands by their names; `moved` says of former ones what is written instead of them."""
+
+    def __init__(self, *args: Any, moved: Mapping[str, str] | None = None, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.moved = dict(moved or {})
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Raises `InputError` for a former command, `UsageError` that names the nearest for an unknown one."""
+        name = args[0] if args else ""
+        if name in GONE and self.name == ctx.find_root().command.name:
+            raise SwarmMemoryError(f"`{ctx.command_path} {name}` is gone: {GONE[name]}")
+        if name in self.moved:
+            raise InputError(f"`{ctx.command_path} {name}` is now `swarm-memory {self.moved[name]}`")
+        if name and not name.startswith("-") and self.get_command(ctx, name) is None:
+            from difflib import get_close_matches
+
+            if near := get_close_matches(name, self.list_commands(ctx), cutoff=0.7):
+                raise click.UsageError(f"No such command {name!r}: did you mean {' or '.join(near)}?", ctx)
+        return super().resolve_command(ctx, args)
+
+
+class Commands(Group):
     """Imports a command when it is asked for; the help of all needs none of them."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -112,23 +149,13 @@ class Commands(click.Group):
         module = import_module(f"swarm_memory.server.cli.commands.{COMMANDS[cmd_name][1]}")
         return next(each for each in vars(module).values() if isinstance(each, click.Command) and each.name == cmd_name)
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            from difflib import get_close_matches
-
-            if near := get_close_matches(args[0], COMMANDS, cutoff=0.7):
-                raise click.UsageError(f"No such command {args[0]!r}: did you mean {' or '.join(near)}?", ctx)
-        return super().resolve_command(ctx, args)
-
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for title, commands in groupby(COMMANDS.items(), key=lambda command: command[1][0]):
             with formatter.section(title):
                 formatter.write_dl([(name, summary) for name, (_, _, summary) in commands])
 
 
-@click.group(cls=Commands, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=Commands, moved=MOVED, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(version("swarm-memory"), prog_name="swarm-memory")
 @click.option(
     "--project",

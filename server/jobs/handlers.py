@@ -22,7 +22,6 @@ from swarm_memory.server.jobs.control import RUN_MATTS
 from swarm_memory.server.jobs.reembed import Reembedded, reembed
 from swarm_memory.server.jobs.team import SYNC, sync_team
 from swarm_memory.server.jobs.transcripts import IMPORT, import_given
-from swarm_memory.server.jobs.weekly import WEEKLY, write_weekly
 from swarm_memory.server.jobs.worker import LongHandler
 from swarm_memory.server.runners.build import MattsJob, make_runner
 from swarm_memory.server.runners.workplace import scratch_folder
@@ -61,9 +60,15 @@ def long_handlers(root: Path) -> Mapping[str, LongHandler]:
         BENCHMARK: partial(benchmark_from_job, root=root),
         EVALUATE: evaluate_logged,
         SUMMARIZE: summarize,
-        WEEKLY: write_weekly,
+        "weekly_metrics": end_weekly,
         SYNC: sync_team,
     }
+
+
+async def end_weekly(toolbox: Toolbox, job: Job, report: Report) -> dict[str, JsonValue]:
+    """Fail: an earlier version kept a file of weeks, and nobody shall wait for its next one. Raises `InputError`."""
+    told = "files of weeks are kept no more: `swarm-memory metrics --csv` writes one, as from cron"
+    raise InputError(f"{told}; {job.payload.get('file')} stays as it is")
 
 
 async def index_sources(toolbox: Toolbox, job: Job, report: Report, *, root: Path) -> dict[str, JsonValue]:

@@ -165,7 +165,7 @@ async def import_files(
     A model is asked about the tasks that are worth it, as in the background. Tasks that ended before `since` are left
     out; `on_learned` is told what came of each of the others.
     """
-    from swarm_memory.server.jobs.exports import is_export, lines_of
+    from swarm_memory.server.jobs.exports import is_export
     from swarm_memory.tools.memories.transfer import import_memories
 
     tally = Tally()
@@ -174,7 +174,8 @@ async def import_files(
         contained = Contained()
         try:
             if is_export(file):
-                found = await import_memories(toolbox, lines_of(file), source=file.name, quarantine=quarantine)
+                with file.open(encoding="utf-8-sig", errors="replace") as lines:
+                    found = await import_memories(toolbox, lines, source=file.name, quarantine=quarantine)
                 tally.exports[str(file)] = found
                 continue
             async for trajectory in in_thread(partial(read_trajectories, file, limits=toolbox.settings.learn)):

@@ -9,25 +9,9 @@ from swarm_memory.schema.job import JobAction
 from swarm_memory.schema.rollout import ToolName
 from swarm_memory.server.hosts.input import GivenAttempt
 from swarm_memory.server.mcp.answers import of_job
-from swarm_memory.server.mcp.tool import AGAIN, AppContext, TaskId, answered, answered_job, bank_of, telling, tool
-
-
-async def consolidate_memories(
-    ctx: AppContext,
-    dry_run: Annotated[bool, Field(description="Only say what would be done")] = False,
-    full: Annotated[bool, Field(description="Compare all memories, not only the new ones")] = False,
-    undo: Annotated[str | None, Field(description="Take back the run of this id instead")] = None,
-) -> CallToolResult:
-    """Put the bank in order: archive duplicates, link contradictions, let what is unused fade. Nothing is destroyed.
-
-    Answers what was done with its run_id; after 45 s a job_id.
-    """
-    from swarm_memory.server.jobs.handlers import CONSOLIDATE
-
-    toolbox = await bank_of(ctx).toolbox()
-    if undo is not None:
-        await toolbox.store.upkeep_batches(toolbox.scope, undo)  # raises for a run that is not known
-    return await answered_job(ctx, CONSOLIDATE, {"dry_run": dry_run, "full": full, "undo": undo})
+from swarm_memory.server.mcp.tool import AppContext, TaskId, answered, answered_job, bank_of, telling, tool, tool_of
+from swarm_memory.server.operations.memories import CONSOLIDATE_BANK
+from swarm_memory.server.operations.operation import AGAIN
 
 
 async def run_matts(
@@ -96,8 +80,13 @@ async def run_benchmark(
 
 
 TOOLS = (
-    tool(consolidate_memories, "Consolidate memories", AGAIN),
-    tool(run_matts, "Scale a task", AGAIN | {"open_world_hint": True}),
-    tool(job, "Long work", AGAIN),
-    tool(run_benchmark, "Run a benchmark", AGAIN),
+    tool_of(CONSOLIDATE_BANK),
+    tool(run_matts, "Scale a task", AGAIN | {"open_world_hint": True}, "admin"),
+    tool(
+        job,
+        "Long work",
+        AGAIN,
+        {"status": "write", "result": "write", "list": "write", "cancel": "review", "resume": "review"},
+    ),
+    tool(run_benchmark, "Run a benchmark", AGAIN, "admin"),
 )

@@ -10,8 +10,9 @@ from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.memory import MemoryDraft
 from swarm_memory.schema.trajectory import Verdict
 from swarm_memory.server.hosts.input import Given, folder_of, read_all, read_one
-from swarm_memory.server.mcp.answers import Row, of_kept, of_learned, of_outcome, of_proposed, of_verdict
-from swarm_memory.server.mcp.tool import ADDS, AGAIN, AppContext, TaskId, answered, answered_job, bank_of, tool
+from swarm_memory.server.mcp.answers import of_kept, of_learned, of_outcome, of_proposed, of_verdict
+from swarm_memory.server.mcp.tool import AppContext, TaskId, answered, answered_job, bank_of, tool
+from swarm_memory.server.operations.operation import ADDS, AGAIN, Row
 
 TranscriptPath = Annotated[str | None, Field(description="Transcript or trajectory (.jsonl, .json)")]
 Task = Annotated[str | None, Field(description="With steps: what was asked")]
@@ -166,8 +167,8 @@ def _own_verdict(label: Outcome, confidence: float, reasons: Reasons) -> Verdict
 
 
 TOOLS = (
-    tool(judge_trajectory, "Judge a trajectory", AGAIN),
-    tool(distill_memories, "Distill memories", AGAIN),
-    tool(learn_from_trajectory, "Learn from a trajectory", ADDS),
-    tool(record_outcome, "Record an outcome", AGAIN),
+    tool(judge_trajectory, "Judge a trajectory", AGAIN, "write"),
+    tool(distill_memories, "Distill memories", AGAIN, "write"),
+    tool(learn_from_trajectory, "Learn from a trajectory", ADDS, "write"),
+    tool(record_outcome, "Record an outcome", AGAIN, "write"),
 )

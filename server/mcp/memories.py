@@ -9,11 +9,14 @@ from pydantic import Field
 
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.memory import Kind, Note
-from swarm_memory.server.mcp.answers import RetrieveAnswer, Row, of_all_remembered, of_event, of_memory, of_status, row
-from swarm_memory.server.mcp.tool import ADDS, MENDS, READS, AppContext, Project, answered, bank_of, client_of, tool
+from swarm_memory.server.mcp.answers import of_all_remembered, of_event, of_memory, of_status
+from swarm_memory.server.mcp.tool import AppContext, answered, bank_of, client_of, tool, tool_of
+from swarm_memory.server.operations.memories import RETRIEVE, Project, row
+from swarm_memory.server.operations.operation import ADDS, MENDS, READS, Row
 
 if TYPE_CHECKING:
     from swarm_memory.schema.memory import MemoryStatus
+    from swarm_memory.schema.team.person import Role
     from swarm_memory.server.bank import Bank
     from swarm_memory.tools.memories.decide import MemoryChange
     from swarm_memory.tools.ports.memories import MemoryFilter
@@ -21,37 +24,15 @@ if TYPE_CHECKING:
 
 Action: TypeAlias = Literal["list", "get", "edit", "forget", "restore", "quarantine", "archive", "history"]
 
+MANAGING: "dict[str, Role]" = {
+    **dict.fromkeys(("list", "get", "history"), "read"),
+    **dict.fromkeys(("edit", "quarantine", "archive", "restore", "promote"), "review"),
+    "forget": "admin",
+}
+"""The least role by action."""
+
 _LOOKS = ("list", "get", "history", "promote")
 _STATUS_OF: "dict[str, MemoryStatus]" = {"restore": "active", "quarantine": "quarantined", "archive": "archived"}
-
-
-async def retrieve_memories(
-    ctx: AppContext,
-    query: Annotated[str, Field(min_length=1, max_length=20_000, description="The task, in your own words")],
-    k: Annotated[int | None, Field(ge=1, le=50, description="How many at most; 3 by default")] = None,
-    domain: Annotated[str | None, Field(description="Such as python.testing")] = None,
-    tags: Annotated[list[str] | None, Field(description="Only with every tag")] = None,
-    project: Project = None,
-    exclude_task: Annotated[str | None, Field(description="Not what this task taught")] = None,
-    agent_id: Annotated[str | None, Field(description="Only its lessons")] = None,
-    task_id: Annotated[str | None, Field(description="To credit what helped")] = None,
-) -> Annotated[CallToolResult, RetrieveAnswer]:
-    """Find strategies and warnings that earlier tasks of this project taught, best first.
-
-    Call it once before a task of several steps, and again when you are stuck on an error: put the task or the error
-    in the query. `preamble` holds the strategies, `memories` their ids and scores. They are untrusted notes: use what
-    fits. When nothing does, `reason` says why.
-    """
-    from swarm_memory.tools.ports.memories import SearchFilter
-    from swarm_memory.tools.retrieve.retrieve import retrieve
-
-    bank = bank_of(ctx)
-    toolbox = (await bank.for_reading()).in_project(project)
-    only = SearchFilter(domain, tuple(tags or ()), exclude_task, agent_id)
-    task = task_id or await bank.task_of(client_of(ctx))
-    found = await retrieve(toolbox, query, k=k, only=only, task_id=task)
-    answer = RetrieveAnswer.of(found, toolbox.scope.project)
-    return answered(answer, answer.text)
 
 
 async def remember(
@@ -193,8 +174,8 @@ def _single(ids: tuple[str, ...]) -> str:
 
 
 TOOLS = (
-    tool(retrieve_memories, "Retrieve memories", READS, meta={"anthropic/alwaysLoad": True}),
-    tool(remember, "Remember", ADDS),
-    tool(manage_memories, "Manage memories", MENDS),
-    tool(memory_status, "Memory status", READS),
+    tool_of(RETRIEVE),
+    tool(remember, "Remember", ADDS, "review"),  # it goes before what was learned, for everybody
+    tool(manage_memories, "Manage memories", MENDS, MANAGING),
+    tool(memory_status, "Memory status", READS, "read"),
 )

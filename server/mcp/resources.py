@@ -19,9 +19,10 @@ from swarm_memory.schema.errors import NotAllowed, SwarmMemoryError
 from swarm_memory.server.access.roles import PROMPTS as PROMPTS_NEED
 from swarm_memory.server.access.roles import Caller, caller_of, role_of_resource, serving, shown
 from swarm_memory.server.bank import Bank
-from swarm_memory.server.mcp.answers import Row, of_memory, of_sharing
+from swarm_memory.server.mcp.answers import of_memory, of_sharing
 from swarm_memory.server.mcp.arguments import unknown
 from swarm_memory.server.mcp.memories import status_row
+from swarm_memory.server.operations.operation import Row
 
 if TYPE_CHECKING:
     from swarm_memory.schema.memory import MemoryItem

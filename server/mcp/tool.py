@@ -3,7 +3,7 @@
 import inspect
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Annotated, Any, NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias, cast
 
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
@@ -14,11 +14,16 @@ from pydantic_core import to_jsonable_python
 
 from swarm_memory.schema.errors import InputError, NotAllowed, SwarmMemoryError, is_want_of_memory
 from swarm_memory.schema.job import Progress, Report
-from swarm_memory.server.access.roles import caller_of, role_of_call
+from swarm_memory.schema.team.person import Role
+from swarm_memory.server.access.roles import TOOLS, caller_of, role_of_call
 from swarm_memory.server.bank import Bank
-from swarm_memory.server.mcp.answers import Row, of_job
+from swarm_memory.server.mcp.answers import of_job
 from swarm_memory.server.mcp.arguments import unknown
+from swarm_memory.server.operations.operation import Operation, Row
 from swarm_memory.tools.text.faults import faults
+
+if TYPE_CHECKING:
+    from swarm_memory.tools.toolbox import Toolbox
 
 NO_MEMORY = "there is not enough memory for this: nothing was half done; give it less at a time"
 
@@ -135,20 +140,17 @@ def _compact_part(key: str, value: Any) -> Any:
 
 AppContext: TypeAlias = Context[Bank]
 
-Project = Annotated[str | None, Field(description="Another project's name")]
 TaskId = Annotated[str | None, Field(max_length=500)]
-
-READS = {"read_only_hint": True, "idempotent_hint": True}
-ADDS = {"read_only_hint": False, "destructive_hint": False, "idempotent_hint": True}
-AGAIN = ADDS | {"idempotent_hint": False}
-"""Adds something at each call."""
-MENDS = ADDS | {"destructive_hint": True}
 
 
 def tool(
-    handler: Callable[..., Any], title: str, hints: dict[str, bool], meta: dict[str, Any] | None = None
+    handler: Callable[..., Any],
+    title: str,
+    hints: dict[str, bool],
+    role: Role | dict[str, Role],
+    meta: dict[str, Any] | None = None,
 ) -> StrictTool:
-    """Return the tool of a handler; its docstring is what a model reads.
+    """Return the tool of a handler, whose docstring is what a model reads, for whom has the least `role`.
 
     Only what an agent calls most publishes the schema of its answer: the others' answers show their own shape, and all
     schemas together must cost an agent less than 5,000 tokens.
@@ -158,7 +160,50 @@ def tool(
         handler, title=title, description=inspect.getdoc(handler), annotations=annotations, meta=meta
     )
     assert isinstance(made, StrictTool)
+    TOOLS[made.name] = role
     return made
+
+
+def tool_of(operation: Operation[Any]) -> StrictTool:
+    """Make the tool of an operation that people call as a command, too."""
+
+    async def handler(ctx: AppContext, **arguments: Any) -> CallToolResult:
+        answer = operation.answer(await operation.run(ServedSite(ctx), **arguments))
+        return answered(answer, getattr(answer, "text", None))
+
+    signature = inspect.signature(operation.run)
+    first, *others = signature.parameters.values()
+    published = inspect.signature(operation.answer).return_annotation
+    has_schema = inspect.isclass(published) and issubclass(published, BaseModel)
+    returns = Annotated[CallToolResult, published] if has_schema else CallToolResult
+    given = [first.replace(name="ctx", annotation=AppContext), *others]
+    handler.__name__, handler.__doc__ = operation.run.__name__, operation.run.__doc__
+    handler.__dict__["__signature__"] = signature.replace(parameters=given, return_annotation=returns)
+    handler.__annotations__ = {each.name: each.annotation for each in given} | {"return": returns}
+    return tool(handler, operation.title, operation.hints, operation.role, operation.meta)
+
+
+class ServedSite(NamedTuple):
+    """Where an agent calls an operation: the running server, which does long work as a job."""
+
+    ctx: AppContext
+    is_users: bool = False
+
+    async def toolbox(self) -> "Toolbox":
+        """Return the bank's toolbox. Raises `ConfigError`, `StorageError`."""
+        return await bank_of(self.ctx).toolbox()
+
+    async def for_reading(self) -> "Toolbox":
+        """Return the bank's toolbox, or an empty one. Raises `ConfigError`, `StorageError`."""
+        return await bank_of(self.ctx).for_reading()
+
+    async def task_id(self) -> str | None:
+        """Return the task of the host's session that the client belongs to."""
+        return await bank_of(self.ctx).task_of(client_of(self.ctx))
+
+    async def work(self, kind: str, payload: Mapping[str, JsonValue]) -> Row:
+        """Queue a job, wait for its end as long as a host does, and return how it then stands."""
+        return await waited_job(self.ctx, kind, payload)
 
 
 def answered(answer: BaseModel | Row, text: str | None = None) -> CallToolResult:
@@ -174,7 +219,12 @@ def answered(answer: BaseModel | Row, text: str | None = None) -> CallToolResult
 async def answered_job(
     ctx: Context[Any], kind: str, payload: Mapping[str, JsonValue], key: str | None = None
 ) -> CallToolResult:
-    """Queue a job, wait for its end as long as a host does, and answer how it then stands.
+    """Answer with what `waited_job` returns."""
+    return answered(await waited_job(ctx, kind, payload, key))
+
+
+async def waited_job(ctx: Context[Any], kind: str, payload: Mapping[str, JsonValue], key: str | None = None) -> Row:
+    """Queue a job, wait for its end as long as a host does, and return how it then stands.
 
     Raises `InputError` with what it says when it has failed.
     """
@@ -186,7 +236,7 @@ async def answered_job(
         ended = await run_as_job(toolbox, kind, payload, key=key, wake=bank.wake_worker, on_progress=telling(ctx))
     if ended.status == "failed":
         raise InputError(ended.error or "the job failed and does not say why")
-    return answered(of_job(ended))
+    return of_job(ended)
 
 
 def bank_of(ctx: Context[Any]) -> Bank:

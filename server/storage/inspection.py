@@ -54,7 +54,7 @@ def health(connection: "Connection", database: Path, driver: Driver, read_only: 
         notices.append(f"{dropped} retrievals were not recorded: the database was busy for too long")
     stale = [space.model for space in all_spaces(connection) if space.stale]
     if stale and driver.vec_version is not None:
-        notices.append(f"the vector index of {', '.join(stale)} is not up to date: run `swarm-memory reembed`")
+        notices.append(f"the vector index of {', '.join(stale)} is not up to date: run `swarm-memory bank reembed`")
     return StorageHealth(
         path=str(database),
         driver=driver.name,

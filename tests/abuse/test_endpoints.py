@@ -313,7 +313,9 @@ async def _reembedded(folder: Path, endpoint: EmbeddingServer, **more: Any) -> d
     """Run `swarm-memory reembed`; return what it said, or what went wrong."""
     told = {"provider": "openai", "model": "first", "dimensions": DIMENSIONS, "base_url": endpoint.url} | more
     environment = {f"SWARM_MEMORY_EMBEDDING__{name.upper()}": str(value) for name, value in told.items()}
-    command = partial(run, [*CLI, "reembed", "--json"], cwd=folder, env={**os.environ, **environment}, text=True)
+    command = partial(
+        run, [*CLI, "bank", "reembed", "--json"], cwd=folder, env={**os.environ, **environment}, text=True
+    )
     done = await anyio.to_thread.run_sync(command)
     return json.loads(done.stdout) if done.returncode == 0 else {"failed": done.stderr}
 

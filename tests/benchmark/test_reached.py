@@ -47,16 +47,16 @@ def test_a_run_is_listed_reported_and_compared(swarm: Command, root: Path) -> No
     assert first["status"] == "completed"
     assert Path(first["file"]).is_file()
     second = json.loads(swarm("benchmark", "run", *TINY, "-o", "limit=2", "--json", "--out", "b.json").stdout)
-    listed = json.loads(swarm("benchmark", "list", "--json").stdout)
+    listed = json.loads(swarm("benchmark", "report", "--list", "--json").stdout)
     assert [each["run_id"] for each in listed] == [second["run_id"], first["run_id"]]
     assert swarm("benchmark", "report", first["run_id"]).stdout.startswith("# Benchmark: retrieval\n")
     swarm("benchmark", "report", first["run_id"], "b.json", "--html", "page.html")
     shown = (root / "page.html").read_text("utf-8")
     assert shown.count("<img") == (4 if can_plot() else 0)
     assert (MISSING in unescape(shown)) is not can_plot()
-    compared = json.loads(swarm("benchmark", "compare", first["run_id"], "b.json", "--json").stdout)
+    compared = json.loads(swarm("benchmark", "report", "--compare", first["run_id"], "b.json", "--json").stdout)
     assert any("different data" in note for note in compared["notes"])
-    assert "Nothing changed" in swarm("benchmark", "compare", first["run_id"], first["run_id"]).stdout
+    assert "Nothing changed" in swarm("benchmark", "report", "--compare", first["run_id"], first["run_id"]).stdout
 
 
 def test_wrong_options_end_with_code_2_and_say_what_to_change(swarm: Command) -> None:
@@ -65,7 +65,7 @@ def test_wrong_options_end_with_code_2_and_say_what_to_change(swarm: Command) ->
     assert "there is no run" in swarm("benchmark", "report", "bench_x", code=2).stderr
     swarm("benchmark", "run", "-o", "dataset=locomo", code=2)
     assert "there is no run yet" in swarm("benchmark", "report", code=2).stderr, "a failed run measured nothing"
-    assert "locomo" in swarm("benchmark", "datasets").stdout
+    assert "locomo" in swarm("benchmark", "run", "--list").stdout
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Ctrl-C is another matter there")
@@ -77,13 +77,13 @@ def test_ctrl_c_leaves_what_was_measured(root: Path, swarm: Command) -> None:
         [*CLI, "-v", "benchmark", "run", *TINY], cwd=root, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
     # The row is written before the first question is asked; the file comes at the end alone.
-    while "running" not in swarm("benchmark", "list", "--json").stdout:
+    while "running" not in swarm("benchmark", "report", "--list", "--json").stdout:
         assert running.poll() is None
     running.send_signal(signal.SIGINT)
     _, told = running.communicate(timeout=HANG_S)
     assert running.returncode == 130, told
     assert "interrupted" in told
-    (row,) = json.loads(swarm("benchmark", "list", "--json").stdout)
+    (row,) = json.loads(swarm("benchmark", "report", "--list", "--json").stdout)
     assert row["status"] == "interrupted"
     (file,) = (root / ".swarm" / "benchmarks").glob("bench_*.json")
     assert json.loads(file.read_text("utf-8"))["run_id"] == row["run_id"]

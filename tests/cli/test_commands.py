@@ -48,7 +48,7 @@ def test_nothing_comes_back_for_an_unrelated_task_and_the_reason_is_said(swarm: 
 
 
 def test_a_list_that_goes_on_says_so_and_how_to_see_the_rest(swarm: Shell, project: Path, learned: str) -> None:
-    row = json.loads(swarm("export").out)
+    row = json.loads(swarm("memories", "export").out)
     others = [row | {"id": f"rm_{number:026d}", "title": f"Look at the log number {number}"} for number in range(3)]
     (project / "others.jsonl").write_text("".join(json.dumps(each) + "\n" for each in others), encoding="utf-8")
     assert swarm("import", "others.jsonl").code == 0
@@ -57,7 +57,6 @@ def test_a_list_that_goes_on_says_so_and_how_to_see_the_rest(swarm: Shell, proje
     assert "There are more" not in rest
     assert "No memories" not in rest
     assert len(swarm("memories", "list", "--limit", "2", "--json").json) == 2
-    assert swarm("memories", "show", learned).out == swarm("memories", "get", learned).out
 
 
 def test_learning_twice_changes_nothing(swarm: Shell, learned: str) -> None:
@@ -66,24 +65,23 @@ def test_learning_twice_changes_nothing(swarm: Shell, learned: str) -> None:
     assert len(swarm("memories", "list", "--json").json) == 1
 
 
-def test_judge_answers_one_line_of_json_for_each_task_of_each_file(
+def test_a_dry_run_answers_one_line_of_json_for_each_task_of_each_file(
     swarm: Shell, project: Path, fixed: Task, talk: Task
 ) -> None:
     (project / "two.jsonl.gz").write_bytes(gzip.compress("\n".join(map(json.dumps, (fixed, talk))).encode()))
     (project / "one.json").write_text(json.dumps(fixed | {"id": "fix-2"}))
-    ran = swarm("judge", "two.jsonl.gz", "one.json", "--json")
+    ran = swarm("learn", "two.jsonl.gz", "one.json", "--dry-run", "--json")
     assert ran.code == 0
-    assert [(row["id"], row["label"]) for row in ran.rows] == [
+    assert [(row["id"], row["verdict"]["label"]) for row in ran.rows] == [
         ("fix-1", "Success"),
         ("talk-1", "Undecided"),
         ("fix-2", "Success"),
     ]
-    assert all(row["judge"] == "evidence" and row["reasons"] for row in ran.rows)
+    assert all(row["verdict"]["judge"] == "evidence" and row["verdict"]["reasons"] for row in ran.rows)
 
 
-def test_judge_and_distill_make_no_bank(swarm: Shell, project: Path, fixed: Task) -> None:
-    assert swarm("judge", "-", "--json", stdin=json.dumps(fixed)).json["label"] == "Success"
-    drawn = swarm("distill", "-", "--json", stdin=json.dumps(fixed)).json
+def test_a_dry_run_makes_no_bank(swarm: Shell, project: Path, fixed: Task) -> None:
+    drawn = swarm("learn", "-", "--dry-run", "--json", stdin=json.dumps(fixed)).json
     assert drawn["drafts"]
     assert drawn["verdict"]["label"] == "Success"
     assert not (project / ".swarm").exists()
@@ -136,9 +134,9 @@ def test_a_memory_is_listed_shown_edited_withdrawn_and_forgotten(swarm: Shell, l
     assert swarm("memories", "quarantine", learned, "--json").json == {"quarantined": 1}
     assert swarm("retrieve", SIMILAR, "--json").json["memories"] == []
     assert swarm("memories", "restore", learned, "--json").json == {"restored": 1}
-    kinds = [event["kind"] for event in swarm("memories", "history", learned, "--json").json]
+    kinds = [event["kind"] for event in swarm("memories", "get", "--history", learned, "--json").json]
     assert len(kinds) >= 3
-    assert swarm("memories", "archive", learned).out == "1 archived.\n"
+    assert swarm("memories", "quarantine", "--archive", learned).out == "1 archived.\n"
     assert swarm("memories", "forget", learned, "--yes", "--json").json["forgotten"] == 1
     assert swarm("memories", "get", learned).code == 2
 
@@ -165,13 +163,13 @@ def test_config_shows_each_value_and_where_it_came_from(
     monkeypatch.setenv("SWARM_MEMORY_EMBEDDING__API_KEY", "sk-secret")
     for name in ("SWARM_MEMORY_SQLITE", "SWARM_MEMORY_EMBEDDING__PROVIDER"):
         monkeypatch.delenv(name, raising=False)
-    rows = swarm("--set", "retrieve.k=5", "config", "--json").json
+    rows = swarm("--set", "retrieve.k=5", "status", "--settings", "--json").json
     assert rows["retrieve.k"] == {"value": 5, "origin": "command line"}
     assert rows["retrieve.alpha"] == {"value": 0.5, "origin": str(project / ".swarm" / "config.yaml")}
     assert rows["retrieve.beta"]["origin"] == "default"
     assert rows["embedding.api_key"]["value"] == "********"
-    assert len(swarm("--set", "retrieve.k=5", "config", "--changed", "--json").json) == 3
-    assert "sk-secret" not in swarm("config").out
+    assert len(swarm("--set", "retrieve.k=5", "status", "--settings", "--changed", "--json").json) == 3
+    assert "sk-secret" not in swarm("status", "--settings").out
 
 
 def test_doctor_finds_a_fresh_installation_in_order(swarm: Shell, project: Path) -> None:
@@ -235,7 +233,7 @@ def test_doctor_names_the_half_copy_of_a_killed_process_and_repair_removes_it(
     told = swarm("doctor").out
     assert f"half a copy as {half}" in told
     assert str(being_made) not in told
-    assert f"removed {half}" in swarm("doctor", "--repair").out
+    assert f"removed {half}" in swarm("doctor", "--repair").err
     assert list(half.parent.glob("*.part*")) == [being_made]
     assert "half a copy" not in swarm("doctor").out
 
@@ -294,7 +292,7 @@ def test_a_project_is_not_made_of_the_home_folder(swarm: Shell, home: Path) -> N
 def test_an_export_read_into_another_project_brings_the_memories(
     swarm: Shell, learned: str, project: Path, tmp_path: Path
 ) -> None:
-    assert swarm("export", "-o", "memories.jsonl").code == 0
+    assert swarm("memories", "export", "-o", "memories.jsonl").code == 0
     other = tmp_path / "other"
     other.mkdir()
     read = swarm("--project", other, "import", project / "memories.jsonl", "--json").json
@@ -305,7 +303,7 @@ def test_an_export_read_into_another_project_brings_the_memories(
 
 
 def test_an_export_to_where_nothing_can_be_written_says_so(swarm: Shell, project: Path) -> None:
-    ran = swarm("export", "-o", project / "missing" / "memories.jsonl")
+    ran = swarm("memories", "export", "-o", project / "missing" / "memories.jsonl")
     assert (ran.code, ran.err.count("cannot be written: No such file or directory")) == (3, 1)
 
 
@@ -349,7 +347,7 @@ def test_a_folder_is_read_with_all_below_it_and_what_was_skipped_is_counted(
 def test_each_of_learn_and_import_names_the_other_for_what_it_does_not_read(
     swarm: Shell, learned: str, project: Path
 ) -> None:
-    swarm("export", "-o", "memories.jsonl")
+    swarm("memories", "export", "-o", "memories.jsonl")
     wrong = swarm("learn", "memories.jsonl")
     assert wrong.code == 2
     assert "`swarm-memory import` reads it" in wrong.err
@@ -395,9 +393,8 @@ def test_jobs_are_listed_and_worked_off(swarm: Shell) -> None:
 
 
 def test_memories_are_embedded_and_indexed_anew(swarm: Shell, learned: str) -> None:
-    done = swarm("reembed", "--drop-others", "--json").json
+    done = swarm("bank", "reembed", "--drop-others", "--indexes", "--json").json
     assert (done["embedded"], done["skipped"]) == (0, 0)
-    assert swarm("reindex", "--json").json == {"memories": 1}
     assert swarm("retrieve", SIMILAR, "--json").json["memories"][0]["item"]["id"] == learned
 
 
@@ -421,7 +418,7 @@ def test_who_forgets_is_shown_first_what_goes(swarm: Shell, learned: str) -> Non
 def test_the_history_is_told_in_words(swarm: Shell, learned: str) -> None:
     title = swarm("memories", "get", learned, "--json").json[0]["title"]
     swarm("memories", "edit", learned, "--title", "Migrate first", "--reason", "shorter")
-    told = swarm("memories", "history", learned).out
+    told = swarm("memories", "get", "--history", learned).out
     assert f"edited  former title {title}, confidence" in told
     assert "{" not in told.replace(title, "")
 
@@ -434,18 +431,18 @@ def test_the_status_counts_what_is_indexed(swarm: Shell, project: Path) -> None:
 
 
 def test_an_outcome_of_a_task_without_memories_says_that_none_is_credited(swarm: Shell, learned: str) -> None:
-    told = swarm("record-outcome", "--task-id", "never-seen", "--label", "success").out
+    told = swarm("post-task", "--task-id", "never-seen", "--outcome", "success").out
     assert "no memory was given to this task" in told
 
 
 def test_a_verdict_is_said_otherwise_and_given_back(swarm: Shell, learned: str) -> None:
-    task_id = swarm("memories", "show", learned, "--json").json[0]["provenance"]["task_id"]
-    wrong = swarm("verdict", task_id, "failure", "--reason", "another service", "--json").json
+    task_id = swarm("memories", "get", learned, "--json").json[0]["provenance"]["task_id"]
+    wrong = swarm("learn", task_id, "--verdict", "failure", "--reason", "another service", "--json").json
     assert (wrong["former"]["label"], wrong["verdict"]["judge"]) == ("Success", "user")
-    told = swarm("verdict", task_id, "Success").out
+    told = swarm("learn", task_id, "--verdict", "Success").out
     assert "before: Failure 1.00 by user" in told
-    assert "your word stands" in swarm("verdict", task_id, "again").out
-    assert swarm("verdict", "nobody", "success").code == 2
+    assert "your word stands" in swarm("learn", task_id, "--verdict", "again").out
+    assert swarm("learn", "nobody", "--verdict", "success").code == 2
 
 
 def test_a_bank_in_order_is_told_as_such(swarm: Shell, learned: str) -> None:

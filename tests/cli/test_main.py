@@ -13,7 +13,7 @@ from patience import HANG_S
 
 from swarm_memory.schema.errors import ConfigError, ModelUnavailable, NotFoundError, StoreBusy, SwarmMemoryError
 from swarm_memory.server.cli import main as command_line
-from swarm_memory.server.cli.commands import retrieve
+from swarm_memory.server.cli.commands import memories
 
 Shell = Callable[..., Any]
 
@@ -31,14 +31,8 @@ def commands_of(group: click.Group, prefix: tuple[str, ...] = ()) -> list[tuple[
 
 
 ALL = commands_of(command_line.cli)
-WITHOUT_JSON = {
-    ("cap",),
-    *((group,) for group in ("memories", "jobs", "matts", "sources", "team", "tools", "benchmark")),
-    ("serve",),
-    ("ui",),
-    ("export",),
-    ("tools", "export"),
-}
+GROUPS = ("memories", "jobs", "sources", "team", "tools", "benchmark", "bank")
+WITHOUT_JSON = {*((group,) for group in GROUPS), ("serve",), ("ui",), ("memories", "export")}
 """Groups of commands, and those whose output is no answer."""
 
 
@@ -48,6 +42,32 @@ def test_every_command_has_help_and_json(swarm: Shell, path: tuple[str, ...]) ->
     assert ran.code == 0
     assert len(ran.out.splitlines()) > 3
     assert ("--json" in ran.out) == (path not in WITHOUT_JSON)
+
+
+def test_the_commands_are_few() -> None:
+    assert len(command_line.COMMANDS) <= 26
+    assert len([path for path in ALL if path[-1] not in GROUPS]) <= 45
+
+
+@pytest.mark.parametrize("name", command_line.MOVED)
+def test_a_former_command_names_the_one_that_does_it_now(swarm: Shell, name: str) -> None:
+    ran = swarm(name, "x")
+    assert ran.code == 2
+    assert ran.err == f"swarm-memory: `swarm-memory {name}` is now `swarm-memory {command_line.MOVED[name]}`\n"
+    now = command_line.MOVED[name].split()
+    assert any(tuple(now[: len(path)]) == path for path in ALL)
+
+
+@pytest.mark.parametrize("name", command_line.GONE)
+def test_a_command_that_is_gone_says_what_to_do_and_blocks_no_hook(swarm: Shell, name: str) -> None:
+    ran = swarm(name, "--hook")
+    assert (ran.code, ran.out) == (1, "")
+    assert command_line.GONE[name] in ran.err
+
+
+def test_a_former_part_of_a_command_names_the_one_that_does_it_now(swarm: Shell) -> None:
+    assert "is now `swarm-memory memories get`" in swarm("memories", "show", "rm_1").err
+    assert "is now `swarm-memory team people --audit`" in swarm("team", "audit").err
 
 
 def test_the_help_names_every_command_and_the_exit_codes(swarm: Shell) -> None:
@@ -73,7 +93,7 @@ def test_an_error_is_one_line_and_an_exit_code(
     def fail(**_: object) -> None:
         raise error
 
-    monkeypatch.setattr(retrieve.retrieve, "callback", fail)
+    monkeypatch.setattr(memories.retrieve, "callback", fail)
     ran = swarm("retrieve", "x")
     assert ran.code == code
     assert ran.out == ""
@@ -85,7 +105,7 @@ def test_a_fault_of_ours_is_one_line_too(swarm: Shell, monkeypatch: pytest.Monke
         raise ZeroDivisionError("by zero")
 
     monkeypatch.setattr(os, "_exit", sys.exit)
-    monkeypatch.setattr(retrieve.retrieve, "callback", fail)
+    monkeypatch.setattr(memories.retrieve, "callback", fail)
     ran = swarm("retrieve", "x")
     assert ran.code == 1
     assert ran.err.startswith("swarm-memory: internal error: ZeroDivisionError")
@@ -98,8 +118,8 @@ def test_a_fault_of_ours_is_one_line_too(swarm: Shell, monkeypatch: pytest.Monke
         (("retrive", "x"), "No such command"),
         (("retrieve",), "Missing argument"),
         (("retrieve", "x", "-k", "500"), "range 1<=x<=50"),
-        (("--set", "retrieve.k", "config"), "KEY=VALUE"),
-        (("--project", "/no/such/folder", "config"), "does not exist"),
+        (("--set", "retrieve.k", "status"), "KEY=VALUE"),
+        (("--project", "/no/such/folder", "status"), "does not exist"),
     ],
 )
 def test_wrong_usage_ends_with_2(swarm: Shell, arguments: tuple[str, ...], told: str) -> None:
@@ -109,7 +129,7 @@ def test_wrong_usage_ends_with_2(swarm: Shell, arguments: tuple[str, ...], told:
 
 
 def test_an_unknown_setting_ends_with_3_and_names_the_nearest(swarm: Shell) -> None:
-    ran = swarm("--set", "retrieve.kk=3", "config")
+    ran = swarm("--set", "retrieve.kk=3", "status", "--settings")
     assert ran.code == 3
     assert "did you mean retrieve.k?" in ran.err
 
@@ -164,7 +184,7 @@ def test_a_long_text_in_a_table_is_broken_between_words(
 
 
 def test_reading_only_the_first_line_of_the_output_is_no_error(project: Path) -> None:
-    command = f"{sys.executable} -I -m swarm_memory.server.cli config --json | head -c 1"
+    command = f"{sys.executable} -I -m swarm_memory.server.cli status --settings --json | head -c 1"
     done = subprocess.run(["bash", "-c", f"set -o pipefail; {command}"], capture_output=True, check=False, cwd=project)
     assert done.stdout == b"{"
     assert b"Traceback" not in done.stderr
@@ -172,13 +192,13 @@ def test_reading_only_the_first_line_of_the_output_is_no_error(project: Path) ->
 
 def test_a_fault_of_ours_ends_the_process_with_the_threads_that_it_left(project: Path) -> None:
     code = (
-        "import sys, threading; sys.argv = ['swarm-memory', 'config']\n"
+        "import sys, threading; sys.argv = ['swarm-memory', 'status']\n"
         "from swarm_memory.server.cli import main as command_line\n"
         "from swarm_memory.server.cli.commands import status\n"
         "def fail(**_):\n"
         "    threading.Thread(target=threading.Event().wait).start()\n"
         "    raise ZeroDivisionError\n"
-        "status.show_config.callback = fail\n"
+        "status.status.callback = fail\n"
         "command_line.main()\n"
     )
     command = [sys.executable, "-I", "-c", code]

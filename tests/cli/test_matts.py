@@ -20,7 +20,7 @@ def allowed(project: Path, tmp_path: Path) -> tuple[str, ...]:
     (project / "test_answer.py").write_text("assert open('answer').read() == '2', 'it is wrong'; print('1 passed')")
     command, check = f"{sys.executable} -I {agent}", f"{sys.executable} -I test_answer.py"
     given = ("--set", f"matts.allowed_commands={command};;{check}")
-    return (*given, "matts", "run", TASK, "--command", command, "--check", check)
+    return (*given, "matts", TASK, "--command", command, "--check", check)
 
 
 def test_a_task_is_scaled_and_the_best_rollouts_files_are_left(swarm: Shell, allowed: tuple[str, ...]) -> None:
@@ -29,10 +29,7 @@ def test_a_task_is_scaled_and_the_best_rollouts_files_are_left(swarm: Shell, all
     assert [each["label"] for each in ran.json["rollouts"]] == ["Failure", "Success"]
     assert ran.json["best"] == 2
     assert (Path(ran.json["best_folder"]) / "answer").read_text() == "2"
-    shown = swarm("matts", "status", ran.json["run_id"], "--json").json
-    assert (shown["status"], shown["k"]) == ("completed", 2)
-    assert swarm("matts", "list").out.strip() == "No open runs; --all shows those that have ended too."
-    assert [each["run_id"] for each in swarm("matts", "list", "--all", "--json").json] == [ran.json["run_id"]]
+    assert (ran.json["status"], ran.json["k"]) == ("completed", 2)
 
 
 def test_progress_and_the_run_id_go_to_stderr_and_the_outcome_to_people(swarm: Shell, allowed: tuple[str, ...]) -> None:
@@ -53,7 +50,7 @@ def test_a_run_is_not_done_again_by_its_id(swarm: Shell, allowed: tuple[str, ...
 def test_rollouts_that_were_made_before_are_compared(swarm: Shell, project: Path, fixed: dict[str, Any]) -> None:
     (project / "one.json").write_text(json.dumps({"id": "a", "task": fixed["task"], "steps": fixed["steps"][:2]}))
     (project / "two.json").write_text(json.dumps({"id": "b", "task": fixed["task"], "steps": fixed["steps"]}))
-    ran = swarm("matts", "run", fixed["task"], "--given", "one.json", "--given", "two.json", "--json")
+    ran = swarm("matts", fixed["task"], "--given", "one.json", "--given", "two.json", "--json")
     assert ran.code == 0, ran.err
     assert [each["label"] for each in ran.json["rollouts"]] == ["Failure", "Success"]
     assert ran.json["stored"]
@@ -62,14 +59,12 @@ def test_rollouts_that_were_made_before_are_compared(swarm: Shell, project: Path
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (("matts", "run", TASK), 2, "--command, --model and --given"),
-        (("matts", "run", TASK, "--command", "x", "--model"), 2, "--command, --model and --given"),
-        (("matts", "run", TASK, "--command", "rm -rf ."), 3, "matts.allowed_commands"),
-        (("matts", "run", TASK, "--model"), 3, "no chat model"),
-        (("matts", "run", "--command", "x"), 2, "TASK is missing"),
-        (("matts", "run", TASK, "--model", "-k", "2", "-r", "2"), 2, "exclude each other"),
-        (("matts", "status", "run_x"), 2, "no run 'run_x'"),
-        (("matts", "cancel", "run_x"), 2, "no run 'run_x'"),
+        (("matts", TASK), 2, "--command, --model and --given"),
+        (("matts", TASK, "--command", "x", "--model"), 2, "--command, --model and --given"),
+        (("matts", TASK, "--command", "rm -rf ."), 3, "matts.allowed_commands"),
+        (("matts", TASK, "--model"), 3, "no chat model"),
+        (("matts", "--command", "x"), 2, "TASK is missing"),
+        (("matts", TASK, "--model", "-k", "2", "-r", "2"), 2, "exclude each other"),
     ],
 )
 def test_what_cannot_run_says_what_to_change(swarm: Shell, arguments: tuple[str, ...], code: int, said: str) -> None:
@@ -81,6 +76,6 @@ def test_what_cannot_run_says_what_to_change(swarm: Shell, arguments: tuple[str,
 def test_a_projects_file_cannot_allow_a_command(swarm: Shell, project: Path) -> None:
     (project / ".swarm").mkdir()
     (project / ".swarm" / "config.yaml").write_text("matts:\n  allowed_commands: rm -rf .\n")
-    ran = swarm("matts", "run", TASK, "--command", "rm -rf .")
+    ran = swarm("matts", TASK, "--command", "rm -rf .")
     assert ran.code == 3
     assert "may not be set by a project's file" in ran.err

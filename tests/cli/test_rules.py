@@ -65,7 +65,7 @@ def test_promote_shows_the_difference_and_asks_and_what_it_wrote_is_taken_out_on
     assert not skill.exists()
     assert f"Wrote {skill}" in swarm("promote", memory, stdin="y\n").out
     assert "Nothing to change." in swarm("promote").out
-    assert "grammar" not in swarm("rules", "AGENTS.md", "--dry-run").out, "a skill tells it already"
+    assert "grammar" not in swarm("install", "--rules", "AGENTS.md", "--dry-run").out, "a skill tells it already"
     done = swarm("promote", other, "--to", "agents-md", "--yes", "--json").json
     assert (done["status"], done["promoted"], done["files"][0]["path"]) == (
         "written",
@@ -89,9 +89,9 @@ def test_promote_shows_the_difference_and_asks_and_what_it_wrote_is_taken_out_on
 def test_the_command_writes_the_projects_own_memories_and_uninstall_takes_them_out(swarm: Shell, project: Path) -> None:
     swarm("remember", "Run make grammar before the tests", "--kind", "procedure")
     swarm("remember", "Answer in German", "--kind", "preference", "--scope", "global")
-    assert "+## What earlier tasks taught" in swarm("rules", "AGENTS.md", "--dry-run").out
+    assert "+## What earlier tasks taught" in swarm("install", "--rules", "AGENTS.md", "--dry-run").out
     assert not (project / "AGENTS.md").exists()
-    assert swarm("rules", "AGENTS.md").code == 0
+    assert swarm("install", "--rules", "AGENTS.md").code == 0
     text = (project / "AGENTS.md").read_text()
     assert "make grammar" in text
     assert "German" not in text

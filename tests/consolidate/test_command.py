@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 from kept_bank import ADVICE, Kept
 
-from swarm_memory.server.cli.commands.upkeep import consolidate
+from swarm_memory.server.cli.commands.bank import consolidate
 from swarm_memory.server.cli.invocation import Invocation
 
 
@@ -58,4 +58,4 @@ def test_people_are_told_what_happened_and_how_to_take_it_back(project: Project)
 
 
 def test_undo_goes_with_no_other_option(project: Project) -> None:
-    assert project.run("--undo", "run_01JXYZ", "--full").exit_code == 2
+    assert "neither dry_run nor full" in str(project.run("--undo", "run_01JXYZ", "--full").exception)

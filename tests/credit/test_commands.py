@@ -1,4 +1,4 @@
-"""`record-outcome`, `metrics` and `status`, as another agent or a person calls them."""
+"""`post-task`, `metrics` and `status`, as another agent or a person calls them."""
 
 import csv
 import io
@@ -58,20 +58,15 @@ def confidence(swarm: Call, memory: str) -> float:
 
 def test_an_outcome_credits_the_memories_that_pre_task_gave(swarm: Call, memory: str) -> None:
     before = confidence(swarm, memory)
-    said = {"role": "assistant", "content": f"I used [{memory}]; the tests pass."}
-    Path("t1.json").write_text(json.dumps({"id": "x", "task": QUERY, "steps": [said]}), encoding="utf-8")
-    arguments = ("record-outcome", "--task-id", "T-1", "--label", "success", "--trajectory", "t1.json")
+    arguments = ("post-task", "--task-id", "T-1", "--outcome", "success", "--used", memory)
     code, out = swarm(*arguments, "--json")
     record = json.loads(out)
     assert code == 0
-    assert [(credit["memory_id"], credit["method"]) for credit in record["credits"]] == [(memory, "cited")]
+    assert [credit["memory_id"] for credit in record["credits"]] == [memory]
     assert confidence(swarm, memory) == pytest.approx(before + 0.05)
-    assert (
-        "recorded before; nothing changed"
-        in swarm("record-outcome", "--task-id", "T-1", "--label", "Success", "--trajectory", "t1.json")[1]
-    )
+    assert "recorded before; nothing changed" in swarm(*arguments)[1]
     assert confidence(swarm, memory) == pytest.approx(before + 0.05)
-    assert "credited" in swarm("memories", "history", memory)[1]
+    assert "credited" in swarm("memories", "get", "--history", memory)[1]
 
 
 def test_post_task_credits_by_itself(swarm: Call, memory: str) -> None:
@@ -86,12 +81,12 @@ def test_post_task_credits_by_itself(swarm: Call, memory: str) -> None:
 def test_a_trajectory_of_several_tasks_is_refused(swarm: Call, memory: str) -> None:
     lines = [json.dumps({"id": name, "task": QUERY, "steps": []}) for name in "ab"]
     Path("two.jsonl").write_text("\n".join(lines), encoding="utf-8")
-    code, out = swarm("record-outcome", "--task-id", "T-1", "--label", "Failure", "--trajectory", "two.jsonl")
-    assert (code, "2 tasks" in out) == (2, True)
+    code, out = swarm("post-task", "--task-id", "T-1", "--outcome", "Failure", "--trajectory", "two.jsonl")
+    assert (code, "more than one task" in out) == (2, True)
 
 
 def test_metrics_are_csv_json_or_a_table(swarm: Call, memory: str) -> None:
-    swarm("record-outcome", "--task-id", "T-1", "--outcome", "Failure")
+    swarm("post-task", "--task-id", "T-1", "--outcome", "Failure")
     (row,) = csv.DictReader(io.StringIO(swarm("metrics", "--csv")[1]))
     assert (row["tasks"], row["success_rate"], row["new_items"], row["matts_lift"]) == ("3", str(2 / 3), "1", "")
     told = json.loads(swarm("metrics", "--json")[1])
@@ -100,16 +95,6 @@ def test_metrics_are_csv_json_or_a_table(swarm: Call, memory: str) -> None:
     assert "too few tasks to tell" in swarm("metrics")[1]
     assert "effect of memory" in swarm("status")[1]
     assert swarm("metrics", "--csv", "--json")[0] == 2
-
-
-def test_metrics_keep_a_file_of_weeks_until_it_is_ended(swarm: Call) -> None:
-    code, out = swarm("metrics", "--weekly", "figures")
-    (file,) = Path("figures").glob("swarm-memory-shop-*.csv")
-    assert (code, str(file.absolute()) in out) == (0, True)
-    assert "weekly_metrics" in swarm("jobs", "list")[1]
-    assert str(file) in swarm("metrics", "--no-weekly")[1]
-    assert swarm("metrics", "--no-weekly")[1] == "No weeks were being written.\n"
-    assert swarm("metrics", "--weekly", "figures", "--csv")[0] == 2
 
 
 def test_metrics_of_an_empty_bank_are_a_heading(swarm: Call) -> None:
@@ -132,7 +117,7 @@ def test_measuring_is_switched_on_and_off_in_the_users_own_settings(swarm: Call,
     file = home / ".config" / "swarm-memory" / "config.yaml"
     assert "One task in ten works without any notes" in swarm("metrics", "--measure", "on")[1]
     assert "holdout_rate: 0.1" in file.read_text(encoding="utf-8")
-    assert json.loads(swarm("config", "--changed", "--json")[1])["credit.holdout_rate"]["value"] == 0.1
+    assert json.loads(swarm("status", "--settings", "--changed", "--json")[1])["credit.holdout_rate"]["value"] == 0.1
     assert "Every task is shown" in swarm("metrics", "--measure", "off")[1]
     assert "holdout_rate: 0" in file.read_text(encoding="utf-8")
     assert swarm("metrics", "--measure", "on", "--csv")[0] == 2
@@ -140,4 +125,7 @@ def test_measuring_is_switched_on_and_off_in_the_users_own_settings(swarm: Call,
 
 def test_a_setting_that_is_gone_is_ignored_and_named_once(swarm: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SWARM_MEMORY_CREDIT__DROPOUT", "0.3")
-    assert swarm("config")[1].count("credit.dropout (environment SWARM_MEMORY_CREDIT__DROPOUT) is ignored") == 1
+    assert (
+        swarm("status", "--settings")[1].count("credit.dropout (environment SWARM_MEMORY_CREDIT__DROPOUT) is ignored")
+        == 1
+    )

@@ -44,9 +44,7 @@ def test_two_rollouts_of_claude_are_told_apart_by_what_they_did(tmp_path: Path) 
             "SWARM_MEMORY_MATTS__MAX_CONCURRENCY": "1",
         }
         run = json.loads(
-            swarm_memory(
-                claude, "matts", "run", TASK, "--command", AGENT, "--check", CHECK, "-k", "2", "--json", **allowed
-            )
+            swarm_memory(claude, "matts", TASK, "--command", AGENT, "--check", CHECK, "-k", "2", "--json", **allowed)
         )
     assert run["status"] == "completed"
     assert [each["label"] for each in run["rollouts"]] == ["Failure", "Success"]

@@ -18,7 +18,9 @@ from swarm_memory.schema.settings import Settings
 from swarm_memory.server.bank import Bank
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.hooks.events import HookEvent, handle_hook
-from swarm_memory.server.mcp import learning, memories, tool_memory
+from swarm_memory.server.mcp import learning, memories, sources
+from swarm_memory.server.mcp.tool import ServedSite
+from swarm_memory.server.operations.memories import retrieve_memories
 from swarm_memory.server.storage.store import SqliteStore, open_store
 from swarm_memory.server.wiring import SystemClock
 from swarm_memory.tools.consolidate.consolidate import consolidate
@@ -97,13 +99,15 @@ def works(bank: Bank, kept: list[str], toolbox: Toolbox) -> dict[str, Work]:
         "learn_from_trajectory": lambda number: learning.learn_from_trajectory(context, **steps(number)),
         "judge_trajectory": lambda number: learning.judge_trajectory(context, **steps(number)),
         "record_outcome": lambda number: learning.record_outcome(context, f"t{number}", "Success", used=kept[:1]),
-        "retrieve_memories": lambda number: memories.retrieve_memories(context, f"Mend {number}", task_id=f"t{number}"),
+        "retrieve_memories": lambda number: retrieve_memories(
+            ServedSite(context), f"Mend {number}", task_id=f"t{number}"
+        ),
         "quarantine": manage("quarantine"),
         "restore": manage("restore"),
         "archive": manage("archive"),
         "edit": manage("edit", title="Mend it otherwise"),
         "forget": manage("forget"),
-        "log_tool_call": lambda number: tool_memory.log_tool_call(
+        "log_tool_call": lambda number: sources.log_tool_call(
             context, [{"tool_name": "Bash", "input": str(number), "output": "done", "success": True}]
         ),
         "hook UserPromptSubmit": lambda number: handle_hook(bank.toolbox, event("UserPromptSubmit", number), "server"),

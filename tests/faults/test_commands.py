@@ -175,11 +175,11 @@ async def test_a_crash_in_long_work_leaves_a_whole_bank_and_the_work_is_done_by_
 
 def _arguments(what: str, folder: Path) -> list[str]:
     if what != "matts":
-        return [what, "--json"]
+        return ["bank", what, "--json"] if what == "reembed" else [what, "--json"]
     agent = folder / "agent.py"
     agent.write_text("import time; time.sleep(0.2); print('I looked.')", "utf-8")
     command = f"{sys.executable} -I {agent}"
-    given = ["--set", f"matts.allowed_commands={command}", "matts", "run", "Look at the shop.", "--command", command]
+    given = ["--set", f"matts.allowed_commands={command}", "matts", "Look at the shop.", "--command", command]
     return [*given, "-k", "3", "--run-id", "run_FAULT", "--json"]
 
 

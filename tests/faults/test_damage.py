@@ -88,7 +88,7 @@ async def test_a_damaged_file_is_kept_noticed_and_never_replaced_by_an_empty_one
         told = str(refused)
         assert database.read_bytes() == harmed
         done, how = None, "not readable: the newest backup was restored"
-        assert "swarm-memory restore" in told
+        assert "swarm-memory bank restore" in told
         source, kept = await asyncio.to_thread(restore, database, None, choose(), 5.0)
         assert source == backup
         assert kept is not None

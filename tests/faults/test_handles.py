@@ -65,8 +65,9 @@ def run(*arguments):
         assert ended.code == 0, (arguments, ended.code)
 
 asyncio.run(use())
-for command in (["status"], ["export"], ["retrieve", "retry the token"], ["reembed"], ["reindex"], ["memories", "list"],
-                ["backup"], ["restore", "--yes"], ["doctor", "--repair"], ["consolidate"], ["jobs", "list"]):
+for command in (["status"], ["memories", "export"], ["retrieve", "retry the token"], ["bank", "reembed", "--indexes"],
+                ["memories", "list"], ["bank", "backup"], ["bank", "restore", "--yes"], ["doctor", "--repair"],
+                ["consolidate"], ["jobs", "list"]):
     run(*command)
 repair(database, choose(), 5.0)
 restore(database, None, choose(), 5.0)

@@ -134,7 +134,12 @@ async def test_commands_with_little_memory_end_with_a_word_and_a_whole_bank(tmp_
     export = tmp_path / "export.jsonl"
     export.write_text("".join(item.model_dump_json() + "\n" for item in items), "utf-8")
     out = str(tmp_path / "out.jsonl")
-    commands = (("import", str(export)), ("reembed",), ("consolidate",), ("export", "-o", out), ("reindex",))
+    commands = (
+        ("import", str(export)),
+        ("bank", "reembed", "--indexes"),
+        ("consolidate",),
+        ("memories", "export", "-o", out),
+    )
     wrong, refused, blas, rounds = list[tuple[str, int, str]](), 0, 0, 30 if FULL else 1
     for number in range(rounds):
         command = commands[number % len(commands)]

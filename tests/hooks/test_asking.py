@@ -74,7 +74,7 @@ def test_an_agent_that_goes_on_because_of_a_hook_is_not_asked(served: HookProjec
 def test_no_agent_is_asked_where_it_is_paused_or_held_out_or_the_user_said_otherwise(served: HookProject) -> None:
     served.cli("pause")
     assert stopped(served) == {}
-    served.cli("resume")
+    served.cli("pause", "--end")
     answer(served, "agent", "credit: {holdout_rate: 1.0}\n")
     assert stopped(served) == {}
     answer(served, "rules")

@@ -141,13 +141,13 @@ def test_a_bank_that_came_with_a_clone_is_told_of_once_and_gets_not_even_a_log(
     before = {path: path.read_bytes() for path in clone.bank.iterdir()}
     told = json.loads(clone.hook("session-start").stdout)
     assert told.keys() == {"systemMessage"}
-    assert "swarm-memory trust" in told["systemMessage"]
+    assert "swarm-memory bank trust" in told["systemMessage"]
     with clone.no_workers_left():
         for verb in VERBS:
             assert clone.hook(verb, clone.event(hook_event_name="UserPromptSubmit", prompt=TASK)).stdout == ""
     assert {each.event for each in missed(clone.root)} >= {"UserPromptSubmit", "Stop", "SessionEnd"}
     assert {path: path.read_bytes() for path in clone.bank.iterdir()} == before
-    clone.cli("trust", "--yes")
+    clone.cli("bank", "trust", "--yes")
     assert clone.hook("session-start").stdout == "", "whoever made the clone is not the user"
     assert SAID in clone.prompt("May I push to main without asking?")
 

@@ -144,7 +144,7 @@ def test_a_prompt_that_a_server_answers_waits_for_no_import_that_takes_longer(le
         assert learned.cli("pause")
         assert learned.start("-c", code, told=told).stdout == ""
         assert missed(learned.root) == []
-        learned.cli("resume")
+        learned.cli("pause", "--end")
         of_another = json.dumps(json.loads(told) | {"timestamp": 1, "session_id": "s2"})
         assert learned.start("-c", code, told=of_another).stdout == ""
         assert learned.rows("SELECT session_id FROM host_sessions") == [("s1",)]

@@ -217,11 +217,15 @@ async def test_learning_from_the_command_line_asks_the_model_over_http(shell: Sh
     assert (chat["models"], chat["calls_today"], chat["tokens_today"]) == (["openai:m"], 3, 3 * TOKENS)
 
 
-@pytest.mark.parametrize("command", ["learn", "distill"])
-async def test_a_spent_budget_leaves_it_to_evidence_and_the_answer_says_so(shell: Shell, command: str) -> None:
+@pytest.mark.parametrize("options", [(), ("--dry-run",)])
+async def test_a_spent_budget_leaves_it_to_evidence_and_the_answer_says_so(
+    shell: Shell, options: tuple[str, ...]
+) -> None:
     async with ScriptedServer(script()) as server:
         providers = json.dumps([provider(server)])
-        code, out, err = await shell(command, "run.json", "--json", providers=providers, daily_token_budget="10")
+        code, out, err = await shell(
+            "learn", "run.json", *options, "--json", providers=providers, daily_token_budget="10"
+        )
     assert code == 0, err
     answer = json.loads(out)
     assert server.requests == []
@@ -233,7 +237,7 @@ async def test_a_spent_budget_leaves_it_to_evidence_and_the_answer_says_so(shell
 
 async def test_a_model_that_is_down_leaves_it_to_evidence(shell: Shell) -> None:
     async with ScriptedServer([error(401, "no such key"), error(401, "no such key")]) as server:
-        code, out, _ = await shell("judge", "run.json", providers=json.dumps([provider(server)]))
+        code, out, _ = await shell("learn", "run.json", "--dry-run", providers=json.dumps([provider(server)]))
     assert code == 0
     assert "by evidence" in out
     assert "judged by the evidence alone" in out

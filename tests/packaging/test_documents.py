@@ -102,7 +102,7 @@ def named_paths(text: str) -> list[str]:
     return [path.replace("NNNN_what", "[0-9]*") for path in found if path not in MCP_METHODS]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [page for page in PAGES if page.name != "CHANGELOG.md"], ids=lambda page: page.name)
 def test_commands_that_pages_show_exist_with_their_options(page: Path) -> None:
     wrong = [line for line in shown_commands(page.read_text("utf-8")) if not is_known(line)]
     assert wrong == []

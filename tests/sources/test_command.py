@@ -49,7 +49,7 @@ def test_what_is_indexed_is_found_listed_and_removed(
         ("document", "."),
         ("tool", "tools.json"),
     ]
-    assert sources("remove", ".", "--kind", "document", "--json") == {"passages": 1}
+    assert sources("list", "--remove", ".", "--kind", "document", "--json") == {"passages": 1}
     assert sources("search", "retry limit", "--kind", "document", "--json")["hits"] == []
 
 
@@ -75,7 +75,7 @@ def test_the_kinds_are_told_from_the_files(
     ]
     for name, kind in (("run", "code"), ("shop.yaml", "api"), ("tools.json", "tool"), ("settings.json", "document")):
         assert run(monkeypatch, capsys, "index", name, "--json")[1]["kind"] == kind
-    assert run(monkeypatch, capsys, "remove", ".")[0] == 0
+    assert run(monkeypatch, capsys, "list", "--remove", ".")[0] == 0
     assert {each["location"] for each in run(monkeypatch, capsys, "list", "--json")[1]} == {
         *("run", "shop.yaml", "tools.json", "settings.json")
     }
@@ -110,8 +110,8 @@ def test_what_is_not_there_is_one_line_and_an_exit_code(
 ) -> None:
     assert run(monkeypatch, capsys, "index", "none", "--kind", "code")[0] == 2
     assert run(monkeypatch, capsys, "index", "none")[0] == 2
-    assert run(monkeypatch, capsys, "remove", "none", "--kind", "code")[0] == 2
-    assert run(monkeypatch, capsys, "remove", "none")[0] == 2
+    assert run(monkeypatch, capsys, "list", "--remove", "none", "--kind", "code")[0] == 2
+    assert run(monkeypatch, capsys, "list", "--remove", "none")[0] == 2
 
 
 def test_a_file_of_another_kind_is_refused_and_leaves_no_source(
@@ -139,4 +139,4 @@ def test_a_repository_of_github_is_indexed_found_searched_there_and_removed(
         there = run(monkeypatch, capsys, "search", "cash", "--in-repository", "acme/shop")[1]
         assert f"{link} · {blob_sha(till)}" in there
     assert run(monkeypatch, capsys, "index", "--kind", "github", "shop")[0] == 2
-    assert "passages removed" in run(monkeypatch, capsys, "remove", "github:acme/shop")[1]
+    assert "passages removed" in run(monkeypatch, capsys, "list", "--remove", "github:acme/shop")[1]

@@ -13,7 +13,7 @@ from laid_bank import opened_bank
 from swarm_memory.schema.errors import ConfigError, InputError, NotFoundError, SourceUnavailable
 from swarm_memory.schema.settings import Settings, SourceSettings
 from swarm_memory.schema.source import IndexedSource, SourceHit
-from swarm_memory.server.mcp.answers import of_passage
+from swarm_memory.server.operations.parts import of_passage
 from swarm_memory.server.sources.github import client, repository
 from swarm_memory.server.sources.github.client import GitHub
 from swarm_memory.server.sources.github.repository import Repository

@@ -146,7 +146,7 @@ async def test_an_index_without_vectors_is_searched_by_keywords_and_says_so(tool
     source = made("tool")
     source.groups |= {"first": [WEATHER]}
     done = await index_source(without, "tool", "list.json", source.read())
-    assert "run `swarm-memory reembed`" in done.notices[0]
+    assert "run `swarm-memory bank reembed`" in done.notices[0]
     found = await search_sources(without, "weather")
     assert found.legs == ("keyword",)
     assert [hit.passage.title for hit in found.hits] == ["get_weather"]

@@ -122,7 +122,7 @@ async def test_a_bank_in_a_clone_is_not_opened_and_not_a_byte_is_changed(origin:
     bank = cloned(await origin())
     before = everything(bank.parent)
     for read_only in (False, True):
-        with pytest.raises(StoreUntrusted, match="swarm-memory trust"):
+        with pytest.raises(StoreUntrusted, match="swarm-memory bank trust"):
             connect(bank, driver=driver, read_only=read_only)
     assert everything(bank.parent) == before
 

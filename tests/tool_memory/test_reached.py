@@ -72,18 +72,18 @@ async def test_calls_are_logged_summarized_and_retrieved_over_mcp(tmp_path: Path
 def test_the_command_line_logs_shows_and_forgets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
-    def run(*arguments: str, told: str | None = None) -> str:
-        done = CliRunner().invoke(cli, ["tools", *arguments], input=told, catch_exceptions=False)
+    def run(*arguments: str, told: str | None = None, of: str = "tools") -> str:
+        done = CliRunner().invoke(cli, [of, *arguments], input=told, catch_exceptions=False)
         assert done.exit_code == 0, done.output
         return done.output
 
     lines = "\n".join(json.dumps(each) for each in (call(), failed()))
     assert json.loads(run("log", "--json", told=lines)) == {"logged": 2, "known": 0, "tools": ["search"]}
-    assert run("summarize").startswith("Successfully processed 1 tool memories: 1 summarized, 0 skipped")
+    assert run("list", "--summarize").startswith("Successfully processed 1 tool memories: 1 summarized, 0 skipped")
     assert "## `search`" in run("show", "search")
     assert "1. `search`" in run("show", "--task", "weather in Rome")
     assert json.loads(run("list", "--json"))["tools"][0]["calls"] == 2
-    assert json.loads(run("forget", "--all", "--yes", "--json")) == {"forgotten": 1}
+    assert json.loads(run("forget", "--tool", "*", "--yes", "--json", of="memories")) == {"forgotten": 1}
     assert run("list").startswith("No calls")
 
 

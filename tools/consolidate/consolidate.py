@@ -57,7 +57,7 @@ async def consolidate(
     notices = [*relations.notices]
     if found.without_vector:
         notices.append(
-            f"{counted(found.without_vector, 'memory')} without a vector left out: run `swarm-memory reembed`"
+            f"{counted(found.without_vector, 'memory')} without a vector left out: run `swarm-memory bank reembed`"
         )
     result = Consolidation(
         run_id=run.id,

@@ -100,7 +100,7 @@ def told_of(items: Iterable[MemoryItem]) -> str | None:
             held, "in quarantine and not retrieved", "the user reads and releases it: swarm-memory memories restore"
         ),
         _telling(less, "stored with less trust", "the user vouches for it: swarm-memory memories restore"),
-        _telling(marked, "stored as you said it, and marked", "to see why: swarm-memory memories show"),
+        _telling(marked, "stored as you said it, and marked", "to see why: swarm-memory memories get"),
     )
     return "; ".join(each for each in told if each) or None
 

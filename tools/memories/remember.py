@@ -41,7 +41,7 @@ _TITLE_CHARS, _LEAST_CHARS = 100, 3
 _MARKUP = re.compile(r"^[\s#>*•-]+|^\d{1,3}[.)]\s+")
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n")
 
-_CONFIRM = "it becomes the user's word when the user says so: swarm-memory memories confirm"
+_CONFIRM = "it becomes the user's word when the user says so: swarm-memory memories edit --confirm"
 _WHY = {
     "result": "its words stand in the result of {tool}, and in no prompt of the user's",
     "nowhere": "its words stand in no prompt of this session",

@@ -69,7 +69,7 @@ def out_of_order(toolbox: Toolbox, storage: StorageHealth, statistics: BankStati
     notices = list(storage.notices)
     if statistics.not_embedded:
         without = f"{counted(statistics.not_embedded, 'memory')} without a vector of {toolbox.embedder.name}"
-        notices.append(f"{without}, found by keywords only; run `swarm-memory reembed`")
+        notices.append(f"{without}, found by keywords only; run `swarm-memory bank reembed`")
     return [*notices, *toolbox.notices, *_model_notices(toolbox.settings)]
 
 

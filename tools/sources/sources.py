@@ -141,7 +141,9 @@ class _Indexing:
             return await embed_batch(embedder, texts) if texts else []
         except ModelError as error:
             reason = redact(str(error)).text
-            told = f"keywords only, because the embedder {embedder.name} failed: {reason}; run `swarm-memory reembed`"
+            told = (
+                f"keywords only, because the embedder {embedder.name} failed: {reason}; run `swarm-memory bank reembed`"
+            )
             self.notices[told] = None
             return [None] * len(texts)
         finally:
@@ -187,9 +189,7 @@ class _Indexing:
         if self.without_vector:
             await self.toolbox.queue(REEMBED, BACKLOG)
             waiting = counted(self.without_vector, "passage")
-            told = (
-                f"{waiting} found by keywords alone until a job in the background, or `swarm-memory reembed`, is done"
-            )
+            told = f"{waiting} found by keywords alone until a job, or `swarm-memory bank reembed`, is done"
             self.notices[told] = None
 
     def reason(self) -> str | None:

@@ -70,7 +70,7 @@ async def add_person(
             raise InputError("this subject of the issuer is somebody else already: `swarm-memory team people`")
         raise InputError(
             f"there is somebody called {known.name} already{' (revoked)' if known.revoked_at else ''}: "
-            f"`swarm-memory team token` gives them a new token, `swarm-memory team role` another role"
+            f"`swarm-memory team people NAME --new-token` gives them a new token, `--role` another role"
         )
     return Added(person, token)
 

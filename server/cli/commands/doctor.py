@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 import anyio
 import click
@@ -16,7 +16,8 @@ from swarm_memory.schema.base import counted
 from swarm_memory.schema.errors import InputError, SwarmMemoryError, TeamUnavailable
 from swarm_memory.schema.status import StorageHealth
 from swarm_memory.server.cli.agents import CLAUDE, Agent, all_agents
-from swarm_memory.server.cli.console import json_option, print_json, say
+from swarm_memory.server.cli.command import command
+from swarm_memory.server.cli.console import say
 from swarm_memory.server.cli.invocation import Invocation
 from swarm_memory.server.config import off_by
 from swarm_memory.server.embedding.minilm import MiniLMEmbedder
@@ -42,11 +43,24 @@ class Finding(NamedTuple):
     advice: str = ""
 
 
-@click.command()
-@click.option("--repair", "mend", is_flag=True, help="Mend the bank first; what stood there is kept.")
-@json_option
-@click.pass_obj
-def doctor(invocation: Invocation, mend: bool, as_json: bool) -> None:
+def _show(findings: list[Finding]) -> None:
+    for finding in findings:
+        mark, colour = {"ok": ("ok  ", "green"), "warn": ("warn", "yellow"), "fail": ("FAIL", "red")}[finding.state]
+        click.secho(mark, fg=colour, nl=False)
+        say(f"  {finding.what}: {finding.found}")
+        if finding.advice:
+            say(f"      → {finding.advice}")
+
+
+@command(
+    show=_show,
+    json=lambda findings: [finding._asdict() for finding in findings],
+    failed=lambda findings: any(finding.state == "fail" for finding in findings),
+)
+def doctor(
+    invocation: Invocation,
+    mend: Annotated[bool, "Mend the bank first; what stood there is kept.", "--repair"] = False,
+) -> list[Finding]:
     """Check the installation and the bank, and say what to do. Exits with 1 when something fails.
 
     With --repair indexes are made again from the rows, texts are brought back from backups, and what can still be read
@@ -54,22 +68,12 @@ def doctor(invocation: Invocation, mend: bool, as_json: bool) -> None:
     left are removed.
     """
     if mend:
-        _repair(invocation, quiet=as_json)
-    findings = examine(invocation)
-    if as_json:
-        print_json([finding._asdict() for finding in findings])
-    else:
-        for finding in findings:
-            mark, colour = {"ok": ("ok  ", "green"), "warn": ("warn", "yellow"), "fail": ("FAIL", "red")}[finding.state]
-            click.secho(mark, fg=colour, nl=False)
-            say(f"  {finding.what}: {finding.found}")
-            if finding.advice:
-                say(f"      → {finding.advice}")
-    if any(finding.state == "fail" for finding in findings):
-        sys.exit(1)
+        _repair(invocation)
+    return examine(invocation)
 
 
-def _repair(invocation: Invocation, *, quiet: bool) -> None:
+def _repair(invocation: Invocation) -> None:
+    """Mend the bank, and say on stderr what was done."""
     place = invocation.place
     if not place.has_bank:
         raise InputError(f"there is no bank at {place.database}")
@@ -77,13 +81,11 @@ def _repair(invocation: Invocation, *, quiet: bool) -> None:
     done = invocation.care().repair()
     if done.actions:
         invocation.run(_embed_missing)
-    if quiet:
-        return
     halves = [f"removed {path}, half a copy that a killed process left" for path in dropped]
     for action in [*halves, *done.actions] or ["nothing to repair"]:
-        say(f"repair: {action}")
+        say(f"repair: {action}", err=True)
     if done.kept:
-        say(f"repair: what stood there before is {done.kept}")
+        say(f"repair: what stood there before is {done.kept}", err=True)
 
 
 async def _embed_missing(toolbox: Toolbox) -> None:
@@ -247,7 +249,9 @@ def _inside(found: Inspection) -> Iterator[Finding]:
 
 def _copies(care: "SqliteCare") -> Iterator[Finding]:
     found = care.backups()
-    newest = f"newest of {found[0].made:%F %T} UTC, because {found[0].reason}" if found else "`swarm-memory backup`"
+    newest = (
+        f"newest of {found[0].made:%F %T} UTC, because {found[0].reason}" if found else "`swarm-memory bank backup`"
+    )
     yield Finding("backups", "ok", f"{len(found)} in {care.backup_folder}: {newest}")
     for half in care.half_copies():
         advice = "run `swarm-memory doctor --repair`: it removes it, with what was forgotten since"
@@ -301,7 +305,7 @@ def _agent(invocation: Invocation, agent: Agent, scopes: list[InstallScope]) -> 
 
 def _hooks(invocation: Invocation) -> Iterator[Finding]:
     if by := off_by(invocation.root, invocation.settings()):
-        yield Finding("hooks", "warn", f"switched off by {by}", "`swarm-memory resume` ends a pause")
+        yield Finding("hooks", "warn", f"switched off by {by}", "`swarm-memory pause --end` switches it on")
     missed = told(invocation.root)
     yield from (Finding("hooks", "warn", line) for line in missed)
     if not missed:

@@ -1,145 +1,110 @@
-"""`judge`, `verdict`, `distill`, `learn`, `post-task` and `record-outcome`: what trajectories show and teach."""
+"""`learn` and `post-task`: what trajectories teach, what came of a task, and a verdict said otherwise."""
 
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_args
 
 import click
 
 from swarm_memory.schema.base import counted
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.trajectory import Label, Verdict
-from swarm_memory.server.cli.console import as_report, json_option, print_json, progress, say
-from swarm_memory.server.cli.invocation import Invocation
+from swarm_memory.server.cli.command import command
+from swarm_memory.server.cli.console import as_report, print_json, progress, say
+from swarm_memory.server.cli.invocation import CommandSite, Invocation
+from swarm_memory.server.hosts.transcript import ACCEPTED
+from swarm_memory.server.jobs.exports import is_export
+from swarm_memory.server.operations.operation import Flag, Word
 from swarm_memory.tools.text.cleaning import one_line
 
 if TYPE_CHECKING:
     from swarm_memory.schema.outcome import OutcomeRecord, OutcomeStatus
-    from swarm_memory.schema.settings import LearnSettings, Settings
+    from swarm_memory.schema.settings import LearnSettings
     from swarm_memory.schema.trajectory import Trajectory
-    from swarm_memory.server.cli.invocation import OpenBank
     from swarm_memory.tools.toolbox import Toolbox
 
 Row: TypeAlias = dict[str, Any]
 """One answer as JSON; it has `id`, the task's."""
 
 FORMATS = (
-    "Transcripts of Claude Code and other agents, message lists, or JSON or JSONL of {id, task, steps}; also .gz; "
-    "- is standard input."
+    "Transcripts of Claude Code and other agents, message lists, or JSON or JSONL of {id, task, steps}; also .gz; - is "
+    "standard input."
 )
 
 SHOWN = 5
 """So many files are named that were skipped."""
 
-files_argument = click.argument("files", nargs=-1, required=True, metavar="FILE...")
 
-task_option = click.option("--task-id", help="Only this task of the transcript.")
-
-
-@click.command(epilog=FORMATS)
-@files_argument
-@task_option
-@json_option
-@click.pass_obj
-def judge(invocation: Invocation, files: tuple[str, ...], task_id: str | None, as_json: bool) -> None:
-    """Say for each task in FILE... whether it was met, how sure that is, and why.
-
-    Evidence judges, and the chat model too if one is set. Nothing is stored but what the model cost.
-
-    \b
-    Examples:
-      swarm-memory judge session.jsonl
-      zcat runs.jsonl.gz | swarm-memory judge - --json
-    """
-
-    async def operate(trajectory: "Trajectory", settings: "Settings", toolbox: "Toolbox | None") -> Row:
-        _, verdict = await _judged(trajectory, settings, toolbox)
-        return {"id": trajectory.task_id, **verdict.model_dump(mode="json", exclude_none=True)}
-
-    _look(invocation, files, task_id, operate, as_json, _show_verdict)
-
-
-@click.command(epilog=FORMATS)
-@files_argument
-@task_option
-@json_option
-@click.pass_obj
-def distill(invocation: Invocation, files: tuple[str, ...], task_id: str | None, as_json: bool) -> None:
-    """Show what each task in FILE... would teach.
-
-    It is drawn by rules, or by the chat model if one is set. Nothing is stored but what the model cost.
-
-    \b
-    Example:
-      swarm-memory distill session.jsonl --task-id 3f6c9b:2
-    """
-    from swarm_memory.tools.distill.distill import distill as distill_judged
-    from swarm_memory.tools.distill.distill import distill_by_extraction
-
-    async def operate(trajectory: "Trajectory", settings: "Settings", toolbox: "Toolbox | None") -> Row:
-        kept, verdict = await _judged(trajectory, settings, toolbox)
-        if toolbox is not None:
-            found = await distill_judged(toolbox, kept, verdict)
-        else:
-            found = distill_by_extraction(kept, verdict, settings)
-        verdict_row = verdict.model_dump(mode="json", exclude_none=True)
-        return {"id": kept.task_id, "verdict": verdict_row, **found.model_dump(mode="json", exclude_none=True)}
-
-    _look(invocation, files, task_id, operate, as_json, _show_drafts)
-
-
-@click.command(epilog=FORMATS)
-@click.argument("paths", nargs=-1, metavar="[PATH]...")
-@task_option
-@json_option
-@click.pass_obj
-def learn(invocation: Invocation, paths: tuple[str, ...], task_id: str | None, as_json: bool) -> None:
+@command(epilog=FORMATS)
+def learn(
+    invocation: Invocation,
+    paths: Annotated[tuple[str, ...], Word("[PATH]...")],
+    task_id: Annotated[str | None, "Only this task of the transcript."] = None,
+    dry_run: Annotated[bool, "Show verdicts and what would be learned; store nothing."] = False,
+    verdict: Annotated[
+        Literal["success", "failure", "undecided", "again"] | None,
+        "Instead: say what really came of a task, whose id is given in place of a path.",
+    ] = None,
+    reason: Annotated[str, "With --verdict: why, in a sentence."] = "",
+    as_json: bool = False,
+) -> None:
     """Judge each task in PATH..., distill what it teaches, and store that.
 
     Without PATH it learns from all sessions of this project, of every agent; of a folder from all .jsonl files (.gz and
     .zst too) below it. What each task of a file taught is shown; of folders, and without PATH, how many they were. The
     calls of tools are logged too. Learning twice from the same task changes nothing.
 
+    With --verdict your word replaces the verdict on a task (its id, or its trajectory's): the credit that it gave is
+    taken back, and what was distilled under it is learned again. Saying the former one again gives all of it back.
+    `again` has it judged once more, by what judges now.
+
     \b
     Examples:
       swarm-memory learn
-      swarm-memory learn session.jsonl
+      swarm-memory learn session.jsonl --dry-run
       swarm-memory learn runs/*.jsonl.gz --json > learned.jsonl
+      swarm-memory learn --verdict failure 4f2c9a-17:3 --reason "the wrong service was tested"
     """
+    if verdict is not None:
+        if len(paths) != 1 or dry_run:
+            raise click.UsageError("--verdict takes the id of one task, and no --dry-run")
+        _say_verdict(invocation, paths[0], verdict, reason, as_json)
+        return
     for path in paths:
         if not path:
             raise InputError("a path is empty: name a file or a folder")
         if _holds_memories(Path(path)):
-            raise InputError(f"{path} holds memories or calls, not a transcript: `swarm-memory import` reads it")
+            raise InputError(f"{path} holds memories, not a transcript: `swarm-memory import` reads it")
     if not paths or any(Path(path).is_dir() for path in paths):
-        if task_id is not None:
-            raise click.UsageError("--task-id needs the transcript in which the task is, not a folder")
+        if task_id is not None or dry_run:
+            raise click.UsageError("--task-id and --dry-run need the files of the transcripts, not a folder")
         _learn_from_all(invocation, paths, as_json)
         return
+    settings = invocation.settings().settings
 
-    async def operate(open_bank: "OpenBank") -> int:
+    async def operate(site: CommandSite) -> int:
         async def learned(trajectory: "Trajectory") -> Row:
-            return await _learn(await open_bank(), trajectory)
+            if not dry_run:
+                return await _learn(await site.toolbox(), trajectory)
+            reads_bank = settings.chat.providers  # what a model spends is kept in the bank
+            return await _looked_at(await (site.toolbox() if reads_bank else site.for_reading()), trajectory)
 
-        limits = invocation.settings().settings.learn
-        return await _answer_files(paths, task_id, limits, learned, as_json, _show_learned)
+        return await _answer_files(paths, task_id, settings.learn, learned, as_json)
 
-    _end(invocation.run_with(operate), paths)
+    if failed := invocation.call(operate):
+        raise click.exceptions.Exit(2 if failed == len(paths) else 1)
 
 
 def _holds_memories(path: Path) -> bool:
-    from swarm_memory.server.jobs.exports import is_export
-
     return path.is_file() and is_export(path)
 
 
 def _learn_from_all(invocation: Invocation, paths: tuple[str, ...], as_json: bool) -> None:
-    """Learn from files and folders, or from all transcripts of the project, and tell how many that were."""
+    """Learn from files and folders, or from all transcripts of the project, and say how many that were."""
     from swarm_memory.server.hosts.host import hosts
-    from swarm_memory.server.hosts.transcript import ACCEPTED
     from swarm_memory.server.jobs.transcripts import Tally, files_of, import_files
 
     given = tuple(map(Path, paths))
@@ -152,7 +117,7 @@ def _learn_from_all(invocation: Invocation, paths: tuple[str, ...], as_json: boo
         raise InputError(f"there are no .jsonl files below {', '.join(paths)}")
     exports = [file for file in below if _holds_memories(file)]
     files = sorted({*below} - {*exports})
-    with progress("reading", quiet=as_json) as moved:
+    with progress("reading") as moved:
         report = as_report(moved)
         tally = invocation.run(lambda toolbox: import_files(toolbox, files, False, report)) if files else Tally()
     unknown = [name for name, why in tally.faults.items() if why.endswith(ACCEPTED) and Path(name) not in given]
@@ -173,42 +138,117 @@ def _learn_from_all(invocation: Invocation, paths: tuple[str, ...], as_json: boo
     for name, fault in tally.faults.items():
         click.echo(f"swarm-memory: {name}: {fault}", err=True)
     if tally.faults:
-        sys.exit(1)
+        raise click.exceptions.Exit(1)
 
 
-@click.command("post-task", epilog=FORMATS)
-@click.option("--task-id", required=True, help="The id that pre-task was given.")
-@click.option("--trajectory", "file", required=True, metavar="FILE|-", help="What was done; - is standard input.")
-@json_option
-@click.pass_obj
-def post_task(invocation: Invocation, task_id: str, file: str, as_json: bool) -> None:
+def _say_verdict(invocation: Invocation, task: str, said: str, reason: str, as_json: bool) -> None:
+    from swarm_memory.tools.tasks.verdict import Revised, judge_again, say_verdict
+
+    async def operate(toolbox: "Toolbox") -> Revised:
+        label = next((each for each in get_args(Label) if each.lower() == said), None)
+        return await (judge_again(toolbox, task) if label is None else say_verdict(toolbox, task, label, reason))
+
+    revised = invocation.run(operate)
+    if as_json:
+        row = revised._asdict() | {"verdict": revised.verdict.model_dump(mode="json")}
+        print_json(row | {"former": None if revised.former is None else revised.former.model_dump(mode="json")})
+        return
+    _show_verdict({"id": revised.task_id, **revised.verdict.model_dump(mode="json")})
+    if revised.former is not None:
+        say(f"  before: {revised.former.label} {revised.former.confidence:.2f} by {revised.former.judge}", dim=True)
+    for told, ids in (("+", revised.stored), ("-", revised.superseded), ("credit changed:", revised.credited)):
+        if ids:
+            say(f"  {told} {', '.join(ids)}")
+    if not revised.stands:
+        say("  your word stands; this changes nothing")
+
+
+_CREDITED: "Mapping[OutcomeStatus, str]" = {
+    "credited": "credited to its memories",
+    "already_credited": "recorded before; nothing changed",
+    "undecided": "recorded; an undecided task credits no memory",
+    "nothing_injected": "recorded; no memory was given to this task, so none is credited",
+}
+
+
+@command(epilog=FORMATS)
+def post_task(
+    invocation: Invocation,
+    task_id: Annotated[str, "The id that pre-task was given."],
+    file: Annotated[str | None, "What was done; - is standard input.", "--trajectory", Flag("FILE|-")] = None,
+    outcome: Annotated[Label | None, "What came of it; else it is judged."] = None,
+    used: Annotated[tuple[str, ...], "With --outcome: a memory that helped; repeatable."] = (),
+    reasons: Annotated[tuple[str, ...], "With --outcome: why; repeatable.", "--reason"] = (),
+    as_json: bool = False,
+) -> None:
     """For agents without hooks: record what was done on a task and learn from it.
 
-    \b
-    Example:
-      swarm-memory post-task --task-id T-17 --trajectory run.json
-    """
+    Without --trajectory it only says what came of the task: the memories that it was given are trusted more, or less;
+    those that it used count most. Saying the same twice changes nothing; saying something else replaces it.
 
-    async def operate(open_bank: "OpenBank") -> Row:
+    \b
+    Examples:
+      swarm-memory post-task --task-id T-17 --trajectory run.json
+      swarm-memory post-task --task-id T-17 --outcome Success
+    """
+    if file is None and outcome is None:
+        raise click.UsageError("give --trajectory, --outcome, or both")
+    if file is not None and used:
+        raise click.UsageError("--used goes without --trajectory, which shows what was used")
+    own = None if outcome is None else Verdict.by_agent(outcome, reasons=reasons)
+    if file is None:
+        assert own is not None
+        record = invocation.run(lambda toolbox: _record(toolbox, task_id, own, used))
+        print_json(record) if as_json else _show_record(record)
+        return
+    named = file
+
+    async def operate(site: CommandSite) -> Row:
         found: list[Trajectory] = []
-        async with aclosing(_read(file, None, invocation.settings().settings.learn)) as stream:
+        async with aclosing(_read(named, None, invocation.settings().settings.learn)) as stream:
             async for trajectory in stream:
                 found.append(trajectory)
                 if len(found) > 1:
-                    raise InputError(f"{file} holds more than one task: give the trajectory of {task_id} alone")
+                    raise InputError(f"{named} holds more than one task: give the trajectory of {task_id} alone")
         if not found:
-            raise InputError(f"{file} holds no task")
-        return await _learn(await open_bank(), found[0].model_copy(update={"task_id": task_id}))
+            raise InputError(f"{named} holds no task")
+        return await _learn(await site.toolbox(), found[0].model_copy(update={"task_id": task_id}), own)
 
-    row = invocation.run_with(operate)
+    row = invocation.call(operate)
     print_json(row) if as_json else _show_learned(row)
 
 
-async def _learn(toolbox: "Toolbox", trajectory: "Trajectory") -> Row:
+async def _record(toolbox: "Toolbox", task_id: str, own: Verdict, used: tuple[str, ...]) -> "OutcomeRecord":
+    from swarm_memory.tools.credit.outcome import record_outcome
+
+    return await record_outcome(toolbox, task_id, own, given=True, named=used)
+
+
+def _show_record(record: "OutcomeRecord") -> None:
+    say(f"{record.label}  {record.task_id}: {_CREDITED[record.status]}")
+    for credit in record.credits:
+        use = "no use of it seen" if credit.method == "none" else credit.method
+        if credit.worked is not None:
+            use = "it ended its error" if credit.worked else "in vain against its error"
+        say(f"  {credit.applied:+.4f}  {credit.memory_id} ({use})")
+
+
+async def _learn(toolbox: "Toolbox", trajectory: "Trajectory", own: Verdict | None = None) -> Row:
     from swarm_memory.tools.tool_memory.log import learn_and_log
 
-    result = await learn_and_log(toolbox, trajectory)
+    result = await learn_and_log(toolbox, trajectory, agent_verdict=own)
     return {"id": result.task_id, **result.model_dump(mode="json", exclude_none=True)}
+
+
+async def _looked_at(toolbox: "Toolbox", trajectory: "Trajectory") -> Row:
+    """Judge and distill without storing anything; a chat model is asked where one is set."""
+    from swarm_memory.tools.distill.distill import distill
+    from swarm_memory.tools.judge.judge import judge_given
+
+    kept, verdict, _ = await judge_given(toolbox, trajectory, None, store=False)
+    found = await distill(toolbox, kept, verdict)
+    told = verdict.model_dump(mode="json", exclude_none=True)
+    return {"id": kept.task_id, "verdict": told, **found.model_dump(mode="json", exclude_none=True)}
 
 
 async def _answer_files(
@@ -217,7 +257,6 @@ async def _answer_files(
     limits: "LearnSettings",
     operation: "Callable[[Trajectory], Awaitable[Row]]",
     as_json: bool,
-    show: Callable[[Row], None],
 ) -> int:
     """Print the answer of every trajectory as it comes; return how many files failed. One does not stop the others."""
     from swarm_memory.tools.guard.redact import redact
@@ -230,9 +269,10 @@ async def _answer_files(
             async with aclosing(_read(file, task_id, limits)) as found:
                 async for trajectory in found:
                     row = await contained.answer(trajectory.task_id, operation(trajectory))
-                    if row is None:
-                        continue
-                    print_json(row) if as_json else show({**row, "task": redact(trajectory.task[:2000]).text})
+                    if row is not None and as_json:
+                        print_json(row)
+                    elif row is not None:
+                        _show_learned({**row, "task": redact(trajectory.task[:2000]).text})
         except InputError as error:
             failed += 1
             if as_json:
@@ -242,46 +282,6 @@ async def _answer_files(
             failed += 1
             click.echo(f"swarm-memory: {file}: {contained.told}", err=True)
     return failed
-
-
-def _look(
-    invocation: Invocation,
-    files: tuple[str, ...],
-    task_id: str | None,
-    operation: "Callable[[Trajectory, Settings, Toolbox | None], Awaitable[Row]]",
-    as_json: bool,
-    show: Callable[[Row], None],
-) -> None:
-    """Answer every trajectory. The bank is opened, and made, only for a chat model: what it spends is kept there."""
-    import anyio
-
-    settings = invocation.settings().settings
-
-    async def answered(toolbox: "Toolbox | None" = None) -> int:
-        def answer(each: "Trajectory") -> Awaitable[Row]:
-            return operation(each, settings, toolbox)
-
-        return await _answer_files(files, task_id, settings.learn, answer, as_json, show)
-
-    _end(invocation.run(answered) if settings.chat.providers else anyio.run(answered), files)
-
-
-def _end(failed: int, files: tuple[str, ...]) -> None:
-    if failed:
-        sys.exit(2 if failed == len(files) else 1)
-
-
-async def _judged(
-    trajectory: "Trajectory", settings: "Settings", toolbox: "Toolbox | None"
-) -> "tuple[Trajectory, Verdict]":
-    """Return a trajectory as it may be kept and the verdict on it; without a bank, evidence alone judges."""
-    from swarm_memory.tools.guard.redact import archivable
-    from swarm_memory.tools.judge.judge import judge_by_evidence, judge_given
-
-    if toolbox is not None:
-        return (await judge_given(toolbox, trajectory, None, store=False))[:2]
-    kept = archivable(trajectory, settings)
-    return kept, judge_by_evidence(kept, settings)
 
 
 def _read(file: str, task_id: str | None, limits: "LearnSettings") -> "AsyncGenerator[Trajectory]":
@@ -306,135 +306,24 @@ def _of_model(row: Row) -> str:
     return f" ({row['model']})" if row.get("model") else ""
 
 
-def _show_drafts(row: Row) -> None:
+def _show_learned(row: Row) -> None:
+    """Print what a task taught, or would teach."""
     _show_verdict({"id": row["id"], "task": row.get("task"), **row["verdict"]})
-    say(f"  drawn by {row['distiller']}{_of_model(row)}", dim=True)
-    for draft in row["drafts"]:
+    drafts, stored = row.get("drafts", ()), row.get("stored", ())
+    if drafts or stored:
+        by = row if drafts else row["stored"][0]["provenance"]
+        say(f"  distilled by {row['distiller']}{_of_model(by)}", dim=True)
+    for draft in drafts:
         say(f"  + {draft['title']}", bold=True)
         for line in draft["content"].splitlines():
             say(f"    {line}")
-    if row.get("reason"):
-        say(f"  {row['reason']}", dim=True)
-
-
-def _show_learned(row: Row) -> None:
-    _show_verdict({"id": row["id"], "task": row.get("task"), **row["verdict"]})
-    if row["stored"]:
-        say(f"  drawn by {row['distiller']}{_of_model(row['stored'][0]['provenance'])}", dim=True)
-    for item in row["stored"]:
+    for item in stored:
         say(f"  + {item['title']} ({item['id']}, confidence {item['confidence']:.2f})", bold=True)
-    if row["reinforced"]:
+    if row.get("reinforced"):
         say(f"  ~ known already: {', '.join(row['reinforced'])}")
     if row.get("calls"):
         say(f"  {counted(row['calls'], 'tool call')} logged", dim=True)
     if row.get("reason"):
         say(f"  {row['reason']}", dim=True)
-    elif not row["stored"]:
+    elif not (drafts or stored) and "status" in row:
         say(f"  {row['status'].replace('_', ' ')}", dim=True)
-
-
-@click.command("record-outcome")
-@click.option("--task-id", required=True, help="The id that pre-task was given.")
-@click.option(
-    "--label",
-    "--outcome",
-    "label",
-    required=True,
-    type=click.Choice(get_args(Label), case_sensitive=False),
-    help="What came of it.",
-)
-@click.option("--trajectory", "file", metavar="FILE|-", help="What was done; the one learned from when not given.")
-@click.option("--used", multiple=True, metavar="ID", help="A memory that helped; may be given again.")
-@click.option("--reason", "reasons", multiple=True, help="Why; may be given again.")
-@json_option
-@click.pass_obj
-def record_outcome(
-    invocation: Invocation,
-    task_id: str,
-    label: Label,
-    file: str | None,
-    used: tuple[str, ...],
-    reasons: tuple[str, ...],
-    as_json: bool,
-) -> None:
-    """Say what came of a task: the memories that it was given are trusted more, or less.
-
-    Those that it used count most. Saying the same twice changes nothing; saying something else replaces it. Learning
-    from a task records its outcome by itself.
-
-    \b
-    Example:
-      swarm-memory record-outcome --task-id T-17 --label Success
-    """
-    from swarm_memory.tools.credit.outcome import record_outcome as operation
-    from swarm_memory.tools.guard.redact import archivable
-
-    async def operate(toolbox: "Toolbox") -> "OutcomeRecord":
-        settings, verdict = toolbox.settings, Verdict.by_agent(label, reasons=reasons)
-        given = None
-        if file is not None:
-            found = [each async for each in _read(file, None, settings.learn)]
-            if len(found) != 1:
-                raise InputError(f"{file} holds {len(found)} tasks: give the trajectory of {task_id} alone")
-            given = archivable(found[0].model_copy(update={"task_id": task_id}), settings)
-        return await operation(toolbox, task_id, verdict, given, given=True, named=used)
-
-    record = invocation.run(operate)
-    print_json(record) if as_json else _show_record(record)
-
-
-_CREDITED: "Mapping[OutcomeStatus, str]" = {
-    "credited": "credited to its memories",
-    "already_credited": "recorded before; nothing changed",
-    "undecided": "recorded; an undecided task credits no memory",
-    "nothing_injected": "recorded; no memory was given to this task, so none is credited",
-}
-
-
-def _show_record(record: "OutcomeRecord") -> None:
-    say(f"{record.label}  {record.task_id}: {_CREDITED[record.status]}")
-    for credit in record.credits:
-        use = "no use of it seen" if credit.method == "none" else credit.method
-        if credit.worked is not None:
-            use = "it ended its error" if credit.worked else "in vain against its error"
-        say(f"  {credit.applied:+.4f}  {credit.memory_id} ({use})")
-
-
-_SAID = ("success", "failure", "undecided", "again")
-
-
-@click.command()
-@click.argument("task", metavar="TASK")
-@click.argument("said", type=click.Choice(_SAID, case_sensitive=False))
-@click.option("--reason", default="", help="Why, in a sentence.")
-@json_option
-@click.pass_obj
-def verdict(invocation: Invocation, task: str, said: str, reason: str, as_json: bool) -> None:
-    """Say what really came of TASK (its id, or a trajectory's): your word replaces the verdict.
-
-    The credit that it gave is taken back, and what was distilled under it is learned again. Saying the former one again
-    gives all of it back. `again` has it judged once more, by what judges now.
-
-    \b
-    Example:
-      swarm-memory verdict 4f2c9a-17:3 failure --reason "the wrong service was tested"
-    """
-    from swarm_memory.tools.tasks.verdict import Revised, judge_again, say_verdict
-
-    async def operate(toolbox: "Toolbox") -> Revised:
-        label = next((each for each in get_args(Label) if each.lower() == said.lower()), None)
-        return await (judge_again(toolbox, task) if label is None else say_verdict(toolbox, task, label, reason))
-
-    revised = invocation.run(operate)
-    if as_json:
-        row = revised._asdict() | {"verdict": revised.verdict.model_dump(mode="json")}
-        print_json(row | {"former": None if revised.former is None else revised.former.model_dump(mode="json")})
-        return
-    _show_verdict({"id": revised.task_id, **revised.verdict.model_dump(mode="json")})
-    if revised.former is not None:
-        say(f"  before: {revised.former.label} {revised.former.confidence:.2f} by {revised.former.judge}", dim=True)
-    for told, ids in (("+", revised.stored), ("-", revised.superseded), ("credit changed:", revised.credited)):
-        if ids:
-            say(f"  {told} {', '.join(ids)}")
-    if not revised.stands:
-        say("  your word stands; this changes nothing")

@@ -1,24 +1,27 @@
-"""`memories`, `export` and `import`: single memories looked at, mended and forgotten; all of them as JSON lines."""
+"""`retrieve`, `pre-task`, `remember`, `memories` and `promote`: memories found, kept, mended and forgotten."""
 
 import json
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 import click
+from pydantic import Field
 
 from swarm_memory.schema.base import counted, plural
-from swarm_memory.schema.errors import InputError
-from swarm_memory.schema.memory import Kind, MemoryItem, MemoryStatus
-from swarm_memory.server.cli.console import as_report, json_option, print_json, progress, say, write_lines
+from swarm_memory.schema.memory import Kind, MemoryItem, MemoryStatus, Retrieval
+from swarm_memory.server.cli.command import A_FILE, command, command_of
+from swarm_memory.server.cli.console import print_json, say, write_lines
 from swarm_memory.server.cli.invocation import Invocation
-from swarm_memory.server.jobs.exports import is_export
-from swarm_memory.server.jobs.transcripts import Tally, as_row, import_files
+from swarm_memory.server.cli.main import Group
+from swarm_memory.server.operations.memories import RETRIEVE, Found
+from swarm_memory.server.operations.operation import Flag, Word
 
 if TYPE_CHECKING:
+    from swarm_memory.tools.memories.remember import Remembered
+    from swarm_memory.tools.ports.journal import Event
     from swarm_memory.tools.ports.memories import Forgotten
-    from swarm_memory.tools.promote.marks import Place
     from swarm_memory.tools.toolbox import Toolbox
 
 T = TypeVar("T")
@@ -26,26 +29,85 @@ T = TypeVar("T")
 SHOWN = 10
 """So many memories are named before they are deleted."""
 
-ids_argument = click.argument("ids", nargs=-1, required=True, metavar="ID...")
-chosen_argument = click.argument("ids", nargs=-1, metavar="[ID...]")
-run_option = click.option("--run", "run_id", help="All that this run of learning, scaling or importing added.")
-id_argument = click.argument("memory_id", metavar="ID")
-reason_option = click.option("--reason", help="Why; kept in the history.")
+Ids: TypeAlias = Annotated[tuple[str, ...], Word("ID...")]
+Chosen: TypeAlias = Annotated[tuple[str, ...], Word("[ID]...")]
+OfRun: TypeAlias = Annotated[str | None, "All that this run of learning, scaling or importing added.", "--run"]
+Id: TypeAlias = Annotated[str, Word("ID")]
+Reason: TypeAlias = Annotated[str | None, "Why; kept in the history."]
+Yes: TypeAlias = Annotated[bool, "Do not ask."]
 
 
-@click.command()
-@click.argument("text", nargs=-1, required=True, metavar="TEXT...")
-@click.option("--kind", type=click.Choice(get_args(Kind)), default="fact", show_default=True, help="What it is.")
-@click.option(
-    "--scope",
-    type=click.Choice(["project", "global"]),
-    default="project",
-    show_default=True,
-    help="For this project, or for all of yours.",
+def show_retrieval(found: Found, *, scores: Annotated[bool, "Show how each score came to be."] = False) -> None:
+    """Print what was found for people."""
+    result = found.retrieval
+    for memory in result.memories:
+        item, parts = memory.item, memory.parts
+        say(f"{memory.score:.3f}  {item.title}", bold=True)
+        say(f"       {item.id} · {item.outcome} · {item.scope.project}", dim=True)
+        if scores:
+            made = f"relevance {parts.relevance:.3f}, recency {parts.recency:.3f}, confidence {parts.confidence:.3f}"
+            say(f"       {made}, less {parts.diversity_penalty:.3f} for likeness", dim=True)
+            say(f"       cosine {_number(parts.cosine)}, keyword {_number(parts.keyword)}", dim=True)
+        for line in item.content.splitlines():
+            say(f"       {line}")
+    if result.reason:
+        say(result.reason)
+    if result.nearest is not None:
+        near = result.nearest
+        say(f"Nearest: {near.title} (cosine {_number(near.cosine)}, keyword coverage {near.keyword_coverage:.2f})")
+    for notice in result.notices:
+        say(f"Note: {notice}", fg="yellow")
+    say(f"{', '.join(result.legs)} · {result.embedder} · {result.latency_ms:.1f} ms · {result.retrieval_id}", dim=True)
+
+
+def _number(value: float | None) -> str:
+    return "none" if value is None else f"{value:.2f}"
+
+
+retrieve = command_of(
+    RETRIEVE,
+    "retrieve",
+    show=show_retrieval,
+    json=lambda found: found.retrieval,
+    examples=('retrieve "the login form test is flaky"', 'retrieve "add an index" -k 5 --tag postgres --json'),
 )
-@json_option
-@click.pass_obj
-def remember(invocation: Invocation, text: tuple[str, ...], kind: Kind, scope: str, as_json: bool) -> None:
+
+
+@command(reads=True, show=lambda found: say(found.preamble) if found.preamble else None)
+async def pre_task(
+    toolbox: "Toolbox",
+    task_id: Annotated[str, "Your id of the task; give it to post-task again."],
+    query: Annotated[str, "The task, in its own words."],
+    k: Annotated[int | None, Field(ge=1, le=50, description="How many at most; 3 by default."), "-k"] = None,
+) -> Retrieval:
+    """For agents without hooks: print what to put into the prompt before a task starts.
+
+    Prints nothing when nothing fits. What the task itself taught before is left out.
+
+    \b
+    Example:
+      swarm-memory pre-task --task-id T-17 --query "make the importer handle empty files"
+    """
+    from swarm_memory.tools.ports.memories import SearchFilter
+    from swarm_memory.tools.retrieve.retrieve import retrieve as operation
+
+    return await operation(toolbox, query, k=k, only=SearchFilter(exclude_task=task_id), task_id=task_id)
+
+
+def _show_remembered(done: "Remembered") -> None:
+    say(f"{'Kept' if done.is_new else 'Known already'}: {done.item.title}", bold=True)
+    say(f"  {_stands_in_short(done.item)}")
+    for notice in done.notices:
+        say(f"  {notice}", fg="yellow")
+
+
+@command(show=_show_remembered, json=lambda done: {"memory": done.item, "new": done.is_new, "notices": done.notices})
+async def remember(
+    toolbox: "Toolbox",
+    text: Annotated[tuple[str, ...], Word("TEXT...")],
+    kind: Annotated[Kind, "What it is."] = "fact",
+    scope: Annotated[Literal["project", "global"], "For this project, or for all of yours."] = "project",
+) -> "Remembered":
     """Keep what you say, as your own word: it goes before what was learned, and it never fades.
 
     - reads it from standard input.
@@ -58,19 +120,18 @@ def remember(invocation: Invocation, text: tuple[str, ...], kind: Kind, scope: s
     from swarm_memory.tools.memories.remember import remember as keep
 
     said = sys.stdin.read() if text == ("-",) else " ".join(text)
-    done = invocation.run(lambda toolbox: keep(toolbox, said, kind, everywhere=scope == "global", by_hand=True))
-    if as_json:
-        print_json({"memory": done.item, "new": done.is_new, "notices": done.notices})
-        return
-    say(f"{'Kept' if done.is_new else 'Known already'}: {done.item.title}", bold=True)
-    say(f"  {_stands_in_short(done.item)}")
-    for notice in done.notices:
-        say(f"  {notice}", fg="yellow")
+    return await keep(toolbox, said, kind, everywhere=scope == "global", by_hand=True)
 
 
-@click.group()
-def memories() -> None:
-    """List, show, edit, quarantine, archive, restore or forget memories.
+memories = Group(
+    "memories",
+    moved={
+        "show": "memories get",
+        "history": "memories get --history",
+        "archive": "memories quarantine --archive",
+        "confirm": "memories edit --confirm",
+    },
+    help="""List, get, edit, quarantine, restore, forget or export memories.
 
     \b
     Examples:
@@ -78,60 +139,64 @@ def memories() -> None:
       swarm-memory memories edit rm_01J8… --title "Run migrations before the tests"
       swarm-memory memories forget rm_01J8…
       swarm-memory memories forget --run run_01J8…
-    """
+    """,
+)
 
 
-@memories.command("list", short_help="List memories, newest first; quarantined and archived ones too.")
-@click.option("--status", "statuses", multiple=True, type=click.Choice(get_args(MemoryStatus)), help="Default: active.")
-@click.option("--domain", help="Only of this domain.")
-@click.option("--tag", "tags", multiple=True, help="Only with this tag; may be given again.")
-@click.option("--task-id", help="Only what this task taught.")
-@click.option("--text", help="Only with this in title or content.")
-@click.option("--limit", default=50, show_default=True, type=click.IntRange(1, 500))
-@click.option("--offset", default=0, type=click.IntRange(0))
-@json_option
-@click.pass_obj
-def list_command(
-    invocation: Invocation,
-    statuses: tuple[MemoryStatus, ...],
-    domain: str | None,
-    tags: tuple[str, ...],
-    task_id: str | None,
-    text: str | None,
-    limit: int,
-    offset: int,
-    as_json: bool,
-) -> None:
-    """List memories of this project and the global ones, newest first."""
+class Listed(NamedTuple):
+    """A part of the list of memories, and from where on there are more; None: it is the last."""
+
+    items: list[MemoryItem]
+    next_offset: int | None
+
+
+def _show_list(listed: Listed) -> None:
+    for item in listed.items:
+        say(item.title, bold=True)
+        say(f"  {_stands_in_short(item)}")
+    if not listed.items:
+        say("No memories.")
+    elif listed.next_offset is not None:
+        say(f"There are more: --offset {listed.next_offset} shows the next ones, --limit up to 500.", fg="yellow")
+
+
+@command(of=memories, name="list", reads=True, show=_show_list, json=lambda listed: listed.items)
+async def list_command(
+    toolbox: "Toolbox",
+    statuses: Annotated[tuple[MemoryStatus, ...], "Default: active.", "--status"] = (),
+    domain: Annotated[str | None, "Only of this domain."] = None,
+    tags: Annotated[tuple[str, ...], "Only with this tag; repeatable.", "--tag"] = (),
+    task_id: Annotated[str | None, "Only what this task taught."] = None,
+    text: Annotated[str | None, "Only with this in title or content."] = None,
+    limit: Annotated[int, Field(ge=1, le=500)] = 50,
+    offset: Annotated[int, Field(ge=0)] = 0,
+) -> Listed:
+    """List memories of this project and the global ones, newest first; quarantined and archived ones too."""
     from swarm_memory.tools.memories.edit import MAX_OFFSET, list_memories
     from swarm_memory.tools.ports.memories import MemoryFilter
 
-    async def operate(toolbox: "Toolbox") -> tuple[list[MemoryItem], bool]:
-        which = MemoryFilter(statuses or ("active",), domain, tags, task_id, text, limit=limit, offset=offset)
-        items = await list_memories(toolbox, which)
-        beyond = which._replace(limit=1, offset=min(offset + limit, MAX_OFFSET))
-        return items, len(items) == limit and bool(await list_memories(toolbox, beyond))
-
-    found, has_more = invocation.read(operate)
-    if as_json:
-        print_json(found)
-        return
-    for item in found:
-        say(item.title, bold=True)
-        say(f"  {_stands_in_short(item)}")
-    if not found:
-        say("No memories.")
-    elif has_more:
-        say(f"There are more: --offset {offset + limit} shows the next ones, --limit up to 500 at once.", fg="yellow")
+    which = MemoryFilter(statuses or ("active",), domain, tags, task_id, text, limit=limit, offset=offset)
+    items = await list_memories(toolbox, which)
+    beyond = which._replace(limit=1, offset=min(offset + limit, MAX_OFFSET))
+    has_more = len(items) == limit and bool(await list_memories(toolbox, beyond))
+    return Listed(items, offset + limit if has_more else None)
 
 
-@memories.command("get")
-@ids_argument
-@json_option
-@click.pass_obj
-def get_command(invocation: Invocation, ids: tuple[str, ...], as_json: bool) -> None:
+@command(of=memories, name="get")
+def get_command(
+    invocation: Invocation,
+    ids: Ids,
+    history: Annotated[bool, "Show what happened to one instead."] = False,
+    as_json: bool = False,
+) -> None:
     """Show memories with their steps and where they came from."""
-    from swarm_memory.tools.memories.edit import get_memories, with_authors
+    from swarm_memory.tools.memories.edit import get_memories, memory_history, with_authors
+
+    if history:
+        if len(ids) != 1:
+            raise click.UsageError("--history is of one memory")
+        _show_history(invocation.read(lambda toolbox: memory_history(toolbox, ids[0])), as_json)
+        return
 
     async def operate(toolbox: "Toolbox") -> list[MemoryItem]:
         return await with_authors(toolbox, await get_memories(toolbox, ids))
@@ -139,80 +204,110 @@ def get_command(invocation: Invocation, ids: tuple[str, ...], as_json: bool) -> 
     found = invocation.read(operate)
     if as_json:
         print_json(found)
-    else:
-        for item in found:
-            _show(item)
+        return
+    for item in found:
+        _show(item)
 
 
-memories.add_command(get_command, "show")
+def _show_history(events: "Sequence[Event]", as_json: bool) -> None:
+    if as_json:
+        print_json([{"at": event.at.isoformat(), "kind": event.kind, "data": dict(event.data)} for event in events])
+        return
+    for event in events:
+        say(f"{event.at:%F %T}  {event.kind.removeprefix('reasoning_memory.')}  {_told(event.data)}")
 
 
-@memories.command("edit")
-@id_argument
-@click.option("--title", help="What to do, or not to.")
-@click.option("--description", help="When it is of use.")
-@click.option("--content", help="The steps; - reads them from standard input.")
-@click.option("--tag", "tags", multiple=True, help="Its tags from now on; may be given again.")
-@click.option("--domain", help="Such as python.testing; empty takes it away.")
-@reason_option
-@json_option
-@click.pass_obj
-def edit_command(
-    invocation: Invocation,
-    memory_id: str,
-    title: str | None,
-    description: str | None,
-    content: str | None,
-    tags: tuple[str, ...],
-    domain: str | None,
-    reason: str | None,
-    as_json: bool,
-) -> None:
-    """Change a memory; the former text stays in its history."""
+def _told(data: "Mapping[str, Any]") -> str:
+    """Return what an event holds in one line; of a former text its title, all of it stands in the JSON."""
+    former = {"former title": json.loads(data["pattern_data"])["title"]} if "pattern_data" in data else {}
+    rest = {name: value for name, value in data.items() if name != "pattern_data" and value is not None}
+    return ", ".join(f"{name} {value}" for name, value in (former | rest).items())
+
+
+def _show_edited(item: MemoryItem) -> None:
     from swarm_memory.tools.guard.gate import told_of
-    from swarm_memory.tools.memories.decide import MemoryChange, edit
 
-    steps = sys.stdin.read() if content == "-" else content
-    change = MemoryChange(title, description, steps, tags or None, domain)
-    (changed,) = invocation.run(lambda toolbox: edit(toolbox, memory_id, change, reason)).items
-    print_json(changed) if as_json else _show(changed)
-    if not as_json and (notice := told_of([changed])):
+    _show(item)
+    if notice := told_of([item]):
         say(f"  {notice}", fg="yellow")
 
 
-@memories.command("confirm", short_help="Say that what an agent brought as your word is your word.")
-@id_argument
-@json_option
-@click.pass_obj
-def confirm_command(invocation: Invocation, memory_id: str, as_json: bool) -> None:
-    """Make an agent's note your own word: it goes before what was learned, and it never fades.
+@command(of=memories, name="edit", show=_show_edited)
+async def edit_command(
+    toolbox: "Toolbox",
+    memory_id: Id,
+    title: Annotated[str | None, "What to do, or not to."] = None,
+    description: Annotated[str | None, "When it is of use."] = None,
+    content: Annotated[str | None, "The steps; - reads them from standard input."] = None,
+    tags: Annotated[tuple[str, ...], "Its tags from now on; repeatable.", "--tag"] = (),
+    domain: Annotated[str | None, "Such as python.testing; empty takes it away."] = None,
+    reason: Reason = None,
+    confirm: Annotated[bool, "Say that an agent's note is your own word."] = False,
+) -> MemoryItem:
+    """Change a memory; the former text stays in its history.
 
-    An agent brought it as your word by the tool remember, and no prompt of yours has it. The viewer takes it back.
+    --confirm makes a note that an agent brought your own word: it goes before what was learned, and it never fades.
     """
-    from swarm_memory.tools.memories.decide import confirm
+    from swarm_memory.tools.memories.decide import MemoryChange, edit
+    from swarm_memory.tools.memories.decide import confirm as confirm_word
 
-    (item,) = invocation.run(lambda toolbox: confirm(toolbox, memory_id)).items
-    print_json(item) if as_json else say(f"Your word now: {item.title}", bold=True)
+    if confirm:
+        done = await confirm_word(toolbox, memory_id)
+    else:
+        steps = sys.stdin.read() if content == "-" else content
+        change = MemoryChange(title, description, steps, tags or None, domain)
+        done = await edit(toolbox, memory_id, change, reason)
+    (item,) = done.items
+    return item
 
 
-@memories.command("forget", short_help="Delete memories for good, with every trace.")
-@chosen_argument
-@run_option
-@click.option(
-    "--with-trajectories", is_flag=True, help="Take the records of their tasks even where other memories rest on them."
-)
-@click.option("--person", "name", metavar="NAME", help="Somebody of the team with all that they brought.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
-@json_option
-@click.pass_obj
+def _set_status(
+    invocation: Invocation, chosen: tuple[Sequence[str], str | None], status: MemoryStatus, reason: str | None
+) -> dict[str, int]:
+    from swarm_memory.tools.memories.decide import Decided, set_memory_status
+
+    def change(toolbox: "Toolbox", some: "Sequence[str]") -> "Awaitable[Decided]":
+        return set_memory_status(toolbox, some, status, reason)
+
+    count = sum(len(done.items) for done in _in_parts(invocation, change, chosen))
+    return {"restored" if status == "active" else status: count}
+
+
+def _show_counts(counts: Mapping[str, int]) -> None:
+    for done, count in counts.items():
+        say(f"{count} {done}.")
+
+
+@command(of=memories, name="quarantine", show=_show_counts)
+def quarantine_command(
+    invocation: Invocation,
+    ids: Chosen,
+    run_id: OfRun = None,
+    reason: Reason = None,
+    archive: Annotated[bool, "Put them away for good instead: nobody need look at them."] = False,
+) -> dict[str, int]:
+    """Withdraw memories until somebody has looked at them; they are kept and not retrieved."""
+    return _set_status(invocation, (ids, run_id), "archived" if archive else "quarantined", reason)
+
+
+@command(of=memories, name="restore", show=_show_counts)
+def restore_command(invocation: Invocation, ids: Chosen, run_id: OfRun = None, reason: Reason = None) -> dict[str, int]:
+    """Have memories retrieved again that were quarantined or archived."""
+    return _set_status(invocation, (ids, run_id), "active", reason)
+
+
+@command(of=memories, name="forget")
 def forget_command(
     invocation: Invocation,
-    ids: tuple[str, ...],
-    run_id: str | None,
-    with_trajectories: bool,
-    name: str | None,
-    yes: bool,
-    as_json: bool,
+    ids: Chosen,
+    run_id: OfRun = None,
+    with_trajectories: Annotated[
+        bool, "Take the records of their tasks even where other memories rest on them."
+    ] = False,
+    person: Annotated[str | None, "Somebody of the team with all that they brought."] = None,
+    tools: Annotated[tuple[str, ...], "Instead: all that is known of this tool, or of `*` all.", "--tool"] = (),
+    yes: Yes = False,
+    as_json: bool = False,
 ) -> None:
     """Delete memories for good: rows, indexes, former texts, the records of their tasks with the tool calls logged in
     them, what quotes them elsewhere, and the backups beside the bank that hold them.
@@ -225,10 +320,10 @@ def forget_command(
     from swarm_memory.server.hosts.files.promoted import promoted_for
     from swarm_memory.tools.memories.edit import forget_memories, joined, what_stayed
 
-    if name is not None:
-        if ids or run_id:
-            raise click.UsageError("--person takes all that somebody brought: no ids and no --run")
-        _forget_person(invocation, name, yes, as_json)
+    if person is not None or tools:
+        if ids or run_id or (person and tools):
+            raise click.UsageError("--person and --tool each take all that there is: no ids and no --run")
+        _forget_person(invocation, person, yes, as_json) if person else _forget_tools(invocation, tools, yes, as_json)
         return
     if not yes:
         _ask_to_forget(invocation, (ids, run_id))
@@ -262,6 +357,14 @@ def _forget_person(invocation: Invocation, name: str, yes: bool, as_json: bool) 
     say(f"{person.name} is forgotten, with {count} and the records of {counted(done.records, 'task')}.")
 
 
+def _forget_tools(invocation: Invocation, tools: tuple[str, ...], yes: bool, as_json: bool) -> None:
+    if not yes:
+        click.confirm("Delete calls, totals and summaries for good?", abort=True, err=True)
+    names = None if tools == ("*",) else tools
+    count = invocation.read(lambda toolbox: toolbox.store.tool_memory.forget_tools(toolbox.scope, names))
+    print_json({"forgotten": count}) if as_json else say(f"{counted(count, 'tool')} forgotten.")
+
+
 def _ask_to_forget(invocation: Invocation, chosen: tuple[tuple[str, ...], str | None]) -> None:
     """Show what would be deleted, so that nobody agrees to more than was meant."""
     from swarm_memory.tools.memories.edit import get_memories
@@ -274,57 +377,29 @@ def _ask_to_forget(invocation: Invocation, chosen: tuple[tuple[str, ...], str | 
     click.confirm(f"Delete {counted(len(found), 'memory')} for good, with every trace?", abort=True, err=True)
 
 
-def _status_command(name: str, status: MemoryStatus, done: str, summary: str) -> None:
-    @memories.command(name, help=summary)
-    @chosen_argument
-    @run_option
-    @reason_option
-    @json_option
-    @click.pass_obj
-    def command(  # pyright: ignore[reportUnusedFunction]
-        invocation: Invocation, ids: tuple[str, ...], run_id: str | None, reason: str | None, as_json: bool
-    ) -> None:
-        from swarm_memory.tools.memories.decide import Decided, set_memory_status
+@command(of=memories, name="export")
+def export_command(
+    invocation: Invocation,
+    output: Annotated[Path | None, "A file instead of the output.", "-o", "--output", Flag(type=A_FILE)] = None,
+    own_only: Annotated[bool, "Leave out the global memories."] = False,
+) -> None:
+    """Write all memories, whatever their status, as JSON, one a line. `swarm-memory import` reads it.
 
-        def change(toolbox: "Toolbox", some: "Sequence[str]") -> "Awaitable[Decided]":
-            return set_memory_status(toolbox, some, status, reason)
+    \b
+    Example:
+      swarm-memory memories export > memories.jsonl
+    """
+    from swarm_memory.tools.memories.transfer import export_memories
 
-        count = sum(len(done.items) for done in _in_parts(invocation, change, (ids, run_id)))
-        print_json({done: count}) if as_json else say(f"{count} {done}.")
-
-
-_status_command("restore", "active", "restored", "Have memories retrieved again.")
-_status_command("quarantine", "quarantined", "quarantined", "Withdraw memories until somebody has looked at them.")
-_status_command("archive", "archived", "archived", "Put memories away; they are kept and no longer retrieved.")
-
-
-@memories.command("history")
-@id_argument
-@json_option
-@click.pass_obj
-def history_command(invocation: Invocation, memory_id: str, as_json: bool) -> None:
-    """Show what happened to a memory."""
-    from swarm_memory.tools.memories.edit import memory_history
-
-    events = invocation.read(lambda toolbox: memory_history(toolbox, memory_id))
-    if as_json:
-        print_json([{"at": event.at.isoformat(), "kind": event.kind, "data": dict(event.data)} for event in events])
-    else:
-        for event in events:
-            say(f"{event.at:%F %T}  {event.kind.removeprefix('reasoning_memory.')}  {_told(event.data)}")
-
-
-def _told(data: "Mapping[str, Any]") -> str:
-    """Return what an event holds in one line; of a former text its title, all of it stands in the JSON."""
-    former = {"former title": json.loads(data["pattern_data"])["title"]} if "pattern_data" in data else {}
-    rest = {name: value for name, value in data.items() if name != "pattern_data" and value is not None}
-    return ", ".join(f"{name} {value}" for name, value in (former | rest).items())
+    count = invocation.read(lambda toolbox: write_lines(export_memories(toolbox, with_global=not own_only), output))
+    if output is not None:
+        say(f"{counted(count, 'memory')} written to {output}.")
 
 
 def _in_parts(
     invocation: Invocation,
     operation: "Callable[[Toolbox, Sequence[str]], Awaitable[T]]",
-    chosen: tuple[tuple[str, ...], str | None],
+    chosen: tuple[Sequence[str], str | None],
 ) -> list[T]:
     """Do something to the memories that are named, or to all of a run, so many at once as an operation takes."""
     ids, run_id = chosen
@@ -366,32 +441,23 @@ def _show(item: MemoryItem) -> None:
     say("  from " + ", ".join(f"{name} {value}" for name, value in source.items()), dim=True)
 
 
-@click.command()
-@chosen_argument
-@click.option("--to", "to", type=click.Choice(["skill", "agents-md", "claude-md", "user"]), help="Default: skill.")
-@click.option("--proven", is_flag=True, help="All that are proven: surely most tasks that used them succeeded.")
-@click.option("--demote", is_flag=True, help="Take them out again; without ids all, of every file.")
-@click.option("--overwrite", is_flag=True, help="Write again also what somebody edited by hand.")
-@click.option("--dry-run", is_flag=True, help="Show the changes and write nothing.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
-@json_option
-@click.pass_obj
+@command()
 def promote(
     invocation: Invocation,
-    ids: tuple[str, ...],
-    proven: bool,
-    to: "Place | Literal['user'] | None",
-    demote: bool,
-    overwrite: bool,
-    dry_run: bool,
-    yes: bool,
-    as_json: bool,
+    ids: Chosen,
+    to: Annotated[Literal["skill", "agents-md", "claude-md", "user"] | None, "Default: skill."] = None,
+    proven: Annotated[bool, "All that are proven: surely most tasks with them succeeded."] = False,
+    demote: Annotated[bool, "Take them out again; without ids all, of every file."] = False,
+    overwrite: Annotated[bool, "Write again also what somebody edited by hand."] = False,
+    dry_run: Annotated[bool, "Show the changes and write nothing."] = False,
+    yes: Yes = False,
+    as_json: bool = False,
 ) -> None:
     """Write memories into files that agents read by themselves: skills of Claude Code, or AGENTS.md or CLAUDE.md.
 
     Memories of one subject become one skill in .claude/skills, or lines of one block; with a chat model of
     chat.providers in its words, which are checked, else in their own. The change is shown, and you are asked. What an
-    agent reads there it is not told at its prompts any more; when an error comes again it still is.
+    agent reads there it is not shown at its prompts any more; when an error comes again it still is.
 
     Named again, or without ids, what stands there is written again where its memories changed. What you edited by hand
     stays as it is. --demote gives files back as they were.
@@ -410,94 +476,3 @@ def promote(
     from swarm_memory.server.cli.promote import Wish, carry_out
 
     carry_out(invocation, Wish(ids, proven, to, demote, overwrite, dry_run, yes, as_json))
-
-
-@click.command()
-@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="A file instead of the output.")
-@click.option("--own-only", is_flag=True, help="Leave out the global memories.")
-@click.pass_obj
-def export(invocation: Invocation, output: Path | None, own_only: bool) -> None:
-    """Write all memories, whatever their status, as JSON, one a line.
-
-    \b
-    Example:
-      swarm-memory export > memories.jsonl
-    """
-    from swarm_memory.tools.memories.transfer import export_memories
-
-    count = invocation.read(lambda toolbox: write_lines(export_memories(toolbox, with_global=not own_only), output))
-    if output is not None:
-        say(f"{counted(count, 'memory')} written to {output}.")
-
-
-@click.command("import")
-@click.argument("files", nargs=-1, metavar="[FILE]...", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--quarantine", is_flag=True, help="Retrieve nothing of it before it is restored.")
-@click.option("--all", "everything", is_flag=True, help="Instead: learn from the sessions of every coding agent here.")
-@click.option(
-    "--months", type=click.FloatRange(0.1, 1200), default=6, show_default=True, help="With --all: how far back."
-)
-@click.option("--everywhere", is_flag=True, help="With --all: also from sessions of other projects.")
-@json_option
-@click.pass_obj
-def import_(
-    invocation: Invocation,
-    files: tuple[Path, ...],
-    quarantine: bool,
-    everything: bool,
-    months: float,
-    everywhere: bool,
-    as_json: bool,
-) -> None:
-    """Read memories that `export` wrote, of another project or machine; or with --all what agents did.
-
-    What `jq` or another program wrote of an export is read too: one record a line, in an array, or over several lines.
-
-    Doing it again changes nothing: what was read before is known. From transcripts `swarm-memory learn` learns.
-
-    With --all it learns from the sessions that Claude Code, Codex CLI and the other agents on this machine held in this
-    project in the last six months, without a model, and ends with a page of what that taught.
-
-    \b
-    Examples:
-      swarm-memory import memories.jsonl --quarantine
-      swarm-memory import --all
-    """
-    if everything == bool(files):
-        raise click.UsageError("give files that `export` wrote, or --all")
-    if everything:
-        _import_sessions(invocation, months, everywhere, as_json)
-        return
-    for file in files:
-        if not is_export(file):
-            raise InputError(
-                f"{file} holds no memories that `export` wrote; from transcripts learns `swarm-memory learn`"
-            )
-    with progress("reading", quiet=as_json) as moved:
-        tally = invocation.run(lambda toolbox: import_files(toolbox, files, quarantine, as_report(moved)))
-    print_json(as_row(tally)["exports"]) if as_json else _show_exports(tally)
-    for name, fault in tally.faults.items():
-        click.echo(f"swarm-memory: {name}: {fault}", err=True)
-    if tally.faults or any(each.faulty for each in tally.exports.values()):
-        sys.exit(1)
-
-
-def _import_sessions(invocation: Invocation, months: float, everywhere: bool, as_json: bool) -> None:
-    from swarm_memory.server.cli.sessions import import_sessions, print_learned, say_learned
-    from swarm_memory.server.hosts.transcript import ACCEPTED
-
-    learned = import_sessions(invocation, months, everywhere=everywhere, quiet=as_json)
-    print_learned(learned) if as_json else say_learned(learned, months, everywhere=everywhere)
-    for name, fault in learned.faults.items():
-        click.echo(f"swarm-memory: {name}: {fault.removesuffix(f'; {ACCEPTED}')}", err=True)
-    if learned.faults:
-        sys.exit(1)
-
-
-def _show_exports(tally: Tally) -> None:
-    for name, each in tally.exports.items():
-        say(f"{name}: {counted(each.added, 'memory')} added, {each.known} known already, {each.faulty} faulty.")
-        if each.added:
-            say(f"    To take it back: swarm-memory memories forget --run {each.run_id}")
-        for fault in (*each.faults, *each.notices):
-            say(f"    {fault}")

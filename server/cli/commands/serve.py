@@ -10,12 +10,15 @@ from collections.abc import AsyncGenerator, Callable, Generator
 from functools import cache
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import click
+from pydantic import Field
 
 from swarm_memory.schema.errors import ConfigError
+from swarm_memory.server.cli.command import A_FILE, command
 from swarm_memory.server.cli.invocation import Invocation
+from swarm_memory.server.operations.operation import Flag
 
 if TYPE_CHECKING:
     from mcp.server import MCPServer
@@ -29,21 +32,21 @@ if TYPE_CHECKING:
     from swarm_memory.tools.toolbox import Toolbox
 
 
-@click.command()
-@click.option("--http", "over_http", is_flag=True, help="Over HTTP instead, for several clients at once.")
-@click.option("--host", default="127.0.0.1", show_default=True, help="With --http: the address to listen on.")
-@click.option("--port", default=8765, show_default=True, type=click.IntRange(0, 65535), help="With --http.")
-@click.option(
-    "--allow-host", "names", multiple=True, metavar="NAME", help="With --http: a name that clients call it by."
-)
-@click.option(
-    "--token-file",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="With --http: the file of the bearer token, made at the first start.",
-)
-@click.pass_obj
+Port: TypeAlias = Annotated[int, Field(ge=0, le=65535, description="0: one that is free.")]
+
+
+@command()
 def serve(
-    invocation: Invocation, over_http: bool, host: str, port: int, names: tuple[str, ...], token_file: Path | None
+    invocation: Invocation,
+    over_http: Annotated[bool, "Over HTTP instead, for several clients at once.", "--http"] = False,
+    host: Annotated[str, "With --http: the address to listen on."] = "127.0.0.1",
+    port: Port = 8765,
+    names: Annotated[
+        tuple[str, ...], "With --http: a name that clients call it by.", "--allow-host", Flag("NAME")
+    ] = (),
+    token_file: Annotated[
+        Path | None, "With --http: the file of the bearer token, made at the first start.", Flag(type=A_FILE)
+    ] = None,
 ) -> None:
     """Run the MCP server over stdin and stdout, or with --http over HTTP.
 
@@ -164,12 +167,13 @@ class LogBesideBank(logging.Handler):
             log_line(place.folder, self.format(record))
 
 
-@click.command()
-@click.option("--port", default=0, type=click.IntRange(0, 65535), help="Default: one that is free.")
-@click.option("--read-only", is_flag=True, help="To look only: nothing can be changed.")
-@click.option("--no-browser", is_flag=True, help="Only print the link.")
-@click.pass_obj
-def ui(invocation: Invocation, port: int, read_only: bool, no_browser: bool) -> None:
+@command()
+def ui(
+    invocation: Invocation,
+    port: Port = 0,
+    read_only: Annotated[bool, "To look only: nothing can be changed."] = False,
+    no_browser: Annotated[bool, "Only print the link."] = False,
+) -> None:
     """Look at everything in the browser, and decide what waits for a decision.
 
     What was learned, from which moment of which task, what it did for the next ones, and what wants a word of yours.

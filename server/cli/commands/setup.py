@@ -1,40 +1,39 @@
-"""`install`, `uninstall`, `rules`, `pause`, `resume`, `demo`: our entries in agents' files, and a first look."""
+"""`install`, `uninstall`, `pause` and `demo`: our entries in agents' files, the switch, and a first look."""
 
 import tempfile
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
+import anyio
 import click
 
-from swarm_memory.schema.base import counted
 from swarm_memory.schema.memory import LearnResult, MemoryItem, Note, Retrieval
-from swarm_memory.server.cli.console import json_option, print_json, say
+from swarm_memory.schema.trajectory import Trajectory
+from swarm_memory.server.cli.agents import CLAUDE, chosen, say_after_install, say_left, say_others
+from swarm_memory.server.cli.command import A_FILE, command
+from swarm_memory.server.cli.console import print_json, say
 from swarm_memory.server.cli.invocation import Invocation
-from swarm_memory.server.cli.leave import WAYS, is_asked_at, planned_leave, say_who_learns
+from swarm_memory.server.cli.leave import is_asked_at, planned_leave, say_who_learns
+from swarm_memory.server.operations.operation import Flag
 
 if TYPE_CHECKING:
-    from swarm_memory.schema.trajectory import Trajectory
     from swarm_memory.server.hosts.host import InstallScope
     from swarm_memory.server.hosts.settings_files import FileChange
     from swarm_memory.tools.toolbox import Toolbox
 
-scope_options = [
-    click.option("--project", is_flag=True, help="In the project's shared files, for everybody who works on it."),
-    click.option("--user", is_flag=True, help="For all your projects."),
-    click.option("--agent", "names", metavar="NAMES", help="Which coding agents, such as codex,claude."),
-    click.option("--all", "everything", is_flag=True, help="All coding agents on this machine."),
-    click.option("--dry-run", is_flag=True, help="Show the changes and write nothing."),
-    json_option,
+OfProject: TypeAlias = Annotated[bool, "In the project's shared files, for everybody who works on it.", "--project"]
+OfUser: TypeAlias = Annotated[bool, "For all your projects.", "--user"]
+Names: TypeAlias = Annotated[str | None, "Which coding agents, such as codex,claude.", "--agent", Flag("NAMES")]
+All: TypeAlias = Annotated[bool, "All coding agents on this machine.", "--all"]
+DryRun: TypeAlias = Annotated[bool, "Show the changes and write nothing."]
+RulesFile: TypeAlias = Annotated[
+    Path | None,
+    "Instead: the block for agents whose hooks take no notes, in FILE, such as AGENTS.md.",
+    Flag(type=A_FILE, metavar="FILE"),
 ]
-
-
-def _options(command: click.decorators.FC) -> click.decorators.FC:
-    for option in reversed(scope_options):
-        command = option(command)
-    return command
 
 
 def _scope(project: bool, user: bool) -> "InstallScope":
@@ -44,23 +43,22 @@ def _scope(project: bool, user: bool) -> "InstallScope":
     return "project" if project else "user" if user else "local"
 
 
-@click.command()
-@_options
-@click.option("--learn-with", type=click.Choice(WAYS), help="Who learns from finished tasks; else you are asked once.")
-@click.option("--print", "client", metavar="CLIENT", help="Only print the MCP configuration of a client.")
-@click.option("--yes", is_flag=True, help="Ask nothing.")
-@click.pass_obj
+@command()
 def install(
     invocation: Invocation,
-    project: bool,
-    user: bool,
-    names: str | None,
-    everything: bool,
-    dry_run: bool,
-    as_json: bool,
-    learn_with: str | None,
-    client: str | None,
-    yes: bool,
+    of_project: OfProject = False,
+    of_user: OfUser = False,
+    names: Names = None,
+    everything: All = False,
+    dry_run: DryRun = False,
+    learn_with: Annotated[
+        Literal["agent", "rules", "claude", "endpoint"] | None,
+        "Who learns from finished tasks; else you are asked once.",
+    ] = None,
+    rules: RulesFile = None,
+    client: Annotated[str | None, "Only print the MCP configuration of a client.", "--print", Flag("CLIENT")] = None,
+    yes: Annotated[bool, "Ask nothing."] = False,
+    as_json: bool = False,
 ) -> None:
     """Write the MCP server and the hooks into the files of Claude Code and other coding agents.
 
@@ -77,23 +75,32 @@ def install(
     Once you are asked who learns from finished tasks: rules alone (so it is where nobody answers), your own Claude
     Code, the models that you named in chat.providers, or the agent itself. The answer stands in your own settings file.
 
-    --print takes claude-desktop, cursor, vscode, windsurf, codex, gemini or zed.
+    --print takes claude-desktop, cursor, vscode, windsurf, codex, gemini or zed. --rules writes a block into FILE that
+    has agents ask for memories, and holds the surest ones of the project; the rest of the file stays.
 
     \b
     Examples:
       swarm-memory install --dry-run
       swarm-memory install --agent codex,claude --user
       swarm-memory install --learn-with claude
+      swarm-memory install --rules AGENTS.md
       swarm-memory install --print vscode > .vscode/mcp.json
     """
     if client is not None:
-        _print_configuration(invocation, client)
-        return
-    from swarm_memory.server.cli.agents import CLAUDE, chosen, say_after_install, say_others
+        from swarm_memory.server.cli.mcp_clients import configuration
+        from swarm_memory.server.hosts.entries import server_command
 
-    root, scope, may_ask = invocation.root, _scope(project, user), is_asked_at() and not (yes or dry_run or as_json)
+        where, text = configuration(client, server_command(), invocation.root)
+        click.echo(f"swarm-memory: {where}", err=True)
+        click.echo(text, nl=False)
+        return
+    if rules is not None:
+        _write_rules(invocation, rules, dry_run, as_json)
+        return
+    root, scope = invocation.root, _scope(of_project, of_user)
+    may_ask = is_asked_at() and not (yes or dry_run or as_json)
     agents = chosen(names, everything, root, may_ask=may_ask and not learn_with)
-    if learn_with and [agent.host.name for agent in agents] == [CLAUDE] and not (project or user):
+    if learn_with and [agent.host.name for agent in agents] == [CLAUDE] and not (of_project or of_user):
         installed = agents[0].settings.installed_scopes(root)
         scope = installed[0] if installed else scope  # who changes the answer installs nothing a second time
     calls = invocation.settings().settings.hooks.at_calls
@@ -114,32 +121,30 @@ def install(
         say_others(agents, root)
 
 
-def _print_configuration(invocation: Invocation, client: str) -> None:
-    from swarm_memory.server.cli.mcp_clients import configuration
-    from swarm_memory.server.hosts.entries import server_command
-
-    where, text = configuration(client, server_command(), invocation.root)
-    click.echo(f"swarm-memory: {where}", err=True)
-    click.echo(text, nl=False)
-
-
-@click.command()
-@_options
-@click.pass_obj
+@command()
 def uninstall(
-    invocation: Invocation, project: bool, user: bool, names: str | None, everything: bool, dry_run: bool, as_json: bool
+    invocation: Invocation,
+    of_project: OfProject = False,
+    of_user: OfUser = False,
+    names: Names = None,
+    everything: All = False,
+    dry_run: DryRun = False,
+    rules: RulesFile = None,
+    as_json: bool = False,
 ) -> None:
     """Take our server and hooks out of the files of Claude Code, or of the agents that --agent and --all say.
 
     A file into which nobody wrote since becomes what it was before, byte by byte; one that held nothing else is
     removed. What a project's shared files hold is taken out with --project. The memories in .swarm stay. Without
-    --agent the blocks go too that `rules` wrote in this project.
+    --agent the blocks go too that `install --rules` wrote in this project; --rules FILE takes out that one alone.
     """
-    from swarm_memory.server.cli.agents import chosen, say_left
     from swarm_memory.server.hosts.files.promoted import promoted_for
     from swarm_memory.server.hosts.files.rules import files_with_rules, plan_removal
 
-    scope, root = _scope(project, user), invocation.root
+    scope, root = _scope(of_project, of_user), invocation.root
+    if rules is not None:
+        _carry_out(plan_removal(Path.cwd() / rules, root), "taken out", dry_run, as_json)
+        return
     agents = chosen(names, everything, root, may_ask=False)
     changes = [change for each in agents for change in each.settings.plan_uninstall(each.scope(scope), root)]
     if names is None:
@@ -151,32 +156,12 @@ def uninstall(
             say("What `promote` wrote stays: `swarm-memory promote --demote` takes it out.")
 
 
-@click.command()
-@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
-@click.option("--remove", is_flag=True, help="Take the block out again.")
-@click.option("--dry-run", is_flag=True, help="Show the changes and write nothing.")
-@json_option
-@click.pass_obj
-def rules(invocation: Invocation, file: Path, remove: bool, dry_run: bool, as_json: bool) -> None:
-    """Write a block for agents whose hooks take no notes into FILE, which they read by themselves.
+def _write_rules(invocation: Invocation, file: Path, dry_run: bool, as_json: bool) -> None:
+    from swarm_memory.server.hosts.files.rules import plan_rules
 
-    It has them ask for memories, and holds the surest ones of the project. Run again, it is written again in its place;
-    the rest of the file stays. `uninstall` takes it out as well.
-
-    \b
-    Examples:
-      swarm-memory rules AGENTS.md
-      swarm-memory rules CLAUDE.md --dry-run
-    """
-    from swarm_memory.server.hosts.files.rules import plan_removal, plan_rules
-
-    path, root = Path.cwd() / file, invocation.root
-    if remove:
-        changes = plan_removal(path, root)
-    else:
-        most = invocation.settings().settings.hooks.briefing_items
-        changes = plan_rules(path, root, invocation.read(lambda toolbox: _surest_notes(toolbox, most)))
-    _carry_out(changes, "taken out" if remove else "written", dry_run, as_json)
+    most = invocation.settings().settings.hooks.briefing_items
+    notes = invocation.read(lambda toolbox: _surest_notes(toolbox, most))
+    _carry_out(plan_rules(Path.cwd() / file, invocation.root, notes), "written", dry_run, as_json)
 
 
 async def _surest_notes(toolbox: "Toolbox", most: int) -> str:
@@ -213,7 +198,32 @@ def _carry_out(changes: "list[FileChange]", done: str, dry_run: bool, as_json: b
         say(f"Backup: {path}", dim=True)
 
 
-T = TypeVar("T")
+@command()
+def pause(
+    invocation: Invocation,
+    everywhere: Annotated[bool, "In all projects."] = False,
+    end: Annotated[bool, "Switch it on again; with --everywhere all that were paused so."] = False,
+    as_json: bool = False,
+) -> None:
+    """Switch swarm-memory off in this project: hooks say nothing, tools answer that it is off, nothing is learned.
+
+    What agents do meanwhile is not read, and `swarm-memory learn` can read it later. The setting `enabled: false` and
+    the variable SWARM_MEMORY_DISABLED do the same. --end switches it on again.
+    """
+    from swarm_memory.server import switch
+
+    root, where = invocation.root, "in all projects" if everywhere else f"in {invocation.root}"
+    changed = (switch.resume if end else switch.pause)(None if everywhere else root)
+    by = switch.switched_off(root)
+    if as_json:
+        print_json({"changed": changed, "off": by})
+    elif not end:
+        say(f"{'Switched' if changed else 'Already switched'} off {where}.")
+    else:
+        say(f"Switched on {where}." if changed else "It was not paused.")
+        if by:
+            say(f"Still off here: by {by}.", fg="yellow")
+
 
 SESSION = Path(__file__).resolve().parent.parent / "demo" / "session.jsonl"
 NOTE = Note(
@@ -221,7 +231,7 @@ NOTE = Note(
     when="When tests end with `SettingsError: config/test.toml not found`.",
     note="`cp config/test.example.toml config/test.toml && python -m shop.migrate`; a file made by hand has no tables.",
 )
-"""What an agent that did the task of the session would tell the next one."""
+"""What an agent that did the task of the session would teach the next one."""
 
 FAILING, ERROR = (
     "python -m pytest tests -x",
@@ -232,173 +242,92 @@ UNRELATED = "Translate the landing page into French and keep the layout."
 
 
 @dataclass
-class Timed:
-    """What the demo did, and how long each part took."""
+class Played:
+    """What the demo did, and how long all of it took."""
 
-    learned: list[tuple["Trajectory", LearnResult]] = field(default_factory=list[tuple["Trajectory", LearnResult]])
+    learned: list[tuple[Trajectory, LearnResult]] = field(default_factory=list[tuple[Trajectory, LearnResult]])
     noted: list[MemoryItem] = field(default_factory=list[MemoryItem])
     beside: str = ""
     """What a later call that failed was shown."""
     found: list[Retrieval] = field(default_factory=list[Retrieval])
-    took_ms: dict[str, float] = field(default_factory=dict[str, float])
-
-    async def time(self, what: str, work: Callable[[], Awaitable[T]]) -> T:
-        began = time.perf_counter()
-        result = await work()
-        self.took_ms[what] = round((time.perf_counter() - began) * 1000, 1)
-        return result
+    took_ms: float = 0.0
 
 
-everywhere_option = click.option("--everywhere", is_flag=True, help="In all projects.")
+def _show_demo(played: Played) -> None:
+    for number, (trajectory, result) in enumerate(played.learned, 1):
+        _heading(f"Task {number} of a real Claude Code session", trajectory.task)
+        codes = {step.call_id: step.exit_code for step in trajectory.steps if step.kind == "observation"}
+        for step in trajectory.steps:
+            if step.kind == "tool_call":
+                command = str((step.tool_input or {}).get("command", step.tool_name))
+                failed = codes.get(step.call_id)
+                say(f"    exit {failed}  {command[:100]}", fg="red" if failed else None)
+        verdict = result.verdict
+        say(f"\nVerdict: {verdict.label}, {verdict.confidence:.2f}, by {verdict.judge}: {'; '.join(verdict.reasons)}")
+        for item in result.stored:
+            say(f"\nLearned: {item.title}", bold=True)
+            _indented(item.content)
+    for item in played.noted:
+        say("\nWhat its agent teaches the next one, by one call of `remember`:", bold=True)
+        _indented(f"{item.title}\n{item.description} {item.content}")
+    _heading("A later session: a call fails", FAILING)
+    say("What stands beside the failed call, in the same message:", dim=True)
+    _indented(played.beside)
+    similar, unrelated = played.found
+    _heading("A similar task starts", similar.query)
+    say("What is put into the agent's prompt:", dim=True)
+    _indented(similar.preamble)
+    _heading("An unrelated task starts", unrelated.query)
+    say("What is put into the agent's prompt: nothing." if not unrelated.memories else unrelated.preamble)
+    if unrelated.reason:
+        say(f"Why: {unrelated.reason}")
+    say(f"\n{played.took_ms:.0f} ms for all, with {similar.embedder}. No key, no download, no daemon.", dim=True)
+    say("Next: `swarm-memory install` in a project of yours.", dim=True)
 
 
-@click.command()
-@everywhere_option
-@json_option
-@click.pass_obj
-def pause(invocation: Invocation, everywhere: bool, as_json: bool) -> None:
-    """Switch swarm-memory off in this project: hooks say nothing, tools answer that it is off, nothing is learned.
-
-    What agents do meanwhile is not read, and `swarm-memory learn` can read it later. The setting `enabled: false` and
-    the variable SWARM_MEMORY_DISABLED do the same.
-    """
-    from swarm_memory.server import switch
-
-    changed = switch.pause(None if everywhere else invocation.root)
-    told = f"{'Switched' if changed else 'Already switched'} off {_where(invocation, everywhere)}."
-    print_json({"changed": changed, "off": switch.switched_off(invocation.root)}) if as_json else say(told)
+def _indented(text: str) -> None:
+    for line in text.splitlines():
+        say(f"    {line}", fg="cyan")
 
 
-@click.command()
-@everywhere_option
-@json_option
-@click.pass_obj
-def resume(invocation: Invocation, everywhere: bool, as_json: bool) -> None:
-    """Switch swarm-memory on again in this project; with --everywhere in all that were paused."""
-    from swarm_memory.server import switch
-
-    changed = switch.resume(None if everywhere else invocation.root)
-    by = switch.switched_off(invocation.root)
-    if as_json:
-        print_json({"changed": changed, "off": by})
-        return
-    say(f"Switched on {_where(invocation, everywhere)}." if changed else "It was not paused.")
-    if by:
-        say(f"Still off here: by {by}.", fg="yellow")
+def _heading(title: str, text: str) -> None:
+    click.secho(f"\n── {title} " + "─" * max(0, 76 - len(title)), bold=True)
+    say(f"“{text}”\n")
 
 
-def _where(invocation: Invocation, everywhere: bool) -> str:
-    return "in all projects" if everywhere else f"in {invocation.root}"
+def _as_json(played: Played) -> Mapping[str, object]:
+    learned = [result for _, result in played.learned]
+    told = {"learned": learned, "noted": played.noted, "beside": played.beside, "retrieved": played.found}
+    return told | {"took_ms": played.took_ms}
 
 
-@click.command()
-@json_option
-def demo(as_json: bool) -> None:
+@command(show=_show_demo, json=_as_json)
+def demo(invocation: Invocation) -> Played:
     """Learn from a shipped Claude Code session, and show what comes back for the next task.
 
     Works offline and without a key. Nothing outside a temporary folder is read or written.
     """
-    import anyio
-
     with tempfile.TemporaryDirectory(prefix="swarm-memory-demo-") as folder:
-        shown = anyio.run(_play, Path(folder))
-    if as_json:
-        learned = [result for _, result in shown.learned]
-        told = {"learned": learned, "noted": shown.noted, "beside": shown.beside, "retrieved": shown.found}
-        print_json(told | {"took_ms": shown.took_ms})
-    else:
-        _show_demo(shown)
+        return anyio.run(_play, Path(folder))
 
 
-async def _play(folder: Path) -> Timed:
+async def _play(folder: Path) -> Played:
     from swarm_memory.schema.settings import Settings, StorageSettings
     from swarm_memory.server.hosts.transcript import read_trajectories
-    from swarm_memory.server.wiring import open_toolbox, place_of
+    from swarm_memory.server.wiring import opened_toolbox, place_of
     from swarm_memory.tools.anchors.handles import at_failure
     from swarm_memory.tools.learn.learn import learn
     from swarm_memory.tools.memories.remember import remember_notes
     from swarm_memory.tools.retrieve.at_moment import Around, beside_failure
     from swarm_memory.tools.retrieve.retrieve import retrieve
 
-    shown = Timed()
+    played, began = Played(), time.perf_counter()
     settings = Settings(storage=StorageSettings(db=str(folder / ".swarm" / "memory.db"), project="shop"))
-    toolbox = await shown.time("open the bank", lambda: open_toolbox(place_of(folder, settings), settings))
-    try:
-        for trajectory in read_trajectories(SESSION):
-            result = await shown.time("learn", lambda each=trajectory: learn(toolbox, each))
-            shown.learned.append((trajectory, result))
-        (noted,) = await shown.time("remember", lambda: remember_notes(toolbox, [NOTE]))
-        shown.noted.append(noted.item)
+    async with opened_toolbox(place_of(folder, settings), settings) as toolbox:
+        played.learned = [(each, await learn(toolbox, each)) for each in read_trajectories(SESSION)]
+        played.noted = [each.item for each in await remember_notes(toolbox, [NOTE])]
         handles = at_failure("Bash", {"command": FAILING}, ERROR)
-        later = Around("later", "later:1")
-        shown.beside = await shown.time("beside a failure", lambda: beside_failure(toolbox, later, handles))
-        for what, query in (("retrieve", SIMILAR), ("retrieve again", UNRELATED)):
-            shown.found.append(await shown.time(what, lambda text=query: retrieve(toolbox, text)))
-    finally:
-        await toolbox.store.close()
-    return shown
-
-
-def _show_demo(shown: Timed) -> None:
-    for number, (trajectory, result) in enumerate(shown.learned, 1):
-        _show_task(number, trajectory, result)
-    for item in shown.noted:
-        say("\nWhat its agent tells the next one, by one call of `remember`:", bold=True)
-        say(f"    {item.title}\n    {item.description} {item.content}")
-    _heading("A later session: a call fails", FAILING)
-    say("What stands beside the failed call, in the same message:", dim=True)
-    _show_notes(shown.beside)
-    similar, unrelated = shown.found
-    _heading("A similar task starts", similar.query)
-    say("What is put into the agent's prompt:", dim=True)
-    _show_notes(similar.preamble)
-    for memory in similar.memories:
-        parts = memory.parts
-        how = f"relevance {parts.relevance:.2f}, recency {parts.recency:.2f}, confidence {parts.confidence:.2f}"
-        say(f"    score {memory.score:.2f} ({how}): {memory.item.title}", dim=True)
-    _heading("An unrelated task starts", unrelated.query)
-    say("What is put into the agent's prompt: nothing." if not unrelated.memories else unrelated.preamble)
-    if unrelated.reason:
-        say(f"Why: {unrelated.reason}")
-    times = ", ".join(f"{what} {ms:.0f} ms" for what, ms in shown.took_ms.items())
-    say(f"\n{times}; {', '.join(similar.legs)} with {similar.embedder}. No key, no download, no daemon.", dim=True)
-    say("Next: `swarm-memory install` in a project of yours.", dim=True)
-
-
-def _show_notes(text: str) -> None:
-    say()
-    for line in text.splitlines():
-        say(f"    {line}", fg="cyan")
-    say()
-
-
-def _show_task(number: int, trajectory: "Trajectory", result: LearnResult) -> None:
-    _heading(f"Task {number} of a real Claude Code session", trajectory.task)
-    calls = [step for step in trajectory.steps if step.kind == "tool_call"]
-    say(f"{counted(len(trajectory.steps), 'step')}, {counted(len(calls), 'tool call')}:", dim=True)
-    codes = {step.call_id: step.exit_code for step in trajectory.steps if step.kind == "observation"}
-    for step in calls:
-        command = str((step.tool_input or {}).get("command", step.tool_name))
-        say(f"    exit {codes.get(step.call_id)}  {command[:100]}", fg="red" if codes.get(step.call_id) else None)
-    verdict = result.verdict
-    colour = {"Success": "green", "Failure": "red"}.get(verdict.label, "yellow")
-    say(
-        f"\nVerdict: {verdict.label}, confidence {verdict.confidence:.2f}, judged by {verdict.judge}",
-        fg=colour,
-        bold=True,
-    )
-    for reason in verdict.reasons:
-        say(f"    {reason}")
-    say(f"    rests on steps {', '.join(verdict.evidence) or 'none'}", dim=True)
-    for item in result.stored:
-        say(f"\nLearned: {item.title}", bold=True)
-        say(f"    confidence {item.confidence:.2f}; {item.description}", dim=True)
-        for line in item.content.splitlines():
-            say(f"    {line}")
-    if result.reason:
-        say(f"    {result.reason}", dim=True)
-
-
-def _heading(title: str, text: str) -> None:
-    click.secho(f"\n── {title} " + "─" * max(0, 76 - len(title)), bold=True)
-    say(f"“{text}”\n")
+        played.beside = await beside_failure(toolbox, Around("later", "later:1"), handles)
+        played.found = [await retrieve(toolbox, text) for text in (SIMILAR, UNRELATED)]
+    played.took_ms = round((time.perf_counter() - began) * 1000, 1)
+    return played

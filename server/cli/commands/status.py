@@ -1,19 +1,26 @@
-"""`status`, `config`, `metrics` and `jobs`: how everything stands, and the queued work."""
+"""`status`, `metrics` and `jobs`: how everything stands, and the queued work."""
 
+import csv
 import os
+import sys
 from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 import click
+from pydantic import Field
 
 from swarm_memory.schema.base import counted
-from swarm_memory.server.cli.console import json_option, print_json, print_table, say
+from swarm_memory.schema.job import Job, JobStatus
+from swarm_memory.schema.outcome import WeekMetrics
+from swarm_memory.server.cli.command import command
+from swarm_memory.server.cli.console import print_json, print_table, say
 from swarm_memory.server.cli.invocation import Invocation
+from swarm_memory.server.cli.main import Group
 
 if TYPE_CHECKING:
-    from swarm_memory.schema.outcome import Difference, Effect, WeekMetrics
+    from swarm_memory.schema.outcome import Difference, Effect
     from swarm_memory.schema.status import ChatDay, ChatStatus, MemoryStatus
     from swarm_memory.tools.toolbox import Toolbox
 
@@ -25,16 +32,31 @@ CHAT_DAYS = 30
 """So many days `metrics` looks back at what models took."""
 
 
-@click.command()
-@json_option
-@click.pass_obj
-def status(invocation: Invocation, as_json: bool) -> None:
-    """Say how the bank stands: counts, database, embedder, who judges, waiting jobs, and what the hooks missed."""
+@command()
+def status(
+    invocation: Invocation,
+    settings: Annotated[bool, "Show each setting instead, its value and where it came from."] = False,
+    changed: Annotated[bool, "With --settings: only those not at their default."] = False,
+    as_json: bool = False,
+) -> None:
+    """Say how the bank stands: counts, database, embedder, who judges, waiting jobs, and what the hooks missed.
+
+    \b
+    Settings come from, the later over the earlier: defaults, .swarm/config.yaml of the project,
+    ~/.config/swarm-memory/config.yaml, environment SWARM_MEMORY_<SECTION>__<NAME>
+    (also SWARM_MEMORY_DB and SWARM_MEMORY_SQLITE), --set KEY=VALUE.
+
+    The project's file may come with a cloned repository: it is the weakest, and may not say which database is
+    used or where texts are sent.
+    """
     from swarm_memory.server.config import off_by
     from swarm_memory.server.missed import told
     from swarm_memory.tools.memories.status import memory_status
     from swarm_memory.tools.team.cache import how_it_stands
 
+    if settings or changed:
+        _show_settings(invocation, changed, as_json)
+        return
     notices = told(invocation.root)
     if by := off_by(invocation.root, invocation.settings()):
         notices.insert(0, f"switched off by {by}: hooks say nothing and nothing is learned")
@@ -103,21 +125,7 @@ def _counts(counts: dict[str, int]) -> str:
     return ", ".join(f"{number} {name}" for name, number in counts.items() if number) or "none"
 
 
-@click.command("config")
-@click.option("--changed", is_flag=True, help="Only those that are not at their default.")
-@json_option
-@click.pass_obj
-def show_config(invocation: Invocation, changed: bool, as_json: bool) -> None:
-    """Show each setting, its value and where it came from.
-
-    \b
-    Sources, the later over the earlier: defaults, .swarm/config.yaml of the project,
-    ~/.config/swarm-memory/config.yaml, environment SWARM_MEMORY_<SECTION>__<NAME>
-    (also SWARM_MEMORY_DB and SWARM_MEMORY_SQLITE), --set KEY=VALUE.
-
-    The project's file may come with a cloned repository: it is the weakest, and may not say which database is
-    used or where texts are sent.
-    """
+def _show_settings(invocation: Invocation, changed: bool, as_json: bool) -> None:
     resolved = invocation.settings()
     rows = [row for row in resolved.rows() if not changed or row[2] != "default"]
     if not rows and not as_json:
@@ -132,15 +140,21 @@ def show_config(invocation: Invocation, changed: bool, as_json: bool) -> None:
         say(f"Note: {notice}", fg="yellow", err=True)
 
 
-@click.command()
-@click.option("--csv", "as_csv", is_flag=True, help="Print the weeks as CSV.")
-@click.option("--weekly", type=click.Path(path_type=Path, file_okay=False), help="Keep a CSV file in this folder.")
-@click.option("--no-weekly", is_flag=True, help="Keep it no longer; the file stays.")
-@click.option("--measure", type=click.Choice(["on", "off"]), help="Measure what notes are worth, or do so no more.")
-@json_option
-@click.pass_obj
+class Metrics(NamedTuple):
+    """What came of a project's tasks."""
+
+    weeks: "list[WeekMetrics]"
+    effect: "Effect | None"
+    promoted: list[str]
+    chat_days: "list[ChatDay]"
+
+
+@command()
 def metrics(
-    invocation: Invocation, as_csv: bool, weekly: Path | None, no_weekly: bool, measure: str | None, as_json: bool
+    invocation: Invocation,
+    as_csv: Annotated[bool, "Print the weeks as CSV.", "--csv"] = False,
+    measure: Annotated[Literal["on", "off"] | None, "Measure what notes are worth, or do so no more."] = None,
+    as_json: bool = False,
 ) -> None:
     """Show what came of this project's tasks by week, the effect of memory, and what models took by day.
 
@@ -155,45 +169,44 @@ def metrics(
       swarm-memory metrics
       swarm-memory metrics --measure on
       swarm-memory metrics --csv > weeks.csv
-      swarm-memory metrics --weekly ~/figures    # finished weeks now, and each further one by itself
     """
-    from swarm_memory.server.jobs.weekly import csv_of
-    from swarm_memory.tools.credit.metrics import memory_effect, weekly_metrics
-    from swarm_memory.tools.memories.status import promotions
-
-    if as_csv + as_json + (weekly is not None) + no_weekly + (measure is not None) > 1:
-        raise click.UsageError("--csv, --json, --weekly, --no-weekly and --measure exclude each other")
+    if as_csv + as_json + (measure is not None) > 1:
+        raise click.UsageError("--csv, --json and --measure exclude each other")
     if measure is not None:
         _measure(invocation, MEASURED if measure == "on" else "0")
         return
-    if weekly is not None or no_weekly:
-        _keep_weekly(invocation, weekly)
-        return
-
-    async def operate(toolbox: "Toolbox") -> "tuple[list[WeekMetrics], Effect | None, list[str], list[ChatDay]]":
-        since = toolbox.clock.now() - timedelta(days=CHAT_DAYS)
-        weeks, effect = await weekly_metrics(toolbox), await memory_effect(toolbox)
-        return weeks, effect, await promotions(toolbox), await toolbox.store.chat_days(since)
-
-    weeks, effect, promoted, days = invocation.read(operate)
+    found = invocation.read(_metrics)
     if as_csv:
-        click.echo(csv_of(weeks), nl=False)
+        writer = csv.DictWriter(sys.stdout, list(WeekMetrics.model_fields), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(week.model_dump(mode="json") for week in found.weeks)
     elif as_json:
-        rows = [week.model_dump(mode="json") for week in weeks]
-        told = effect.model_dump(mode="json") if effect else None
-        print_json({"weeks": rows, "effect": told, "promoted": promoted, "chat_days": days})
+        print_json(found._asdict())
     else:
-        if weeks:
-            _show_weeks(weeks)
-        say(f"Tasks with and without memory: {effect.says}" if effect else "no task has an outcome yet")
-        if effect:
-            _show_effect(effect)
-        for line in promoted:
-            say(line)
-        if days:
-            say("\nCalls to chat models, in all projects of the bank:")
-            rows = ((day.day, day.calls, f"{day.tokens:,}", _number(day.cost_usd, ".4f")) for day in days)
-            print_table(("day (UTC)", "calls", "tokens", "USD"), rows)
+        _show_metrics(found)
+
+
+async def _metrics(toolbox: "Toolbox") -> Metrics:
+    from swarm_memory.tools.credit.metrics import memory_effect, weekly_metrics
+    from swarm_memory.tools.memories.status import promotions
+
+    since = toolbox.clock.now() - timedelta(days=CHAT_DAYS)
+    weeks, effect = await weekly_metrics(toolbox), await memory_effect(toolbox)
+    return Metrics(weeks, effect, await promotions(toolbox), await toolbox.store.chat_days(since))
+
+
+def _show_metrics(found: Metrics) -> None:
+    if found.weeks:
+        _show_weeks(found.weeks)
+    say(f"Tasks with and without memory: {found.effect.says}" if found.effect else "no task has an outcome yet")
+    if found.effect:
+        _show_effect(found.effect)
+    for line in found.promoted:
+        say(line)
+    if found.chat_days:
+        say("\nCalls to chat models, in all projects of the bank:")
+        rows = ((day.day, day.calls, f"{day.tokens:,}", _number(day.cost_usd, ".4f")) for day in found.chat_days)
+        print_table(("day (UTC)", "calls", "tokens", "USD"), rows)
 
 
 def _show_effect(effect: "Effect") -> None:
@@ -240,24 +253,6 @@ def _measure(invocation: Invocation, rate: str) -> None:
         say(f"Every task is shown the notes that fit it ({path}).")
 
 
-def _keep_weekly(invocation: Invocation, folder: Path | None) -> None:
-    """Keep the file of weeks in a folder from now on, or in none."""
-    from swarm_memory.server.jobs.weekly import begin_weekly, end_weekly, weekly_file
-
-    if folder is None:
-        file = invocation.run(end_weekly)
-        say(f"No further weeks are written to {file}." if file else "No weeks were being written.")
-        return
-    root, chosen = invocation.root, folder.expanduser().absolute()
-
-    async def operate(toolbox: "Toolbox") -> tuple[Path, int]:
-        file = weekly_file(chosen, root, toolbox.scope)
-        return file, await begin_weekly(toolbox, file)
-
-    file, added = invocation.run(operate)
-    say(f"{counted(added, 'week')} added to {file}; each further week a day after it ended. --no-weekly ends that.")
-
-
 def _show_weeks(weeks: "Sequence[WeekMetrics]") -> None:
     headings = ("week", "tasks", "success", "steps", "k tokens", "USD", "minutes", "new", "used")
     print_table(
@@ -283,47 +278,44 @@ def _number(value: float | None, style: str, unit: int = 1) -> str:
     return "-" if value is None else format(value / unit, style)
 
 
-@click.group()
-def jobs() -> None:
-    """Show queued work, or do it.
+jobs = Group(
+    "jobs",
+    help="""Show queued work, or do it.
 
     A running server does this by itself. `jobs work` is for machines on which none runs.
-    """
+    """,
+)
 
 
-@jobs.command("list")
-@click.option("--all", "everything", is_flag=True, help="Also jobs that ended.")
-@click.option("--limit", default=50, show_default=True, type=click.IntRange(1, 1000))
-@json_option
-@click.pass_obj
-def list_jobs(invocation: Invocation, everything: bool, limit: int, as_json: bool) -> None:
+def _show_jobs(found: Sequence[Job]) -> None:
+    if not found:
+        say("No jobs.")
+        return
+    rows = ((job.status, job.kind, job.key, job.attempts, f"{job.run_after:%F %T}", job.error or "") for job in found)
+    print_table(("status", "kind", "key", "tries", "due (UTC)", "error"), rows)
+
+
+@command(of=jobs, name="list", reads=True, show=_show_jobs)
+async def list_jobs(
+    toolbox: "Toolbox",
+    everything: Annotated[bool, "Also jobs that ended.", "--all"] = False,
+    limit: Annotated[int, Field(ge=1, le=1000)] = 50,
+) -> list[Job]:
     """Show the jobs of this project, those that wait or run first."""
-    from swarm_memory.schema.job import JobStatus
-
     wanted: tuple[JobStatus, ...] = ("queued", "running")
     if everything:
         wanted = (*wanted, "completed", "failed", "cancelled")
-    found = invocation.read(lambda toolbox: toolbox.store.list_jobs(toolbox.scope, wanted, limit))
-    if as_json:
-        print_json(found)
-    elif not found:
-        say("No jobs.")
-    else:
-        rows = (
-            (job.status, job.kind, job.key, job.attempts, f"{job.run_after:%F %T}", job.error or "") for job in found
-        )
-        print_table(("status", "kind", "key", "tries", "due (UTC)", "error"), rows)
+    return await toolbox.store.list_jobs(toolbox.scope, wanted, limit)
 
 
-@jobs.command(short_help="Work off queued jobs.")
-@click.option("--until-idle", is_flag=True, help="Do what is due, and end.")
-@click.option("--early", is_flag=True, help="With --until-idle: also what is not due yet.")
-@click.option("--session", hidden=True, help="With --transcript: a session that ended, to be queued first.")
-@click.option("--transcript", hidden=True, help="Its transcript.")
-@json_option
-@click.pass_obj
+@command(of=jobs)
 def work(
-    invocation: Invocation, until_idle: bool, early: bool, session: str | None, transcript: str | None, as_json: bool
+    invocation: Invocation,
+    until_idle: Annotated[bool, "Do what is due, and end."] = False,
+    early: Annotated[bool, "With --until-idle: also what is not due yet."] = False,
+    session: Annotated[str | None, "With --transcript: a session to be queued first."] = None,
+    transcript: Annotated[str | None, "Its transcript; hooks give it."] = None,
+    as_json: bool = False,
 ) -> None:
     """Work off queued jobs: for ever, or with --until-idle until none is due.
 

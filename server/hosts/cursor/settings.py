@@ -30,6 +30,6 @@ SETTINGS = HostSettings(
     installed_scopes=JSON_FILES.installed_scopes,
     after_install=(
         "Restart Cursor to use it. It takes no notes with a prompt, and some clients none at all: "
-        "`swarm-memory rules AGENTS.md` has its agent ask for them."
+        "`swarm-memory install --rules AGENTS.md` has its agent ask for them."
     ),
 )

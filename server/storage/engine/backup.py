@@ -64,7 +64,7 @@ def advice(database: Path, *, repairable: bool = True) -> str:
     found, repair = list_backups(database), "run `swarm-memory doctor --repair`"
     if not found:
         return f"{repair}; there is no backup" if repairable else "there is no backup"
-    restore = f"`swarm-memory restore` for the backup of {found[0].made:%F %T} UTC ({len(found)} there)"
+    restore = f"`swarm-memory bank restore` for the backup of {found[0].made:%F %T} UTC ({len(found)} there)"
     return f"{repair}, or {restore}" if repairable else f"run {restore}"
 
 

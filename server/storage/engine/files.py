@@ -108,7 +108,7 @@ class OpenedFile:
         if (found or self.look()) != "same":
             raise StoreReplaced(
                 f"{self._database} was moved, deleted or replaced while it was open: bring it back, "
-                "or see `swarm-memory restore --list`"
+                "or see `swarm-memory bank restore --list`"
             )
 
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from swarm_memory.server.storage.driver import SqliteConnection
 
 FOLDER = "banks"
-TRUST = "look into it and take it over with `swarm-memory trust`"
+TRUST = "look into it and take it over with `swarm-memory bank trust`"
 SETTLE_S = 2.0
 """How long another process may take to note the log that it has begun."""
 
@@ -195,7 +195,7 @@ def replaced(database: Path) -> str:
     """Return what is said of another file in a bank's place."""
     return (
         f"{database} is not the bank that swarm-memory left there: it was replaced, by a pull, a copy or an archive; "
-        f"{TRUST}, or put the former one back with `swarm-memory restore`"
+        f"{TRUST}, or put the former one back with `swarm-memory bank restore`"
     )
 
 

@@ -537,7 +537,7 @@ class Search:
         if near.unreachable > 0:
             notices.append(
                 f"{near.unreachable} {what} have no vector of {self.query.embedder} and were searched by keywords "
-                "only: run `swarm-memory reembed`"
+                "only: run `swarm-memory bank reembed`"
             )
         return tuple(notices)
 

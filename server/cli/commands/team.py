@@ -1,0 +1,312 @@
+"""`propose` and `team`: what leaves this machine for a team, who may come in over HTTP, and what they did."""
+
+from typing import TYPE_CHECKING, Annotated, TypeAlias
+
+import click
+from pydantic import Field
+
+from swarm_memory.schema.base import GLOBAL_PROJECT
+from swarm_memory.schema.team.person import MAX_NAME_CHARS, AuditEntry, Person, Role
+from swarm_memory.schema.team.sharing import Act, Decided, Proposal, Proposed
+from swarm_memory.server.cli.command import command
+from swarm_memory.server.cli.console import print_json, print_table, say
+from swarm_memory.server.cli.invocation import Invocation
+from swarm_memory.server.cli.main import Group
+from swarm_memory.server.operations.operation import Flag, Word
+
+if TYPE_CHECKING:
+    from swarm_memory.tools.ports.outside import Team
+    from swarm_memory.tools.team.people import Added
+    from swarm_memory.tools.toolbox import Toolbox
+
+Name: TypeAlias = Annotated[str, Word("NAME")]
+
+
+def _team(toolbox: "Toolbox", *, needs_server: bool = False) -> "Team":
+    """Return the team's server, or where none is set this bank as one. Raises `ConfigError`."""
+    from swarm_memory.server.team.client import TeamClient
+    from swarm_memory.tools.team.bank import TeamBank
+
+    if toolbox.settings.team.url is None and not needs_server:
+        return TeamBank(toolbox)
+    return TeamClient(toolbox.settings.team)
+
+
+@command()
+def propose(
+    invocation: Invocation,
+    ids: Annotated[tuple[str, ...], Word("ID...")],
+    word: Annotated[str, "What a reviewer should know."] = "",
+    everywhere: Annotated[bool, "For all projects of the team, not for this one alone."] = False,
+    yes: Annotated[bool, "Send without asking."] = False,
+    as_json: bool = False,
+) -> None:
+    """Propose memories to the team: their words and how often they worked, nothing of the tasks.
+
+    What is sent is shown before, redacted and screened again. Nobody is shown it until a reviewer has accepted it.
+
+    \b
+    Examples:
+      swarm-memory propose rm_01JXYZ…
+      swarm-memory propose rm_01JXYZ… --word "cost me a day" --yes
+    """
+    from swarm_memory.schema.base import TEAM
+    from swarm_memory.tools.team.propose import outgoing
+    from swarm_memory.tools.team.propose import propose as send
+
+    async def look(toolbox: "Toolbox") -> list[Proposed]:
+        _team(toolbox, needs_server=True)
+        project = GLOBAL_PROJECT if everywhere else toolbox.team[0].project.removeprefix(TEAM)
+        return await outgoing(toolbox, ids, project, word)
+
+    wanted = invocation.run(look)
+    url = invocation.settings().settings.team.url
+    if not yes:
+        for each in wanted:
+            _show_sent(each)
+        click.confirm(f"Send this to {url}?", abort=True, err=True)
+    found = invocation.run(lambda toolbox: send(toolbox, _team(toolbox), str(url), wanted))
+    if as_json:
+        print_json(found)
+        return
+    for each in found:
+        say(f"{each.origin_id}: {_stands(each)}")
+
+
+def _show_sent(proposed: Proposed) -> None:
+    say(proposed.draft.title, bold=True)
+    for text in (proposed.draft.description, proposed.draft.content):
+        if text:
+            say(text)
+    tags = f"tags {', '.join(proposed.draft.tags)}; " if proposed.draft.tags else ""
+    about = "all projects" if proposed.project == "*" else proposed.project
+    say(f"  {tags}{proposed.evidence.says}; for {about}", fg="cyan")
+
+
+def _stands(proposal: Proposal) -> str:
+    by = f" by {proposal.decided_by}" if proposal.decided_by else ""
+    word = f": {proposal.decision}" if proposal.decision else ""
+    if proposal.status == "waiting":
+        return f"waits for a reviewer ({proposal.id}){f'; held back: {proposal.held}' if proposal.held else ''}"
+    return f"{proposal.status}{by}{word}"
+
+
+team = Group(
+    "team",
+    moved={
+        "token": "team people NAME --new-token",
+        "role": "team people NAME --role ROLE",
+        "revoke": "team people NAME --revoke",
+        "audit": "team people --audit",
+    },
+    help="""Let people use this bank over HTTP, each with a token and a role of their own, and review what they propose.
+
+    Each role may do what those before it may: read finds memories; write learns, too; review keeps, edits and withdraws
+    what others brought; admin forgets, runs work on the server and sees who did what.
+
+    \b
+    Examples:
+      swarm-memory team add ada --role write
+      swarm-memory team people
+      swarm-memory team people ada --revoke
+      swarm-memory team review
+    """,
+)
+
+
+@command(of=team)
+def review(
+    invocation: Invocation,
+    proposal_id: Annotated[str | None, Word("[ID]")] = None,
+    act: Annotated[Act | None, Word("[ACT]")] = None,
+    word: Annotated[str, "Why; whoever proposed it reads that."] = "",
+    title: Annotated[str | None, "With edit: the title as it is accepted."] = None,
+    description: Annotated[str | None, "With edit: the description."] = None,
+    content: Annotated[str | None, "With edit: the content."] = None,
+    mine: Annotated[bool, "List your own, whatever became of them."] = False,
+    everything: Annotated[bool, "List also what was decided.", "--all"] = False,
+    as_json: bool = False,
+) -> None:
+    """List what is proposed to the team and waits; or decide about one: ACT is accept, edit, decline or undo.
+
+    One card stands for what says the same, and all of it is decided at once. Deciding needs the role review.
+
+    \b
+    Examples:
+      swarm-memory team review --mine
+      swarm-memory team review pr_01JXYZ… accept
+      swarm-memory team review pr_01JXYZ… edit --title "Start the database before the tests"
+      swarm-memory team review pr_01JXYZ… decline --word "only true before the move"
+    """
+    if proposal_id is None or act is None:
+        if proposal_id is not None:
+            raise click.UsageError("say what is decided: accept, edit, decline or undo")
+        _list_proposals(invocation, mine, everything, as_json)
+        return
+    named, decided = proposal_id, act
+    given = {"title": title, "description": description, "content": content}
+    texts = {name: text for name, text in given.items() if text is not None}
+    if bool(texts) != (act == "edit"):
+        raise click.UsageError("edit, and only edit, takes --title, --description or --content")
+
+    async def operate(toolbox: "Toolbox") -> Proposal:
+        team, draft = _team(toolbox), None
+        if texts:
+            from swarm_memory.tools.team.bank import edited
+
+            draft = edited(await team.proposals(), named, texts)
+        return await team.decide(named, Decided(act=decided, word=word, draft=draft))
+
+    found = invocation.run(operate)
+    print_json(found) if as_json else say(f"{found.draft.title}: {_stands(found)}")
+
+
+def _list_proposals(invocation: Invocation, mine: bool, everything: bool, as_json: bool) -> None:
+    async def operate(toolbox: "Toolbox") -> list[Proposal]:
+        return await _team(toolbox).proposals(None if mine or everything else "waiting", mine=mine)
+
+    found = invocation.run(operate)
+    if as_json:
+        print_json(found)
+        return
+    for each in found:
+        say(f"{each.id}  {each.draft.title}", bold=True)
+        say("  " + each.draft.content.replace("\n", "\n  "))
+        where = "all projects" if each.project == GLOBAL_PROJECT else each.project
+        told = f"  {each.evidence.says}; by {each.person or 'the user of the server'}, for {where}"
+        said = f'; they say "{each.word}"' if each.word else ""
+        say(f"{told}; {_stands(each)}{said}", fg="cyan")
+    if not found:
+        say("Nothing waits for a decision." if not (mine or everything) else "No proposals.")
+
+
+@command(of=team)
+def add(
+    invocation: Invocation,
+    name: Name,
+    role: Annotated[Role, "What they may do."] = "read",
+    subject: Annotated[
+        str | None, "Who they are to the OAuth issuer (http.oauth_issuer), which signs them in: no token."
+    ] = None,
+    as_json: bool = False,
+) -> None:
+    """Let somebody in, and print their token. It is shown this once: only its hash is kept."""
+    from swarm_memory.tools.team.people import add_person
+
+    issuer = None if subject is None else invocation.settings().settings.http.oauth_issuer
+    _tell_added(invocation.run(lambda toolbox: add_person(toolbox, name, role, issuer, subject)), as_json)
+
+
+def _tell_added(added: "Added", as_json: bool) -> None:
+    """Print the token alone on the output, so that it can be put into a file; what is said of it goes beside."""
+    person, token = added
+    if as_json:
+        print_json({"person": person, "token": token})
+        return
+    say(f"{person.name} may come in as {person.role}.", err=True)
+    if token is None:
+        say(f"Signed in by {person.issuer} as {person.subject}.", err=True)
+        return
+    say("Their token, shown this once; as `Authorization: Bearer …` at /mcp it is them:", err=True)
+    click.echo(token)
+
+
+@command(of=team)
+def people(
+    invocation: Invocation,
+    name: Annotated[str | None, Word("[NAME]")] = None,
+    role: Annotated[Role | None, "Let NAME do more, or less, from their next request on."] = None,
+    new_token: Annotated[
+        bool, "Give NAME a new token; the former holds no more, and a revoked one may come in again."
+    ] = False,
+    revoke: Annotated[bool, "Let NAME in no more, from their next request on. What they brought stays."] = False,
+    audit: Annotated[
+        bool, "Show who did what: tokens, roles, decisions, what was forgotten, refused requests."
+    ] = False,
+    limit: Annotated[int, Field(ge=1, le=1000, description="With --audit: how many.")] = 50,
+    as_json: bool = False,
+) -> None:
+    """List who may come in, and who no longer may; or change what NAME may do."""
+    from swarm_memory.tools.team.people import change_role, renew_token
+    from swarm_memory.tools.team.people import revoke as revoke_person
+
+    if (name is not None) + audit > 1 or (name is not None) != ((role is not None) + new_token + revoke == 1):
+        raise click.UsageError("NAME takes one of --role, --new-token and --revoke; --audit and the list take no NAME")
+    if name is None:
+        (_show_audit if audit else _show_people)(invocation, limit, as_json)
+    elif new_token:
+        _tell_added(invocation.run(lambda toolbox: renew_token(toolbox, name)), as_json)
+    elif role is not None:
+        person = invocation.run(lambda toolbox: change_role(toolbox, name, role))
+        print_json(person) if as_json else say(f"{person.name} may now {person.role}.")
+    else:
+        person = invocation.run(lambda toolbox: revoke_person(toolbox, name))
+        print_json(person) if as_json else say(f"{person.name} may come in no more.")
+
+
+def _show_people(invocation: Invocation, _: int, as_json: bool) -> None:
+    from swarm_memory.tools.team.people import list_people
+
+    found = invocation.read(list_people)
+    if as_json:
+        print_json(found)
+    elif found:
+        print_table(("name", "role", "since", "signed in by"), map(_row, found))
+    else:
+        say("Nobody yet: `swarm-memory team add NAME --role write`.")
+
+
+def _row(person: Person) -> tuple[str, ...]:
+    revoked = f" (revoked {person.revoked_at:%F})" if person.revoked_at else ""
+    by = "a token" if person.subject is None else f"{person.issuer} as {person.subject}"
+    return person.name + revoked, person.role, f"{person.created_at:%F}", by
+
+
+def _show_audit(invocation: Invocation, limit: int, as_json: bool) -> None:
+    from swarm_memory.tools.team.people import audit_trail
+
+    found = invocation.read(lambda toolbox: audit_trail(toolbox, limit))
+    if as_json:
+        print_json([each._asdict() | {"data": dict(each.data)} for each in found])
+    elif found:
+        print_table(("when", "who", "what", "to", ""), map(_line, found))
+    else:
+        say("Nothing yet.")
+
+
+def _line(entry: AuditEntry) -> tuple[str, ...]:
+    who = entry.person or ("you" if entry.person_id is None else "somebody forgotten")
+    told = ", ".join(f"{name} {value}" for name, value in entry.data.items())
+    subject = (entry.subject or entry.subject_id or "")[:MAX_NAME_CHARS]
+    return f"{entry.at:%F %T}", who, entry.action.removeprefix("reasoning_memory."), subject, told
+
+
+def _tell_role(made: tuple[str, str, str | None]) -> None:
+    name, tenant_id, url = made
+    if url is None:
+        say(f"{name} was there, and is admitted now to tenant {tenant_id}.")
+        return
+    say(f"{name} sees tenant {tenant_id}. Its URL, shown this once; storage.tenant_id must say {tenant_id}:", err=True)
+    click.echo(url)
+
+
+@command(of=team, show=_tell_role, json=lambda made: dict(zip(("role", "tenant_id", "url"), made, strict=True)))
+def database_role(
+    invocation: Invocation,
+    name: Name,
+    tenant_id: Annotated[str, "The tenant whose memories it sees.", "--tenant"],
+    projects: Annotated[tuple[str, ...], "Only this project. Repeatable.", "--in-project", Flag("PROJECT")] = (),
+) -> tuple[str, str, str | None]:
+    """Make a role of the PostgreSQL database that sees one tenant, or admit one that is there; print its URL.
+
+    `storage.url` must be the bank's owner's, who may make roles. The database itself holds the role to its tenant: it
+    has no right to switch that off. Serve each tenant by a role of its own. The password is shown this once.
+
+    \b
+    Examples:
+      swarm-memory team database-role acme_memory --tenant acme
+      swarm-memory team database-role shop_memory --tenant acme --in-project shop --in-project '*'
+    """
+    from swarm_memory.server.wiring import admit_role
+
+    return name, tenant_id, admit_role(invocation.settings().settings, name, tenant_id, projects)
