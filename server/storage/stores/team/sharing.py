@@ -23,13 +23,13 @@ from swarm_memory.schema.team.sharing import (
     Sharing,
 )
 from swarm_memory.server.storage.engine.engine import Part, reads, writes
-from swarm_memory.server.storage.hook_reader import now_text
 from swarm_memory.server.storage.stores.memories import MemoryWriter, change_status, find_patterns
 from swarm_memory.server.storage.stores.rows import (
     find_scope,
     item_of,
     log_event,
     make_scope,
+    now_text,
     optional_moment,
     pairs,
     to_json,
