@@ -148,6 +148,11 @@ class Bank:
         return self._toolbox is not None or self._place is None or self._place().has_bank
 
     @property
+    def place(self) -> "Location":
+        """Where the bank is, as far as this server was told. Raises `ConfigError`."""
+        return locate(self._root) if self._place is None else self._place()
+
+    @property
     def root(self) -> Path:
         """The project's folder."""
         return self._root or locate().root

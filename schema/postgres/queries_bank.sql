@@ -21,18 +21,11 @@ SELECT m.data FROM performance_metrics AS m JOIN scopes AS s ON s.id = m.scope_i
 WHERE s.tenant_id = :tenant_id AND s.project = :project AND m.metric = :metric ORDER BY m.seq DESC LIMIT 1;
 
 -- name: briefing
--- What the user said, and the surest of strategies and of what ended an error in two sessions and never failed; of two that contradict each other one.
+-- What the user said, and the surest memories; of two that contradict each other one.
 WITH surest AS (
   (
     SELECT seq, 0 AS shared FROM patterns AS p
     WHERE scope_id = (SELECT id FROM scopes WHERE tenant_id = :tenant_id AND project = :project) AND status = 'active'
-      AND (:every <> 0 OR NOT EXISTS (
-          SELECT 1 FROM pattern_tags AS t WHERE t.seq = p.seq AND tag IN ('repair', 'open-problem'))
-        OR p.pattern_data ->> '$.source.distiller' IN ('model', 'agent', 'user')
-        OR p.pattern_data ->> '$.source.hearsay' IS DISTINCT FROM 'true' AND (
-          SELECT count(DISTINCT coalesce(e.data ->> '$.session_id', e.data ->> '$.task_id')) >= 2
-            AND bool_and((e.data ->> '$.worked')::boolean)
-          FROM events AS e WHERE e.subject_id = p.id AND e.type = 'reasoning_memory.tried'))
       AND p.standing >= 0 AND NOT EXISTS (
       SELECT 1 FROM pattern_links AS l JOIN patterns AS o ON o.id = iif(l.src_id = p.id, l.dst_id, l.src_id)
       WHERE (l.src_id = p.id OR l.dst_id = p.id) AND l.relation = 'contradicts' AND o.status = 'active'
@@ -44,9 +37,6 @@ WITH surest AS (
     SELECT seq, 1 AS shared FROM patterns AS p
     WHERE status = 'active' AND scope_id = (
       SELECT id FROM scopes WHERE tenant_id = :tenant_id AND project = :global AND :project <> :global)
-      AND (:every <> 0 OR NOT EXISTS (
-          SELECT 1 FROM pattern_tags AS t WHERE t.seq = p.seq AND tag IN ('repair', 'open-problem'))
-        OR p.pattern_data ->> '$.source.distiller' IN ('model', 'agent', 'user'))
       AND p.standing >= 0 AND NOT EXISTS (
       SELECT 1 FROM pattern_links AS l JOIN patterns AS o ON o.id = iif(l.src_id = p.id, l.dst_id, l.src_id)
       WHERE (l.src_id = p.id OR l.dst_id = p.id) AND l.relation = 'contradicts' AND o.status = 'active'

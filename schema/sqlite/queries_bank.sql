@@ -21,17 +21,11 @@ SELECT m.data FROM performance_metrics AS m JOIN scopes AS s ON s.id = m.scope_i
 WHERE s.tenant_id = :tenant_id AND s.project = :project AND m.metric = :metric ORDER BY m.seq DESC LIMIT 1;
 
 -- name: briefing
--- What the user said, and the surest of strategies and of what ended an error in two sessions and never failed; of two that contradict each other one.
+-- What the user said, and the surest memories; of two that contradict each other one.
 WITH surest AS (
   SELECT * FROM (
     SELECT seq, 0 AS shared FROM patterns AS p
     WHERE scope_id = (SELECT id FROM scopes WHERE tenant_id = :tenant_id AND project = :project) AND status = 'active'
-      AND (:every OR NOT EXISTS (SELECT 1 FROM pattern_tags WHERE seq = p.seq AND tag IN ('repair', 'open-problem'))
-        OR p.pattern_data ->> '$.source.distiller' IN ('model', 'agent', 'user')
-        OR p.pattern_data ->> '$.source.hearsay' IS NOT TRUE AND (
-          SELECT count(DISTINCT coalesce(e.data ->> '$.session_id', e.data ->> '$.task_id')) >= 2
-            AND min(e.data ->> '$.worked')
-          FROM events AS e WHERE e.subject_id = p.id AND +e.type = 'reasoning_memory.tried'))
       AND p.standing >= 0 AND NOT EXISTS (
       SELECT 1 FROM pattern_links AS l JOIN patterns AS o ON o.id = iif(l.src_id = p.id, l.dst_id, l.src_id)
       WHERE (l.src_id = p.id OR l.dst_id = p.id) AND l.relation = 'contradicts' AND o.status = 'active'
@@ -43,8 +37,6 @@ WITH surest AS (
     SELECT seq, 1 AS shared FROM patterns AS p
     WHERE status = 'active' AND scope_id = (
       SELECT id FROM scopes WHERE tenant_id = :tenant_id AND project = :global AND :project <> :global)
-      AND (:every OR NOT EXISTS (SELECT 1 FROM pattern_tags WHERE seq = p.seq AND tag IN ('repair', 'open-problem'))
-        OR p.pattern_data ->> '$.source.distiller' IN ('model', 'agent', 'user'))
       AND p.standing >= 0 AND NOT EXISTS (
       SELECT 1 FROM pattern_links AS l JOIN patterns AS o ON o.id = iif(l.src_id = p.id, l.dst_id, l.src_id)
       WHERE (l.src_id = p.id OR l.dst_id = p.id) AND l.relation = 'contradicts' AND o.status = 'active'
@@ -64,7 +56,7 @@ ORDER BY
 LIMIT :limit;
 
 -- name: team_briefing
--- The surest of what a team shares, and of its ways out what worked for several people and never failed; without what an own item says too.
+-- The surest of what a team shares, without what an own item says too.
 SELECT
   p.id, (p.pattern_data ->> '$.title') || ' (the team''s'
     || CASE WHEN h.tried = 0 THEN '' ELSE '; worked ' || h.worked || ' of ' || h.tried END
@@ -74,8 +66,6 @@ SELECT
 FROM patterns AS p JOIN shared_memories AS h ON h.memory_id = p.id AND h.scope_id = p.scope_id
 WHERE p.scope_id IN (SELECT id FROM scopes WHERE tenant_id = :tenant_id AND project IN (:team, :team_global))
   AND p.status = 'active' AND p.standing >= 0
-  AND (:every <> 0 OR h.people >= 2 AND h.worked = h.tried
-    OR NOT EXISTS (SELECT 1 FROM pattern_tags WHERE seq = p.seq AND tag IN ('repair', 'open-problem')))
   AND NOT EXISTS (
     SELECT 1 FROM pattern_links AS l JOIN patterns AS o ON o.id = l.src_id AND o.status = 'active'
     JOIN scopes AS s ON s.id = o.scope_id AND s.tenant_id = :tenant_id AND s.project IN (:project, :global)

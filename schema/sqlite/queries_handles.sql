@@ -35,10 +35,3 @@ SELECT
 FROM json_each(:ids) AS wanted
 JOIN patterns AS p ON p.id = wanted.value
 JOIN scopes AS s ON s.id = p.scope_id;
-
--- name: with_handles
--- Those of some items (a JSON list of ids) that a command, a file, a tool or an error calls for, and whether a command or a tool does.
-SELECT p.id, count(*) FILTER (WHERE h.handle LIKE 'command:%' OR h.handle LIKE 'tool:%') FROM patterns AS p JOIN handles AS h ON h.seq = p.seq
-WHERE p.id IN (SELECT value FROM json_each(:ids))
-  AND (h.handle LIKE 'command:%' OR h.handle LIKE 'file:%' OR h.handle LIKE 'tool:%' OR h.handle LIKE 'error:%')
-GROUP BY p.id;

@@ -3,16 +3,6 @@
 UPDATE patterns SET usage_count = usage_count + 1, last_used = max(coalesce(last_used, ''), :at)
 WHERE id IN (SELECT value FROM json_each(:ids)) AND scope_id IN (SELECT id FROM scopes WHERE tenant_id = :tenant_id);
 
--- name: add_event_of
--- Write a line of the audit trail in a scope that is looked up here; nothing where there is no such scope.
-INSERT INTO events (scope_id, type, subject_id, data, created_at, person_id)
-SELECT id, :type, :subject_id, :data, :at, :person_id FROM scopes WHERE tenant_id = :tenant_id AND project = :project;
-
--- name: add_metric_of
--- Write a figure in such a scope.
-INSERT INTO performance_metrics (scope_id, metric, value, data, created_at)
-SELECT id, :metric, :value, :data, :at FROM scopes WHERE tenant_id = :tenant_id AND project = :project;
-
 -- name: add_metric
 -- Write a figure.
 INSERT INTO performance_metrics (scope_id, metric, value, data, created_at) VALUES (?, ?, ?, ?, ?);
@@ -66,10 +56,6 @@ SELECT substr(created_at, 1, 10) AS day, count(*), CAST(sum(value) AS INTEGER), 
 FROM performance_metrics
 WHERE scope_id IN (SELECT id FROM scopes) AND metric = ? AND created_at >= ?
 GROUP BY day ORDER BY day DESC;
-
--- name: is_noted
--- Whether there is an event of a type about a subject in a scope.
-SELECT 1 FROM events WHERE scope_id = ? AND type = ? AND subject_id = ? LIMIT 1;
 
 -- name: count_events
 -- Events of a type in a scope.

@@ -406,11 +406,6 @@ JOIN pattern_tokens AS t ON t.seq = p.seq
 LEFT JOIN pattern_embeddings AS e
   ON e.seq = p.seq AND e.space_id = (SELECT id FROM vector_spaces WHERE model = :model AND dims = :dims);
 
--- name: distances_of_items
--- The cosine distances of items (a JSON list of positions) to a vector of a space.
-SELECT e.seq, vec_distance_cosine({element}(e.vector), {element}(:vector)) FROM json_each(:seqs) AS wanted
-CROSS JOIN pattern_embeddings AS e ON e.seq = wanted.value AND e.space_id = :space_id;
-
 -- name: vectors_of_items
 -- The vectors that items (a JSON list of positions) have in a space.
 SELECT e.seq, e.vector FROM json_each(:seqs) AS wanted

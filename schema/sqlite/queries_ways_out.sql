@@ -60,11 +60,6 @@ SELECT src_id, dst_id FROM pattern_links
 WHERE src_id IN (SELECT value FROM json_each(:ids)) AND dst_id IN (SELECT value FROM json_each(:ids))
   AND relation = 'contradicts';
 
--- name: anchors_of
--- What of their project some items (a JSON list of ids) name; those that name nothing are left out.
-SELECT id, pattern_data ->> '$.source.anchors' FROM patterns
-WHERE id IN (SELECT value FROM json_each(:ids)) AND pattern_data ->> '$.source.anchors' IS NOT NULL;
-
 -- name: candidates
 -- The candidates of a scope that ended errors of some signatures (a JSON list), the newest first.
 SELECT substr(w.handle, 7), p.id FROM handles AS w JOIN patterns AS p ON p.seq = w.seq

@@ -18,8 +18,10 @@ from swarm_memory.tools.toolbox import Toolbox
 
 
 def answer_alone(event: Mapping[str, Any], root: Path) -> HookAnswer:
-    """Return hook JSON for an event; the bank is made where there is none. Raises `ConfigError`."""
+    """Return hook JSON for an event; a prompt makes the bank where there is none. Raises `ConfigError`."""
     settings = without_server(resolve_settings(root).settings)  # a person waits: the network is not asked
+    if not settings.enabled:
+        return {}
     switch_off(settings.guard.disabled_rules)
     place = place_of(None, settings)
     logging.getLogger("swarm_memory").addHandler(_BesideBank(place))
@@ -31,7 +33,7 @@ def answer_alone(event: Mapping[str, Any], root: Path) -> HookAnswer:
 
     async def answer() -> HookAnswer:
         try:
-            return await answer_hook(open_once, event, "hook", root)
+            return await answer_hook(open_once, event, "hook", place)
         finally:
             for toolbox in opened:
                 await toolbox.store.close()

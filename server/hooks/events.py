@@ -1,5 +1,6 @@
-"""What an event does that needs the whole bank: notes at a prompt, a call and a failure, the question at the end."""
+"""What an event does with the bank: the briefing, notes at a prompt, a call and a failure, the end of a turn."""
 
+import asyncio
 import logging
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -9,18 +10,25 @@ from functools import partial
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from anyio import to_thread
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from swarm_memory.schema.errors import StoreUntrusted, SwarmMemoryError
 from swarm_memory.schema.job import LEARN
-from swarm_memory.schema.sqlite.events import ANSWERED, ASKED
+from swarm_memory.schema.memory import MemoryItem
+from swarm_memory.schema.sqlite.events import ANSWERED, ASKED, BRIEFING, CLEARED, INJECTED, RESTED
+from swarm_memory.server.hooks.turn import last_turn
+from swarm_memory.server.hosts.host import host
+from swarm_memory.server.location import Location
 from swarm_memory.server.missed import note_missed
-from swarm_memory.tools.anchors.handles import at_call, at_failure
-from swarm_memory.tools.credit.holdout import is_held_out
+from swarm_memory.server.storage.engine.registry import tell_once
+from swarm_memory.tools.anchors.handles import at_call, at_failure, handles_of
+from swarm_memory.tools.credit.holdout import is_held_out, rests
 from swarm_memory.tools.guard.redact import kept_text
-from swarm_memory.tools.learn.worth import question
+from swarm_memory.tools.learn.worth import is_worth_asking, question
 from swarm_memory.tools.ports.journal import CORRECTED, Event, HostSession
 from swarm_memory.tools.retrieve.at_moment import LOOKED_AT, Around, beside_call, beside_failure
+from swarm_memory.tools.retrieve.preamble import briefing_of
 from swarm_memory.tools.retrieve.retrieve import Hook, retrieve, stages_of
 from swarm_memory.tools.text.cleaning import harmless, one_line
 from swarm_memory.tools.toolbox import Toolbox
@@ -42,6 +50,15 @@ _PROMPT_PATIENCE_S = 0.01
 
 _CONTINUED_HOLD = timedelta(hours=1)
 """A task that is being continued is not learned from before its next Stop; this is for the case that none comes."""
+
+_CONTINUED_BEFORE_A_MODEL_S = 600.0
+"""So long a task may be gone on with before a model is asked about it: tokens are spent on it once."""
+
+_ANSWER_S = 120.0
+"""So long an agent that was asked has to answer before rules learn from its task."""
+
+_LOOKED_AT = 20
+"""Among so many of the surest memories a briefing looks for what holds for every task."""
 
 _SESSION_ID = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 
@@ -72,18 +89,28 @@ class HookEvent(BaseModel):
     is_interrupt: bool | None = None
     may_have_worked: bool | None = None
     """Whether the host does not tell a failed call from another."""
+    source: str | None = None
+    """Of a session that starts: what it comes from."""
+    stop_hook_active: bool | None = None
+    """Of a turn that ends: whether it went on because of a hook."""
+    attended: bool = False
+    """Whether a person reads what the agent says last."""
 
 
-async def answer_hook(open_toolbox: OpenToolbox, event: Mapping[str, JsonValue], via: Way, root: Path) -> HookAnswer:
+async def answer_hook(
+    open_toolbox: OpenToolbox, event: Mapping[str, JsonValue], via: Way, place: Location
+) -> HookAnswer:
     """Return hook JSON for one event; `{}`, which means "go on", when the event is none or anything went wrong.
 
-    What went wrong is noted as missed in the project's `root`.
+    What went wrong is noted as missed in the project; of a bank that is not trusted the user is told once.
     """
     name = str(event.get("hook_event_name"))[:100]
     try:
-        return await handle_hook(open_toolbox, HookEvent.model_validate(event), via, root)
+        return await handle_hook(open_toolbox, HookEvent.model_validate(event), via, place)
     except StoreUntrusted as error:
         reason = str(error)  # nothing is logged in a folder that came from elsewhere
+        if name == "SessionStart":
+            return {"systemMessage": f"swarm-memory: {reason}"} if tell_once(place.database) else {}
     except ValidationError as error:
         reason = f"not a hook event: {error.errors(include_url=False, include_input=False)[0]['msg']}"
         log.warning("%s", reason)
@@ -94,26 +121,33 @@ async def answer_hook(open_toolbox: OpenToolbox, event: Mapping[str, JsonValue],
         reason = f"{type(error).__name__}: {error}"
         log.exception("the hook did nothing")
     try:
-        note_missed(root, name, reason)
+        note_missed(place.root, name, reason)
     except OSError as error:
         log.warning("what a hook missed could not be noted: %s", error)
     return {}
 
 
-async def handle_hook(open_toolbox: OpenToolbox, event: HookEvent, via: Way, root: Path = Path()) -> HookAnswer:
-    """Do what the event asks for and return hook JSON: `additionalContext` where something is known of a prompt, a
-    call or a failure, or where the agent is asked what its task taught; else `{}`.
+async def handle_hook(
+    open_toolbox: OpenToolbox, event: HookEvent, via: Way, place: Location | None = None
+) -> HookAnswer:
+    """Do what the event asks for and return hook JSON: `additionalContext` where something is known of a session, a
+    prompt, a call or a failure, or where the agent is asked what its task taught; else `{}`.
 
-    The bank is opened only where there is something to do. Raises `StorageError`; a fault in retrieval, or of noting a
-    prompt's task, costs only that and is logged.
+    The bank is opened only where there is something to do, and made by a prompt alone; without a `place` it is there.
+    Raises `StorageError`; a fault in retrieval, or of noting a prompt's task, costs only that and is logged.
     """
     if not _SESSION_ID.fullmatch(event.session_id or ""):
         log.info("ignored: event %.40r of session %.40r", event.hook_event_name, event.session_id)
         return {}
     context, is_others = None, bool(event.tool_name) and not is_own_tool(event.tool_name or "")
+    has_bank, root = place is None or place.has_bank, Path() if place is None else place.root
     match event.hook_event_name:
         case "UserPromptSubmit" if is_task_prompt(event.prompt or ""):
             context = await _on_prompt(await open_toolbox(), event, via)
+        case _ if not has_bank:
+            log.info("nothing to do without a bank: event %.40r", event.hook_event_name)
+        case "SessionStart":
+            context = await _briefing(await open_toolbox(), event)
         case "PreToolUse" if is_others:
             context = await _before_call(await open_toolbox(), event, root)
         case "PostToolUseFailure" if is_others and event.error is not None and not event.is_interrupt:
@@ -121,12 +155,49 @@ async def handle_hook(open_toolbox: OpenToolbox, event: HookEvent, via: Way, roo
         case "PostToolUse" if await _answers_question(open_toolbox, event):
             return {"continue": False, "stopReason": ANSWERED_WELL, "suppressOutput": True}
         case "Stop":
-            context = await _question(await open_toolbox(), event)
+            context = await _end_of_turn(await open_toolbox(), event, via)
         case name:
             log.info("nothing to do: event %.40r", name)
     if not context:
         return {}
     return {"hookSpecificOutput": {"hookEventName": event.hook_event_name, "additionalContext": context}}
+
+
+async def _briefing(toolbox: Toolbox, event: HookEvent) -> str:
+    """Return the user's lasting words: what holds for every task; nothing when held out.
+
+    What the agent reads in a skill or a file of rules anyway is left out, and what comes with a command or a tool that
+    calls for it, where the agent sees what is said beside calls.
+    """
+    store, hooks, credit = toolbox.store, toolbox.settings.hooks, toolbox.settings.credit
+    session_id = event.session_id or ""
+    first = session_task_id(session_id, 1)
+    if not (hooks.briefing_items and hooks.inject) or is_held_out(first, credit.holdout_rate, credit.holdout_seed):
+        return ""
+    elsewhere, sees_calls = toolbox.promoted(event.host), host(event.host).sees_calls
+    surest = await store.surest_memories(toolbox.scope, _LOOKED_AT)
+    words = [each for each in surest if each.provenance.standing > 0 and each.id not in elsewhere]
+    words = [each for each in words if not (sees_calls and _comes_with_a_call(each))][: hooks.briefing_items]
+    on_trial = (await store.trials(toolbox.scope)).resting
+    rested = [each.id for each in words if each.id in on_trial and rests(first, each.id)]
+    words = [each for each in words if each.id not in rested]
+
+    async def note(kind: str, subject: str, data: dict[str, JsonValue]) -> None:
+        await _begun(partial(store.add_event, toolbox.scope, Event(kind, toolbox.clock.now(), subject, data)))
+
+    if rested:
+        await note(RESTED, first, {"ids": [*rested]})
+    if event.source in ("clear", "compact"):
+        await note(CLEARED, session_id, {})
+    if words:
+        session = await store.get_session(toolbox.scope, session_id)
+        task_id = (session and session.task_id) or first
+        await note(INJECTED, task_id, {"ids": [each.id for each in words], "via": BRIEFING})
+    return briefing_of(words, {})
+
+
+def _comes_with_a_call(item: MemoryItem) -> bool:
+    return any(handle.startswith(("command:", "tool:")) for handle in handles_of(item))
 
 
 async def _on_prompt(toolbox: Toolbox, event: HookEvent, via: Way) -> str:
@@ -149,7 +220,6 @@ async def _on_prompt(toolbox: Toolbox, event: HookEvent, via: Way) -> str:
 
 async def _beside(writes: Sequence[Write], notes: Awaitable[str]) -> str:
     """Return the notes while the writes are begun; they are not waited for much longer than the notes."""
-    import asyncio
 
     async def begin() -> None:
         with suppress(TimeoutError):
@@ -227,11 +297,44 @@ ANSWERED_WELL = "Kept for later tasks; the answer stands above."
 """What the user sees where an agent's turn ends with what it was asked to remember."""
 
 
-async def _question(toolbox: Toolbox, event: HookEvent) -> str | None:
-    """Return what the agent is asked at the end of a task, with what is known of its subject."""
+async def _end_of_turn(toolbox: Toolbox, event: HookEvent, via: Way) -> str | None:
+    """Queue the learning from the task whose turn ended; it may still be continued before it is due.
+
+    Where the user switched it on, a person is there, the turn was worth it and taught nothing yet, return what the
+    agent is asked once.
+    """
     session = await toolbox.store.get_session(toolbox.scope, event.session_id or "")
-    if session is None or session.task_id is None:
+    if session is None or session.task_id is None or event.transcript_path is None:
         return None
+    settings = toolbox.settings
+    wait_s = max(settings.hooks.settle_s, _CONTINUED_BEFORE_A_MODEL_S if settings.chat.learning else 0.0)
+    asks = via == "server" and await _may_ask(toolbox, event, session.task_id)
+    if asks:
+        await toolbox.store.add_event(toolbox.scope, Event(ASKED, toolbox.clock.now(), session.task_id))
+        wait_s = max(wait_s, _ANSWER_S)
+    told: dict[str, JsonValue] = {
+        "transcript_path": event.transcript_path, "session_id": session.session_id, "task_id": session.task_id
+    }  # fmt: skip
+    await toolbox.queue(LEARN, session.task_id, told, after=timedelta(seconds=wait_s))
+    return await _question(toolbox, session) if asks else None
+
+
+async def _may_ask(toolbox: Toolbox, event: HookEvent, task_id: str) -> bool:
+    """Whether the agent that is at a task may be asked what it taught; it calls a tool of the server's to answer."""
+    settings = toolbox.settings
+    is_on = settings.chat.learn_with == "agent" and host(event.host).asks and event.attended
+    if not is_on or event.stop_hook_active is not False:
+        return False
+    if is_held_out(task_id, settings.credit.holdout_rate, settings.credit.holdout_seed):
+        return False
+    turn = await to_thread.run_sync(last_turn, event.transcript_path or "")
+    if turn.taught or not is_worth_asking(turn.failed, turn.said, turn.seconds):
+        return False
+    return not (await toolbox.store.memory_histories((toolbox.scope,), [task_id], (ASKED,)))[task_id]
+
+
+async def _question(toolbox: Toolbox, session: HostSession) -> str:
+    """Return what the agent is asked at the end of a task, with what is known of its subject."""
     shown = await _shown_before(toolbox, session.session_id, session.task_number)
     items = await toolbox.store.get_memories(toolbox.readable, list(shown)) if shown else []
     near = (await stages_of(toolbox, session.task, 3)).choice.fitting if session.task.strip() else ()

@@ -126,7 +126,7 @@ async def _serve(stream: ByteStream, bank: "Bank", root: str, may_answer: Callab
     from swarm_memory.server.hooks.events import answer_hook
 
     with bank.serving():
-        answer = await answer_hook(bank.toolbox, cast("dict[str, Any]", event), "server", bank.root)
+        answer = await answer_hook(bank.toolbox, cast("dict[str, Any]", event), "server", bank.place)
     await stream.send(json.dumps(answer).encode() + b"\n")
     _note_session(bank, parent, cast("dict[str, Any]", event).get("session_id"))
     bank.wake_worker()

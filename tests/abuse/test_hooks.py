@@ -15,7 +15,7 @@ import anyio
 import pytest
 from banks import settings_of
 from forked import CLI, run
-from patience import FULL, HANG_S, STATIC, is_in_time
+from patience import FULL, HANG_S, STATIC, UNHURRIED, is_in_time
 from pydantic import BaseModel
 
 from swarm_memory.schema.settings import EmbeddingSettings, StorageSettings
@@ -103,7 +103,7 @@ def test_a_hook_command_ends_with_code_0_in_its_time_and_says_nothing(
                 told |= {"hook_event_name": "UserPromptSubmit", "prompt": "Make the tests of the shop pass"}
                 began = time.monotonic()
                 done = subprocess.run(
-                    [sys.executable, "-I", "-m", "swarm_memory.server.hooks", verb],
+                    [sys.executable, "-I", *(("-m", "swarm_memory.server.hooks") if FULL else ("-c", UNHURRIED)), verb],
                     cwd=folder,
                     env={
                         **STATIC,
@@ -159,7 +159,7 @@ async def test_a_server_answers_a_hook_to_go_on(tmp_path: Path, home: Path, reco
                     }
                     began = time.monotonic()
                     with anyio.fail_after(HANG_S):
-                        assert await answer_hook(bank.toolbox, told, "server", folder) == {}
+                        assert await answer_hook(bank.toolbox, told, "server", place) == {}
                     times.append(time.monotonic() - began)
     p95_ms = sorted(times)[int(len(times) * 0.95)] * 1000
     record(

@@ -1,7 +1,5 @@
 """Which tasks are held out, and that they get nothing."""
 
-from pathlib import Path
-
 import pytest
 from hooked import hooked
 from hypothesis import given
@@ -9,11 +7,6 @@ from hypothesis import strategies as st
 from made_tasks import Shop, done, said
 
 from swarm_memory.schema.memory import Provenance
-from swarm_memory.server.config import resolve_settings
-from swarm_memory.server.hooks.session import Moment, session_start
-from swarm_memory.server.hooks.settings import LightSettings, light_settings
-from swarm_memory.server.hosts.host import host
-from swarm_memory.server.location import Location
 from swarm_memory.tools.credit.holdout import is_held_out
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.retrieve.retrieve import OUTSIDE_HOLDOUT, retrieve
@@ -105,32 +98,14 @@ async def test_a_held_out_task_is_learned_from_all_the_same(shop: Shop) -> None:
     assert [each.task_id for each in await shop.toolbox.store.list_outcomes(shop.toolbox.scope)] == ["t1"]
 
 
-async def test_a_held_out_session_gets_no_briefing(shop: Shop, tmp_path: Path) -> None:
+async def test_a_held_out_session_gets_no_briefing(shop: Shop) -> None:
     word = Provenance(distiller="user")
     await shop.add(title="Answer in German", content="Answer in German.", provenance=word)  # of every task
-    place = Location(tmp_path / "shop", tmp_path / "memory.db")
 
-    def started(settings: LightSettings) -> str:
-        return str(session_start(Moment({"session_id": SESSION}, place, settings, host("claude"))))
+    async def started(**credit: float) -> str:
+        return str(await hooked(shop.set(**credit).toolbox, {"hook_event_name": "SessionStart", "session_id": SESSION}))
 
-    assert "Answer in German" in started(LightSettings())
-    assert started(LightSettings(holdout_rate=1.0)) == "{}"
-    halved = {started(LightSettings(holdout_rate=0.5, holdout_seed=seed)) == "{}" for seed in range(20)}
+    assert "Answer in German" in await started(holdout_rate=0.0)
+    assert await started(holdout_rate=1.0) == "{}"
+    halved = {await started(holdout_rate=0.5, holdout_seed=seed) == "{}" for seed in range(20)}
     assert halved == {True, False}
-
-
-def test_the_rate_of_the_briefing_is_that_of_the_prompts_wherever_it_is_set(
-    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The environment counts before the user's file, and that before the project's."""
-
-    def rates() -> tuple[float, float]:
-        return light_settings(tmp_path).holdout_rate, resolve_settings(tmp_path).settings.credit.holdout_rate
-
-    for folder, rate in ((tmp_path / ".swarm", 0.9), (home / ".config" / "swarm-memory", 0.25)):
-        folder.mkdir(parents=True)
-        for text in (f"credit:\n  holdout_rate: {rate}\n", f"credit: {{holdout_rate: {rate}}}"):
-            (folder / "config.yaml").write_text(text, encoding="utf-8")
-            assert rates() == (rate, rate)
-    monkeypatch.setenv("SWARM_MEMORY_CREDIT__HOLDOUT_RATE", "0.5")
-    assert rates() == (0.5, 0.5)

@@ -14,6 +14,7 @@ from swarm_memory.schema.memory import MemoryLink, Note, Provenance
 from swarm_memory.schema.settings import CreditSettings, HookSettings
 from swarm_memory.schema.sqlite.events import RETRIEVED
 from swarm_memory.server.hooks.events import HookEvent, handle_hook
+from swarm_memory.server.location import Location
 from swarm_memory.tools.memories.heard import Heard
 from swarm_memory.tools.memories.remember import remember, remember_notes
 from swarm_memory.tools.ports.upkeep import UpkeepBatch
@@ -43,7 +44,9 @@ def told(toolbox: Toolbox) -> Told:
             return tools
 
         given = {"hook_event_name": name, "session_id": session, "tool_name": "Bash", **event}
-        answer: Any = await handle_hook(opened, HookEvent.model_validate(given), "server", ROOT)
+        answer: Any = await handle_hook(
+            opened, HookEvent.model_validate(given), "server", Location(ROOT, ROOT, is_remote=True)
+        )
         return answer.get("hookSpecificOutput", {}).get("additionalContext", "")
 
     return told

@@ -19,6 +19,7 @@ from swarm_memory.schema.memory import MemoryDraft
 from swarm_memory.schema.settings import HookSettings, Settings, StorageSettings
 from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.server.hooks.events import HookEvent, OpenToolbox, Way, answer_hook, handle_hook
+from swarm_memory.server.location import Location
 from swarm_memory.server.missed import missed
 from swarm_memory.server.storage.engine.connection import connect
 from swarm_memory.server.wiring import open_toolbox, place_of
@@ -203,7 +204,7 @@ async def test_a_retrieval_says_who_did_the_work_and_is_else_the_same(tmp_path: 
 @pytest.mark.parametrize("event", [{}, {"hook_event_name": 3}, {"hook_event_name": "Stop", "session_id": [1]}])
 async def test_what_is_no_event_is_answered_to_go_on_and_noted(tmp_path: Path, event: dict[str, Any]) -> None:
     async with bank(tmp_path) as toolbox:
-        assert await answer_hook(opener(toolbox), event, "hook", tmp_path) == {}
+        assert await answer_hook(opener(toolbox), event, "hook", Location(tmp_path, tmp_path)) == {}
     (noted,) = missed(tmp_path)
     assert noted.reason.startswith("not a hook event: ")
 
@@ -216,7 +217,7 @@ async def test_a_fault_is_answered_to_go_on_and_noted(tmp_path: Path, error: Exc
         raise error
 
     event = {"hook_event_name": "UserPromptSubmit", "session_id": "s1", "prompt": TASK}
-    assert await answer_hook(opened, event, "hook", tmp_path) == {}
+    assert await answer_hook(opened, event, "hook", Location(tmp_path, tmp_path)) == {}
     (noted,) = missed(tmp_path)
     assert noted.event == "UserPromptSubmit"
     assert str(error) in noted.reason

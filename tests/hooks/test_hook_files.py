@@ -1,14 +1,10 @@
 """Which transcripts a hook may name, and how faults are written down."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from swarm_memory.schema.errors import InputError
-from swarm_memory.schema.settings import Settings
-from swarm_memory.server.config import resolve_settings, with_setting
-from swarm_memory.server.hooks.settings import LightSettings, light_settings
 from swarm_memory.server.hosts.claude_code.host import projects_folder
 from swarm_memory.server.hosts.host import all_folders
 from swarm_memory.server.hosts.paths import checked_transcript
@@ -72,61 +68,6 @@ def test_what_is_no_transcript_is_refused_with_the_reason(transcript: Path, name
     (transcript.parent / "folder.jsonl").mkdir()
     with pytest.raises(InputError, match=complaint):
         checked_transcript(name.replace("{folder}", str(transcript.parent)), all_folders())
-
-
-def test_a_hooks_settings_are_those_of_all_the_rest_wherever_they_are_set(
-    tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def light() -> LightSettings:
-        found = light_settings(tmp_path)
-        assert found == of_all(resolve_settings(tmp_path).settings)
-        return found
-
-    assert light().briefing_items == 10
-    for value, folder in ((3, tmp_path / ".swarm"), (2, home / ".config" / "swarm-memory")):
-        folder.mkdir(parents=True)
-        text = f"hooks: {{briefing_items: {value}, settle_s: 7}}\nenabled: true\n"
-        (folder / "config.yaml").write_text(text, encoding="utf-8")
-        assert light().briefing_items == value
-    monkeypatch.setenv("SWARM_MEMORY_HOOKS__BRIEFING_ITEMS", "1")
-    monkeypatch.setenv("SWARM_MEMORY_STORAGE__PROJECT", "other")
-    monkeypatch.setenv("SWARM_MEMORY_CREDIT__HOLDOUT_RATE", "0.5")
-    monkeypatch.setenv("SWARM_MEMORY_CREDIT__HOLDOUT_SEED", "4")
-    assert light() == LightSettings(
-        briefing_items=1, settle_s=7, project="other", holdout_rate=0.5, holdout_seed=4, db=None
-    )
-
-
-def test_the_defaults_of_a_hooks_settings_are_those_of_the_settings() -> None:
-    assert LightSettings() == of_all(Settings())
-
-
-@pytest.mark.parametrize("name", ["SWARM_MEMORY_DB", "SWARM_MEMORY_SQLITE", "SWARM_MEMORY_CHILD"])
-def test_what_moves_only_the_bank_needs_no_reading(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(name, "auto")
-    monkeypatch.setattr("swarm_memory.server.config.resolve_settings", None)
-    assert light_settings(tmp_path) == LightSettings(db="auto" if name == "SWARM_MEMORY_DB" else None)
-
-
-@pytest.mark.parametrize("way", ["rules", "claude", "agent"])
-def test_the_answer_that_install_wrote_is_known_without_reading_yaml(
-    tmp_path: Path, home: Path, way: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    own = home / ".config" / "swarm-memory" / "config.yaml"
-    own.parent.mkdir(parents=True)
-    own.write_text(with_setting("", "chat.learn_with", way, "the file"), encoding="utf-8")
-    everything = of_all(resolve_settings(tmp_path).settings)
-    monkeypatch.setattr("swarm_memory.server.config.resolve_settings", None)
-    assert light_settings(tmp_path) == everything
-
-
-def of_all(settings: Settings) -> LightSettings:
-    found: dict[str, Any] = {"enabled": settings.enabled, "asks_model": bool(settings.chat.learning)}
-    found["is_remote"] = settings.storage.url is not None
-    found["asks_agent"] = settings.chat.learn_with == "agent"
-    for group in (settings.storage, settings.hooks, settings.credit):
-        found |= group.model_dump()
-    return LightSettings(**{name: found[name] for name in LightSettings._fields})
 
 
 def test_the_log_is_private_and_each_fault_one_line(tmp_path: Path) -> None:

@@ -21,7 +21,8 @@ from swarm_memory.server.missed import KEPT_DAYS, MAX_BYTES, missed, note_missed
 HURRIED = """
 from swarm_memory.server.hooks import main
 ask = main.ask
-main.PROMPT_S, main.ask = {limit}, lambda root, event, _, **given: ask(root, event, {answer}, **given)
+main.VERBS["prompt"] = main.VERBS["prompt"]._replace(limit_s={limit})
+main.ask = lambda root, event, _, **given: ask(root, event, {answer}, **given)
 main.main(["prompt"])
 """
 """The hook of a prompt with other limits of time."""

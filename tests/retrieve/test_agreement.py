@@ -2,13 +2,11 @@
 
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 from clock import NOW
 
 from swarm_memory.schema.memory import MemoryItem, MemoryLink, Provenance
-from swarm_memory.server.storage.hook_reader import open_for_hook
 from swarm_memory.tools.consolidate.consolidate import undo_consolidation
 from swarm_memory.tools.consolidate.contradictions import link_contradictions
 from swarm_memory.tools.ports.upkeep import UpkeepBatch
@@ -57,24 +55,20 @@ async def test_what_a_model_found_to_contradict_is_known_by_its_link(toolbox: To
     assert memory.item.id == one
 
 
-async def test_a_briefing_holds_one_of_two_and_says_that_another_differs(
-    toolbox: Toolbox, add: Add, tmp_path: Path
-) -> None:
+async def test_a_briefing_holds_one_of_two_and_says_that_another_differs(toolbox: Toolbox, add: Add) -> None:
     await add(*DO, confidence=0.7)
     await add("Ask before a release")
     new = await add(*NOT, confidence=0.7)
     items = await toolbox.store.get_memories((toolbox.scope,), [new])
     await link_contradictions(toolbox, await prepare(toolbox, items), "run_1")
-    place = (toolbox.scope.tenant_id, toolbox.scope.project)
 
-    def told() -> dict[str, str]:
-        with open_for_hook(tmp_path / ".swarm" / "memory.db", place, 1.0) as bank:
-            return {title: content for _, title, content, _ in bank.briefing_rows(5)}
+    async def told() -> dict[str, str]:
+        return {item.title: item.content for item in await toolbox.store.surest_memories(toolbox.scope, 5)}
 
-    assert set(told()) == {NOT[0], "Ask before a release"}
-    assert told()[NOT[0]].endswith(f'\nAnother note says otherwise and is left out: "{DO[0]}"')
+    assert set(await told()) == {NOT[0], "Ask before a release"}
+    assert (await told())[NOT[0]].endswith(f'\nAnother note says otherwise and is left out: "{DO[0]}"')
     await undo_consolidation(toolbox, "run_1")
-    assert len(told()) == 3
+    assert len(await told()) == 3
 
 
 @pytest.mark.parametrize("text", [DO, ("Run the linter before the tests", "1. Run the linter.")])

@@ -1,12 +1,10 @@
 """A way out is told where its error or its program is spoken of; a problem that nobody solved is no advice."""
 
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 
 import pytest
 
 from swarm_memory.schema.memory import OPEN_PROBLEM, WAY_OUT, Provenance
-from swarm_memory.server.storage.hook_reader import open_for_hook
 from swarm_memory.tools.ports.memories import KnownWay
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.toolbox import Toolbox
@@ -47,16 +45,6 @@ async def test_what_an_agent_or_a_model_wrote_is_a_strategy_whatever_its_tags(to
 async def test_an_open_problem_is_not_told(toolbox: Toolbox, add: Add) -> None:
     await add(**OPEN)
     assert (await retrieve(toolbox, "shipctl migrate could not reach the ledger at all")).memories == ()
-
-
-async def test_a_briefing_holds_strategies_alone(toolbox: Toolbox, add: Add, tmp_path: Path) -> None:
-    await add(**WAY)
-    await add(**OPEN)
-    await add("Ask before a release", confidence=0.9)
-    await add(**WAY | {"title": "Own words"}, provenance=Provenance(distiller="agent"), confidence=0.1)
-    place = (toolbox.scope.tenant_id, toolbox.scope.project)
-    with open_for_hook(tmp_path / ".swarm" / "memory.db", place, 1.0) as bank:
-        assert [row[1] for row in bank.briefing_rows(5)] == ["Ask before a release", "Own words"]
 
 
 async def test_a_fix_says_how_often_it_worked_and_one_that_mostly_did_not_is_left_out(

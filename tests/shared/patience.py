@@ -27,10 +27,7 @@ STATIC = {"SWARM_MEMORY_EMBEDDING__PROVIDER": "static"}
 UNHURRIED = """
 import sys
 from swarm_memory.server.hooks import main
-leave = main.leave_in_time
-main.leave_in_time = lambda limit_s, root, name: leave(60.0, root, name)
-from swarm_memory.server.hooks import verbs
-verbs.TOOL_S = 60.0
+main.VERBS = {name: verb._replace(limit_s=60.0) for name, verb in main.VERBS.items()}
 main.main(sys.argv[1:])
 """
 """A hook command that lets the host go only when it has ended: a busy machine needs longer than its limit to start."""

@@ -13,7 +13,7 @@ from swarm_memory.server.storage.care.repair import repair
 from swarm_memory.server.storage.driver import choose
 from swarm_memory.server.storage.engine import registry
 from swarm_memory.server.storage.search import index, vectors
-from swarm_memory.server.storage.search.codes import code, code_bits
+from swarm_memory.server.storage.search.codes import code_bits, codes
 from swarm_memory.server.storage.search.packed import scoped, unpack
 from swarm_memory.server.storage.search.vectors import encode
 from swarm_memory.server.storage.search.words import pack
@@ -91,7 +91,7 @@ async def test_a_bank_of_schema_5_is_searched_and_changed_as_before(
             connection.execute("INSERT INTO coded_partitions VALUES ('vec_1', 1)")
             entered = "INSERT INTO codes_vec_1 (rowid, part, bucket, embedding) VALUES (?, 1, ?, vec_bit(?))"
             for seq, vector in connection.execute("SELECT rowid, embedding FROM vec_1").fetchall():
-                made = code(vector, "int8", embedder.dimensions)
+                (made,) = codes([vector], "int8", embedder.dimensions)
                 connection.execute(entered, (seq, seq % vectors.BUCKETS, made))
             connection.execute("DELETE FROM vec_1")
     connection.close()

@@ -9,8 +9,8 @@ import pytest
 from swarm_memory.schema.base import GLOBAL_PROJECT, MEMORY, RUN, TRAJECTORY, Scope, new_id
 from swarm_memory.schema.memory import MemoryItem, MemoryLink, Provenance
 from swarm_memory.schema.sqlite import events
+from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.schema.trajectory import Trajectory, Verdict
-from swarm_memory.server.storage import hook_reader
 from swarm_memory.server.storage.store import SqliteStore
 from swarm_memory.tools.ports.trajectories import LearnRecord, TriedWay
 from swarm_memory.tools.ports.upkeep import UpkeepBatch, UpkeepChange
@@ -131,7 +131,7 @@ async def test_in_the_place_of_a_duplicate_stands_what_it_was_archived_for(
 
 
 async def test_the_look_up_goes_by_the_indexes(store: SqliteStore) -> None:
-    text = hook_reader.queries("ways_out")
+    text = queries("ways_out")
     values: dict[str, str] = dict.fromkeys(
         [
             "signature",

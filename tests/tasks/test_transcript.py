@@ -15,11 +15,10 @@ from scripted_runs import NOW, Bank, Script, learn_fix, opened
 from swarm_memory.schema.base import RETRIEVAL, new_id
 from swarm_memory.schema.errors import InputError, NotFoundError
 from swarm_memory.schema.settings import CreditSettings
+from swarm_memory.schema.sqlite.events import BRIEFING, INJECTED
 from swarm_memory.schema.trajectory import Trajectory
-from swarm_memory.server.storage.hook_reader import open_for_hook
-from swarm_memory.server.wiring import SystemClock
 from swarm_memory.tools.learn.learn import learn
-from swarm_memory.tools.ports.journal import HostSession
+from swarm_memory.tools.ports.journal import Event, HostSession
 from swarm_memory.tools.ports.memories import RetrievalRecord
 from swarm_memory.tools.ports.trajectories import TaskFilter
 from swarm_memory.tools.tasks.transcript import WINDOW, Shown, Told, list_tasks, timeline, transcript
@@ -159,10 +158,9 @@ async def test_what_was_told_stands_where_it_was_told_and_beside_its_failure(ban
     await tools.store.record_retrieval(asked)
     await tools.store.injections(tools.scope, "s2:1")
     await tools.store.put_session(HostSession(session_id="s2", scope=tools.scope, task_id="s2:1", updated_at=NOW))
-    with open_for_hook(tmp_path / "memory.db", ("default", "shop"), 1.0) as hook:
-        hook.note_shown("s2", list(scores), is_emptied=False)
-    now = replace(tools, clock=SystemClock())
-    assert await after_failure(now, "s2", "pytest tests/returns", f"Exit code 1\n{MISSING}")
+    shown = Event(INJECTED, datetime.now(UTC), "s2:1", {"ids": list(scores), "via": BRIEFING})
+    await tools.store.add_event(tools.scope, shown)
+    assert await after_failure(tools, "s2", "pytest tests/returns", f"Exit code 1\n{MISSING}")
     await learn(tools, run)
     read = await transcript(tools, "s2:1")
     order = [part.moment if isinstance(part, Told) else part.ids[0] for part in read.parts]

@@ -12,6 +12,7 @@ import click
 from pydantic import Field
 
 from swarm_memory.schema.base import counted
+from swarm_memory.schema.errors import SwarmMemoryError
 from swarm_memory.schema.job import Job, JobStatus
 from swarm_memory.schema.outcome import WeekMetrics
 from swarm_memory.server.cli.command import command
@@ -325,13 +326,12 @@ def work(
     Example:
       swarm-memory jobs work --until-idle
     """
+    from swarm_memory.server.config import off_by
     from swarm_memory.server.jobs.team import queue_sync
     from swarm_memory.server.jobs.transcripts import holds_task, queue_session
     from swarm_memory.server.jobs.worker import RECHECK_S
+    from swarm_memory.server.missed import note_missed
     from swarm_memory.server.wiring import make_worker
-
-    if transcript is not None and not holds_task(transcript):
-        return  # no bank is made for it
 
     async def operate(toolbox: "Toolbox") -> int:
         if session is not None and transcript is not None:
@@ -343,5 +343,13 @@ def work(
         await worker.run(RECHECK_S)
         return 0
 
-    done = invocation.run(operate)
+    try:
+        off = transcript is not None and off_by(invocation.root, invocation.settings())
+        if transcript is not None and (off or not holds_task(transcript)):
+            return  # no bank is made for it
+        done = invocation.run(operate)
+    except SwarmMemoryError as error:
+        if transcript is not None:  # started by a hook, that nobody looks at
+            note_missed(invocation.root, "SessionEnd", str(error))
+        raise
     print_json({"jobs": done}) if as_json else say(f"{counted(done, 'job')} done." if done else "No job was due.")

@@ -9,9 +9,9 @@ Each statement of a search sees the bank of its own moment: what came or went be
 left out.
 """
 
+import asyncio
 import json
 import math
-import sys
 from array import array
 from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,10 +19,12 @@ from itertools import groupby
 from operator import itemgetter, mul
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
+import numpy
+
 from swarm_memory.schema.errors import StorageError
 from swarm_memory.schema.memory import Leg
 from swarm_memory.schema.sqlite.statements import code_table, queries
-from swarm_memory.server.storage.search.codes import MANY, Quantization, code, code_bits, codes
+from swarm_memory.server.storage.search.codes import Quantization, code_bits, codes
 from swarm_memory.server.storage.search.words import EVERYTHING, Narrowed, Partition, match_any, matches, rarest, usable
 from swarm_memory.tools.ports.memories import SearchQuery, View
 
@@ -107,36 +109,20 @@ def encode(vector: "Vector", quantization: Quantization) -> bytes:
 
     The scale of an 8-bit vector is not kept: a cosine does not depend on it.
     """
-    if quantization == "float32":
-        return array("f", vector).tobytes()
-    if _is_numpy_loaded():
-        import numpy
-
-        row = numpy.asarray(vector, dtype="f8")
-        return numpy.rint(row * (_INT8_MAX / numpy.abs(row).max())).astype("i1").tobytes()
-    scale = _INT8_MAX / max(max(vector), -min(vector))
-    return array("b", [round(number * scale) for number in vector]).tobytes()
-
-
-def _is_numpy_loaded() -> bool:
-    """Return whether numpy is at hand: for a hook its import takes too long."""
-    return "numpy" in sys.modules
+    return _encoded([vector], quantization)[0]
 
 
 def encode_all(vectors: "Sequence[Vector]", space: Space) -> list[bytes]:
     """Return the bytes of vectors as `encode` gives them, many at once. Raises `StorageError` as `check_vector`."""
-    if len(vectors) < MANY or any(len(vector) != space.dims for vector in vectors):
-        for vector in vectors:
-            check_vector(vector, space.dims, space.model)
-        return [encode(vector, space.quantization) for vector in vectors]
-    import numpy
+    for vector in vectors:
+        check_vector(vector, space.dims, space.model)
+    return _encoded(vectors, space.quantization) if vectors else []
 
-    rows = numpy.array(vectors, dtype="f4").astype("f8")
-    sound = numpy.abs(numpy.sqrt(numpy.square(rows).sum(axis=1)) - 1.0) <= _LENGTH_TOLERANCE
-    for at in numpy.flatnonzero(~sound).tolist():
-        check_vector(vectors[at], space.dims, space.model)
-    if space.quantization == "float32":
-        return [row.tobytes() for row in rows.astype("f4")]
+
+def _encoded(vectors: "Sequence[Vector]", quantization: Quantization) -> list[bytes]:
+    if quantization == "float32":
+        return [row.tobytes() for row in numpy.array(vectors, dtype="f4")]
+    rows = numpy.array(vectors, dtype="f8")
     scaled = rows * (_INT8_MAX / numpy.abs(rows).max(axis=1, keepdims=True))
     return [row.tobytes() for row in numpy.rint(scaled).astype("i1")]
 
@@ -157,8 +143,6 @@ def cosines_to_each(
     """Return for each of many encoded vectors its cosines to some."""
     if not blobs:
         return []
-    import numpy
-
     kind = "i1" if quantization == "int8" else "f4"
     asked, many = (
         numpy.frombuffer(b"".join(each), dtype=kind).reshape(len(each), -1).astype("f4") for each in (queries, blobs)
@@ -183,37 +167,26 @@ def view_cosines(
     for (embedder, dims), of_one in groupby(views, lambda view: (view.embedder, len(view.vector))):
         vectors = [view.vector for view in of_one]
         nothing = (None,) * len(vectors)
-        if read is not None and (embedder, dims) == (read.space.model, read.space.dims) and _is_numpy_loaded():
+        if read is not None and (embedder, dims) == (read.space.model, read.space.dims):
             known = _compared(vectors, read.space, read.rows)
         else:
             space = find_space(connection, embedder, dims, index.statements)
-            known = {} if space is None else _cosines_to_each(connection, index, space, vectors, json.dumps(list(seqs)))
+            known = {} if space is None else _compared(vectors, space, _vectors_of(connection, index, space, seqs))
         seen = {seq: before + known.get(seq, nothing) for seq, before in seen.items()}
     return seen
-
-
-def _cosines_to_each(
-    connection: "Connection", index: "Index", space: Space, vectors: "Sequence[Vector]", seqs: str
-) -> dict[int, tuple[float, ...]]:
-    asked = {"seqs": seqs, "space_id": space.id}
-    if index.searchable and not _is_numpy_loaded():
-        sql, encoded = space.sql(index.statements["distances_of_items"]), _encoded(vectors, space)
-        found = [dict(connection.execute(sql, {**asked, "vector": each}).fetchall()) for each in encoded]
-        return {seq: tuple(1.0 - each[seq] for each in found) for seq in found[0]}
-    return _compared(vectors, space, connection.execute(index.statements["vectors_of_items"], asked).fetchall())
-
-
-def _encoded(vectors: "Sequence[Vector]", space: Space) -> list[bytes]:
-    return [encode(vector, space.quantization) for vector in vectors]
 
 
 def _compared(
     vectors: "Sequence[Vector]", space: Space, rows: "Sequence[tuple[int, bytes]]"
 ) -> dict[int, tuple[float, ...]]:
     """Return the cosines of kept vectors, by the positions of their items, to each of some."""
-    encoded = _encoded(vectors, space)
-    compared = cosines_to_each(encoded, [blob for _, blob in rows], space.quantization)
+    compared = cosines_to_each(_encoded(vectors, space.quantization), [blob for _, blob in rows], space.quantization)
     return dict(zip((seq for seq, _ in rows), compared, strict=True))
+
+
+def _vectors_of(connection: "Connection", index: "Index", space: Space, seqs: Sequence[int]) -> list[tuple[int, bytes]]:
+    asked = {"seqs": json.dumps(list(seqs)), "space_id": space.id}
+    return connection.execute(index.statements["vectors_of_items"], asked).fetchall()
 
 
 def find_space(
@@ -399,7 +372,7 @@ def nearest_by_codes(
     values = {
         **vector.place,
         "among": among,
-        "code": code(encoded, space.quantization, space.dims),
+        "code": codes([encoded], space.quantization, space.dims)[0],
         "vector": encoded,
         "each": -(-rescored // BUCKETS),
         "partition": partition,
@@ -461,8 +434,6 @@ class Search:
         """
         if self.index.items < SMALL:
             return await read(self._one_after_the_other(join))
-        import asyncio
-
         near, keywords = await asyncio.gather(read(self.near), read_beside(self.keywords))
         if near.vector is None and self.query.vector is not None and keywords.found:
             near = await read(self.near)  # the bank's first vector came between the two looks

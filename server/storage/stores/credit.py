@@ -14,7 +14,6 @@ from swarm_memory.schema.outcome import Credit, OutcomeRecord, TaskFigures
 from swarm_memory.schema.sqlite.events import BRIEFING, FILE, INJECTED, RESTED, WITHHELD
 from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.server.storage.engine.engine import reads, writes
-from swarm_memory.server.storage.hook_reader import TRIALS
 from swarm_memory.server.storage.stores.journal import Journal
 from swarm_memory.server.storage.stores.memories import find_patterns
 from swarm_memory.server.storage.stores.rows import find_scope, log_event, make_scope, to_json, to_moment, to_text
@@ -30,6 +29,9 @@ FIGURE = "task_outcome"
 """The metric of a task's outcome; its value is 1 for a success, 0 for a failure, 0.5 where nothing is known."""
 
 _VALUES = {"Success": 1.0, "Failure": 0.0, "Undecided": 0.5}
+TRIALS = "memory_trials"
+"""The metric of which memories are suspected."""
+
 _QUERIES, _BANK = queries("credit"), queries("bank")
 
 

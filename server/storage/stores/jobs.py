@@ -9,12 +9,12 @@ from swarm_memory.schema.base import Scope
 from swarm_memory.schema.job import Job, JobEnd, JobStatus, Progress
 from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.server.storage.engine.engine import Engine, reads, writes
-from swarm_memory.server.storage.hook_reader import JobRow, now_text, put_job
 from swarm_memory.server.storage.stores.rows import (
     find_scope,
     made,
     make_scope,
     named,
+    now_text,
     optional_moment,
     optional_text,
     to_json,
@@ -36,10 +36,15 @@ class Jobs(Engine):
 
     @writes
     def enqueue(self, connection: "Connection", job: Job) -> str:
-        """Write it and return its id: the id of the queued job that it replaced, where there was one."""
-        times = to_text(job.run_after), to_text(job.created_at)
-        row = JobRow(job.id, job.kind, job.key, to_json(job.payload), *times, job.person_id or self.person_id)
-        return put_job(connection, make_scope(connection, job.scope), row)
+        scope_id, person_id = make_scope(connection, job.scope), job.person_id or self.person_id
+        payload, due = to_json(job.payload), to_text(job.run_after)
+        found = connection.execute(_QUERIES["queued_job"], (scope_id, job.kind, job.key)).fetchone()
+        if found is not None:
+            connection.execute(_QUERIES["replace_job"], (payload, due, person_id, found[0]))
+            return str(found[0])
+        values = (job.id, scope_id, job.kind, job.key, payload, due, to_text(job.created_at), person_id)
+        connection.execute(_QUERIES["add_job"], values)
+        return job.id
 
     @writes
     def release(self, connection: "Connection", scope: Scope, key_prefix: str, run_after: datetime) -> int:

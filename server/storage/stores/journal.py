@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.benchmark import BenchmarkRun
-from swarm_memory.schema.sqlite.events import CLEARED, INJECTED, RETRIEVED
+from swarm_memory.schema.sqlite.events import CLEARED, FILE, INJECTED, RESTED, RETRIEVED, WITHHELD
 from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.schema.status import BankStatistics, ChatDay
+from swarm_memory.server.storage.engine.author import writing_as
 from swarm_memory.server.storage.engine.engine import Engine, Part, reads, writes
-from swarm_memory.server.storage.hook_reader import RetrievalRow, write_retrieval
 from swarm_memory.server.storage.stores.rows import (
     event_of,
     find_scope,
@@ -166,27 +166,40 @@ class Journal(Engine):
 
 
 def _write_retrieval(connection: "Connection", record: RetrievalRecord) -> None:
-    scope = record.scope
-    row = RetrievalRow(
-        record.retrieval_id,
-        (scope.tenant_id, scope.project),
-        record.query,
-        record.scores,
-        record.latency_ms,
-        to_text(record.at),
-        record.task_id,
-        record.session_id,
-        record.withheld,
-        signature=record.failure,
-        via=record.via,
-        person_id=record.person_id,
-        gone=record.gone or None,
-        read=record.read,
-        rested=record.rested,
+    """Write a retrieval: an event and a figure, and a use of each memory that was given."""
+    scope_id, ids = make_scope(connection, record.scope), list(record.scores)
+    via = {} if record.via is None else {"via": record.via}
+    of_task: list[tuple[str, dict[str, Any]]] = []
+    if record.withheld or ids:
+        shown = {"retrieval_id": record.retrieval_id, "ids": ids}
+        of_task.append((WITHHELD if record.withheld else INJECTED, shown | via))
+    if record.read:
+        of_task.append((INJECTED, {"retrieval_id": record.retrieval_id, "ids": record.read, "via": FILE}))
+    if record.rested:
+        of_task.append((RESTED, {"retrieval_id": record.retrieval_id, "ids": record.rested}))
+    with writing_as(record.person_id):
+        for kind, data in of_task if record.task_id is not None else ():
+            log_event(connection, scope_id, kind, record.task_id, data, record.at)
+        if record.withheld:
+            return
+        told: dict[str, Any] = {
+            "query": record.query,
+            "scores": dict(record.scores),
+            "latency_ms": record.latency_ms,
+            "task_id": record.task_id,
+            "session_id": record.session_id,
+            **via,
+            **({"gone": dict(record.gone)} if record.gone else {}),
+            **({} if record.failure is None else {"failure": record.failure}),
+        }
+        log_event(connection, scope_id, RETRIEVED, record.retrieval_id, told, record.at)
+    figure = to_json({"retrieval_id": record.retrieval_id, "ids": ids})
+    connection.execute(
+        _QUERIES["add_metric"], (scope_id, "retrieval_ms", record.latency_ms, figure, to_text(record.at))
     )
-    if not write_retrieval(connection, row):
-        make_scope(connection, scope)
-        write_retrieval(connection, row)
+    if ids:
+        used = {"ids": to_json(ids), "tenant_id": record.scope.tenant_id, "at": to_text(record.at)}
+        connection.execute(_QUERIES["use_patterns"], used)
 
 
 def _write_call(connection: "Connection", record: ChatRecord) -> None:

@@ -8,12 +8,12 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from swarm_memory.schema.base import Scope
+from swarm_memory.schema.base import GLOBAL_PROJECT, Scope
 from swarm_memory.schema.errors import InputError, NotFoundError, QuotaReached
 from swarm_memory.schema.memory import OPEN_PROBLEM, WAY_OUT, MemoryItem, MemoryStatus
+from swarm_memory.schema.sqlite.events import TRIED
 from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.server.storage.engine.engine import Engine, reads, writes
-from swarm_memory.server.storage.hook_reader import briefing_rows, now_text, team_names, ways_of
 from swarm_memory.server.storage.search.index import Index
 from swarm_memory.server.storage.search.packed import unpack
 from swarm_memory.server.storage.search.vectors import (
@@ -39,6 +39,7 @@ from swarm_memory.server.storage.stores.rows import (
     item_of,
     log_event,
     make_scope,
+    now_text,
     pairs,
     pattern_row,
     to_json,
@@ -64,6 +65,7 @@ if TYPE_CHECKING:
     from swarm_memory.server.storage.driver import Connection
 
 _QUERIES, _BANK = queries("memories"), queries("bank")
+_MOST_WAYS = 20
 _WAYS, _TASKS, _CREDIT = queries("ways_out"), queries("trajectories"), queries("credit")
 _HANDLES = queries("handles")
 
@@ -175,15 +177,19 @@ class Memories(Engine):
 
     @reads
     def surest_memories(self, connection: "Connection", scope: Scope, limit: int) -> list[MemoryItem]:
-        """Return what the user said, then the active ones that one is surest of, those of the project first.
-
-        Where a team shares something, a third of the places is its. None of suspect wording.
-        """
-        place = (scope.tenant_id, scope.project)
-        ids = [row[0] for row in briefing_rows(connection, place, limit, every=True)]
-        names = [name for name in team_names(connection, place).values() if name]
-        shared = [Scope(tenant_id=scope.tenant_id, project=name) for name in names]
-        return items_at(connection, (*scope.readable(), *shared), ids)
+        team = _team_names(connection, scope)
+        values: dict[str, Any] = {**_place(scope), "limit": limit}
+        rows = connection.execute(_BANK["briefing"], values).fetchall()
+        if team["team"]:
+            values |= team | {"limit": max(1, limit // 3)}
+            shared = connection.execute(_BANK["team_briefing"], values).fetchall()
+            said = sum(row[3] > 0 for row in rows)  # never in the place of what the user said
+            rows = [*rows[: max(said, limit - len(shared))], *shared][:limit]
+        contents = {row[0]: row[2] for row in rows}
+        scopes = (*scope.readable(), *(scope.model_copy(update={"project": name}) for name in team.values() if name))
+        asked = {"ids": to_json([*contents]), "scopes": pairs(scopes)}
+        items = map(item_of, connection.execute(_QUERIES["get_patterns"], asked).fetchall())
+        return [item.model_copy(update={"content": contents[item.id]}) for item in items]
 
     @writes
     def add_memories(
@@ -248,15 +254,29 @@ def items_at(connection: "Connection", scopes: Sequence[Scope], ids: Sequence[st
 
 
 def _known_ways(connection: "Connection", scope: Scope, signatures: Iterable[str]) -> list[KnownWay]:
-    place = scope.tenant_id, scope.project
+    values = {**_place(scope), **_team_names(connection, scope), "limit": _MOST_WAYS, "tried": TRIED}
     asked = list(dict.fromkeys(signatures))
     ended = {signature for (signature,) in connection.execute(_WAYS["signatures_ended"], {"ids": to_json(asked)})}
     return [
         KnownWay(signature, memory_id, worked, tried, people)
         for signature in asked
         if signature in ended  # most errors are new
-        for memory_id, _, _, worked, tried, people in ways_of(connection, place, signature)
+        for memory_id, _, _, worked, tried, people in connection.execute(
+            _WAYS["ways_out"], {**values, "signature": signature}
+        ).fetchall()
     ]
+
+
+def _place(scope: Scope) -> dict[str, str]:
+    return {"tenant_id": scope.tenant_id, "project": scope.project, "global": GLOBAL_PROJECT}
+
+
+def _team_names(connection: "Connection", scope: Scope) -> dict[str, str]:
+    """Return under which names a project reads what a team shares about it, and about all; empty without a team."""
+    where = {"tenant_id": scope.tenant_id, "project": scope.project}
+    names = [name for (name,) in connection.execute(_WAYS["read_with"], where).fetchall()]
+    about, about_all = names if len(names) == 2 else ("", "")
+    return {"team": about, "team_global": about_all}
 
 
 class _New(NamedTuple):

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.memory import MemoryItem, MemoryLink
+from swarm_memory.schema.sqlite.events import RETRIEVED, WITHHELD
 from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.server.storage.engine.engine import Part, reads, writes
-from swarm_memory.server.storage.hook_reader import RETRIEVED, WITHHELD
 from swarm_memory.server.storage.search.index import Index
 from swarm_memory.server.storage.search.packed import unpack
 from swarm_memory.server.storage.search.vectors import view_cosines

@@ -10,7 +10,6 @@ from swarm_memory.schema.errors import StoreDamaged
 from swarm_memory.schema.memory import MemoryItem, Provenance
 from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.server.storage.engine.author import author
-from swarm_memory.server.storage.hook_reader import scope_row, to_json
 from swarm_memory.tools.ports.journal import Event
 
 if TYPE_CHECKING:
@@ -19,6 +18,17 @@ if TYPE_CHECKING:
 M = TypeVar("M", bound=Model)
 
 _QUERIES = queries("bank")
+_COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
+def to_json(value: object) -> str:
+    """Return a value as compact JSON. Raises `ValueError` for NaN."""
+    return _COMPACT.encode(value)
+
+
+def now_text() -> str:
+    """Return the present as the bank has every time."""
+    return to_text(datetime.now(UTC))
 
 
 def to_text(moment: datetime) -> str:
@@ -61,7 +71,12 @@ def find_scope(connection: "Connection", scope: Scope) -> int | None:
 
 def make_scope(connection: "Connection", scope: Scope) -> int:
     """Return the id of a scope, which is made when it is new. Within a write transaction."""
-    return scope_row(connection, scope.tenant_id, scope.project)
+    scope_id = find_scope(connection, scope)
+    if scope_id is None:
+        connection.execute(_QUERIES["add_scope"], (scope.tenant_id, scope.project))
+        scope_id = find_scope(connection, scope)
+        assert scope_id is not None
+    return scope_id
 
 
 def find_scopes(connection: "Connection", scopes: Sequence[Scope]) -> dict[int, Scope]:

@@ -10,11 +10,19 @@ from swarm_memory.schema.errors import NotFoundError
 from swarm_memory.schema.source import Passage, SourceInfo, SourceKind
 from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.server.storage.engine.engine import Engine, Part, reads, writes
-from swarm_memory.server.storage.hook_reader import now_text
 from swarm_memory.server.storage.search.index import Index
 from swarm_memory.server.storage.search.vectors import Keywords, Near, Quantization, QueryVector, Search, Space, cosines
 from swarm_memory.server.storage.search.words import joined
-from swarm_memory.server.storage.stores.rows import find_scope, find_scopes, made, make_scope, named, pairs, to_json
+from swarm_memory.server.storage.stores.rows import (
+    find_scope,
+    find_scopes,
+    made,
+    make_scope,
+    named,
+    now_text,
+    pairs,
+    to_json,
+)
 from swarm_memory.server.storage.stores.upkeep import Vectors
 from swarm_memory.tools.ports.models import Vector
 from swarm_memory.tools.ports.sources import (

@@ -12,7 +12,6 @@ from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.schema.trajectory import Trajectory, TrajectorySource, Verdict
 from swarm_memory.server.storage.engine.author import author
 from swarm_memory.server.storage.engine.engine import Engine, reads, writes
-from swarm_memory.server.storage.hook_reader import to_json
 from swarm_memory.server.storage.search.index import Index
 from swarm_memory.server.storage.stores.credit import OUTCOME, outcome_in
 from swarm_memory.server.storage.stores.forgetting import FORGOTTEN
@@ -31,6 +30,7 @@ from swarm_memory.server.storage.stores.rows import (
     make_scope,
     named,
     optional_text,
+    to_json,
     to_text,
 )
 from swarm_memory.server.storage.stores.upkeep import REMOVED

@@ -14,7 +14,6 @@ from swarm_memory.schema.errors import NotFoundError
 from swarm_memory.schema.memory import MemoryLink, MemoryStatus
 from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.server.storage.engine.engine import Engine, Part, reads, reads_beside, writes
-from swarm_memory.server.storage.hook_reader import now_text
 from swarm_memory.server.storage.search.index import Index
 from swarm_memory.server.storage.stores.credit import OUTCOME
 from swarm_memory.server.storage.stores.forgetting import FORGOTTEN, Task, blank_task
@@ -25,6 +24,7 @@ from swarm_memory.server.storage.stores.rows import (
     made,
     make_scope,
     named,
+    now_text,
     optional_moment,
     optional_text,
     to_json,

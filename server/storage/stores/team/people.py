@@ -13,9 +13,8 @@ from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.schema.team.person import AuditEntry, Person, Role
 from swarm_memory.server.storage.engine.author import author
 from swarm_memory.server.storage.engine.engine import Part, reads, reads_beside, writes
-from swarm_memory.server.storage.hook_reader import now_text
 from swarm_memory.server.storage.stores.memories import EDITED
-from swarm_memory.server.storage.stores.rows import made, named, pairs, to_json, to_moment, to_text
+from swarm_memory.server.storage.stores.rows import made, named, now_text, pairs, to_json, to_moment, to_text
 from swarm_memory.server.storage.stores.upkeep import UNDONE
 from swarm_memory.tools.ports.journal import DECIDED, TAKEN_BACK
 

@@ -22,13 +22,13 @@ from swarm_memory.schema.team.sharing import (
     Sharing,
 )
 from swarm_memory.server.storage.engine.engine import Part, reads, writes
-from swarm_memory.server.storage.hook_reader import now_text
 from swarm_memory.server.storage.stores.memories import MemoryWriter, change_status, find_patterns, items_at
 from swarm_memory.server.storage.stores.rows import (
     find_scope,
     log_event,
     make_scope,
     named,
+    now_text,
     optional_moment,
     to_json,
     to_moment,
