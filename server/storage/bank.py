@@ -24,8 +24,7 @@ from swarm_memory.server.storage.stores.memories import Memories
 from swarm_memory.server.storage.stores.review import Review
 from swarm_memory.server.storage.stores.rollouts import Rollouts
 from swarm_memory.server.storage.stores.sources import Sources
-from swarm_memory.server.storage.stores.team.leaving import take_out_of_team
-from swarm_memory.server.storage.stores.team.people import FORGOTTEN_PERSON, People, note
+from swarm_memory.server.storage.stores.team.people import FORGOTTEN_PERSON, People, note, take_out_of_team
 from swarm_memory.server.storage.stores.team.sharing import SharedMemories
 from swarm_memory.server.storage.stores.tool_memory import ToolCalls
 from swarm_memory.server.storage.stores.trajectories import Trajectories

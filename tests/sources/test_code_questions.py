@@ -23,7 +23,7 @@ QUESTIONS = {
     "what decides whether a task is held out and gets no memories?": {"is_held_out"},
     "how are the hooks written into Claude Code's settings file?": {"plan_install", "hook_entries"},
     "which code judges a trajectory without a model?": {"judge_by_evidence"},
-    "how does a worker take a job from the queue?": {"JobQueue.claim"},
+    "how does a worker take a job from the queue?": {"Jobs.claim"},
     "where is text split into tokens for the keyword index?": {"tokenize"},
     "how is the writer lock of the database held across processes?": {"writer_lock"},
     "how is one embedding computed from the static table?": {"StaticEmbedder.embed", "StaticEmbedder._alone"},

@@ -37,6 +37,7 @@ from swarm_memory.server.storage.search.words import (
     usable,
 )
 from swarm_memory.server.storage.stores.memories import candidate_of
+from swarm_memory.server.storage.stores.sources import compared
 from swarm_memory.tools.ports.memories import ANY, SearchFilter, SearchQuery, SearchResult, View
 from swarm_memory.tools.ports.sources import PassageCandidate, SourceQuery, SourceResult
 
@@ -148,8 +149,8 @@ def nearest_memories(
     asked = Asked(index, _scopes(scopes), embedder, vector, min(k, MAX_NEAREST))
     plan, rows = _ask(connection, asked, ("memory_partitions", "vectors", "nearest_found"))
     pairs = [(item_id, blob) for *_, item_id, blob in rows if item_id is not None]
-    compared = cosines(encode(vector, plan.quantization), [blob for _, blob in pairs], plan.quantization)
-    near = zip((item_id for item_id, _ in pairs), compared, strict=True)
+    alike = cosines(encode(vector, plan.quantization), [blob for _, blob in pairs], plan.quantization)
+    near = zip((item_id for item_id, _ in pairs), alike, strict=True)
     return sorted(near, key=lambda pair: -pair[1])[:k]
 
 
@@ -189,12 +190,11 @@ def _search(connection: "Connection", asked: Asked, parts: tuple[str, ...], vect
     for partition, token, count in json.loads(told[0][3] or "[]"):
         frequency[token] += min(count, items[partition])
     rows = [row[4:] for row in told if row[6] is not None]
-    vector, compared = None, [None] * len(rows)
+    vector = None
     if asked.vector is not None and plan.space_id is not None:
         space = Space(plan.space_id, asked.embedder, asked.dims, plan.quantization, 0, "")
         vector = QueryVector.of(asked.vector, space, asked.index)
-        compared = _compared(vector, [row[2 + vector_at] for row in rows])
-    ordered = _ordered(rows, compared, asked.pool)
+    ordered = _ordered(rows, compared(vector, [row[2 + vector_at] for row in rows]), asked.pool)
     near = {row[2]: cosine for row, cosine in ordered if row[0] is not None and cosine is not None}
     unreachable = sum(items.values()) - sum(embedded for _, _, embedded in partitions) if asked.vector else 0
     return Found(
@@ -206,24 +206,18 @@ def _search(connection: "Connection", asked: Asked, parts: tuple[str, ...], vect
 
 
 def _ordered(
-    rows: list[tuple[Any, ...]], compared: Sequence[float | None], pool: int
+    rows: list[tuple[Any, ...]], alike: Sequence[float | None], pool: int
 ) -> list[tuple[tuple[Any, ...], float | None]]:
     """Return rows (partition or nothing, place by words or nothing, position …) beside their cosines, in order.
 
     Of the nearest in each partition no more than the pool; then what words found, then what stands beside.
     """
-    pairs = list(zip(rows, compared, strict=True))
+    pairs = list(zip(rows, alike, strict=True))
     near = sorted((pair for pair in pairs if pair[0][0] is not None), key=lambda pair: (pair[0][0], -(pair[1] or 0.0)))
     kept = [pair for _, each in groupby(near, lambda pair: pair[0][0]) for pair in list(each)[:pool]]
     known = {row[2] for row, _ in kept}
     others = [pair for pair in pairs if pair[0][2] not in known and (pair[0][0] is None or pair[0][1] is not None)]
     return kept + sorted(others, key=lambda pair: (pair[0][1] is None, pair[0][1] or 0, pair[0][2]))
-
-
-def _compared(vector: QueryVector, blobs: Sequence[bytes | None]) -> list[float | None]:
-    """Return the cosine of each vector to the query's; None where there is none."""
-    found = iter(cosines(vector.encoded, [blob for blob in blobs if blob is not None], vector.space.quantization))
-    return [None if blob is None else next(found) for blob in blobs]
 
 
 def _ask(connection: "Connection", asked: Asked, parts: tuple[str, ...]) -> tuple[Plan, list[tuple[Any, ...]]]:
@@ -299,7 +293,7 @@ def _views(
                 values = {"seqs": json.dumps(list(seen)), "space_id": space.id}
                 rows = connection.execute(asked.index.statements["vectors_of_items"], values).fetchall()
             encoded = [encode(vector, space.quantization) for vector in vectors]
-            compared = cosines_to_each(encoded, [blob for _, blob in rows], space.quantization)
-            known = dict(zip((seq for seq, _ in rows), compared, strict=True))
+            alike = cosines_to_each(encoded, [blob for _, blob in rows], space.quantization)
+            known = dict(zip((seq for seq, _ in rows), alike, strict=True))
         seen = {seq: before + known.get(seq, nothing) for seq, before in seen.items()}
     return seen

@@ -155,6 +155,7 @@ def find_traces(
     phrases = Phrases(line for row in found for line in _lines_of(connection, row[0], row[3]))
     tenant = tuple(row[0] for row in connection.execute(_QUERIES["scopes_of_tenants"], {"scope_ids": scope_ids}))
     quoting = {name: tuple(_quoting(connection, name, tenant, phrases)) for name in TABLES} if phrases.forms else {}
+    summaries = connection.execute(_QUERIES["summaries_of_tools"], {"scope_ids": to_json(list(tenant))}).fetchall()
     return Traces(
         ids=tuple(known),
         tasks=tuple(tasks),
@@ -163,7 +164,7 @@ def find_traces(
         phrases=phrases,
         quoting=quoting,
         queries=tuple(_quoting(connection, "events", tenant, asked)) if asked.forms else (),
-        tools=tuple(_tools_quoting(connection, tenant, phrases)),
+        tools=tuple((scope_id, tool) for scope_id, tool, summary in summaries if phrases.stand_in((summary,))),
         resting=() if with_trajectories else tuple(resting),
         alike=tuple(_alike(connection, tenant, found, known)),
     )
@@ -190,11 +191,6 @@ def _lines_of(connection: "Connection", memory_id: str, data: str) -> Iterator[s
 
 def _quoting(connection: "Connection", name: str, scope_ids: Sequence[int], phrases: Phrases) -> list[Any]:
     return [key for key, *texts in texts_of(connection, name, scope_ids) if phrases.stand_in(texts)]
-
-
-def _tools_quoting(connection: "Connection", scope_ids: Sequence[int], phrases: Phrases) -> list[tuple[int, str]]:
-    rows = connection.execute(_QUERIES["summaries_of_tools"], {"scope_ids": to_json(list(scope_ids))}).fetchall()
-    return [(scope_id, tool) for scope_id, tool, summary in rows if phrases.stand_in((summary,))]
 
 
 def _alike(
@@ -255,7 +251,10 @@ def _take_out(connection: "Connection", traces: Traces) -> int:
     blanked = 0
     for task in traces.tasks:
         blanked += blank_task(connection, task, FORGOTTEN)
-        _clear_what_tells_of_task(connection, task, traces.scope_ids)
+        # Its words stand in its jobs too, and in what was retrieved for it.
+        connection.execute(_QUERIES["clear_jobs_of_task"], task._asdict())
+        of_tenant = {"task_id": task.task_id, "scope_ids": to_json(list(traces.scope_ids))}
+        connection.execute(_QUERIES["clear_queries_of_task"], of_tenant)
         calls.update(seq for (seq,) in connection.execute(_QUERIES["calls_of_task"], task._asdict()).fetchall())
     for seq in traces.quoting.get("trajectories", ()):
         _scrub_trajectory(connection, traces, seq)
@@ -294,23 +293,16 @@ def blank_task(connection: "Connection", task: Task, instead: str) -> int:
     rows = connection.execute(_QUERIES["trajectories_of_task"], values).fetchall()
     for seq, trajectory_id, _, verdict in rows:
         text = Trajectory(task_id=task.task_id, task=instead).model_dump_json(exclude_defaults=True)
-        _put_trajectory(
-            connection, seq, trajectory_id, instead, text, None if verdict is None else _without_words(verdict)
-        )
+        if verdict is not None:
+            judged = Verdict.model_validate_json(verdict).model_copy(update={"reasons": (), "evidence": ()})
+            verdict = judged.model_dump_json()
+        _put_trajectory(connection, seq, trajectory_id, instead, text, verdict)
     for run_id, summary in connection.execute(_QUERIES["runs_of_task"], values).fetchall():
         if summary is not None:
             connection.execute(_QUERIES["put_run"], {"key": run_id, "summary": _run_without_words(summary)})
     connection.execute(_QUERIES["clear_session_of_task"], {**values, "query": instead})
     connection.execute(_QUERIES["clear_verdicts_of_task"], values | {"type": VERDICT})
     return len(rows)
-
-
-def _clear_what_tells_of_task(connection: "Connection", task: Task, scope_ids: Sequence[int]) -> None:
-    """Take a task's words out of its jobs, and out of what was retrieved for it."""
-    connection.execute(_QUERIES["clear_jobs_of_task"], task._asdict())
-    connection.execute(
-        _QUERIES["clear_queries_of_task"], {"task_id": task.task_id, "scope_ids": to_json(list(scope_ids))}
-    )
 
 
 def _scrub_trajectory(connection: "Connection", traces: Traces, seq: int) -> None:
@@ -362,8 +354,3 @@ def _run_without_words(summary: str) -> str:
             {name: value for name, value in each.items() if name not in _WORDS_OF_ROLLOUT} for each in rollouts
         ]
     return to_json(kept)
-
-
-def _without_words(verdict: str) -> str:
-    judged = Verdict.model_validate_json(verdict)
-    return judged.model_copy(update={"reasons": (), "evidence": ()}).model_dump_json()

@@ -1,7 +1,7 @@
 """The passages of sources in the bank, never among memories: searched, read, written by group with their indexes."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,7 @@ from swarm_memory.schema.source import Passage, SourceInfo, SourceKind
 from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.server.storage.engine.engine import Engine, Part, reads, writes
 from swarm_memory.server.storage.search.index import Index
-from swarm_memory.server.storage.search.vectors import Keywords, Near, Quantization, QueryVector, Search, Space, cosines
+from swarm_memory.server.storage.search.vectors import Keywords, Near, Quantization, QueryVector, Search, cosines
 from swarm_memory.server.storage.search.words import joined
 from swarm_memory.server.storage.stores.rows import (
     find_scope,
@@ -24,7 +24,6 @@ from swarm_memory.server.storage.stores.rows import (
     to_json,
 )
 from swarm_memory.server.storage.stores.upkeep import Vectors
-from swarm_memory.tools.ports.models import Vector
 from swarm_memory.tools.ports.sources import (
     FoundPassage,
     PassageCandidate,
@@ -108,13 +107,9 @@ class Sources(Part):
         names = list(await self.groups(source))
         for start in range(0, len(names), _GROUPS_AT_ONCE):
             await self.remove_groups(source, names[start : start + _GROUPS_AT_ONCE])
-        await self._delete_source(known.id)
+        await self.write(lambda connection: connection.execute(_QUERIES["delete_source"], (known.id,)))
         await self.bank.truncate_log()
         return known.passages
-
-    @writes
-    def _delete_source(self, connection: "Connection", source_id: int) -> None:
-        connection.execute(_QUERIES["delete_source"], (source_id,))
 
 
 class _GroupWriter:
@@ -144,38 +139,25 @@ class _GroupWriter:
         rows: list[dict[str, Any]] = []
         stored: list[tuple[int, StoredPassage]] = []
         for group in groups:
-            group_id = self._add_group(group)
+            group_row = (self._source_id, group.name, group.content_hash, joined(group.name_tokens), self._now)
+            group_id = self._connection.execute(_QUERIES["add_group"], group_row).lastrowid
             added = list(enumerate(group.passages, start=last + len(stored) + 1))
-            rows += [self._row(seq, group_id, each) for seq, each in added]
+            for seq, each in added:
+                place = {"seq": seq, "group_id": group_id, "partition_id": self._partition}
+                passage = each.passage.model_dump(include=_COLUMNS)
+                rows.append(passage | place | {"data": to_json(each.passage.data)})
             stored += added
-        self._connection.executemany(_QUERIES["add_passage"], rows)
-        self._connection.executemany(_QUERIES["put_tokens"], [(seq, *_fields(each)) for seq, each in stored])
+        fields = [(each.title_tokens, each.description_tokens, each.content_tokens) for _, each in stored]
+        tokens = [(seq, *map(joined, each)) for (seq, _), each in zip(stored, fields, strict=True)]
         vectors = {seq: each.vector for seq, each in stored if each.vector is not None}
+        self._connection.executemany(_QUERIES["add_passage"], rows)
+        self._connection.executemany(_QUERIES["put_tokens"], tokens)
         self._index.enter_new(self._connection, [seq for seq, _ in stored], self._partition)
-        if (space := self._space_of(vectors)) is not None:
+        if vectors:
+            dimensions = len(next(iter(vectors.values())))
+            space = self._index.make_space(self._connection, self._embedder, dimensions, self._quantization)
             self._index.enter_new_vectors(self._connection, self._partition, space, vectors, self._now)
         return any(removed)
-
-    def _add_group(self, group: StoredGroup) -> int:
-        row = (self._source_id, group.name, group.content_hash, joined(group.name_tokens), self._now)
-        group_id = self._connection.execute(_QUERIES["add_group"], row).lastrowid
-        assert group_id is not None
-        return group_id
-
-    def _row(self, seq: int, group_id: int, stored: StoredPassage) -> dict[str, Any]:
-        row = stored.passage.model_dump(include=_COLUMNS)
-        place = {"seq": seq, "group_id": group_id, "partition_id": self._partition}
-        return row | place | {"data": to_json(stored.passage.data)}
-
-    def _space_of(self, vectors: Mapping[int, Vector]) -> Space | None:
-        dimensions = next((len(vector) for vector in vectors.values()), None)
-        if dimensions is None:
-            return None
-        return self._index.make_space(self._connection, self._embedder, dimensions, self._quantization)
-
-
-def _fields(stored: StoredPassage) -> tuple[str, str, str]:
-    return joined(stored.title_tokens), joined(stored.description_tokens), joined(stored.content_tokens)
 
 
 _COLUMNS = {"position", "title", "description", "content", "path", "line", "end_line"}
@@ -206,9 +188,13 @@ def _joined(
     seqs = list(dict.fromkeys([*near.found, *keywords.found]))
     values = {"seqs": to_json(seqs), "distances": to_json(beside)}
     around = [seq for (seq,) in connection.execute(_QUERIES["neighbours"], values).fetchall()]
-    candidates = _candidates(connection, near.vector, list(dict.fromkeys([*seqs, *around])))
+    space = near.vector.space if near.vector else None
+    asked = {"model": space.model if space else "", "dims": space.dims if space else 0}
+    asked |= {"seqs": to_json(list(dict.fromkeys([*seqs, *around])))}
+    rows = connection.execute(_QUERIES["candidates"], asked).fetchall()
+    alike = compared(near.vector, [row[-1] for row in rows])
     return SourceResult(
-        candidates=candidates,
+        candidates=tuple(PassageCandidate(*row[:-1], cosine=each) for row, each in zip(rows, alike, strict=True)),
         passages=near.items,
         document_frequency=keywords.frequency,
         legs=search.legs(near, keywords),
@@ -216,20 +202,9 @@ def _joined(
     )
 
 
-def _candidates(
-    connection: "Connection", vector: QueryVector | None, seqs: Sequence[int]
-) -> tuple[PassageCandidate, ...]:
-    values: dict[str, Any] = {"seqs": to_json(list(seqs)), "model": "", "dims": 0}
-    if vector is not None:
-        values |= {"model": vector.space.model, "dims": vector.space.dims}
-    rows = connection.execute(_QUERIES["candidates"], values).fetchall()
-    near = _cosines(vector, [row[-1] for row in rows])
-    return tuple(PassageCandidate(*known, cosine=cosine) for (*known, _), cosine in zip(rows, near, strict=True))
-
-
-def _cosines(vector: QueryVector | None, blobs: list[bytes | None]) -> list[float | None]:
+def compared(vector: QueryVector | None, blobs: Sequence[bytes | None]) -> list[float | None]:
     """Return the cosine of each vector to the query's; None where there is none."""
     if vector is None:
         return [None] * len(blobs)
-    compared = iter(cosines(vector.encoded, [blob for blob in blobs if blob is not None], vector.space.quantization))
-    return [None if blob is None else next(compared) for blob in blobs]
+    found = iter(cosines(vector.encoded, [blob for blob in blobs if blob is not None], vector.space.quantization))
+    return [None if blob is None else next(found) for blob in blobs]

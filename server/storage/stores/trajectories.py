@@ -201,19 +201,16 @@ def _described(connection: "Connection", seqs: Sequence[int]) -> list[RecordedTa
     return [made(RecordedTask, row, outcome=row["outcome"] and outcome_in(row["outcome"])) for row in rows]
 
 
-def _bear_out(connection: "Connection", index: Index, values: dict[str, Any]) -> None:
-    """Make a candidate a memory where a task of another session shows that it helps."""
-    for found in connection.execute(_WAYS["borne_out"], values).fetchall():
-        change_status(connection, index, found, "active", "a second task bears it out")
-
-
 def _note_tried(connection: "Connection", index: Index, scope_id: int, record: LearnRecord) -> None:
+    """Note which memories a task tried; a candidate becomes a memory where a task of another session shows it helps."""
     of_task = {"task_id": record.trajectory.task_id, "session_id": record.trajectory.session_id}
     for signature, memory_id, worked in record.ways_out:
         if worked and signature:
             values = {"signature": signature, "id": memory_id, "scope_id": scope_id}
             connection.execute(_WAYS["add_way_out"], values)
-            _bear_out(connection, index, values | of_task | {"tried": TRIED})
+            seen = values | of_task | {"tried": TRIED}
+            for found in connection.execute(_WAYS["borne_out"], seen).fetchall():
+                change_status(connection, index, found, "active", "a second task bears it out")
         counted = {"id": memory_id, "tried": TRIED, "worked": worked}
         if signature or connection.execute(_WAYS["count_kept"], counted).fetchone()[0] < _MOST_KEPT:
             tried = {"signature": signature, **of_task, "worked": worked}

@@ -13,8 +13,10 @@ from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.schema.team.person import AuditEntry, Person, Role
 from swarm_memory.server.storage.engine.author import author
 from swarm_memory.server.storage.engine.engine import Part, reads, reads_beside, writes
+from swarm_memory.server.storage.stores.forgetting import FORGOTTEN
 from swarm_memory.server.storage.stores.memories import EDITED
 from swarm_memory.server.storage.stores.rows import made, named, now_text, pairs, to_json, to_moment, to_text
+from swarm_memory.server.storage.stores.team.sharing import next_revision
 from swarm_memory.server.storage.stores.upkeep import UNDONE
 from swarm_memory.tools.ports.journal import DECIDED, TAKEN_BACK
 
@@ -26,7 +28,7 @@ FORGOTTEN_PERSON = "person.forgotten"
 REFUSED = "sign_in.refused"
 """Requests without a valid token, counted."""
 
-_QUERIES = queries("people")
+_QUERIES, _TEAM, _FORGETTING = queries("people"), queries("team"), queries("forgetting")
 
 _SHOWN = ("reason", "decision", "role", "count", "from", "to", "label", "name", "issuer")
 """What is told of an event's data: no texts of memories or tasks."""
@@ -159,3 +161,38 @@ def _entry(row: Sequence[Any]) -> AuditEntry:
     told: dict[str, Any] = json.loads(data)
     shown = {name: told[name] for name in _SHOWN if isinstance(told.get(name), str | int | float)}
     return AuditEntry(to_moment(at), action, person_id, person, subject_id, subject, shown)
+
+
+def take_out_of_team(connection: "Connection", person: Person) -> None:
+    """Delete a person's proposals and evidence, and take their name out of what others proposed and decided.
+
+    What changed by that goes to everybody's cache as any other change does.
+    """
+    connection.execute(_QUERIES["part_from_alike"], (person.id,))
+    connection.execute(_QUERIES["drop_proposals_of_person"], (person.id,))
+    values = {"name": person.name, "instead": FORGOTTEN, "tenant_id": person.tenant_id}
+    connection.execute(_QUERIES["unname_rulings"], values)
+    counted = {each for (each,) in connection.execute(_QUERIES["counted_by_person"], (person.id,)).fetchall()}
+    connection.execute(_QUERIES["drop_evidence_of_person"], (person.id,))
+    shared = connection.execute(_QUERIES["shared_of_tenant"], (person.tenant_id,)).fetchall()
+    for memory_id, scope_id, proposed_by, accepted_by in shared:
+        names = [name for name in json.loads(proposed_by) if name != person.name]
+        by = FORGOTTEN if accepted_by == person.name else accepted_by
+        if memory_id in counted or by != accepted_by or to_json(names) != proposed_by:
+            told = {"memory_id": memory_id, "proposed_by": to_json(names), "accepted_by": by}
+            connection.execute(_QUERIES["name_shared"], told)
+            summed = {"memory_id": memory_id, "revision": next_revision(connection, scope_id)}
+            connection.execute(_TEAM["count_evidence"], summed)
+    for seq, data in connection.execute(_QUERIES["events_of_team"], (person.tenant_id,)).fetchall():
+        told = json.loads(data)
+        if (unnamed := _without(told, person.name)) != told:
+            connection.execute(_FORGETTING["put_event"], {"data": to_json(unnamed), "key": seq})
+
+
+def _without(value: JsonValue, name: str) -> JsonValue:
+    """Return a value of JSON with another word in the place of a name."""
+    if isinstance(value, dict):
+        return {key: _without(each, name) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_without(each, name) for each in value]
+    return FORGOTTEN if value == name else value

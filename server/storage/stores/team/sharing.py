@@ -259,17 +259,13 @@ class SharedMemories(Part):
     async def changes(self, scope: Scope, stamp: str, after: int, person_id: str, limit: int) -> Changes:
         """Return what changed after a cursor, in the order of its being committed."""
         if await self._out_of_step(scope):
-            await self._step(scope)
+            await self.write(lambda connection: _take_step(connection, make_scope(connection, scope)))
         return await self._changes(scope, stamp, after, person_id, limit)
 
     @reads
     def _out_of_step(self, connection: "Connection", scope: Scope) -> bool:
         values = {"scope_id": find_scope(connection, scope)}
         return connection.execute(_QUERIES["out_of_step"], values).fetchone() is not None
-
-    @writes
-    def _step(self, connection: "Connection", scope: Scope) -> None:
-        _take_step(connection, make_scope(connection, scope))
 
     @reads
     def _changes(
