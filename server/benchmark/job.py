@@ -18,7 +18,7 @@ BENCHMARK = "benchmark"
 ONLY_FROM_A_COMMAND = ("command", "tasks")
 """Options that start programs: the user gives them on the command line, and no model does."""
 
-PATHS = ("path", "queries")
+PATHS = ("path", "foreign")
 """Options that name a file or folder to read."""
 
 

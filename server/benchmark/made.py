@@ -1,19 +1,10 @@
-"""Made memories without end, and an embedder without a model: what a store is measured with."""
+"""Made memories without end, which a store is measured with."""
 
-import hashlib
-import re
-from array import array
-from collections.abc import Sequence
 from datetime import datetime, timedelta
 from random import Random
-from typing import TYPE_CHECKING, Literal
 
 from swarm_memory.schema.base import MEMORY, Scope, new_id
-from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.memory import MemoryItem, Provenance
-
-if TYPE_CHECKING:
-    from swarm_memory.tools.ports.models import Vector
 
 DOMAINS = ("shop", "billing", "search", "mobile")
 """Each has a quarter of the items."""
@@ -59,49 +50,3 @@ class MadeMemories:
 
     def _phrase(self, length: int) -> str:
         return " ".join([self._draw.choice(_VERBS), *self._draw.choices(self._words, self._weights, k=length)])
-
-
-class HashedEmbedder:
-    """Sums a random vector for each word: as fast as adding, and near for texts that share words.
-
-    It measures a store with vectors of a published size where no model of that size is at hand; it says nothing of how
-    well anything is found.
-    """
-
-    quantization: Literal["int8", "float32"] = "float32"
-    fusion_weight = 0.5
-    min_cosine = 0.0
-    duplicate_cosine = 0.95
-
-    def __init__(self, dimensions: int) -> None:
-        self.dimensions = dimensions
-        self.name = f"benchmark-hashed-{dimensions}"
-        self._known: dict[str, Vector] = {}
-
-    async def embed_query(self, text: str) -> "Vector":
-        return self.embed(text)
-
-    async def embed_queries(self, texts: Sequence[str]) -> "list[Vector]":
-        return [self.embed(text) for text in texts]
-
-    async def embed_documents(self, texts: Sequence[str]) -> "list[Vector]":
-        return [self.embed(text) for text in texts]
-
-    def embed(self, text: str) -> "Vector":
-        """Return the unit vector of a text. Raises `InputError` for one without a word."""
-        import numpy
-
-        words = re.findall(r"\w+", text.lower())
-        if not words:
-            raise InputError("the text holds nothing to embed: give it at least one word")
-        summed = numpy.sum([numpy.asarray(self._word(word)) for word in words], axis=0)
-        return array("f", (summed / numpy.linalg.norm(summed)).astype("f4").tobytes())
-
-    def _word(self, word: str) -> "Vector":
-        import numpy
-
-        if word not in self._known:
-            seed = int.from_bytes(hashlib.sha256(word.encode()).digest()[:8])
-            drawn = numpy.random.default_rng(seed).standard_normal(self.dimensions)
-            self._known[word] = array("f", drawn.astype("f4").tobytes())
-        return self._known[word]

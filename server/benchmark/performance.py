@@ -1,4 +1,4 @@
-"""The suite of performance: the twelve published measurements, growth, and clients over HTTP, on banks of its own."""
+"""The suite of performance: the twelve published measurements, and growth, on banks of its own."""
 
 import os
 import time
@@ -10,25 +10,21 @@ from pathlib import Path
 from statistics import fmean
 from typing import Annotated, Literal, NamedTuple
 
-import anyio
-import anyio.to_thread
 from pydantic import BeforeValidator, Field
 
 from swarm_memory.schema.base import Scope
-from swarm_memory.schema.benchmark import SuiteResults
+from swarm_memory.schema.benchmark import Plot, SuiteResults
 from swarm_memory.schema.job import Progress
 from swarm_memory.schema.memory import MemoryItem
-from swarm_memory.server.benchmark.http_load import Load, asked_over_http
-from swarm_memory.server.benchmark.made import DOMAINS, HashedEmbedder, MadeMemories
+from swarm_memory.server.benchmark.made import DOMAINS, MadeMemories
 from swarm_memory.server.config import resolve_settings
 from swarm_memory.server.storage.search.vectors import cosines, encode
 from swarm_memory.server.storage.store import open_store
-from swarm_memory.tools.benchmark.figures import Column, by_size, figure, figures, late, table, together
+from swarm_memory.tools.benchmark.figures import Column, figure, figures, late, series, table, together
 from swarm_memory.tools.benchmark.measures import percentile
 from swarm_memory.tools.benchmark.suite import Suite, SuiteContext, SuiteOptions, comma_list
 from swarm_memory.tools.ports.journal import Event
 from swarm_memory.tools.ports.memories import MemoryFilter, RetrievalRecord, SearchFilter
-from swarm_memory.tools.ports.models import Embedder
 from swarm_memory.tools.retrieve.embed import prepare
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.toolbox import Toolbox
@@ -38,27 +34,22 @@ _BLOCK = 1000
 _WARM = 5
 _EVERYTHING = 1_000_000
 
-ITEMS, DIMENSIONS = 2431, 1024
-"""Size of the bank and of its vectors in the ReasoningBank report."""
+ITEMS = 2431
+"""Size of the bank in the ReasoningBank report."""
 
-PerformancePart = Literal["operations", "growth", "http"]
+PerformancePart = Literal["operations", "growth"]
 
 
 class PerformanceOptions(SuiteOptions):
     """What is asked of the performance suite."""
 
     parts: Annotated[tuple[PerformancePart, ...], BeforeValidator(comma_list)] = Field(
-        default=("operations", "growth", "http"), min_length=1, description="What is measured"
+        default=("operations", "growth"), min_length=1, description="What is measured"
     )
-    items: int = Field(default=ITEMS, ge=100, le=100_000, description="operations, http: items in the bank")
-    dimensions: int = Field(default=DIMENSIONS, ge=8, le=4096, description="operations: of the made vectors")
+    items: int = Field(default=ITEMS, ge=100, le=100_000, description="operations: items in the bank")
     repeats: int = Field(default=100, ge=3, le=10_000, description="operations, growth: how often each is timed")
     inserts: int = Field(default=1000, ge=1, le=100_000, description="operations: insertions of the twelfth")
     max_items: int = Field(default=10_000, ge=1000, le=1_000_000, description="growth: where it ends")
-    clients: Annotated[tuple[Annotated[int, Field(ge=1, le=256)], ...], BeforeValidator(comma_list)] = Field(
-        default=(1, 4, 16), description="http: clients at the same time"
-    )
-    requests: int = Field(default=20, ge=1, le=1000, description="http: calls of each client")
 
 
 class Measurement(NamedTuple):
@@ -105,9 +96,7 @@ MEASUREMENTS = (
         "recording a retrieval of three: event, figures, three counts, written durably",
     ),
     Measurement("metric", "Metrics Logging", "call", "one event of the audit trail, durably"),
-    Measurement(
-        "cosine", "Cosine Similarity (1024-dim)", "pair", "one pair as the index computes it, of a block of 1,000"
-    ),
+    Measurement("cosine", "Cosine Similarity", "pair", "one pair as the index computes it, of a block of 1,000"),
     Measurement("statistics", "View Queries", "call", "all counts of the bank's status"),
     Measurement("all_active", "Get All Active Memories", "call", "every item, checked as a model"),
     Measurement(
@@ -147,27 +136,22 @@ class _Run:
 
     bench: SuiteContext
     options: PerformanceOptions
-    operations: dict[str, dict[str, list[float]]] = field(default_factory=dict[str, dict[str, list[float]]])
+    operations: dict[str, list[float]] = field(default_factory=dict[str, list[float]])
     sizes: list[Size] = field(default_factory=list[Size])
-    loads: list[Load] = field(default_factory=list[Load])
     notes: list[str] = field(default_factory=list[str])
     done: int = 0
 
     @property
     def total(self) -> int:
         """Steps of all parts."""
-        operations, growth, http = (part in self.options.parts for part in ("operations", "growth", "http"))
-        return (
-            operations * 2 * (len(MEASUREMENTS) + 1)
-            + growth * len(list(steps_to(self.options.max_items)))
-            + http * len(self.options.clients)
-        )
+        operations, growth = (part in self.options.parts for part in ("operations", "growth"))
+        return operations * (len(MEASUREMENTS) + 1) + growth * len(list(steps_to(self.options.max_items)))
 
     def results(self) -> SuiteResults:
         """Return what there is by now."""
-        parts = [operation_results(self.options.items, self.operations)] if self.operations else []
-        parts += [growth_results(self.bench.toolbox.embedder.name, self.sizes)] if self.sizes else []
-        parts += [load_results(self.loads)] if self.loads else []
+        name = self.bench.toolbox.embedder.name
+        parts = [operation_results(name, self.options.items, self.operations)] if self.operations else []
+        parts += [growth_results(name, self.sizes)] if self.sizes else []
         return together([*parts, SuiteResults(notes=tuple(self.notes))])
 
     async def tell(self, message: str) -> None:
@@ -183,47 +167,40 @@ async def measure(bench: SuiteContext, options: PerformanceOptions) -> SuiteResu
     if hasattr(os, "getloadavg"):
         run.notes.append(f"load of the machine at the start: {os.getloadavg()[0]:.1f} on {os.cpu_count()} CPUs")
     if "operations" in options.parts:
-        for embedder in (HashedEmbedder(options.dimensions), bench.toolbox.embedder):
-            await _operations(run, embedder)
+        await _operations(run)
     if "growth" in options.parts:
         await _growth(run)
-    if "http" in options.parts:
-        async with asked_over_http(bench.folder, options.items, options.seed) as ask:
-            for clients in options.clients:
-                run.loads.append(await ask(clients, options.requests))
-                await run.tell(f"{clients} clients over HTTP")
     return run.results()
 
 
 @asynccontextmanager
-async def _bank(run: _Run, embedder: Embedder) -> AsyncGenerator[Toolbox]:
-    async with run.bench.open_store(embedder) as store:
-        scope = Scope(project="performance")
-        yield replace(run.bench.toolbox, store=store, embedder=embedder, scope=scope, chat=None)
+async def _bank(run: _Run) -> AsyncGenerator[Toolbox]:
+    toolbox = run.bench.toolbox
+    async with run.bench.open_store(toolbox.embedder) as store:
+        yield replace(toolbox, store=store, scope=Scope(project="performance"), chat=None)
 
 
-async def _operations(run: _Run, embedder: Embedder) -> None:
+async def _operations(run: _Run) -> None:
     """Time each of the twelve on a bank of the wanted size; insertions come last, so that the others see that size."""
-    options = run.options
-    times = run.operations[embedder.name] = {}
-    async with _bank(run, embedder) as bank:
+    options, times = run.options, run.operations
+    async with _bank(run) as bank:
         made = MadeMemories(options.seed, bank.scope, bank.clock.now())
         kept, _ = await _fill(bank, made, options.items)
-        await run.tell(f"{embedder.name}: {options.items:,} items")
+        await run.tell(f"{options.items:,} items")
         for key, operation in (await _readings(run, bank, made, kept)).items():
             times[key] = await _timed(operation, options.repeats)
-            await run.tell(f"{embedder.name}: {key}")
-        times["cosine"] = await anyio.to_thread.run_sync(_cosine_times, bank, kept, options.repeats)
-        await run.tell(f"{embedder.name}: cosine")
+            await run.tell(key)
+        times["cosine"] = await _cosine_times(bank, kept, options.repeats)
+        await run.tell("cosine")
         one, many = made.take(options.repeats + _WARM), options.inserts
         times["insert"] = await _timed(lambda: _insert(bank, [one.pop()]), options.repeats)
-        await run.tell(f"{embedder.name}: insert")
+        await run.tell("insert")
         batches = [made.take(100) for _ in range(max(3, options.repeats // 10) + 1)]
         times["batch"] = await _timed(lambda: _insert(bank, batches.pop()), len(batches) - 1, warm=1)
-        await run.tell(f"{embedder.name}: batch of 100")
+        await run.tell("batch of 100")
         others = made.take(many)
         times["insert_1000"] = await _timed(lambda: _insert(bank, [others.pop()]), many, warm=0)
-        await run.tell(f"{embedder.name}: {many:,} inserts")
+        await run.tell(f"{many:,} inserts")
 
 
 async def _readings(run: _Run, bank: Toolbox, made: MadeMemories, kept: list[MemoryItem]) -> dict[str, Operation]:
@@ -267,11 +244,11 @@ async def _timed(operation: Operation, repeats: int, *, warm: int = _WARM) -> li
     return found[warm:]
 
 
-def _cosine_times(bank: Toolbox, kept: list[MemoryItem], repeats: int) -> list[float]:
+async def _cosine_times(bank: Toolbox, kept: list[MemoryItem], repeats: int) -> list[float]:
     """Return the ms of one pair, each from a block of 1,000 pairs."""
-    made = HashedEmbedder(bank.embedder.dimensions)
     quantization = bank.embedder.quantization
-    blobs = [encode(made.embed(kept[at % len(kept)].title), quantization) for at in range(_BLOCK)]
+    vectors = await bank.embedder.embed_documents([each.title for each in kept[:100]])
+    blobs = [encode(vectors[at % len(vectors)], quantization) for at in range(_BLOCK)]
     found: list[float] = []
     for at in range(repeats):
         started = time.perf_counter()
@@ -282,7 +259,7 @@ def _cosine_times(bank: Toolbox, kept: list[MemoryItem], repeats: int) -> list[f
 
 async def _growth(run: _Run) -> None:
     """Fill one bank step by step with the embedder of the settings, and measure it at each."""
-    async with _bank(run, run.bench.toolbox.embedder) as bank:
+    async with _bank(run) as bank:
         made = MadeMemories(run.options.seed, bank.scope, bank.clock.now())
         there = 0
         for size in steps_to(run.options.max_items):
@@ -320,12 +297,11 @@ def _resident_mb() -> float | None:
     return int(pages.read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
-def operation_results(items: int, times: Mapping[str, Mapping[str, Sequence[float]]]) -> SuiteResults:
-    """Return mean, p50, p95 of each operation in ms, and a table with one column for each embedder."""
+def operation_results(subject: str, items: int, times: Mapping[str, Sequence[float]]) -> SuiteResults:
+    """Return mean, p50, p95 of each operation in ms, and a table of them."""
     found = [
         figure(subject, f"{key}_{name}", value, n=len(each), better="lower")
-        for subject, of in times.items()
-        for key, each in of.items()
+        for key, each in times.items()
         if each
         for name, value in zip(("mean_ms", "p50_ms", "p95_ms"), _middles(each), strict=True)
     ]
@@ -333,14 +309,11 @@ def operation_results(items: int, times: Mapping[str, Mapping[str, Sequence[floa
         Column("#", lambda row: str(row[0])),
         Column("measurement", lambda row: row[1].name),
         Column("unit", lambda row: f"ms per {row[1].per}"),
-        *(
-            Column(f"{name}: mean (p50; p95; most)", lambda row, of=of: _shown(of.get(row[1].key)))
-            for name, of in times.items()
-        ),
+        Column("mean (p50; p95; most)", lambda row: _shown(times.get(row[1].key))),
         Column("what is measured", lambda row: row[1].what),
     ]
-    shown = table(f"Operations on {items:,} items", columns, enumerate(MEASUREMENTS, start=1))
-    return SuiteResults(figures=tuple(found), tables=(shown,))
+    title = f"Operations on {items:,} items, {subject}"
+    return SuiteResults(figures=tuple(found), tables=(table(title, columns, enumerate(MEASUREMENTS, start=1)),))
 
 
 def _middles(times: Sequence[float]) -> tuple[float, float, float]:
@@ -365,49 +338,20 @@ def growth_results(subject: str, sizes: Sequence[Size]) -> SuiteResults:
     memory = Column[Size]("MB of memory", lambda size: size.resident_mb, ".0f", "resident_mb")
     columns = (items, rate, p50, p95, disk, each, memory)
     note = "inserts in batches of 500; memory: of the whole process"
+    lines = tuple(
+        series(name, [(size.items, percentile(size.retrieve_ms, share)) for size in sizes])
+        for name, share in (("p50", 0.5), ("p95", 0.95))
+    )
     return SuiteResults(
         figures=tuple(found for size in sizes for found in figures(subject, columns, size, f"{size.items} items")),
         tables=(table("Growth", columns, sizes, note),),
-        plots=(
-            by_size("Retrieve by size", items, {"p50": p50, "p95": p95}, sizes, y_label="ms"),
-            by_size("Size on disk", items, {"MB on disk": disk}, sizes, y_label="MB"),
-            by_size("Insert rate by size", items, {"inserts/s": rate}, sizes, y_label="items/s", log_y=False),
-        ),
+        plots=(Plot(title="Retrieve by size", x_label="items", y_label="ms", log_x=True, log_y=True, series=lines),),
     )
-
-
-def load_results(loads: Sequence[Load]) -> SuiteResults:
-    """Return what each number of clients gave that was answered at all."""
-    sound = [load for load in loads if load.latencies_ms]
-    clients = Column[Load]("clients", lambda load: load.clients)
-    p50: Column[Load] = late("p50, ms", "p50_ms", 0.5, lambda load: load.latencies_ms, ".1f")
-    p95: Column[Load] = late("p95, ms", "p95_ms", 0.95, lambda load: load.latencies_ms, ".1f")
-    columns = (
-        clients,
-        Column[Load]("answered", _answered),
-        Column[Load]("failed", lambda load: load.failed),
-        Column[Load](
-            "requests/s", lambda load: _answered(load) / load.seconds, ".1f", "requests_per_s", _answered, "higher"
-        ),
-        p50,
-        p95,
-    )
-    note = "retrieve_memories by the MCP client, each with a session of its own; server and clients share the machine"
-    plot = by_size("Clients over HTTP", clients, {"p50": p50, "p95": p95}, sound, y_label="ms")
-    return SuiteResults(
-        figures=tuple(found for load in sound for found in figures("http", columns, load, f"{load.clients} clients")),
-        tables=(table("Clients over HTTP", columns, sound, note),),
-        plots=(plot,) if sound else (),
-    )
-
-
-def _answered(load: Load) -> int:
-    return len(load.latencies_ms)
 
 
 SUITE = Suite(
     "performance",
-    "how long each operation takes, how that grows, and many clients",
+    "how long each operation takes, and how that grows",
     "minutes with both hands full: nothing else should run; less with parts=operations, items and repeats",
     PerformanceOptions,
     measure,

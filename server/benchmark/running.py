@@ -129,7 +129,7 @@ def _told(value: JsonValue, key: str = "") -> JsonValue:
     if isinstance(value, list):
         return [_told(each) for each in value]
     if isinstance(value, str):
-        return Path(value).name if key in ("path", "queries", "tasks") else redact(value).text
+        return Path(value).name if key in ("path", "foreign", "tasks") else redact(value).text
     return value
 
 

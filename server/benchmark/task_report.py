@@ -6,8 +6,8 @@ from random import Random
 from statistics import fmean
 from typing import Literal
 
-from swarm_memory.schema.benchmark import Figure, Plot, Series, SuiteResults, Table
-from swarm_memory.tools.benchmark.figures import Column, figure, figures, series, table, written
+from swarm_memory.schema.benchmark import Figure, SuiteResults, Table
+from swarm_memory.tools.benchmark.figures import Column, figure, figures, table, written
 from swarm_memory.tools.credit.intervals import Interval, wilson
 
 TaskArm = Literal["baseline", "reasoningbank", "reasoningbank+matts"]
@@ -48,7 +48,7 @@ class TaskReport:
         self._arms = tuple(arm for arm in TASK_ARMS if any(each.arm == arm for each in results))
 
     def results(self) -> SuiteResults:
-        """Return figures, tables and a plot."""
+        """Return figures and tables."""
         if not self._results:
             return SuiteResults()
         notes = () if all(each.tokens_counted for each in self._results) else (
@@ -57,7 +57,7 @@ class TaskReport:
         note = "success by the checkers; tokens of every rollout, and of judging and distilling"
         arms = table("Real tasks", _ARM, map(self._of, self._arms), note)
         tables = (arms, self._gate_table(), table("Each task", _EACH, self._results))
-        return SuiteResults(figures=tuple(self._figures()), tables=tables, plots=(self._plot(),), notes=notes)
+        return SuiteResults(figures=tuple(self._figures()), tables=tables, notes=notes)
 
     def cost_ratio(self, arm: str) -> Interval | None:
         """Return an arm's cost per success over the baseline's, tasks resampled in pairs; None without a success."""
@@ -96,14 +96,6 @@ class TaskReport:
         headings = ("arm", "more successes", "cost per success against the baseline's", "gate")
         note = f"gate: at most {GATE:g} of the baseline's cost per success, and no fewer successes; in pairs of tasks"
         return Table(title="The gate", headings=headings, rows=tuple(rows), note=note)
-
-    def _plot(self) -> Plot:
-        rounds = sorted({each.round for each in self._results})
-        lines: list[Series] = []
-        for arm in self._arms:
-            done = {at: of for at in rounds if (of := [each for each in self._of(arm) if each.round == at])}
-            lines.append(series(arm, [(at, _rate(of)) for at, of in done.items()]))
-        return Plot(title="Real tasks by round", x_label="round", y_label="success rate", series=tuple(lines))
 
 
 def _rate(results: Sequence[TaskResult]) -> Interval:

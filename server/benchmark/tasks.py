@@ -19,7 +19,7 @@ from swarm_memory.schema.benchmark import SuiteResults
 from swarm_memory.schema.errors import ConfigError, InputError
 from swarm_memory.schema.job import Progress
 from swarm_memory.schema.rollout import MAX_ROLLOUTS, MattsRequest, RolloutRequest, RunnerAnswer
-from swarm_memory.schema.trajectory import Step, Trajectory
+from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.server.benchmark.task_report import TASK_ARMS, TaskArm, TaskReport, TaskResult
 from swarm_memory.server.child_process import run
 from swarm_memory.tools.benchmark.suite import Suite, SuiteContext, SuiteOptions, comma_list
@@ -53,9 +53,6 @@ class TaskOptions(SuiteOptions):
     k: int = Field(default=3, ge=1, le=MAX_ROLLOUTS, description="Rollouts of a task in the arm that scales")
     command: str | None = Field(
         default=None, description="The agent's command line, as matts.allowed_commands has it; default: the chat model"
-    )
-    show_check: bool = Field(
-        default=False, description="true: the checker's result is in the trajectory that is judged"
     )
     timeout_s: float = Field(default=600.0, gt=0, le=86_400, description="Limit of one rollout")
 
@@ -134,13 +131,11 @@ class ScenarioRunner:
 
     takes_notes = True
 
-    def __init__(
-        self, scenario: Scenario, inner: AgentRunner, scratch: Path, *, show_check: bool, metered: bool
-    ) -> None:
+    def __init__(self, scenario: Scenario, inner: AgentRunner, scratch: Path, *, metered: bool) -> None:
         self.name = inner.name
         self.attempts: dict[int, Attempt] = {}
         self._metered = metered
-        self._scenario, self._inner, self._scratch, self._show_check = scenario, inner, scratch, show_check
+        self._scenario, self._inner, self._scratch = scenario, inner, scratch
 
     async def run(self, request: RolloutRequest) -> RunnerAnswer:
         """Let the task be done, then check it. Raises as the runner does; `ConfigError` for a broken checker."""
@@ -151,8 +146,6 @@ class ScenarioRunner:
             raise ConfigError(f"the checker of {self._scenario.name} failed itself: {one_line(said[-400:], 400)}")
         attempt = _attempt(request, answer.trajectory, met=code == 0, said=said)
         self.attempts[request.number] = replace(attempt, tokens=0, tokens_counted=True) if self._metered else attempt
-        if self._show_check and answer.trajectory is not None:
-            return answer.model_copy(update={"trajectory": _with_check(answer.trajectory, code, said)})
         return answer
 
     async def settle(self, run_id: str, best: int | None) -> str | None:
@@ -173,22 +166,6 @@ def _attempt(request: RolloutRequest, trajectory: Trajectory | None, *, met: boo
     texts = (f"{step.text} {step.tool_input or ''}" for step in trajectory.steps)
     estimated = count_tokens(request.prompt) + sum(map(count_tokens, texts))
     return Attempt(met=met, steps=steps, tokens=estimated, tokens_counted=False, said=told)
-
-
-def _with_check(trajectory: Trajectory, code: int | None, said: str) -> Trajectory:
-    """Return the trajectory with the check at its end, as a project's own tests would stand there."""
-    number, ended = len(trajectory.steps), 124 if code is None else code
-    steps = (
-        Step(
-            id=f"s{number + 1}", kind="tool_call", role="assistant", tool_name="Bash", call_id="check",
-            tool_input={"command": "python check.py"},
-        ),
-        Step(
-            id=f"s{number + 2}", kind="observation", role="tool", tool_name="Bash", call_id="check",
-            text=f"Exit code {ended}\n{said}" if ended else said, exit_code=ended, is_error=ended != 0,
-        ),
-    )  # fmt: skip
-    return trajectory.model_copy(update={"steps": (*trajectory.steps, *steps)})
 
 
 @dataclass(slots=True)
@@ -231,7 +208,7 @@ class TaskRun:
     async def do(self, arm: TaskArm, place: Place, bank: Toolbox) -> TaskResult:
         """Do a task in an arm, learn from it, and pass on how far the run is.
 
-        The judge never learns the checker's result unless the runner shows it. Raises `ConfigError`, `InputError` for a
+        The judge never learns the checker's result. Raises `ConfigError`, `InputError` for a
         runner that cannot run, `StorageError`.
         """
         counted = None if bank.chat is None else CountingChat(bank.chat)
@@ -281,7 +258,7 @@ class TaskRun:
     def _runner(self, arm: TaskArm, scenario: Scenario, bank: Toolbox) -> ScenarioRunner:
         scratch = self.context.folder / "rollouts" / arm / scenario.name
         agent, metered = _agent(self.options, bank, scenario, scratch), self.options.command is None
-        return ScenarioRunner(scenario, agent, scratch, show_check=self.options.show_check, metered=metered)
+        return ScenarioRunner(scenario, agent, scratch, metered=metered)
 
 
 def _result(
@@ -360,8 +337,7 @@ def _agent_note(options: TaskOptions, context: SuiteContext) -> str:
     chat = context.toolbox.chat
     agent = "the command" if options.command else f"the chat model {chat.name if chat else ''}".strip()
     judge = "evidence alone" if chat is None else chat.name
-    sees = "sees the checker's result" if options.show_check else "does not see the checker's result"
-    return f"tasks: done by {agent}; judged by {judge}, which {sees}"
+    return f"tasks: done by {agent}; judged by {judge}, which does not see the checker's result"
 
 
 @asynccontextmanager

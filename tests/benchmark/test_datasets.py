@@ -67,18 +67,10 @@ def test_locomo_is_read_by_sessions() -> None:
     assert data.questions[0].gold == ("D1",)
 
 
-@pytest.mark.parametrize(
-    ("documents", "content"),
-    [
-        ("full", "user: I like tea.\nassistant: Noted."),
-        ("user-only", "I like tea."),
-        ("dated", "2023/05/20 (Sat) 02:21\nuser: I like tea.\nassistant: Noted."),
-    ],
-)
-def test_a_longmemeval_session_becomes_the_document_that_was_asked_for(documents: Any, content: str) -> None:
-    data = longmemeval([_record()], "f.json", documents)
+def test_a_longmemeval_session_becomes_a_document() -> None:
+    data = longmemeval([_record()], "f.json")
     (item,) = data.items
-    assert item.content == content
+    assert item.content == "user: I like tea.\nassistant: Noted."
     assert data.questions[0].gold == ("s1",)
     assert f"{data.questions[0].now:%Y-%m-%d %H:%M}" == "2023-05-30 23:40"
 
@@ -132,7 +124,7 @@ def test_a_normalized_file_that_cannot_be_asked_is_refused(tmp_path: Path, chang
     good = {"name": "t", "items": [{"id": "x", "content": "y"}], "questions": [{"query": "q", "gold": ["x"]}]}
     file.write_text(json.dumps(good | change), encoding="utf-8")
     with pytest.raises(InputError) as refused:
-        load("file", file, "full")
+        load("file", file)
     assert said in str(refused.value)
 
 
@@ -140,11 +132,11 @@ def test_what_is_no_json_is_refused_with_line_and_column(tmp_path: Path) -> None
     file = tmp_path / "bad.json"
     file.write_text('{"name":\n oops}', encoding="utf-8")
     with pytest.raises(InputError, match=r"bad\.json: this is no JSON: .* line 2, column 2"):
-        load("file", file, "full")
+        load("file", file)
     with pytest.raises(InputError, match="cannot be read"):
-        load("file", tmp_path / "none.json", "full")
+        load("file", tmp_path / "none.json")
     with pytest.raises(InputError, match="needs a path"):
-        load("locomo", None, "full")
+        load("locomo", None)
 
 
 def _beir(folder: Path, qrels: str) -> Path:
@@ -159,7 +151,7 @@ def _beir(folder: Path, qrels: str) -> Path:
 
 
 def test_a_folder_in_beirs_form_is_read(tmp_path: Path) -> None:
-    data = load("beir", _beir(tmp_path, "query-id\tcorpus-id\tscore\n1\td1\t1\n1\td2\t0\n"), "full")
+    data = load("beir", _beir(tmp_path, "query-id\tcorpus-id\tscore\n1\td1\t1\n1\td2\t0\n"))
     assert [item.content for item in data.items] == ["T\none", "two"]
     assert [(question.query, question.gold) for question in data.questions] == [("first?", ("d1",))]
 
@@ -174,7 +166,7 @@ def test_a_folder_in_beirs_form_is_read(tmp_path: Path) -> None:
 )
 def test_judgements_of_another_shape_are_refused(tmp_path: Path, qrels: str, said: str) -> None:
     with pytest.raises(InputError) as refused:
-        load("beir", _beir(tmp_path, qrels), "full")
+        load("beir", _beir(tmp_path, qrels))
     assert said in str(refused.value)
 
 
@@ -187,16 +179,6 @@ def test_questions_are_held_by_their_hash_and_those_of_a_conversation_together(d
     assert cut(talk, split="tune", limit=None) == talk
     with pytest.raises(InputError, match="no question is left"):
         cut(talk, split="held", limit=None)
-
-
-def test_a_strategy_is_asked_for_by_the_task_it_came_from_and_each_benchmark_is_a_bank(tmp_path: Path) -> None:
-    row = {"id": "1", "set": "shop_v1", "when_to_use": "When paging.", "content": "Read the cursor.", "task_query": "t"}
-    rows = [row, {**row, "id": "2", "set": "bank_v1", "task_query": None}, {**row, "id": "3", "set": "shop_v2"}]
-    file = tmp_path / "s.jsonl"
-    file.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    data = load("strategies", file, "full")
-    assert [(item.group, item.id) for item in data.items] == [("shop", "1"), ("bank", "2"), ("shop", "3")]
-    assert [(each.query, each.gold, each.group) for each in data.questions] == [("t", ("1", "3"), "shop")]
 
 
 def test_foreign_questions_go_to_the_groups_in_turn_and_have_no_answer(dataset: Dataset) -> None:

@@ -1,4 +1,4 @@
-"""The performance suite: its made data, the twelve measurements, growth, clients over HTTP, and how it ends."""
+"""The performance suite: its made data, the twelve measurements, growth, and how it ends."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -9,16 +9,14 @@ import pytest
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.benchmark import BenchmarkRun
-from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.job import Progress
-from swarm_memory.server.benchmark.made import DOMAINS, HashedEmbedder, MadeMemories
+from swarm_memory.server.benchmark.made import DOMAINS, MadeMemories
 from swarm_memory.server.benchmark.performance import MEASUREMENTS, steps_to
 from swarm_memory.server.benchmark.running import read_run, run_benchmark
-from swarm_memory.tools.retrieve.rank import cosine
 from swarm_memory.tools.toolbox import Toolbox
 from tests.benchmark.conftest import Told
 
-SMALL: dict[str, Any] = {"items": 100, "dimensions": 64, "repeats": 3, "inserts": 3, "max_items": 1000}
+SMALL: dict[str, Any] = {"items": 100, "repeats": 3, "inserts": 3, "max_items": 1000}
 
 
 async def _run(toolbox: Toolbox, root: Path, told: Any, **options: Any) -> BenchmarkRun:
@@ -47,26 +45,16 @@ def test_made_memories_are_the_same_for_a_seed_and_of_all_domains() -> None:
     assert len({each.title for each in first}) == 40
 
 
-async def test_the_hashed_embedder_gives_unit_vectors_that_are_near_where_words_are_shared() -> None:
-    embedder = HashedEmbedder(1024)
-    base, near, far = await embedder.embed_documents(["check the lock file", "check the lock", "merge a batch"])
-    assert cosine(base, base) == pytest.approx(1.0, abs=1e-5)
-    assert cosine(base, near) > 0.7 > 0.3 > cosine(base, far)
-    with pytest.raises(InputError, match="at least one word"):
-        await embedder.embed_query("…")
-
-
-async def test_the_twelve_are_measured_with_both_embedders(toolbox: Toolbox, root: Path, told: Told) -> None:
+async def test_the_twelve_are_measured(toolbox: Toolbox, root: Path, told: Told) -> None:
     run = await _run(toolbox, root, told, parts="operations")
     measured = {(each.subject, each.measure.removesuffix("_p50_ms")) for each in run.results.figures}
-    for name in ("benchmark-hashed-64", toolbox.embedder.name):
-        assert {(name, each.key) for each in MEASUREMENTS} <= measured
+    assert {(toolbox.embedder.name, each.key) for each in MEASUREMENTS} <= measured
     (table,) = run.results.tables
     assert [row[0] for row in table.rows] == [str(number) for number in range(1, 13)]
     assert table.rows[4][2] == "ms per call"
     assert not any(cell == "-" for row in table.rows for cell in row)
     assert all(each.value > 0 and each.better == "lower" for each in run.results.figures)
-    assert told.all[-1].done == told.all[-1].total == 26
+    assert told.all[-1].done == told.all[-1].total == 13
 
 
 async def test_growth_gives_a_figure_and_a_point_for_each_size(toolbox: Toolbox, root: Path, told: Told) -> None:
@@ -74,27 +62,18 @@ async def test_growth_gives_a_figure_and_a_point_for_each_size(toolbox: Toolbox,
     values = {(each.measure, each.part): each.value for each in run.results.figures}
     assert {part for _, part in values} == {"1000 items", "1100 items"}
     assert values["bytes_per_item", "1000 items"] > 200
-    retrieve, *others = run.results.plots
+    (retrieve,) = run.results.plots
     assert retrieve.log_x
     assert retrieve.series[0].x == (1000.0, 1100.0)
-    assert len(others) == 2
     own = await toolbox.store.statistics(toolbox.scope, toolbox.embedder.name)
     assert sum(own.memories.values()) == 0
-
-
-async def test_clients_over_http_are_answered_by_a_server_of_its_own(
-    toolbox: Toolbox, root: Path, told: Told, socket_enabled: None
-) -> None:
-    run = await _run(toolbox, root, told, parts="http", clients="1,2", requests=2)
-    (table,) = run.results.tables
-    assert [row[:3] for row in table.rows] == [("1", "2", "0"), ("2", "4", "0")]
 
 
 async def test_an_interrupted_run_keeps_the_operations_that_were_timed(toolbox: Toolbox, root: Path) -> None:
     with anyio.CancelScope() as scope:
 
         async def stop_after_retrieve(progress: Progress) -> None:
-            if progress.message.endswith(": retrieve_domain"):
+            if progress.message == "retrieve_domain":
                 scope.cancel()
                 await anyio.lowlevel.checkpoint()
 

@@ -1,7 +1,6 @@
 """The systems under test: each finds what it should by what it has, and the bank's are the real bank."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 
 from systems.rerank import RerankSystem
 
@@ -52,18 +51,6 @@ async def test_a_leg_alone_gives_only_what_it_found_itself(toolbox: Toolbox, dat
 
 def _talk(*lines: str) -> list[BenchmarkItem]:
     return [BenchmarkItem(id=str(at), content=line, part="one") for at, line in enumerate(lines)]
-
-
-async def test_recency_prefers_what_was_new_when_the_question_was_asked(toolbox: Toolbox) -> None:
-    items = [
-        BenchmarkItem(id=day, content="The deploy failed.", time=datetime.fromisoformat(f"{day}T09:00Z"))
-        for day in ("2020-01-10", "2020-06-01")
-    ]
-    settings = toolbox.settings.retrieve.model_copy(update={"beta": 1.0, "delta": 0.0})
-    system = BankSystem("hybrid+recency", Bank(toolbox, dated=True), settings)
-    await system.ingest("", items)
-    asked = BenchmarkQuestion(query="the deploy failed", now=datetime(2020, 6, 2, tzinfo=UTC))
-    assert (await system.retrieve(asked, 2))[0] == "2020-06-01"
 
 
 class Backwards:

@@ -55,12 +55,6 @@ async def test_a_command_does_real_tasks_in_three_arms_and_the_checker_decides(
     assert told.all[-1].done == told.all[-1].total == 6
 
 
-async def test_a_shown_check_is_what_the_judge_goes_by(toolbox: Toolbox, root: Path, told: Told) -> None:
-    run = await _run(_allowing(toolbox), root, told, **ASKED | {"show_check": True, "k": 4, "rounds": 1})
-    scaled: Any = [each for each in run.results.details["tasks"] if each["arm"] == "reasoningbank+matts"]  # type: ignore[union-attr]
-    assert [(each["met"], each["met_rollouts"] > 0) for each in scaled] == [(True, True)]
-
-
 async def test_tasks_need_an_agent_that_is_allowed(toolbox: Toolbox, root: Path, told: Told) -> None:
     with pytest.raises(InputError, match="tasks need an agent"):
         await _run(toolbox, root, told, tasks=str(TASKS))

@@ -1,6 +1,5 @@
 """The tool memory benchmark: its questions, its mock tools, who chooses, a run from begin to end."""
 
-import json
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +13,6 @@ from swarm_memory.schema.errors import InputError, ModelAnswerInvalid
 from swarm_memory.schema.job import Progress
 from swarm_memory.server.benchmark.running import read_run, run_benchmark
 from swarm_memory.tools.benchmark import measures
-from swarm_memory.tools.benchmark.files import parsed
 from swarm_memory.tools.benchmark.measures import Resampling
 from swarm_memory.tools.benchmark.tool_choice.choosers import ChatChooser, GuidanceReader
 from swarm_memory.tools.benchmark.tool_choice.mock_tools import (
@@ -26,7 +24,6 @@ from swarm_memory.tools.benchmark.tool_choice.mock_tools import (
     Asked,
     best_tool,
     own_questions,
-    read_questions,
     search,
 )
 from swarm_memory.tools.toolbox import Toolbox
@@ -49,24 +46,6 @@ def test_the_own_questions_are_120_different_ones() -> None:
     every = [each for part in (found.train, found.test) for level in LEVELS for each in getattr(part, level)]
     assert len(every) == len({each.lower() for each in every}) == 120
     assert {len(getattr(part, level)) for part in (found.train, found.test) for level in LEVELS} == {20}
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("[", "this is no JSON"),
-        ('{"train": {}}', "train.simple"),
-        (
-            json.dumps({part: {level: [f"{level}?"] for level in LEVELS} for part in ("train", "test")}),
-            "is in test too",
-        ),
-    ],
-)
-def test_a_file_of_questions_that_cannot_be_used_is_refused_with_the_place(text: str, said: str) -> None:
-    with pytest.raises(InputError) as refused:
-        read_questions(parsed(text, "mine.json"), "mine.json")
-    assert said in str(refused.value)
-    assert str(refused.value).startswith("mine.json")
 
 
 def test_mock_tools_succeed_and_fit_as_often_as_the_table_says() -> None:

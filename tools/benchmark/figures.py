@@ -1,10 +1,10 @@
 """What was measured, declared once as columns: figures, cells of tables and series of plots follow from them."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Generic, Literal, TypeVar
 
-from swarm_memory.schema.benchmark import Figure, Plot, Series, SuiteResults, Table
+from swarm_memory.schema.benchmark import Figure, Series, SuiteResults, Table
 from swarm_memory.tools.benchmark.measures import percentile
 from swarm_memory.tools.credit.intervals import Interval
 
@@ -102,20 +102,6 @@ def series(name: str, points: Iterable[tuple[float | str, float | Interval]]) ->
 def late(heading: str, measure: str, share: float, times: Callable[[Row], Sequence[float]], form: str) -> Column[Row]:
     """Return the column of the ms that a share of each row's times does not exceed."""
     return Column(heading, lambda row: percentile(times(row), share), form, measure, lambda row: len(times(row)))
-
-
-def by_size(
-    title: str, x: Column[Row], ys: Mapping[str, Column[Row]], rows: Sequence[Row], *, y_label: str, log_y: bool = True
-) -> Plot:
-    """Return a line for each named column over the numbers of another one, which go by powers."""
-    lines = tuple(series(name, [(_number(x, row), _number(y, row)) for row in rows]) for name, y in ys.items())
-    return Plot(title=title, x_label=x.heading, y_label=y_label, log_x=True, log_y=log_y, series=lines)
-
-
-def _number(column: Column[Row], row: Row) -> float:
-    value = column.value(row)
-    assert isinstance(value, (int, float)), f"{column.heading} is no number"
-    return float(value)
 
 
 def together(parts: Iterable[SuiteResults]) -> SuiteResults:

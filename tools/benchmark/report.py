@@ -5,10 +5,10 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Sequence
-from html import escape
 from importlib.resources import files
 from itertools import zip_longest
 
+from jinja2 import Environment
 from pydantic import JsonValue
 
 from swarm_memory.schema.benchmark import BenchmarkRun, Plot, Table
@@ -74,64 +74,37 @@ def plain(text: str) -> str:
     return _ACTIVE.sub(r"\\\1", " ".join(text.split()))
 
 
-_TEXT_CELL = ' class="text"'
-
-
 def page(runs: Sequence[BenchmarkRun], title: str = "Benchmark") -> str:
     """Return the page of one or more runs."""
-    style = files("swarm_memory.tools.benchmark").joinpath("data", "report.css").read_text(encoding="utf-8")
+    data = files("swarm_memory.tools.benchmark").joinpath("data")
+    style = data.joinpath("report.css").read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    policy = f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'; form-action 'none'"
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
-        '<meta name="viewport" content="width=device-width,initial-scale=1">'
-        f"<title>{escape(title)}</title><style>{style}</style></head><body>"
-        f"{''.join(map(_run, runs))}</body></html>\n"
+    template = Environment(autoescape=True).from_string(data.joinpath("report.html").read_text(encoding="utf-8"))
+    return template.render(
+        runs=runs,
+        title=title,
+        style=style,
+        policy=f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'; form-action 'none'",
+        described=described,
+        aligned=_aligned,
+        can_plot=can_plot(),
+        missing=MISSING,
+        picture=_picture,
     )
 
 
-def _run(run: BenchmarkRun) -> str:
-    rows = "".join(_row(name, value) for name, value in described(run))
-    plots = _plots(run.results.plots)
-    tables = "".join(map(_table, run.results.tables))
-    notes = "".join(f'<p class="note">{escape(note)}</p>' for note in run.results.notes)
-    head = f"<h1>Benchmark: {escape(run.suite)}</h1><dl>{rows}</dl>"
-    return f'<section class="run">{head}{notes}{tables}{plots}</section>'
+def _picture(plot: Plot) -> str:
+    return base64.b64encode(png(plot)).decode()
 
 
-def _row(name: str, value: str) -> str:
-    mark = f' class="status-{escape(value)}"' if name == "status" else ""
-    return f"<dt>{escape(name)}</dt><dd{mark}>{escape(value)}</dd>"
+def _aligned(table: Table) -> list[bool]:
+    """Return whether each column holds words: they begin at the left, figures end at the right.
 
-
-def _table(table: Table) -> str:
-    """Return a table, also one whose rows are not equally long: a run may come from a file."""
-    marks = [_TEXT_CELL if _is_text(column) else "" for column in zip_longest(*table.rows, fillvalue="")]
-    head = "".join(f"<th{mark}>{escape(cell)}</th>" for cell, mark in zip_longest(table.headings, marks, fillvalue=""))
-    body = "".join(
-        f"<tr>{''.join(f'<td{mark}>{escape(cell)}</td>' for cell, mark in zip(row, marks, strict=False))}</tr>"
-        for row in table.rows
-    )
-    note = f'<p class="note">{escape(table.note)}</p>' if table.note else ""
-    return (
-        f'<h2>{escape(table.title)}</h2><div class="scroll"><table><thead><tr>{head}</tr></thead>'
-        f"<tbody>{body}</tbody></table></div>{note}"
-    )
+    Rows need not be equally long: a run may come from a file.
+    """
+    columns = zip_longest(table.headings, *table.rows, fillvalue="")
+    return [_is_text(cells) for _, *cells in columns]
 
 
 def _is_text(column: Sequence[str]) -> bool:
-    """Say whether a column holds words: they begin at the left, figures end at the right."""
     return any(column) and not any(re.match(r"[-+]?[\d.]|-$", cell) for cell in column)
-
-
-def _plots(plots: Sequence[Plot]) -> str:
-    """Return the pictures of plots; without matplotlib the sentence that says so."""
-    if plots and not can_plot():
-        return f'<p class="note">{escape(MISSING)}</p>'
-    return "".join(map(_plot, plots))
-
-
-def _plot(plot: Plot) -> str:
-    title, picture = escape(plot.title), base64.b64encode(png(plot)).decode()
-    return f'<figure><figcaption>{title}</figcaption><img alt="{title}" src="data:image/png;base64,{picture}"></figure>'

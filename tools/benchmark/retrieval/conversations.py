@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
-from typing import Literal
 
 from pydantic import Field, JsonValue, TypeAdapter
 
@@ -11,9 +10,6 @@ from swarm_memory.schema.benchmark import BenchmarkItem, BenchmarkQuestion, Data
 from swarm_memory.schema.errors import InputError
 from swarm_memory.tools.benchmark.retrieval.datasets import Published, complete
 from swarm_memory.tools.benchmark.suite import checked
-
-Documents = Literal["full", "user-only", "dated"]
-"""What of a session is its document: all turns with their roles, the user's alone, or all under the date."""
 
 LOCOMO_CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop", 5: "adversarial"}
 """As the paper's code numbers them (Maharana et al. 2024)."""
@@ -121,7 +117,7 @@ def _sessions_of(record: _Conversation, where: str) -> Iterator[_Session]:
         yield number, time, checked(_TURNS, record.conversation[key], f"{where}.{key}")
 
 
-def longmemeval(value: object, where: str, documents: Documents = "full") -> Dataset:
+def longmemeval(value: object, where: str) -> Dataset:
     """Return LongMemEval: each session an item, each question's haystack a group. Raises `InputError`.
 
     Questions without an answer (`_abs`) have no gold: they count for answers, not for retrieval.
@@ -129,7 +125,7 @@ def longmemeval(value: object, where: str, documents: Documents = "full") -> Dat
     items: list[BenchmarkItem] = []
     questions: list[BenchmarkQuestion] = []
     for number, record in enumerate(checked(_RECORDS, value, where)):
-        own = list(_haystack(record, f"{where}[{number}]", documents))
+        own = list(_haystack(record, f"{where}[{number}]"))
         kept = {item.id for item in own}
         items += own
         has_answer = not record.question_id.endswith(ABSTENTION)
@@ -143,26 +139,18 @@ def longmemeval(value: object, where: str, documents: Documents = "full") -> Dat
                 now=_published(record.question_date, f"{where}[{number}].question_date"),
             )
         )
-    name = "longmemeval" if documents == "full" else f"longmemeval-{documents}"
-    return complete(Dataset(name=name, items=tuple(items), questions=tuple(questions)), where)
+    return complete(Dataset(name="longmemeval", items=tuple(items), questions=tuple(questions)), where)
 
 
-def _haystack(record: _Record, where: str, documents: Documents) -> Iterator[BenchmarkItem]:
+def _haystack(record: _Record, where: str) -> Iterator[BenchmarkItem]:
     counts = {len(record.haystack_session_ids), len(record.haystack_dates), len(record.haystack_sessions)}
     if len(counts) > 1:
         raise InputError(f"{where}: haystack_session_ids, haystack_dates and haystack_sessions differ in length")
     for at, (session_id, date) in enumerate(zip(record.haystack_session_ids, record.haystack_dates, strict=True)):
-        text = _document(record.haystack_sessions[at], date, documents)
+        text = "\n".join(f"{turn.role}: {turn.content}" for turn in record.haystack_sessions[at])
         if text.strip():
             time = _published(date, f"{where}.haystack_dates[{at}]")
             yield BenchmarkItem(id=session_id, content=text, group=record.question_id, time=time)
-
-
-def _document(session: tuple[_Said, ...], date: str, documents: Documents) -> str:
-    if documents == "user-only":
-        return "\n".join(turn.content for turn in session if turn.role == "user")
-    lines = "\n".join(f"{turn.role}: {turn.content}" for turn in session)
-    return f"{date}\n{lines}" if documents == "dated" else lines
 
 
 def _published(text: str, where: str) -> datetime:

@@ -1,4 +1,4 @@
-"""Datasets of retrieval in one form (the sample, files, BEIR, strategies): checked, cut and hashed."""
+"""Datasets of retrieval in one form (the sample, files, BEIR): checked, cut and hashed."""
 
 import hashlib
 from collections import Counter
@@ -87,34 +87,6 @@ def _judged(lines: Iterable[str], where: str) -> dict[str, list[str]]:
 
 def _is_number(text: str) -> bool:
     return text.strip().removeprefix("-").replace(".", "", 1).isdecimal()
-
-
-class _Strategy(Published):
-    id: str
-    set: str
-    when_to_use: str
-    content: str
-    task_query: str | None = None
-
-
-_STRATEGY = TypeAdapter(_Strategy)
-
-
-def strategies(rows: Iterable[object], where: str) -> Dataset:
-    """Return strategies that were distilled from tasks, as ReMe publishes them: a bank for each benchmark they are of.
-
-    A question is a task that strategies came from, and those are what it should find. Raises `InputError`.
-    """
-    known: dict[tuple[str, str], BenchmarkItem] = {}
-    origins: dict[tuple[str, str], list[str]] = {}
-    for at, row in enumerate(rows, start=1):
-        each = checked(_STRATEGY, row, f"{where}: line {at}")
-        group = each.set.partition("_")[0]
-        known[group, each.id] = BenchmarkItem(id=each.id, content=f"{each.when_to_use}\n{each.content}", group=group)
-        if each.task_query:
-            origins.setdefault((group, each.task_query), []).append(each.id)
-    questions = (BenchmarkQuestion(query=task, gold=tuple(ids), group=group) for (group, task), ids in origins.items())
-    return complete(Dataset(name="strategies", items=tuple(known.values()), questions=tuple(questions)), where)
 
 
 def complete(dataset: Dataset, where: str) -> Dataset:

@@ -19,7 +19,7 @@ from swarm_memory.schema.job import Progress
 from swarm_memory.schema.settings import RetrieveSettings
 from swarm_memory.tools.benchmark.files import read_json, read_lines, read_text
 from swarm_memory.tools.benchmark.measures import DEPTH, measures
-from swarm_memory.tools.benchmark.retrieval.conversations import Documents, locomo, longmemeval
+from swarm_memory.tools.benchmark.retrieval.conversations import locomo, longmemeval
 from swarm_memory.tools.benchmark.retrieval.datasets import (
     Split,
     beir,
@@ -28,7 +28,6 @@ from swarm_memory.tools.benchmark.retrieval.datasets import (
     info_of,
     normalized,
     sample,
-    strategies,
     with_foreign,
 )
 from swarm_memory.tools.benchmark.retrieval.summary import Asked, Summary
@@ -41,7 +40,7 @@ _REPORT_EVERY = 20
 _LEG = {"min_cosine": 0.0, "delta": 0.0}
 """One leg alone: no floor, no diversity."""
 
-DatasetName = Literal["sample", "file", "beir", "longmemeval", "locomo", "locomo-sessions", "strategies"]
+DatasetName = Literal["sample", "file", "beir", "longmemeval", "locomo", "locomo-sessions"]
 
 DATASETS: dict[DatasetName, str] = {
     "sample": "ships with the package: notes of coding work, with near misses",
@@ -50,7 +49,6 @@ DATASETS: dict[DatasetName, str] = {
     "longmemeval": "the file as published, one item for each session",
     "locomo": "the file as published, one item for each turn",
     "locomo-sessions": "the same file, one item for each session",
-    "strategies": "a JSONL file {id, set, when_to_use, content, task_query}, as ReMe publishes its strategy memories",
 }
 
 
@@ -58,20 +56,17 @@ class RetrievalOptions(SuiteOptions):
     """What is asked of the retrieval suite."""
 
     SYSTEMS: ClassVar[tuple[str, ...]] = (
-        "hybrid", "hybrid-nofloor", "vector", "keyword", "bm25-okapi", "hybrid+recency",
+        "hybrid", "hybrid-nofloor", "vector", "keyword", "bm25-okapi",
     )  # fmt: skip
 
     dataset: DatasetName = Field(default="sample", description="Which data")
     path: str | None = Field(default=None, description="The file or folder of the data")
-    documents: Documents = Field(default="full", description="longmemeval: what of a session is its document")
     systems: Annotated[tuple[str, ...], BeforeValidator(comma_list)] = Field(
-        default=("hybrid", "hybrid-nofloor", "vector", "keyword", "bm25-okapi"),
-        description="What is measured; hybrid+recency too",
+        default=SYSTEMS, description="What is measured"
     )
     k: Annotated[tuple[Annotated[int, Field(ge=1, le=MAX_K)], ...], BeforeValidator(comma_list)] = Field(
         default=(1, 3, 5, 10), min_length=1, description="Cut-offs, all measured in one pass"
     )
-    floor: bool = Field(default=True, description="false: no gate; take what is nearest though nothing fits")
     retrieve: dict[str, JsonValue] = Field(
         default_factory=dict, description="Settings of `retrieve.` that are other than yours"
     )
@@ -91,8 +86,7 @@ class RetrievalOptions(SuiteOptions):
 
     def retrieve_settings(self, settings: RetrieveSettings) -> RetrieveSettings:
         """Return the settings of retrieval as these options change them. Raises `InputError`."""
-        changes = dict(self.retrieve) | ({} if self.floor else {"min_cosine": 0.0})
-        return checked_options(RetrieveSettings, {**settings.model_dump(), **changes}, "retrieve.")
+        return checked_options(RetrieveSettings, {**settings.model_dump(), **self.retrieve}, "retrieve.")
 
 
 AnyOptions = TypeVar("AnyOptions", bound=RetrievalOptions)
@@ -109,7 +103,7 @@ class RetrievalRun(Generic[AnyOptions]):
     asked: list[Asked] = field(default_factory=list[Asked])
     notes: list[str] = field(default_factory=list[str])
     done: int = 0
-    _banks: dict[bool, Bank] = field(default_factory=dict[bool, Bank])
+    _bank: Bank | None = None
 
     @property
     def settings(self) -> RetrieveSettings:
@@ -134,10 +128,8 @@ class RetrievalRun(Generic[AnyOptions]):
 
     def begin(self) -> None:
         """Note what a reader must know, before anything is opened. Raises `InputError` for what cannot be measured."""
-        if not self.options.floor or "hybrid-nofloor" in self.options.systems:
+        if "hybrid-nofloor" in self.options.systems:
             self.notes.append("without the gate every query gets something; the product is silent where nothing fits")
-        if "hybrid+recency" in self.options.systems and not any(each.now for each in self.dataset.questions):
-            self.notes.append("no question says when it was asked: hybrid+recency measures every age from today")
 
     async def system(self, name: str) -> MemorySystem:
         """Return a system by its name."""
@@ -150,18 +142,16 @@ class RetrievalRun(Generic[AnyOptions]):
                 return BankSystem(name, await self.bank(), settings.model_copy(update={"min_cosine": 0.0}))
             case "bm25-okapi":
                 return OkapiSystem()
-            case "hybrid+recency":
-                return BankSystem(name, await self.bank(dated=True), settings)
             case _:
                 return BankSystem(name, await self.bank(), settings)
 
-    async def bank(self, *, dated: bool = False) -> Bank:
-        """Return the store whose items have their own times, or all the same; systems that only ask share it."""
-        if dated not in self._banks:
+    async def bank(self) -> Bank:
+        """Return the store that all systems of ours are asked on, opened when it is wanted first."""
+        if self._bank is None:
             toolbox = self.context.toolbox
             store = await self.stack.enter_async_context(self.context.open_store(toolbox.embedder))
-            self._banks[dated] = Bank(replace(toolbox, store=store, scope=Scope(), chat=None), dated=dated)
-        return self._banks[dated]
+            self._bank = Bank(replace(toolbox, store=store, scope=Scope(), chat=None))
+        return self._bank
 
     async def measure_system(self, system: MemorySystem) -> None:
         """Fill and ask one system; whatever ends it, what was counted is kept."""
@@ -227,7 +217,7 @@ async def measured(context: SuiteContext, options: AnyOptions, kind: type[Retrie
 
 def _load(context: SuiteContext, options: RetrievalOptions) -> Dataset:
     path = None if options.path is None else context.root / Path(options.path).expanduser()
-    return load(options.dataset, path, options.documents)
+    return load(options.dataset, path)
 
 
 def _foreign(context: SuiteContext, named: str) -> Sequence[str]:
@@ -238,7 +228,7 @@ def _foreign(context: SuiteContext, named: str) -> Sequence[str]:
     return [line for line in lines if line.strip()]
 
 
-def load(name: DatasetName, path: Path | None, documents: Documents) -> Dataset:
+def load(name: DatasetName, path: Path | None) -> Dataset:
     """Return a dataset. Raises `InputError` that says what is wrong with which file, and where."""
     if name == "sample":
         return sample()
@@ -246,13 +236,11 @@ def load(name: DatasetName, path: Path | None, documents: Documents) -> Dataset:
         raise InputError(f"dataset {name} needs a path: {DATASETS[name]}")
     if name == "beir":
         return _beir(path)
-    if name == "strategies":
-        return strategies(read_lines(path), path.name)
     forms: Mapping[str, Callable[[object, str], Dataset]] = {
         "file": normalized,
         "locomo": locomo,
         "locomo-sessions": partial(locomo, by_session=True),
-        "longmemeval": partial(longmemeval, documents=documents),
+        "longmemeval": longmemeval,
     }
     return forms[name](read_json(path), path.name)
 

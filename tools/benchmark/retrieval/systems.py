@@ -3,25 +3,18 @@
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from importlib import import_module
 from typing import Any, Literal, Protocol
 
-from swarm_memory.schema.base import MEMORY, new_id
 from swarm_memory.schema.benchmark import BenchmarkItem, BenchmarkQuestion
 from swarm_memory.schema.errors import ConfigError, ModelError
-from swarm_memory.schema.memory import MAX_CONTENT, MemoryItem, Provenance, ScoreParts
+from swarm_memory.schema.memory import MAX_CONTENT, ScoreParts
 from swarm_memory.schema.settings import RetrieveSettings
 from swarm_memory.tools.memories.heard import Heard
 from swarm_memory.tools.memories.remember import remember
-from swarm_memory.tools.ports.outside import Clock
-from swarm_memory.tools.retrieve.embed import prepare
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.text.tokens import query_tokens, tokenize
 from swarm_memory.tools.toolbox import Toolbox
-
-CONFIDENCE = 0.5
-"""Of items that have their own times: equally sure, so that age alone tells them apart."""
 
 
 class MemorySystem(Protocol):
@@ -43,24 +36,12 @@ class MemorySystem(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class _At:
-    """A clock that stands at the moment of a question."""
-
-    moment: datetime
-
-    def now(self) -> datetime:
-        return self.moment
-
-
 @dataclass(slots=True)
 class Bank:
     """One real store that systems share: each group of items is a project of its own."""
 
     toolbox: Toolbox
     """Its store is one that the benchmark opened."""
-    dated: bool = False
-    """Whether items get their own times, as if they had been learned then: what the user says does not age."""
     seconds: float = 0.0
     """What taking in took in all."""
     _ids: dict[str, dict[str, list[str]]] = field(default_factory=dict[str, dict[str, list[str]]])
@@ -83,27 +64,12 @@ class Bank:
         started = time.perf_counter()
         for item in items:
             for text in _parts(item.content):
-                ids.setdefault(await self._written(own, item, text), []).append(item.id)
+                written = (await remember(own, text, heard=Heard("prompt"))).item.id
+                ids.setdefault(written, []).append(item.id)
         self.seconds += time.perf_counter() - started
         missing = (await own.store.statistics(own.scope, own.embedder.name)).not_embedded
         if missing:
             raise _embedder_failed(own, f"{missing} items have no vector")
-
-    async def _written(self, own: Toolbox, item: BenchmarkItem, text: str) -> str:
-        """Write one text; return the id of the memory that says it."""
-        if not self.dated:
-            return (await remember(own, text, heard=Heard("prompt"))).item.id
-        memory = MemoryItem(
-            id=new_id(MEMORY),
-            scope=own.scope,
-            title="",
-            content=text,
-            confidence=CONFIDENCE,
-            provenance=Provenance(judge="evidence"),
-            created_at=item.time or own.clock.now(),
-        )
-        await own.store.add_memories(await prepare(own, [memory]), own.embedder.name)
-        return memory.id
 
     def within(self, group: str) -> Toolbox:
         """Return the toolbox of a group's project."""
@@ -135,7 +101,9 @@ class BankSystem:
         await self.bank.ingest(group, items)
 
     async def retrieve(self, question: BenchmarkQuestion, k: int) -> Sequence[str]:
-        toolbox = self._toolbox(question)
+        own = self.bank.within(question.group)
+        settings = own.settings.model_copy(update={"retrieve": self.retrieve_settings})
+        toolbox = replace(own, settings=settings)
         found = await retrieve(toolbox, question.query, k=k)
         if not {"vector", "exact_scan"} & {*found.legs}:
             raise _embedder_failed(toolbox, "; ".join(found.notices))
@@ -148,12 +116,6 @@ class BankSystem:
 
     async def size_bytes(self) -> int | None:
         return await self.bank.size_bytes()
-
-    def _toolbox(self, question: BenchmarkQuestion) -> Toolbox:
-        own = self.bank.within(question.group)
-        settings = own.settings.model_copy(update={"retrieve": self.retrieve_settings})
-        clock: Clock = _At(question.now) if self.bank.dated and question.now is not None else own.clock
-        return replace(own, settings=settings, clock=clock)
 
 
 def _embedder_failed(toolbox: Toolbox, why: str) -> ConfigError:

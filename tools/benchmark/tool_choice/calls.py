@@ -11,7 +11,7 @@ from pydantic import JsonValue
 from swarm_memory.schema.benchmark import Cases, DatasetInfo, Figure, Plot, Series, SuiteResults, Table
 from swarm_memory.tools.benchmark.figures import Column, change, figure, figures, percent, series, table
 from swarm_memory.tools.benchmark.measures import Resampling
-from swarm_memory.tools.benchmark.tool_choice.mock_tools import LEVELS, PROFILES, TOOLS, Level, best_tool, expected
+from swarm_memory.tools.benchmark.tool_choice.mock_tools import LEVELS, TOOLS, Level, best_tool, expected
 from swarm_memory.tools.credit.intervals import Interval, wilson
 
 Scenario = Literal["train, no memory", "test, no memory", "test, memory", "test, memory for the question"]
@@ -93,8 +93,8 @@ class Calls:
             figures=(*self._rates(), *self._improvements()),
             case_ids=tuple(f"{each.epoch}: {each.question}" for each in base),
             cases=self._cases(len(base)),
-            tables=(self._comparison(), self._improvement_table(), self._levels(), _published()),
-            plots=self._plots(),
+            tables=(self._comparison(), self._improvement_table(), self._levels()),
+            plots=(self._curves(),),
             notes=tuple(notes),
             details=details,
         )
@@ -182,27 +182,15 @@ class Calls:
         headings = ("scenario", "level", *TOOLS, "best by the table")
         return Table(title="Which tool was chosen", headings=headings, rows=tuple(rows))
 
-    def _plots(self) -> tuple[Plot, ...]:
-        scores, right = self._bars("score"), self._bars("right_tool")
-        curves = tuple(self._curve(scenario) for scenario in SCENARIOS[1:] if self.of(scenario))
-        return (
-            Plot(title="Score by epoch", x_label="epochs trained", y_label="score", series=curves),
-            Plot(title="Average score by level", kind="bar", y_label="score", series=scores),
-            Plot(title="Right tool chosen by level", kind="bar", y_label="share", series=right),
-        )
+    def _curves(self) -> Plot:
+        lines = tuple(self._curve(scenario) for scenario in SCENARIOS[1:] if self.of(scenario))
+        return Plot(title="Score by epoch", x_label="epochs trained", y_label="score", series=lines)
 
     def _curve(self, scenario: Scenario) -> Series:
         cuts = {
             at: _Cut(scenario, part, calls) for part, at in self._epochs.items() if (calls := self.of(scenario, at))
         }
         return series(scenario, [(at, cut.rate("score")) for at, cut in cuts.items()])
-
-    def _bars(self, measure: str) -> tuple[Series, ...]:
-        return tuple(
-            series(each, [(level, _Cut(each, "", self.of(each, level=level)).rate(measure)) for level in LEVELS])
-            for each in SCENARIOS
-            if self.of(each)
-        )
 
 
 def _by_question(calls: Sequence[Called], measure: str) -> dict[str, float]:
@@ -211,12 +199,3 @@ def _by_question(calls: Sequence[Called], measure: str) -> dict[str, float]:
     for each in calls:
         found.setdefault(each.question, []).append(MEASURES[measure](each))
     return {question: fmean(values) for question, values in found.items()}
-
-
-def _published() -> Table:
-    rows = tuple(
-        (tool, *(f"{PROFILES[tool][level].success:.0%} / {PROFILES[tool][level].relevance:.0%}" for level in LEVELS))
-        for tool in TOOLS
-    )
-    note = "success / relevance of an answer, as ReMe published them; drawn for each call by itself"
-    return Table(title="The mock tools", headings=("tool", *LEVELS), rows=rows, note=note)

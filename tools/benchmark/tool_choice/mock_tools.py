@@ -10,12 +10,10 @@ from importlib.resources import files
 from random import Random
 from typing import Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import BaseModel, ConfigDict, Field
 
 from swarm_memory.schema.base import digest
 from swarm_memory.schema.benchmark import DatasetInfo
-from swarm_memory.schema.errors import InputError
-from swarm_memory.tools.benchmark.suite import checked
 
 Level = Literal["simple", "moderate", "complex"]
 LEVELS: tuple[Level, ...] = ("simple", "moderate", "complex")
@@ -105,16 +103,6 @@ def own_questions() -> QuestionFile:
     """Return the questions that ship."""
     text = files("swarm_memory.tools.benchmark").joinpath("data", "tool_questions.json").read_text(encoding="utf-8")
     return QuestionFile.model_validate_json(text)
-
-
-def read_questions(value: object, where: str) -> QuestionFile:
-    """Return the questions of a file of JSON. Raises `InputError` that says what is wrong and where."""
-    found = checked(TypeAdapter(QuestionFile), value, where)
-    both = {each for level in LEVELS for each in getattr(found.train, level)}
-    shared = next((each for level in LEVELS for each in getattr(found.test, level) if each in both), None)
-    if shared is not None:
-        raise InputError(f"{where}: a question of train is in test too: {shared[:80]!r}")
-    return found
 
 
 def chosen(found: QuestionFile, name: str, per_level: int | None) -> QuestionSet:

@@ -2,11 +2,9 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Literal
 
 import anyio
-import anyio.to_thread
 from pydantic import Field, JsonValue
 
 from swarm_memory.schema.base import Scope
@@ -14,7 +12,6 @@ from swarm_memory.schema.benchmark import SuiteResults
 from swarm_memory.schema.errors import InputError, ModelAnswerInvalid, SwarmMemoryError
 from swarm_memory.schema.job import Progress
 from swarm_memory.schema.tool_memory import LoggedCall
-from swarm_memory.tools.benchmark.files import read_json
 from swarm_memory.tools.benchmark.suite import Suite, SuiteContext, SuiteOptions
 from swarm_memory.tools.benchmark.tool_choice.calls import (
     BASELINE,
@@ -35,7 +32,6 @@ from swarm_memory.tools.benchmark.tool_choice.mock_tools import (
     SearchAnswer,
     chosen,
     own_questions,
-    read_questions,
     search,
 )
 from swarm_memory.tools.text.tokens import count_tokens
@@ -51,22 +47,19 @@ _REPORT_EVERY = 10
 class ToolSuiteOptions(SuiteOptions):
     """What is asked of the tool memory benchmark."""
 
-    epochs: int = Field(
-        default=3, ge=1, le=100, description="Each draws its calls again; what was trained stays unless `fresh`"
-    )
-    fresh: bool = Field(default=False, description="true: every epoch begins with an empty memory")
-    queries: str | None = Field(default=None, description="A file {train, test}{simple, moderate, complex}[…]")
+    epochs: int = Field(default=3, ge=1, le=100, description="Each draws its calls again; what was trained stays")
     per_level: int | None = Field(default=None, ge=1, description="Questions of each level at most; default: all")
     chooser: Literal["auto", "model", "reader"] = Field(
         default="auto",
         description="model: the chat model; reader: a reader of the guidance's text; auto: the model if there is one",
     )
-    workers: int = Field(default=4, ge=1, le=64, description="Calls at the same time")
     delay_s: float | None = Field(
         default=None, ge=0, le=60, description="Between two submissions; default: 1 with a remote model, else 0"
     )
-    timeout_s: float = Field(default=120.0, gt=0, le=600, description="Limit of one choice and call")
 
+
+WORKERS, TIMEOUT_S = 4, 120.0
+"""Calls at the same time, and the limit of one choice and call."""
 
 WINDOW = 10_000
 """Calls of each tool that the scratch bank holds: all of them."""
@@ -175,14 +168,14 @@ class _Epoch:
     ) -> dict[int, tuple[str, SearchAnswer]]:
         made: dict[int, tuple[str, SearchAnswer]] = {}
         faults: list[SwarmMemoryError] = []
-        limiter = anyio.CapacityLimiter(self.run.options.workers)
+        limiter = anyio.CapacityLimiter(WORKERS)
 
         async def one(at: int, asked: Asked) -> None:
             async with limiter:
                 if faults:
                     return
                 try:
-                    with anyio.move_on_after(self.run.options.timeout_s):
+                    with anyio.move_on_after(TIMEOUT_S):
                         guidance = await guide(asked.text) if guide else ""
                         made[at] = await self._call(scenario, asked, guidance)
                 except ModelAnswerInvalid:
@@ -239,27 +232,18 @@ async def _scores(workspace: Toolbox) -> Mapping[str, float]:
 
 async def measure(bench: SuiteContext, options: ToolSuiteOptions) -> SuiteResults:
     """Run all epochs. Raises `InputError`, `ConfigError`, `ModelUnavailable`."""
-    questions = await anyio.to_thread.run_sync(_questions, bench.root, options)
+    questions = chosen(own_questions(), "own questions", options.per_level)
     bank = _judged_as_chosen(bench.toolbox, options)
-    chooser = ChatChooser(bank.chat, options.timeout_s) if bank.chat is not None else GuidanceReader()
+    chooser = ChatChooser(bank.chat, TIMEOUT_S) if bank.chat is not None else GuidanceReader()
     delay_s = interval_of(None, bank.chat) if options.delay_s is None else options.delay_s
     run = _Run(bench, options, questions, chooser, delay_s)
     run.notes.append(
         f"chosen by: {run.chooser.name}; evaluated by {'evidence' if bank.chat is None else 'the settings'}"
     )
-    banks = [range(at, at + 1) for at in range(options.epochs)] if options.fresh else [range(options.epochs)]
-    for numbers in banks:
-        async with bench.open_store(bank.embedder) as store:
-            for at in numbers:
-                await _Epoch(run, at + 1, replace(bank, store=store)).measure()
+    async with bench.open_store(bank.embedder) as store:
+        for number in range(1, options.epochs + 1):
+            await _Epoch(run, number, replace(bank, store=store)).measure()
     return run.results()
-
-
-def _questions(root: Path, options: ToolSuiteOptions) -> QuestionSet:
-    if options.queries is None:
-        return chosen(own_questions(), "own questions", options.per_level)
-    path = root / Path(options.queries).expanduser()
-    return chosen(read_questions(read_json(path), path.name), path.name, options.per_level)
 
 
 def _judged_as_chosen(toolbox: Toolbox, options: ToolSuiteOptions) -> Toolbox:
