@@ -1,6 +1,7 @@
 """The exchange with a team's server, in the background: queued as a worker begins, and again by itself after each."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from datetime import timedelta
 from typing import TypeAlias
 
@@ -62,7 +63,7 @@ async def sync_team(
             done = await sync(
                 toolbox, connect(settings), settings.url, project, propose_proven=settings.propose == "proven"
             )
-        result = {**done._asdict(), "refused": list(done.refused)}
+        result = asdict(done)
     except StorageError:
         raise
     except (SwarmMemoryError, TimeoutError) as error:

@@ -111,7 +111,7 @@ async def test_what_a_hostile_server_sends_is_data(home: NewHome) -> None:
         )
     )
     done = await pulled(ann, server)
-    assert done.refused == (f"{own}: the id is that of a memory of yours",)
+    assert done.refused == [f"{own}: the id is that of a memory of yours"]
     items = await ann.toolbox.store.list_memories((TEAM,), MemoryFilter(("active", "quarantined", "archived")))
     assert {item.title: item.status for item in items} == {
         "Fix the login form": "quarantined",

@@ -84,16 +84,16 @@ async def self_contrast(
     With a model its comparison counts; where it cannot be asked, answers with nothing that may be kept, or is not
     given, the attempts are compared by their calls, and `reason` says so. `attempts` must not be empty.
     """
-    if chat is None:
-        return await asyncio.to_thread(_extracted, attempts, settings, None)
-    try:
-        found, is_final = await _asked(chat, attempts, mode, settings)
-    except ModelUnavailable as error:
-        why = one_line(redact(f"the model could not be asked: {error}").text, 400)
-        return await asyncio.to_thread(_extracted, attempts, settings, why)
-    if is_final:
-        return found
-    return await asyncio.to_thread(_extracted, attempts, settings, found.reason)
+    why = None
+    if chat is not None:
+        try:
+            found, is_final = await _asked(chat, attempts, mode, settings)
+            if is_final:
+                return found
+            why = found.reason
+        except ModelUnavailable as error:
+            why = one_line(redact(f"the model could not be asked: {error}").text, 400)
+    return await asyncio.to_thread(_extracted, attempts, settings, why)
 
 
 def _extracted(attempts: Sequence[Attempt], settings: Settings, why: str | None) -> Contrast:

@@ -118,21 +118,20 @@ async def of_run(toolbox: Toolbox, run_id: str) -> list[str]:
 
     Raises `NotFoundError` when there are none.
     """
-    every = every_memory(toolbox, toolbox.scope.readable())
-    found = [item.id async for item in every if item.provenance.run_id == run_id]
+    pages = pages_of_memories(toolbox, toolbox.scope.readable())
+    found = [item.id async for page in pages for item in page if item.provenance.run_id == run_id]
     if not found:
         raise NotFoundError(f"no memory of run {run_id[:60]!r} in {_where(toolbox)}")
     return found
 
 
-async def every_memory(toolbox: Toolbox, scopes: Sequence[Scope]) -> AsyncIterator[MemoryItem]:
-    """Yield all memories of the scopes, whatever their status. Raises `StorageError`."""
+async def pages_of_memories(toolbox: Toolbox, scopes: Sequence[Scope]) -> AsyncIterator[list[MemoryItem]]:
+    """Yield all memories of the scopes, whatever their status, some thousand at a time. Raises `StorageError`."""
     offset = 0
     while True:
         which = MemoryFilter(("active", "quarantined", "archived"), limit=_READ_AT_ONCE, offset=offset)
         page = await toolbox.store.list_memories(scopes, which)
-        for item in page:
-            yield item
+        yield page
         if len(page) < _READ_AT_ONCE:
             return
         offset += _READ_AT_ONCE

@@ -101,17 +101,12 @@ def _versions(item: MemoryItem, history: Iterable[Event]) -> Iterable[Version]:
     for event in history:
         former, reason = event.data.get("pattern_data"), event.data.get("reason")
         if isinstance(former, str):
-            yield _version(json.loads(former), event.at, reason if isinstance(reason, str) else None)
-    yield _version(item.model_dump(include={"title", "description", "content", "tags", "domain"}), None, None)
+            texts: dict[str, Any] = {"description": "", "tags": (), "domain": None, **json.loads(former)}
+            yield _version(texts, event.at, reason if isinstance(reason, str) else None)
+    yield _version(item.model_dump(), None, None)
 
 
 def _version(texts: dict[str, Any], until: datetime | None, reason: str | None) -> Version:
     return Version(
-        title=texts["title"],
-        description=texts.get("description", ""),
-        content=texts["content"],
-        tags=tuple(texts.get("tags", ())),
-        domain=texts.get("domain"),
-        until=until,
-        reason=reason,
+        texts["title"], texts["description"], texts["content"], tuple(texts["tags"]), texts["domain"], until, reason
     )

@@ -12,7 +12,7 @@ from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.tools.consolidate.upkeep import queue_when_due
 from swarm_memory.tools.guard.gate import gated, told_of
-from swarm_memory.tools.memories.edit import checked_texts, every_memory, with_authors
+from swarm_memory.tools.memories.edit import checked_texts, pages_of_memories, with_authors
 from swarm_memory.tools.ports.memories import DayLimit
 from swarm_memory.tools.ports.models import Accompanied
 from swarm_memory.tools.retrieve.embed import prepare_or_say, prepare_without_vectors
@@ -49,15 +49,10 @@ class Imported:
 
 async def export_memories(toolbox: Toolbox, *, with_global: bool = True) -> AsyncIterator[str]:
     """Yield every memory of the project (and the global scope), whatever its status, as one line of JSON each."""
-    some: list[MemoryItem] = []
-    async for item in every_memory(toolbox, toolbox.scope.readable() if with_global else (toolbox.scope,)):
-        some.append(item)
-        if len(some) >= _WRITTEN_AT_ONCE:
-            for each in await with_authors(toolbox, some):
-                yield each.model_dump_json()
-            some = []
-    for each in await with_authors(toolbox, some):
-        yield each.model_dump_json()
+    scopes = toolbox.scope.readable() if with_global else (toolbox.scope,)
+    async for page in pages_of_memories(toolbox, scopes):
+        for item in await with_authors(toolbox, page):
+            yield item.model_dump_json()
 
 
 async def import_memories(
@@ -72,9 +67,9 @@ async def import_memories(
     result = Imported()
     seen_ids: set[str] = set()
     seen_texts: set[tuple[str, str, str]] = set()
-    async for item in every_memory(toolbox, toolbox.scope.readable()):
-        seen_ids.add(item.id)
-        seen_texts.add(_said(item))
+    async for page in pages_of_memories(toolbox, toolbox.scope.readable()):
+        seen_ids.update(item.id for item in page)
+        seen_texts.update(map(_said, page))
     batch: list[MemoryItem] = []
     screened: list[MemoryItem] = []
     for number, line in enumerate(lines, start=1):

@@ -5,8 +5,8 @@ What a server sends is data from outside: bounded, redacted, screened, never tru
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import NamedTuple
 
 from swarm_memory.schema.base import GLOBAL_PROJECT, Scope, counted
 from swarm_memory.schema.errors import InputError, TeamUnavailable
@@ -35,14 +35,15 @@ _MAX_NAMES, _MAX_NAME = 20, 100
 _WORDS = {"title", "description", "content", "tags", "domain"}
 
 
-class Synced(NamedTuple):
+@dataclass(slots=True)
+class Synced:
     """What one exchange with the server did."""
 
     pulled: int = 0
     """New, or with other words or counts."""
     withdrawn: int = 0
     proposed: int = 0
-    refused: tuple[str, ...] = ()
+    refused: list[str] = field(default_factory=list[str])
     """Why something that was sent was not taken in."""
 
 
@@ -57,11 +58,7 @@ async def sync(toolbox: Toolbox, team: Team, url: str, project: str, *, propose_
     done, fresh = Synced(), list[StoredMemory]()
     caches = {cache.project: cache for cache in await store.caches(toolbox.scope)}
     for each in projects:
-        pulled, new = await _pull(toolbox, team, caches[each])
-        done = Synced(
-            done.pulled + pulled.pulled, done.withdrawn + pulled.withdrawn, 0, (*done.refused, *pulled.refused)
-        )
-        fresh += new
+        fresh += await _pull(toolbox, team, caches[each], done)
     await _link(
         toolbox, fresh, [team_scope(toolbox.scope.tenant_id, each) for each in projects], caches[project].checked_at
     )
@@ -70,21 +67,20 @@ async def sync(toolbox: Toolbox, team: Team, url: str, project: str, *, propose_
     if sent:
         mine = await team.proposals(None, mine=True)
         await note(toolbox, url, mine, {each.memory_id: each.content_hash for each in sent.values()})
-    proposed = 0
     for memory_id in await proven(toolbox, url) if propose_proven else ():
         try:
-            proposed += len(await propose(toolbox, team, url, await outgoing(toolbox, [memory_id], project)))
+            done.proposed += len(await propose(toolbox, team, url, await outgoing(toolbox, [memory_id], project)))
         except InputError:
             continue  # it is of suspect wording, or the server takes no more: it waits, as it did before
     await store.note_check(toolbox.scope, toolbox.clock.now(), None)
-    return done._replace(proposed=proposed)
+    return done
 
 
-async def _pull(toolbox: Toolbox, team: Team, cache: Cache) -> tuple[Synced, list[StoredMemory]]:
-    """Take in the pages of changes; what a server that was made again does not name goes."""
+async def _pull(toolbox: Toolbox, team: Team, cache: Cache, done: Synced) -> list[StoredMemory]:
+    """Take in the pages of changes, and return what is new; what a server that was made again does not name goes."""
     store, there = toolbox.store.team, team_scope(toolbox.scope.tenant_id, cache.project)
     stamp, after, seen = cache.stamp, cache.cursor, set[str]()
-    done, new, begun_anew = Synced(), list[StoredMemory](), False
+    new, begun_anew = list[StoredMemory](), False
     for _ in range(_MAX_PAGES):
         changes = await team.changes(cache.project, stamp, after)
         begun_anew = begun_anew or changes.stamp != cache.stamp or changes.cursor < after
@@ -96,12 +92,9 @@ async def _pull(toolbox: Toolbox, team: Team, cache: Cache) -> tuple[Synced, lis
         written = changes.model_copy(update={"stamp": "", "cursor": 0}) if begun_anew and changes.has_more else changes
         refused = await store.take_in(toolbox.scope, cache.project, written, prepared, toolbox.embedder.name)
         new += [memory for memory, _ in prepared if memory is not None and memory.item.status == "active"]
-        done = Synced(
-            done.pulled + len(changes.shared),
-            done.withdrawn + len(changes.withdrawn),
-            0,
-            (*done.refused, *(f"{each}: the id is that of a memory of yours" for each in refused)),
-        )
+        done.pulled += len(changes.shared)
+        done.withdrawn += len(changes.withdrawn)
+        done.refused += [f"{each}: the id is that of a memory of yours" for each in refused]
         if not changes.has_more:
             break
         if changes.stamp == stamp and changes.cursor <= after:
@@ -109,7 +102,7 @@ async def _pull(toolbox: Toolbox, team: Team, cache: Cache) -> tuple[Synced, lis
         stamp, after = changes.stamp, changes.cursor
     if begun_anew and (gone := await store.cached_ids(there) - seen):
         await store.drop_cached(there, list(gone))
-    return done, new
+    return new
 
 
 async def _prepared(toolbox: Toolbox, there: Scope, changes: Changes) -> list[tuple[StoredMemory | None, SharedMemory]]:

@@ -51,8 +51,14 @@ async def log_tool_calls(
     mappings = [each for each in calls if not isinstance(each, LoggedCall)]
     read = iter(read_calls(mappings) if mappings or not calls else ())
     logged = [each if isinstance(each, LoggedCall) else next(read) for each in calls]
-    store, scope = toolbox.store.tool_memory, toolbox.scope
-    kept = await _kept_calls(toolbox, await _not_known(toolbox, logged))
+    store, scope, now = toolbox.store.tool_memory, toolbox.scope, toolbox.clock.now()
+
+    def keep(portion: Sequence[LoggedCall]) -> list[ToolCall]:
+        return [kept_call(each, scope, toolbox.settings, now) for each in portion]
+
+    new, kept = await _not_known(toolbox, logged), list[ToolCall]()
+    for start in range(0, len(new), PORTION):
+        kept += await asyncio.to_thread(keep, new[start : start + PORTION])
     added = await store.add_calls(kept, toolbox.settings.tool_memory.max_history_tool_call_cnt) if kept else 0
     for name, last in {_tool_name(each): each for each in logged if each.tool_schema}.items():
         if schema := await asyncio.to_thread(kept_schema, last, toolbox.settings):
@@ -72,16 +78,6 @@ async def _not_known(toolbox: Toolbox, logged: Sequence[LoggedCall]) -> list[Log
         for each, (session_id, call_id) in zip(logged, ids, strict=True)
         if (session_id or "", call_id) not in known
     ]
-
-
-async def _kept_calls(toolbox: Toolbox, logged: Sequence[LoggedCall]) -> list[ToolCall]:
-    now = toolbox.clock.now()
-
-    def keep(portion: Sequence[LoggedCall]) -> list[ToolCall]:
-        return [kept_call(each, toolbox.scope, toolbox.settings, now) for each in portion]
-
-    portions = (logged[start : start + PORTION] for start in range(0, len(logged), PORTION))
-    return [call for portion in portions for call in await asyncio.to_thread(keep, portion)]
 
 
 async def queue_evaluation(toolbox: Toolbox, delay: timedelta | None = None) -> None:
