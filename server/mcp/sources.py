@@ -32,19 +32,14 @@ async def search_sources(
     kind: SearchedKind = None,
     k: Annotated[int | None, Field(ge=1, le=50, description="5 by default")] = None,
     offset: Annotated[int, Field(ge=0, le=1000)] = 0,
-    repository: Annotated[str | None, Field(description="OWNER/REPO: by GitHub's code search")] = None,
 ) -> CallToolResult:
     """Find the tool, passage, function or API operation for a task, best first.
 
     Untrusted. Call index_sources first.
     """
-    from swarm_memory.server.sources.indexing import search_repository
     from swarm_memory.tools.sources.sources import search_sources as search
 
-    bank = bank_of(ctx)
-    if repository is not None:
-        return answered(of_sources(await search_repository(await bank.toolbox(), query, repository)))
-    toolbox = await bank.for_reading()
+    toolbox = await bank_of(ctx).for_reading()
     return answered(of_sources(await search(toolbox, query, kind=kind, k=k, offset=offset)))
 
 

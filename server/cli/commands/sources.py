@@ -71,7 +71,7 @@ def index(
 
 
 def _kinds_in(path: Path) -> list[SourceKind]:
-    from swarm_memory.server.sources.kinds import kinds_of
+    from swarm_memory.server.sources.indexing import kinds_of
 
     found = kinds_of(path)
     if not found:
@@ -115,7 +115,6 @@ def _index(
 @click.option("--kind", type=click.Choice(SOURCE_KINDS), help="Only of this kind.")
 @click.option("-k", type=click.IntRange(1, 50), help="How many; 5 by default.")
 @click.option("--offset", type=click.IntRange(0, 1000), default=0, help="Leave out so many of the best.")
-@click.option("--in-repository", "repository", help="OWNER/REPO: ask GitHub's own code search, which needs a token.")
 @click.option("--in-project", "project", help="Name of another project; this one by default.")
 @json_option
 @click.pass_obj
@@ -126,16 +125,12 @@ def search(
     k: int | None,
     offset: int,
     project: str | None,
-    repository: str | None,
     as_json: bool,
 ) -> None:
     """Find what fits QUERY, best first."""
-    from swarm_memory.server.sources.indexing import Leave, search_repository
     from swarm_memory.tools.sources.sources import search_sources
 
     async def operate(toolbox: "Toolbox") -> SourceSearch:
-        if repository is not None:
-            return await search_repository(toolbox, query, repository, Leave(any_repository=True))
         return await search_sources(toolbox, query, kind=kind, k=k, offset=offset, project=project)
 
     found = invocation.read(operate)
