@@ -3,8 +3,11 @@
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import pytest
+
 from swarm_memory.server.sources.code import read_code
 from swarm_memory.tools.ports.sources import ReadGroup
+from swarm_memory.tools.sources import sources
 from swarm_memory.tools.sources.sources import index_source, search_sources
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -18,7 +21,10 @@ QUESTIONS = {
     "how is the confidence of a memory changed after a task succeeds or fails?": {"change_for", "credited"},
     "where are keyword and vector scores fused?": {"_fused", "convex_fusion", "scaled_fusion", "score_passages"},
     "what decides whether a task is held out and gets no memories?": {"is_held_out"},
-    "how are the hooks written into Claude Code's settings file?": {"plan_install", "hook_entries"},
+    "how are the hooks written into Claude Code's settings file?": {
+        "HostSettings.plan_install",
+        "HostSettings.hook_entries",
+    },
     "which code judges a trajectory without a model?": {"judge_by_evidence"},
     "how does a worker take a job from the queue?": {"JobQueue.claim"},
     "where is text split into tokens for the keyword index?": {"tokenize"},
@@ -28,7 +34,11 @@ QUESTIONS = {
 }
 
 
-async def test_at_least_ten_questions_find_their_function_among_the_first_five(toolbox: Toolbox) -> None:
+async def test_at_least_ten_questions_find_their_function_among_the_first_five(
+    toolbox: Toolbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sources, "EMBEDDING_S", 600.0)  # on a busy machine the others would be found by words alone
+
     async def groups() -> AsyncIterator[ReadGroup]:
         for group in read_code(ROOT, allows=lambda path: path.startswith(FOLDERS)):
             yield group
