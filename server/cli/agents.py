@@ -9,9 +9,10 @@ import click
 
 from swarm_memory.schema.errors import InputError
 from swarm_memory.server.cli.console import say
-from swarm_memory.server.hosts.host import ROOMS, Host, HostSettings, InstallScope, hosts
+from swarm_memory.server.hosts.host import ROOMS, Host, InstallScope, hosts
 
 if TYPE_CHECKING:
+    from swarm_memory.server.hosts.settings import HostSettings
     from swarm_memory.server.hosts.settings_files import FileChange
 
 CLAUDE = "claude"
@@ -22,7 +23,7 @@ class Agent(NamedTuple):
     """A coding agent that we can be installed into."""
 
     host: Host
-    settings: HostSettings
+    settings: "HostSettings"
 
     def scope(self, wanted: InstallScope) -> InstallScope:
         """Return where it is installed: `wanted`, or for the user where it has no files for one project and user."""

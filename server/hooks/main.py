@@ -157,9 +157,9 @@ def stand_back(verb: Verb) -> Said:
 def _is_second(arguments: list[str], root: Path) -> bool:
     if PLUGIN not in arguments:
         return False
-    from swarm_memory.server.hosts.claude_code.settings import installed_scopes
+    from swarm_memory.server.hosts.claude_code.settings import SETTINGS
 
-    return bool(installed_scopes(root))
+    return bool(SETTINGS.installed_scopes(root))
 
 
 def _event() -> Said:

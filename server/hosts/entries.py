@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 from swarm_memory.schema.errors import ConfigError
 from swarm_memory.server.hosts.settings_files import Json, object_of
@@ -49,9 +49,22 @@ def hook_command(python: str = sys.executable) -> list[str]:
     return [python, *_isolation(), "-c", f"import {HOOKS_MODULE}.__main__"]
 
 
-def shell_line(words: Sequence[str]) -> str:
-    """Return the words as one line for the shell that agents run hooks in."""
-    return subprocess.list2cmdline(words) if sys.platform == "win32" else shlex.join(words)
+class HookRun(NamedTuple):
+    """What a hook of one of our events runs."""
+
+    event: str
+    words: tuple[str, ...]
+
+    @property
+    def line(self) -> str:
+        """The words as one line for the shell that agents run hooks in."""
+        is_windows = sys.platform == "win32"
+        return subprocess.list2cmdline(self.words) if is_windows else shlex.join(self.words)
+
+    @property
+    def timeout_s(self) -> int:
+        """After how many seconds the host shall end it; it ends itself before."""
+        return 15 if self.event == "UserPromptSubmit" else 5
 
 
 def _isolation() -> list[str]:
@@ -71,16 +84,6 @@ def real_path(path: Path) -> Path:
 def leads_out(path: Path, folder: Path) -> bool:
     """Tell whether a link, of a file below `folder` or of a folder on the way, leads out of it."""
     return path.is_relative_to(folder) and not real_path(path).is_relative_to(real_path(folder))
-
-
-def refuse_shared_files(files: Sequence[Path], of_user: Path, root: Path) -> None:
-    """Raise `ConfigError` where a file of a project is the user's own for all projects, or a link leads out of it."""
-    if real_path(files[0]) == real_path(of_user):
-        told = f"{files[0]} holds for all your projects"
-        raise ConfigError(f"{told}; run `swarm-memory install --user`, or go to a project")
-    for path in files:
-        if leads_out(path, root):
-            raise ConfigError(f"{path} leads out of the project by a symbolic link; nothing was changed")
 
 
 def edited(data: Json, keys: Sequence[str], edit: Edit) -> Json:

@@ -15,14 +15,17 @@ from swarm_memory.schema.errors import InputError
 if TYPE_CHECKING:
     from swarm_memory.schema.settings import LearnSettings
     from swarm_memory.schema.trajectory import Trajectory
+    from swarm_memory.server.hosts.entries import HookRun
     from swarm_memory.server.hosts.records import JsonObject, Records
-    from swarm_memory.server.hosts.settings_files import FileChange
+    from swarm_memory.server.hosts.settings import HostSettings
 
 ROOMS: Mapping[str, str] = {
     "claude": "claude_code", "codex": "codex", "copilot": "copilot_cli", "gemini": "gemini_cli",
     "antigravity": "antigravity", "cursor": "cursor", "opencode": "opencode",
 }  # fmt: skip
-"""By the name of a host: its folder here, with the modules `host`, `transcripts` and `settings`."""
+"""By the name of a host: its folder here, with the modules `host`, `transcripts` and, for some, `settings`."""
+
+_ROOM = "swarm_memory.server.hosts"
 
 Said: TypeAlias = dict[str, Any]
 """What a hook tells, or is answered, as JSON."""
@@ -55,6 +58,8 @@ class Host(NamedTuple):
     """What it is known to read by itself of the places that memories are promoted to; elsewhere it is told them."""
     sees_calls: bool = False
     """Whether its agent sees what a hook says before a call of a tool."""
+    files: "HostFiles | None" = None
+    """How its files have hooks and servers; None also where the module `settings` says so."""
     asks: bool = False
     """Whether its Stop can have the agent say what a task taught: `turn.last_turn` reads its transcript."""
 
@@ -68,9 +73,11 @@ class Host(NamedTuple):
         """How we are written into its files and taken out again; None: only its sessions are read."""
         from importlib.util import find_spec
 
-        if find_spec(_module(self.name, "settings")) is None:
+        if find_spec(_module(self.name, "settings")) is not None:
+            return cast("HostSettings", _part(self.name, "settings").SETTINGS)
+        if self.files is None:
             return None
-        return cast("HostSettings", _part(self.name, "settings").SETTINGS)
+        return cast("HostSettings", import_module(f"{_ROOM}.settings").HostSettings(self.name, self.files))
 
 
 class Origin(NamedTuple):
@@ -107,23 +114,27 @@ class Transcripts(NamedTuple):
     """Yields as `read`, of one session with its subagents where an id is given."""
 
 
-class HostSettings(NamedTuple):
-    """`SETTINGS` of the module `settings` in a host's folder."""
+class HostFiles(NamedTuple):
+    """What an agent's files say of hooks and MCP servers; `HostSettings` in `settings` edits them."""
 
-    is_there: Callable[[], bool]
-    """Tells whether the agent is on this machine: its command or its folder."""
-    scopes: tuple[InstallScope, ...]
-    """Where we can be installed: for this project and user alone, in the project's shared files, in the user's own."""
-    plan_install: Callable[[InstallScope, Path, bool], list["FileChange"]]
-    """Returns the changes for a scope and the project's folder; True: with the hook before calls. `ConfigError`."""
-    plan_uninstall: Callable[[InstallScope, Path], list["FileChange"]]
-    installed_scopes: Callable[[Path], list[InstallScope]]
+    where: Callable[[InstallScope, str], tuple[str, str]]
+    """Returns the file of the hooks and that of the servers, of a scope and the project's folder."""
+    events: Mapping[str, str]
+    """By our event: its own."""
+    hook: Callable[["HookRun"], Said]
+    """Makes the entry of one hook."""
+    programs: tuple[str, ...]
+    """The commands of which one is on a machine that has it."""
     after_install: str
     """What the user has to do then, in a sentence."""
-    untrusted: Callable[[Path], int] = lambda root: 0
-    """Returns how many of our hooks wait for the user's trust."""
-    plugin: Callable[[Path], str | None] = lambda root: None
-    """Returns the plugin of ours that is enabled, which brings server and hooks along."""
+    trace: Callable[[], str] = lambda: ""
+    """Returns what is there where it was ever used; empty: nothing tells."""
+    matchers: Mapping[str, str] = {}
+    """By our event: which tools, or which kinds of it, the hook is for."""
+    server: Mapping[str, object] = {}
+    """What the entry of a server has beside its command."""
+    version: int | None = None
+    """What the file of the hooks says first."""
 
 
 def nothing_of(event: str, said: Said) -> Said:
@@ -154,4 +165,4 @@ def _part(name: str, part: str) -> Any:
 
 
 def _module(name: str, part: str) -> str:
-    return f"swarm_memory.server.hosts.{ROOMS[name]}.{part}"
+    return f"{_ROOM}.{ROOMS[name]}.{part}"

@@ -1,17 +1,27 @@
-"""The steps of one task, collected within the limits of what is kept."""
+"""The steps of one task, collected within the limits of what is kept, and how a call ended by what its text says."""
 
 import re
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TypedDict, Unpack, get_args
+from typing import NamedTuple, TypedDict, Unpack, get_args
 
 from pydantic import JsonValue
 
 from swarm_memory.schema.settings import LearnSettings
 from swarm_memory.schema.trajectory import Label, Role, Step, StepKind, Trajectory, TrajectorySource, Usage
-from swarm_memory.server.hosts.records import as_object, bounded_json, json_size
+from swarm_memory.server.hosts.records import (
+    all_text,
+    as_bool,
+    as_code,
+    as_list,
+    as_object,
+    as_text,
+    bounded_json,
+    json_size,
+)
+from swarm_memory.tools.model.parse import json_in
 from swarm_memory.tools.text.cleaning import clean
 from swarm_memory.tools.trajectory.tasks import strip_notes
 
@@ -30,6 +40,57 @@ def exit_code_of(text: str) -> int | None:
     """Return the code of a tool's answer that begins with `Exit code N`."""
     match = _EXIT_CODE.match(text)
     return int(match[1]) if match else None
+
+
+_MAX_JSON_CHARS = 2_000_000
+_MAX_LINE_CHARS = 400
+_EXIT_LINE = re.compile(
+    r"[\[(<]?(?:(?:the )?(?:command|process)(?: -?\d{1,9})? )?(?:(?:completed|finished|exited|failed|ended) )?"
+    r"(?:with )?(?:(?:exit|return)[ _-]?(?:code|status)|(?<=exited with )code)[ \t]{0,3}[:=]?[ \t]{0,3}"
+    r"(?P<code>-?\d{1,10})[.)\]>]{0,3}",
+    re.IGNORECASE,
+)
+"""A whole line that gives the exit code."""
+
+_LEAD = re.compile(r"\A\s{0,40}(?:command |tool |code )?output:[ \t]{0,40}\n?", re.IGNORECASE)
+_CODE_KEYS = ("exit_code", "exitCode", "returncode")
+_RESULT_KEYS = frozenset({*_CODE_KEYS, "stdout", "stderr", "output", "command", "duration", "status", "success"})
+
+
+class Answer(NamedTuple):
+    """What a call gave."""
+
+    text: str
+    """Without the words around an output."""
+    exit_code: int | None = None
+    is_error: bool | None = None
+
+
+def read_answer(text: str) -> Answer:
+    """Read JSON that gives an exit code or MCP's `isError`; else the exit code in the last or the first line."""
+    if text.lstrip().startswith("{") and len(text) <= _MAX_JSON_CHARS:
+        result = as_object(json_in(text))
+        code = next((code for key in _CODE_KEYS if (code := as_code(result.get(key))) is not None), None)
+        failed = as_bool(result.get("isError", result.get("is_error")))
+        if code is not None or failed is not None:
+            return Answer(_output_in(result) or text, code, failed)
+    body = text.strip()
+    before, _, last = body.rpartition("\n")
+    first, _, after = body.partition("\n")
+    for line, rest in ((last, before), (first, after)):
+        ended = _EXIT_LINE.fullmatch(line.strip()) if len(line) <= _MAX_LINE_CHARS else None
+        if ended is not None:
+            return Answer(_LEAD.sub("", rest, count=1), int(ended["code"]))
+    return Answer(text)
+
+
+def _output_in(result: dict[str, object]) -> str:
+    """Return what a result as JSON shows; empty where it holds more than an output."""
+    if blocks := as_list(result.get("content")):
+        return all_text(blocks)
+    if not result.keys() <= _RESULT_KEYS:
+        return ""
+    return "\n".join(filter(None, (as_text(result.get(key)) for key in ("stdout", "output", "stderr"))))
 
 
 @dataclass(slots=True)

@@ -45,20 +45,13 @@ async def search_sources(
     kind: Annotated[SourceKind | None, Field(description="All by default")] = None,
     k: Annotated[int | None, Field(ge=1, le=50, description="5 by default"), "-k"] = None,
     offset: Annotated[int, Field(ge=0, le=1000)] = 0,
-    repository: Annotated[
-        str | None, Field(description="OWNER/REPO: by GitHub's code search"), "--in-repository"
-    ] = None,
 ) -> SourceSearch:
     """Find the tool, passage, function or API operation for a task, best first.
 
     Untrusted. Call index_sources first.
     """
-    from swarm_memory.server.sources.indexing import Leave, search_repository
     from swarm_memory.tools.sources.sources import search_sources as search
 
-    if repository is not None:
-        leave = Leave(any_repository=True) if site.is_users else Leave()
-        return await search_repository(await site.toolbox(), query, repository, leave)
     return await search(await site.for_reading(), query, kind=kind, k=k, offset=offset)
 
 

@@ -20,7 +20,7 @@ from swarm_memory.server.sources.definitions import (
     may_be_code,
     outline,
 )
-from swarm_memory.server.sources.files import Group, content_hash, decode, faulty, is_binary, read_bytes, storable, walk
+from swarm_memory.server.sources.files import Group, content_hash, decode, faulty, is_binary, read_bytes, read_files
 
 READER = "code-1"
 """Part of every content hash: raise it when the passages of the same bytes change, and all files are read again."""
@@ -59,20 +59,12 @@ def read_code(root: Path, *, allows: Callable[[str], bool] | None = None) -> Ite
     `ConfigError` without the extra `code`, `InputError` when there is no such file or folder.
     """
     check_installed()
-    named = root.is_file()
-    unlisted: list[Group] = []
-    for path, file in walk(root, unlisted):
-        name = storable(path)
-        if not may_be_code(path) or (allows is not None and not allows(name)):
-            continue
-        if not named and (is_generated_name(path) or not _is_wanted(file, path)):
-            continue
-        if (group := _group(name, file, named)) is not None:
-            yield group
-    yield from unlisted
+    return read_files(root, _group, allows)
 
 
 def _group(name: str, file: Path, named: bool) -> Group | None:
+    if not may_be_code(name) or (not named and (is_generated_name(name) or not _is_wanted(file))):
+        return None
     data = read_bytes(file, MAX_BYTES)
     return faulty(name, data) if isinstance(data, str) else code_group(name, data, named=named)
 
@@ -90,9 +82,9 @@ def is_generated_name(path: str) -> bool:
     return _GENERATED_NAME.search(path) is not None
 
 
-def _is_wanted(file: Path, path: str) -> bool:
+def _is_wanted(file: Path) -> bool:
     """Look at the first bytes of a file without suffix: only a script is read."""
-    if PurePosixPath(path).suffix:
+    if file.suffix:
         return True
     try:
         with file.open("rb") as stream:

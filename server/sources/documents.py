@@ -15,16 +15,13 @@ from swarm_memory.schema.source import Passage
 from swarm_memory.server.sources import pdf
 from swarm_memory.server.sources.chunks import Chunk, chunks, markdown_blocks
 from swarm_memory.server.sources.files import (
-    Decoded,
     Group,
     content_hash,
-    declared_charset,
     decode,
     faulty,
     is_binary,
     read_bytes,
-    storable,
-    walk,
+    read_files,
 )
 
 _TOKEN = re.compile(
@@ -47,7 +44,6 @@ _BLOCK_TAGS = frozenset(
 _HEADINGS = {"h1": 1, "h2": 2, "h3": 3, "h4": 4, "h5": 5, "h6": 6}
 _SPACE = re.compile(r"\s+")
 _BLANK_LINES = re.compile(r"\n[ \t]*(?:\n[ \t]*)+")
-_MARKUP = re.compile(r"^([ \t]*)(#{1,6}[ \t]|`{3}|~{3})", re.MULTILINE)
 
 
 class Page(NamedTuple):
@@ -194,15 +190,7 @@ def read_documents(root: Path, *, allows: Callable[[str], bool] | None = None) -
     raises `InputError` and says why; so is a PDF in a folder without the extra `pdf`. `ConfigError` when `root` itself
     is a PDF and the extra is not installed, `InputError` when there is no such file or folder.
     """
-    named = root.is_file()
-    unlisted: list[Group] = []
-    for path, file in walk(root, unlisted):
-        name = storable(path)
-        suffix = PurePosixPath(path).suffix.lower()
-        if not (named or is_document(path, suffix)) or (allows is not None and not allows(name)):
-            continue
-        yield _pdf_group(name, file, named) if suffix == PDF_SUFFIX else _text_group(name, file, suffix)
-    yield from unlisted
+    return read_files(root, _group, allows)
 
 
 def is_document(path: str, suffix: str) -> bool:
@@ -212,7 +200,12 @@ def is_document(path: str, suffix: str) -> bool:
     return not suffix and PurePosixPath(path).name.lower() in BARE_NAMES
 
 
-def _text_group(name: str, file: Path, suffix: str) -> Group:
+def _group(name: str, file: Path, named: bool) -> Group | None:
+    suffix = PurePosixPath(name).suffix.lower()
+    if not (named or is_document(name, suffix)):
+        return None
+    if suffix == PDF_SUFFIX:
+        return _pdf_group(name, file, named)
     data = read_bytes(file, MAX_TEXT_BYTES)
     return faulty(name, data) if isinstance(data, str) else text_group(name, data, suffix)
 
@@ -225,19 +218,12 @@ def text_group(name: str, data: bytes, suffix: str) -> Group:
 
 
 def _text_passages(name: str, data: bytes, suffix: str) -> list[Passage]:
-    is_html = suffix in HTML_SUFFIXES
-    decoded = decode(data, declared_charset(data) if is_html else None)
-    return document_passages(name, _html(decoded) if is_html else _plain(decoded))
-
-
-def _plain(decoded: Decoded) -> Document:
-    front = _FRONT_TITLE.match(decoded.text) if decoded.text.startswith("---") else None
-    return Document(front["title"].strip() if front else "", decoded.text, decoded.encoding)
-
-
-def _html(decoded: Decoded) -> Document:
-    title, text = page(decoded.text)
-    return Document(title, text, decoded.encoding, has_lines=False)
+    text, encoding = decode(data)
+    if suffix in HTML_SUFFIXES:
+        title, text = page(text)
+        return document_passages(name, Document(title, text, encoding, has_lines=False))
+    front = _FRONT_TITLE.match(text) if text.startswith("---") else None
+    return document_passages(name, Document(front["title"].strip() if front else "", text, encoding))
 
 
 def _pdf_group(name: str, file: Path, named: bool) -> Group:

@@ -3,8 +3,8 @@
 import codecs
 import hashlib
 import os
-import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -97,35 +97,48 @@ def read_bytes(path: Path, max_bytes: int) -> bytes | str:
     return data if len(data) <= max_bytes else f"is larger than {max_bytes:,} bytes, the most that is read"
 
 
-@dataclass(frozen=True, slots=True)
-class Format:
-    """How the files of one format are known and read."""
+def read_files(
+    root: Path, read: Callable[[str, Path, bool], Group | None], allows: Callable[[str], bool] | None
+) -> Iterator[Group]:
+    """Yield the groups of the files of `root`, a folder or one file, and of folders that cannot be listed.
 
-    reader: str
-    """Name and version of what reads them."""
-    suffixes: frozenset[str]
-    max_bytes: int
-    is_meant: Callable[[bytes], bool]
-    """Whether a file that was not named, only found, looks like one of them."""
-    parse: Callable[[str, bytes], list[Passage]]
-    """Makes the passages of a group of this name. Raises `InputError`."""
-
-
-def read_files(root: Path, form: Format, allows: Callable[[str], bool] | None) -> Iterator[Group]:
-    """Yield one group for each file of a format, `root` itself or those below it.
-
-    In a folder a file that does not look like one, or that `allows` (given its path) refuses, is left alone.
+    `read` gets a file's path within the source, where it lies and whether it was named itself, and returns None for
+    what is not of its kind; in a folder `allows`, given the path, may leave out more.
     """
     named = root.is_file()
-    for name, path in walk(root):
-        if not named and (path.suffix.lower() not in form.suffixes or (allows is not None and not allows(name))):
+    unlisted: list[Group] = []
+    for path, file in walk(root, unlisted):
+        name = storable(path)
+        if allows is not None and not named and not allows(name):
             continue
-        data = read_bytes(path, form.max_bytes)
-        group = storable(name)
+        if (group := read(name, file, named)) is not None:
+            yield group
+    yield from unlisted
+
+
+def read_format(
+    reader: str,
+    suffixes: Container[str],
+    max_bytes: int,
+    is_meant: Callable[[bytes], bool],
+    parse: Callable[[str, bytes], list[Passage]],
+) -> Callable[[str, Path, bool], Group | None]:
+    """Return how `read_files` reads a format that suffix and bytes tell: a file that was named is read in any case.
+
+    `reader`: name and version of what reads it; `parse` makes the passages of a group and raises `InputError`.
+    """
+
+    def read(name: str, file: Path, named: bool) -> Group | None:
+        if not named and file.suffix.lower() not in suffixes:
+            return None
+        data = read_bytes(file, max_bytes)
         if isinstance(data, str):
-            yield faulty(group, data)
-        elif named or form.is_meant(data):
-            yield Group(group, content_hash(form.reader, group, data), partial(form.parse, group, data))
+            return faulty(name, data)
+        if not (named or is_meant(data)):
+            return None
+        return Group(name, content_hash(reader, name, data), partial(parse, name, data))
+
+    return read
 
 
 def content_hash(reader: str, name: str, data: bytes) -> str:
@@ -220,19 +233,18 @@ def is_ignored_by_default(path: str) -> bool:
     return _defaults().match_file(path)
 
 
-_BOMS = (
+_MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
-    (codecs.BOM_UTF32_LE, "utf-32"),
-    (codecs.BOM_UTF32_BE, "utf-32"),
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
+"""Of byte order."""
+
 _SAMPLE_BYTES = 8192
 _MAX_CONTROL_SHARE = 0.1
 _CONTROL = bytes(set(range(0x20)) - {0x08, 0x09, 0x0A, 0x0B, 0x0C, 0x0D, 0x1B}) + b"\x7f"
 _SPACES = str.maketrans(dict.fromkeys("\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029", " "))
 """What Python takes for a line end and an editor does not: a space, so that lines are counted alike."""
-_CHARSET = re.compile(rb"(?:charset|encoding)\s*=\s*[\"']?\s*([A-Za-z0-9_.:-]{2,40})", re.IGNORECASE)
 
 
 class Decoded(NamedTuple):
@@ -244,7 +256,7 @@ class Decoded(NamedTuple):
 
 def is_binary(data: bytes) -> bool:
     """Tell whether the bytes are no text: a NUL without a byte order mark, or a tenth of control characters."""
-    if data.startswith(tuple(mark for mark, _ in _BOMS)) or _utf16_guess(data) is not None:
+    if data.startswith(tuple(mark for mark, _ in _MARKS)):
         return False
     sample = data[:_SAMPLE_BYTES]
     if b"\0" in sample:
@@ -252,51 +264,20 @@ def is_binary(data: bytes) -> bool:
     return len(sample) - len(sample.translate(None, _CONTROL)) > _MAX_CONTROL_SHARE * len(sample)
 
 
-def decode(data: bytes, declared: str | None = None) -> Decoded:
-    """Return the text by byte order mark, `declared` encoding, UTF-8, UTF-16 without mark, or else as Latin-1.
+def decode(data: bytes) -> Decoded:
+    """Return the text by byte order mark, as UTF-8, or else as Latin-1 (Windows' characters where it has them).
 
-    Never fails: an encoding that does not fit is passed over, and Latin-1 takes every byte (Windows' characters where
-    it has them). Control characters, NUL among them, are taken out. Linear in the length.
+    Never fails. Control characters, NUL among them, are taken out. Linear in the length.
     """
-    text, encoding = _decoded(data, declared)
+    text, encoding = _decoded(data)
     return Decoded(clean(text.translate(_SPACES)), encoding)
 
 
-def declared_charset(data: bytes) -> str | None:
-    """Return the encoding that an HTML or XML head names within its first 2,048 bytes, when Python knows it."""
-    found = _CHARSET.search(data[:2048])
-    if found is None:
-        return None
-    name = found[1].decode("ascii")
-    try:
-        info = codecs.lookup(name)
-    except LookupError:
-        return None
-    # A head that can be read as ASCII is not in UTF-16, whatever it says; and no codec that is not of text.
-    return info.name if info._is_text_encoding and not info.name.startswith("utf-16") else None  # pyright: ignore
-
-
-def _decoded(data: bytes, declared: str | None) -> tuple[str, str]:
-    for mark, encoding in _BOMS:
+def _decoded(data: bytes) -> tuple[str, str]:
+    for mark, encoding in _MARKS:
         if data.startswith(mark):
             return data.decode(encoding, "replace"), encoding.removesuffix("-sig")
-    for encoding in filter(None, (_utf16_guess(data), "utf-8", declared)):
-        try:
+    for encoding in ("utf-8", "cp1252"):
+        with suppress(UnicodeError):
             return data.decode(encoding), encoding
-        except UnicodeError:
-            continue
-    try:
-        return data.decode("cp1252"), "cp1252"
-    except UnicodeError:
-        return data.decode("latin-1"), "latin-1"
-
-
-def _utf16_guess(data: bytes) -> str | None:
-    """Return the byte order of UTF-16 without mark, when a third of the text is ASCII: every other byte is 0 there."""
-    sample = data[: _SAMPLE_BYTES - _SAMPLE_BYTES % 2]
-    if len(sample) < 8 or len(data) % 2:
-        return None
-    even, odd = sample[::2].count(0), sample[1::2].count(0)
-    if odd > len(sample) // 6 and even == 0:
-        return "utf-16-le"
-    return "utf-16-be" if even > len(sample) // 6 and odd == 0 else None
+    return data.decode("latin-1"), "latin-1"

@@ -2,9 +2,10 @@
 
 import os
 from collections.abc import AsyncIterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Literal
 
 from pydantic import BaseModel, ConfigDict
@@ -12,7 +13,7 @@ from pydantic import BaseModel, ConfigDict
 from swarm_memory.schema.errors import ConfigError, InputError
 from swarm_memory.schema.job import Report
 from swarm_memory.schema.settings import SourceSettings
-from swarm_memory.schema.source import IndexedSource, SourceKind, SourceSearch
+from swarm_memory.schema.source import SOURCE_KINDS, IndexedSource, SourceKind
 from swarm_memory.server.sources.workers import Workers
 from swarm_memory.server.streaming import in_thread
 from swarm_memory.tools.ports.sources import ReadGroup, SourceKey
@@ -20,7 +21,7 @@ from swarm_memory.tools.sources.sources import index_source
 from swarm_memory.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
-    from swarm_memory.server.sources.github.repository import Repository
+    from swarm_memory.server.sources.github import Repository
 
 LocalKind = Literal["tool", "document", "code", "api"]
 
@@ -32,7 +33,7 @@ _READ: Mapping[SourceKind, str] = {
     "document": "texts such as .md, .rst and .txt, HTML and PDF",
     "code": "the source files of known languages",
     "github": "its README, the code of known languages and open issues",
-    "api": "OpenAPI 3, or an object with `api_list`, in .json, .yaml and .yml",
+    "api": "OpenAPI 3 in .json, .yaml and .yml",
 }
 """What is read of each kind, for whoever named something else."""
 
@@ -103,7 +104,7 @@ async def check(toolbox: Toolbox, asked: IndexRequest, root: Path, leave: Leave 
 
 def checked_repository(named: str | None, settings: SourceSettings, leave: Leave = NO_LEAVE) -> "Repository":
     """Return the repository that is named. Raises `InputError`, and `ConfigError` for one that may not be read."""
-    from swarm_memory.server.sources.github.repository import Repository
+    from swarm_memory.server.sources.github import Repository
 
     which = Repository.of(named or "")
     allowed = {line.strip().lower() for line in settings.allow_github.replace(";;", "\n").splitlines()}
@@ -116,8 +117,7 @@ def checked_repository(named: str | None, settings: SourceSettings, leave: Leave
 
 
 async def _index_repository(toolbox: Toolbox, which: "Repository", on_progress: Report | None) -> IndexedSource:
-    from swarm_memory.server.sources.github.client import GitHub
-    from swarm_memory.server.sources.github.repository import RepositoryReader
+    from swarm_memory.server.sources.github import GitHub, RepositoryReader
 
     known = await toolbox.store.sources.groups(SourceKey(toolbox.scope, "github", which.location))
     async with GitHub.of_environment(toolbox.settings.sources.github_url) as github, Workers() as workers:
@@ -126,17 +126,6 @@ async def _index_repository(toolbox: Toolbox, which: "Repository", on_progress: 
             toolbox, "github", which.location, reader.read(), on_progress=on_progress, prepare=workers
         )
     return done.model_copy(update={"notices": (*done.notices, *reader.notices)})
-
-
-async def search_repository(toolbox: Toolbox, query: str, named: str, leave: Leave = NO_LEAVE) -> SourceSearch:
-    """Return what GitHub's own code search finds in a repository. Raises as `checked_repository` and `search_code`."""
-    from swarm_memory.server.sources.github.client import GitHub
-    from swarm_memory.server.sources.github.search import search_code
-
-    settings = toolbox.settings.sources
-    which = checked_repository(named, settings, leave)
-    async with GitHub.of_environment(settings.github_url) as github:
-        return await search_code(github, which, query, toolbox.scope.project)
 
 
 async def _database(toolbox: Toolbox) -> Path:
@@ -228,3 +217,45 @@ def _check_servers(path: Path, root: Path, settings: SourceSettings, leave: Leav
             f"`swarm-memory sources index --kind tool --start-servers` yourself, or add the line {real} to "
             "sources.allow_mcp_servers in your own settings file"
         )
+
+
+def kinds_of(root: Path) -> list[SourceKind]:
+    """Return the kinds that are in a folder, or that of a file: a text where it is nothing else.
+
+    A `.mcp.json` within a folder does not count: its servers are only started for who names it. Raises `InputError`
+    when there is no such file or folder.
+    """
+    from swarm_memory.server.sources.files import walk
+
+    if root.is_file():
+        return ["tool" if _names_servers(root) else _kind_of(root.name, root) or "document"]
+    found: set[SourceKind] = set()
+    for path, file in walk(root):
+        if ".swarm" not in PurePosixPath(path).parts and (kind := _kind_of(path, file)):
+            found.add(kind)
+        if len(found) == len(SOURCE_KINDS) - 1:  # none is a repository of GitHub
+            break
+    return [kind for kind in SOURCE_KINDS if kind in found]
+
+
+def _kind_of(path: str, file: Path) -> SourceKind | None:
+    from swarm_memory.server.sources.definitions import language_of, may_be_code
+    from swarm_memory.server.sources.documents import is_document
+    from swarm_memory.server.sources.files import read_bytes
+    from swarm_memory.server.sources.openapi import API_SUFFIXES, looks_like_api
+    from swarm_memory.server.sources.tool_lists import MAX_BYTES, looks_like_tools
+
+    suffix = PurePosixPath(path).suffix.lower()
+    if suffix in API_SUFFIXES:
+        data = read_bytes(file, MAX_BYTES)
+        if isinstance(data, str):
+            return None
+        return "api" if looks_like_api(data) else "tool" if suffix == ".json" and looks_like_tools(data) else None
+    if is_document(path, suffix):
+        return "document"
+    head = b""
+    with suppress(OSError):
+        if not suffix:
+            with file.open("rb") as stream:
+                head = stream.read(200)
+    return "code" if may_be_code(path) and language_of(path, head) else None

@@ -1,4 +1,4 @@
-"""Operations of APIs from their descriptions: OpenAPI 3 in JSON or YAML, and RapidAPI's; it calls none of them."""
+"""Operations of APIs from their descriptions, OpenAPI 3 in JSON or YAML; it calls none of them."""
 
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -8,7 +8,7 @@ from pydantic import JsonValue
 
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.source import Passage
-from swarm_memory.server.sources.files import Format, Group, read_files
+from swarm_memory.server.sources.files import Group, read_files, read_format
 from swarm_memory.server.sources.tool_lists import (
     MAX_TOOLS,
     described_parameters,
@@ -36,13 +36,13 @@ def read_openapi(root: Path, *, allows: Callable[[str], bool] | None = None) -> 
 
     In a folder a file that is no description of an API, or that `allows` (given its path) refuses, is left alone.
     """
-    yield from read_files(root, Format(READER, API_SUFFIXES, MAX_BYTES, looks_like_api, parse_api), allows)
+    return read_files(root, read_format(READER, API_SUFFIXES, MAX_BYTES, looks_like_api, parse_api), allows)
 
 
 def looks_like_api(data: bytes) -> bool:
     """Whether a file's bytes are, at a glance, a description of an API: all of it is read later."""
     head = data[:4_000]
-    return any(mark in head for mark in (b"openapi:", b'"openapi"', b"swagger:", b'"swagger"')) or b'"api_list"' in data
+    return any(mark in head for mark in (b"openapi:", b'"openapi"', b"swagger:", b'"swagger"'))
 
 
 def parse_api(group: str, data: bytes) -> list[Passage]:
@@ -51,12 +51,10 @@ def parse_api(group: str, data: bytes) -> list[Passage]:
     version = str(document.get("openapi", ""))
     if version.startswith("3."):
         found = list(_operations(group, document))
-    elif "api_list" in document:
-        found = list(_rapid(group, document))
     elif "swagger" in document:
         raise InputError(f"{group} is Swagger {document['swagger']}: convert it to OpenAPI 3 first")
     else:
-        raise InputError(f"{group} is no description of an API: OpenAPI 3, or an object with `api_list`, is wanted")
+        raise InputError(f"{group} is no description of an API: OpenAPI 3 is wanted")
     if len(found) > MAX_TOOLS:
         raise InputError(f"{group} has {len(found):,} operations: {MAX_TOOLS:,} are the most")
     return found
@@ -116,17 +114,11 @@ def _operation(
         data["servers"] = [*servers]
     if operation.get("deprecated") is True:
         data["deprecated"] = True
-    return _passage(group, position, text_of(operation.get("operationId")) or name, about, lines, data)
-
-
-def _passage(
-    group: str, position: int, title: str, about: list[str], lines: list[str], data: dict[str, JsonValue]
-) -> Passage:
     return Passage(
         kind="api",
         group=group,
         position=position,
-        title=title[:1000],
+        title=(text_of(operation.get("operationId")) or name)[:1000],
         description="\n".join(dict.fromkeys(filter(None, about))),
         content="\n".join(filter(None, lines)),
         path=group,
@@ -178,7 +170,7 @@ class _References:
             properties["body"] = self._whole(mapping_of(content[0]).get("schema"), MAX_REF_DEPTH)
             if body.get("required") is True:
                 required.append("body")
-        return _object_schema(properties, required)
+        return {"type": "object", "properties": properties, **({"required": required} if required else {})}
 
     def _whole(self, value: Any, depth: int, level: int = 0) -> Any:
         """Return a schema with its references in place."""
@@ -200,42 +192,3 @@ class _References:
         for part in reference[2:].split("/"):
             at = mapping_of(at).get(part.replace("~1", "/").replace("~0", "~"))
         return mapping_of(at)
-
-
-def _rapid(group: str, document: Mapping[str, Any]) -> Iterator[Passage]:
-    """Give the entries of a RapidAPI-style description: an API with the list of what can be called."""
-    api = text_of(document.get("tool_name")) or text_of(document.get("name")) or text_of(document.get("title"))
-    about_api = text_of(document.get("tool_description")) or text_of(document.get("description"))
-    for position, entry in enumerate(map(mapping_of, list_of(document.get("api_list")))):
-        name = text_of(entry.get("name")) or f"operation {position + 1}"
-        schema = _rapid_schema(entry)
-        method, url = text_of(entry.get("method")) or "GET", text_of(entry.get("url"))
-        lines = [f"{method} {url}".strip(), described_parameters(schema), f"{api}: {about_api}".strip(": ")]
-        data: dict[str, JsonValue] = {"method": method, "url": url, "input_schema": schema}
-        if api:
-            data["api"] = api
-        about = [text_of(entry.get("description"))]
-        yield _passage(group, position, f"{api}: {name}" if api else name, about, lines, data)
-
-
-def _rapid_schema(entry: Mapping[str, Any]) -> dict[str, JsonValue]:
-    properties: dict[str, JsonValue] = {}
-    required: list[JsonValue] = []
-    for key in ("required_parameters", "optional_parameters"):
-        for parameter in map(mapping_of, list_of(entry.get(key))):
-            name = text_of(parameter.get("name"))
-            if not name:
-                continue
-            field: dict[str, JsonValue] = {"type": text_of(parameter.get("type")).lower() or "string"}
-            if about := text_of(parameter.get("description")):
-                field["description"] = about
-            if parameter.get("default") not in (None, ""):
-                field["default"] = str(parameter["default"])
-            properties[name] = field
-            if key == "required_parameters":
-                required.append(name)
-    return _object_schema(properties, required)
-
-
-def _object_schema(properties: dict[str, JsonValue], required: list[JsonValue]) -> dict[str, JsonValue]:
-    return {"type": "object", "properties": properties, **({"required": required} if required else {})}

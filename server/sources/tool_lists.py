@@ -20,7 +20,7 @@ from pydantic import JsonValue
 from swarm_memory.schema.base import digest
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.source import Passage
-from swarm_memory.server.sources.files import Format, Group, faulty, read_bytes, read_files
+from swarm_memory.server.sources.files import Group, faulty, read_bytes, read_files, read_format
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.text.cleaning import shorten
 
@@ -53,7 +53,7 @@ def read_json_tools(root: Path, *, allows: Callable[[str], bool] | None = None) 
 
     In a folder a file that is no list of functions, or that `allows` (given its path) refuses, is left alone.
     """
-    yield from read_files(root, Format(READER, frozenset({".json"}), MAX_BYTES, looks_like_tools, parse_tools), allows)
+    return read_files(root, read_format(READER, {".json"}, MAX_BYTES, looks_like_tools, parse_tools), allows)
 
 
 def looks_like_tools(data: bytes) -> bool:

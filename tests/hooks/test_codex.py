@@ -13,10 +13,12 @@ from hook_project import NOTE, TASK, HookProject
 from swarm_memory.schema.errors import ConfigError
 from swarm_memory.server.cli.mcp_clients import CLIENTS, configuration
 from swarm_memory.server.hosts.codex.host import answered, heard
-from swarm_memory.server.hosts.codex.settings import SETTINGS, hook_entries, plan_install, plan_uninstall
+from swarm_memory.server.hosts.codex.settings import SETTINGS
 from swarm_memory.server.hosts.host import ROOMS, host
 from swarm_memory.server.hosts.settings_files import apply
 from swarm_memory.tools.promote.marks import BEGIN, digest, marked
+
+plan_install, plan_uninstall, hook_entries = SETTINGS.plan_install, SETTINGS.plan_uninstall, SETTINGS.hook_entries
 
 CONFIG = 'model = "x"  # mine\n\n[mcp_servers.other]\ncommand = "other"\n\n[tui]\ntheme = "dark"\n'
 CONTEXT = {"hookSpecificOutput": {"hookEventName": "PostToolUseFailure", "additionalContext": "Run make first"}}

@@ -1,7 +1,9 @@
-"""A local server that speaks the part of GitHub's REST API that is used: ETags, pages, rates, renamed repositories."""
+"""A local server that speaks the part of GitHub's REST API that is used: an archive, pages, renamed repositories."""
 
 import hashlib
+import io
 import json
+import tarfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -27,8 +29,6 @@ class GitHubApi(Loopback):
     refs: tuple[str, ...] = ("HEAD", "main", "v1.0")
     token: str | None = None
     """Where it is set, no other one is taken."""
-    left: int | None = None
-    """So many requests are taken before the hour is over; 304 costs none. None: any number."""
     answers: dict[str, tuple[int, Mapping[str, str], bytes]] = field(default_factory=dict[str, Any])
     """By path: what is answered instead."""
     requests: list[tuple[str, int]] = field(default_factory=list[tuple[str, int]])
@@ -60,21 +60,7 @@ class GitHubApi(Loopback):
 
     def answer(self, target: str, headers: Mapping[str, str]) -> tuple[int, Mapping[str, str], bytes]:
         parts = urlsplit(target)
-        status, told, body = self._answered(parts.path, parse_qs(parts.query), headers)
-        etag = f'W/"{hashlib.sha256(body).hexdigest()[:16]}"'
-        if status == 200:
-            told = {**told, "etag": etag}
-            if headers.get("if-none-match") == etag:
-                return 304, told, b""
-            if self.left is not None:
-                if self.left <= 0:
-                    return (
-                        403,
-                        {"x-ratelimit-remaining": "0", "x-ratelimit-reset": "1790000000"},
-                        b'{"message": "limit"}',
-                    )
-                self.left -= 1
-        return status, told, body
+        return self._answered(parts.path, parse_qs(parts.query), headers)
 
     def _answered(
         self, path: str, query: Mapping[str, list[str]], headers: Mapping[str, str]
@@ -83,18 +69,16 @@ class GitHubApi(Loopback):
             return self.answers[path]
         if self.token is not None and headers.get("authorization") != f"Bearer {self.token}":
             return 401, {}, b'{"message": "Bad credentials"}'
-        if path == "/search/code":
-            return 200, {}, json.dumps(self._found(query["q"][0])).encode()
         own = path.removeprefix("/repos/acme/shop")
         match own.strip("/").split("/"):
             case [""] if own != path:
                 return 200, {}, json.dumps(self._about()).encode()
             case ["commits", ref] if ref in self.refs:
                 return 200, {}, self.commit.encode()
-            case ["git", "trees", sha] if sha == self.commit:
-                return 200, {}, json.dumps({"sha": sha, "tree": self._tree(), "truncated": False}).encode()
-            case ["git", "blobs", sha] if content := {blob_sha(each): each for each in self.files.values()}.get(sha):
-                return 200, {}, content
+            case ["tarball", sha] if sha == self.commit:
+                return 302, {"location": f"{self.url}/archives/{sha}"}, b""
+            case ["archives", _]:
+                return 200, {}, archived(self.files)
             case ["issues"]:
                 page = int(query.get("page", ["1"])[0])
                 part = self.issues[100 * (page - 1) : 100 * page]
@@ -121,28 +105,19 @@ class GitHubApi(Loopback):
             **self.about,
         }
 
-    def _tree(self) -> list[Json]:
-        return [
-            {"path": path, "mode": "100644", "type": "blob", "sha": blob_sha(content), "size": len(content)}
-            for path, content in self.files.items()
-        ]
 
-    def _found(self, query: str) -> Json:
-        words = [word for word in query.split() if ":" not in word]
-        items = [
-            {
-                "path": path,
-                "sha": blob_sha(content),
-                "html_url": f"https://github.com/acme/shop/blob/{self.commit}/{path}",
-                "repository": {"full_name": "acme/shop"},
-                "text_matches": [{"fragment": content.decode()[:200]}],
-                "score": 1.0,
-            }
-            for path, content in self.files.items()
-            if all(word.encode() in content for word in words)
-        ]
-        other = {"path": "evil.py", "sha": "0" * 40, "html_url": "x", "repository": {"full_name": "evil/shop"}}
-        return {"total_count": len(items) + 1, "items": [other, *items]}
+def archived(files: Mapping[str, bytes]) -> bytes:
+    """Return a tarball as GitHub makes it: all in one folder."""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz") as archive:
+        for path, content in files.items():
+            member = tarfile.TarInfo(f"acme-shop-abc123/{path}")
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+        link = tarfile.TarInfo("acme-shop-abc123/link.py")
+        link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
+        archive.addfile(link)
+    return packed.getvalue()
 
 
 def issue(number: int, title: str, body: str = "", **fields: Any) -> Json:

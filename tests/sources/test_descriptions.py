@@ -1,4 +1,4 @@
-"""Descriptions of tools and APIs as files: function lists, OpenAPI, RapidAPI, .mcp.json; and hostile ones of each."""
+"""Descriptions of tools and APIs as files: function lists, OpenAPI, .mcp.json; and hostile ones of each."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -121,27 +121,6 @@ def test_openapi_in_json_is_the_same(tmp_path: Path) -> None:
     in_yaml = passages(read_openapi, tmp_path, OPENAPI, "api.yaml")
     in_json = passages(read_openapi, tmp_path, text, "api.json")
     assert [each.content for each in in_json] == [each.content for each in in_yaml]
-
-
-def test_descriptions_of_rapidapi_become_operations(tmp_path: Path) -> None:
-    description = {
-        "tool_name": "Weather",
-        "tool_description": "All about the sky.",
-        "api_list": [
-            {
-                "name": "Forecast",
-                "url": "https://weather.example/forecast",
-                "method": "GET",
-                "description": "The weather of the next days.",
-                "required_parameters": [{"name": "city", "type": "STRING", "description": "Where", "default": "Oslo"}],
-                "optional_parameters": [{"name": "days", "type": "NUMBER"}],
-            }
-        ],
-    }
-    (operation,) = passages(read_openapi, tmp_path, json.dumps(description), "weather.json")
-    assert (operation.title, operation.description) == ("Weather: Forecast", "The weather of the next days.")
-    assert "city (string, required): Where" in operation.content
-    assert operation.data["url"] == "https://weather.example/forecast"
 
 
 ALIASES = "openapi: 3.0.0\nx: &a [1]\n" + "y: [" + ", ".join(["*a"] * 2000) + "]\n"

@@ -14,7 +14,7 @@ from swarm_memory.schema.errors import InputError
 from swarm_memory.server.sources import chunks as cutting
 from swarm_memory.server.sources.chunks import Chunk, chunks, markdown_blocks, word_count
 from swarm_memory.server.sources.documents import Document, document_passages, page, read_documents
-from swarm_memory.server.sources.files import declared_charset, decode, is_binary
+from swarm_memory.server.sources.files import decode, is_binary
 
 LINES = st.one_of(
     st.text(alphabet="ab .!?\t", max_size=80),
@@ -91,7 +91,7 @@ def test_a_fence_that_fits_is_in_one_chunk(fence: str, before: str) -> None:
 
 @given(st.binary(max_size=400))
 def test_any_bytes_become_clean_text(data: bytes) -> None:
-    text, _ = decode(data, declared_charset(data))
+    text, _ = decode(data)
     text.encode("utf-8")
     assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f]", text)
     is_binary(data)

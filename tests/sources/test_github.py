@@ -1,23 +1,23 @@
-"""A repository of GitHub: indexed through the API, found with path, address and SHA; rates and sizes are kept."""
+"""A repository of GitHub: indexed through the API, found with path, address and SHA, within bounds."""
 
 import json
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
-from github_api import GitHubApi, blob_sha, issue
+from github_api import GitHubApi, archived, blob_sha, issue
 from laid_bank import opened_bank
 
 from swarm_memory.schema.errors import ConfigError, InputError, NotFoundError, SourceUnavailable
 from swarm_memory.schema.settings import Settings, SourceSettings
 from swarm_memory.schema.source import IndexedSource, SourceHit
 from swarm_memory.server.operations.parts import of_passage
-from swarm_memory.server.sources.github import client, repository
-from swarm_memory.server.sources.github.client import GitHub
-from swarm_memory.server.sources.github.repository import Repository
-from swarm_memory.server.sources.indexing import IndexRequest, Leave, check, index, search_repository
+from swarm_memory.server.sources import github
+from swarm_memory.server.sources.github import GitHub, Repository
+from swarm_memory.server.sources.indexing import IndexRequest, Leave, check, index
 from swarm_memory.tools.sources.sources import search_sources
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -41,9 +41,9 @@ MINE = Leave(any_repository=True)
 
 @pytest.fixture
 def api(monkeypatch: pytest.MonkeyPatch) -> Iterator[GitHubApi]:
-    for name in client.TOKEN_VARIABLES:
+    for name in github.TOKEN_VARIABLES:
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(client, "_PAUSE_S", 0.0)
+    monkeypatch.setattr(github, "_PAUSE_S", 0.0)
     files = {
         "README.md": README,
         "src/till.py": TILL,
@@ -101,20 +101,21 @@ async def test_what_a_repository_is_its_readme_tree_functions_and_issues_are_fou
     assert "node_modules/x/a.js" in (await best(toolbox, "files of the tree logo.png node_modules")).passage.content
 
 
-async def test_a_second_time_only_what_changed_is_sent(toolbox: Toolbox, api: GitHubApi) -> None:
+async def test_a_second_time_only_what_changed_is_read(toolbox: Toolbox, api: GitHubApi) -> None:
     await indexed(toolbox)
-    assert len(api.asked()) == 6
+    archive = f"/tarball/{api.commit}"
+    assert [path.partition("?")[0] for path, _ in api.asked()] == [
+        "", "/commits/HEAD", archive, f"/archives/{api.commit}", "/issues"
+    ]  # fmt: skip
     done = await indexed(toolbox)
     assert (done.unchanged, done.changed, done.removed, done.passages) == (6, 0, 0, 0)
-    assert [status for _, status in api.asked()] == [304, 304, 304]
+    assert [path.partition("?")[0] for path, _ in api.asked()] == ["", "/commits/HEAD", "/issues"]
     api.files["src/till.py"] = TILL.replace(b"close_day", b"close_the_day")
     api.files["src/stock.py"] = b"def count_stock(shelf):\n    return len(shelf)\n"
     del api.files["README.md"]
     api.issues[0] = issue(9, "Stock is negative")
     done = await indexed(toolbox)
     assert (done.added, done.changed, done.removed) == (2, 3, 2)
-    blobs = [path for path, _ in api.asked() if path.startswith("/git/blobs")]
-    assert len(blobs) == 2
     assert (await best(toolbox, "count the cash")).passage.title == "close_the_day"
 
 
@@ -123,30 +124,6 @@ async def test_a_ref_is_a_source_of_its_own_and_an_unknown_one_is_refused(toolbo
     assert ("/commits/v1.0", 200) in api.asked()
     with pytest.raises(NotFoundError, match="no such thing"):
         await indexed(toolbox, "acme/shop@v9")
-
-
-async def test_where_the_rate_ends_what_is_read_stays_and_the_next_run_goes_on(
-    toolbox: Toolbox, api: GitHubApi
-) -> None:
-    api.files |= {f"src/part{number}.py": b"def part%d(): return 1\n" % number for number in range(9)}
-    api.left = 7
-    done = await indexed(toolbox)
-    assert any(
-        "files not read yet: GitHub's API takes no more requests before 2026-09-21" in each for each in done.notices
-    )
-    assert any("GH_TOKEN or GITHUB_TOKEN" in each for each in done.notices)
-    first = done.added
-    assert first == 6
-    api.left = None
-    done = await indexed(toolbox)
-    assert (done.added, done.unchanged, done.notices) == (9, 5, ())
-    api.files["src/part1.py"] = b"def changed(): return 1\n"
-    api.left = 2
-    done = await indexed(toolbox)
-    assert (done.removed, done.notices[0].startswith("1 file not read yet")) == (0, True)
-    assert (await best(toolbox, "part1")).passage.title == "part1"
-    api.left = None
-    assert (await indexed(toolbox)).changed == 2
 
 
 async def test_the_token_comes_from_the_environment_and_goes_to_that_host_alone(
@@ -177,30 +154,24 @@ async def test_a_failing_api_is_asked_again_and_then_told(
         api.answers["/repos/acme/shop"] = (status, {}, b"")
         with pytest.raises(SourceUnavailable, match=f"HTTP {status}"):
             await indexed(toolbox)
-        assert len(api.asked()) == client.MAX_TRIES
-    api.answers["/repos/acme/shop"] = (429, {"retry-after": "0"}, b"")
-    with pytest.raises(SourceUnavailable, match="no more requests"):
-        await indexed(toolbox)
-    assert len(api.asked()) == client.MAX_TRIES
-    api.answers["/repos/acme/shop"] = (403, {"retry-after": "4000"}, b"")
-    with pytest.raises(SourceUnavailable, match="no more requests"):
-        await indexed(toolbox)
-    assert len(api.asked()) == 1
+        assert len(api.asked()) == github.MAX_TRIES
+    for status, told in ((429, {}), (403, {"x-ratelimit-remaining": "0", "x-ratelimit-reset": "1790000000"})):
+        api.answers["/repos/acme/shop"] = (status, told, b"")
+        with pytest.raises(SourceUnavailable, match=r"no more requests .*GH_TOKEN or GITHUB_TOKEN"):
+            await indexed(toolbox)
+        assert len(api.asked()) == 1
     api.answers["/repos/acme/shop"] = (200, {}, b"<html>")
     with pytest.raises(SourceUnavailable, match="not JSON"):
         await indexed(toolbox)
-    monkeypatch.setattr(client, "MAX_ANSWER_BYTES", 1000)
+    monkeypatch.setattr(github, "MAX_ANSWER_BYTES", 1000)
     api.answers["/repos/acme/shop"] = (200, {}, b" " * 5000)
     with pytest.raises(SourceUnavailable, match="more than 1,000 bytes"):
         await indexed(toolbox)
 
 
-@pytest.mark.parametrize(
-    "odd", [[], {"tree": [7, {"path": 3}, {"mode": "100644", "size": 1, "path": "../x.py", "sha": "z"}]}, "x"]
-)
+@pytest.mark.parametrize("odd", [[], {"number": "7"}, "x"])
 async def test_odd_answers_break_nothing(toolbox: Toolbox, api: GitHubApi, odd: Any) -> None:
-    api.answers[f"/repos/acme/shop/git/trees/{api.commit}"] = (200, {}, json.dumps(odd).encode())
-    api.answers["/repos/acme/shop/issues"] = (200, {}, json.dumps([odd, {"number": "7"}, {"number": 8}]).encode())
+    api.answers["/repos/acme/shop/issues"] = (200, {}, json.dumps([odd, {"number": 8}]).encode())
     api.about = {
         "stargazers_count": "many",
         "license": "MIT",
@@ -208,56 +179,71 @@ async def test_odd_answers_break_nothing(toolbox: Toolbox, api: GitHubApi, odd: 
         "html_url": "javascript:alert(1)",
         "description": None,
     }
-    if isinstance(odd, dict):
-        with pytest.raises(InputError, match="no SHA"):
-            await indexed(toolbox)
-        return
-    with pytest.raises(SourceUnavailable, match="no tree"):
-        await indexed(toolbox)
-    del api.answers[f"/repos/acme/shop/git/trees/{api.commit}"]
     assert (await indexed(toolbox)).added == 6
     about = [hit.passage for hit in (await search_sources(toolbox, "acme shop", kind="github")).hits]
     assert "https://github.com/acme/shop" in [passage.data["url"] for passage in about]
     assert "many" not in about[0].content
+    api.answers["/repos/acme/shop/issues"] = (200, {}, b"{}")
+    with pytest.raises(SourceUnavailable, match="no list of issues"):
+        await indexed(toolbox)
+    api.answers["/repos/acme/shop/commits/HEAD"] = (200, {}, b"../../x")
+    with pytest.raises(InputError, match="no SHA"):
+        await indexed(toolbox)
+
+
+@pytest.mark.parametrize("packed", [b"", b"no archive", archived({"a.py": b"x = 1\n"})[:-20]])
+async def test_an_archive_that_cannot_be_read_is_told_and_leaves_what_was_indexed(
+    toolbox: Toolbox, api: GitHubApi, packed: bytes
+) -> None:
+    await indexed(toolbox)
+    api.files["new.py"] = b"def new(): pass\n"
+    api.answers[f"/archives/{api.commit}"] = (200, {}, packed)
+    with pytest.raises(SourceUnavailable, match="no archive that can be read"):
+        await indexed(toolbox)
+    assert (await best(toolbox, "count the cash")).passage.title == "close_day"
 
 
 async def test_no_more_files_and_bytes_are_read_than_a_run_may(
     toolbox: Toolbox, api: GitHubApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(repository, "MAX_FILES", 2)
+    monkeypatch.setattr(github, "MAX_FILES", 2)
     api.files |= {"a.py": b"def a(): pass\n", "huge.py": b"x = 1\n" * 300_000}
     done = await indexed(toolbox)
-    assert [each for each in done.notices if "nearest to the root" in each] == [
-        "of 3 files the 2 nearest to the root are read"
-    ]
-    monkeypatch.setattr(repository, "MAX_FILES", 100)
-    monkeypatch.setattr(repository, "MAX_BYTES", 10)
+    assert done.notices == ("of 3 files the 2 nearest to the root are read",)
     api.files["b.py"] = b"def b(): pass\n"
-    assert any("a run fetches at most" in each for each in (await indexed(toolbox)).notices)
+    monkeypatch.setattr(github, "MAX_UNPACKED_BYTES", 1_000_000)
+    with pytest.raises(SourceUnavailable, match="unpacks to more than"):
+        await indexed(toolbox)
+    monkeypatch.setattr(github, "MAX_ARCHIVE_BYTES", 100)
+    with pytest.raises(SourceUnavailable, match="more than 100 bytes"):
+        await indexed(toolbox)
 
 
-async def test_its_code_search_gives_path_address_and_sha_of_that_repository_alone(
-    toolbox: Toolbox, api: GitHubApi, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with pytest.raises(ConfigError, match="without a token"):
-        await search_repository(toolbox, "refund", "acme/shop", MINE)
-    monkeypatch.setenv("GH_TOKEN", "ghp_secret")
-    found = await search_repository(toolbox, "refund repo:evil/shop user:evil", "acme/shop@v1.0", MINE)
-    (shown,) = map(of_passage, found.hits)
-    assert (shown["where"], shown["sha"], shown["kind"]) == ("src/till.py", blob_sha(TILL), "github")
-    assert shown["url"].endswith("/src/till.py")
-    assert "hunter2" not in shown["text"]
-    assert found.notices == ("GitHub searches the default branch, not v1.0",)
-    assert [path for path, _ in api.asked()] == ["/search/code?q=refund+repo%3Aacme%2Fshop&per_page=10"]
-    assert (await search_repository(toolbox, "nothing-of-it", "acme/shop", MINE)).reason is not None
+@pytest.mark.parametrize(
+    ("to", "is_followed"),
+    [
+        ("https://codeload.github.com/acme/shop", True),
+        ("https://api.github.com/x", True),
+        ("http://codeload.github.com/acme/shop", False),
+        ("https://codeload.github.com.evil.example/x", False),
+        ("https://evil.example/x", False),
+        ("file:///etc/passwd", False),
+    ],
+)
+async def test_archives_may_lie_on_githubs_own_second_host_and_nowhere_else(to: str, is_followed: bool) -> None:
+    async with GitHub("https://api.github.com", "ghp_secret") as connection:
+        if is_followed:
+            assert connection._followed(to) == to  # pyright: ignore[reportPrivateUsage]
+            assert connection._is_own(to) is (urlsplit(to).hostname == "api.github.com")  # pyright: ignore[reportPrivateUsage]
+        else:
+            with pytest.raises(SourceUnavailable, match="another host"):
+                connection._followed(to)  # pyright: ignore[reportPrivateUsage]
 
 
 async def test_an_agent_reads_only_repositories_that_the_user_allowed(toolbox: Toolbox, api: GitHubApi) -> None:
     asked = IndexRequest(kind="github", path="Acme/Shop")
     with pytest.raises(ConfigError, match=r"sources\.allow_github"):
         await index(toolbox, asked, Path("/nowhere"))
-    with pytest.raises(ConfigError, match=r"sources\.allow_github"):
-        await search_repository(toolbox, "refund", "acme/shop")
     assert api.requests == []
     for allowed in ("acme/shop", "x/y;;acme/*", "*"):
         sources = toolbox.settings.sources.model_copy(update={"allow_github": allowed})

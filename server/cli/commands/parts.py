@@ -197,9 +197,8 @@ def index(
       swarm-memory sources index --kind tool --start-servers
       swarm-memory sources index --kind github OWNER/REPO@v2
     """
-    from swarm_memory.server.sources.indexing import IndexRequest, Leave
+    from swarm_memory.server.sources.indexing import IndexRequest, Leave, kinds_of
     from swarm_memory.server.sources.indexing import index as operation
-    from swarm_memory.server.sources.kinds import kinds_of
 
     # What a person names is relative to where they stand, what is left out to the project.
     where = path if path is None or kind == "github" else str(Path(path).absolute())

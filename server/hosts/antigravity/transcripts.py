@@ -6,11 +6,11 @@ from datetime import datetime
 from pathlib import Path
 
 from swarm_memory.schema.trajectory import Trajectory, Usage
-from swarm_memory.server.hosts.answers import read_answer
 from swarm_memory.server.hosts.antigravity.host import folders
 from swarm_memory.server.hosts.host import Origin, Transcripts
 from swarm_memory.server.hosts.records import JsonObject, as_count, as_list, as_object, as_text, as_time, parsed
 from swarm_memory.server.hosts.session import Session
+from swarm_memory.server.hosts.steps import read_answer
 
 _TYPED = re.compile(r"<USER_REQUEST>(.*?)</USER_REQUEST>", re.S)
 _TASK = re.compile(r"[Tt]ask id:? ?\"?([\w./-]{1,200})\"?")

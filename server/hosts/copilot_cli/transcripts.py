@@ -6,7 +6,6 @@ from datetime import datetime
 from pathlib import Path
 
 from swarm_memory.schema.trajectory import Trajectory, Usage
-from swarm_memory.server.hosts.answers import read_answer
 from swarm_memory.server.hosts.copilot_cli.host import EVENTS_FILE, folders
 from swarm_memory.server.hosts.host import Origin, Transcripts
 from swarm_memory.server.hosts.records import (
@@ -20,6 +19,7 @@ from swarm_memory.server.hosts.records import (
     parsed,
 )
 from swarm_memory.server.hosts.session import Session
+from swarm_memory.server.hosts.steps import read_answer
 
 _MAX_FIRST = 100_000
 _SHELLS = frozenset({"bash", "powershell", "read_bash", "read_powershell", "write_bash", "write_powershell"})

@@ -3,8 +3,12 @@
 # ruff: noqa: PTH111, PTH119, PTH113, PTH118
 import os
 import re
+from typing import TYPE_CHECKING
 
-from swarm_memory.server.hosts.host import Host, Said
+from swarm_memory.server.hosts.host import Host, HostFiles, InstallScope, Said
+
+if TYPE_CHECKING:
+    from swarm_memory.server.hosts.entries import HookRun
 
 EVENTS = {
     "SessionStart": "sessionStart",
@@ -63,4 +67,31 @@ def answered(event: str, answer: Said) -> Said:
     return {"additional_context": context} if context and event in _TAKES_CONTEXT else {}
 
 
-HOST = Host("cursor", "Cursor", folders, heard, answered, reads=("agents-md",))
+def _where(scope: InstallScope, root: str) -> tuple[str, str]:
+    folder = os.path.join(root, ".cursor") if scope == "project" else home()
+    return os.path.join(folder, "hooks.json"), os.path.join(folder, "mcp.json")
+
+
+def _hook(run: "HookRun") -> Said:
+    return {"command": run.line, "timeout": run.timeout_s}
+
+
+HOST = Host(
+    name="cursor",
+    title="Cursor",
+    folders=folders,
+    heard=heard,
+    answered=answered,
+    reads=("agents-md",),
+    files=HostFiles(
+        where=_where,
+        events=EVENTS,
+        hook=_hook,
+        programs=("cursor-agent", "cursor"),
+        after_install=(
+            "Restart Cursor to use it. It takes no notes with a prompt, and some clients none at all: "
+            "`swarm-memory install --rules AGENTS.md` has its agent ask for them."
+        ),
+        version=1,
+    ),
+)

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from swarm_memory.schema.settings import LearnSettings
 from swarm_memory.schema.trajectory import Trajectory
-from swarm_memory.server.hosts.answers import read_answer
 from swarm_memory.server.hosts.cursor.host import STORE, folders, project_names
 from swarm_memory.server.hosts.databases import Database, is_database, open_database
 from swarm_memory.server.hosts.host import Origin, Transcripts
@@ -26,6 +25,7 @@ from swarm_memory.server.hosts.records import (
     text_of,
 )
 from swarm_memory.server.hosts.session import Session
+from swarm_memory.server.hosts.steps import read_answer
 
 _TABLES = frozenset({"blobs", "meta"})
 _SUBAGENTS = "subagents"

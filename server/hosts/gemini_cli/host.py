@@ -3,8 +3,12 @@
 # ruff: noqa: PTH111, PTH118
 import os
 import re
+from typing import TYPE_CHECKING
 
-from swarm_memory.server.hosts.host import Host, Said
+from swarm_memory.server.hosts.host import Host, HostFiles, InstallScope, Said
+
+if TYPE_CHECKING:
+    from swarm_memory.server.hosts.entries import HookRun
 
 EVENTS = {
     "SessionStart": "SessionStart",
@@ -54,4 +58,30 @@ def answered(event: str, answer: Said) -> Said:
     return told
 
 
-HOST = Host("gemini", "Gemini CLI", folders, heard, answered)
+def _where(scope: InstallScope, root: str) -> tuple[str, str]:
+    path = os.path.join(os.path.join(root, ".gemini") if scope == "project" else home(), "settings.json")
+    return path, path
+
+
+def _hook(run: "HookRun") -> Said:
+    name = f"swarm-memory {run.words[-1]}"
+    entry = {"type": "command", "name": name, "command": run.line, "timeout": run.timeout_s * 1000}
+    return {"hooks": [entry]}
+
+
+HOST = Host(
+    name="gemini",
+    title="Gemini CLI",
+    folders=folders,
+    heard=heard,
+    answered=answered,
+    files=HostFiles(
+        where=_where,
+        events=EVENTS,
+        hook=_hook,
+        programs=("gemini",),
+        after_install="Restart Gemini CLI to use it; it warns of a project's hooks that are new or changed.",
+        trace=lambda: os.path.join(home(), "settings.json"),
+        matchers={"PostToolUseFailure": SHELL},
+    ),
+)

@@ -1,81 +1,53 @@
-"""What is written into OpenCode's folders and taken out again: a plugin, our MCP server."""
+"""What is written into OpenCode's folders and taken out again: a plugin that runs our hooks, our MCP server."""
 
 import json
 import os
-import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 from swarm_memory.schema.errors import ConfigError
-from swarm_memory.server.hosts.entries import (
-    PORTABLE_HOOKS,
-    PORTABLE_SERVER,
-    Edit,
-    edited,
-    hook_command,
-    leads_out,
-    server_command,
-    with_server,
-    without_server,
-)
-from swarm_memory.server.hosts.files.json_files import SCOPES
-from swarm_memory.server.hosts.host import HostSettings, InstallScope
+from swarm_memory.server.hosts.entries import PORTABLE_HOOKS, HookRun, edited, hook_command
+from swarm_memory.server.hosts.host import HostFiles, InstallScope
+from swarm_memory.server.hosts.settings import HostSettings, Places
 from swarm_memory.server.hosts.settings_files import FileChange, Json, planned_change, planned_text
 
 _PLUGIN = Path(__file__).with_name("plugin.js")
 _MARK, _COMMAND = "// swarm-memory:", 'const COMMAND = ["swarm-memory", "hook", "opencode"]'
 
 
-class _Files(NamedTuple):
-    plugin: Path
-    config: Path
+class OpenCodeSettings(HostSettings):
+    """Those of OpenCode, which has a plugin in place of hooks."""
 
+    def installed_scopes(self, root: Path) -> list[InstallScope]:
+        """Return the scopes whose folder holds our plugin."""
+        return [scope for scope in self.scopes if _is_ours(self.places(scope, root).hooks)]
 
-def plan_install(scope: InstallScope, root: Path, calls: bool = True) -> list[FileChange]:
-    """Return what installing changes. Raises `ConfigError`: a file cannot be read, is another's, or leads out of it."""
-    portable = scope == "project"
-    server = _server(PORTABLE_SERVER if portable else server_command())
-    text = plugin_text([*(PORTABLE_HOOKS if portable else hook_command()), "opencode"])
-    return _planned(scope, root, text, partial(with_server, entry=server))
+    def places(self, scope: InstallScope, root: Path) -> Places:
+        """Return where the plugin and the server stand."""
+        return super().places(scope, root)._replace(keys=("mcp",))
 
+    def planned(
+        self, places: Places, hooks: Mapping[str, list[Json]], server: Sequence[str] | None, mode: int
+    ) -> list[FileChange]:
+        """Return the changes. Raises `ConfigError` for a plugin of our name that is another's."""
+        command = [*(PORTABLE_HOOKS if places.is_shared else hook_command()), "opencode"]
 
-def plan_uninstall(scope: InstallScope, root: Path) -> list[FileChange]:
-    """Return what uninstalling changes. Raises as `plan_install`."""
-    return _planned(scope, root, "", without_server)
+        def write(text: str) -> str:
+            if text and not text.startswith(_MARK):
+                raise ConfigError(f"{places.hooks} is not ours; nothing was changed")
+            return "" if server is None else plugin_text(command)
 
+        edit = partial(self.edit_servers, command=server, places=places)
+        changes = (
+            planned_text(places.hooks, write, mode),
+            planned_change(places.servers, partial(edited, keys=places.keys, edit=edit), mode),
+        )
+        return [change for change in changes if change is not None]
 
-def installed_scopes(root: Path) -> list[InstallScope]:
-    """Return the scopes whose folder holds our plugin."""
-    return [scope for scope in SCOPES if _is_ours(_files(scope, root).plugin)]
-
-
-def _planned(scope: InstallScope, root: Path, plugin: str, servers: Edit) -> list[FileChange]:
-    files, mode = _files(scope, root), 0o644 if scope == "project" else 0o600
-    if scope == "project" and any(leads_out(path, root) for path in files):
-        raise ConfigError(f"{files.plugin} leads out of the project by a symbolic link; nothing was changed")
-
-    def write(text: str) -> str:
-        if text and not text.startswith(_MARK):
-            raise ConfigError(f"{files.plugin} is not ours; nothing was changed")
-        return plugin
-
-    planned = (
-        planned_text(files.plugin, write, mode),
-        planned_change(files.config, partial(edited, keys=("mcp",), edit=servers), mode),
-    )
-    return [change for change in planned if change is not None]
-
-
-def _files(scope: InstallScope, root: Path) -> _Files:
-    folder = root / ".opencode" if scope == "project" else _home()
-    config = root / "opencode.json" if scope == "project" else folder / "opencode.json"
-    return _Files(folder / "plugins" / "swarm-memory.js", config)
-
-
-def _home() -> Path:
-    return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config", "opencode")
+    def server_entry(self, command: Sequence[str]) -> Json:
+        """Return the entry of our MCP server."""
+        return {"type": "local", "command": [*command, "serve"], "enabled": True}
 
 
 def plugin_text(command: Sequence[str]) -> str:
@@ -83,19 +55,32 @@ def plugin_text(command: Sequence[str]) -> str:
     return _PLUGIN.read_text(encoding="utf-8").replace(_COMMAND, f"const COMMAND = {json.dumps(list(command))}")
 
 
-def _server(command: Sequence[str]) -> Json:
-    return {"type": "local", "command": [*command, "serve"], "enabled": True}
-
-
 def _is_ours(path: Path) -> bool:
     return path.is_file() and path.read_text(encoding="utf-8", errors="replace").startswith(_MARK)
 
 
-SETTINGS = HostSettings(
-    is_there=lambda: shutil.which("opencode") is not None or _home().is_dir(),
-    scopes=SCOPES,
-    plan_install=plan_install,
-    plan_uninstall=plan_uninstall,
-    installed_scopes=installed_scopes,
-    after_install="Restart OpenCode to use it.",
+def _home() -> str:
+    return str(Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config", "opencode"))
+
+
+def _where(scope: InstallScope, root: str) -> tuple[str, str]:
+    folder = Path(root, ".opencode") if scope == "project" else Path(_home())
+    config = Path(root, "opencode.json") if scope == "project" else folder / "opencode.json"
+    return str(folder / "plugins" / "swarm-memory.js"), str(config)
+
+
+def _no_hook(run: HookRun) -> Json:
+    return {}
+
+
+SETTINGS = OpenCodeSettings(
+    "opencode",
+    HostFiles(
+        where=_where,
+        events={},
+        hook=_no_hook,
+        programs=("opencode",),
+        after_install="Restart OpenCode to use it.",
+        trace=_home,
+    ),
 )

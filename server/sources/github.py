@@ -1,0 +1,452 @@
+"""A repository of GitHub as groups of passages: what it is, its paths, READMEs and code by function, its open issues.
+
+Its REST API is asked within bounds of time and size, and what it says is untrusted. All files come in one archive, of
+a commit that is not indexed yet.
+"""
+
+import asyncio
+import gzip
+import hashlib
+import io
+import json
+import os
+import re
+import tarfile
+import zlib
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import PurePosixPath
+from types import TracebackType
+from typing import Any, NamedTuple, Self, cast
+from urllib.parse import quote, urljoin, urlsplit
+
+import httpx
+
+from swarm_memory.schema.base import digest
+from swarm_memory.schema.errors import ConfigError, InputError, NotFoundError, SourceUnavailable
+from swarm_memory.schema.source import Passage
+from swarm_memory.server.sources.code import code_group, is_generated_name
+from swarm_memory.server.sources.definitions import check_installed, may_be_code
+from swarm_memory.server.sources.documents import HTML_SUFFIXES, TEXT_SUFFIXES, text_group
+from swarm_memory.server.sources.files import Group, is_ignored_by_default, storable
+from swarm_memory.tools.ports.sources import ReadGroup
+
+TOKEN_VARIABLES = ("GH_TOKEN", "GITHUB_TOKEN")
+"""The token stands nowhere else, and goes to the API's host alone."""
+
+JSON_FORM, SHA_FORM = "application/vnd.github.json", "application/vnd.github.sha"
+VERSION = "2022-11-28"
+
+TIMEOUT_S = 30.0
+REQUEST_LIMIT_S = 300.0
+"""Of one request, its repetitions included."""
+
+MAX_ANSWER_BYTES, MAX_ARCHIVE_BYTES = 20_000_000, 50_000_000
+MAX_UNPACKED_BYTES = 500_000_000
+"""Of an archive: a few kilobytes can be made to unpack to gigabytes."""
+
+MAX_TRIES = 3
+_PAUSE_S = 0.5
+_REDIRECTS = frozenset({301, 302, 307, 308})
+_AGAIN = frozenset({500, 502, 503, 504})
+
+READER = "github-2"
+"""Part of every hash: raise it when the passages of the same content change."""
+
+ABOUT, TREE, ISSUES = "(repository)", "(tree)", "(issues)"
+MAX_FILES, MAX_FILE_BYTES = 1_000, 1_000_000
+MAX_ISSUES, PAGE = 300, 100
+MAX_PATHS, PATHS_IN_PASSAGE = 10_000, 150
+MAX_TEXT_CHARS = 20_000
+
+_NAMED = re.compile(
+    r"(?:https://github\.com/|github:)?([A-Za-z0-9](?:[A-Za-z0-9-]{0,38}))/([A-Za-z0-9._-]{1,100}?)(?:\.git)?/?"
+    r"(?:@([A-Za-z0-9][A-Za-z0-9._/+-]{0,199}))?"
+)
+
+
+class Repository(NamedTuple):
+    """Which repository, and of which branch, tag or commit; None: of its default branch."""
+
+    owner: str
+    name: str
+    ref: str | None = None
+
+    @classmethod
+    def of(cls, text: str) -> "Repository":
+        """Return the repository of `OWNER/REPO[@REF]` or its address. Raises `InputError`."""
+        found = _NAMED.fullmatch(text.strip())
+        if found is None or found[2] in (".", "..") or ".." in (found[3] or ""):
+            raise InputError("path must name a repository of GitHub: OWNER/REPO or OWNER/REPO@REF")
+        return cls(found[1], found[2], found[3])
+
+    @property
+    def full_name(self) -> str:
+        return f"{self.owner}/{self.name}"
+
+    @property
+    def location(self) -> str:
+        """How its source is called."""
+        return f"github:{self.full_name}" + (f"@{self.ref}" if self.ref else "")
+
+
+class Answer(NamedTuple):
+    """What the API answered."""
+
+    body: bytes
+    has_more: bool
+    """Whether there is a next page."""
+
+    @property
+    def json(self) -> Any:
+        """Return the body as JSON. Raises `SourceUnavailable`."""
+        try:
+            return json.loads(self.body)
+        except (ValueError, RecursionError):
+            raise SourceUnavailable("GitHub's API answered with something that is not JSON") from None
+
+
+class GitHub:
+    """A connection to the API. Raises `ConfigError` for an address that is neither HTTPS nor this machine's."""
+
+    def __init__(self, base_url: str, token: str | None) -> None:
+        parts = urlsplit(base_url)
+        if parts.scheme != "https" and not (parts.scheme == "http" and parts.hostname in ("127.0.0.1", "::1")):
+            raise ConfigError("sources.github_url must begin with https://, such as https://api.github.com")
+        if token is not None and not (token.isascii() and token.isprintable()):
+            raise ConfigError(f"the token in {' or '.join(TOKEN_VARIABLES)} has characters that none can have")
+        self._base, self._parts, self._token = base_url.rstrip("/"), parts, token
+        headers = {"user-agent": "swarm-memory", "x-github-api-version": VERSION}
+        self._client = httpx.AsyncClient(headers=headers, timeout=TIMEOUT_S, trust_env=False)
+
+    @classmethod
+    def of_environment(cls, base_url: str) -> Self:
+        return cls(base_url, next(filter(None, (os.environ.get(name, "").strip() for name in TOKEN_VARIABLES)), None))
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
+        await self._client.aclose()
+
+    async def get(
+        self,
+        path: str,
+        params: Mapping[str, str | int] | None = None,
+        *,
+        form: str = JSON_FORM,
+        max_bytes: int | None = None,
+    ) -> Answer:
+        """Ask for a path.
+
+        Raises `NotFoundError`, `ConfigError` for a refused token, `SourceUnavailable`. No error quotes what the API
+        said: it may echo the token.
+        """
+        url = str(httpx.URL(f"{self._base}{path}", params=dict(params) if params else None))
+        try:
+            async with asyncio.timeout(REQUEST_LIMIT_S):
+                return await self._tried(url, form, max_bytes or MAX_ANSWER_BYTES)
+        except TimeoutError:
+            raise SourceUnavailable(f"GitHub's API gave no answer within {REQUEST_LIMIT_S:g} s") from None
+        except httpx.HTTPError as error:
+            told = f"GitHub's API at {self._parts.netloc} was not reached ({type(error).__name__})"
+            raise SourceUnavailable(told) from None
+
+    async def _tried(self, url: str, form: str, max_bytes: int) -> Answer:
+        for number in range(1, MAX_TRIES + 1):
+            headers = {"accept": form}
+            if self._token is not None and self._is_own(url):
+                headers["authorization"] = f"Bearer {self._token}"
+            async with self._client.stream("GET", url, headers=headers) as response:
+                if response.status_code in _REDIRECTS:  # a renamed repository, or where archives lie
+                    url = self._followed(urljoin(url, response.headers.get("location", "")))
+                    continue
+                if response.status_code == 200:
+                    more = 'rel="next"' in response.headers.get("link", "")
+                    return Answer(await _body(response, max_bytes), more)
+                if response.status_code not in _AGAIN or number == MAX_TRIES:
+                    raise self._refusal(response)
+            await asyncio.sleep(_PAUSE_S)
+        raise SourceUnavailable("GitHub's API led from one address to the next")
+
+    def _is_own(self, url: str) -> bool:
+        return urlsplit(url)[:2] == self._parts[:2]
+
+    def _followed(self, url: str) -> str:
+        """Return where a redirection leads: within the API's host, or to the one that has its archives."""
+        archives = ("https", f"codeload.{self._parts.netloc.removeprefix('api.')}")
+        if not self._is_own(url) and urlsplit(url)[:2] != archives:
+            raise SourceUnavailable("GitHub's API pointed to another host: that one is not asked")
+        return url
+
+    def _refusal(self, response: httpx.Response) -> Exception:
+        status, names, headers = response.status_code, " or ".join(TOKEN_VARIABLES), response.headers
+        if status == 429 or (
+            status == 403 and ("retry-after" in headers or headers.get("x-ratelimit-remaining") == "0")
+        ):
+            reset = headers.get("x-ratelimit-reset", "")
+            until = "for now"
+            if reset.isdecimal() and len(reset) < 12:
+                until = f"before {datetime.fromtimestamp(int(reset), UTC):%Y-%m-%d %H:%M} UTC"
+            advice = "" if self._token else f"; with a token in {names} it takes 5,000 requests an hour"
+            return SourceUnavailable(f"GitHub's API takes no more requests {until}{advice}")
+        if status == 401:
+            return ConfigError(f"GitHub refused the token in {names}")
+        if status in (403, 404, 409, 410, 422, 451):
+            with_it = "the token may not read it" if self._token else f"it needs a token in {names}"
+            return NotFoundError(f"GitHub shows no such thing (HTTP {status}): the name is wrong, or {with_it}")
+        return SourceUnavailable(f"GitHub's API failed (HTTP {status})")
+
+
+async def _body(response: httpx.Response, max_bytes: int) -> bytes:
+    read = bytearray()
+    async for part in response.aiter_bytes():
+        read += part
+        if len(read) > max_bytes:
+            raise SourceUnavailable(f"GitHub's API answered with more than {max_bytes:,} bytes, the most that is read")
+    return bytes(read)
+
+
+@dataclass
+class RepositoryReader:
+    """Reads a repository through a connection; `known` are the hashes of its groups that are indexed."""
+
+    github: GitHub
+    which: Repository
+    known: Mapping[str, str]
+    notices: list[str] = field(default_factory=list[str])
+    """What is less than all, in words."""
+
+    async def read(self) -> AsyncIterator[ReadGroup]:
+        """Yield the groups. Raises as `GitHub.get`."""
+        api = f"/repos/{self.which.full_name}"
+        about = _object((await self.github.get(api)).json)
+        home = _text(about.get("html_url"))
+        home = home if home.startswith("https://") else f"https://github.com/{self.which.full_name}"
+        yield ABOUT, _hash(digest([home, about])), partial(_about_passages, self.which.full_name, home, about)
+        async for group in self._files(api, home):
+            yield group
+        issues = await self._issues(api)
+        for issue in issues:
+            name = f"(issue {issue['number']})"
+            yield name, _hash(digest(issue)), partial(_issue_passages, name, issue)
+        if issues:
+            listed = partial(_list_passages, self.which.full_name, f"{home}/issues", issues)
+            yield ISSUES, _hash(digest([each["title"] for each in issues])), listed
+
+    async def _files(self, api: str, home: str) -> AsyncIterator[ReadGroup]:
+        reads_code = self._reads_code()
+        ref = quote(self.which.ref or "HEAD", safe="")
+        commit = _sha((await self.github.get(f"{api}/commits/{ref}", form=SHA_FORM)).body)
+        state = _hash(commit, "whole" if reads_code else "without code")
+        if self.known.get(TREE) == state:
+            for name, content_hash in self.known.items():
+                if name != ABOUT and not _is_issue(name):
+                    yield name, content_hash, partial(_refuse, f"{name} was to be known")
+            return
+        archive = await self.github.get(f"{api}/tarball/{commit}", max_bytes=MAX_ARCHIVE_BYTES)
+        paths, files = await asyncio.to_thread(_unpacked, archive.body, partial(_is_wanted, reads_code))
+        if len(paths) > MAX_PATHS:
+            self.notices.append(f"of {len(paths):,} paths the first {MAX_PATHS:,} are listed")
+        if len(files) > MAX_FILES:
+            self.notices.append(f"of {len(files):,} files the {MAX_FILES:,} nearest to the root are read")
+        for file in sorted(files, key=lambda file: (not file.is_readme, file.path.count("/"), file.path))[:MAX_FILES]:
+            link = f"{home}/blob/{commit}/{quote(file.path)}"
+            yield file.path, _hash(file.sha), partial(_file_passages, file, link)
+        tree = partial(_tree_passages, self.which.full_name, f"{home}/tree/{commit}", commit, paths[:MAX_PATHS])
+        yield TREE, state, tree
+
+    def _reads_code(self) -> bool:
+        try:
+            check_installed()
+        except ConfigError as error:
+            self.notices.append(f"code is not read: {error}")
+            return False
+        return True
+
+    async def _issues(self, api: str) -> list[dict[str, Any]]:
+        """Return the open issues; a repository may have none."""
+        asked = {"state": "open", "sort": "updated", "per_page": PAGE}
+        issues: list[dict[str, Any]] = []
+        for page in range(1, MAX_ISSUES // PAGE + 1):
+            try:
+                answer = await self.github.get(f"{api}/issues", {**asked, "page": page})
+            except NotFoundError:
+                return issues
+            issues += _issues_in(answer)
+            if not answer.has_more:
+                return issues
+        self.notices.append(f"of the open issues and pull requests the {MAX_ISSUES} newest were looked at")
+        return issues
+
+
+class _File(NamedTuple):
+    path: str
+    data: bytes
+
+    @property
+    def sha(self) -> str:
+        """Git's own name of the content."""
+        return hashlib.sha1(b"blob %d\0" % len(self.data) + self.data, usedforsecurity=False).hexdigest()
+
+    @property
+    def is_readme(self) -> bool:
+        return _is_readme(self.path)
+
+
+def _unpacked(archive: bytes, is_wanted: Callable[[str], bool]) -> tuple[list[str], list[_File]]:
+    """Return the paths of an archive, and the files in it that are wanted. Raises `SourceUnavailable`."""
+    paths: list[str] = []
+    files: list[_File] = []
+    size = 0
+    try:
+        with (
+            gzip.GzipFile(fileobj=io.BytesIO(archive)) as unpacked,
+            tarfile.open(fileobj=unpacked, mode="r|") as opened,
+        ):
+            for member in opened:
+                size += member.size
+                if size > MAX_UNPACKED_BYTES:
+                    raise SourceUnavailable(f"the archive unpacks to more than {MAX_UNPACKED_BYTES:,} bytes")
+                path = storable(member.name.partition("/")[2])  # all lies in one folder, which is named by the commit
+                if not member.isreg() or not 0 < len(path) <= 1000:
+                    continue
+                paths.append(path)
+                content = opened.extractfile(member) if member.size <= MAX_FILE_BYTES and is_wanted(path) else None
+                if content is not None:
+                    files.append(_File(path, content.read()))
+            while unpacked.read(1 << 20):  # to its end, where it says whether all of it came
+                pass
+    except (tarfile.TarError, zlib.error, EOFError, OSError, ValueError) as error:
+        raise SourceUnavailable(f"GitHub's API gave no archive that can be read ({type(error).__name__})") from None
+    return paths, files
+
+
+def _is_readme(path: str) -> bool:
+    pure = PurePosixPath(path)
+    suffix = pure.suffix.lower()
+    return pure.stem.lower() == "readme" and (not suffix or suffix in TEXT_SUFFIXES | HTML_SUFFIXES)
+
+
+def _is_wanted(reads_code: bool, path: str) -> bool:
+    is_code = reads_code and bool(PurePosixPath(path).suffix) and may_be_code(path) and not is_generated_name(path)
+    return (is_code or _is_readme(path)) and not is_ignored_by_default(path)
+
+
+def _is_issue(name: str) -> bool:
+    return name == ISSUES or (name.startswith("(issue ") and name.endswith(")"))
+
+
+def _hash(*told: str) -> str:
+    return "|".join((READER, *told))
+
+
+def _sha(body: bytes) -> str:
+    text = body.decode("ascii", "replace").strip()
+    if not re.fullmatch(r"[0-9a-f]{40}(?:[0-9a-f]{24})?", text):
+        raise InputError("GitHub's API named a commit by something that is no SHA")
+    return text
+
+
+def _refuse(reason: str) -> list[Passage]:
+    raise InputError(reason)
+
+
+def _passage(
+    group: str, title: str, content: str, data: Mapping[str, Any], description: str = "", position: int = 0
+) -> Passage:
+    return Passage(
+        kind="github",
+        group=group,
+        position=position,
+        title=title[:1000] or group,
+        description=description[:MAX_TEXT_CHARS],
+        content=content[:MAX_TEXT_CHARS],
+        data={name: value for name, value in data.items() if value not in (None, "", [])},
+    )
+
+
+def _about_passages(name: str, home: str, told: Mapping[str, Any]) -> list[Passage]:
+    texts = {
+        "url": home,
+        "language": told.get("language"),
+        "license": _object(told.get("license")).get("spdx_id"),
+        "last_updated": told.get("pushed_at") or told.get("updated_at"),
+        "topics": ", ".join(map(_text, _list(told.get("topics"))[:50])),
+        "default_branch": told.get("default_branch"),
+    }
+    known: dict[str, str | int] = {key: value[:500] for key, each in texts.items() if (value := _text(each))}
+    if isinstance(stars := told.get("stargazers_count"), int):
+        known["stars"] = stars
+    lines = [f"{key.replace('_', ' ')}: {value}" for key, value in known.items()]
+    return [_passage(ABOUT, name, "\n".join(lines), known, _text(told.get("description")))]
+
+
+def _tree_passages(name: str, link: str, commit: str, paths: Sequence[str]) -> list[Passage]:
+    data = {"url": link, "sha": commit}
+    parts = [paths[start : start + PATHS_IN_PASSAGE] for start in range(0, len(paths), PATHS_IN_PASSAGE)] or [[]]
+    return [
+        _passage(TREE, f"Files of {name}", "\n".join(part), data, position=position)
+        for position, part in enumerate(parts)
+    ]
+
+
+def _file_passages(file: _File, link: str) -> list[Passage]:
+    """Return a file's passages, each with its address and the SHA of the file. Raises `InputError`."""
+    suffix = PurePosixPath(file.path).suffix.lower()
+    group: Group | None = (
+        text_group(file.path, file.data, suffix) if file.is_readme else code_group(file.path, file.data)
+    )
+    return [
+        each.model_copy(update={"kind": "github", "data": {**each.data, "url": _at_lines(link, each), "sha": file.sha}})
+        for each in (group.parse() if group is not None else [])
+    ]
+
+
+def _at_lines(link: str, passage: Passage) -> str:
+    return link if passage.line is None else f"{link}#L{passage.line}-L{passage.end_line or passage.line}"
+
+
+def _issues_in(answer: Answer) -> Iterator[dict[str, Any]]:
+    """Yield what is kept of the issues of a page; a pull request is none."""
+    listed = answer.json
+    if not isinstance(listed, list):
+        raise SourceUnavailable("GitHub's API gave no list of issues")  # less would remove what is indexed
+    for each in map(_object, cast("list[object]", listed)):
+        number = each.get("number")
+        if isinstance(number, int) and "pull_request" not in each:
+            yield {
+                "number": number,
+                "title": _text(each.get("title"))[:500],
+                "body": _text(each.get("body"))[:MAX_TEXT_CHARS],
+                "labels": [_text(_object(label).get("name"))[:100] for label in _list(each.get("labels"))][:20],
+                "url": _text(each.get("html_url"))[:500],
+                "updated_at": _text(each.get("updated_at"))[:40],
+            }
+
+
+def _issue_passages(name: str, issue: Mapping[str, Any]) -> list[Passage]:
+    data = {key: issue[key] for key in ("number", "url", "labels", "updated_at")}
+    description = f"open issue; {', '.join(issue['labels'])}" if issue["labels"] else "open issue"
+    return [_passage(name, f"#{issue['number']} {issue['title']}", issue["body"], data, description)]
+
+
+def _list_passages(name: str, link: str, issues: Sequence[Mapping[str, Any]]) -> list[Passage]:
+    lines = [f"#{issue['number']} {issue['title']}" for issue in issues]
+    return [_passage(ISSUES, f"Open issues of {name}", "\n".join(lines), {"url": link, "count": len(issues)})]
+
+
+def _object(value: object) -> dict[str, Any]:
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def _list(value: object) -> list[object]:
+    return cast("list[object]", value) if isinstance(value, list) else []
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
