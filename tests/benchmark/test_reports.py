@@ -108,7 +108,7 @@ def test_no_text_of_a_run_ends_a_cell_or_becomes_a_link_in_markdown() -> None:
         Plot(title="many", series=tuple(Series(name=str(at), x=(1, 2), y=(at, at)) for at in range(20))),
     ],
 )
-@pytest.mark.skipif(not can_plot(), reason="matplotlib is not installed: the extra `benchmark`")
+@pytest.mark.skipif(not can_plot(), reason="matplotlib is not installed")
 def test_every_plot_becomes_a_picture(plot: Plot) -> None:
     assert png(plot).startswith(b"\x89PNG")
 

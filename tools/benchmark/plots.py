@@ -1,4 +1,4 @@
-"""Plots as PNG pictures, made by matplotlib where it is installed (the extra `benchmark`)."""
+"""Plots as PNG pictures, made by matplotlib where it is installed."""
 
 from collections.abc import Sequence
 from importlib import import_module
@@ -8,7 +8,7 @@ from typing import Any
 
 from swarm_memory.schema.benchmark import Plot, Series
 
-MISSING = "Plots need matplotlib: pip install 'swarm-memory[benchmark]'"
+MISSING = "Plots need matplotlib: pip install matplotlib"
 
 _SIZE_INCHES, _DPI = (8.0, 4.2), 120
 
