@@ -6,11 +6,10 @@ import json
 import math
 import zlib
 from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import UTC, datetime
-from importlib import import_module
 from pathlib import Path
-from typing import IO, Any, NoReturn, TypeAlias, cast
+from typing import IO, NoReturn, TypeAlias, cast
 
 from pydantic import JsonValue
 
@@ -212,7 +211,7 @@ class Records:
 
 @contextmanager
 def open_source(source: Source) -> Generator[Records]:
-    """Open a source (a path that ends in .gz or .zst is unpacked) and give its records. Raises `InputError`."""
+    """Open a source (a path that ends in .gz is unpacked) and give its records. Raises `InputError`."""
     if isinstance(source, str | Path):
         with _opened(Path(source)) as stream:
             yield Records(stream)
@@ -222,21 +221,11 @@ def open_source(source: Source) -> Generator[Records]:
 
 def _opened(path: Path) -> IO[bytes]:
     try:
-        if path.suffix == ".zst":
-            return _zstd().open(path, "rb")
         return cast("IO[bytes]", gzip.open(path, "rb")) if path.suffix == ".gz" else path.open("rb")
     except FileNotFoundError:
         raise InputError(f"there is no file {str(path)!r}") from None
     except (OSError, ValueError) as error:
         raise InputError(f"{str(path)!r} cannot be opened: {error}") from None
-
-
-def _zstd() -> Any:
-    """Return what unpacks Zstandard: in the standard library since Python 3.14. Raises `InputError`."""
-    for name in ("compression.zstd", "zstandard"):
-        with suppress(ImportError):
-            return import_module(name)
-    raise InputError("a .zst file needs Python 3.14, or `pip install zstandard`")
 
 
 def _is_document(head: list[str]) -> bool:

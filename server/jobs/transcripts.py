@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 IMPORT = "import"
 
-_LINES = (".jsonl", ".jsonl.gz", ".jsonl.zst")
+_LINES = (".jsonl", ".jsonl.gz")
 _NOT_ENTERED = {".git", ".swarm", "node_modules"}
 
 log = logging.getLogger(__name__)

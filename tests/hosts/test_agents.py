@@ -155,25 +155,6 @@ def test_opencode_leaves_out_what_was_taken_back_and_what_compaction_wrote(tmp_p
     assert [step.text for step in found[1].steps if step.role == "user"] == [SECOND]
 
 
-def test_opencodes_older_files_are_read_with_subagents_and_left_where_there_is_a_database(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
-    find, data = host("opencode").transcripts.find, tmp_path / "opencode"
-    child, other = told.opencode(id="ses_child", parentID=SESSION), told.opencode(id="ses_other", directory="/other")
-    path = told.write_opencode_files(data / "storage", told.opencode(), child, other)
-    assert list(find(Path("/home/dev/shop"))) == [path]
-    assert sorted(find(None)) == [path, path.with_name("ses_other.json")]
-    assert [each.task_id for each in read(path)] == [f"{SESSION}:1", f"{SESSION}:2", f"{SESSION}:agent-ses_child"]
-    for file in (data / "storage" / "message" / SESSION).iterdir():
-        file.write_text('{"id": "../../x"')
-    path.write_text(json.dumps({"id": "../ses_other"}))
-    (left,) = read(path)
-    assert (left.agent_id, left.skipped_lines) == ("ses_child", 7), "no path is made of what a file holds"
-    database = told.write_opencode(data / "opencode.db", told.opencode())
-    assert list(find(None)) == [database]
-
-
 def test_opencode_tells_a_tool_that_failed_from_a_command_that_did(tmp_path: Path) -> None:
     refused = told.opencode_tool("c1", "glob", {}, "")
     refused["state"] = {"status": "error", "input": {}, "error": "The user rejected permission to use this tool call."}

@@ -1,17 +1,13 @@
 """The rollouts of Codex CLI as trajectories."""
 
-import gzip
-import sys
 from pathlib import Path
 
 import codex_records as told
 import pytest
 from agent_records import FAILED, FILE, FIRST, ITEM, PASSED, SECOND, SESSION, Record, spoilings, write_lines
 
-from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.server.hosts.host import host
-from swarm_memory.server.hosts.paths import checked_file
 from swarm_memory.server.hosts.transcript import read_trajectories
 from swarm_memory.tools.trajectory.reading import read as read_calls
 
@@ -129,9 +125,7 @@ def test_records_of_another_shape_are_counted_and_never_fatal(tmp_path: Path) ->
     assert [each.skipped_lines for each in found] == [3, 0]
 
 
-def test_the_rollouts_of_a_project_are_found_and_cold_ones_need_a_way_to_unpack(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_rollouts_of_a_project_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CODEX_HOME", str(tmp_path))
     day = tmp_path / "sessions" / "2026" / "05" / "01"
     day.mkdir(parents=True)
@@ -140,13 +134,3 @@ def test_the_rollouts_of_a_project_are_found_and_cold_ones_need_a_way_to_unpack(
     find = host("codex").transcripts.find
     assert sorted(find(None)) == [here, other]
     assert list(find(Path("/home/dev/shop"))) == [here]
-    cold = other.with_suffix(".jsonl.zst")
-    cold.write_bytes(gzip.compress(here.read_bytes()))
-    assert cold in find(None)
-    assert checked_file(str(cold), [tmp_path]) == str(cold)
-    monkeypatch.setitem(sys.modules, "compression.zstd", None)
-    monkeypatch.setitem(sys.modules, "zstandard", None)
-    with pytest.raises(InputError, match="pip install zstandard"):
-        list(read_trajectories(cold))
-    monkeypatch.setitem(sys.modules, "zstandard", gzip)  # opens files as the other does
-    assert len(list(read_trajectories(cold))) == 2

@@ -241,29 +241,10 @@ def write_cursor(path: Path, messages: list[Record], *, hex_meta: bool = True) -
     return path
 
 
-def write_opencode_files(storage: Path, *sessions: Record) -> Path:
-    """Write sessions as OpenCode had them before its database; return the file of the first."""
-    files: dict[str, Record] = {}
-    for session in sessions:
-        own = session["info"]["id"]
-        files[f"session/global/{own}"] = session["info"]
-        for message in session["messages"]:
-            named = f"{own}-{message['info']['id']}"
-            files[f"message/{own}/{named}"] = {**message["info"], "id": named, "sessionID": own}
-            for place, part in enumerate(message["parts"]):
-                files[f"part/{named}/prt_{place:03d}"] = {"id": f"prt_{place:03d}", "messageID": named, **part}
-    for name, held in files.items():
-        path = storage / f"{name}.json"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(held, indent=2))
-    return storage / f"{next(iter(files))}.json"
-
-
 STORIES: Mapping[str, Callable[[Path], Path]] = {
     "copilot_cli": lambda folder: write_lines(folder / SESSION / "events.jsonl", copilot()),
     "gemini_cli": lambda folder: write_lines(folder / "session-2026-05-01T10-00-5f0c2a3e.jsonl", gemini()),
     "opencode": lambda folder: write_opencode(folder / "opencode.db", opencode()),
-    "opencode files": lambda folder: write_opencode_files(folder / "storage", opencode()),
     "opencode export": lambda folder: write_lines(folder / "exported.json", [opencode()]),
     "cursor": lambda folder: write_cursor(folder / SESSION / "store.db", cursor()),
     "cursor lines": lambda folder: write_lines(folder / SESSION / f"{SESSION}.jsonl", cursor_lines()),

@@ -53,8 +53,8 @@ def learn(
 ) -> None:
     """Judge each task in PATH..., distill what it teaches, and store that.
 
-    Without PATH it learns from all sessions of this project, of every agent; of a folder from all .jsonl files (.gz and
-    .zst too) below it. What each task of a file taught is shown; of folders, and without PATH, how many they were. The
+    Without PATH it learns from all sessions of this project, of every agent; of a folder from all .jsonl files (.gz
+    too) below it. What each task of a file taught is shown; of folders, and without PATH, how many they were. The
     calls of tools are logged too. Learning twice from the same task changes nothing.
 
     With --verdict your word replaces the verdict on a task (its id, or its trajectory's): the credit that it gave is

@@ -86,9 +86,8 @@ def read_session(lines: Iterator[JsonObject], origin: Origin) -> Iterator[Trajec
 
 def rollouts_of(root: Path | None) -> list[Path]:
     """Return the rollouts of all sessions, or of those that were held in a project."""
-    kinds = ("rollout-*.jsonl", "rollout-*.jsonl.zst")
-    found = [path for folder in map(Path, folders()) for kind in kinds for path in folder.rglob(kind)]
-    return found if root is None else [path for path in found if path.suffix != ".zst" and _held_in(path, root)]
+    found = [path for folder in map(Path, folders()) for path in folder.rglob("rollout-*.jsonl")]
+    return found if root is None else [path for path in found if _held_in(path, root)]
 
 
 def _held_in(path: Path, root: Path) -> bool:

@@ -1,9 +1,7 @@
-"""The transcripts of OpenCode: sessions of its database, of the files before it, or of `opencode export`, by tasks."""
+"""The transcripts of OpenCode: sessions of its database, or of `opencode export`, by tasks."""
 
 import io
-import re
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
@@ -13,7 +11,6 @@ from swarm_memory.server.hosts.databases import Database, is_database, open_data
 from swarm_memory.server.hosts.host import Origin, Transcripts
 from swarm_memory.server.hosts.opencode.host import folders
 from swarm_memory.server.hosts.records import (
-    MAX_LINE_CHARS,
     JsonObject,
     Records,
     as_code,
@@ -55,17 +52,8 @@ def read_exported(records: Iterator[JsonObject], origin: Origin) -> Iterator[Tra
 
 
 def read_store(path: Path, limits: LearnSettings, session_id: str | None = None) -> Iterator[Trajectory]:
-    """Yield the tasks of each session that a database holds, as `read_exported`, or of one and its subagents.
-
-    A session of the file store is read with its subagents.
-    """
+    """Yield the tasks of each session that a database holds, as `read_exported`, or of one and its subagents."""
     source, given = Records(io.StringIO()), Session("opencode", limits)
-    if path.suffix == ".json":
-        own = _document(path)
-        below = (each for each in map(_document, sorted(path.parent.glob("*.json"))) if each.get("parentID"))
-        for info in [own, *(each for each in below if each["parentID"] == own["id"])]:
-            yield from _read_session(info, _stored_messages(path, as_text(info["id"])), source, given)
-        return
     with open_database(path, _TABLES) as database:
         for row in database.rows("SELECT * FROM session ORDER BY time_created, id"):
             if session_id not in (None, row["id"], row.get("parent_id")):
@@ -75,47 +63,13 @@ def read_store(path: Path, limits: LearnSettings, session_id: str | None = None)
 
 
 def transcripts_of(root: Path | None) -> list[Path]:
-    """Return the databases, each of which holds the sessions of all projects, so of one project there is none.
-
-    Where there is no database yet, the sessions of the file store: OpenCode leaves them behind when it has moved them.
-    """
-    found: list[Path] = []
-    for folder in map(Path, folders()):
-        found += folder.glob("opencode*.db") if root is None else []
-        stored = () if (folder / "opencode.db").exists() else folder.glob("storage/session/*/*.json")
-        found += (path for path in stored if _is_held_in(root, _document(path)))
-    return found
-
-
-def _is_held_in(root: Path | None, info: JsonObject) -> bool:
-    return not info.get("parentID") and (root is None or info.get("directory") == str(root))
+    """Return the databases, each of which holds the sessions of all projects, so of one project there is none."""
+    return [path for folder in map(Path, folders()) for path in folder.glob("opencode*.db")] if root is None else []
 
 
 def is_store(path: Path) -> bool:
-    """Tell whether a file is a database of OpenCode (each of its channels has one), or a session of the file store."""
-    folder = path.absolute().parent
-    if path.suffix == ".json" and folder.parent.name == "session":
-        return (folder.parents[1] / "message").is_dir()
+    """Tell whether a file is a database of OpenCode: each of its channels has one."""
     return path.name.startswith("opencode") and is_database(path)
-
-
-def _document(path: Path) -> JsonObject:
-    """Return what a file of the file store holds, with an id that is a plain name; one that cannot be read is empty."""
-    held: JsonObject = {}
-    with suppress(OSError):
-        if path.stat().st_size <= MAX_LINE_CHARS:
-            held = as_object(parsed(path.read_text(encoding="utf-8", errors="replace")))
-    own = as_text(held.get("id"))
-    return {**held, "id": own if re.fullmatch(r"\w[\w-]*", own) else path.stem}
-
-
-def _stored_messages(session: Path, session_id: str) -> Iterator[JsonObject]:
-    """Yield the messages of a session of the file store: file names are in order of time, as the ids in them."""
-    storage = session.absolute().parents[2]
-    for path in sorted((storage / "message" / session_id).glob("*.json")):
-        info = _document(path)
-        parts = map(_document, sorted((storage / "part" / as_text(info["id"])).glob("*.json")))
-        yield {"info": info, "parts": list(parts)}
 
 
 def _messages(database: Database, session_id: str, source: Records) -> Iterator[JsonObject]:
