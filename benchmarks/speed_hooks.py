@@ -1,4 +1,4 @@
-"""Measures the hook commands against `python -I -c pass`, all in one run: medians in ms and their ratios.
+"""Measures the hook commands that no server answers over `python -I -c pass`, all in one run: medians in ms.
 
     python benchmarks/speed_hooks.py [--rounds 30]
 
@@ -22,7 +22,7 @@ from swarm_memory.server.hosts.entries import hook_command
 
 HOOKS = hook_command()[1:]
 VERBS = ("session-start", "stop", "session-end")
-TARGET = 4.0
+LIMIT_MS = 600.0
 
 
 def prepare(folder: Path) -> tuple[Path, dict[str, str], dict[str, str]]:
@@ -74,7 +74,9 @@ def main(rounds: int) -> None:
     base = statistics.median(times["python -I -c pass"])
     for title, measured in times.items():
         median = statistics.median(measured)
-        print(f"{title:20} {1000 * median:7.1f} ms {median / base:6.2f} x (at most {TARGET:g})")
+        print(
+            f"{title:20} {1000 * median:7.1f} ms, {1000 * (median - base):6.1f} over the first (at most {LIMIT_MS:g})"
+        )
 
 
 if __name__ == "__main__":

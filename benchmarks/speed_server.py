@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from swarm_memory.schema.memory import MemoryItem
 
 LIMIT_START_RATIO = 1.25
-LIMIT_PROMPT_P95_MS = {"server": 60.0, "hook": 300.0}
+LIMIT_PROMPT_P95_MS = {"server": 60.0, "hook": 600.0}
 """By who does the work; over the start of an interpreter."""
 
 LIMIT_MOMENT_P95_MS = 50.0

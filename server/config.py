@@ -25,7 +25,7 @@ _NO_SETTINGS = (CHILD_VARIABLE, DISABLED, Settings().team.token_env)
 
 ROOT_KEY = "reasoningbank"
 MAX_FILE_BYTES, MAX_PROJECT_FILE_BYTES = 1_000_000, 32_000
-"""The project's file may have come with a clone, and each hook reads it while a person waits."""
+"""The project's file may have come with a clone, and a hook reads it while a person waits."""
 
 FROM_PROJECT = frozenset({
     "retrieve", "judge", "distill", "consolidate", "matts", "promote", "hooks", "jobs", "learn", "credit",

@@ -1,7 +1,4 @@
-"""What hooks missed: a prompt without an answer in time, an event that was refused; kept outside every project.
-
-Hook commands import this while a person waits: the standard library alone.
-"""
+"""What hooks missed: a prompt without an answer in time, an event that was refused; kept outside every project."""
 
 import json
 import os

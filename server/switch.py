@@ -1,6 +1,6 @@
 """The switch that turns swarm-memory off in a project, or everywhere: an environment variable, or `pause`.
 
-Hook commands import this while a person waits: the standard library alone. The setting `enabled` is the third way.
+The setting `enabled` is the third way.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""Kinds of events in the audit trail. Hook commands import this: the standard library alone."""
+"""Kinds of events in the audit trail."""
 
 RETRIEVED = "reasoning_memory.retrieved"
 """Memories were found for a query; the subject is the retrieval."""

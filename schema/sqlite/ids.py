@@ -1,4 +1,4 @@
-"""Ids of rows: a kind and a ULID. Hook commands import this while a person waits: the standard library alone."""
+"""Ids of rows: a kind and a ULID."""
 
 import os
 import time

@@ -1,6 +1,6 @@
 """The SQL of the bank for SQLite, read from the files beside this one: queries by name, migrations, the schema.
 
-It runs nothing and knows no driver. Hook commands load it: it must stay quick, so that it compiles no pattern.
+It runs nothing and knows no driver.
 """
 
 from collections.abc import Mapping

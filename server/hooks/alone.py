@@ -1,27 +1,49 @@
-"""What a hook command does by itself when no server answers: the same work on the same bank, in its own process."""
+"""What a hook command does by itself: the same work where no server answers, and the worker at the end of a session."""
 
-import asyncio
+import json
 import logging
-from collections.abc import Mapping
+import os
+import subprocess
+import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-from swarm_memory.schema.errors import SwarmMemoryError
-from swarm_memory.server.config import resolve_settings
-from swarm_memory.server.hooks.events import HookAnswer, answer_hook
-from swarm_memory.server.location import Location, log_line
+from swarm_memory.schema.errors import InputError, StoreUntrusted, SwarmMemoryError
+from swarm_memory.server.folders import project_root
+from swarm_memory.server.footprint import start_no_threads
+from swarm_memory.server.hooks.client import wake
+from swarm_memory.server.hooks.turn import named_transcript
+from swarm_memory.server.hosts.host import Said, host
+from swarm_memory.server.location import Location, locate, log_line
+from swarm_memory.server.missed import note_missed
 from swarm_memory.server.storage.engine import registry
-from swarm_memory.server.wiring import open_toolbox, place_of, without_server
-from swarm_memory.tools.guard.rules import switch_off
-from swarm_memory.tools.toolbox import Toolbox
+from swarm_memory.server.switch import switched_off
+
+WORKER = ("-m", "swarm_memory.server.cli", "jobs", "work", "--until-idle")
 
 
-def answer_alone(event: Mapping[str, Any], root: Path) -> HookAnswer:
-    """Return hook JSON for an event; a prompt makes the bank where there is none. Raises `ConfigError`."""
-    settings = without_server(resolve_settings(root).settings)  # a person waits: the network is not asked
+def answer_alone(root: str, told: bytes, called: str) -> bytes | None:
+    """Return hook JSON for an event; a prompt makes the bank where there is none. None where nothing is switched on.
+
+    Raises `ConfigError`, `InputError`, `ValueError`.
+    """
+    event = event_of(told)
+    if switched_off(Path(root)) is not None:
+        return None
+    start_no_threads()
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # its search for them reads every package's metadata
+    import asyncio
+
+    from swarm_memory.server.config import resolve_settings
+    from swarm_memory.server.hooks.events import HookAnswer, answer_hook
+    from swarm_memory.server.wiring import open_toolbox, place_of, without_server
+    from swarm_memory.tools.guard.rules import switch_off
+    from swarm_memory.tools.toolbox import Toolbox
+
+    settings = without_server(resolve_settings(Path(root)).settings)  # a person waits: the network is not asked
     if not settings.enabled:
-        return {}
+        return None
     switch_off(settings.guard.disabled_rules)
     place = place_of(None, settings)
     logging.getLogger("swarm_memory").addHandler(_BesideBank(place))
@@ -33,12 +55,81 @@ def answer_alone(event: Mapping[str, Any], root: Path) -> HookAnswer:
 
     async def answer() -> HookAnswer:
         try:
-            return await answer_hook(open_once, event, "hook", place)
+            return await answer_hook(open_once, event, "hook", place, called)
         finally:
             for toolbox in opened:
                 await toolbox.store.close()
 
-    return asyncio.run(answer())
+    done = asyncio.run(answer())
+    wake(root, str(event.get("session_id") or ""))
+    return json.dumps(done).encode() + b"\n"
+
+
+def end_session(of: str, told: bytes) -> None:
+    """Start a worker that learns from a session that ended, in a process session of its own. Raises `InputError`.
+
+    The host gives the hook hardly the time to open a bank: the worker queues the session itself, and outlives the host.
+    """
+    agent, root = host(of), project_root()
+    event = agent.heard("SessionEnd", event_of(told))
+    if not event or switched_off(Path(root)) is not None:
+        return
+    transcript = named_transcript(event, (*agent.folders(), root))
+    if transcript is None:
+        return  # a session without a prompt leaves none
+    session = ("--session", str(event["session_id"]), "--transcript", transcript)
+    command = [sys.executable, "-I" if sys.flags.isolated else "-EP", *WORKER, *session]
+    nothing = subprocess.DEVNULL
+    if sys.platform == "win32":
+        flags = subprocess.DETACHED_PROCESS | subprocess.CREATE_NEW_PROCESS_GROUP
+        subprocess.Popen(command, cwd=root, creationflags=flags, stdin=nothing, stdout=nothing, stderr=nothing)  # noqa: S603
+    else:
+        subprocess.Popen(command, cwd=root, stdin=nothing, stdout=nothing, stderr=nothing, start_new_session=True)  # noqa: S603
+
+
+def stand_back(name: str) -> bool:
+    """Whether hooks are installed beside the plugin's, which called; the person is told why as a session starts."""
+    from swarm_memory.server.hosts.claude_code.settings import SETTINGS
+
+    if not SETTINGS.installed_scopes(Path(project_root())):
+        return False
+    if name == "SessionStart":
+        told = "swarm-memory is here twice, as a plugin and by its command; the plugin's hooks stand back"
+        mend = "`swarm-memory uninstall` or `claude plugin uninstall swarm-memory` takes one out"
+        sys.stdout.write(json.dumps({"systemMessage": f"{told}. {mend}."}))
+        sys.stdout.flush()
+    return True
+
+
+def go_to_project(of: str, told: bytes) -> None:
+    """Work in the folder of the session, where only the event names it."""
+    agent = host(of)
+    if agent.names_project:
+        return
+    os.environ.pop("CLAUDE_PROJECT_DIR", None)  # of an agent in which this one was started
+    named = Path(str(event_of(told).get("cwd") or ""))
+    if named.is_absolute() and named.is_dir():
+        os.chdir(named)
+
+
+def event_of(told: bytes) -> Said:
+    """Return an event. Raises `InputError`, `ValueError`."""
+    event: Any = json.loads(told)
+    if not isinstance(event, dict):
+        raise InputError("the event is not a JSON object")
+    return cast(Said, event)
+
+
+def note_fault(name: str, error: Exception) -> None:
+    """Note that an event was missed, for `status` and `doctor`, and in the log beside the bank where it is ours."""
+    reason = str(error) if isinstance(error, StoreUntrusted) else f"{type(error).__name__}: {error}"
+    try:
+        place = locate()
+        note_missed(place.root, name, reason)
+        if not isinstance(error, StoreUntrusted) and registry.knows(place.database):
+            log_line(place.folder, f"{name}: {reason}")
+    except (OSError, RuntimeError, SwarmMemoryError):
+        sys.stderr.write(f"swarm-memory: {name}: {reason}\n")
 
 
 class _BesideBank(logging.Handler):

@@ -22,6 +22,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Generator
 
+CLAUDE = "claude"
+"""The host whose hooks name none."""
+
 READY_S = 0.05
 """So long a command waits for a server that is ready, where it does the work itself otherwise."""
 
@@ -55,15 +58,17 @@ def given_settings() -> list[bytes]:
     return [os.fsencode(f"{name}={os.environ[name]}") for name in own]
 
 
-def ask(root: str | os.PathLike[str], event: bytes, answer_s: float, *, patiently: bool = False) -> bytes | None:
+def ask(
+    root: str | os.PathLike[str], event: bytes, answer_s: float, *, called: str = "", patiently: bool = False
+) -> bytes | None:
     """Return a server's answer, hook JSON in a line, to an event in JSON; None when none was ready in time.
 
-    `patiently`: nobody else does the work.
+    `called`: the host, the event's name, and 1 where a person reads along; `patiently`: nobody else does the work.
 
     Raises `TimeoutError` when a server took the event and did not answer within `answer_s`, `ConnectionError` when it
     ended before: it may have done the work.
     """
-    for channel in _reached(root, _request(root, event=event), patiently=patiently):
+    for channel in _reached(root, _request(root, called=called, event=event), patiently=patiently):
         try:
             if _line(channel) != READY:
                 continue
@@ -88,13 +93,21 @@ def wake(root: str | os.PathLike[str], session_id: str) -> bool:
     return len(list(_reached(root, _request(root, session_id)))) > 0
 
 
-def announce(root: str | os.PathLike[str], session_id: str) -> None:
+def announce(root: str | os.PathLike[str]) -> None:
     """Tell the servers of a project that a session begins; for the one that its host is still starting a mark is left.
 
-    Raises `OSError`.
+    Where none can be left the first prompt is answered later.
     """
     if sys.platform == "win32":
         return
+    try:
+        _leave_mark(root)
+    except OSError:
+        return
+    wake(root, "")
+
+
+def _leave_mark(root: str | os.PathLike[str]) -> None:
     folder = run_folder()
     os.makedirs(folder, 0o700, exist_ok=True)
     if is_private(folder):
@@ -102,7 +115,6 @@ def announce(root: str | os.PathLike[str], session_id: str) -> None:
             if not _is_new(mark):
                 os.unlink(mark)
         os.close(os.open(_mark(root), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
-    wake(root, session_id)
 
 
 def was_announced(root: str | os.PathLike[str]) -> bool:
@@ -138,14 +150,14 @@ def _reached(root: str | os.PathLike[str], request: bytes, *, patiently: bool = 
             channel.close()
 
 
-def head(root: str | os.PathLike[str], session_id: str = "") -> list[bytes]:
-    """Return the fields of a request: the project, the process that started the command, its session, the settings."""
-    named = os.fsencode(os.path.realpath(root))
-    return [named, str(os.getppid()).encode(), session_id.encode("utf-8", "replace"), *given_settings()]
+def head(root: str | os.PathLike[str], session_id: str = "", called: str = "") -> list[bytes]:
+    """Return the fields of a request: the project, who started the command, its session, its call, the settings."""
+    named, parent = os.fsencode(os.path.realpath(root)), str(os.getppid()).encode()
+    return [named, parent, session_id.encode("utf-8", "replace"), called.encode("utf-8", "replace"), *given_settings()]
 
 
-def _request(root: str | os.PathLike[str], session_id: str = "", event: bytes = b"") -> bytes:
-    fields = b"\0".join(head(root, session_id))
+def _request(root: str | os.PathLike[str], session_id: str = "", called: str = "", event: bytes = b"") -> bytes:
+    fields = b"\0".join(head(root, session_id, called))
     return b"%d %d\n%b%b" % (len(fields), len(event), fields, event)
 
 

@@ -17,8 +17,9 @@ from swarm_memory.schema.errors import StoreUntrusted, SwarmMemoryError
 from swarm_memory.schema.job import LEARN
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.schema.sqlite.events import ANSWERED, ASKED, BRIEFING, CLEARED, INJECTED, RESTED
-from swarm_memory.server.hooks.turn import last_turn
-from swarm_memory.server.hosts.host import host
+from swarm_memory.server.hooks.client import CLAUDE
+from swarm_memory.server.hooks.turn import last_turn, named_transcript
+from swarm_memory.server.hosts.host import Said, host
 from swarm_memory.server.location import Location
 from swarm_memory.server.missed import note_missed
 from swarm_memory.server.storage.engine.registry import tell_once
@@ -98,18 +99,29 @@ class HookEvent(BaseModel):
 
 
 async def answer_hook(
-    open_toolbox: OpenToolbox, event: Mapping[str, JsonValue], via: Way, place: Location
+    open_toolbox: OpenToolbox, event: Said, via: Way, place: Location, called: str = ""
 ) -> HookAnswer:
-    """Return hook JSON for one event; `{}`, which means "go on", when the event is none or anything went wrong.
+    """Return what a host's hook may answer to an event; `{}`, "go on", when it is none or anything went wrong.
 
-    What went wrong is noted as missed in the project; of a bank that is not trusted the user is told once.
+    `called` as `client.ask` has it; by default it is Claude Code's, as the event says. What went wrong is noted as
+    missed in the project; of a bank that is not trusted the user is told once.
     """
-    name = str(event.get("hook_event_name"))[:100]
+    of, named, attended = called.split(" ") if called else (CLAUDE, str(event.get("hook_event_name"))[:100], "0")
     try:
-        return await handle_hook(open_toolbox, HookEvent.model_validate(event), via, place)
+        agent = host(of)
+        heard = agent.heard(named, event)
+        if event and not heard:
+            return {}
+        heard = {**heard, "host": of, "attended": attended == "1"} | ({"hook_event_name": named} if called else {})
+        checked = HookEvent.model_validate(heard)
+        if named == "Stop":
+            transcript = named_transcript(heard, (*agent.folders(), place.root))
+            checked = checked.model_copy(update={"transcript_path": transcript})
+        done = await handle_hook(open_toolbox, checked, via, place)
+        return agent.answered(named, done) if done else {}
     except StoreUntrusted as error:
         reason = str(error)  # nothing is logged in a folder that came from elsewhere
-        if name == "SessionStart":
+        if named == "SessionStart":
             return {"systemMessage": f"swarm-memory: {reason}"} if tell_once(place.database) else {}
     except ValidationError as error:
         reason = f"not a hook event: {error.errors(include_url=False, include_input=False)[0]['msg']}"
@@ -121,7 +133,7 @@ async def answer_hook(
         reason = f"{type(error).__name__}: {error}"
         log.exception("the hook did nothing")
     try:
-        note_missed(place.root, name, reason)
+        note_missed(place.root, named, reason)
     except OSError as error:
         log.warning("what a hook missed could not be noted: %s", error)
     return {}

@@ -106,7 +106,7 @@ async def _serve(stream: ByteStream, bank: "Bank", root: str, may_answer: Callab
     if len(lengths) != 2 or min(lengths) < 0 or sum(lengths) > MAX_REQUEST_BYTES:
         raise ValueError("it is no request, or too long a one")
     fields, told = [await lines.receive_exactly(length) for length in lengths]
-    of, parent, session, *settings = fields.split(b"\0")
+    of, parent, session, called, *settings = fields.split(b"\0")
     if of != os.fsencode(root):
         return
     if not told:
@@ -126,7 +126,7 @@ async def _serve(stream: ByteStream, bank: "Bank", root: str, may_answer: Callab
     from swarm_memory.server.hooks.events import answer_hook
 
     with bank.serving():
-        answer = await answer_hook(bank.toolbox, cast("dict[str, Any]", event), "server", bank.place)
+        answer = await answer_hook(bank.toolbox, cast("dict[str, Any]", event), "server", bank.place, called.decode())
     await stream.send(json.dumps(answer).encode() + b"\n")
     _note_session(bank, parent, cast("dict[str, Any]", event).get("session_id"))
     bank.wake_worker()
@@ -154,5 +154,5 @@ async def _warm(bank: "Bank") -> None:
 
 def _note_session(bank: "Bank", parent: bytes, session_id: object) -> None:
     """Over stdio the host that started the command is the client of this server, if it started that too."""
-    if isinstance(session_id, str) and parent == str(os.getppid()).encode():
+    if session_id and isinstance(session_id, str) and parent == str(os.getppid()).encode():
         bank.note_session("", session_id)

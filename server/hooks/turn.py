@@ -1,11 +1,16 @@
-"""What happened in the last turn of a transcript, read from its end with the standard library alone."""
+"""The transcript that an event names, and what happened in its last turn, read from its end."""
 
 import json
-from collections.abc import Iterator
+import os
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
+from swarm_memory.schema.errors import InputError
+from swarm_memory.server.hosts.host import Said
+from swarm_memory.server.hosts.paths import checked_transcript
+from swarm_memory.tools.trajectory.shell import parse_command
 from swarm_memory.tools.trajectory.tasks import is_own_tool
 
 MAX_BYTES = 4_000_000
@@ -22,6 +27,14 @@ class Turn(NamedTuple):
     seconds: float = 0.0
     taught: bool = False
     """Whether the agent called `remember`."""
+
+
+def named_transcript(event: Said, folders: Iterable[str | os.PathLike[str]]) -> str | None:
+    """Return the checked path of a session's transcript; None where there is none. Raises `InputError`."""
+    session_id, named = str(event.get("session_id") or ""), str(event.get("transcript_path") or "")
+    if not session_id.replace("-", "").replace("_", "").isalnum() or len(session_id) > 128:
+        raise InputError(f"not a session's id: {session_id[:40]!r}")
+    return checked_transcript(named, folders) if os.path.lexists(named) else None
 
 
 def last_turn(transcript: str) -> Turn:
@@ -58,8 +71,6 @@ def last_turn(transcript: str) -> Turn:
 
 def _only_looks(given: dict[str, Any]) -> bool:
     """Whether a command line ends with a look: `grep` that finds nothing ends with 1, and nothing failed."""
-    from swarm_memory.tools.trajectory.shell import parse_command  # a turn without failed calls needs none of it
-
     command = given.get("command")
     parts = parse_command(command).parts if isinstance(command, str) else ()
     return bool(parts) and parts[-1].purpose in ("search", "read", "print")

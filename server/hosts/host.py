@@ -1,7 +1,7 @@
 """What each coding agent has of its own, and which agents there are: `host("codex")`.
 
-A hook command imports this while a person waits. So it needs the standard library alone, loads no host that is not
-named, and of a host only `HOST`; the parts that read its transcripts and edit its files are loaded when asked for.
+A host is loaded when it is named, and of it only `HOST`; the parts that read its transcripts and edit its files are
+loaded when asked for.
 """
 
 import os

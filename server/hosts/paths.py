@@ -1,7 +1,4 @@
-"""Which file a caller may name as a transcript.
-
-Hook commands import this while a person waits: it needs `os` and little else.
-"""
+"""Which file a caller may name as a transcript."""
 
 # ruff: noqa: PTH111, PTH113, PTH117, PTH118
 import os

@@ -159,7 +159,7 @@ def test_an_event_that_is_none_never_reaches_the_host(shop: HookProject) -> None
     for told, verb in (*runs, *((each, verb) for each in events for verb in ("prompt", "session-end"))):
         done = shop.hook(verb, told)
         assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    assert "no-such-verb: InputError: there is no hook" in shop.log()
+    assert "no-such-verb: ValueError: there is no hook" in shop.log()
     assert "no-such-verb" in {each.event for each in missed(shop.root)}
 
 

@@ -21,7 +21,7 @@ from swarm_memory.server.missed import KEPT_DAYS, MAX_BYTES, missed, note_missed
 HURRIED = """
 from swarm_memory.server.hooks import main
 ask = main.ask
-main.VERBS["prompt"] = main.VERBS["prompt"]._replace(limit_s={limit})
+main.VERBS["prompt"] = ("UserPromptSubmit", {limit}, True)
 main.ask = lambda root, event, _, **given: ask(root, event, {answer}, **given)
 main.main(["prompt"])
 """

@@ -1,5 +1,6 @@
 """Which adapters the settings pick, and what they are given."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -104,7 +105,7 @@ def test_a_hook_that_no_server_answers_asks_the_file_and_no_network(
     monkeypatch.setenv("SWARM_MEMORY_STORAGE__URL", "postgresql://nobody:secret@192.0.2.1/memory")
     monkeypatch.chdir(tmp_path)
     event = {"hook_event_name": "UserPromptSubmit", "session_id": "s", "prompt": "Mend the failing tests of orders now"}
-    assert answer_alone(event, tmp_path) == {}
+    assert answer_alone(str(tmp_path), json.dumps(event).encode(), "claude UserPromptSubmit 0") == b"{}\n"
     assert (tmp_path / ".swarm" / "memory.db").is_file()
 
 

@@ -27,7 +27,7 @@ STATIC = {"SWARM_MEMORY_EMBEDDING__PROVIDER": "static"}
 UNHURRIED = """
 import sys
 from swarm_memory.server.hooks import main
-main.VERBS = {name: verb._replace(limit_s=60.0) for name, verb in main.VERBS.items()}
+main.VERBS = {verb: (name, 60.0, alone) for verb, (name, _, alone) in main.VERBS.items()}
 main.main(sys.argv[1:])
 """
 """A hook command that lets the host go only when it has ended: a busy machine needs longer than its limit to start."""

@@ -1,7 +1,7 @@
 """What a prompt is told of a team while its server is away: the copy is asked, and never the network."""
 
 import asyncio
-from pathlib import Path
+import json
 
 import pytest
 from served import place, settings
@@ -38,8 +38,10 @@ async def test_a_prompt_is_told_what_the_team_shares_from_the_copy_and_asks_no_n
     monkeypatch.setenv("SWARM_MEMORY_TEAM_TOKEN", "t" * 20)
     monkeypatch.setenv("SWARM_MEMORY_TEAM__PROJECT", PROJECT)
     monkeypatch.chdir(place.root)
+    called = "claude UserPromptSubmit 0"
     prompt = "The login fails without the CSRF token of the form: mend it"
     event = {"hook_event_name": "UserPromptSubmit", "session_id": "s1", "prompt": prompt}
-    told = str(await asyncio.to_thread(answer_alone, event, Path(place.root)))
+    answer = await asyncio.to_thread(answer_alone, str(place.root), json.dumps(event).encode(), called)
+    told = json.loads(answer or b"{}")["hookSpecificOutput"]["additionalContext"]
     assert f"{LOGIN[0]} (the team's)" in told
     assert asked == []

@@ -1,10 +1,8 @@
-"""What is decided by lot: which tasks work without any memory, and from which a suspected one rests.
-
-The standard library alone: hooks load it while a person waits.
-"""
+"""What is decided by lot: which tasks work without any memory, and from which a suspected one rests."""
 
 from __future__ import annotations
 
+import hashlib
 import re
 
 _IN_SESSION = re.compile(r"([0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}):.+", re.DOTALL)
@@ -32,7 +30,5 @@ def rests(task_id: str, memory_id: str) -> bool:
 
 
 def _lot(of: str, task_id: str) -> float:
-    import hashlib  # it loads OpenSSL, and a person waits for a hook
-
     lot = hashlib.sha256(f"{of}\0{unit_of(task_id)}".encode("utf-8", "replace")).digest()
     return int.from_bytes(lot[:8], "big") / 2**64

@@ -1,7 +1,4 @@
-"""Which finished tasks are worth the tokens of a model, by what happened in them; what the agent itself is asked.
-
-A hook reads this too: the standard library alone.
-"""
+"""Which finished tasks are worth the tokens of a model, by what happened in them; what the agent itself is asked."""
 
 from collections.abc import Iterable, Sequence
 

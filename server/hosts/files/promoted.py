@@ -1,4 +1,4 @@
-"""Which memories stand in files of a project that agents read by themselves. Hooks ask: the standard library alone."""
+"""Which memories stand in files of a project that agents read by themselves."""
 
 import os
 import stat

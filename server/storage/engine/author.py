@@ -1,4 +1,4 @@
-"""Who writes: the person whose id every new row carries. Hook commands import this: the standard library alone."""
+"""Who writes: the person whose id every new row carries."""
 
 from collections.abc import Generator
 from contextlib import contextmanager

@@ -1,7 +1,4 @@
-"""Opening a bank's file and writing to it: trust checks, settings, the write transaction, errors translated once.
-
-Nothing that is slow is imported: hook commands use it too.
-"""
+"""Opening a bank's file and writing to it: trust checks, settings, the write transaction, errors translated once."""
 
 import os
 import time

@@ -1,7 +1,4 @@
-"""The tokens of an item as they are kept, and as the index has them.
-
-Every connection loads it: hook commands wait for no more of the search.
-"""
+"""The tokens of an item as they are kept, and as the index has them."""
 
 import zlib
 from functools import lru_cache
