@@ -218,9 +218,11 @@ def _show_history(events: "Sequence[Event]", as_json: bool) -> None:
 
 
 def _told(data: "Mapping[str, Any]") -> str:
-    """Return what an event holds in one line; of a former text its title, all of it stands in the JSON."""
-    former = {"former title": json.loads(data["pattern_data"])["title"]} if "pattern_data" in data else {}
-    rest = {name: value for name, value in data.items() if name != "pattern_data" and value is not None}
+    """Return what an event holds in one line; of what stood there before the title and the status. JSON has all."""
+    before = json.loads(data["pattern_data"]) if "pattern_data" in data else data.get("former", {})
+    former = {f"former {name}": before[name] for name in ("title", "status") if name in before}
+    left_out = {"pattern_data", "former", "after", "links"}
+    rest = {name: value for name, value in data.items() if name not in left_out and value is not None}
     return ", ".join(f"{name} {value}" for name, value in (former | rest).items())
 
 
