@@ -457,9 +457,9 @@ def promote(
 ) -> None:
     """Write memories into files that agents read by themselves: skills of Claude Code, or AGENTS.md or CLAUDE.md.
 
-    Memories of one subject become one skill in .claude/skills, or lines of one block; with a chat model of
-    chat.providers in its words, which are checked, else in their own. The change is shown, and you are asked. What an
-    agent reads there it is not shown at its prompts any more; when an error comes again it still is.
+    Memories of one subject become one skill in .claude/skills, or lines of one block, in their own words. The change
+    is shown, and you are asked. What an agent reads there it is not shown at its prompts any more; when an error comes
+    again it still is.
 
     Named again, or without ids, what stands there is written again where its memories changed. What you edited by hand
     stays as it is. --demote gives files back as they were.
