@@ -8,8 +8,8 @@ Arms on the same tasks and random streams: no memory; notes at the prompt, the w
 another task (which must not help), each for a reader that knows the wording of the notes and for a plain one. And, on
 fewer seeds and tasks, parallel scaling with k = 1, 3, 6 with the notes of earlier tasks and, as best-of-k alone,
 without. Figures and every result go to `benchmarks/results/closed_loop.json`, which `swarm-memory benchmark report`
-and `benchmark compare` read; `--html` writes one page with the learning curves. `--planted`
-instead says how soon harmful memories are withdrawn and what good ones suffer, by simulation; it writes no file.
+reads and compares; `--html` writes one page with the learning curves. `--planted` instead says how soon harmful
+memories are withdrawn and what good ones suffer, by simulation; it writes no file.
 """
 
 import argparse

@@ -3,7 +3,7 @@
     python benchmarks/retrieval/run.py -o systems=hybrid,hybrid+rerank -o dataset=locomo -o path=locomo10.json
     python benchmarks/retrieval/run.py --config outside.json
 
-It takes what `swarm-memory benchmark run` takes, and `benchmark report` and `benchmark compare` read its runs.
+It takes what `swarm-memory benchmark run` takes, and `benchmark report` reads and compares its runs.
 docs/BENCHMARKS.md says what each system is.
 """
 

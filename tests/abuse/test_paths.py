@@ -119,8 +119,9 @@ def test_backups_and_tokens_of_the_bank_do_not_go_where_a_link_leads(shop: Path,
     (shop / ".swarm" / "backups").symlink_to(outside)
     (shop / ".swarm" / "there.db").symlink_to(outside / "stolen.db")
     refused = 0
-    for words in (("backup",), ("backup", ".swarm/there.db"), ("restore", ".swarm/backups/secret.jsonl")):
-        done = run_command(shop, *words)
+    for words in (("backup",), ("backup", ".swarm/there.db"), ("restore", ".swarm/backups/secret.jsonl", "--yes")):
+        done = run_command(shop, "bank", *words)
+        assert "is now" not in done.stderr, "a command that moved refuses nothing by itself"
         refused += done.returncode != 0
         assert SECRET not in done.stdout + done.stderr
     after = sorted(path.name for path in outside.iterdir())

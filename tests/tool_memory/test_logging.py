@@ -3,7 +3,9 @@
 import json
 import tempfile
 import threading
+import time
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,22 @@ from swarm_memory.tools.guard.redact import Redacted, redact
 from swarm_memory.tools.text.tokens import count_tokens
 from swarm_memory.tools.tool_memory.log import log_tool_calls
 from swarm_memory.tools.toolbox import Toolbox
+
+
+async def test_a_time_without_a_zone_is_this_machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = {"tool_name": "search", "input": "x", "output": "y", "success": True, "create_time": "2025-10-10 12:00:00"}
+    async with bank(tmp_path) as toolbox:
+        monkeypatch.setenv("TZ", "Asia/Tokyo")
+        time.tzset()
+        try:
+            await log_tool_calls(toolbox, [told, {**told, "create_time": "2025-10-10T12:00:00Z"}])
+        finally:
+            monkeypatch.undo()
+            time.tzset()
+        kept = await toolbox.store.tool_memory.recent_calls(toolbox.scope, "search", 9)
+        assert sorted(each.call.created_at for each in kept) == [
+            datetime(2025, 10, 10, 3, tzinfo=UTC), datetime(2025, 10, 10, 12, tzinfo=UTC)
+        ]  # fmt: skip
 
 
 async def memory_of(toolbox: Toolbox, tool: str = "search") -> ToolMemory:

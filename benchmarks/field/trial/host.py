@@ -65,7 +65,7 @@ class Session:
         if before is not None and (bank := before.folder / BANK).is_file():
             state = Path(".local", "state", "swarm-memory")  # it says which banks this user made
             shutil.copytree(before.home / state, self.place.home / state, dirs_exist_ok=True)
-            self._own("restore", "--yes", str(bank))
+            self._own("bank", "restore", "--yes", str(bank))
         claude = self.place.home / ".claude"
         self._hooks = json.loads((claude / "settings.json").read_text(encoding="utf-8"))["hooks"]
 
@@ -144,7 +144,7 @@ class Session:
         self._own("jobs", "work", "--until-idle")
         if not (self.place.root / ".swarm" / "memory.db").is_file():
             return "Ended; nothing was kept.\n"
-        self._own("backup", str(self.place.folder / BANK))
+        self._own("bank", "backup", str(self.place.folder / BANK))
         kept: list[dict[str, Any]] = json.loads(self._own("memories", "list", "--json"))
         return "Ended. Kept:\n" + "".join(f"- {each['title']}\n" for each in kept)
 

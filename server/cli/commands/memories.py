@@ -218,9 +218,11 @@ def _show_history(events: "Sequence[Event]", as_json: bool) -> None:
 
 
 def _told(data: "Mapping[str, Any]") -> str:
-    """Return what an event holds in one line; of a former text its title, all of it stands in the JSON."""
-    former = {"former title": json.loads(data["pattern_data"])["title"]} if "pattern_data" in data else {}
-    rest = {name: value for name, value in data.items() if name != "pattern_data" and value is not None}
+    """Return what an event holds in one line; of what stood there before the title and the status. JSON has all."""
+    before = json.loads(data["pattern_data"]) if "pattern_data" in data else data.get("former", {})
+    former = {f"former {name}": before[name] for name in ("title", "status") if name in before}
+    left_out = {"pattern_data", "former", "after", "links"}
+    rest = {name: value for name, value in data.items() if name not in left_out and value is not None}
     return ", ".join(f"{name} {value}" for name, value in (former | rest).items())
 
 
@@ -455,9 +457,9 @@ def promote(
 ) -> None:
     """Write memories into files that agents read by themselves: skills of Claude Code, or AGENTS.md or CLAUDE.md.
 
-    Memories of one subject become one skill in .claude/skills, or lines of one block; with a chat model of
-    chat.providers in its words, which are checked, else in their own. The change is shown, and you are asked. What an
-    agent reads there it is not shown at its prompts any more; when an error comes again it still is.
+    Memories of one subject become one skill in .claude/skills, or lines of one block, in their own words. The change
+    is shown, and you are asked. What an agent reads there it is not shown at its prompts any more; when an error comes
+    again it still is.
 
     Named again, or without ids, what stands there is written again where its memories changed. What you edited by hand
     stays as it is. --demote gives files back as they were.
