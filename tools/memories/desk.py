@@ -76,7 +76,8 @@ async def desk(
     """
     waiting = await _waiting(toolbox)
     counts: Counter[DeskKind] = Counter({kind: len(entries) for kind, entries in waiting.items()})
-    kind = wanted or next((kind for kind in KINDS if counts[kind]), KINDS[0])
+    first: list[DeskKind] = [each for each in KINDS if counts[each]]
+    kind = wanted or (first[0] if first else KINDS[0])
     page = waiting[kind][offset : offset + limit]
     items = await _items(toolbox, [each for entry in page for each in (entry.memory_id, entry.other_id) if each])
     cards = [

@@ -317,7 +317,11 @@ def history_command(invocation: Invocation, memory_id: str, as_json: bool) -> No
 def _told(data: "Mapping[str, Any]") -> str:
     """Return what an event holds in one line; of a former text its title, all of it stands in the JSON."""
     former = {"former title": json.loads(data["pattern_data"])["title"]} if "pattern_data" in data else {}
-    rest = {name: value for name, value in data.items() if name != "pattern_data" and value is not None}
+    rest = {
+        name: value
+        for name, value in data.items()
+        if name != "pattern_data" and value is not None and not isinstance(value, dict | list)
+    }
     return ", ".join(f"{name} {value}" for name, value in (former | rest).items())
 
 
