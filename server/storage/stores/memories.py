@@ -187,8 +187,7 @@ class Memories(Engine):
             rows = [*rows[: max(said, limit - len(shared))], *shared][:limit]
         contents = {row[0]: row[2] for row in rows}
         scopes = (*scope.readable(), *(scope.model_copy(update={"project": name}) for name in team.values() if name))
-        asked = {"ids": to_json([*contents]), "scopes": pairs(scopes)}
-        items = map(item_of, connection.execute(_QUERIES["get_patterns"], asked).fetchall())
+        items = items_at(connection, scopes, list(contents))
         return [item.model_copy(update={"content": contents[item.id]}) for item in items]
 
     @writes
@@ -588,16 +587,11 @@ def candidate_of(
         cosine=cosine,
         keyword=scored[0],
         words=scored[1],
-        is_strategy=is_strategy(item[3]),
+        is_strategy=_WAY_OUT not in item[3] and _OPEN_PROBLEM not in item[3],
         read_item=_Once(item),
         read_vector=partial(_decoded, *vector),
         views=views,
     )
-
-
-def is_strategy(data: str) -> bool:
-    """Return whether an item, by its JSON, is one that was not drawn from calls."""
-    return _WAY_OUT not in data and _OPEN_PROBLEM not in data
 
 
 def _decoded(blob: bytes | None, quantization: Quantization) -> Sequence[float] | None:
