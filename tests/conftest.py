@@ -65,7 +65,7 @@ def pytest_xdist_auto_num_workers() -> int:
 
 
 FIGURES = Path(__file__).parent.parent / "build" / "faults.jsonl"
-"""Where `make faults` leaves the figures, for `scripts/write_reliability.py`."""
+"""Where `make faults` leaves the figures."""
 
 
 @pytest.fixture

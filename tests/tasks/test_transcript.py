@@ -17,6 +17,7 @@ from swarm_memory.schema.errors import InputError, NotFoundError
 from swarm_memory.schema.settings import CreditSettings
 from swarm_memory.schema.sqlite.events import BRIEFING, INJECTED
 from swarm_memory.schema.trajectory import Trajectory
+from swarm_memory.server.wiring import SystemClock
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.ports.journal import Event, HostSession
 from swarm_memory.tools.ports.memories import RetrievalRecord
@@ -160,7 +161,8 @@ async def test_what_was_told_stands_where_it_was_told_and_beside_its_failure(ban
     await tools.store.put_session(HostSession(session_id="s2", scope=tools.scope, task_id="s2:1", updated_at=NOW))
     shown = Event(INJECTED, datetime.now(UTC), "s2:1", {"ids": list(scores), "via": BRIEFING})
     await tools.store.add_event(tools.scope, shown)
-    assert await after_failure(tools, "s2", "pytest tests/returns", f"Exit code 1\n{MISSING}")
+    now = replace(tools, clock=SystemClock())
+    assert await after_failure(now, "s2", "pytest tests/returns", f"Exit code 1\n{MISSING}")
     await learn(tools, run)
     read = await transcript(tools, "s2:1")
     order = [part.moment if isinstance(part, Told) else part.ids[0] for part in read.parts]
