@@ -11,7 +11,7 @@ from mcp.server import MCPServer
 
 from swarm_memory.server.bank import Bank, HoldEmpty, Listen, MakeWorker, OpenToolbox, running
 from swarm_memory.server.location import Location
-from swarm_memory.server.mcp import jobs, learning, memories, sources
+from swarm_memory.server.mcp import jobs, learning, memories, tools_and_sources
 from swarm_memory.server.mcp.resources import add_prompts, add_resources, middleware
 
 NAME = "swarm-memory"
@@ -33,7 +33,7 @@ swarm-memory keeps strategies that earlier tasks of this project taught: what wo
 No result is also an answer: when nothing fits, the reply says what came nearest and why it was left out.
 """
 
-_LISTED = (*memories.TOOLS, *learning.TOOLS, *jobs.TOOLS, *sources.TOOLS)
+_LISTED = (*memories.TOOLS, *learning.TOOLS, *jobs.TOOLS, *tools_and_sources.TOOLS)
 
 
 def build_server(

@@ -18,7 +18,7 @@ from swarm_memory.schema.settings import Settings
 from swarm_memory.server.bank import Bank
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.hooks.events import HookEvent, handle_hook
-from swarm_memory.server.mcp import learning, memories, sources
+from swarm_memory.server.mcp import learning, memories, tools_and_sources
 from swarm_memory.server.mcp.tool import ServedSite
 from swarm_memory.server.operations.memories import retrieve_memories
 from swarm_memory.server.storage.store import SqliteStore, open_store
@@ -107,7 +107,7 @@ def works(bank: Bank, kept: list[str], toolbox: Toolbox) -> dict[str, Work]:
         "archive": manage("archive"),
         "edit": manage("edit", title="Mend it otherwise"),
         "forget": manage("forget"),
-        "log_tool_call": lambda number: sources.log_tool_call(
+        "log_tool_call": lambda number: tools_and_sources.log_tool_call(
             context, [{"tool_name": "Bash", "input": str(number), "output": "done", "success": True}]
         ),
         "hook UserPromptSubmit": lambda number: handle_hook(bank.toolbox, event("UserPromptSubmit", number), "server"),

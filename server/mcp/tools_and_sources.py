@@ -9,7 +9,7 @@ from swarm_memory.schema.source import SourceKind
 from swarm_memory.server.mcp.answers import of_logged
 from swarm_memory.server.mcp.tool import AppContext, answered, answered_job, bank_of, tool, tool_of
 from swarm_memory.server.operations.operation import ADDS, AGAIN
-from swarm_memory.server.operations.parts import SEARCH, TOOL_GUIDANCE
+from swarm_memory.server.operations.tools_and_sources import SEARCH, TOOL_GUIDANCE
 
 
 async def index_sources(

@@ -15,7 +15,7 @@ from swarm_memory.server.cli.console import as_report, print_json, print_table, 
 from swarm_memory.server.cli.invocation import Invocation
 from swarm_memory.server.cli.main import Group
 from swarm_memory.server.operations.operation import Flag, Word
-from swarm_memory.server.operations.parts import SEARCH, TOOL_GUIDANCE, of_passage
+from swarm_memory.server.operations.tools_and_sources import SEARCH, TOOL_GUIDANCE, of_passage
 
 if TYPE_CHECKING:
     from swarm_memory.schema.source import IndexedSource
