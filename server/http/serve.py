@@ -160,7 +160,9 @@ class _Server(uvicorn.Server):
 def _run(
     application: ASGIApp, limits: HttpSettings, listener: socket.socket, on_listening: Callable[[str], None]
 ) -> None:
-    logging.getLogger("uvicorn.error").setLevel(logging.ERROR)  # a malformed request is its sender's fault
+    log = logging.getLogger("uvicorn.error")
+    log.setLevel(logging.ERROR)  # a malformed request is its sender's fault
+    log.addFilter(lambda record: "graceful shutdown" not in record.msg)  # so is a connection that is left open
     config = uvicorn.Config(
         application,
         http="h11",
