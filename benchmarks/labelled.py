@@ -1,8 +1,8 @@
 """Public trajectories whose agents act in plain text, as the messages with tool calls that the product reads.
 
-Of objects {id, task, steps: [{role, content}]} three forms are known: `[tool_calls]` and JSON at the end of a content,
-one command in a fence that the next message answers, and a ReAct log (Thought, Action, Observation). Any other file is
-read as the product reads it.
+Of objects {id, task, steps: [{role, content}]} four forms are known: `[tool_calls]` and JSON at the end of a content,
+a tool's name and its arguments as JSON, one command in a fence that the next message answers, and a ReAct log (Thought,
+Action, Observation). Any other file is read as the product reads it.
 """
 
 import gzip
@@ -24,6 +24,7 @@ ROLES = ("system", "user", "assistant", "tool")
 FENCE = re.compile(r"^```(?:bash|sh|shell|mswea_bash_command)?[ \t]*\n(.*?)\n```[ \t]*$", re.MULTILINE | re.DOTALL)
 LABEL = re.compile(r"^(Thought|Action|Action Input|Observation|Final Answer)(?: \d{1,4})?:[ \t]*", re.MULTILINE)
 CALL = re.compile(r"([A-Za-z_][\w.-]*)[\[(](.*)[\])]", re.DOTALL)
+NAMED = re.compile(r"([a-z]\w*) (\{.*\})", re.DOTALL)
 CODE = re.compile(r"\s*<(returncode|exit_code)>\s*(-?\d{1,10})\s*</\1>\s*")
 TAGS = re.compile(r"\A\s*<output>\n?|\n?</output>\s*\Z")
 
@@ -62,6 +63,12 @@ def with_calls(steps: list[Message]) -> Iterator[Message]:
             yield from _react(text)
         elif mark and (listed := _listed(calls)):
             yield {**step, "content": said, "tool_calls": listed}
+        elif (
+            role == "assistant" and (named := NAMED.fullmatch(text.strip())) and _object(named[2].encode()) is not None
+        ):
+            answered = f"text-{number}"
+            yield _acting("", answered, named[1], _object(named[2].encode()) or {})
+            continue
         elif len(commands) == 1:
             answered = f"text-{number}"
             yield _acting(FENCE.sub("", text), answered, "bash", {"command": commands[0]})
@@ -82,6 +89,12 @@ def _listed(calls: str) -> list[Any]:
     except ValueError:
         return []
     return found if isinstance(found, list) else []
+
+
+def _named(text: str) -> tuple[str, Message] | None:
+    found = NAMED.fullmatch(text.strip())
+    arguments = _object(found[2].encode()) if found else None
+    return None if found is None or arguments is None else (found[1], arguments)
 
 
 def _acting(said: str, call_id: str, name: str, arguments: Message) -> Message:
