@@ -63,11 +63,9 @@ def with_calls(steps: list[Message]) -> Iterator[Message]:
             yield from _react(text)
         elif mark and (listed := _listed(calls)):
             yield {**step, "content": said, "tool_calls": listed}
-        elif (
-            role == "assistant" and (named := NAMED.fullmatch(text.strip())) and _object(named[2].encode()) is not None
-        ):
+        elif role == "assistant" and (named := _named(text)) is not None:
             answered = f"text-{number}"
-            yield _acting("", answered, named[1], _object(named[2].encode()) or {})
+            yield _acting("", answered, *named)
             continue
         elif len(commands) == 1:
             answered = f"text-{number}"
