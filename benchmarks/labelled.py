@@ -1,8 +1,9 @@
 """Public trajectories whose agents act in plain text, as the messages with tool calls that the product reads.
 
-Of objects {id, task, steps: [{role, content}]} four forms are known: `[tool_calls]` and JSON at the end of a content,
-a tool's name and its arguments as JSON, one command in a fence that the next message answers, and a ReAct log (Thought,
-Action, Observation). Any other file is read as the product reads it.
+Of objects {id, task, steps: [{role, content}]} five forms are known: `[tool_calls]` and JSON at the end of a content,
+a tool's name and its arguments as JSON, one command in a fence that the next message answers, SEARCH/REPLACE blocks
+whose answer says what was applied and how the harness's test script ended, and a ReAct log (Thought, Action,
+Observation). Any other file is read as the product reads it.
 """
 
 import gzip
@@ -26,6 +27,11 @@ LABEL = re.compile(r"^(Thought|Action|Action Input|Observation|Final Answer)(?: 
 CALL = re.compile(r"([A-Za-z_][\w.-]*)[\[(](.*)[\])]", re.DOTALL)
 NAMED = re.compile(r"([a-z]\w*) (\{.*\})", re.DOTALL)
 CODE = re.compile(r"\s*<(returncode|exit_code)>\s*(-?\d{1,10})\s*</\1>\s*")
+BLOCK = re.compile(r"^<{5,9} SEARCH\n(?P<old>.*?)^={5,9}\n(?P<new>.*?)^>{5,9} REPLACE$", re.MULTILINE | re.DOTALL)
+APPLIED = re.compile(r"^Applied edit to (\S.*)$", re.MULTILINE)
+SCRIPT = re.compile(
+    r"^Test Script: (?P<command>.+?);?\n(?P<output>.*?)^\[.*\] Return Code: (?P<code>\d+)$", re.M | re.S
+)
 TAGS = re.compile(r"\A\s*<output>\n?|\n?</output>\s*\Z")
 
 
@@ -54,12 +60,14 @@ def with_calls(steps: list[Message]) -> Iterator[Message]:
     if any(step.get("tool_calls") or step.get("kind") for step in steps):
         yield from steps
         return
-    answered = ""
+    answered, of_edits = "", -1
     for number, (step, following) in enumerate(pairwise([*steps, {}])):
         text, role = str(step.get("content") or ""), step.get("role")
         commands = FENCE.findall(text) if role == "assistant" and following.get("role") in ("user", "tool") else []
         said, mark, calls = text.partition(MARK)
-        if role not in ROLES:
+        if number == of_edits:
+            pass  # it stands with the edits that it answers
+        elif role not in ROLES:
             yield from _react(text)
         elif mark and (listed := _listed(calls)):
             yield {**step, "content": said, "tool_calls": listed}
@@ -67,6 +75,11 @@ def with_calls(steps: list[Message]) -> Iterator[Message]:
             answered = f"text-{number}"
             yield _acting("", answered, *named)
             continue
+        elif role == "assistant" and (blocks := list(BLOCK.finditer(text))):
+            yield {"role": "assistant", "content": BLOCK.sub("", text)}
+            if following.get("role") == "tool":
+                of_edits = number + 1
+                yield from _edited(number, blocks, str(following.get("content") or ""))
         elif len(commands) == 1:
             answered = f"text-{number}"
             yield _acting(FENCE.sub("", text), answered, "bash", {"command": commands[0]})
@@ -74,8 +87,8 @@ def with_calls(steps: list[Message]) -> Iterator[Message]:
         elif answered:
             code = CODE.search(text)
             output = TAGS.sub("", CODE.sub("", text))
-            told = {"exit_code": int(code[2])} if code else {}
-            yield {"role": "tool", "tool_call_id": answered, "content": output, **told}
+            ended = {"exit_code": int(code[2])} if code else {}
+            yield {"role": "tool", "tool_call_id": answered, "content": output, **ended}
         else:
             yield step
         answered = ""
@@ -98,6 +111,27 @@ def _named(text: str) -> tuple[str, Message] | None:
 def _acting(said: str, call_id: str, name: str, arguments: Message) -> Message:
     call = {"id": call_id, "function": {"name": name, "arguments": arguments}}
     return {"role": "assistant", "content": said.strip(), "tool_calls": [call]}
+
+
+def _edited(number: int, blocks: list[re.Match[str]], answer: str) -> Iterator[Message]:
+    """Yield the edits of a message, one call for each block that was applied or refused, and the harness's own tests.
+
+    An answer names the files that it applied blocks to, in their order; it says nothing of the blocks one by one, so
+    that a refused message is one call with the error.
+    """
+    applied = APPLIED.findall(answer)
+    for place, path in enumerate(applied):
+        block = blocks[min(place, len(blocks) - 1)]
+        fields = {"file_path": path, "old_string": block["old"], "new_string": block["new"]}
+        yield _acting("", f"edit-{number}-{place}", "Edit", fields)
+        yield {"role": "tool", "tool_call_id": f"edit-{number}-{place}", "content": f"Applied edit to {path}"}
+    if not applied:
+        yield _acting("", f"edit-{number}", "Edit", {"old_string": blocks[0]["old"], "new_string": blocks[0]["new"]})
+        yield {"role": "tool", "tool_call_id": f"edit-{number}", "content": answer, "is_error": True}
+    if script := SCRIPT.search(answer):
+        yield _acting("", f"test-{number}", "bash", {"command": script["command"]})
+        output = {"content": script["output"], "exit_code": int(script["code"])}
+        yield {"role": "tool", "tool_call_id": f"test-{number}", **output}
 
 
 def _react(text: str) -> Iterator[Message]:

@@ -29,10 +29,21 @@ def after_mark(command: str, code: int, output: str) -> list[dict[str, Any]]:
     ]
 
 
+def edited(old: str, new: str, code: int, output: str) -> list[dict[str, Any]]:
+    """An edit as a block, and the harness's word that it is applied and how its test script ended."""
+    block = f"sums.py\n```python\n<<<<<<< SEARCH\n{old}\n=======\n{new}\n>>>>>>> REPLACE\n```"
+    script = f"Test Script: pytest -q tests/test_sums.py;\n{output}\n[env] [sums-1] Return Code: {code}\n"
+    return [
+        {"role": "assistant", "content": f"The sign is wrong.\n\n{block}"},
+        {"role": "tool", "content": f"Applied edit to sums.py\n\n{script}"},
+    ]
+
+
 def test_commands_in_texts_are_judged_by_their_results(tmp_path: Path) -> None:
     given = {
         "fenced": [message for each in RAN for message in in_fence(*each)],
         "marked": [message for each in RAN for message in after_mark(*each)],
+        "blocks": edited("a - b", "b - a", 1, "1 failed in 0.10s") + edited("b - a", "-a - b", 1, "1 failed in 0.10s"),
         "react": [{"role": "transcript", "content": REACT}],
     }
     records = [
@@ -43,4 +54,4 @@ def test_commands_in_texts_are_judged_by_their_results(tmp_path: Path) -> None:
     (tmp_path / "known.jsonl").write_text("\n".join(map(json.dumps, records)), encoding="utf-8")
     command = [sys.executable, str(SCRIPT), "--data", str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
-    assert "known.jsonl: n=6 {'Success': 4, 'Undecided': 2}" in done.stdout
+    assert "known.jsonl: n=8 {'Failure': 2, 'Success': 4, 'Undecided': 2}" in done.stdout
