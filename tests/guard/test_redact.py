@@ -306,6 +306,7 @@ def test_what_holds_for_one_machine_only_becomes_a_placeholder(text: str, expect
         "/usr/bin/python3 -m pip install numpy==1.26.4",
         "curl localhost:3000/api/v1/users",
         "POST /api/v1/users 404",
+        "GET /orders/list needs a cursor, `DELETE /orders/7` an admin",
         "npm ERR! code E404",
         "git clone git@github.com:acme/x.git",
         "and/or, TCP/IP, 1/2, s/foo/bar/",

@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from pydantic import JsonValue
 
 _MARK = lazy(r"\[(?:secret:[a-z0-9-]{1,40}|email|card|iban|phone|ssn)\]")
+_METHOD = lazy(r"\b(?:GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS)[ `\"']{1,3}$")
+"""What stands before a route of a service, which is no path of a machine."""
+
 _FILE_NAME = lazy(r"[\w+-]{1,80}(?:\.[\w-]{1,20}){0,3}\.[A-Za-z]\w{0,7}$")
 
 
@@ -60,7 +63,8 @@ def _windows(match: re.Match[str]) -> str:
 def _posix(match: re.Match[str]) -> str:
     path = match[0]
     parts = path.strip("/").split("/")
-    is_common = path.startswith("/") and (len(parts) < 2 or parts[0] in table(GENERAL).words["system"])
+    is_route = _METHOD.search(match.string, max(0, match.start() - 10), match.start())
+    is_common = path.startswith("/") and (is_route or len(parts) < 2 or parts[0] in table(GENERAL).words["system"])
     return path if is_common else _shortened(path)
 
 
