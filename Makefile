@@ -27,12 +27,13 @@ claude: .venv/ready ## the tests with Claude Code, with another version of it: m
 	npm install --prefix build/claude-$(VERSION) --no-audit --no-fund --loglevel=error @anthropic-ai/claude-code@$(VERSION)
 	CLAUDE_CODE=$(CURDIR)/build/claude-$(VERSION)/node_modules/.bin/claude $(BIN)/pytest -q tests/e2e
 
-check: .venv/ready ## linters, types, import rules, size limits
+check: .venv/ready ## linters, types, import rules, size limits, the picture of the rooms
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/pyright
 	$(BIN)/lint-imports
 	$(BIN)/python scripts/check_sizes.py
+	$(BIN)/python scripts/draw_rooms.py --check
 
 audit: .venv/ready ## known holes in the locked dependencies, as far as the index answers
 	$(BIN)/python scripts/audit.py
