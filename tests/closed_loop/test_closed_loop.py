@@ -42,7 +42,7 @@ from swarm_memory.schema.settings import CreditSettings, Settings, StorageSettin
 from swarm_memory.server.wiring import opened_toolbox, place_of
 from swarm_memory.tools.matts.matts import run_matts
 
-NOTES, WAY_OUT, BOTH, _, PLAIN_NOTES, *_, SHUFFLED = ARMS[1:]
+NOTES, WAY_OUT, BOTH, _, PLAIN_NOTES, *_, SHUFFLED, EVERY = ARMS[1:]
 
 NOTE = (
     "<swarm-memory-notes>\n1) Run `python manage.py migrate` before `pytest` [rm_01]\n"
@@ -101,11 +101,19 @@ async def test_an_agent_without_notes_does_the_same_whether_a_bank_stands_beside
     assert (without.met, without.steps) == (beside.met, beside.steps)
 
 
-async def test_no_memory_opens_no_bank() -> None:
-    def refuse() -> AbstractAsyncContextManager[Bank]:
-        raise AssertionError("a bank was opened")
+def refuse() -> AbstractAsyncContextManager[Bank]:
+    raise AssertionError("a bank was opened")
 
+
+async def test_no_memory_opens_no_bank() -> None:
     assert await results_of(NONE, schedule(1, 1), refuse)
+
+
+async def test_every_note_of_the_family_is_what_a_bank_is_measured_against() -> None:
+    places = [place for place in schedule(0, 12) if place.family in ("lock", "migration")]
+    none, every = await results_of(NONE, places, refuse), await results_of(EVERY, places, refuse)
+    assert {each.notes == each.own_notes for each in every} == {True}
+    assert gain(every, none, success).mean > 0.2
 
 
 async def test_the_control_is_never_given_a_note_for_its_own_task(open_bank: OpenBank) -> None:

@@ -3,7 +3,8 @@
 import asyncio
 import hashlib
 import re
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -37,8 +38,9 @@ class Arm(NamedTuple):
     """What an agent is told of earlier tasks, and how it reads that."""
 
     name: str
-    notes: Literal["none", "own", "others"] = "none"
-    """At the prompt: those that fit the task, or as many of those that fit a task of another family."""
+    notes: Literal["none", "own", "others", "every"] = "none"
+    """At the prompt: those that fit the task, as many of those that fit a task of another family, or, without a bank,
+    every note that was left after a task of the same family."""
     at_failure: bool = False
     """Beside a failed result: what ended that error, as the hook of a failed call tells it."""
     read: Reader = read_notes
@@ -67,11 +69,15 @@ def _told(ending: str, read: Reader) -> tuple[Arm, ...]:
 TAUGHT = " (agent's)"
 """Ends the name of an arm whose agent teaches; its reader is the plain one."""
 
+EVERY = Arm(f"every note{TAUGHT}", "every", read=read_plain, teaches=True)
+"""What the agent's notes are worth at most: none is lost, held back or missed."""
+
 ARMS: tuple[Arm, ...] = (
     NONE,
     *_told("", read_notes),
     *_told(PLAIN, read_plain),
     *(arm._replace(teaches=True) for arm in _told(TAUGHT, read_plain)),
+    EVERY,
 )
 """No memory; then, for a reader that knows the wording of the notes and for a plain one: notes at the prompt, the way
 out at a failure, both, and as a control the notes of another task; the same with the notes that the agent itself
@@ -167,9 +173,29 @@ async def run_arm(arm: Arm, places: Sequence[Place], open_bank: OpenBank) -> Asy
             steps = attempt(world, world.task, place.rng())
             yield Result(**asdict(place), arm=arm.name, met=world.met, steps=_calls(steps), label=None)
         return
+    if arm.notes == "every":
+        for result in _without_bank(arm, places):
+            yield result
+        return
     async with open_bank() as bank:
         for place in places:
             yield await _learned(bank, arm, place)
+
+
+def _without_bank(arm: Arm, places: Sequence[Place]) -> Iterator[Result]:
+    """Yield the results of tasks that are shown every note left after an earlier one of their family."""
+    left: dict[str, list[tuple[str, str, str]]] = defaultdict(list)
+    for place in places:
+        world, notes = place.world(), left[place.family]
+        prompt = f"{preamble(notes, 10_000)}\n\n{world.task}"
+        steps = attempt(world, prompt, place.rng(), arm.read)
+        yield Result(
+            **asdict(place), arm=arm.name, met=world.met, steps=_calls(steps), label=None, notes=len(notes),
+            own_notes=len(notes),
+        )  # fmt: skip
+        note = note_of(world.task, steps, place.world().cures, prompt, Random(f"teacher-{place.key}"))
+        if note is not None:
+            notes.append((place.key, note.title, f"{note.when} {note.note}"))
 
 
 async def _learned(bank: Bank, arm: Arm, place: Place) -> Result:

@@ -160,7 +160,8 @@ class WorldReport:
         return Table(title=title, headings=("family", *self._scaled), rows=rows)
 
     def _judge_table(self) -> Table:
-        found = {arm: judged(self._of(arm)) for arm in (*self._told, *self._scaled)}
+        arms = [arm for arm in (*self._told, *self._scaled) if any(each.label for each in self._of(arm))]
+        found = {arm: judged(self._of(arm)) for arm in arms}
         said = sorted({name for of in found.values() for name in of if " when " in name})
         rows = tuple(
             (arm, f"{of['coverage']:.4f}", f"{of['accuracy']:.4f}", *(str(of.get(name, 0)) for name in said))
