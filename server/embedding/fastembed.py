@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import json
 import threading
-from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -46,34 +45,19 @@ class FastEmbedEmbedder(NeuralEmbedder):
         known = self._known(_library())
         return _hidden_size(self._folder()) if known is None else int(known["dim"])
 
-    async def embed_query(self, text: str) -> Vector:
-        """Return the vector of ``text``.
+    async def _embed(self, texts: list[str], *, are_queries: bool) -> list[Vector]:
+        """Raise `ConfigError` when the extra or the model's files are missing, `ModelUnavailable` when it fails."""
 
-        Raises `InputError` for a blank text, `ConfigError` when the extra or the model's files are missing,
-        `ModelUnavailable` when the model cannot be loaded, `ModelAnswerInvalid` when it gives an unusable vector.
-        """
-        return (await self.embed_queries([text]))[0]
+        def embed() -> list[Vector]:
+            with self._loading:
+                model = self._model
+            found = model.query_embed(texts) if are_queries else model.embed(texts, _BATCH_TEXTS)
+            return [self._unit(vector.tolist()) for vector in found]
 
-    async def embed_queries(self, texts: Sequence[str]) -> list[Vector]:
-        """Return the vectors of ``texts`` in order; raises as `embed_query`."""
-        prepared = [self._query(text) for text in texts]
-        return await anyio.to_thread.run_sync(lambda: self._units(self._model.query_embed(prepared)))
-
-    async def embed_documents(self, texts: Sequence[str]) -> list[Vector]:
-        """Return the vectors of ``texts`` in order; raises as `embed_query`."""
-        prepared = self._documents(texts)
-        return await anyio.to_thread.run_sync(lambda: self._units(self._model.embed(prepared, _BATCH_TEXTS)))
-
-    def _units(self, vectors: Iterable[Any]) -> list[Vector]:
-        return [self._unit(vector.tolist()) for vector in vectors]
-
-    @property
-    def _model(self) -> Any:
-        with self._loading:
-            return self._loaded
+        return await anyio.to_thread.run_sync(embed)
 
     @cached_property
-    def _loaded(self) -> Any:
+    def _model(self) -> Any:
         library = _library()
         extra: dict[str, Any] = {}
         if self._settings.model_dir:
@@ -118,7 +102,7 @@ class FastEmbedEmbedder(NeuralEmbedder):
 
 def _library() -> Any:
     try:
-        load_runtime()  # fastembed would import it with all that it tells its makers
+        load_runtime()  # fastembed would import it with all that it reports to its makers
         return importlib.import_module("fastembed")
     except ImportError as error:
         raise ConfigError(
