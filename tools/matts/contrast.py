@@ -79,7 +79,7 @@ class Contrast:
 async def self_contrast(
     chat: ChatModel | None, attempts: Sequence[Attempt], mode: ScalingMode, settings: Settings
 ) -> Contrast:
-    """Return at most three items that tell success from failure, checked as those of an agent are.
+    """Return at most three lessons of what parts success from failure, checked as those of an agent are.
 
     With a model its comparison counts; where it cannot be asked, answers with nothing that may be kept, or is not
     given, the attempts are compared by their calls, and `reason` says so. `attempts` must not be empty.
@@ -212,7 +212,7 @@ def contrast_by_extraction(attempts: Sequence[Attempt], settings: Settings) -> t
     lessons += [
         Lesson(draft, _outcome(each.attempt), each.attempt) for each in looked for draft in corrections(each.reading)
     ]
-    # Where most failures ended with an error that others got past, all else that tells them apart is by the way.
+    # Where most failures ended with an error that others got past, all other differences are by the way.
     explained = any(2 * count >= len(missed) for count in failures.values())
     if missed and not explained:
         lessons += [*patterns(met, missed), *pitfalls(looked, met, missed, failures.keys())]

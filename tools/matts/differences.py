@@ -160,7 +160,7 @@ def _helpful(mark: Mark, repairs: Sequence[tuple[Looked, Repair]], every: Sequen
 def patterns(met: Sequence[Looked], missed: Sequence[Looked]) -> Iterator[Lesson]:
     """Yield one lesson of the actions of most successes that no failure has.
 
-    Of one success alone only beside one failure, where one action is all that tells them apart: of several nobody knows
+    Of one success alone only beside one failure, where one action is all in which they differ: of several nobody knows
     which it was.
     """
     if not met:

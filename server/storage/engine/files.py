@@ -15,7 +15,7 @@ from swarm_memory.schema.errors import StoreReplaced
 _NOT_FLUSHED_HERE = (errno.EINVAL, errno.ENOTSUP, errno.EBADF)
 """What a file system says whose folders cannot be flushed: some network file systems."""
 
-_SIDECARS = ("-wal", "-shm")
+_FILES = ("", "-wal", "-shm")
 
 
 def flush(path: Path) -> None:
@@ -78,30 +78,21 @@ class OpenedFile:
         self._database = str(database)
         self.mark_file = mark_file
         """Where the last commit of its log is noted."""
-        self._main = _identity(self._database)
-        self._sidecars: dict[str, tuple[int, int]] = {}
+        self._files: dict[str, tuple[int, int]] = {}
+        self.note()
 
     def note(self) -> None:
         """Remember files that were not there before; to be called while the connection is known to be right."""
-        self._main = self._main or _identity(self._database)
-        for suffix in _SIDECARS:
-            if suffix not in self._sidecars and (found := _identity(self._database + suffix)):
-                self._sidecars[suffix] = found
+        for suffix in _FILES:
+            if suffix not in self._files and (found := _identity(self._database + suffix)):
+                self._files[suffix] = found
 
     def look(self) -> Found:
         """Return `moved` when the database is another file or none, `log lost` when only its log is."""
-        if _identity(self._database) != self._main:
+        others = [suffix for suffix, was in self._files.items() if _identity(self._database + suffix) != was]
+        if "" in others or "" not in self._files:
             return "moved"
-        kept = all(_identity(self._database + suffix) == was for suffix, was in self._sidecars.items())
-        return "same" if kept else "log lost"
-
-    def log_is_there(self) -> bool:
-        """Return whether there is a log at the path, whichever."""
-        return _identity(f"{self._database}-wal") is not None
-
-    def log_is_new(self) -> bool:
-        """Return whether another process has begun a new log in the place of the one that was lost."""
-        return size_of(f"{self._database}-wal") > 0
+        return "log lost" if others else "same"
 
     def check(self, found: Found | None = None) -> None:
         """Raise `StoreReplaced` unless all is as it was; `found` is what a look gave just now."""

@@ -18,7 +18,7 @@ from swarm_memory.server.storage.engine.connection import (
     write_transaction,
 )
 from swarm_memory.server.storage.engine.engine import Engine, Workers
-from swarm_memory.server.storage.engine.files import OpenedFile
+from swarm_memory.server.storage.engine.files import OpenedFile, inode_of, size_of
 from swarm_memory.server.storage.engine.lock import writer_lock
 from swarm_memory.server.storage.engine.registry import mark_file
 from swarm_memory.server.storage.search.index import Index
@@ -114,7 +114,7 @@ class ConnectionThread:
         self.opened.note()
         found = self.opened.look()
         # To a reader the deleted log is still there; the writer will see to it.
-        if found != "log lost" or self._writes or self.opened.log_is_there():
+        if found != "log lost" or self._writes or inode_of(f"{self._database}-wal") is not None:
             self.opened.check(found)
         return self._connection
 
@@ -134,7 +134,7 @@ class ConnectionThread:
     def _save_log(self, connection: "SqliteConnection") -> None:
         """Write the deleted log, which only open connections still see, into the database."""
         with writer_lock(self._database, SAVE_WAIT_S):
-            if self.opened.log_is_new():
+            if size_of(f"{self._database}-wal"):
                 log.error(
                     "the log of %s was deleted while it was open, and another process has begun a new one: what was "
                     "written last may be lost unless that process saved it",
