@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
-from worlds import GREEN, MIGRATE, RED, TASK, attempt, met, missed
+from worlds import GREEN, RED, TASK, attempt, met, missed
 
 from swarm_memory.schema.rollout import Rollout
 from swarm_memory.schema.settings import Settings
@@ -44,9 +44,9 @@ CONTEXT = ("kubectl config use-context blue", 'Switched to context "blue".', 0)
 IMAGE = ("docker build -t app .", "Successfully built 1f2e", 0)
 
 
-def judged(label: Label, *commands: tuple[str, str, int], task: str = "Put the app on the cluster.") -> Trajectory:
+def judged(label: Label, *commands: tuple[str, str, int]) -> Trajectory:
     """An attempt with the verdict in its last words, for `with_verdicts`."""
-    return attempt(*commands, said=label).model_copy(update={"task": task})
+    return attempt(*commands, said=label).model_copy(update={"task": "Put the app on the cluster."})
 
 
 def with_verdicts(*trajectories: Trajectory) -> tuple[tuple[Lesson, ...], str | None]:
@@ -108,22 +108,6 @@ def test_the_same_action_after_which_the_call_had_succeeded_was_not_in_vain() ->
     assert "did not help" not in text(lessons)
 
 
-def test_one_success_and_one_failure_teach_the_one_action_that_tells_them_apart() -> None:
-    built, pushed, checked = ("docker build .", "built", 0), ("docker push web", "pushed", 0), ("make smoke", "ok", 0)
-    lessons, _ = with_verdicts(judged("Success", built, checked, pushed), judged("Failure", built, pushed))
-    (one,) = lessons
-    assert one.outcome == "Success"
-    assert "Do `make smoke`: done in 1 of 1 attempts that met the task, in none of the 1 that did not." in text(lessons)
-    assert "docker" not in text(lessons)
-
-
-def test_of_one_success_with_several_actions_of_its_own_nothing_is_guessed() -> None:
-    built, checked, tagged = ("docker build .", "built", 0), ("make smoke", "ok", 0), ("git tag v2", "", 0)
-    lessons, reason = with_verdicts(judged("Success", built, checked, tagged), judged("Failure", built))
-    assert lessons == ()
-    assert reason == "the attempts differ in nothing that would help with another task"
-
-
 def test_a_way_out_counts_though_the_attempt_failed_later_on() -> None:
     lessons, _ = with_verdicts(
         judged("Failure", DOWN, NAMESPACE, UP, ("helm test app", "Error: timed out", 1)), judged("Failure", DOWN)
@@ -143,46 +127,6 @@ def test_the_error_that_kept_failures_from_the_end_comes_first() -> None:
 def test_the_steps_of_all_attempts_that_bear_a_way_out_out_are_its_evidence() -> None:
     lessons, _ = with_verdicts(judged("Success", DOWN, NAMESPACE, UP), judged("Success", DOWN, NAMESPACE, UP))
     assert {step.partition("-")[0] for step in lessons[0].draft.evidence} == {"r1", "r2"}
-
-
-def test_a_action_of_most_successes_and_of_no_failure_is_a_pattern() -> None:
-    way = (NAMESPACE, UP)
-    lessons, _ = with_verdicts(
-        judged("Success", *way), judged("Success", *way), judged("Success", UP), judged("Failure", UP)
-    )
-    (one,) = lessons
-    assert "Do `kubectl create namespace web`: done in 2 of 3 attempts that met the task, in none of the 1" in text(
-        lessons
-    )
-    assert one.outcome == "Success"
-
-
-def test_what_one_success_alone_did_is_no_pattern() -> None:
-    lessons, _ = with_verdicts(judged("Success", NAMESPACE, CONTEXT, UP), judged("Success", UP), judged("Failure", UP))
-    assert lessons == ()
-
-
-def test_what_the_task_itself_names_is_no_pattern() -> None:
-    task = "Run `kubectl create namespace web`, then put the app on the cluster."
-    done = judged("Success", NAMESPACE, UP, task=task)
-    lessons, _ = with_verdicts(done, done, judged("Failure", UP, task=task))
-    assert "Do `kubectl create" not in text(lessons)
-
-
-def test_where_an_error_says_why_attempts_failed_the_rest_is_by_the_way() -> None:
-    way = (DOWN, CONTEXT, NAMESPACE, UP)
-    lessons, _ = with_verdicts(judged("Success", *way), judged("Success", *way), judged("Failure", DOWN))
-    assert not any(each.draft.title.startswith("Do ") for each in lessons)
-
-
-def test_a_action_that_a_failure_did_too_is_none() -> None:
-    lessons, _ = compared(met(), attempt(RED, MIGRATE, RED))
-    assert "Do `alembic upgrade head`: done" not in text(lessons)
-
-
-def test_that_the_tests_pass_in_the_end_is_no_pattern() -> None:
-    lessons, _ = compared(met(), missed())
-    assert "Do `pytest" not in text(lessons)
 
 
 LOCKED = ("git push", "fatal: Unable to create '/x/.git/index.lock': File exists", 128)
@@ -208,6 +152,13 @@ def test_an_error_of_one_failure_alone_is_no_pitfall() -> None:
 def test_an_error_that_successes_met_too_is_no_pitfall() -> None:
     lessons, _ = compared(met(), missed())
     assert "no such table" not in "\n".join(each.draft.content for each in lessons if each.outcome == "Failure")
+
+
+def test_what_only_successes_did_is_no_lesson_for_nobody_knows_whether_it_helped() -> None:
+    way = (NAMESPACE, UP)
+    lessons, reason = with_verdicts(judged("Success", *way), judged("Success", *way), judged("Failure", UP))
+    assert lessons == ()
+    assert reason == "the attempts differ in nothing that would help with another task"
 
 
 def test_attempts_that_prove_nothing_give_nothing_and_it_says_so() -> None:

@@ -1,8 +1,7 @@
 """Self-contrast: the lessons of several attempts at one task together, found by a model or by their calls alone.
 
-By the calls: what got any attempt past an error, what most successes did and no failure, what failures ran into and no
-success. What counts is in how many attempts it stands, not how often; what stands in one alone must have been seen to
-work.
+By the calls: what got any attempt past an error, and what failures ran into and no success. What counts is in how many
+attempts it stands, not how often; what stands in one alone must have been seen to work.
 """
 
 import asyncio
@@ -22,7 +21,7 @@ from swarm_memory.tools.distill.drafts import repair_draft
 from swarm_memory.tools.distill.fixes import is_seen
 from swarm_memory.tools.distill.model import DistilledItem, check_items
 from swarm_memory.tools.guard.redact import redact
-from swarm_memory.tools.matts.differences import Fix, fixes_of, look, patterns, pitfalls
+from swarm_memory.tools.matts.differences import Fix, fixes_of, look, pitfalls
 from swarm_memory.tools.matts.rollouts import Attempt, Lesson, merged
 from swarm_memory.tools.model.ask import Answered, Effort, ask_about
 from swarm_memory.tools.model.parse import Unparsed
@@ -196,8 +195,8 @@ def contrast_by_extraction(attempts: Sequence[Attempt], settings: Settings) -> t
     """Return at most three lessons and, where there are none, why.
 
     First what any attempt was seen to do against an error, the errors that kept failures from the end before the
-    others. Where no such error says why most failures failed, the actions of most successes that no failure has, and
-    what at least half of the failures, and no success, ran into. Of one attempt alone all that it teaches.
+    others. Where no such error says why most failures failed, what at least half of the failures, and no success, ran
+    into. Of one attempt alone all that it teaches.
     """
     if len(attempts) == 1:
         return _alone(attempts[0], settings)
@@ -215,7 +214,7 @@ def contrast_by_extraction(attempts: Sequence[Attempt], settings: Settings) -> t
     # Where most failures ended with an error that others got past, all other differences are by the way.
     explained = any(2 * count >= len(missed) for count in failures.values())
     if missed and not explained:
-        lessons += [*patterns(met, missed), *pitfalls(looked, met, missed, failures.keys())]
+        lessons += pitfalls(looked, met, missed, failures.keys())
     by_title: dict[str, Lesson] = {}
     for each in lessons:
         by_title.setdefault(each.draft.title, each)

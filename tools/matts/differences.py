@@ -1,8 +1,7 @@
-"""What parts several attempts at one task: what got any of them past an error, what one side alone did.
+"""What parts several attempts at one task: what got any of them past an error, and what only failures ran into.
 
 A fix that was seen to work holds whoever found it; what one attempt did in vain is not what helped another, and
-bystanders show when attempts differ. What the task itself names is no action: that it went through is what success
-means.
+bystanders show when attempts differ.
 """
 
 import itertools
@@ -17,14 +16,13 @@ from swarm_memory.tools.trajectory.calls import Call
 from swarm_memory.tools.trajectory.errors import Repair, changes_something, shape
 from swarm_memory.tools.trajectory.failures import classify, error_key
 from swarm_memory.tools.trajectory.intent import same_intent
-from swarm_memory.tools.trajectory.phrasing import show_call, show_command, show_file, show_symptom
+from swarm_memory.tools.trajectory.phrasing import show_call, show_symptom
 from swarm_memory.tools.trajectory.reading import Reading, read
 
 _VERDICTS = frozenset({"assertion", "error"})
 """A check that fails so says that the work is wrong: that is what failure means, not what it came from."""
 
-_LOOKING = frozenset({"search", "read", "print"})
-_MIN_SEEN, _MAX_PATTERNS, _MAX_VAIN, _MAX_ACTION, _MAX_TITLE = 2, 4, 6, 70, 80
+_MIN_SEEN, _MAX_VAIN, _MAX_TITLE = 2, 6, 80
 
 
 Mark = tuple[str, tuple[str, str]]
@@ -41,10 +39,6 @@ class Looked:
     repaired: dict[Mark, list[Repair]] = field(default_factory=dict[Mark, list[Repair]])
     vain: dict[Mark, dict[str, Call]] = field(default_factory=dict[Mark, dict[str, Call]])
     """What was done after an error, by its shape, when the next such call ended with the same error."""
-    done: dict[str, tuple[str, Call]] = field(default_factory=dict[str, tuple[str, Call]])
-    """Each action that succeeded, in words, by these in lower case."""
-    tried: set[str] = field(default_factory=set[str])
-    """Each that was tried, well or badly."""
 
     @property
     def label(self) -> str:
@@ -72,17 +66,11 @@ class Fix:
 
 
 def look(attempt: Attempt) -> Looked:
-    """Return an attempt with the errors in it, and what was done."""
+    """Return an attempt with the errors in it."""
     looked = Looked(attempt, read(attempt.trajectory))
     for call in looked.reading.calls:
         if call.failed and not looked.reading.is_own_fault(call):
             looked.failed.setdefault((call.name, error_key(call.error)), []).append(call)
-        if call.observation is None or call.refused:
-            continue
-        for shown in _actions(call, looked):
-            looked.tried.add(shown.lower())
-            if not call.failed:
-                looked.done.setdefault(shown.lower(), (shown, call))
     for repair in looked.reading.repairs:
         looked.repaired.setdefault((repair.failed.name, error_key(repair.failed.error)), []).append(repair)
     for mark, failed in looked.failed.items():
@@ -157,33 +145,6 @@ def _helpful(mark: Mark, repairs: Sequence[tuple[Looked, Repair]], every: Sequen
     return {key for key, count in done.items() if count == most} - vain
 
 
-def patterns(met: Sequence[Looked], missed: Sequence[Looked]) -> Iterator[Lesson]:
-    """Yield one lesson of the actions of most successes that no failure has.
-
-    Of one success alone only beside one failure, where one action is all in which they differ: of several nobody knows
-    which it was.
-    """
-    if not met:
-        return
-    shortest = min(met, key=lambda each: (len(each.reading.calls), each.attempt.number))
-    counts = Counter(key for each in met for key in each.done)
-    least = min(_MIN_SEEN, len(met))
-    usual = {key: count for key, count in counts.most_common() if count >= least and count * 2 > len(met)}
-    keys = [key for key in usual if not any(key in each.tried for each in missed)][:_MAX_PATTERNS]
-    if not keys or (len(met) == 1 and (len(missed) != 1 or len(keys) != 1 or len(usual) == 1)):
-        return
-    actions = [next(each.done[key] for each in (shortest, *met) if key in each.done) for key in keys]
-    of = f"of {len(met)} attempts that met the task, in none of the {len(missed)} that did not"
-    lines = [f"Do {shown}: done in {usual[key]} {of}." for key, (shown, _) in zip(keys, actions, strict=True)]
-    lines += [f"Checked and corrected: {note}" for note in shortest.attempt.notes[:2]]
-    lines.append("Check the result before saying that it is done; without that step take it for not done.")
-    (first, call), *_ = actions
-    when = _when(call, missed)
-    calls = [call for _, call in actions]
-    draft = draft_of(one_line(f"Do {first} when {when}", 200), when, lines, ("contrast", "strategy"), calls=calls)
-    yield Lesson(draft, "Success", shortest.attempt)
-
-
 def pitfalls(
     every: Sequence[Looked], met: Sequence[Looked], missed: Sequence[Looked], fixed: Collection[Mark]
 ) -> Iterator[Lesson]:
@@ -215,39 +176,3 @@ def pitfalls(
         tags = ("contrast", failure.kind, GUARDRAIL)
         draft = draft_of(title, f'`{mark[0]}` fails with "{symptom}"', lines, tags, calls=calls)
         yield Lesson(draft, "Failure", owner.attempt)
-
-
-def _actions(call: Call, looked: Looked) -> Iterator[str]:
-    """Yield what a call did in words: each part of a command line that does more than look, or the tool's name."""
-    if call.command is not None:
-        for part in call.command.parts:
-            text = " ".join(part.words)
-            if part.purpose not in _LOOKING and text not in looked.attempt.trajectory.task:
-                yield f"`{show_command(text, looked.names, _MAX_ACTION)}`"
-        return
-    if call.ends_task or call.tool in looked.attempt.trajectory.task:
-        return
-    if call.writes and call.file:
-        yield f"`{call.tool}` on `{show_file(call.file, looked.names)}`"
-        return
-    arguments = [
-        f"{key} {value}"
-        for key, value in call.input.items()
-        if isinstance(value, str) and 0 < len(value) <= 30 and value not in looked.names
-        # What has many digits or words is of this task alone.
-        if sum(char.isdigit() for char in value) <= 2 and len(value.split()) <= 3
-    ]
-    shown = show_command(", ".join(arguments[:2]), looked.names, _MAX_ACTION)
-    yield f"`{call.tool}` with `{shown}`" if shown else f"`{call.tool}`"
-
-
-def _when(call: Call, missed: Sequence[Looked]) -> str:
-    """Return the situation: the error that most failures met, else what is called."""
-    counts = Counter(mark for each in missed for mark in each.failed)
-    for mark, count in counts.most_common():
-        owner = next(each for each in missed if mark in each.failed)
-        symptom = show_symptom(owner.failed[mark][-1].error, owner.names)
-        if count * 2 > len(missed) and symptom:
-            return f'`{mark[0]}` fails with "{symptom}"'
-    name = call.name
-    return f"`{name}` is used" if name else "several ways are open"
