@@ -122,15 +122,15 @@ found AS MATERIALIZED (
   SELECT seq, max(partition) AS partition, max(number) AS number
   FROM (SELECT seq, partition, NULL::bigint AS number FROM near UNION ALL SELECT seq, NULL, number FROM keyword) AS each
   GROUP BY seq),
-told AS (
+looked AS (
   SELECT (SELECT id FROM space) AS space_id, (SELECT quantization FROM space) AS quantization,
     (SELECT json_agg(json_build_array(id, items, embedded) ORDER BY place, id) FROM part)::text AS partitions,
     (SELECT json_agg(json_build_array(partition, token, n)) FROM counted)::text AS counts)
 
 -- name: memories_found
 -- The end of a search of memories: each row begins with what the search says, the counts in the first one alone.
-SELECT told.space_id, told.quantization, told.partitions, CASE WHEN row_number() OVER () = 1 THEN told.counts END, f.*
-FROM told LEFT JOIN (
+SELECT looked.space_id, looked.quantization, looked.partitions, CASE WHEN row_number() OVER () = 1 THEN looked.counts END, f.*
+FROM looked LEFT JOIN (
   SELECT f.partition, f.number, p.seq, t.tokens, e.vector,
     p.id, s.tenant_id, s.project, p.pattern_data, p.confidence, p.usage_count, p.created_at, p.last_used, p.status,
     p.status_reason, p.outcome, p.standing
@@ -141,8 +141,8 @@ FROM told LEFT JOIN (
 
 -- name: passages_found
 -- The end of a search of passages, with the neighbours (distances by kind, two lists) of what was found.
-SELECT told.space_id, told.quantization, told.partitions, CASE WHEN row_number() OVER () = 1 THEN told.counts END, f.*
-FROM told LEFT JOIN (
+SELECT looked.space_id, looked.quantization, looked.partitions, CASE WHEN row_number() OVER () = 1 THEN looked.counts END, f.*
+FROM looked LEFT JOIN (
   SELECT w.partition, w.number, p.seq, r.kind, p.group_id, p.position, t.title, t.description, t.content, g.name_tokens,
     e.vector, w.is_neighbour
   FROM (

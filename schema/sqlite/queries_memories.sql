@@ -358,14 +358,6 @@ WHERE task_id = :task_id AND scope_id IN (SELECT value FROM json_each(:scopes)) 
 -- In how many items each term (a JSON list) stands.
 SELECT wanted.key, v.doc FROM json_each(?) AS wanted JOIN pattern_terms AS v ON v.term = wanted.value;
 
--- name: first_matches
--- The first items for a MATCH expression in the order of the index.
-SELECT rowid FROM pattern_fts WHERE pattern_fts MATCH :expression ORDER BY rowid LIMIT :limit;
-
--- name: last_matches
--- The last items for a MATCH expression, the last first.
-SELECT rowid FROM pattern_fts WHERE pattern_fts MATCH :expression ORDER BY rowid DESC LIMIT :limit;
-
 -- name: keyword_matches
 -- The best items for a MATCH expression by the negative BM25 with the weights of title, description, content.
 SELECT rowid, bm25(pattern_fts, 2.0, 1.2, 1.0) AS score FROM pattern_fts

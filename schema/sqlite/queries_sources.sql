@@ -222,14 +222,6 @@ WHERE p.partition_id = :partition;
 -- In how many passages each term (a JSON list) stands.
 SELECT wanted.key, v.doc FROM json_each(?) AS wanted JOIN passage_terms AS v ON v.term = wanted.value;
 
--- name: first_matches
--- The first passages for a MATCH expression in the order of the index.
-SELECT rowid FROM passage_fts WHERE passage_fts MATCH :expression ORDER BY rowid LIMIT :limit;
-
--- name: last_matches
--- The last passages for a MATCH expression, the last first.
-SELECT rowid FROM passage_fts WHERE passage_fts MATCH :expression ORDER BY rowid DESC LIMIT :limit;
-
 -- name: keyword_matches
 -- The best passages for a MATCH expression by the negative BM25 with the weights of the three fields.
 SELECT rowid, bm25(passage_fts, 2.0, 1.2, 1.0) AS score FROM passage_fts

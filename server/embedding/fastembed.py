@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import importlib
-import json
 import threading
-from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import anyio.to_thread
 
@@ -21,16 +19,11 @@ if TYPE_CHECKING:
     from swarm_memory.tools.ports.models import Vector
 
 DEFAULT_MODEL = "BAAI/bge-small-en-v1.5"
-_MODEL_FILES = ("model.onnx", "onnx/model.onnx", "model_optimized.onnx", "onnx/model_quantized.onnx")
 _BATCH_TEXTS = 64
 
 
 class FastEmbedEmbedder(NeuralEmbedder):
-    """Loads its model when it is first needed: with ``model_dir`` from that folder, and then nothing is downloaded.
-
-    A model that fastembed does not know is described by its folder: ``config.json`` (hidden_size),
-    ``1_Pooling/config.json`` (mean where absent) and the ONNX file.
-    """
+    """A model that fastembed knows, loaded when it is first needed; with ``model_dir`` nothing is downloaded."""
 
     def __init__(self, settings: EmbeddingSettings) -> None:
         super().__init__(settings, settings.model or DEFAULT_MODEL)
@@ -38,47 +31,33 @@ class FastEmbedEmbedder(NeuralEmbedder):
 
     @property
     def dimensions(self) -> int:
-        """Length of the vectors, known without loading the model. Raises `ConfigError` where it cannot be known."""
+        """Length of the vectors, known without loading the model. Raises `ConfigError` for one that is not known."""
         return self._known_dimensions
 
     @cached_property
     def _known_dimensions(self) -> int:
-        known = self._known(_library())
-        return _hidden_size(self._folder()) if known is None else int(known["dim"])
+        for model in _library().TextEmbedding.list_supported_models():
+            if model["model"].lower() == self._model_name.lower():
+                return int(model["dim"])
+        raise ConfigError(f"fastembed does not know the model {self._model_name}: set embedding.model to one it knows.")
 
-    async def embed_query(self, text: str) -> Vector:
-        """Return the vector of ``text``.
+    async def _embed(self, texts: list[str], *, are_queries: bool) -> list[Vector]:
+        """Raise `ConfigError` when the extra or the model is missing, `ModelUnavailable` when it fails."""
 
-        Raises `InputError` for a blank text, `ConfigError` when the extra or the model's files are missing,
-        `ModelUnavailable` when the model cannot be loaded, `ModelAnswerInvalid` when it gives an unusable vector.
-        """
-        return (await self.embed_queries([text]))[0]
+        def embed() -> list[Vector]:
+            with self._loading:
+                model = self._model
+            found = model.query_embed(texts) if are_queries else model.embed(texts, _BATCH_TEXTS)
+            return [self._unit(vector.tolist()) for vector in found]
 
-    async def embed_queries(self, texts: Sequence[str]) -> list[Vector]:
-        """Return the vectors of ``texts`` in order; raises as `embed_query`."""
-        prepared = [self._query(text) for text in texts]
-        return await anyio.to_thread.run_sync(lambda: self._units(self._model.query_embed(prepared)))
-
-    async def embed_documents(self, texts: Sequence[str]) -> list[Vector]:
-        """Return the vectors of ``texts`` in order; raises as `embed_query`."""
-        prepared = self._documents(texts)
-        return await anyio.to_thread.run_sync(lambda: self._units(self._model.embed(prepared, _BATCH_TEXTS)))
-
-    def _units(self, vectors: Iterable[Any]) -> list[Vector]:
-        return [self._unit(vector.tolist()) for vector in vectors]
-
-    @property
-    def _model(self) -> Any:
-        with self._loading:
-            return self._loaded
+        return await anyio.to_thread.run_sync(embed)
 
     @cached_property
-    def _loaded(self) -> Any:
-        library = _library()
+    def _model(self) -> Any:
+        library, folder = _library(), self._settings.model_dir
         extra: dict[str, Any] = {}
-        if self._settings.model_dir:
-            self._register(library)
-            extra = {"specific_model_path": str(self._folder()), "local_files_only": True}
+        if folder:
+            extra = {"specific_model_path": str(Path(folder).expanduser().resolve()), "local_files_only": True}
         try:
             return library.TextEmbedding(self._model_name, **extra)
         except (OSError, ValueError, RuntimeError, *runtime_errors()) as error:
@@ -87,69 +66,12 @@ class FastEmbedEmbedder(NeuralEmbedder):
                 "put its files into a folder and set embedding.model_dir."
             ) from error
 
-    def _register(self, library: Any) -> None:
-        """Describe the folder's model to fastembed, unless it knows one of this name."""
-        if self._known(library) is not None:
-            return
-        folder = self._folder()
-        description = importlib.import_module("fastembed.common.model_description")
-        library.TextEmbedding.add_custom_model(
-            model=self._model_name,
-            pooling=description.PoolingType.CLS if _pools_first_token(folder) else description.PoolingType.MEAN,
-            normalization=True,
-            sources=description.ModelSource(url=folder.as_uri()),
-            dim=_hidden_size(folder),
-            model_file=_model_file(folder),
-        )
-
-    def _known(self, library: Any) -> dict[str, Any] | None:
-        """Return what fastembed knows of the model; None when it does not know it."""
-        models = library.TextEmbedding.list_supported_models()
-        return next((each for each in models if each["model"].lower() == self._model_name.lower()), None)
-
-    def _folder(self) -> Path:
-        if not self._settings.model_dir:
-            raise ConfigError(
-                f"fastembed does not know the model {self._model_name}: set embedding.model to one it knows, "
-                "or embedding.model_dir to a folder with its ONNX file."
-            )
-        return Path(self._settings.model_dir).expanduser().resolve()
-
 
 def _library() -> Any:
     try:
-        load_runtime()  # fastembed would import it with all that it tells its makers
+        load_runtime()  # fastembed would import it with all that it reports to its makers
         return importlib.import_module("fastembed")
     except ImportError as error:
         raise ConfigError(
             "embedding.provider is fastembed, which is not installed: pip install 'swarm-memory[fastembed]'."
         ) from error
-
-
-def _model_file(folder: Path) -> str:
-    for name in _MODEL_FILES:
-        if (folder / name).is_file():
-            return name
-    raise ConfigError(
-        f"embedding.model_dir {folder} holds none of {', '.join(_MODEL_FILES)}: export the model to ONNX."
-    )
-
-
-def _hidden_size(folder: Path) -> int:
-    size = _json(folder / "config.json").get("hidden_size")
-    if not isinstance(size, int) or size < 1:
-        raise ConfigError(f"{folder / 'config.json'} has no hidden_size: give it the length of the model's vectors.")
-    return size
-
-
-def _pools_first_token(folder: Path) -> bool:
-    pooling = folder / "1_Pooling" / "config.json"
-    return pooling.is_file() and bool(_json(pooling).get("pooling_mode_cls_token"))
-
-
-def _json(path: Path) -> dict[str, object]:
-    try:
-        content: object = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise ConfigError(f"{path} cannot be read as JSON ({type(error).__name__}).") from error
-    return cast("dict[str, object]", content) if isinstance(content, dict) else {}

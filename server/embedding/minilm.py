@@ -5,17 +5,17 @@ The model takes token ids and gives vectors of unit length; its vocabulary stand
 """
 
 import importlib
-import math
 import os
 import threading
 from array import array
 from collections.abc import Sequence
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import anyio.to_thread
+import numpy
 
 from swarm_memory.schema.errors import InputError, ModelUnavailable
 from swarm_memory.server.embedding.static import StaticEmbedder, verify
@@ -100,6 +100,7 @@ class MiniLMEmbedder:
         verify(self._path)
 
     def _embed(self, texts: Sequence[str], names: Sequence[str], most_windows: int) -> "list[Vector]":
+        """Return the vector of each text: of several windows their mean, of unit length."""
         model = self._model
         windows = [model.windows(text, name, most_windows) for text, name in zip(texts, names, strict=True)]
         rows = [row for each in windows for row in each]
@@ -114,9 +115,10 @@ class MiniLMEmbedder:
             batch.append(at)
         vectors.update(zip(batch, model.run([rows[each] for each in batch]), strict=True))
         ordered = (vectors[at] for at in range(len(rows)))
-        return [_mean([*islice(ordered, len(each))]) for each in windows]
+        means = (numpy.sum([*islice(ordered, len(each))], axis=0, dtype="f8") for each in windows)
+        return [array("f", (each / numpy.linalg.norm(each)).tolist()) for each in means]
 
-    @cached_property
+    @property
     def _model(self) -> "_Model":
         with _loading:
             return _loaded(self._path, self._threads)
@@ -127,21 +129,12 @@ def _names(texts: Sequence[str]) -> list[str]:
     return [f"Text {at}" for at in range(len(texts))] if len(texts) > 1 else ["The text"]
 
 
-def _mean(vectors: "Sequence[Vector]") -> "Vector":
-    """Return the mean of unit vectors, of unit length."""
-    if len(vectors) == 1:
-        return vectors[0]
-    sums = [sum(numbers) for numbers in zip(*vectors, strict=True)]
-    length = math.hypot(*sums)
-    return array("f", [number / length for number in sums])
-
-
 _SILENT = ("ORT_DISABLE_TELEMETRY", "ORT_TELEMETRY_DISABLED")
-"""From 1.29 on onnxruntime tells its makers of every process that loads it, unless one of these is set before."""
+"""From 1.29 on onnxruntime reports to its makers every process that loads it, unless one of these is set before."""
 
 
 def load_runtime() -> Any:
-    """Import onnxruntime, which then writes nothing of its own and tells nobody. Raises `ImportError`."""
+    """Import onnxruntime, which then writes nothing of its own and reports nothing. Raises `ImportError`."""
     os.environ.update(dict.fromkeys(_SILENT, "1"))
     runtime: Any = importlib.import_module("onnxruntime")
     runtime.disable_telemetry_events()  # on Windows the system would gather them
@@ -163,7 +156,7 @@ class _Model:
     """The model as it is loaded, with its tokenizer."""
 
     def __init__(self, path: Path, threads: int) -> None:
-        MiniLMEmbedder(model=path).verify()
+        verify(path)
         try:
             runtime = load_runtime()
         except ImportError as error:
@@ -178,7 +171,6 @@ class _Model:
             self._session = runtime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
         except self._failures as error:
             raise ModelUnavailable(f"onnxruntime could not load {path} ({type(error).__name__}).") from error
-        self._numpy: Any = importlib.import_module("numpy")
         words = self._session.get_modelmeta().custom_metadata_map["vocabulary"].split("\n")
         rows = dict(zip(words, range(len(words)), strict=True))
         self._first, self._last, self._unknown = rows["[CLS]"], rows["[SEP]"], rows["[UNK]"]
@@ -195,7 +187,6 @@ class _Model:
 
     def run(self, rows: Sequence[Sequence[int]]) -> "list[Vector]":
         """Return the vectors of texts, given as tokens, the longest last. Raises `ModelUnavailable`."""
-        numpy = self._numpy
         ids = numpy.zeros((len(rows), len(rows[-1])), numpy.int64)
         mask = numpy.zeros_like(ids)
         for at, row in enumerate(rows):

@@ -43,14 +43,27 @@ class NeuralEmbedder(ABC):
         suffix = "" if prefixes == "\0" else f"-{crc32(prefixes.encode()):08x}"
         return f"{self._settings.provider}-{self._model_name}-{self.dimensions}{suffix}"
 
-    def _query(self, text: str) -> str:
-        """Return a query as the model gets it. Raises `InputError` for one without any printable character."""
-        return _model_text(self._settings.query_prefix, text, "The text")
+    async def embed_query(self, text: str) -> Vector:
+        """Return the vector of ``text``.
 
-    def _documents(self, texts: Sequence[str]) -> list[str]:
-        """The same of documents."""
+        Raises `InputError` for a blank text, `ConfigError` when something is missing, `ModelError` and its kinds.
+        """
+        return (await self.embed_queries([text]))[0]
+
+    async def embed_queries(self, texts: Sequence[str]) -> list[Vector]:
+        """Return the vectors of ``texts`` in order; raises as `embed_query`."""
+        prefix = self._settings.query_prefix
+        return await self._embed([_model_text(prefix, text, "The text") for text in texts], are_queries=True)
+
+    async def embed_documents(self, texts: Sequence[str]) -> list[Vector]:
+        """Return the vectors of ``texts`` in order; raises as `embed_query`, naming the text: then none is returned."""
         prefix = self._settings.document_prefix
-        return [_model_text(prefix, text, f"Text {at}") for at, text in enumerate(texts)]
+        prepared = [_model_text(prefix, text, f"Text {at}") for at, text in enumerate(texts)]
+        return await self._embed(prepared, are_queries=False)
+
+    @abstractmethod
+    async def _embed(self, texts: list[str], *, are_queries: bool) -> list[Vector]:
+        """Return the vectors of texts as the model gets them."""
 
     def _unit(self, values: Iterable[object]) -> Vector:
         """Return ``values`` scaled to length 1.

@@ -12,7 +12,7 @@ from swarm_memory.schema.errors import ConfigError, ModelAnswerInvalid, ModelErr
 from swarm_memory.server.embedding.neural import NeuralEmbedder
 
 if TYPE_CHECKING:
-    from openai import APIStatusError, AsyncOpenAI
+    from openai import AsyncOpenAI
     from openai.types import CreateEmbeddingResponse
 
     from swarm_memory.schema.settings import EmbeddingSettings
@@ -21,22 +21,17 @@ if TYPE_CHECKING:
 NATIVE_DIMENSIONS = {"text-embedding-3-small": 1536, "text-embedding-3-large": 3072, "text-embedding-ada-002": 1536}
 MAX_BATCH_TEXTS = 256
 MAX_BATCH_CHARS = 200_000
-MAX_ATTEMPTS = 3
-MAX_RETRY_AFTER_S = 10.0
 MAX_FAILURES = 3
 REST_S = 60.0
 """So many failures in a row and the endpoint is not asked for so long: each caller would wait its whole time."""
-
-_FIRST_PAUSE_S = 0.25
-_RETRIED_STATUSES = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 
 
 class OpenAIEmbedder(NeuralEmbedder):
     """Embeds in batches of at most 256 texts and 200,000 characters; a text counts to its 24,000th character.
 
-    A request is tried three times within ``timeout_s``; after `MAX_FAILURES` in a row the endpoint rests. An answer is
-    used only when it has one finite vector that is not zero, of the right dimensions, for each text. The key never
-    stands in an error.
+    The package tries a request again, all within ``timeout_s``; after `MAX_FAILURES` in a row the endpoint rests. An
+    answer is used only when it has one finite vector that is not zero, of the right dimensions, for each text. The key
+    never stands in an error.
     """
 
     def __init__(self, settings: EmbeddingSettings, api_key: str | None) -> None:
@@ -56,18 +51,6 @@ class OpenAIEmbedder(NeuralEmbedder):
     def dimensions(self) -> int:
         return self._dimensions
 
-    async def embed_query(self, text: str) -> Vector:
-        """Return the vector of ``text``. Raises `InputError` for a blank text, else `ModelError` or a kind of it."""
-        return (await self.embed_queries([text]))[0]
-
-    async def embed_queries(self, texts: Sequence[str]) -> list[Vector]:
-        """Return the vectors of ``texts`` in order; raises as `embed_query`."""
-        return await self._embed([self._query(text) for text in texts])
-
-    async def embed_documents(self, texts: Sequence[str]) -> list[Vector]:
-        """Return the vectors of ``texts`` in order; raises as `embed_query`, and then none is returned."""
-        return [vector for batch in _batches(self._documents(texts)) for vector in await self._embed(batch)]
-
     async def aclose(self) -> None:
         """Close the connections, if any was made."""
         if "_client" in self.__dict__:
@@ -77,50 +60,34 @@ class OpenAIEmbedder(NeuralEmbedder):
     def _client(self) -> AsyncOpenAI:
         from openai import AsyncOpenAI
 
-        return AsyncOpenAI(
-            api_key=self._api_key or "none",
-            base_url=self._settings.base_url,
-            max_retries=0,
-            timeout=self._settings.timeout_s,
-        )
+        return AsyncOpenAI(api_key=self._api_key or "none", base_url=self._settings.base_url)
 
-    async def _embed(self, texts: list[str]) -> list[Vector]:
+    async def _embed(self, texts: list[str], *, are_queries: bool) -> list[Vector]:
+        del are_queries
+        return [vector for batch in _batches(texts) for vector in await self._embed_batch(batch)]
+
+    async def _embed_batch(self, texts: list[str]) -> list[Vector]:
         left_s = self._rests_until - time.monotonic()
         if left_s > 0:
             raise ModelUnavailable(f"{self._model_name} rests for {left_s:.0f} s after {self._failures} failures.")
         try:
-            answer = await self._in_time(texts)
-        except ModelUnavailable:
+            async with asyncio.timeout(self._settings.timeout_s):
+                answer = await self._request(texts)
+        except (TimeoutError, ModelUnavailable) as error:
             self._failures += 1
             if self._failures >= MAX_FAILURES:
                 self._rests_until = time.monotonic() + REST_S
-            raise
-        self._failures = 0
-        return self._vectors(answer, len(texts))
-
-    async def _in_time(self, texts: list[str]) -> CreateEmbeddingResponse:
-        try:
-            async with asyncio.timeout(self._settings.timeout_s):
-                return await self._tried(texts)
-        except TimeoutError:
+            if isinstance(error, ModelUnavailable):
+                raise
             raise ModelUnavailable(
                 f"{self._model_name} gave no embeddings within {self._settings.timeout_s:g} s: "
                 "try later or raise embedding.timeout_s."
             ) from None
-
-    async def _tried(self, texts: list[str]) -> CreateEmbeddingResponse:
-        for attempt in range(1, MAX_ATTEMPTS):
-            try:
-                return await self._request(texts)
-            except _Retry as retry:
-                await asyncio.sleep(retry.after_s or _FIRST_PAUSE_S * 2 ** (attempt - 1))
-        try:
-            return await self._request(texts)
-        except _Retry as retry:
-            raise ModelUnavailable(f"{self._model_name} failed {MAX_ATTEMPTS} times ({retry}): try later.") from None
+        self._failures = 0
+        return self._vectors(answer, len(texts))
 
     async def _request(self, texts: list[str]) -> CreateEmbeddingResponse:
-        """Send one request. What it raises never carries the endpoint's words: they can echo the key."""
+        """Ask the endpoint. What this raises never carries the endpoint's words: they can echo the key."""
         import openai
 
         try:
@@ -131,9 +98,9 @@ class OpenAIEmbedder(NeuralEmbedder):
                 dimensions=self._asked_dimensions or openai.omit,
             )
         except openai.APIStatusError as error:
-            raise self._refusal(error) from None
+            raise self._refusal(error.status_code) from None
         except openai.APIConnectionError as error:
-            raise _Retry(type(error).__name__) from None
+            raise ModelUnavailable(f"{self._model_name} was not reached ({type(error).__name__}): try later.") from None
         except (openai.APIError, ValueError, RecursionError) as error:
             raise ModelAnswerInvalid(
                 f"{self._model_name} answered with something that is not embeddings "
@@ -146,13 +113,9 @@ class OpenAIEmbedder(NeuralEmbedder):
         shortened = self.dimensions != NATIVE_DIMENSIONS.get(self._model_name)
         return self.dimensions if shortened and self._model_name.startswith("text-embedding-3") else None
 
-    def _refusal(self, error: APIStatusError) -> ModelError | _Retry:
-        status = error.status_code
-        if status in _RETRIED_STATUSES:
-            after_s = _retry_after_s(error.response.headers.get("retry-after"))
-            if after_s is not None and after_s > MAX_RETRY_AFTER_S:
-                return ModelUnavailable(f"{self._model_name} asks to wait {after_s:g} s (HTTP {status}): try later.")
-            return _Retry(f"HTTP {status}", after_s)
+    def _refusal(self, status: int) -> ModelError:
+        if status in (408, 409, 429) or status >= 500:
+            return ModelUnavailable(f"{self._model_name} failed again and again (HTTP {status}): try later.")
         advice = {
             401: "set embedding.api_key",
             403: "check what embedding.api_key may do",
@@ -172,22 +135,6 @@ class OpenAIEmbedder(NeuralEmbedder):
                 "none was used."
             )
         return [self._unit(by_index[at]) for at in range(count)]
-
-
-class _Retry(Exception):
-    """The request may be tried again, after ``after_s`` seconds where the endpoint said so."""
-
-    def __init__(self, reason: str, after_s: float | None = None) -> None:
-        super().__init__(reason)
-        self.after_s = after_s
-
-
-def _retry_after_s(header: str | None) -> float | None:
-    """Return the seconds of a Retry-After header; a date or nonsense counts as none."""
-    try:
-        return max(0.0, float(header or ""))
-    except ValueError:
-        return None
 
 
 def _batches(texts: Sequence[str]) -> Iterator[list[str]]:

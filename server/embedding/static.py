@@ -8,16 +8,16 @@ values.
 
 from __future__ import annotations
 
-import contextlib
-import math
 import mmap
 import struct
 from array import array
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache, cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy
 
 from swarm_memory.schema.errors import ConfigError, InputError
 from swarm_memory.server.embedding.wordpiece import WordPiece
@@ -29,20 +29,15 @@ SHIPPED_TABLE = Path(__file__).parent / "data" / "static-minilm-256-v1.bin"
 MAGIC = b"SWMTAB01"
 BIAS = 128
 MAX_WEIGHT = 16_383
-"""1,024 tokens of this weight and of the largest byte still fit the 32-bit lanes of the sum."""
+"""1,024 tokens of this weight and of the largest byte still fit a sum of 32 bits."""
 
 HEADER = struct.Struct("<8sIII")
-_NUMPY_FROM_TEXTS = 32
 _THREAD_FROM_TEXTS = 8
 _TEXTS_AT_ONCE = 256
-_LANE_BYTES = 4
-_CANCELLED = "The text's words cancel each other out: give it other words."
 
 
 class StaticEmbedder:
-    """Embeds in about 0.1 ms a prompt, offline.
-
-    Both ways of summing, with long integers and with numpy, are exact in integers: they give the same vector.
+    """Embeds in about 0.1 ms a prompt, offline. Sums are exact: a text's vector is the same alone and among others.
 
     The first 1,024 tokens within the first 32,768 characters count. A text without one letter, digit, mark or symbol
     raises `InputError`; any other, in whatever script, gets a finite vector of unit length.
@@ -85,15 +80,13 @@ class StaticEmbedder:
 
     def embed(self, text: str) -> Vector:
         """Return the vector of one text, without an event loop; raises as `embed_query`."""
-        return self._alone(_counts(self._tokenizer.rows(text), "The text"))
+        return self._sums([self._counts(text, "The text")])[0]
 
     def embed_many(self, texts: Sequence[str]) -> list[Vector]:
-        """Return the vectors of ``texts``; long lists go through numpy where it is installed."""
-        counts = [_counts(self._tokenizer.rows(text), f"Text {at}") for at, text in enumerate(texts)]
-        if len(texts) >= _NUMPY_FROM_TEXTS:
-            with contextlib.suppress(ImportError):
-                return self._with_numpy(counts)
-        return [self._alone(count) for count in counts]
+        """Return the vectors of ``texts``, without an event loop."""
+        counts = [self._counts(text, f"Text {at}") for at, text in enumerate(texts)]
+        starts = range(0, len(counts), _TEXTS_AT_ONCE)
+        return [vector for at in starts for vector in self._sums(counts[at : at + _TEXTS_AT_ONCE])]
 
     def verify(self) -> None:
         """Check the whole table against its checksum. Raises `ConfigError` when it is damaged."""
@@ -103,81 +96,54 @@ class StaticEmbedder:
     def _table(self) -> Table:
         return _shipped() if self._path == SHIPPED_TABLE else Table(self._path)
 
-    @property
-    def _tokenizer(self) -> WordPiece:
-        return self._table.tokenizer
+    def _counts(self, text: str, what: str) -> Counter[int]:
+        """Return the rows of a text's tokens, and how often each stands there."""
+        rows = self._table.tokenizer.rows(text)
+        if not rows:
+            raise InputError(f"{what} holds nothing to embed: give it at least one word.")
+        return Counter(rows)
 
-    def _alone(self, counts: Mapping[int, int]) -> Vector:
-        """Sum weighted rows as one long integer whose 32-bit lanes are the dimensions: no loop over them."""
+    def _sums(self, counts: Sequence[Counter[int]]) -> list[Vector]:
+        """Return the weighted sum of each text's rows, in 32-bit integers, scaled to length 1."""
         table = self._table
-        dimensions = table.dimensions
-        lanes = bytearray(dimensions * _LANE_BYTES)
-        total = weight_sum = 0
-        for row, count in counts.items():
-            start = table.rows_at + row * dimensions
-            lanes[::_LANE_BYTES] = table.data[start : start + dimensions]
-            weight = table.weights[row] * count
-            total += weight * int.from_bytes(lanes, "little")
-            weight_sum += weight
-        sums = struct.unpack(f"<{dimensions}I", total.to_bytes(len(lanes), "little"))
-        bias = BIAS * weight_sum
-        return _unit([value - bias for value in sums])
-
-    def _with_numpy(self, counts: Sequence[Mapping[int, int]]) -> list[Vector]:
-        """Sum the texts' rows in 32-bit integers, some texts at once. Raises `ImportError` without numpy."""
-        import numpy as np
-
-        table = self._table
-        rows = np.frombuffer(table.data, np.uint8, table.rows * table.dimensions, table.rows_at)
-        values = rows.reshape(table.rows, table.dimensions)
-        weights = np.array(table.weights, np.int32)
-        vectors: list[Vector] = []
-        for start in range(0, len(counts), _TEXTS_AT_ONCE):
-            batch = counts[start : start + _TEXTS_AT_ONCE]
-            used = np.array([row for count in batch for row in count])
-            times = np.array([n for count in batch for n in count.values()], np.int32)
-            starts = np.cumsum([0, *map(len, batch[:-1])])
-            weighted = (values[used].astype(np.int32) - BIAS) * (weights[used] * times)[:, None]
-            sums = np.add.reduceat(weighted, starts, dtype=np.int32).astype(np.float64)
-            lengths = np.sqrt(np.square(sums).sum(axis=1, keepdims=True))
-            if not lengths.all():
-                raise InputError(_CANCELLED)
-            vectors += (array("f", row.tobytes()) for row in (sums / lengths).astype(np.float32))
-        return vectors
-
-
-def _counts(rows: Sequence[int], what: str) -> Mapping[int, int]:
-    if not rows:
-        raise InputError(f"{what} holds nothing to embed: give it at least one word.")
-    return Counter(rows)
-
-
-def _unit(values: Sequence[int]) -> Vector:
-    length = math.hypot(*values)
-    if length == 0.0:
-        raise InputError(_CANCELLED)
-    return array("f", [value / length for value in values])
+        used = [row for count in counts for row in count]
+        times = numpy.array([n for count in counts for n in count.values()], numpy.int32)
+        starts = numpy.cumsum([0, *map(len, counts[:-1])])
+        weighted = (table.values[used].astype(numpy.int32) - BIAS) * (table.weights[used] * times)[:, None]
+        sums = numpy.add.reduceat(weighted, starts, dtype=numpy.int32).astype(numpy.float64)
+        lengths = numpy.sqrt(numpy.square(sums).sum(axis=1, keepdims=True))
+        if not lengths.all():
+            raise InputError("The text's words cancel each other out: give it other words.")
+        return [array("f", row.tobytes()) for row in (sums / lengths).astype(numpy.float32)]
 
 
 class Table:
-    """An open table; ``data`` is the map itself and ``rows_at`` the offset of row 0 in it."""
+    """An open table, its file mapped: `values` has a row of bytes for each word, `weights` a number."""
 
     def __init__(self, path: Path) -> None:
         """Map the file. Raises `ConfigError` when it is missing, cut short, or not a table."""
         self.path = path
-        self.data = _map(path)
-        self.dimensions, self.rows, vocabulary_bytes = _header(path, self.data)
-        self.weights = _weights(self.data, self.rows)
-        self.rows_at = HEADER.size + 2 * self.rows
-        self._vocabulary_at = self.rows_at + self.rows * self.dimensions
-        if len(self.data) != self._vocabulary_at + vocabulary_bytes:
-            raise _damaged(path, f"it has {len(self.data)} bytes where its header asks for another length")
+        try:
+            with path.open("rb") as file:
+                self._data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            magic, self.dimensions, self.rows, vocabulary_bytes = HEADER.unpack_from(self._data)
+        except (OSError, ValueError, struct.error) as error:
+            raise _damaged(path, str(error)) from error
+        if magic != MAGIC:
+            raise _damaged(path, "it does not begin as a table does")
+        rows_at = HEADER.size + 2 * self.rows
+        self._vocabulary_at = rows_at + self.rows * self.dimensions
+        if len(self._data) != self._vocabulary_at + vocabulary_bytes:
+            raise _damaged(path, f"it has {len(self._data)} bytes where its header asks for another length")
+        self.weights: Any = numpy.frombuffer(self._data, "<u2", self.rows, HEADER.size).astype(numpy.int32)
+        values = numpy.frombuffer(self._data, numpy.uint8, self.rows * self.dimensions, rows_at)
+        self.values: Any = values.reshape(self.rows, self.dimensions)
 
     @cached_property
     def vocabulary(self) -> dict[str, int]:
         """The words and their rows."""
         try:
-            words = self.data[self._vocabulary_at :].decode("utf-8").split("\n")
+            words = self._data[self._vocabulary_at :].decode("utf-8").split("\n")
         except UnicodeDecodeError as error:
             raise _damaged(self.path, "its vocabulary is not UTF-8") from error
         if len(words) >= self.rows:
@@ -191,7 +157,7 @@ class Table:
 
     def verify(self) -> None:
         """Compare the whole file with the SHA-256 beside it (about 10 ms). Raises `ConfigError` when they differ."""
-        verify(self.path, self.data)
+        verify(self.path)
 
 
 @cache
@@ -200,39 +166,18 @@ def _shipped() -> Table:
     return Table(SHIPPED_TABLE)
 
 
-def verify(path: Path, data: mmap.mmap | None = None) -> None:
+def verify(path: Path) -> None:
     """Compare a shipped file with the SHA-256 beside it. Raises `ConfigError` when they differ, or one is missing."""
     import hashlib
 
     checksum = path.with_suffix(".sha256")
     try:
         expected = checksum.read_text("ascii").split()[0]
-        found = hashlib.sha256(path.read_bytes() if data is None else data).hexdigest()
+        found = hashlib.sha256(path.read_bytes()).hexdigest()
     except (OSError, UnicodeDecodeError, IndexError) as error:
         raise ConfigError(f"{path} cannot be compared with {checksum}: reinstall swarm-memory.") from error
     if found != expected:
         raise _damaged(path, f"its SHA-256 is not the one in {checksum.name}")
-
-
-def _map(path: Path) -> mmap.mmap:
-    try:
-        with path.open("rb") as file:
-            return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    except (OSError, ValueError) as error:
-        raise _damaged(path, str(error)) from error
-
-
-def _header(path: Path, data: mmap.mmap) -> tuple[int, int, int]:
-    if len(data) < HEADER.size:
-        raise _damaged(path, "it is shorter than its header")
-    magic, dimensions, rows, vocabulary_bytes = HEADER.unpack_from(data)
-    if magic != MAGIC:
-        raise _damaged(path, "it does not begin as a table does")
-    return dimensions, rows, vocabulary_bytes
-
-
-def _weights(data: mmap.mmap, rows: int) -> Sequence[int]:
-    return struct.unpack_from(f"<{rows}H", data, HEADER.size) if len(data) >= HEADER.size + 2 * rows else ()
 
 
 def _damaged(path: Path, reason: str) -> ConfigError:

@@ -22,7 +22,7 @@ from swarm_memory.server.hooks.turn import last_turn, named_transcript
 from swarm_memory.server.hosts.host import Said, host
 from swarm_memory.server.location import Location
 from swarm_memory.server.missed import note_missed
-from swarm_memory.server.storage.engine.registry import tell_once
+from swarm_memory.server.storage.engine.registry import is_first_notice
 from swarm_memory.tools.anchors.handles import at_call, at_failure, handles_of
 from swarm_memory.tools.credit.holdout import is_held_out, rests
 from swarm_memory.tools.guard.redact import kept_text
@@ -122,7 +122,7 @@ async def answer_hook(
     except StoreUntrusted as error:
         reason = str(error)  # nothing is logged in a folder that came from elsewhere
         if named == "SessionStart":
-            return {"systemMessage": f"swarm-memory: {reason}"} if tell_once(place.database) else {}
+            return {"systemMessage": f"swarm-memory: {reason}"} if is_first_notice(place.database) else {}
     except ValidationError as error:
         reason = f"not a hook event: {error.errors(include_url=False, include_input=False)[0]['msg']}"
         log.warning("%s", reason)

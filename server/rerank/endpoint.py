@@ -5,11 +5,11 @@ relevance_score}]}), and that of Text Embeddings Inference ({query, texts} → [
 """
 
 import asyncio
-import json
-import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
+
+from pydantic import AliasChoices, BaseModel, Field, TypeAdapter, ValidationError
 
 from swarm_memory.schema.errors import ModelAnswerInvalid, ModelError, ModelUnavailable
 from swarm_memory.tools.ports.models import Ranked, RerankCandidate
@@ -18,9 +18,20 @@ if TYPE_CHECKING:
     import httpx
 
 MAX_ANSWER_BYTES = 4_000_000
-MAX_ATTEMPTS = 2
-_RETRIED_STATUSES = frozenset({408, 425, 429, 500, 502, 503, 504})
+_PASSING_STATUSES = frozenset({408, 425, 429, 500, 502, 503, 504})
 _PAUSE_S = 0.25
+
+
+class _Row(BaseModel):
+    index: int = Field(strict=True)
+    score: float = Field(validation_alias=AliasChoices("relevance_score", "score"), strict=True, allow_inf_nan=False)
+
+
+class _Results(BaseModel):
+    results: list[_Row]
+
+
+_ANSWER = TypeAdapter[_Results | list[_Row]](_Results | list[_Row])
 
 
 class EndpointReranker:
@@ -28,7 +39,7 @@ class EndpointReranker:
 
     def __init__(self, url: str, model: str | None, api_key: str | None, timeout_s: float) -> None:
         """Connect to nothing yet. `url` may end in `/rerank` or not."""
-        self._url = url.rstrip("/") if url.rstrip("/").endswith("/rerank") else f"{url.rstrip('/')}/rerank"
+        self._url = f"{url.rstrip('/').removesuffix('/rerank')}/rerank"
         self._model = model
         self._api_key = api_key
         self._timeout_s = timeout_s
@@ -55,56 +66,41 @@ class EndpointReranker:
             raise ModelUnavailable(f"{self.name} was not reached ({type(error).__name__})") from None
         return self._ranked(answer, len(texts)), []
 
-    async def _asked(self, client: "httpx.AsyncClient", query: str, texts: list[str]) -> Any:
+    async def _asked(self, client: "httpx.AsyncClient", query: str, texts: list[str]) -> bytes:
+        """Return the answer of status 200, in the other form where the first is refused, after one pause where busy."""
         named = {"model": self._model} if self._model else {}
-        status, answer = await self._tried(client, {**named, "query": query, "documents": texts})
+        body = {**named, "query": query, "documents": texts}
+        status, answer = await self._request(client, body)
         if status in (400, 422):
-            status, answer = await self._tried(client, {"query": query, "texts": texts})
+            body = {"query": query, "texts": texts}
+            status, answer = await self._request(client, body)
+        if status in _PASSING_STATUSES:
+            await asyncio.sleep(_PAUSE_S)
+            status, answer = await self._request(client, body)
         if status != 200:
             advice = {401: "set sources.rerank_api_key", 404: "check sources.rerank_url"}
             hint = advice.get(status, "check sources.rerank_url and sources.rerank_model")
             raise ModelError(f"{self.name} refused the request (HTTP {status}): {hint}")
         return answer
 
-    async def _tried(self, client: "httpx.AsyncClient", body: Mapping[str, Any]) -> tuple[int, Any]:
-        for _ in range(MAX_ATTEMPTS - 1):
-            status, answer = await self._request(client, body)
-            if status not in _RETRIED_STATUSES:
-                return status, answer
-            await asyncio.sleep(_PAUSE_S)
-        return await self._request(client, body)
-
-    async def _request(self, client: "httpx.AsyncClient", body: Mapping[str, Any]) -> tuple[int, Any]:
-
+    async def _request(self, client: "httpx.AsyncClient", body: Mapping[str, Any]) -> tuple[int, bytes]:
+        raw = bytearray()
         async with client.stream("POST", self._url, json=body) as response:
-            if response.status_code != 200:
-                return response.status_code, None
-            raw = bytearray()
             async for part in response.aiter_bytes():
                 raw += part
                 if len(raw) > MAX_ANSWER_BYTES:
                     raise ModelAnswerInvalid(f"{self.name} answered with more than {MAX_ANSWER_BYTES:,} bytes")
-        try:
-            return 200, json.loads(raw)
-        except (ValueError, RecursionError):
-            raise ModelAnswerInvalid(f"{self.name} answered with something that is not JSON") from None
+        return response.status_code, bytes(raw)
 
-    def _ranked(self, answer: Any, count: int) -> list[Ranked]:
-        rows = cast(dict[str, Any], answer).get("results") if isinstance(answer, dict) else answer
+    def _ranked(self, answer: bytes, count: int) -> list[Ranked]:
+        try:
+            found = _ANSWER.validate_json(answer)
+        except ValidationError:
+            raise ModelAnswerInvalid(f"{self.name} answered with no scores that can be used") from None
         scores: dict[int, float] = {}
-        for row in cast(list[Any], rows) if isinstance(rows, list) else []:
-            if isinstance(row, dict):
-                place, score = _score(cast(dict[str, Any], row))
-                if place is not None and score is not None and 0 <= place < count:
-                    scores.setdefault(place, score)
+        for row in found if isinstance(found, list) else found.results:
+            if 0 <= row.index < count:
+                scores.setdefault(row.index, row.score)
         if not scores:
             raise ModelAnswerInvalid(f"{self.name} answered without usable scores: check sources.rerank_url")
         return [Ranked(place, score) for place, score in sorted(scores.items(), key=lambda pair: (-pair[1], pair[0]))]
-
-
-def _score(row: dict[str, Any]) -> tuple[int | None, float | None]:
-    place, score = row.get("index"), row.get("relevance_score", row.get("score"))
-    whole = place if isinstance(place, int) and not isinstance(place, bool) else None
-    if not isinstance(score, int | float) or isinstance(score, bool) or not math.isfinite(score):
-        return whole, None
-    return whole, float(score)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
@@ -11,9 +11,6 @@ from swarm_memory.schema.rollout import MattsRequest, RolloutRequest, RunnerAnsw
 from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.tools.ports.outside import AgentRunner
 from swarm_memory.tools.toolbox import Toolbox
-
-if TYPE_CHECKING:
-    from swarm_memory.server.runners.workplace import Workplace
 
 RunnerKind = Literal["command", "model", "given"]
 
@@ -47,26 +44,19 @@ def make_runner(spec: RunnerSpec, toolbox: Toolbox, root: Path, scratch: Path) -
         if not spec.trajectories:
             raise InputError("runner is given: give the attempts (trajectories) too")
         return GivenRunner(spec.trajectories, spec.verdicts)
-    if spec.kind == "model":
-        from swarm_memory.server.runners.model import FolderTools, ModelRunner
-
-        if toolbox.chat is None:
-            raise ConfigError("runner is model, and no chat model is set: set one, or give the trajectories yourself")
-        workplace = _workplace(spec, toolbox, root, scratch)
-        tools = FolderTools(spec.tools, workplace) if spec.tools else None
-        return ModelRunner(toolbox.chat, tools, max_steps=toolbox.settings.matts.model_steps)
     from swarm_memory.server.runners.command import CommandRunner
-
-    if not spec.command:
-        raise InputError("runner is command: give the command line too, as matts.allowed_commands has it")
-    workplace = _workplace(spec, toolbox, root, scratch)
-    return CommandRunner(spec.command, workplace, toolbox.settings.learn, spec.check)
-
-
-def _workplace(spec: RunnerSpec, toolbox: Toolbox, root: Path, scratch: Path) -> "Workplace":
+    from swarm_memory.server.runners.model import FolderTools, ModelRunner
     from swarm_memory.server.runners.workplace import Workplace
 
-    return Workplace(_within(root, spec.folder), scratch, toolbox.settings.matts)
+    if spec.kind == "model" and toolbox.chat is None:
+        raise ConfigError("runner is model, and no chat model is set: set one, or give the trajectories yourself")
+    if spec.kind == "command" and not spec.command:
+        raise InputError("runner is command: give the command line too, as matts.allowed_commands has it")
+    workplace = Workplace(_within(root, spec.folder), scratch, toolbox.settings.matts)
+    if toolbox.chat is not None and spec.kind == "model":
+        tools = FolderTools(spec.tools, workplace) if spec.tools else None
+        return ModelRunner(toolbox.chat, tools, max_steps=toolbox.settings.matts.model_steps)
+    return CommandRunner(spec.command or "", workplace, toolbox.settings.learn, spec.check)
 
 
 def _within(root: Path, folder: str | None) -> Path:

@@ -7,7 +7,6 @@ caged: it is a program of the user's that may do what the user may.
 import io
 import shlex
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import anyio.to_thread
@@ -38,15 +37,6 @@ _SHELL = "Bash"
 _MAX_TEXT = 2_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class CheckResult:
-    """What a check of a rollout's work gave."""
-
-    command: str
-    text: str
-    code: int
-
-
 class CommandRunner:
     """Runs `command` for each rollout in a copy of the workplace, and then `check`, whose result is evidence.
 
@@ -74,8 +64,9 @@ class CommandRunner:
         except OSError as error:
             return RunnerAnswer(status="failed", error=f"{self._words[0]} could not be started: {error.strerror}")
         check = await self._checked(request, place)
-        fault = f"ended by its time limit of {limit_s:g} s" if is_timed_out else _fault(finished)
-        said = "the command was ended by its time limit" if is_timed_out else _last_words(finished)
+        printed = finished.error.decode("utf-8", "replace")
+        fault = f"ended by its time limit of {limit_s:g} s" if is_timed_out else _fault(finished, printed)
+        said = "the command was ended by its time limit" if is_timed_out else f"{printed[-4_000:]}\n".lstrip("\n")
         trajectory = await anyio.to_thread.run_sync(self._read, request, finished, said, check)
         status: RolloutStatus = "timed_out" if is_timed_out else "finished" if trajectory.steps else "failed"
         if not trajectory.steps:
@@ -92,10 +83,10 @@ class CommandRunner:
         prompt = request.prompt.replace("\0", "")
         return [prompt if word == PROMPT_WORD else word for word in self._words]
 
-    async def _checked(self, request: RolloutRequest, place: Path) -> CheckResult | None:
-        """Run the check in the rollout's folder."""
+    async def _checked(self, request: RolloutRequest, place: Path) -> list[JsonObject]:
+        """Run the check in the rollout's folder; return it as two steps of the user's."""
         if self._check is None:
-            return None
+            return []
         limit = min(_CHECK_S, request.timeout_s)
         try:
             finished, is_timed_out = await self._workplace.run(
@@ -105,9 +96,9 @@ class CommandRunner:
             raise InputError(f"the check {self._check[0]} could not be started: {error.strerror}") from error
         text = (finished.output + finished.error).decode("utf-8", "replace")
         ended = f"\nended after {limit:g} s" if is_timed_out else ""
-        return CheckResult(shlex.join(self._check), text + ended, finished.code)
+        return _shell("check", shlex.join(self._check), text + ended, finished.code, role="user")
 
-    def _read(self, request: RolloutRequest, finished: Finished, said: str, check: CheckResult | None) -> Trajectory:
+    def _read(self, request: RolloutRequest, finished: Finished, said: str, check: list[JsonObject]) -> Trajectory:
         """Return the trajectory of one rollout.
 
         The output may be any transcript that `server.hosts` reads, Claude Code's `stream-json`, or plain text,
@@ -119,23 +110,18 @@ class CommandRunner:
         if not (messages and messages[-1].get("role") == "system" and messages[-1].get("is_error") is True):
             if finished.code != 0:
                 messages += _shell("end", shlex.join(self._words), said, finished.code)
-            if check is not None:
-                messages += _shell("check", check.command, check.text, check.code, role="user")
+            messages += check
         draft = read_list(messages, self._limits, task_id=request.task_id, task=request.task, source="agent")
         return draft.finished(0)
 
 
-def _fault(finished: Finished) -> str | None:
+def _fault(finished: Finished, printed: str) -> str | None:
     if finished.is_cut:
         return f"ended because it printed more than {MAX_OUTPUT_BYTES:,} bytes"
     if finished.code == 0:
         return None
-    said = one_line(finished.error.decode("utf-8", "replace")[-2_000:], 200)
+    said = one_line(printed[-2_000:], 200)
     return f"ended with exit code {finished.code}" + (f": {said}" if said else "")
-
-
-def _last_words(finished: Finished) -> str:
-    return f"{finished.error.decode('utf-8', 'replace')[-4_000:]}\n".lstrip("\n")
 
 
 def _messages(printed: bytes, request: RolloutRequest, limits: LearnSettings) -> Iterator[JsonObject]:

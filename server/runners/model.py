@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any
 
 import anyio
 import anyio.to_thread
-from pydantic import JsonValue
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from swarm_memory.schema.errors import InputError, ModelUnavailable, SwarmMemoryError
 from swarm_memory.schema.rollout import RolloutRequest, RolloutStatus, RunnerAnswer, ToolName
@@ -37,14 +37,18 @@ MAX_UNUSABLE = 3
 """So many answers in a row that cannot be used end a rollout."""
 
 TOOL_FAULTS = (SwarmMemoryError, OSError, ValueError, LookupError, TypeError, ArithmeticError)
-"""What a tool may raise: the model is told as the result of its call, and may try another way."""
+"""What a tool may raise: the model sees it as the result of its call, and may try another way."""
 
 _TIMEOUT_S = 90.0
 
 MAX_FILE_BYTES, MAX_LISTED = 1_000_000, 500
 MAX_OUTPUT_BYTES, COMMAND_LIMIT_S = 1_000_000, 120.0
 
-CallTool: TypeAlias = Callable[[Mapping[str, JsonValue]], Awaitable[str]]
+
+class Arguments(BaseModel):
+    """What a tool is called with."""
+
+    model_config = ConfigDict(extra="forbid")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +57,9 @@ class AgentTool:
 
     name: str
     description: str
-    parameters: Mapping[str, JsonValue]
-    """JSON schema of its arguments; they are checked before the call."""
-    call: CallTool
+    arguments: type[Arguments]
+    """What it is called with; it is checked before the call."""
+    call: Callable[[Any], Awaitable[str]]
     """Returns what the model gets to see. Raises one of `TOOL_FAULTS`."""
 
 
@@ -168,10 +172,10 @@ class ModelRunner:
 
     async def _call(self, record: _Record, answer: ReactAnswer) -> None:
         name, call_id = answer.tool.strip(), f"c{len(record.steps)}"
-        arguments = _arguments(answer.arguments)
-        given = arguments if isinstance(arguments, dict) else {"input": answer.arguments}
+        parsed = parse_json(answer.arguments.strip() or "{}")
+        given = parsed if isinstance(parsed, dict) else {"input": answer.arguments}
         record.add(kind="tool_call", role="assistant", tool_name=name, tool_input=given, call_id=call_id)
-        text, is_error = await _result(record.tools, name, arguments)
+        text, is_error = await _result(record.tools, name, given)
         record.add(
             kind="observation",
             role="tool",
@@ -185,42 +189,36 @@ class ModelRunner:
 def _described(tools: Mapping[str, AgentTool]) -> str:
     if not tools:
         return "There are none: answer from the task alone."
-    lines = (f"- {tool.name}: {tool.description}\n  {json.dumps(tool.parameters)}" for tool in tools.values())
-    return "\n".join(lines)
+    described = ((tool, json.dumps(tool.arguments.model_json_schema())) for tool in tools.values())
+    return "\n".join(f"- {tool.name}: {tool.description}\n  {schema}" for tool, schema in described)
 
 
-async def _result(
-    tools: Mapping[str, AgentTool], name: str, arguments: dict[str, JsonValue] | Unparsed
-) -> tuple[str, bool]:
+async def _result(tools: Mapping[str, AgentTool], name: str, given: Mapping[str, JsonValue]) -> tuple[str, bool]:
+    """Return what a call gave, and whether that is an error."""
     tool = tools.get(name)
     if tool is None:
         return f"unknown tool {name!r}; there are: {', '.join(tools) or 'none'}", True
-    if isinstance(arguments, Unparsed):
-        return f"invalid arguments: {arguments.reason}", True
-    problem = _problem(arguments, tool.parameters)
-    if problem:
-        return f"invalid arguments: {problem}", True
+    try:
+        arguments = tool.arguments.model_validate(dict(given), strict=True)
+    except ValidationError as error:
+        wrong = (f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors(include_url=False))
+        return f"invalid arguments: they must be one JSON object ({'; '.join(wrong)})"[:300], True
     try:
         return await tool.call(arguments), False
     except TOOL_FAULTS as error:
         return f"{type(error).__name__}: {error}", True
 
 
-def _arguments(text: str) -> dict[str, JsonValue] | Unparsed:
-    parsed = parse_json(text.strip() or "{}")
-    if isinstance(parsed, Unparsed):
-        return parsed
-    return parsed if isinstance(parsed, dict) else Unparsed("They must be a JSON object.")
+class _Where(Arguments):
+    path: str = Field(description="Relative to the working folder")
 
 
-def _problem(arguments: dict[str, JsonValue], schema: Mapping[str, JsonValue]) -> str | None:
-    from jsonschema import Draft202012Validator, ValidationError
+class _Text(_Where):
+    content: str
 
-    try:
-        Draft202012Validator(dict(schema)).validate(arguments)  # pyright: ignore[reportUnknownMemberType]
-    except ValidationError as error:
-        return str(error.message)[:300]
-    return None
+
+class _Line(Arguments):
+    command: str
 
 
 class FolderTools:
@@ -232,35 +230,24 @@ class FolderTools:
     async def of(self, request: RolloutRequest) -> Mapping[str, AgentTool]:
         """Make the rollout's folder and return its tools by name. Raises `InputError`, `ConfigError`."""
         place = (await self._workplace.make(request)).resolve()
-        return {name: self._tool(name, place, request) for name in self._names}
+        lines = [" ".join(words) for words in allowed_commands(self._workplace.settings)]
+        line = f"Runs one of these command lines, exactly as it stands: {'; '.join(lines) or 'none is allowed'}."
+        tools = (
+            AgentTool("Read", "Returns the text of a file.", _Where, partial(_read, place)),
+            AgentTool("List", "Lists the files below a folder.", _Where, partial(_list, place)),
+            AgentTool("Write", "Writes a file, all of it.", _Text, partial(_write, place)),
+            AgentTool("Bash", line, _Line, partial(self._run, place, request)),
+        )
+        return {tool.name: tool for tool in tools if tool.name in self._names}
 
     async def settle(self, run_id: str, best: int | None) -> str | None:
         """Delete the copies of all rollouts but the best one's, and return where that is."""
         return await self._workplace.settle(run_id, best)
 
-    def _tool(self, name: ToolName, place: Path, request: RolloutRequest) -> AgentTool:
-        relative: dict[str, JsonValue] = {"type": "string", "description": "Relative to the working folder"}
-        path: dict[str, JsonValue] = {"path": relative}
-        match name:
-            case "Read":
-                return AgentTool(name, "Returns the text of a file.", _schema(path), partial(_read, place))
-            case "List":
-                return AgentTool(name, "Lists the files below a folder.", _schema(path), partial(_list, place))
-            case "Write":
-                given: dict[str, JsonValue] = {"path": relative, "content": {"type": "string"}}
-                return AgentTool(name, "Writes a file, all of it.", _schema(given), partial(_write, place))
-            case "Bash":
-                lines = [" ".join(words) for words in allowed_commands(self._workplace.settings)]
-                said = (
-                    f"Runs one of these command lines, exactly as it stands: {'; '.join(lines) or 'none is allowed'}."
-                )
-                line: dict[str, JsonValue] = {"command": {"type": "string"}}
-                return AgentTool(name, said, _schema(line), partial(self._run, place, request))
-
-    async def _run(self, place: Path, request: RolloutRequest, arguments: Mapping[str, JsonValue]) -> str:
+    async def _run(self, place: Path, request: RolloutRequest, given: _Line) -> str:
         """Run a command line in the copy, without a shell; it must be allowed exactly as it stands."""
         finished, is_timed_out = await self._workplace.run(
-            permitted(str(arguments["command"]), self._workplace.settings),
+            permitted(given.command, self._workplace.settings),
             place,
             request,
             limit_s=min(COMMAND_LIMIT_S, request.timeout_s),
@@ -271,21 +258,16 @@ class FolderTools:
         return f"Exit code {finished.code}\n{text}{ended}" if finished.code else text
 
 
-def _schema(properties: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    required: list[JsonValue] = list(properties)
-    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
-
-
-def _within(place: Path, arguments: Mapping[str, JsonValue]) -> Path:
+def _within(place: Path, given: _Where) -> Path:
     """Return the path that is meant. Raises `InputError` where it, or a link in it, leads out of the folder."""
-    wanted = (place / str(arguments["path"])).resolve()
+    wanted = (place / given.path).resolve()
     if not wanted.is_relative_to(place):
         raise InputError("path must be relative and stay within the working folder")
     return wanted
 
 
-async def _read(place: Path, arguments: Mapping[str, JsonValue]) -> str:
-    path = anyio.Path(_within(place, arguments))
+async def _read(place: Path, given: _Where) -> str:
+    path = anyio.Path(_within(place, given))
     if not await path.is_file():
         raise InputError("there is no such file: List shows those there are")
     async with await anyio.open_file(path, "rb") as file:
@@ -293,8 +275,8 @@ async def _read(place: Path, arguments: Mapping[str, JsonValue]) -> str:
     return data.decode("utf-8", "replace")
 
 
-async def _list(place: Path, arguments: Mapping[str, JsonValue]) -> str:
-    root = _within(place, arguments)
+async def _list(place: Path, given: _Where) -> str:
+    root = _within(place, given)
     if not await anyio.Path(root).is_dir():
         raise InputError("there is no such folder")
     found = await anyio.to_thread.run_sync(_files_below, place, root)
@@ -310,8 +292,8 @@ def _files_below(place: Path, root: Path) -> list[str]:
     return found
 
 
-async def _write(place: Path, arguments: Mapping[str, JsonValue]) -> str:
-    path = anyio.Path(_within(place, arguments))
+async def _write(place: Path, given: _Text) -> str:
+    path = anyio.Path(_within(place, given))
     await path.parent.mkdir(parents=True, exist_ok=True)
-    written = await path.write_text(str(arguments["content"]), encoding="utf-8", errors="replace")
+    written = await path.write_text(given.content, encoding="utf-8", errors="replace")
     return f"{written} characters written"

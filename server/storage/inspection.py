@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from swarm_memory.server.storage.search.vectors import Space
 
 _QUERIES = queries("repair")
-_MAX_TOLD = 20
+_MAX_NAMED = 20
 _BYTES = {"int8": 1, "float32": 4}
 
 
@@ -103,10 +103,10 @@ def _refresh_keyword_indexes(connection: "Connection") -> None:
 
 
 def _page_faults(connection: "Connection") -> Iterator[str]:
-    for (said,) in connection.execute(f"PRAGMA integrity_check({_MAX_TOLD:d})").fetchall():
+    for (said,) in connection.execute(f"PRAGMA integrity_check({_MAX_NAMED:d})").fetchall():
         if said != "ok":
             yield str(said)
-    for table, _, parent, _ in connection.execute("PRAGMA foreign_key_check").fetchmany(_MAX_TOLD):
+    for table, _, parent, _ in connection.execute("PRAGMA foreign_key_check").fetchmany(_MAX_NAMED):
         yield f"a row of {table} refers to a row of {parent} that is not there"
 
 
@@ -164,7 +164,7 @@ def _vector_faults(
 ) -> tuple[list[str], list[int]]:
     """Say what the counts, the index and the codes of a space hold wrongly.
 
-    Also return the positions where nobody can tell whether the vector or what was made of it is right.
+    Also return the positions where nobody knows whether the vector or what was made of it is right.
     """
     faults: list[str] = []
     values = {"space_id": space.id, "model": space.model, "dims": space.dims}

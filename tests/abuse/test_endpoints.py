@@ -321,9 +321,8 @@ async def _reembedded(folder: Path, endpoint: EmbeddingServer, **more: Any) -> d
 
 
 async def test_while_the_embedder_is_dead_all_goes_on_by_words_and_the_rest_is_embedded_later_once_each(
-    tmp_path: Path, record: Record, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, record: Record
 ) -> None:
-    monkeypatch.setattr("swarm_memory.server.embedding.openai._FIRST_PAUSE_S", 0.01)
     names = [_made_name(number) for number in range(300 if FULL else 12)]
     with EmbeddingServer() as endpoint:
         settings = {"embedding": _embedding(endpoint.url)}
@@ -362,7 +361,6 @@ async def test_while_the_embedder_is_dead_all_goes_on_by_words_and_the_rest_is_e
 async def test_what_was_stored_while_it_was_dead_is_embedded_by_itself_once_it_answers(
     tmp_path: Path, record: Record, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("swarm_memory.server.embedding.openai._FIRST_PAUSE_S", 0.01)
     monkeypatch.setattr("swarm_memory.server.embedding.openai.REST_S", 0.0)
     names = [_made_name(number) for number in range(300 if FULL else 12)]
     with EmbeddingServer() as endpoint:

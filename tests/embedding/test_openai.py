@@ -127,7 +127,7 @@ async def test_a_blank_text_is_refused_before_anything_is_sent(endpoint: Endpoin
 
 @pytest.mark.parametrize("status", [429, 500, 503])
 async def test_a_passing_fault_is_tried_again(endpoint: Endpoint, status: int) -> None:
-    endpoint.answers = [failing(status, retry_after="0.01"), vectors]
+    endpoint.answers = [failing(status, retry_after_ms="10"), vectors]
     client = embedder(endpoint)
     assert len(await client.embed_query("text")) == 3
     await client.aclose()
@@ -135,15 +135,9 @@ async def test_a_passing_fault_is_tried_again(endpoint: Endpoint, status: int) -
 
 
 async def test_a_lasting_fault_ends_after_three_tries(endpoint: Endpoint) -> None:
-    endpoint.answers = [failing(503, retry_after="0")]
-    assert "3 times (HTTP 503)" in await error_of(embedder(endpoint), ModelUnavailable)
+    endpoint.answers = [failing(503, retry_after_ms="10")]
+    assert "again and again (HTTP 503)" in await error_of(embedder(endpoint), ModelUnavailable)
     assert len(endpoint.requests) == 3
-
-
-async def test_a_long_wait_asked_for_is_told_and_not_waited(endpoint: Endpoint) -> None:
-    endpoint.answers = [failing(429, retry_after="3600")]
-    assert "wait 3600 s" in await error_of(embedder(endpoint), ModelUnavailable)
-    assert len(endpoint.requests) == 1
 
 
 @pytest.mark.parametrize(
@@ -195,7 +189,8 @@ async def test_a_page_of_html_is_refused(endpoint: Endpoint) -> None:
 
 
 async def test_nobody_listening_is_unavailable(endpoint: Endpoint) -> None:
-    assert "3 times" in await error_of(embedder(endpoint, base_url="http://127.0.0.1:9/v1"), ModelUnavailable)
+    asked = embedder(endpoint, base_url="http://127.0.0.1:9/v1", timeout_s=3.0)
+    assert "was not reached" in await error_of(asked, ModelUnavailable)
 
 
 async def test_shorter_vectors_are_asked_for_only_where_they_are_known(endpoint: Endpoint) -> None:

@@ -111,14 +111,6 @@ async def leave():
 
 asyncio.run(leave())
 """
-BARE = """
-import aiosqlite, asyncio, sys
-
-async def leave():
-    await aiosqlite.connect(sys.argv[1])
-
-asyncio.run(leave())
-"""
 ENDS = ("return", "error", "exit", "writing")
 
 
@@ -144,14 +136,10 @@ async def test_a_process_ends_though_nobody_closed_its_bank(database: Path, reco
     hangs = sum(took is None for took, _ in ended)
     written = [id for _, ids in ended for id in ids]
     found, there = await inspected(database), await present(database, written)
-    control = "not run"
-    if FULL:
-        bare, _ = await asyncio.to_thread(end_unclosed, BARE, str(database.with_name("bare.db")), limit_s=5.0)
-        control = "hangs" if bare is None else "ends"
     record(
         "C4",
         f"hangs {hangs} of {len(ended)}, start to end {spread([took for took, _ in ended if took is not None])}; "
-        f"lost {len(written) - len(there)} of {len(written)}; bare aiosqlite: {control}",
+        f"lost {len(written) - len(there)} of {len(written)}",
     )
     assert hangs == 0
     assert len(there) == len(written) == 2 * len(ended)

@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
-from worlds import GREEN, MIGRATE, RED, TASK, attempt, met, missed
+from worlds import GREEN, RED, TASK, attempt, met, missed
 
 from swarm_memory.schema.rollout import Rollout
 from swarm_memory.schema.settings import Settings
@@ -14,18 +14,18 @@ from swarm_memory.schema.trajectory import Label, Step, Trajectory, Verdict
 from swarm_memory.tools.distill.bounds import check_drafts
 from swarm_memory.tools.judge.judge import judge_by_evidence
 from swarm_memory.tools.matts.contrast import contrast_by_extraction
-from swarm_memory.tools.matts.rollouts import Attempt, Drawn, merged, numbered
+from swarm_memory.tools.matts.rollouts import Attempt, Lesson, merged, numbered
 
 
-def compared(*trajectories: Trajectory) -> tuple[tuple[Drawn, ...], str | None]:
+def compared(*trajectories: Trajectory) -> tuple[tuple[Lesson, ...], str | None]:
     attempts = as_attempts(trajectories)
     return contrast_by_extraction(attempts, Settings())
 
 
 def as_attempts(trajectories: Sequence[Trajectory]) -> list[Attempt]:
-    told = [each.model_copy(update={"task": TASK, "task_id": "t1"}) for each in trajectories]
+    same = [each.model_copy(update={"task": TASK, "task_id": "t1"}) for each in trajectories]
     return [
-        numbered(rolled_out(number), each, judge_by_evidence(each, Settings())) for number, each in enumerate(told, 1)
+        numbered(rolled_out(number), each, judge_by_evidence(each, Settings())) for number, each in enumerate(same, 1)
     ]
 
 
@@ -33,8 +33,8 @@ def rolled_out(number: int) -> Rollout:
     return Rollout(number=number, status="finished", seed=0, temperature=0.0, trajectory_id=f"tr-{number}")
 
 
-def text(drawn: Sequence[Drawn]) -> str:
-    return "\n".join(f"{each.draft.title}\n{each.draft.content}" for each in drawn)
+def text(lessons: Sequence[Lesson]) -> str:
+    return "\n".join(f"{each.draft.title}\n{each.draft.content}" for each in lessons)
 
 
 DOWN = ("kubectl apply -f app.yaml", 'error: namespaces "web" not found', 1)
@@ -44,13 +44,13 @@ CONTEXT = ("kubectl config use-context blue", 'Switched to context "blue".', 0)
 IMAGE = ("docker build -t app .", "Successfully built 1f2e", 0)
 
 
-def judged(label: Label, *commands: tuple[str, str, int], task: str = "Put the app on the cluster.") -> Trajectory:
+def judged(label: Label, *commands: tuple[str, str, int]) -> Trajectory:
     """An attempt with the verdict in its last words, for `with_verdicts`."""
-    return attempt(*commands, said=label).model_copy(update={"task": task})
+    return attempt(*commands, said=label).model_copy(update={"task": "Put the app on the cluster."})
 
 
-def with_verdicts(*trajectories: Trajectory) -> tuple[tuple[Drawn, ...], str | None]:
-    """Compare attempts whose verdict somebody else gave: nothing in their calls tells it."""
+def with_verdicts(*trajectories: Trajectory) -> tuple[tuple[Lesson, ...], str | None]:
+    """Compare attempts whose verdict somebody else gave: nothing in their calls says it."""
     attempts: list[Attempt] = []
     for number, each in enumerate(trajectories, 1):
         label = TypeAdapter[Label](Label).validate_python(each.steps[-1].text)
@@ -60,15 +60,15 @@ def with_verdicts(*trajectories: Trajectory) -> tuple[tuple[Drawn, ...], str | N
 
 
 def test_a_action_that_one_way_past_an_error_did_without_is_a_bystander() -> None:
-    drawn, _ = with_verdicts(
+    lessons, _ = with_verdicts(
         judged("Success", DOWN, CONTEXT, NAMESPACE, UP),
         judged("Success", DOWN, NAMESPACE, IMAGE, UP),
         judged("Failure", DOWN),
     )
-    (one,) = drawn
+    (one,) = lessons
     assert "kubectl create namespace" in one.draft.content
-    assert "use-context" not in text(drawn)
-    assert "docker build" not in text(drawn)
+    assert "use-context" not in text(lessons)
+    assert "docker build" not in text(lessons)
 
 
 def test_what_satisfied_an_attempts_own_test_is_no_way_for_the_others() -> None:
@@ -76,25 +76,25 @@ def test_what_satisfied_an_attempts_own_test_is_no_way_for_the_others() -> None:
     empty, passed = ("sh verify.sh", "verify: error: rows.csv is empty", 1), ("sh verify.sh", "fine", 0)
     missing = ("sh verify.sh", "verify: error: own_test.sh is missing", 1)
     for stuck in (judged("Failure", mine, empty, empty), judged("Failure", missing, missing)):
-        drawn, _ = with_verdicts(
+        lessons, _ = with_verdicts(
             judged("Undecided", mine, empty, fast, passed), judged("Undecided", mine, fast, passed), stuck
         )
-        assert "convert" not in text(drawn)
+        assert "convert" not in text(lessons)
 
 
-def test_the_way_that_most_attempts_went_is_told() -> None:
+def test_the_way_that_most_attempts_went_is_the_lesson() -> None:
     usual = judged("Failure", DOWN, NAMESPACE, UP)
-    drawn, _ = with_verdicts(judged("Success", DOWN, CONTEXT, UP), usual, usual)
-    (one,) = drawn
+    lessons, _ = with_verdicts(judged("Success", DOWN, CONTEXT, UP), usual, usual)
+    (one,) = lessons
     assert "Run `kubectl create namespace web`." in one.draft.content
     assert one.attempt.number in (2, 3)
 
 
 def test_what_one_attempt_did_in_vain_did_not_help_another() -> None:
-    drawn, _ = with_verdicts(
+    lessons, _ = with_verdicts(
         judged("Success", DOWN, IMAGE, CONTEXT, NAMESPACE, UP), judged("Failure", DOWN, IMAGE, DOWN, CONTEXT, DOWN)
     )
-    (one,) = drawn
+    (one,) = lessons
     assert "Run `kubectl create namespace web`." in one.draft.content
     vain = next(line for line in one.draft.content.splitlines() if "did not help" in line)
     assert "docker build" in vain
@@ -104,95 +104,39 @@ def test_what_one_attempt_did_in_vain_did_not_help_another() -> None:
 
 def test_the_same_action_after_which_the_call_had_succeeded_was_not_in_vain() -> None:
     again = judged("Failure", DOWN, NAMESPACE, UP, DOWN)
-    drawn, _ = with_verdicts(judged("Success", DOWN, NAMESPACE, UP), again)
-    assert "did not help" not in text(drawn)
-
-
-def test_one_success_and_one_failure_teach_the_one_action_that_tells_them_apart() -> None:
-    built, pushed, checked = ("docker build .", "built", 0), ("docker push web", "pushed", 0), ("make smoke", "ok", 0)
-    drawn, _ = with_verdicts(judged("Success", built, checked, pushed), judged("Failure", built, pushed))
-    (one,) = drawn
-    assert one.outcome == "Success"
-    assert "Do `make smoke`: done in 1 of 1 attempts that met the task, in none of the 1 that did not." in text(drawn)
-    assert "docker" not in text(drawn)
-
-
-def test_of_one_success_with_several_actions_of_its_own_nothing_is_guessed() -> None:
-    built, checked, tagged = ("docker build .", "built", 0), ("make smoke", "ok", 0), ("git tag v2", "", 0)
-    drawn, reason = with_verdicts(judged("Success", built, checked, tagged), judged("Failure", built))
-    assert drawn == ()
-    assert reason == "the attempts differ in nothing that would help with another task"
+    lessons, _ = with_verdicts(judged("Success", DOWN, NAMESPACE, UP), again)
+    assert "did not help" not in text(lessons)
 
 
 def test_a_way_out_counts_though_the_attempt_failed_later_on() -> None:
-    drawn, _ = with_verdicts(
+    lessons, _ = with_verdicts(
         judged("Failure", DOWN, NAMESPACE, UP, ("helm test app", "Error: timed out", 1)), judged("Failure", DOWN)
     )
-    assert drawn[0].draft.title.startswith("Run `kubectl create namespace web` before")
-    assert drawn[0].outcome == "Success", "a way out is a strategy, whatever became of the task"
+    assert lessons[0].draft.title.startswith("Run `kubectl create namespace web` before")
+    assert lessons[0].outcome == "Success", "a way out is a strategy, whatever became of the task"
 
 
 def test_the_error_that_kept_failures_from_the_end_comes_first() -> None:
     lint = ("ruff check app.py", "app.py:1:1: F401 unused import\nFound 1 error.", 1)
     fixed = ("ruff check app.py --fix", "All checks passed!", 0)
     both = (lint, fixed, DOWN, NAMESPACE, UP)
-    drawn, _ = with_verdicts(judged("Success", *both), judged("Success", *both), judged("Failure", lint, fixed, DOWN))
-    assert "namespace" in drawn[0].draft.title
+    lessons, _ = with_verdicts(judged("Success", *both), judged("Success", *both), judged("Failure", lint, fixed, DOWN))
+    assert "namespace" in lessons[0].draft.title
 
 
 def test_the_steps_of_all_attempts_that_bear_a_way_out_out_are_its_evidence() -> None:
-    drawn, _ = with_verdicts(judged("Success", DOWN, NAMESPACE, UP), judged("Success", DOWN, NAMESPACE, UP))
-    assert {step.partition("-")[0] for step in drawn[0].draft.evidence} == {"r1", "r2"}
-
-
-def test_a_action_of_most_successes_and_of_no_failure_is_a_pattern() -> None:
-    way = (NAMESPACE, UP)
-    drawn, _ = with_verdicts(
-        judged("Success", *way), judged("Success", *way), judged("Success", UP), judged("Failure", UP)
-    )
-    (one,) = drawn
-    assert "Do `kubectl create namespace web`: done in 2 of 3 attempts that met the task, in none of the 1" in text(
-        drawn
-    )
-    assert one.outcome == "Success"
-
-
-def test_what_one_success_alone_did_is_no_pattern() -> None:
-    drawn, _ = with_verdicts(judged("Success", NAMESPACE, CONTEXT, UP), judged("Success", UP), judged("Failure", UP))
-    assert drawn == ()
-
-
-def test_what_the_task_itself_names_is_no_pattern() -> None:
-    task = "Run `kubectl create namespace web`, then put the app on the cluster."
-    done = judged("Success", NAMESPACE, UP, task=task)
-    drawn, _ = with_verdicts(done, done, judged("Failure", UP, task=task))
-    assert "Do `kubectl create" not in text(drawn)
-
-
-def test_where_an_error_says_why_attempts_failed_the_rest_is_by_the_way() -> None:
-    way = (DOWN, CONTEXT, NAMESPACE, UP)
-    drawn, _ = with_verdicts(judged("Success", *way), judged("Success", *way), judged("Failure", DOWN))
-    assert not any(each.draft.title.startswith("Do ") for each in drawn)
-
-
-def test_a_action_that_a_failure_did_too_is_none() -> None:
-    drawn, _ = compared(met(), attempt(RED, MIGRATE, RED))
-    assert "Do `alembic upgrade head`: done" not in text(drawn)
-
-
-def test_that_the_tests_pass_in_the_end_is_no_pattern() -> None:
-    drawn, _ = compared(met(), missed())
-    assert "Do `pytest" not in text(drawn)
+    lessons, _ = with_verdicts(judged("Success", DOWN, NAMESPACE, UP), judged("Success", DOWN, NAMESPACE, UP))
+    assert {step.partition("-")[0] for step in lessons[0].draft.evidence} == {"r1", "r2"}
 
 
 LOCKED = ("git push", "fatal: Unable to create '/x/.git/index.lock': File exists", 128)
 
 
 def test_an_error_of_failures_that_no_success_met_is_a_pitfall() -> None:
-    drawn, _ = with_verdicts(
+    lessons, _ = with_verdicts(
         judged("Success", UP), judged("Failure", LOCKED, IMAGE, LOCKED), judged("Failure", LOCKED, CONTEXT, LOCKED)
     )
-    (guardrail,) = [each for each in drawn if each.outcome == "Failure"]
+    (guardrail,) = [each for each in lessons if each.outcome == "Failure"]
     assert "2 of 2 attempts that did not meet the task, in none of the 1 that did" in guardrail.draft.content
     assert guardrail.attempt.number in (2, 3)
     vain = next(line for line in guardrail.draft.content.splitlines() if "did not help" in line)
@@ -201,18 +145,25 @@ def test_an_error_of_failures_that_no_success_met_is_a_pitfall() -> None:
 
 
 def test_an_error_of_one_failure_alone_is_no_pitfall() -> None:
-    drawn, _ = with_verdicts(judged("Success", UP), judged("Failure", LOCKED, LOCKED), judged("Failure", CONTEXT))
-    assert drawn == ()
+    lessons, _ = with_verdicts(judged("Success", UP), judged("Failure", LOCKED, LOCKED), judged("Failure", CONTEXT))
+    assert lessons == ()
 
 
 def test_an_error_that_successes_met_too_is_no_pitfall() -> None:
-    drawn, _ = compared(met(), missed())
-    assert "no such table" not in "\n".join(each.draft.content for each in drawn if each.outcome == "Failure")
+    lessons, _ = compared(met(), missed())
+    assert "no such table" not in "\n".join(each.draft.content for each in lessons if each.outcome == "Failure")
+
+
+def test_what_only_successes_did_is_no_lesson_for_nobody_knows_whether_it_helped() -> None:
+    way = (NAMESPACE, UP)
+    lessons, reason = with_verdicts(judged("Success", *way), judged("Success", *way), judged("Failure", UP))
+    assert lessons == ()
+    assert reason == "the attempts differ in nothing that would help with another task"
 
 
 def test_attempts_that_prove_nothing_give_nothing_and_it_says_so() -> None:
-    drawn, reason = compared(attempt(("ls", "a", 0)), attempt(("ls", "a", 0)))
-    assert drawn == ()
+    lessons, reason = compared(attempt(("ls", "a", 0)), attempt(("ls", "a", 0)))
+    assert lessons == ()
     assert reason is not None
     assert "none of the 2 attempts was decided" in reason
 
@@ -222,8 +173,8 @@ def test_paths_secrets_and_names_of_the_task_are_not_in_the_items() -> None:
     login = (f"gh auth login --with-token {token}", "ok", 0)
     path = ("/home/carol/acme/tools/prepare.sh --all", "ok", 0)
     attempts = as_attempts([attempt(RED, login, path, GREEN), missed()])
-    drawn, _ = contrast_by_extraction(attempts, Settings())
-    kept, _ = check_drafts([each.draft for each in drawn], merged(attempts), Settings())
+    lessons, _ = contrast_by_extraction(attempts, Settings())
+    kept, _ = check_drafts([each.draft for each in lessons], merged(attempts), Settings())
     said = "\n".join(draft.content + draft.title for draft in kept)
     assert "prepare.sh" in said
     assert token not in said
@@ -259,8 +210,8 @@ def test_whatever_was_done_comparing_ends_with_items_that_may_be_checked(listed:
         for steps in listed
     ]
     attempts = as_attempts([Trajectory(task_id="t", task="t", steps=steps) for steps in named])
-    drawn, reason = contrast_by_extraction(attempts, Settings())
-    assert len(drawn) <= 3
-    assert drawn or reason
+    lessons, reason = contrast_by_extraction(attempts, Settings())
+    assert len(lessons) <= 3
+    assert lessons or reason
     known = {step.id for step in merged(attempts).steps}
-    assert all(set(each.draft.evidence) <= known for each in drawn)
+    assert all(set(each.draft.evidence) <= known for each in lessons)

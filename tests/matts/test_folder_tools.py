@@ -2,7 +2,6 @@
 
 import json
 import sys
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -38,18 +37,21 @@ class Desk:
         self.request = self.agent.request()
 
     async def call(self, name: str, **arguments: str) -> str:
-        tools = await self.bench.of(self.request)
-        given: Mapping[str, Any] = arguments
-        return await tools[name].call(given)
+        tool = (await self.bench.of(self.request))[name]
+        return await tool.call(tool.arguments.model_validate(arguments))
 
 
 async def test_it_reads_lists_and_writes_in_its_copy_and_the_folder_stays(tmp_path: Path) -> None:
     desk = Desk(tmp_path)
     tools = await desk.bench.of(desk.request)
-    assert await tools["List"].call({"path": "."}) == "notes.txt\nplan.txt"
-    assert await tools["Read"].call({"path": "notes.txt"}) == "first"
-    assert await tools["Write"].call({"path": "new/made.txt", "content": "done"}) == "4 characters written"
-    assert "new/made.txt" in (await tools["List"].call({"path": "."})).splitlines()
+
+    async def call(name: str, **arguments: str) -> str:
+        return await tools[name].call(tools[name].arguments.model_validate(arguments))
+
+    assert await call("List", path=".") == "notes.txt\nplan.txt"
+    assert await call("Read", path="notes.txt") == "first"
+    assert await call("Write", path="new/made.txt", content="done") == "4 characters written"
+    assert "new/made.txt" in (await call("List", path=".")).splitlines()
     assert not (desk.agent.folder / "new").exists()
     assert await desk.bench.settle(desk.request.run_id, None) is None
     assert not (tmp_path / "scratch" / desk.request.run_id).exists()
@@ -72,7 +74,7 @@ async def test_what_is_not_there_says_so(tmp_path: Path) -> None:
         await desk.call("List", path="notes.txt")
 
 
-async def test_only_allowed_command_lines_are_run_and_a_bad_end_is_told(tmp_path: Path) -> None:
+async def test_only_allowed_command_lines_are_run_and_a_bad_end_is_shown(tmp_path: Path) -> None:
     line = f"{sys.executable} -c 'print(open(\"notes.txt\").read()); raise SystemExit(3)'"
     desk = Desk(tmp_path, allowed=line)
     assert await desk.call("Bash", command=line) == "Exit code 3\nfirst\n"

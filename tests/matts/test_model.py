@@ -1,4 +1,4 @@
-"""The model runner and the model's self-contrast, with a scripted chat model; and what stands in when there is none."""
+"""The model runner and the model's self-contrast, with a scripted chat model; and what is done without one."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -13,7 +13,7 @@ from worlds import TASK, Agent, Scripted, by_number, item, matts, met, missed, o
 
 from swarm_memory.schema.rollout import MattsRequest, RolloutRequest
 from swarm_memory.schema.settings import MattsSettings
-from swarm_memory.server.runners.model import AgentTool, FolderTools, ModelRunner
+from swarm_memory.server.runners.model import AgentTool, Arguments, FolderTools, ModelRunner
 from swarm_memory.server.runners.workplace import Workplace
 from swarm_memory.tools.matts.matts import run_matts
 
@@ -126,29 +126,29 @@ class Given(FolderTools):
         return self.given
 
 
-def counter(seen: list[Mapping[str, JsonValue]]) -> AgentTool:
-    async def call(arguments: Mapping[str, JsonValue]) -> str:
-        seen.append(arguments)
-        if arguments.get("by") == 13:
-            raise ValueError("13 is not allowed")
-        return f"counted {arguments['by']}"
+class Counted(Arguments):
+    by: int
 
-    schema: dict[str, JsonValue] = {
-        "type": "object", "properties": {"by": {"type": "integer"}}, "required": ["by"], "additionalProperties": False,
-    }  # fmt: skip
-    return AgentTool("count", "Counts.", schema, call)
+
+def counter(seen: list[int]) -> AgentTool:
+    async def call(given: Counted) -> str:
+        seen.append(given.by)
+        if given.by == 13:
+            raise ValueError("13 is not allowed")
+        return f"counted {given.by}"
+
+    return AgentTool("count", "Counts.", Counted, call)
 
 
 async def test_the_model_does_a_task_with_the_tools_that_it_is_allowed(tmp_path: Path) -> None:
-    seen: list[Mapping[str, JsonValue]] = []
+    seen: list[int] = []
     chat = ScriptedChatModel([says("first", "count", '{"by": 2}'), says("that is it", answer="It is 2.")])
     runner = ModelRunner(chat, Given(counter(seen)))
     answer = await runner.run(Agent(tmp_path, "").request(seed=5, temperature=0.8))
-    assert seen == [{"by": 2}]
+    assert seen == [2]
     assert answer.status == "finished"
     assert answer.trajectory is not None
-    told = [(step.kind, step.text) for step in answer.trajectory.steps]
-    assert told == [
+    assert [(step.kind, step.text) for step in answer.trajectory.steps] == [
         ("thought", "first"), ("tool_call", ""), ("observation", "counted 2"), ("thought", "that is it"),
         ("message", "It is 2."),
     ]  # fmt: skip
@@ -157,14 +157,14 @@ async def test_the_model_does_a_task_with_the_tools_that_it_is_allowed(tmp_path:
     assert "counted 2" not in chat.requests[1].system
 
 
-async def test_a_wrong_call_is_told_to_the_model_and_never_made(tmp_path: Path) -> None:
-    seen: list[Mapping[str, JsonValue]] = []
+async def test_a_wrong_call_is_shown_to_the_model_and_never_made(tmp_path: Path) -> None:
+    seen: list[int] = []
     chat = ScriptedChatModel([
         says(tool="rm", arguments='{"path": "/"}'), says(tool="count", arguments="by 2"),
         says(tool="count", arguments='{"by": "two"}'), says(tool="count", arguments='{"by": 13}'), says(answer="no"),
     ])  # fmt: skip
     answer = await ModelRunner(chat, Given(counter(seen))).run(Agent(tmp_path, "").request())
-    assert seen == [{"by": 13}]
+    assert seen == [13]
     assert answer.trajectory is not None
     results = [step for step in answer.trajectory.steps if step.kind == "observation"]
     assert all(step.is_error for step in results)
@@ -191,11 +191,11 @@ async def test_answers_that_cannot_be_used_end_a_rollout_that_did_nothing(tmp_pa
 
 
 async def test_a_tool_that_hangs_is_ended_with_its_rollout_and_the_steps_before_it_are_kept(tmp_path: Path) -> None:
-    async def hang(_: Mapping[str, JsonValue]) -> str:
+    async def hang(_: Arguments) -> str:
         await anyio.sleep_forever()
         return ""
 
-    tool = AgentTool("hang", "Hangs.", {"type": "object"}, hang)
+    tool = AgentTool("hang", "Hangs.", Arguments, hang)
     chat = ScriptedChatModel([says("try", "hang")])
     with anyio.fail_after(HANG_S):
         answer = await ModelRunner(chat, Given(tool)).run(Agent(tmp_path, "").request(timeout_s=0.2))
@@ -205,10 +205,13 @@ async def test_a_tool_that_hangs_is_ended_with_its_rollout_and_the_steps_before_
 
 
 async def test_rollouts_of_a_model_are_judged_and_learned_from_like_all_others(tmp_path: Path) -> None:
-    async def bash(arguments: Mapping[str, JsonValue]) -> str:
-        return "Exit code 1\n2 failed" if arguments.get("command") == "pytest" else "ok"
+    class Line(Arguments):
+        command: str
 
-    tool = AgentTool("Bash", "Runs a command.", {"type": "object"}, bash)
+    async def bash(given: Line) -> str:
+        return "Exit code 1\n2 failed" if given.command == "pytest" else "ok"
+
+    tool = AgentTool("Bash", "Runs a command.", Line, bash)
     answers: list[Any] = [says(tool="Bash", arguments='{"command": "pytest"}'), says(answer="They fail.")]
     async with opened(tmp_path) as tools:
         result = await run_matts(

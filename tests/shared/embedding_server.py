@@ -7,7 +7,7 @@ import threading
 from collections import Counter
 from typing import Any
 
-from loopback import Asked, Loopback, Reply
+from loopback import JSON, Asked, Loopback, Reply
 
 DIMENSIONS = 64
 
@@ -32,7 +32,8 @@ class EmbeddingServer(Loopback):
     def reply(self, asked: Asked) -> Reply:
         answer = self.answer(json.loads(asked.body))
         body = answer or {"error": {"message": "down"}}
-        return Reply(503 if answer is None else 200, json.dumps(body).encode())
+        headers = {**JSON, "retry-after-ms": "10"}  # the package waits no longer than that
+        return Reply(503 if answer is None else 200, json.dumps(body).encode(), headers)
 
     def answer(self, asked: dict[str, Any]) -> dict[str, Any] | None:
         """Return the answer to a request; None where there is none."""

@@ -3,7 +3,6 @@
 import asyncio
 import importlib.util
 import os
-import subprocess
 import sys
 import threading
 from collections.abc import Callable
@@ -13,7 +12,6 @@ from typing import Any
 
 import anyio
 import pytest
-from forked import ISOLATED, Forked
 from patience import HANG_S
 
 from swarm_memory.schema.base import Scope
@@ -30,60 +28,6 @@ Make = Callable[..., MemoryItem]
 WithIndexes = Callable[..., StoredMemory]
 AT = datetime(2026, 5, 1, tzinfo=UTC)
 
-WRITE = """
-import asyncio, sys
-from datetime import UTC, datetime
-from pathlib import Path
-from swarm_memory.schema.base import Scope
-from swarm_memory.server.embedding.static import StaticEmbedder
-from swarm_memory.server.storage.store import open_store
-from swarm_memory.tools.ports.journal import Event
-
-async def main(database, driver_name, name):
-    store = await open_store(Path(database), sqlite=driver_name, embedder=StaticEmbedder())
-    for number in range(60):
-        told = {"by": name, "n": number}
-        await store.add_event(Scope(project="here"), Event("tick", datetime.now(UTC), "ticks", told))
-        print(number, flush=True)
-    await store.close()
-
-asyncio.run(main(*sys.argv[1:]))
-"""
-
-
-async def test_two_processes_write_at_once_and_every_acknowledged_row_is_there(
-    open_bank: Any, database: Path, here: Scope, driver_name: str, driver_names: list[str]
-) -> None:
-    commands = [
-        [*ISOLATED, "-c", WRITE, database, each, name] for name, each in (("a", driver_name), ("b", driver_names[0]))
-    ]
-    pipe = subprocess.PIPE
-    started = [Forked(command, stdout=pipe, stderr=pipe) for command in commands]
-    told = await asyncio.gather(*(asyncio.to_thread(process.communicate) for process in started))
-    assert [errors for _, errors in told] == [b"", b""]
-    async with open_bank() as store:
-        events = await store.memory_history([here], "ticks")
-    for name, (printed, _) in zip("ab", told, strict=True):
-        acknowledged = [int(line) for line in printed.split()]
-        assert [event.data["n"] for event in events if event.data["by"] == name] == acknowledged == list(range(60))
-
-
-async def test_a_cancelled_caller_loses_neither_its_own_write_nor_anothers(open_bank: Any, here: Scope) -> None:
-    async with open_bank() as store:
-        for number in range(40):
-            tasks = [
-                asyncio.ensure_future(store.add_event(here, Event("x", AT, "x", {"n": f"{number}{name}"})))
-                for name in "ab"
-            ]
-            for _ in range(number % 5):
-                await asyncio.sleep(0)
-            tasks[0].cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-            assert tasks[1].exception() is None
-        written = [str(event.data["n"]) for event in await store.memory_history([here], "x")]
-    assert len(written) == len(set(written))
-    assert {f"{number}b" for number in range(40)} <= set(written)
-
 
 async def test_a_reader_does_not_wait_for_a_writer(
     open_bank: Any, embedder: Any, here: Scope, item: Make, with_indexes: WithIndexes, database: Path
@@ -98,16 +42,6 @@ async def test_a_reader_does_not_wait_for_a_writer(
             assert not writing.done()
         await writing
         assert len(await store.memory_history([here], "x")) == 1
-
-
-async def test_a_lock_that_is_not_free_in_time_is_said_to_be_busy_and_nothing_is_written(
-    open_bank: Any, here: Scope, database: Path
-) -> None:
-    async with open_bank(busy_timeout_s=0.05) as store:
-        with writer_lock(database, 1), pytest.raises(StoreBusy, match=r"0\.05 s"):
-            await store.add_event(here, Event("x", AT, "x"))
-        assert await store.memory_history([here], "x") == []
-        await store.add_event(here, Event("x", AT, "x"))
 
 
 async def test_closing_with_a_busy_database_gives_up_its_retrievals_in_time(
@@ -138,40 +72,6 @@ async def test_a_closed_bank_refuses_and_closing_twice_is_nothing(open_bank: Any
         await store.close()
         with pytest.raises(StorageError, match="closed"):
             await store.list_memories([here], MemoryFilter())
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
-@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
-async def test_a_forked_child_is_refused(open_bank: Any, here: Scope) -> None:
-    async with open_bank() as store:
-        read, write = os.pipe()
-        child = os.fork()
-        if child == 0:
-            told = b"no error"
-            try:
-                store.list_memories([here], MemoryFilter()).send(None)
-            except StorageError as error:
-                told = str(error).encode()
-            finally:
-                os.write(write, told)
-                os._exit(0)
-        assert b"forked" in os.read(read, 1000)
-        await asyncio.to_thread(os.waitpid, child, 0)
-        os.close(read)
-        os.close(write)
-        assert await store.list_memories([here], MemoryFilter()) == []
-
-
-def test_an_unclosed_bank_does_not_keep_the_process(tmp_path: Path, driver_name: str) -> None:
-    script = (
-        "import asyncio, sys; from pathlib import Path\n"
-        "from swarm_memory.server.embedding.static import StaticEmbedder\n"
-        "from swarm_memory.server.storage.store import open_store\n"
-        "asyncio.run(open_store(Path(sys.argv[1]), sqlite=sys.argv[2], embedder=StaticEmbedder()))\n"
-    )
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONWARNINGS": "ignore"}
-    command = [sys.executable, "-c", script, str(tmp_path / "memory.db"), driver_name]
-    assert subprocess.run(command, env=environment, timeout=HANG_S, check=False, capture_output=True).returncode == 0
 
 
 def test_the_lock_is_exclusive_between_threads_and_released_by_an_error(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from swarm_memory.schema.errors import StoreUntrusted
 from swarm_memory.schema.source import Passage
 from swarm_memory.server.storage.driver import choose
 from swarm_memory.server.storage.engine.connection import connect
-from swarm_memory.server.storage.search import index, vectors, words
+from swarm_memory.server.storage.search import index, vectors
 from swarm_memory.tools.ports.memories import SearchFilter, SearchQuery
 from swarm_memory.tools.ports.sources import SourceKey, SourceQuery, StoredGroup, StoredPassage
 
@@ -126,47 +126,7 @@ async def test_a_filter_narrows_the_search_of_a_large_bank(
     assert {each.id for each in found.candidates} <= rare
 
 
-async def test_common_words_of_a_very_large_bank_are_estimated_and_rare_ones_counted(
-    open_bank: Any, embedder: Any, here: Any, item: Any, with_indexes: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(words, "COUNTED_WHOLE", MANY - 1)
-    monkeypatch.setattr(words, "COUNTED_AT_ENDS", 10)
-    texts = [f"common {'third' * (number % 3 == 0)} {'zebra' * (number % 20 == 0)}" for number in range(MANY)]
-    async with open_bank() as store:
-        memories = [with_indexes(item(f"{number} {text}", content=text), embedder) for number, text in enumerate(texts)]
-        await store.add_memories(memories, embedder.name)
-        query = SearchQuery((here,), embedder.name, None, ("common", "third", "zebra", "nowher"), 10)
-        found = (await store.search(query)).document_frequency
-    assert found["zebra"] == MANY // 20
-    assert found["nowher"] == 0
-    assert found["third"] == pytest.approx(MANY / 3, rel=0.1)
-    assert found["common"] == pytest.approx(MANY, rel=0.1)
-
-
-async def test_the_count_of_a_common_word_is_remembered_until_the_bank_has_changed(
-    open_bank: Any, embedder: Any, here: Any, item: Any, with_indexes: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(words, "REMEMBERED_FROM", MANY)
-    monkeypatch.setattr(words, "COMMON", 10)
-    monkeypatch.setattr(words, "CHANGED", 2.5 / MANY)
-
-    def more(count: int) -> Any:
-        return [with_indexes(item(f"{number} common", content="rarest"[: 6 * (number < 1)]), embedder)
-                for number in range(count)]  # fmt: skip
-
-    async with open_bank() as store, open_bank() as other:
-        await store.add_memories(more(MANY), embedder.name)
-        query = SearchQuery((here,), embedder.name, None, ("common", "rarest", "nowher"), 10)
-        counts: list[dict[str, int]] = []
-        for added in (0, 2, 1):
-            await other.add_memories(more(added), embedder.name)
-            counts.append(dict((await store.search(query)).document_frequency))
-    assert counts[0] == {"common": MANY, "rarest": 1, "nowher": 0}
-    assert counts[1] == {"common": MANY, "rarest": 2, "nowher": 0}, "what is rare is counted each time"
-    assert counts[2] == {"common": MANY + 3, "rarest": 3, "nowher": 0}
-
-
-async def test_words_of_a_small_bank_are_counted_again_after_another_process_edited_a_memory(
+async def test_words_are_counted_again_after_another_process_edited_a_memory(
     open_bank: Any, embedder: Any, here: Any, item: Any, with_indexes: Any
 ) -> None:
     former = item("Retry a locked database")
@@ -190,7 +150,7 @@ async def test_words_of_a_small_bank_are_counted_again_after_another_process_edi
         "DELETE FROM codes_vec_1",
     ],
 )
-async def test_codes_out_of_step_are_seen_and_made_anew(
+async def test_codes_out_of_step_are_seen_and_made_again(
     open_bank: Any, embedder: Any, here: Any, item: Any, with_indexes: Any, searchable: str, harm: str
 ) -> None:
     def harmed(connection: Any) -> None:

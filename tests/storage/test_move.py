@@ -1,4 +1,4 @@
-"""A bank goes from a file to PostgreSQL and back: every row with its ids, after a cut too, and never over another."""
+"""A bank goes from a file to PostgreSQL and back: every row with its ids or none, and never over another."""
 
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -13,11 +13,11 @@ from made_items import made_item
 from postgres_server import lent_database
 
 from swarm_memory.schema.base import Scope
-from swarm_memory.schema.errors import InputError, StorageError
+from swarm_memory.schema.errors import InputError, StorageError, StoreBusy
 from swarm_memory.schema.source import Passage
 from swarm_memory.schema.tool_memory import Evaluation, ToolCall
 from swarm_memory.server.storage.driver import choose
-from swarm_memory.server.storage.move import PostgresSide, SqliteSide, Table, move, postgres_side, sqlite_side
+from swarm_memory.server.storage.move import Side, Table, move, postgres_side, sqlite_side
 from swarm_memory.server.storage.postgres.connection import Place
 from swarm_memory.server.storage.postgres.store import open_postgres
 from swarm_memory.server.storage.store import open_store
@@ -60,25 +60,17 @@ async def answers(store: Any, embedder: Any, here: Scope) -> list[Any]:
     found = await store.search(query)
     ids = sorted(each.id for each in found.candidates)
     past = await store.tool_memory.past_calls(here, ("list",), None)
-    told: list[Any] = [ids, found.documents, found.document_frequency, await store.get_memories([here], ids)]
-    told += [past, await store.statistics(here, embedder.name), await store.common_words(here)]
-    return told
+    said: list[Any] = [ids, found.documents, found.document_frequency, await store.get_memories([here], ids)]
+    return [*said, past, await store.statistics(here, embedder.name), await store.common_words(here)]
 
 
-def moved(path: Path, place: Place, embedder: Any, *, back: bool = False, tell: Callable[[str], object] = len) -> int:
-    """Move, with the indexes rebuilt as the command does."""
-
-    async def reindexed() -> None:
-        store: Any = await (open_store(path, embedder=embedder) if back else open_postgres(place, embedder=embedder))
-        await store.reindex()
-        await store.close()
-
+def moved(path: Path, place: Place, *, back: bool = False, report: Callable[[str], object] = len) -> int:
     with sqlite_side(path, choose(), 2.0) as own, postgres_side(place) as served:
         sides = (served, own) if back else (own, served)
-        return move(*sides, own.tables(), tell, lambda: anyio.run(reindexed))
+        return move(*sides, own.tables(), report)
 
 
-def rows_of(side: SqliteSide | PostgresSide, tables: list[Table]) -> dict[str, list[Any]]:
+def rows_of(side: Side, tables: list[Table]) -> dict[str, list[Any]]:
     own = ("bank", "forgotten_position")
     return {each.name: [row for row in side.rows(each) if row[0] not in own] for each in tables}
 
@@ -87,11 +79,11 @@ def test_a_bank_comes_back_from_postgresql_as_it_went_and_answers_the_same_there
     tmp_path: Path, place: Place, embedder: Any, here: Scope, with_indexes: Any
 ) -> None:
     first, second = (laid(tmp_path / name / "memory.db", "auto") for name in ("first", "second"))
-    told: list[list[Any]] = []
+    said: list[list[Any]] = []
 
     async def ask(store: Any, *, filled: bool = False) -> None:
         await (fill(store, embedder, here, with_indexes) if filled else anyio.lowlevel.checkpoint())
-        told.append(await answers(store, embedder, here))
+        said.append(await answers(store, embedder, here))
         await store.close()
 
     async def on_file(path: Path, *, filled: bool = False) -> None:
@@ -104,52 +96,24 @@ def test_a_bank_comes_back_from_postgresql_as_it_went_and_answers_the_same_there
         await ask(store)
 
     anyio.run(lambda: on_file(first, filled=True))
-    assert moved(first, place, embedder) > 20
+    assert moved(first, place) > 20
     with sqlite_side(first, choose(), 2.0) as own, postgres_side(place) as served:
         assert rows_of(own, own.tables()) == rows_of(served, own.tables())
         assert own.last_position() == 4, "a position that was forgotten is not given again"
     with pytest.raises(InputError, match="there is a bank already"):
-        moved(first, place, embedder)
+        moved(first, place)
     anyio.run(on_server)
-    moved(second, place, embedder, back=True)
+    moved(second, place, back=True)
     with sqlite_side(second, choose(), 2.0) as own, postgres_side(place) as served:
         assert rows_of(own, own.tables()) == rows_of(served, own.tables())
         assert own.last_position() == 5
     anyio.run(lambda: on_file(second))
-    assert told[0] == told[1] == told[2]
+    assert said[0] == said[1] == said[2]
 
 
-def test_a_move_that_was_cut_off_goes_on_and_one_into_another_bank_is_refused(
-    tmp_path: Path, place: Place, embedder: Any, here: Scope, with_indexes: Any
-) -> None:
-    first, other = laid(tmp_path / "first.db", "auto"), tmp_path / "other.db"  # a laid bank is a copy
-
-    async def filled(path: Path) -> None:
-        async with await open_store(path, embedder=embedder) as store:
-            await fill(store, embedder, here, with_indexes)
-
-    class CutOff(Exception):
-        pass
-
-    def cut_off(text: str) -> None:
-        if text.startswith("tool_calls"):
-            raise CutOff
-
-    anyio.run(filled, first)
-    anyio.run(filled, other)
-    with pytest.raises(CutOff):
-        moved(first, place, embedder, tell=cut_off)
-    with pytest.raises(InputError, match="another bank is being moved"):
-        moved(other, place, embedder)
-    written: list[str] = []
-    moved(first, place, embedder, tell=written.append)
-    assert not [each for each in written if each.startswith(("patterns", "events"))], "they were there"
-    with sqlite_side(first, choose(), 2.0) as own, postgres_side(place) as served:
-        assert rows_of(own, own.tables()) == rows_of(served, own.tables())
-
-
-def test_a_bank_that_is_written_to_meanwhile_is_not_said_to_be_the_same(
-    tmp_path: Path, place: Place, embedder: Any, here: Scope, with_indexes: Any
+@pytest.mark.parametrize("meddles", [False, True])
+def test_a_move_that_was_cut_off_or_went_wrong_leaves_nothing_there_and_can_be_done_again(
+    tmp_path: Path, place: Place, embedder: Any, here: Scope, with_indexes: Any, meddles: bool
 ) -> None:
     path = laid(tmp_path / "memory.db", "auto")
 
@@ -157,12 +121,53 @@ def test_a_bank_that_is_written_to_meanwhile_is_not_said_to_be_the_same(
         async with await open_store(path, embedder=embedder) as store:
             await fill(store, embedder, here, with_indexes)
 
-    def meddle(text: str) -> None:
-        if text.startswith("words of"):
-            with postgres_side(place) as served:
-                served.put(Table("meta", ("key", "value"), ("key",)), [("aging:1", "{}")])
+    class CutOff(Exception):
+        pass
 
     anyio.run(filled)
-    with pytest.raises(StorageError, match="a row of meta differs"):
-        moved(path, place, embedder, tell=meddle)
-    moved(path, place, embedder)
+    with sqlite_side(path, choose(), 2.0) as own, postgres_side(place) as served:
+        tables = own.tables()
+    (meta,) = (each for each in tables if each.name == "meta")
+
+    def cut_off(text: str) -> None:
+        if text.startswith("words of"):
+            raise CutOff
+
+    def meddle(text: str) -> None:
+        if text.startswith("words of"):
+            served.put(meta, [("aging:1", "{}")])
+
+    with (
+        pytest.raises(StorageError if meddles else CutOff, match="a row of meta differs" if meddles else None),
+        sqlite_side(path, choose(), 2.0) as own,
+        postgres_side(place) as served,
+    ):
+        move(own, served, tables, meddle if meddles else cut_off)
+    with postgres_side(place) as served:
+        assert not any(rows_of(served, tables).values())
+    assert moved(path, place) > 20
+
+
+def test_nobody_writes_to_a_bank_that_is_being_moved(tmp_path: Path, place: Place, embedder: Any) -> None:
+    path = laid(tmp_path / "memory.db", "auto")
+
+    async def write(store: Any) -> None:
+        async with store:
+            await store.put_common_words(Scope(), ["upload"])
+
+    async def try_both() -> None:
+        with pytest.raises(StoreBusy):
+            await write(await open_store(path, embedder=embedder, busy_timeout_s=0.1))
+        impatient = place._replace(busy_timeout_s=0.1)
+        with pytest.raises(StoreBusy):
+            await write(await open_postgres(impatient, embedder=embedder))
+
+    anyio.run(open_and_close, place, embedder)
+    with sqlite_side(path, choose(), 2.0), postgres_side(place):
+        anyio.run(try_both)
+
+
+async def open_and_close(place: Place, embedder: Any) -> None:
+    """Have the schema made."""
+    async with await open_postgres(place, embedder=embedder):
+        pass

@@ -1,28 +1,22 @@
 """Opening a bank: where it is, whom it may be trusted to, which SQLite, which schema, and many at once."""
 
-import asyncio
 import hashlib
 import os
 import sqlite3
-import subprocess
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
-from forked import ISOLATED, Forked
 
 from swarm_memory.schema.errors import ConfigError, StorageError, StoreReadOnly, StoreUntrusted
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.schema.sqlite.statements import migrations, schema_objects, shadow_tables
-from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.location import locate
 from swarm_memory.server.storage.driver import Driver, choose
 from swarm_memory.server.storage.engine import connection as connection_module
 from swarm_memory.server.storage.engine.connection import close, connect, migrate
-from swarm_memory.server.storage.store import open_store
 from swarm_memory.tools.ports.memories import MemoryFilter, StoredMemory
 
 Make = Callable[..., MemoryItem]
@@ -237,44 +231,6 @@ def test_a_migration_that_fails_leaves_nothing(driver: Driver, monkeypatch: pyte
     connection.close()
 
 
-OPEN = """
-import sys
-from pathlib import Path
-from swarm_memory.server.embedding.static import StaticEmbedder
-from swarm_memory.server.storage.engine.connection import close, connect
-from swarm_memory.server.storage.driver import choose
-database = Path(sys.argv[1])
-connection = connect(database, driver=choose(sys.argv[2]))
-print(connection.execute("SELECT count(*) FROM patterns").fetchone()[0])
-close(connection, database)
-"""
-
-
-def test_eight_processes_that_make_the_same_bank_at_once_all_get_it(database: Path, driver_name: str) -> None:
-    command, pipe = [*ISOLATED, "-c", OPEN, database, driver_name], subprocess.PIPE
-    started = [Forked(command, stdout=pipe, stderr=pipe, text=True) for _ in range(8)]
-    told = [process.communicate() for process in started]
-    assert told == [("0\n", "")] * 8
-
-
-async def _refused(database: Path) -> None:
-    with pytest.raises(StoreUntrusted):
-        await open_store(database, embedder=StaticEmbedder())
-
-
-def test_a_bank_that_is_refused_leaves_no_thread_that_answers_to_a_closed_loop(database: Path) -> None:
-    database.parent.mkdir(parents=True, exist_ok=True)
-    database.write_text("no database\n" * 100, "utf-8")
-    faults: list[threading.ExceptHookArgs] = []
-    before, threading.excepthook = threading.excepthook, faults.append
-    try:
-        for _ in range(40):
-            asyncio.run(_refused(database))
-    finally:
-        threading.excepthook = before
-    assert faults == []
-
-
 def test_a_driver_that_is_forced_is_taken_or_refused_with_the_reason(driver_name: str, driver_names: list[str]) -> None:
     assert choose(driver_name).name == driver_name
     assert choose("auto").name == driver_names[0] or len(driver_names) == 1
@@ -296,7 +252,7 @@ def test_the_fix_of_the_wal_reset_bug_is_known_by_version(version: str, safe: bo
     assert choose("auto")._replace(sqlite_version=version).wal_reset_safe is safe
 
 
-async def test_health_tells_the_driver_and_what_is_less_than_usual(
+async def test_health_names_the_driver_and_what_is_less_than_usual(
     open_bank: Any, driver_name: str, database: Path
 ) -> None:
     async with open_bank() as store:

@@ -1,8 +1,7 @@
-"""Self-contrast: the items that several attempts at one task teach together, told by a model or by their calls alone.
+"""Self-contrast: the lessons of several attempts at one task together, found by a model or by their calls alone.
 
-By the calls: what got any attempt past an error, what most successes did and no failure, what failures ran into and no
-success. What counts is in how many attempts it stands, not how often; what stands in one alone must have been seen to
-work.
+By the calls: what got any attempt past an error, and what failures ran into and no success. What counts is in how many
+attempts it stands, not how often; what stands in one alone must have been seen to work.
 """
 
 import asyncio
@@ -22,8 +21,8 @@ from swarm_memory.tools.distill.drafts import repair_draft
 from swarm_memory.tools.distill.fixes import is_seen
 from swarm_memory.tools.distill.model import DistilledItem, check_items
 from swarm_memory.tools.guard.redact import redact
-from swarm_memory.tools.matts.differences import Shared, look, patterns, pitfalls, shared_repairs
-from swarm_memory.tools.matts.rollouts import Attempt, Drawn, merged
+from swarm_memory.tools.matts.differences import Fix, fixes_of, look, pitfalls
+from swarm_memory.tools.matts.rollouts import Attempt, Lesson, merged
 from swarm_memory.tools.model.ask import Answered, Effort, ask_about
 from swarm_memory.tools.model.parse import Unparsed
 from swarm_memory.tools.model.prompt import Rendered, load_prompt, render
@@ -67,11 +66,11 @@ class Contrasted(Answered):
 class Contrast:
     """What comparing gave, and how."""
 
-    drawn: tuple[Drawn, ...]
+    lessons: tuple[Lesson, ...]
     distiller: Distiller
     notes: tuple[str, ...] = ()
     reason: str | None = None
-    """Why no items, or fewer; why no model was heard."""
+    """Why no lessons, or fewer; why they are not a model's."""
     prompt_hash: str | None = None
     model: str | None = None
 
@@ -79,7 +78,7 @@ class Contrast:
 async def self_contrast(
     chat: ChatModel | None, attempts: Sequence[Attempt], mode: ScalingMode, settings: Settings
 ) -> Contrast:
-    """Return at most three items that tell success from failure, checked as those of an agent are.
+    """Return at most three lessons of what parts success from failure, checked as those of an agent are.
 
     With a model its comparison counts; where it cannot be asked, answers with nothing that may be kept, or is not
     given, the attempts are compared by their calls, and `reason` says so. `attempts` must not be empty.
@@ -97,22 +96,22 @@ async def self_contrast(
 
 
 def _extracted(attempts: Sequence[Attempt], settings: Settings, why: str | None) -> Contrast:
-    drawn, reason = contrast_by_extraction(attempts, settings)
+    lessons, reason = contrast_by_extraction(attempts, settings)
     whole = merged(attempts)
-    kept: list[Drawn] = []
+    kept: list[Lesson] = []
     refused: list[str] = []
-    for number, each in enumerate(drawn, 1):
+    for number, each in enumerate(lessons, 1):
         accepted, rejections = check_drafts((each.draft,), whole, settings)
-        kept += [Drawn(draft, each.outcome, each.attempt) for draft in accepted]
+        kept += [each._replace(draft=draft) for draft in accepted]
         refused += [rejection.replace("item 1", f"item {number}") for rejection in rejections]
-    told = [f"compared without a model: {why}" if why else None, reason, *refused]
-    return Contrast(tuple(kept), "extractive", reason="; ".join(part for part in told if part) or None)
+    reasons = [f"compared without a model: {why}" if why else None, reason, *refused]
+    return Contrast(tuple(kept), "extractive", reason="; ".join(part for part in reasons if part) or None)
 
 
 async def _asked(
     chat: ChatModel, attempts: Sequence[Attempt], mode: ScalingMode, settings: Settings
 ) -> tuple[Contrast, bool]:
-    """Return what the model draws, and whether it counts: items that may be kept, or its word that there are none."""
+    """Return what the model extracts, and whether it counts: items to keep, or its word that there are none."""
     asked = await ask_about(
         chat,
         lambda tokens: _prompt(attempts, mode, settings, tokens),
@@ -127,16 +126,16 @@ async def _asked(
         reason = f"the model's answer cannot be used: {answer.reason}"
         return Contrast((), "model", reason=reason, prompt_hash=hash_, model=name), False
     whole = await asyncio.to_thread(merged, attempts)
-    drawn, refused = await asyncio.to_thread(_checked, answer.items, attempts, whole, asked.shown, settings)
+    lessons, refused = await asyncio.to_thread(_checked, answer.items, attempts, whole, asked.shown, settings)
     found = Contrast(
-        drawn,
+        lessons,
         "model",
         notes=tuple(one_line(_plain(note, settings), _MAX_NOTE_CHARS) for note in answer.notes[:_MAX_NOTES]),
-        reason="; ".join(refused) or (None if drawn else "the model found nothing that would help another task"),
+        reason="; ".join(refused) or (None if lessons else "the model found nothing that would help another task"),
         prompt_hash=hash_,
         model=name,
     )
-    return found, bool(drawn) or not answer.items
+    return found, bool(lessons) or not answer.items
 
 
 def _prompt(
@@ -170,16 +169,16 @@ def _checked(
     whole: Trajectory,
     shown: Shortened,
     settings: Settings,
-) -> tuple[tuple[Drawn, ...], tuple[str, ...]]:
-    drawn: list[Drawn] = []
+) -> tuple[tuple[Lesson, ...], tuple[str, ...]]:
+    lessons: list[Lesson] = []
     refused: list[str] = []
     for kind in ("strategy", "guardrail"):
         of_kind = [item for item in items if item.kind == kind]
-        drafts, rejections = check_items(of_kind, whole, shown, settings, MAX_ITEMS - len(drawn))
+        drafts, rejections = check_items(of_kind, whole, shown, settings, MAX_ITEMS - len(lessons))
         outcome: Outcome = "Success" if kind == "strategy" else "Failure"
-        drawn += [Drawn(draft, outcome, _owner(draft.evidence, attempts)) for draft in drafts]
+        lessons += [Lesson(draft, outcome, _owner(draft.evidence, attempts)) for draft in drafts]
         refused += [f"{kind} {rejection}" for rejection in rejections]
-    return tuple(drawn), tuple(refused)
+    return tuple(lessons), tuple(refused)
 
 
 def _owner(evidence: Sequence[str], attempts: Sequence[Attempt]) -> Attempt:
@@ -192,65 +191,62 @@ def _plain(text: str, settings: Settings) -> str:
     return redact(clean(text), pii=settings.distill.redact_pii).text
 
 
-def contrast_by_extraction(attempts: Sequence[Attempt], settings: Settings) -> tuple[tuple[Drawn, ...], str | None]:
-    """Return at most three items and, where there are none, why.
+def contrast_by_extraction(attempts: Sequence[Attempt], settings: Settings) -> tuple[tuple[Lesson, ...], str | None]:
+    """Return at most three lessons and, where there are none, why.
 
     First what any attempt was seen to do against an error, the errors that kept failures from the end before the
-    others. Where no such error says why most failures failed, the patterns of most successes that no failure has, and
-    what at least half of the failures, and no success, ran into. Of one attempt alone all that it teaches.
+    others. Where no such error says why most failures failed, what at least half of the failures, and no success, ran
+    into. Of one attempt alone all that it teaches.
     """
     if len(attempts) == 1:
         return _alone(attempts[0], settings)
     looked = [look(attempt) for attempt in attempts]
     met = [each for each in looked if each.label == "Success"]
     missed = [each for each in looked if each.label == "Failure"]
-    shared = shared_repairs(looked)
-    by_weight = sorted(
-        shared,
-        key=lambda each: (sum(one.label == "Failure" for one in each.open_in), len(each.borne_out)),
-        reverse=True,
-    )
-    drawn = [_way_out(each) for each in by_weight if is_seen(each.repair)]
+    fixes = fixes_of(looked)
+    failures = {each.mark: sum(one.label == "Failure" for one in each.open_in) for each in fixes}
+    fixes.sort(key=lambda each: (failures[each.mark], len(each.borne_out)), reverse=True)
+    lessons = [_lesson(each) for each in fixes if is_seen(each.repair)]
     # What the user said while an attempt was made holds for the others too.
-    drawn += [
-        Drawn(draft, _outcome(each.attempt), each.attempt) for each in looked for draft in corrections(each.reading)
+    lessons += [
+        Lesson(draft, _outcome(each.attempt), each.attempt) for each in looked for draft in corrections(each.reading)
     ]
-    # Where most failures ended with an error that others got past, all else that tells them apart is by the way.
-    explained = any(2 * sum(each in one.open_in for each in missed) >= len(missed) for one in shared)
+    # Where most failures ended with an error that others got past, all other differences are by the way.
+    explained = any(2 * count >= len(missed) for count in failures.values())
     if missed and not explained:
-        drawn += patterns(met, missed)
-        drawn += pitfalls(looked, met, missed, frozenset(each.mark for each in shared))
-    kept = {each.draft.title: each for each in reversed(drawn)}
-    drawn = [each for each in drawn if kept[each.draft.title] is each][:MAX_ITEMS]
-    if drawn:
-        return tuple(drawn), None
+        lessons += pitfalls(looked, met, missed, failures.keys())
+    by_title: dict[str, Lesson] = {}
+    for each in lessons:
+        by_title.setdefault(each.draft.title, each)
+    if by_title:
+        return tuple(by_title.values())[:MAX_ITEMS], None
     if not met and not missed:
         return (), f"none of the {len(attempts)} attempts was decided, and none proves anything within itself"
     return (), "the attempts differ in nothing that would help with another task"
 
 
-def _alone(attempt: Attempt, settings: Settings) -> tuple[tuple[Drawn, ...], str | None]:
+def _alone(attempt: Attempt, settings: Settings) -> tuple[tuple[Lesson, ...], str | None]:
     found = distill_by_extraction(attempt.trajectory, attempt.verdict, settings)
-    drawn = tuple(Drawn(draft, _outcome(attempt), attempt) for draft in found.drafts[:MAX_ITEMS])
-    return drawn, None if drawn else found.reason
+    lessons = tuple(Lesson(draft, _outcome(attempt), attempt) for draft in found.drafts[:MAX_ITEMS])
+    return lessons, None if lessons else found.reason
 
 
 def _outcome(attempt: Attempt) -> Outcome:
     return "Failure" if attempt.verdict.label == "Failure" else "Success"
 
 
-def _way_out(shared: Shared) -> Drawn:
-    """Return the lesson of a way out, with the steps of all attempts that bear it out as its evidence."""
-    owner = shared.owner
+def _lesson(fix: Fix) -> Lesson:
+    """Return the lesson of a fix, with the steps of all attempts that bear it out as its evidence."""
+    owner = fix.owner
     checked = [f"Checked and corrected: {note}" for note in owner.attempt.notes[:2]]
-    draft = repair_draft(shared.repair, owner.names, checked, tags=(WAY_OUT,))
+    draft = repair_draft(fix.repair, owner.names, checked, tags=(WAY_OUT,))
     others = [
         step
-        for each in shared.borne_out
+        for each in fix.borne_out
         if each is not owner
-        for repair in each.repaired.get(shared.mark, ())[:1]
+        for repair in each.repaired.get(fix.mark, ())[:1]
         for step in (*repair.failed.ids, *repair.success.ids)
     ]
     evidence = tuple(dict.fromkeys([*draft.evidence, *others]))[:_MAX_EVIDENCE]
     tags = tuple(dict.fromkeys(("contrast", *draft.tags)))[:8]
-    return Drawn(draft.model_copy(update={"evidence": evidence, "tags": tags}), "Success", owner.attempt)
+    return Lesson(draft.model_copy(update={"evidence": evidence, "tags": tags}), "Success", owner.attempt)

@@ -77,7 +77,7 @@ async def run_matts(
     else:
         run = await _complete(toolbox, runner, run)
         if run.status == "completed":
-            await scaling.tell("compared", run.total + 1)
+            await scaling.report("compared", run.total + 1)
     stands = await toolbox.store.get_run(toolbox.scope, run.run_id)
     return await _result(toolbox, stands or run)
 
@@ -141,7 +141,7 @@ async def _complete(toolbox: Toolbox, runner: AgentRunner, run: MattsRun) -> Mat
     attempts = await asyncio.to_thread(lambda: [numbered(*each) for each in kept])
     contrast = await self_contrast(toolbox.chat, attempts, run.mode, toolbox.settings)
     found = await new_items(toolbox, attempts[0].trajectory, lambda had: _items(toolbox, run, contrast, attempts, had))
-    told = {
+    taught = {
         "best": best,
         "best_folder": folder,
         "stored": tuple(item.id for item in found.items),
@@ -152,7 +152,7 @@ async def _complete(toolbox: Toolbox, runner: AgentRunner, run: MattsRun) -> Mat
         "notes": contrast.notes,
         "reason": found.why_less(contrast.reason),
     }
-    ended = await _end(toolbox, run.completed(run.summary.model_copy(update=told)), found)
+    ended = await _end(toolbox, run.completed(run.summary.model_copy(update=taught)), found)
     await link_contradictions(toolbox, found.new, run.run_id)
     return ended
 
@@ -185,7 +185,7 @@ def _items(
             confidence=mean_confidence(outcome, verdicts, toolbox.settings),
             at=toolbox.clock.now(),
         )
-        for draft, outcome, owner in contrast.drawn
+        for draft, outcome, owner in contrast.lessons
     ]
 
 
@@ -221,7 +221,7 @@ class _Scaling:
 
     async def work(self) -> None:
         """Do the rollouts that are missing, until all have ended or the run is cancelled. Raises what one raises."""
-        await self.tell("begun")
+        await self.report("begun")
         async with anyio.create_task_group() as group:
             group.start_soon(self._watch, group.cancel_scope)
             if self.run.mode == "parallel":
@@ -288,10 +288,10 @@ class _Scaling:
             return
         self.run = self.run.with_rollout(ended.rollout)
         self._done.add(number)
-        told = ended.rollout.label or ended.rollout.status.replace("_", " ")
-        await self.tell(f"rollout {number}: {told}")
+        how = ended.rollout.label or ended.rollout.status.replace("_", " ")
+        await self.report(f"rollout {number}: {how}")
 
-    async def tell(self, message: str, done: int | None = None) -> None:
+    async def report(self, message: str, done: int | None = None) -> None:
         """Say how far the run is; comparing the rollouts counts as one more."""
         if self.on_progress is not None:
             done = len(self._done) if done is None else done

@@ -1,4 +1,4 @@
-"""One rollout: what the agent is told, with which seed and temperature, what becomes of it, and how it is compared."""
+"""One rollout: what the agent is given, with which seed and temperature, what becomes of it, and how it is compared."""
 
 import asyncio
 import hashlib
@@ -69,7 +69,7 @@ class Attempt:
         return f"== attempt {self.number}: {self.verdict.label}{sure} =="
 
 
-class Drawn(NamedTuple):
+class Lesson(NamedTuple):
     """One item that the comparison gave."""
 
     draft: MemoryDraft
@@ -110,9 +110,9 @@ def prompt_of(task: str, preamble: str, former: Former | None) -> str:
     if former is not None:
         trajectory, verdict = former
         reasons, label = (verdict.reasons, verdict.label) if verdict else ((), "not judged")
-        told = "\n".join((f"judged: {label}", *(f"- {one_line(reason, _MAX_NOTE_CHARS)}" for reason in reasons)))
+        judged = "\n".join((f"judged: {label}", *(f"- {one_line(reason, _MAX_NOTE_CHARS)}" for reason in reasons)))
         record = shorten_trajectory(trajectory, FORMER_TOKENS).text
-        rendered = render(load_prompt("check_and_correct"), given={}, untrusted={"reasons": told, "record": record})
+        rendered = render(load_prompt("check_and_correct"), given={}, untrusted={"reasons": judged, "record": record})
         parts += [rendered.system, rendered.user]
     return "\n\n".join(part for part in parts if part)
 
@@ -146,7 +146,7 @@ async def do_rollout(toolbox: Toolbox, run: MattsRun, number: int, runner: Agent
     verdict = judged.verdict
     # Made of the run's id, so that writing it twice writes it once.
     trajectory_id = f"tr_{run.run_id.partition('_')[2] or run.run_id}-{number}"
-    told = rollout.model_copy(
+    judged_rollout = rollout.model_copy(
         update={
             "trajectory_id": trajectory_id,
             "label": verdict.label,
@@ -156,7 +156,7 @@ async def do_rollout(toolbox: Toolbox, run: MattsRun, number: int, runner: Agent
             "notes": notes_of(kept),
         }
     )
-    return Ended(told, kept, verdict, audit_event(trajectory_id, judged, toolbox.clock.now()))
+    return Ended(judged_rollout, kept, verdict, audit_event(trajectory_id, judged, toolbox.clock.now()))
 
 
 async def _judged(toolbox: Toolbox, kept: Trajectory, answer: RunnerAnswer) -> tuple[Judged, bool]:
@@ -203,18 +203,19 @@ def best_of(run: MattsRun) -> int | None:
 
 def numbered(rollout: Rollout, trajectory: Trajectory, verdict: Verdict) -> Attempt:
     """Return an attempt whose steps and calls carry its number."""
-
-    number = rollout.number
+    prefix = f"r{rollout.number}-"
 
     def named(step: Step) -> Step:
-        call_id = f"r{number}-{step.call_id}" if step.call_id else None
-        return step.model_copy(update={"id": f"r{number}-{step.id}", "call_id": call_id})
+        call_id = prefix + step.call_id if step.call_id else None
+        return step.model_copy(update={"id": prefix + step.id, "call_id": call_id})
 
-    steps = tuple(map(named, trajectory.steps))
-    evidence = tuple(f"r{number}-{step}" for step in verdict.evidence)
-    told = verdict.model_copy(update={"evidence": evidence})
-    given = trajectory.model_copy(update={"steps": steps})
-    return Attempt(number, rollout.trajectory_id or "", given, told, rollout.notes)
+    return Attempt(
+        rollout.number,
+        rollout.trajectory_id or "",
+        trajectory.model_copy(update={"steps": tuple(map(named, trajectory.steps))}),
+        verdict.model_copy(update={"evidence": tuple(prefix + step for step in verdict.evidence)}),
+        rollout.notes,
+    )
 
 
 def merged(attempts: Sequence[Attempt]) -> Trajectory:

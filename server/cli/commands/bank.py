@@ -109,10 +109,10 @@ def backup(
     Sessions may go on meanwhile: the copy is of one moment, checked, and for you alone. One is made by itself before
     the schema changes. `memories forget` reaches the copies in that folder, and none that you put elsewhere.
 
-    To a postgresql:// URL, or of a bank that is in PostgreSQL, every row is copied with its ids and compared on both
-    sides; what was cut off goes on when it is asked for again, and nothing may write to either bank meanwhile. A
-    password is better kept out of the command: in ~/.pgpass, or in PGPASSWORD. The bank that was copied stays as it
-    is, and in use until `storage.url` in your own settings says otherwise.
+    To a postgresql:// URL, or of a bank that is in PostgreSQL, every row is copied with its ids into an empty place,
+    in one transaction, and compared on both sides; nobody else can write to either bank meanwhile. A password is better
+    kept out of the command: in ~/.pgpass, or in PGPASSWORD. The bank that was copied stays as it is, and in use until
+    `storage.url` in your own settings says otherwise.
 
     \b
     Examples:
@@ -126,10 +126,10 @@ def backup(
     if to is not None and (place.is_remote or "://" in to):
         from swarm_memory.server.wiring import move_bank
 
-        def tell(text: str) -> None:
+        def report(text: str) -> None:
             say(text, err=True)
 
-        rows = anyio.run(move_bank, *invocation.bank(), to, tell)
+        rows = anyio.run(move_bank, *invocation.bank(), to, report)
         print_json({"rows": rows}) if as_json else say(f"{counted(rows, 'row')}, the same on both sides.")
         return
     made = anyio.run(invocation.care().back_up, None if to is None else Path(to))

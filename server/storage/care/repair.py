@@ -6,11 +6,12 @@ which SQLite cannot read every row is left as it is: a backup is the way back.
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
+from functools import partial
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 from swarm_memory.schema.base import counted
 from swarm_memory.schema.errors import StorageError, StoreDamaged
@@ -42,6 +43,9 @@ if TYPE_CHECKING:
 
 _QUERIES = queries("repair")
 _AT_ONCE = 1000
+_TextOf: TypeAlias = Callable[[str, str], str | None]
+"""What finds a row's text in backups, by the name of a query and the row's id."""
+
 _QUARANTINED = "its text is not what was written, and no backup has it"
 
 
@@ -88,7 +92,8 @@ def _made_again(
 ) -> list[str]:
     """Fill a new bank with the rows of a damaged one, mended; return what was done. Raises `StoreDamaged`."""
     searchable = driver.vec_version is not None
-    index, backups = Index(searchable, driver.reason), _Backups(database, driver.module)
+    index = Index(searchable, driver.reason)
+    text_of = partial(_text_in_backups, database, driver.module)
     target.execute("PRAGMA foreign_keys = OFF")
     with closing(open_read_only(driver.module, database)) as source, write_transaction(target, fresh, 10.0):
         if check_content(source, database) == "new":
@@ -103,8 +108,8 @@ def _made_again(
     healed: list[str] = []
     if not left.sound:
         with write_transaction(target, fresh, 10.0):
-            healed += _heal_memories(target, index, backups, left.memories)
-            healed += _heal_trajectories(target, backups, left.trajectories)
+            healed += _heal_memories(target, index, text_of, left.memories)
+            healed += _heal_trajectories(target, text_of, left.trajectories)
             _make_indexes(target, index)
         left = inspect(target, searchable)
     if not left.sound:
@@ -178,11 +183,11 @@ def make_tokens(connection: "SqliteConnection") -> None:
         connection.execute(queries("memories")["put_tokens"], (seq, tokens))
 
 
-def _heal_memories(connection: "SqliteConnection", index: Index, backups: "_Backups", ids: Sequence[str]) -> list[str]:
+def _heal_memories(connection: "SqliteConnection", index: Index, text_of: _TextOf, ids: Sequence[str]) -> list[str]:
     actions: list[str] = []
     for memory_id in ids:
         place = connection.execute(_QUERIES["place_of_pattern"], (memory_id,)).fetchone()
-        text = backups.text("pattern_text", memory_id)
+        text = text_of("pattern_text", memory_id)
         if text is not None:
             connection.execute(_QUERIES["put_pattern_text"], (text, content_hash(memory_id, text), memory_id))
             actions.append(f"memory {memory_id}: its text was brought back from a backup")
@@ -199,10 +204,10 @@ def _heal_memories(connection: "SqliteConnection", index: Index, backups: "_Back
     return actions
 
 
-def _heal_trajectories(connection: "SqliteConnection", backups: "_Backups", ids: Sequence[str]) -> list[str]:
+def _heal_trajectories(connection: "SqliteConnection", text_of: _TextOf, ids: Sequence[str]) -> list[str]:
     actions: list[str] = []
     for trajectory_id in ids:
-        text = backups.text("trajectory_text", trajectory_id)
+        text = text_of("trajectory_text", trajectory_id)
         if text is None:
             connection.execute(_QUERIES["delete_trajectory"], (trajectory_id,))
             actions.append(f"trajectory {trajectory_id}: deleted, it is not what was written and no backup has it")
@@ -225,20 +230,13 @@ def _parsed(data: object) -> dict[str, str]:
     return known if all(name in known for name in ("title", "description", "content", "tags", "domain")) else {}
 
 
-class _Backups:
-    """The texts in a bank's backups, the newest first; a backup that cannot be read is passed over."""
-
-    def __init__(self, database: Path, module: ModuleType) -> None:
-        self._paths = [backup.path for backup in list_backups(database)]
-        self._module = module
-
-    def text(self, query: str, row_id: str) -> str | None:
-        """Return a row's text from the newest backup in which it is what its hash says."""
-        for path in self._paths:
-            with suppress(StorageError, self._module.Error, UnicodeDecodeError):
-                with closing(open_read_only(self._module, path)) as backup:
-                    check_content(backup, path)
-                    row = backup.execute(_QUERIES[query], (row_id,)).fetchone()
-                if row is not None and content_hash(row_id, row[0]) == row[1]:
-                    return str(row[0])
-        return None
+def _text_in_backups(database: Path, module: ModuleType, query: str, row_id: str) -> str | None:
+    """Return a row's text from the newest backup in which it is what its hash says; unreadable ones are passed over."""
+    for backup in list_backups(database):
+        with suppress(StorageError, module.Error, UnicodeDecodeError):
+            with closing(open_read_only(module, backup.path)) as connection:
+                check_content(connection, backup.path)
+                row = connection.execute(_QUERIES[query], (row_id,)).fetchone()
+            if row is not None and content_hash(row_id, row[0]) == row[1]:
+                return str(row[0])
+    return None

@@ -1,6 +1,6 @@
 """Taking over a bank that was not made here: looked at in a copy, each memory screened as if it were new, then signed.
 
-The bank came with a clone or an archive, or the user moved it himself; nobody can tell which. No index, vector, token,
+The bank came with a clone or an archive, or the user moved it himself; nobody knows which. No index, vector, token,
 link, job or source of it is taken, and no history that would vouch for a memory: all of these are made again.
 """
 
@@ -56,7 +56,7 @@ def look(database: Path, driver: Driver, settings: Settings) -> ForeignBank:
     Raises `StoreUntrusted` when it is no bank of ours, or holds more than one; `InputError` when it needs no trust.
     """
     with storage_errors(driver.module, database), _opened_copy(database, driver) as foreign:
-        return _told(foreign, settings, database.name)
+        return _content(foreign, settings, database.name)
 
 
 def take_over(database: Path, driver: Driver, settings: Settings, here: Scope) -> ForeignBank:
@@ -68,17 +68,17 @@ def take_over(database: Path, driver: Driver, settings: Settings, here: Scope) -
     fresh = database.with_name(f"{database.name}.trusting-{os.getpid()}")
     try:
         with storage_errors(driver.module, database), _opened_copy(database, driver) as foreign:
-            told = _told(foreign, settings, database.name)
+            taken = _content(foreign, settings, database.name)
             target = connect(fresh, driver=driver)
             try:
-                _carry_over(foreign, target, fresh, driver, told.memories, here)
+                _carry_over(foreign, target, fresh, driver, taken.memories, here)
             finally:
                 close(target, fresh)
             with writer_lock(database, settings.storage.busy_timeout_s):
                 kept = put_in_place(database, fresh, keep=True, aside=SET_ASIDE)
     finally:
         remove(fresh)
-    return told._replace(kept=kept)
+    return taken._replace(kept=kept)
 
 
 @contextmanager
@@ -102,7 +102,7 @@ def _opened_copy(database: Path, driver: Driver) -> Generator["SqliteConnection"
 
 
 def _is_trusted(database: Path, bank: str) -> bool:
-    """Tell whether opening the bank of this id would be refused by neither look: at the files, and at the id."""
+    """Return whether opening the bank of this id would be refused by neither look: at the files, and at the id."""
     try:
         record = registry.check(database)
     except StoreUntrusted:
@@ -110,7 +110,7 @@ def _is_trusted(database: Path, bank: str) -> bool:
     return record is not None and (not record.banks or bank in record.banks)
 
 
-def _told(foreign: "SqliteConnection", settings: Settings, name: str) -> ForeignBank:
+def _content(foreign: "SqliteConnection", settings: Settings, name: str) -> ForeignBank:
     counts = {query: foreign.execute(_QUERIES[query]).fetchone()[0] for query in ("trajectories", "calls", "jobs")}
     items: list[MemoryItem] = []
     faulty = 0

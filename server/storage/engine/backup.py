@@ -7,7 +7,7 @@ import json
 import os
 import time
 from collections.abc import Sequence
-from contextlib import closing, suppress
+from contextlib import closing
 from datetime import UTC, datetime
 from glob import escape
 from pathlib import Path
@@ -91,7 +91,10 @@ def back_up(
         raise InputError(f"{path} is there already: name a file that is not, or delete it first")
     copy_bank(connection, module, path)
     if target is None:
-        _drop_oldest(database, reason)
+        for backup in [each for each in list_backups(database) if each.reason == reason][KEEP:]:
+            _drop(backup)
+        for half in abandoned_copies(database):
+            half.unlink(missing_ok=True)
     return path
 
 
@@ -143,7 +146,7 @@ def abandoned_copies(database: Path) -> list[Path]:
 
 
 def _is_being_made(path: Path) -> bool:
-    """Tell whether the process that a half copy names still runs; where that cannot be asked, by its age."""
+    """Return whether the process that a half copy names still runs; where that cannot be asked, by its age."""
     process = _PROCESS.search(path.name)
     if os.name != "posix" or process is None:
         return time.time() - path.stat().st_mtime < _LEFT_BEHIND_S
@@ -180,12 +183,3 @@ def _check_copy(module: ModuleType, path: Path) -> None:
         found = connection.execute("PRAGMA quick_check(1)").fetchone()
     if found != ("ok",):
         raise StoreDamaged(f"the copy is not sound ({found[0]}): the bank is damaged; run `swarm-memory doctor`")
-
-
-def _drop_oldest(database: Path, reason: str) -> None:
-    for backup in [each for each in list_backups(database) if each.reason == reason][KEEP:]:
-        _drop(backup)
-    for half in half_copies(database):
-        with suppress(FileNotFoundError):
-            if time.time() - half.stat().st_mtime > _LEFT_BEHIND_S:
-                half.unlink()

@@ -81,7 +81,7 @@ def connect(
     with storage_errors(module, database):
         exists = check_path(database)
         # Asked before the look: another process may complete the bank meanwhile.
-        record = registry.check(database, min(timeout_s, registry.SETTLE_S))
+        record = registry.check(database)
         banks = record.banks if record is not None and exists else []
         if not exists:
             if read_only or not create:
@@ -262,15 +262,16 @@ def _complete(
     """Make or migrate what is not yet a bank of this schema, with a write-ahead log."""
     (journal,) = connection.execute("PRAGMA journal_mode").fetchone()
     if state == "bank" and registry.is_complete(database) and journal == JOURNAL:
-        registry.note_log(database)
         return
+    log, mark = f"{database}-wal", str(registry.mark_file(database))
     with writer_lock(database, timeout_s):
-        begin_commit(f"{database}-wal", str(registry.mark_file(database)))
+        begin_commit(log, mark)
         journal = _use_journal(module, connection, database, timeout_s)
         if state == "outdated" and check_content(connection, database) == "outdated":
             back_up(connection, module, database, MIGRATION)
         if state != "bank":
             migrate(connection)
+        note_commit(log, mark)
         registry.sign(database, registry.identity(connection), journal=journal)
     check_content(connection, database)
 

@@ -1,12 +1,17 @@
 """What the stores stand on, whichever engine holds the bank: whole functions run with a connection, off the loop."""
 
+import asyncio
+import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import wraps
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, Protocol, TypeVar
 
-from swarm_memory.server.storage.engine.author import writing_as
+from swarm_memory.schema.errors import StorageError
 from swarm_memory.server.storage.search.codes import Quantization
 from swarm_memory.server.storage.search.index import Index
 from swarm_memory.tools.ports.models import Accompanied, Embedder
@@ -16,6 +21,50 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 P = ParamSpec("P")
+
+_author: ContextVar[str | None] = ContextVar("author", default=None)
+
+
+def author() -> str | None:
+    """Return the id of the person for whom this transaction runs, which every new row carries; None: the bank's own."""
+    return _author.get()
+
+
+@contextmanager
+def writing_as(person_id: str | None) -> Generator[None]:
+    """Have the rows that a block writes carry a person's id."""
+    before = _author.set(person_id)
+    try:
+        yield
+    finally:
+        _author.reset(before)
+
+
+class Workers:
+    """Threads on which whole functions run, each to its end: a cancelled caller leaves at once and breaks none."""
+
+    def __init__(self, count: int) -> None:
+        self._executor = ThreadPoolExecutor(count, "bank")
+        self._process = os.getpid()
+
+    @property
+    def forked(self) -> bool:
+        """Whether this is a child of the process whose threads they are."""
+        return os.getpid() != self._process
+
+    async def run(self, function: Callable[[], T]) -> T:
+        """Run a function on a thread. Raises `StorageError` after a fork and after `end`, and what it raises."""
+        if self.forked:
+            raise StorageError("the bank was opened before this process forked: open it again in the child")
+        try:
+            running = asyncio.get_running_loop().run_in_executor(self._executor, function)
+        except RuntimeError as error:
+            raise StorageError("the bank is closed") from error
+        return await asyncio.shield(running)
+
+    def end(self, *, wait: bool) -> None:
+        """Take no more; `wait` until what was taken is done."""
+        self._executor.shutdown(wait=wait)
 
 
 class Engine(ABC):

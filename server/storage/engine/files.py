@@ -15,7 +15,7 @@ from swarm_memory.schema.errors import StoreReplaced
 _NOT_FLUSHED_HERE = (errno.EINVAL, errno.ENOTSUP, errno.EBADF)
 """What a file system says whose folders cannot be flushed: some network file systems."""
 
-_SIDECARS = ("-wal", "-shm")
+_FILES = ("", "-wal", "-shm")
 
 
 def flush(path: Path) -> None:
@@ -78,30 +78,21 @@ class OpenedFile:
         self._database = str(database)
         self.mark_file = mark_file
         """Where the last commit of its log is noted."""
-        self._main = _identity(self._database)
-        self._sidecars: dict[str, tuple[int, int]] = {}
+        self._files: dict[str, tuple[int, int]] = {}
+        self.note()
 
     def note(self) -> None:
         """Remember files that were not there before; to be called while the connection is known to be right."""
-        self._main = self._main or _identity(self._database)
-        for suffix in _SIDECARS:
-            if suffix not in self._sidecars and (found := _identity(self._database + suffix)):
-                self._sidecars[suffix] = found
+        for suffix in _FILES:
+            if suffix not in self._files and (found := _identity(self._database + suffix)):
+                self._files[suffix] = found
 
     def look(self) -> Found:
         """Return `moved` when the database is another file or none, `log lost` when only its log is."""
-        if _identity(self._database) != self._main:
+        others = [suffix for suffix, was in self._files.items() if _identity(self._database + suffix) != was]
+        if "" in others or "" not in self._files:
             return "moved"
-        kept = all(_identity(self._database + suffix) == was for suffix, was in self._sidecars.items())
-        return "same" if kept else "log lost"
-
-    def log_is_there(self) -> bool:
-        """Return whether there is a log at the path, whichever."""
-        return _identity(f"{self._database}-wal") is not None
-
-    def log_is_new(self) -> bool:
-        """Return whether another process has begun a new log in the place of the one that was lost."""
-        return size_of(f"{self._database}-wal") > 0
+        return "log lost" if others else "same"
 
     def check(self, found: Found | None = None) -> None:
         """Raise `StoreReplaced` unless all is as it was; `found` is what a look gave just now."""
@@ -126,34 +117,27 @@ def _identity(path: str) -> tuple[int, int] | None:
     return status.st_dev, status.st_ino
 
 
-_ENDED = b"ended"
+_ENDED, _BEGUN = b"ended", b"begun "
 _HEADER_BYTES, _SALTS = 32, slice(16, 24)
 _MAX_GENERATIONS = 1000
 """So many times a log may have begun again, by the `sqlite3` command say, since it was last noted."""
 
 
-def note_commit(log: str, mark_file: str) -> None:
-    """Note which log it is that a commit went into, by its salts. The caller holds the writer lock.
-
-    Where that cannot be written the former note stands, and is right: the log follows that one.
-    """
-    with suppress(OSError):
-        salts = _salts_of(log)
-        if salts is not None and salts != _noted(mark_file):
-            _note(mark_file, salts)
-
-
 def begin_commit(log: str, mark_file: str) -> None:
-    """Drop what is noted of an earlier log before something is committed to an empty one. The caller holds the lock."""
-    if not size_of(log) and _noted(mark_file):
-        with suppress(OSError):
-            _note(mark_file, b"")
+    """Note which file the empty log is that something is about to be committed to. The caller holds the writer lock."""
+    if not size_of(log):
+        _note(mark_file, _begun(log))
+
+
+def note_commit(log: str, mark_file: str) -> None:
+    """Note which log it is that a commit went into, by its salts. The caller holds the writer lock."""
+    if salts := _salts_of(log):
+        _note(mark_file, salts)
 
 
 def end_log(mark_file: str) -> None:
     """Note that no log holds anything: one that does is none of ours. The caller holds the lock."""
-    with suppress(OSError):
-        _note(mark_file, _ENDED)
+    _note(mark_file, _ENDED)
 
 
 def follows(log: str, mark_file: str) -> bool:
@@ -163,24 +147,28 @@ def follows(log: str, mark_file: str) -> bool:
         return True
     if noted == _ENDED:
         return False
-    if salts is None or salts == noted[: len(salts)]:
+    if noted.startswith(_BEGUN):
+        return noted in (_begun(log), _begun(""))  # where there was no file yet, SQLite has made one since
+    if not salts or salts == noted:
         return True  # SQLite reads nothing of a log without a header
     ahead = (int.from_bytes(salts[:4]) - int.from_bytes(noted[:4])) % 2**32
     return 0 < ahead <= _MAX_GENERATIONS
 
 
-def _salts_of(log: str) -> bytes | None:
-    """Return the salts of a log; None where it has no header.
+def _begun(log: str) -> bytes:
+    return _BEGUN + str(inode_of(log)).encode()
+
+
+def _salts_of(log: str) -> bytes:
+    """Return the salts of a log; nothing where it has no header.
 
     The first is a number that grows by one each time the log begins again, the second is random ("Database File
     Format", section 4.1): whoever has not read this log cannot make one that follows it.
     """
-    try:
-        with open(log, "rb") as file:  # noqa: PTH123 - asked after each write
-            header = file.read(_HEADER_BYTES)
-    except FileNotFoundError:
-        return None
-    return header[_SALTS] if len(header) == _HEADER_BYTES else None
+    with suppress(OSError), open(log, "rb") as file:  # noqa: PTH123 - asked after each write
+        header = file.read(_HEADER_BYTES)
+        return header[_SALTS] if len(header) == _HEADER_BYTES else b""
+    return b""
 
 
 def _noted(mark_file: str) -> bytes:
@@ -191,6 +179,9 @@ def _noted(mark_file: str) -> bytes:
 
 
 def _note(mark_file: str, content: bytes) -> None:
+    """Write a note; where that cannot be written the former one stands."""
+    if content == _noted(mark_file):
+        return
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
-    with os.fdopen(os.open(mark_file, flags, 0o600), "wb") as file:
+    with suppress(OSError), os.fdopen(os.open(mark_file, flags, 0o600), "wb") as file:
         file.write(content)

@@ -5,6 +5,7 @@ INSERT, a symbolic link would be followed.
 """
 
 import os
+import re
 import stat
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -146,28 +147,17 @@ def _is_ours(kind: str, name: str, sql: str | None, expected: dict[str, str], sh
         return sql == expected[name]
     if kind != "table" or sql is None:
         return False
-    coded, name = name.startswith("codes_"), name.removeprefix("codes_")
-    prefix = next((start for start in VECTOR_PARTITIONS if name.startswith(start)), "")
-    space_id, _, shadow = name.removeprefix(prefix).partition("_")
+    coded, table = name.startswith("codes_"), name.removeprefix("codes_")
+    prefix = next((start for start in VECTOR_PARTITIONS if table.startswith(start)), "")
+    space_id, _, shadow = table.removeprefix(prefix).partition("_")
     is_vector = bool(prefix) and space_id.isascii() and space_id.isdecimal()
     if is_vector and not shadow:
-        return _is_code_table(sql, name) if coded else _is_vector_table(sql, prefix, space_id)
+        # Whatever the length of the vectors, in numbers or in bits.
+        plain = re.sub(r"\[[0-9]+\]", "[0]", sql, count=1)
+        made = (vector_table(prefix, space_id, element, "0") for element in ("int8", "float"))
+        return plain == code_table(table, 0) if coded else plain in made
     is_shadow = shadow in _VECTOR_SHADOWS if is_vector else not coded and name in shadows
     return is_shadow and _is_plain_table(sql)
-
-
-def _is_vector_table(sql: str, prefix: str, space_id: str) -> bool:
-    """Whether it is what `vector_table` makes, for whatever element and dimensions."""
-    element, _, rest = sql.partition("embedding ")[2].partition("[")
-    dims = rest.partition("]")[0]
-    known = element in ("int8", "float") and dims.isdecimal()
-    return known and sql == vector_table(prefix, space_id, element, dims)
-
-
-def _is_code_table(sql: str, table: str) -> bool:
-    """Whether it is what `code_table` makes, of whatever length."""
-    bits = sql.partition("embedding bit[")[2].partition("]")[0]
-    return bits.isdecimal() and sql == code_table(table, int(bits))
 
 
 def _is_plain_table(sql: str) -> bool:

@@ -5,7 +5,6 @@ import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from functools import partial
 
 from swarm_memory.schema.errors import StorageError
 from swarm_memory.tools.ports.journal import ChatRecord
@@ -64,32 +63,19 @@ class Recorder:
     async def _write_behind(self) -> None:
         wait_s = GATHER_S
         while self._waiting:
-            await self._pause(wait_s)
+            # More records may come, unless somebody waits for those that are there.
+            with suppress(TimeoutError):
+                async with asyncio.timeout(wait_s):
+                    await self._wanted.wait()
+            self._wanted.clear()
+            batch = list(self._waiting)
             try:
-                await self._write_waiting()
+                await self._write(batch)
             except StorageError as error:
                 log.info("records wait to be written: %s", error)
                 wait_s = RETRY_S
-
-    async def _pause(self, wait_s: float) -> None:
-        """Wait for more records, unless somebody waits for those that are there."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(wait_s):
-                await self._wanted.wait()
-        self._wanted.clear()
-
-    async def _write_waiting(self) -> None:
-        while self._waiting:
-            batch = list(self._waiting)
-            # Cancelled or not, a write that has begun is done: its records must not be written twice.
-            work = asyncio.ensure_future(self._write(batch))
-            work.add_done_callback(partial(self._written, batch))
-            await asyncio.shield(work)
-
-    def _written(self, batch: Sequence[Record], work: "asyncio.Future[None]") -> None:
-        """Take what was written from the queue, whose oldest may have been dropped meanwhile."""
-        if work.cancelled() or work.exception() is not None:
-            return
-        for record in batch:
-            if self._waiting and self._waiting[0] is record:
-                self._waiting.popleft()
+                continue
+            for record in batch:
+                if self._waiting and self._waiting[0] is record:  # the oldest may have been dropped meanwhile
+                    self._waiting.popleft()
+            wait_s = GATHER_S

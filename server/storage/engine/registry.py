@@ -7,17 +7,15 @@ is played back by opening it.
 
 import json
 import os
-import time
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, NamedTuple
 
-from swarm_memory.schema.errors import StorageError, StoreBusy, StoreReadOnly, StoreUntrusted
+from swarm_memory.schema.errors import StorageError, StoreBusy, StoreUntrusted
 from swarm_memory.schema.sqlite.statements import APPLICATION_ID
 from swarm_memory.server.folders import own_state
-from swarm_memory.server.location import state_folder
 from swarm_memory.server.storage.engine.files import (
     end_log,
     flush,
@@ -34,8 +32,7 @@ if TYPE_CHECKING:
 
 FOLDER = "banks"
 TRUST = "look into it and take it over with `swarm-memory bank trust`"
-SETTLE_S = 2.0
-"""How long another process may take to note the log that it has begun."""
+_LOOK_WAIT_S = 2.0
 
 _PLAYED = ("", "-wal", "-journal")
 _SUPER_JOURNAL = bytes.fromhex("d9d505f920a163d7")
@@ -43,15 +40,13 @@ _SUPER_JOURNAL = bytes.fromhex("d9d505f920a163d7")
 
 
 class Record(NamedTuple):
-    """One bank. Files are told apart by their inodes: whoever replaces one makes another."""
+    """One bank. Files are known by their inodes: whoever replaces one makes another."""
 
     path: str
     files: list[int]
     """Of the database: one; two while another is put in its place."""
     banks: list[str]
     """The ids that may stand in it: none until the bank is complete."""
-    log: int = 0
-    """Of the write-ahead log; 0 until there was one."""
     journal: str = "wal"
     """How SQLite keeps its changes: `delete` where the file system does not let it have a write-ahead log."""
 
@@ -68,8 +63,9 @@ def find(database: Path) -> Record | None:
         if os.name == "posix" and os.fstat(descriptor).st_uid != os.geteuid():
             raise StorageError(f"{_file(database)} belongs to another user: delete it, or set XDG_STATE_HOME")
         try:
-            record = Record(**json.load(file))
-        except (ValueError, TypeError) as error:
+            known = json.load(file).items()  # those of former versions hold more
+            record = Record(**{name: value for name, value in known if name in Record._fields})
+        except (ValueError, TypeError, AttributeError) as error:
             raise StorageError(f"{_file(database)} is no record of a bank: delete it, and {TRUST}") from error
     return record if record.path == _place(database) else None
 
@@ -90,30 +86,17 @@ def begin(database: Path) -> None:
     """Note that this user has made the empty file at a path, which will be a bank."""
     record, file = find(database), inode_of(str(database)) or 0
     if record is None or file not in record.files:
-        _drop_scratch()
         _write(Record(_place(database), [file], []))
 
 
 def sign(database: Path, bank: str, file: Path | None = None, journal: str = "wal") -> None:
     """Note that the complete bank at a path is this user's: its id, and `file`, which is to be moved there."""
     inode = inode_of(str(file or database)) or 0
-    _write(Record(_place(database), [inode], [bank], inode_of(f"{database}-wal") or 0, journal))
-
-
-def note_log(database: Path) -> None:
-    """Note the log that lies beside the bank now, before anything is committed to it."""
-    record, log = find(database), inode_of(f"{database}-wal")
-    with suppress(StoreBusy, StoreReadOnly), writer_lock(database, 0):  # whoever holds it is about to fill the log
-        note_end(database)
-    if record is not None and log is not None and record.log != log:
-        _write(record._replace(log=log))
+    _write(Record(_place(database), [inode], [bank], journal))
 
 
 def note_end(database: Path) -> None:
-    """Note that no log holds anything, where that is so. The caller holds the writer lock.
-
-    A file system may give the number of a deleted log to the next file: the number alone tells no stranger's.
-    """
+    """Note that no log holds anything, where that is so. The caller holds the writer lock."""
     if not size_of(f"{database}-wal") and _file(database).is_file():
         end_log(str(mark_file(database)))
 
@@ -124,7 +107,7 @@ def replacing(database: Path, fresh: Path) -> Generator[None]:
     former, coming = find(database), find(fresh)
     if coming is None:
         raise StorageError(f"{fresh} was not made here by this user")
-    record = coming._replace(path=_place(database), log=0)
+    record = coming._replace(path=_place(database))
     if former is not None:
         _write(record._replace(files=[*former.files, *record.files], banks=[*former.banks, *record.banks]))
     yield
@@ -134,38 +117,36 @@ def replacing(database: Path, fresh: Path) -> Generator[None]:
 
 def forget(database: Path) -> None:
     """Drop the record of a bank that is deleted."""
-    for suffix in (".json", ".log", ".told"):
+    for suffix in (".json", ".log", ".noticed"):
         _file(database).with_suffix(suffix).unlink(missing_ok=True)
 
 
 def throw_away(database: Path) -> None:
     """Drop the record of a bank in a folder for temporary files, and the folders that held nothing else."""
     forget(database)
-    root = state_folder() / FOLDER
+    root = Path(own_state(), FOLDER)
     with suppress(OSError):  # a folder in which there are records of other banks
-        for folder in _file(database).parents:
-            if folder == root:
-                break
-            folder.rmdir()
+        for folder in list(_file(database).relative_to(root).parents)[:-1]:
+            (root / folder).rmdir()
 
 
-def tell_once(database: Path) -> bool:
+def is_first_notice(database: Path) -> bool:
     """Return whether it was not yet asked about the file at a path, which is not trusted; this asking counts."""
-    told, inode = _file(database).with_suffix(".told"), str(inode_of(str(database)))
+    noticed, inode = _file(database).with_suffix(".noticed"), str(inode_of(str(database)))
     with suppress(FileNotFoundError):
-        if told.read_text("ascii") == inode:
+        if noticed.read_text("ascii") == inode:
             return False
-    make_folder(told.parent)
-    told.unlink(missing_ok=True)
-    make_private(told, inode.encode())
+    make_folder(noticed.parent)
+    noticed.unlink(missing_ok=True)
+    make_private(noticed, inode.encode())
     return True
 
 
-def check(database: Path, wait_s: float = SETTLE_S) -> Record | None:
+def check(database: Path) -> Record | None:
     """Return the record of the bank at a path; None where there is none, nor any file that could hold something.
 
-    Nothing but the names and sizes of files is looked at; another process may take `wait_s` to note the log that it has
-    begun. Raises `StoreUntrusted` for a bank, a log or a journal that is not the one that was left there.
+    No database is opened. Raises `StoreUntrusted` for a bank, a log or a journal that is not the one that was left
+    there.
     """
     left = next((each for suffix in _PLAYED if size_of(each := f"{database}{suffix}") > 0), None)
     record = find(database)  # last: another process may begin the bank meanwhile
@@ -175,7 +156,8 @@ def check(database: Path, wait_s: float = SETTLE_S) -> Record | None:
         return None
     if inode_of(str(database)) not in (None, *record.files):
         raise StoreUntrusted(replaced(database))
-    _check_log(database, record, wait_s)
+    if record.banks:
+        _check_log(database)
     _check_journal(database, record)
     return record
 
@@ -207,29 +189,18 @@ def identity(connection: "SqliteConnection") -> str:
     return "" if found is None else str(found[0])
 
 
-def _check_log(database: Path, record: Record, wait_s: float) -> None:
-    log, give_up = Path(f"{database}-wal"), time.monotonic() + wait_s
-    while record.banks and size_of(str(log)) > 0 and inode_of(str(log)) != record.log:
-        if time.monotonic() > give_up:
-            raise StoreUntrusted(_not_the_log(log))
-        time.sleep(0.01)
-        record = find(database) or record
-    if not record.banks:
-        return
-    mark = str(mark_file(database))
-    if not follows(str(log), mark):
-        # What is noted and the log are two files: looked at again while nobody is filling or emptying it. Whoever
-        # writes meanwhile has read the log.
-        with suppress(StoreBusy), writer_lock(database, wait_s):
-            if not follows(str(log), mark):
-                raise StoreUntrusted(_not_the_log(log))
-
-
-def _not_the_log(log: Path) -> str:
-    return (
-        f"{log} is not the log that swarm-memory left beside its bank: nothing of it was read; delete it if a pull "
-        "or an archive brought it"
-    )
+def _check_log(database: Path) -> None:
+    """Raise `StoreUntrusted` for a log that cannot be the one that was noted."""
+    log, mark = f"{database}-wal", str(mark_file(database))
+    # What is noted and the log are two files: looked at again while nobody is filling or emptying it. Whoever writes
+    # meanwhile has read the log.
+    if not follows(log, mark):
+        with suppress(StoreBusy), writer_lock(database, _LOOK_WAIT_S):
+            if not follows(log, mark):
+                raise StoreUntrusted(
+                    f"{log} is not the log that swarm-memory left beside its bank: nothing of it was read; delete it "
+                    "if a pull or an archive brought it"
+                )
 
 
 def mark_file(database: Path) -> Path:
@@ -272,17 +243,6 @@ def record_of(place: PurePath) -> PurePath:
     return type(place)(drive, *place.parts[1:-1], f"{place.name}.json")
 
 
-def _drop_scratch() -> None:
-    """Drop the records of banks in the system's folder for temporary files that are no more."""
-    import tempfile
-
-    scratch = os.path.realpath(tempfile.gettempdir())
-    for path in _file(Path(scratch, "any")).parent.rglob("*.json"):
-        with suppress(OSError, ValueError, KeyError):
-            if not os.path.lexists(place := json.loads(path.read_bytes())["path"]):
-                forget(Path(place))
-
-
 def _write(record: Record) -> None:
     path = _file(Path(record.path))
     part = path.with_suffix(f".{os.urandom(8).hex()}.part")
@@ -296,5 +256,5 @@ def _write(record: Record) -> None:
         flush(path.parent)
     except OSError as error:
         raise StorageError(
-            f"{path} could not be written: {error.strerror}; it tells this user's banks from those that a clone brings"
+            f"{path} could not be written: {error.strerror}; by it this user's banks are known from those of a clone"
         ) from error

@@ -1,21 +1,14 @@
-"""The threads of one open bank: what runs where, under which lock, and what happens when its files are replaced.
-
-Whole functions run on a connection's thread, and a cancelled caller breaks none.
-"""
+"""The threads of one open bank: what runs where, under which lock, and what happens when its files are replaced."""
 
 import asyncio
 import logging
-import os
 from collections.abc import Callable
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
 
-import aiosqlite
-
-from swarm_memory.schema.errors import StorageError, StoreReadOnly, StoreReplaced
+from swarm_memory.schema.errors import StoreReadOnly, StoreReplaced
 from swarm_memory.server.storage.driver import Driver
 from swarm_memory.server.storage.engine.connection import (
     close,
@@ -24,8 +17,8 @@ from swarm_memory.server.storage.engine.connection import (
     truncate_wal,
     write_transaction,
 )
-from swarm_memory.server.storage.engine.engine import Engine
-from swarm_memory.server.storage.engine.files import OpenedFile
+from swarm_memory.server.storage.engine.engine import Engine, Workers
+from swarm_memory.server.storage.engine.files import OpenedFile, inode_of, size_of
 from swarm_memory.server.storage.engine.lock import writer_lock
 from swarm_memory.server.storage.engine.registry import mark_file
 from swarm_memory.server.storage.search.index import Index
@@ -40,155 +33,115 @@ T = TypeVar("T")
 READ_CACHE_KB = 16_000
 """Pages that a reader keeps. With SQLite's 2 MB a search of 100,000 memories reads most of its pages again."""
 
-END_WAIT_S = 2.0
-"""How long the thread of a connection that failed to open is waited for."""
-
 SAVE_WAIT_S = 10.0
 
 log = logging.getLogger(__name__)
 
 
-class _Host(aiosqlite.Connection):
-    """aiosqlite's thread, on which a whole function runs in one go; nothing else touches what is inside aiosqlite."""
-
-    def __init__(self, connector: "Callable[[], SqliteConnection]") -> None:
-        super().__init__(connector, 64)
-        self._thread.daemon = True  # an open connection must not keep the process alive
-
-    async def open(self) -> None:
-        """Start the thread and connect there. Raises what the connector raises."""
-        try:
-            await self
-        except BaseException:
-            # The thread still answers to this loop, which the caller may be about to close. A cancelled caller could
-            # not await it: it is cancelled again at once.
-            self._thread.join(END_WAIT_S)
-            raise
-
-    @property
-    def hosted(self) -> "SqliteConnection":
-        """The connection, for what runs on the thread."""
-        return self._conn
-
-    def host(self, connection: "SqliteConnection") -> None:
-        """Take another connection, from the thread."""
-        self._connection = connection
-
-    async def run(self, function: Callable[[], T]) -> T:
-        """Run a function on the thread. Raises `StorageError` after `close`."""
-        try:
-            return await self._execute(function)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-        except ValueError as error:
-            if str(error) != "Connection closed":
-                raise
-            raise StorageError("the bank is closed") from error
-
-
 class ConnectionThread:
-    """One connection on one daemon thread. Functions run one after another, each to its end.
+    """One connection on one thread. Functions run one after another.
 
     None runs on a file that is no longer the one at its path: `StoreReplaced` says so, before anything was done.
     """
 
-    def __init__(
-        self,
-        database: Path,
-        module: ModuleType,
-        connector: "Callable[[], SqliteConnection]",
-        *,
-        again: "Callable[[], SqliteConnection] | None" = None,
-        writes: bool = False,
-    ) -> None:
-        """`again` connects to what was put in the file's place; without it `connector` does."""
+    def __init__(self, database: Path, driver: Driver, timeout_s: float, *, writes: bool) -> None:
         self._database = database
-        self._module = module
-        self._again = again or connector
+        self._driver = driver
+        self._timeout_s = timeout_s
         self._writes = writes
-        self._process = os.getpid()
-        self._connected = True
+        self._thread = Workers(1)
+        self._connection: SqliteConnection | None = None
         self.opened = OpenedFile(database, str(mark_file(database)))
         """What the connection opened, for a look under the writer lock."""
-        self._host = _Host(connector)
 
     async def open(self) -> Self:
-        """Connect on a new thread. Raises what connecting raises."""
-        await self._host.open()
+        """Connect on a new thread; a writer makes the bank where there is none. Raises what connecting raises."""
+        try:
+            await self._thread.run(partial(self._connect, create=True))
+        except BaseException:
+            await self.close()
+            raise
         return self
 
     async def run(self, function: "Callable[[SqliteConnection], T]") -> T:
-        """Run a function on the thread and return its result, in errors of ours.
-
-        A caller that is cancelled leaves at once; the function still runs to its end. Raises `StorageError` after a
-        fork and after `close`.
-        """
-        if os.getpid() != self._process:
-            raise StorageError("the bank was opened before this process forked: open it again in the child")
+        """Run a function on the thread and return its result. Raises `StorageError`."""
 
         def guarded() -> T:
-            with storage_errors(self._module, self._database):
-                self._check()
-                return function(self._host.hosted)
+            with storage_errors(self._driver.module, self._database):
+                return function(self._checked())
 
-        return await self._host.run(guarded)
+        return await self._thread.run(guarded)
 
-    async def close(self, closing: "Callable[[SqliteConnection], None]") -> None:
-        """Run `closing`, which closes the connection, and end the thread."""
-        if os.getpid() != self._process:
-            return
-        if self._connected:
-            with suppress(StoreReplaced):
-                await self.run(closing)
-        await asyncio.shield(self._host.close())
+    async def reconnect(self) -> None:
+        """Open what lies at the path now. Raises what connecting raises; then the thread stays without a connection."""
+        await self._thread.run(partial(self._connect, create=False))
 
-    def _check(self) -> None:
-        """Raise `StoreReplaced` when the connection is gone, or what it opened is."""
-        if not self._connected:
-            raise StoreReplaced(f"{self._database} is not open")
-        self.opened.note()
-        found = self.opened.look()
-        if found == "log lost" and not self._writes and not self.opened.log_is_there():
-            return  # the deleted log still tells a reader all; the writer will see to it
-        self.opened.check(found)
+    async def disconnect(self) -> None:
+        """Close the connection; until `reconnect` nothing runs."""
+        if not self._thread.forked:
+            await self._thread.run(self._disconnect)
+
+    async def close(self) -> None:
+        """Close the connection and end the thread."""
+        try:
+            await self.disconnect()
+        finally:
+            self._thread.end(wait=False)
 
     @property
     def is_right(self) -> bool:
         """Whether the connection is open on what lies at its path."""
-        return self._connected and self.opened.look() == "same"
+        return self._connection is not None and self.opened.look() == "same"
 
-    async def disconnect(self) -> None:
-        """Close the connection for `reconnect`. A log that was deleted is written into the database first."""
+    def _connect(self, *, create: bool) -> None:
+        opened = OpenedFile(self._database, self.opened.mark_file)
+        connection = connect(
+            self._database,
+            driver=self._driver,
+            read_only=not self._writes,
+            create=create,
+            timeout_s=self._timeout_s,
+        )
+        if not self._writes:
+            connection.create_function("says", 2, says, deterministic=True)
+            connection.execute(f"PRAGMA cache_size = -{READ_CACHE_KB}")
+        self._connection, self.opened = connection, opened
 
-        def disconnect() -> None:
-            if self._connected:
-                self._connected = False
-                with storage_errors(self._module, self._database):
-                    if self._writes and self.opened.look() == "log lost":
-                        self._save_log()
-                    self._host.hosted.close()
+    def _checked(self) -> "SqliteConnection":
+        """Return the connection. Raises `StoreReplaced` when it is gone, or what it opened is."""
+        if self._connection is None:
+            raise StoreReplaced(f"{self._database} is not open")
+        self.opened.note()
+        found = self.opened.look()
+        # To a reader the deleted log is still there; the writer will see to it.
+        if found != "log lost" or self._writes or inode_of(f"{self._database}-wal") is not None:
+            self.opened.check(found)
+        return self._connection
 
-        await asyncio.shield(asyncio.ensure_future(self._host.run(disconnect)))
+    def _disconnect(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is None:
+            return
+        found = self.opened.look()
+        with storage_errors(self._driver.module, self._database):
+            if self._writes and found == "same":
+                close(connection, self._database)
+                return
+            if self._writes and found == "log lost":
+                self._save_log(connection)
+            connection.close()
 
-    async def reconnect(self) -> None:
-        """Open what lies at the path now. Raises what connecting raises; then the thread stays without a connection."""
-
-        def reconnect() -> None:
-            opened = OpenedFile(self._database, self.opened.mark_file)
-            self._host.host(self._again())
-            self.opened, self._connected = opened, True
-
-        await asyncio.shield(asyncio.ensure_future(self._host.run(reconnect)))
-
-    def _save_log(self) -> None:
+    def _save_log(self, connection: "SqliteConnection") -> None:
         """Write the deleted log, which only open connections still see, into the database."""
         with writer_lock(self._database, SAVE_WAIT_S):
-            if self.opened.log_is_new():
+            if size_of(f"{self._database}-wal"):
                 log.error(
                     "the log of %s was deleted while it was open, and another process has begun a new one: what was "
                     "written last may be lost unless that process saved it",
                     self._database,
                 )
             else:
-                truncate_wal(self._host.hosted)
+                truncate_wal(connection)
 
 
 class Threads(NamedTuple):
@@ -202,8 +155,8 @@ class Threads(NamedTuple):
 
     @property
     def all(self) -> tuple[ConnectionThread, ...]:
-        """Every thread there is, the writer first."""
-        return tuple(thread for thread in self if thread is not None)
+        """Every thread there is, the writer last: closing, it folds the log into the database."""
+        return tuple(thread for thread in (self.reader, self.beside, self.writer) if thread is not None)
 
 
 async def open_threads(path: Path, driver: Driver, timeout_s: float) -> Threads:
@@ -212,44 +165,19 @@ async def open_threads(path: Path, driver: Driver, timeout_s: float) -> Threads:
     Raises `StoreUntrusted` for a file that is no bank of ours, `StorageError`. Where this user may only read, there is
     no writer.
     """
-    writer: ConnectionThread | None = None
-    try:
-        writer = await ConnectionThread(
-            path,
-            driver.module,
-            lambda: connect(path, driver=driver, timeout_s=timeout_s),
-            again=lambda: connect(path, driver=driver, create=False, timeout_s=timeout_s),
-            writes=True,
-        ).open()
-    except StoreReadOnly:
-        if not await asyncio.to_thread(path.exists):
-            raise
     async with AsyncExitStack() as opened:
-        if writer is not None:
-            opened.push_async_callback(writer.close, partial(close, database=path))
-        reader, beside = [await _open_reader(path, driver, timeout_s, opened) for _ in range(2)]
+        writer: ConnectionThread | None = None
+        try:
+            writer = await ConnectionThread(path, driver, timeout_s, writes=True).open()
+            opened.push_async_callback(writer.close)
+        except StoreReadOnly:
+            if not await asyncio.to_thread(path.exists):
+                raise
+        reader = await ConnectionThread(path, driver, timeout_s, writes=False).open()
+        opened.push_async_callback(reader.close)
+        beside = await ConnectionThread(path, driver, timeout_s, writes=False).open()
         opened.pop_all()
     return Threads(writer, reader, beside)
-
-
-async def _open_reader(path: Path, driver: Driver, timeout_s: float, opened: AsyncExitStack) -> ConnectionThread:
-    def open_connection() -> "SqliteConnection":
-        connection = connect(path, driver=driver, read_only=True, timeout_s=timeout_s)
-        connection.create_function("says", 2, says, deterministic=True)
-        connection.execute(f"PRAGMA cache_size = -{READ_CACHE_KB}")
-        return connection
-
-    reader = await ConnectionThread(path, driver.module, open_connection).open()
-    opened.push_async_callback(reader.close, _close)
-    return reader
-
-
-def _close(connection: "SqliteConnection") -> None:
-    connection.close()
-
-
-def _look(connection: "SqliteConnection") -> None:
-    connection.execute("PRAGMA schema_version").fetchone()
 
 
 class BankThreads(Engine):
@@ -305,11 +233,9 @@ class BankThreads(Engine):
         return await self.on_writer(truncate)
 
     async def close_threads(self) -> None:
-        """Close every connection, the writer last: it folds the log into the database."""
-        for reader in (self._threads.reader, self._threads.beside):
-            await reader.close(_close)
-        if self._threads.writer is not None:
-            await self._threads.writer.close(partial(close, database=self._path))
+        """Close every connection."""
+        for thread in self._threads.all:
+            await thread.close()
 
     async def _run(self, thread: ConnectionThread, function: "Callable[[SqliteConnection], T]") -> T:
         """Run a function on a thread; when the bank's files were replaced, on what is there now."""
@@ -323,7 +249,7 @@ class BankThreads(Engine):
             if writer is None or thread is writer:
                 raise
             # Another process was cut off in a write with a rollback journal: only one that could write can undo it.
-            await writer.run(_look)
+            await writer.run(lambda connection: connection.execute("PRAGMA schema_version").fetchone())
             return await thread.run(function)
 
     async def _open_again(self) -> None:

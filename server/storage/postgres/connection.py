@@ -30,7 +30,7 @@ _VECTORS = "SET hnsw.iterative_scan = relaxed_order; SET plan_cache_mode = force
 is kept."""
 
 _GONE_AFTER_S = 15
-"""So long a network that gives no answer is waited for where the system can be told so."""
+"""So long a network that gives no answer is waited for, where the system lets that be set."""
 
 
 class Place(NamedTuple):
@@ -193,7 +193,7 @@ def postgres_errors(place: Place) -> Generator[None]:
 
 
 def translated(error: psycopg.Error, place: Place) -> StorageError | InputError | ConfigError:
-    """Return what a user is told of an error."""
+    """Return an error in words of ours."""
     said = _first_line(error)
     match error:
         case psycopg.DataError() if "NUL" in str(error):
@@ -225,22 +225,22 @@ def translated(error: psycopg.Error, place: Place) -> StorageError | InputError 
 
 
 def is_lost(error: BaseException | None) -> bool:
-    """Tell whether an error says that the connection is gone, or was never made, and nothing more."""
+    """Return whether an error says that the connection is gone, or was never made, and nothing more."""
     if not isinstance(error, psycopg.OperationalError) or _is_refused(error):
         return False
     return error.sqlstate is None or error.sqlstate.startswith(("08", "57P"))
 
 
 def _is_refused(error: psycopg.Error) -> bool:
-    """Tell whether the database answered that it does not let this user in: trying again does not help."""
+    """Return whether the database answered that it does not let this user in: trying again does not help."""
     return isinstance(error, psycopg.OperationalError) and any(sign in str(error) for sign in _REFUSALS)
 
 
 def collides(error: BaseException | None) -> bool:
-    """Tell whether a transaction was undone because another one came first: run again it sees what that one wrote."""
+    """Return whether a transaction was undone because another one came first: run again it sees what that one wrote."""
     return isinstance(error, errors.DeadlockDetected | errors.SerializationFailure | errors.UniqueViolation)
 
 
 def _first_line(error: psycopg.Error) -> str:
-    told = error.diag.message_primary or str(error).strip()
-    return told.splitlines()[0] if told else type(error).__name__
+    text = error.diag.message_primary or str(error).strip()
+    return text.splitlines()[0] if text else type(error).__name__

@@ -183,13 +183,13 @@ def _search(connection: "Connection", asked: Asked, parts: tuple[str, ...], vect
     """Return what both legs found; `vector_at` says where in a row, from its position on, its vector stands."""
     if asked.vector is not None:
         check_vector(asked.vector, asked.dims, asked.embedder)
-    plan, told = _ask(connection, asked, parts)
-    partitions: list[tuple[int, int, int]] = json.loads(told[0][2] or "[]")
+    plan, answer = _ask(connection, asked, parts)
+    partitions: list[tuple[int, int, int]] = json.loads(answer[0][2] or "[]")
     items = {partition: count for partition, count, _ in partitions}
     frequency = dict.fromkeys(asked.tokens, 0)
-    for partition, token, count in json.loads(told[0][3] or "[]"):
+    for partition, token, count in json.loads(answer[0][3] or "[]"):
         frequency[token] += min(count, items[partition])
-    rows = [row[4:] for row in told if row[6] is not None]
+    rows = [row[4:] for row in answer if row[6] is not None]
     vector = None
     if asked.vector is not None and plan.space_id is not None:
         space = Space(plan.space_id, asked.embedder, asked.dims, plan.quantization, 0, "")

@@ -118,8 +118,7 @@ class PostgresStore(PostgresThreads, Bank):
 
     @reads
     def health(self, connection: "Connection") -> StorageHealth:
-        told = connection.execute(_OWN["health"]).fetchone()
-        version, server, vector, size, bypasses, role = told
+        version, server, vector, size, bypasses, role = connection.execute(_OWN["health"]).fetchone()
         notices: list[str] = []
         if bypasses:
             notices.append(

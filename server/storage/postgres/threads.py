@@ -2,12 +2,10 @@
 
 import asyncio
 import logging
-import os
 import random
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
@@ -15,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 import psycopg
 
 from swarm_memory.schema.errors import StorageError
-from swarm_memory.server.storage.engine.engine import Engine
+from swarm_memory.server.storage.engine.engine import Engine, Workers
 from swarm_memory.server.storage.postgres.connection import (
     LostInCommit,
     Place,
@@ -38,7 +36,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.02, 0.5
-"""Between two tries of what collided, or met a lost connection: each is drawn below a limit that doubles."""
+"""Between two tries of what collided, or met a lost connection: each at random below a limit that doubles."""
 
 LONGEST_LISTEN_PAUSE_S = 30.0
 
@@ -50,7 +48,7 @@ log = logging.getLogger(__name__)
 class PostgresThreads(Engine):
     """As many functions at a time as there may be connections; the others wait for a thread.
 
-    A caller that is cancelled leaves at once; its function still runs to its end. What collided with another
+    What collided with another
     transaction is undone and run again; what met a lost connection is run again on a new one, unless it was lost in
     the commit.
     """
@@ -58,10 +56,9 @@ class PostgresThreads(Engine):
     def __init__(self, place: Place, size: int, embedder: Embedder, index: Index) -> None:
         super().__init__(embedder, index)
         self.place = place
-        self._threads = ThreadPoolExecutor(size, "postgres")
+        self._threads = Workers(size)
         self._own = threading.local()
         self._connections: set[RawConnection] = set()
-        self._process = os.getpid()
 
     @property
     def read_only(self) -> bool:
@@ -70,7 +67,7 @@ class PostgresThreads(Engine):
 
     async def read(self, function: "Callable[[Connection], T]") -> T:
         """Run a function that only reads; each statement sees the bank of its own moment."""
-        return await self._run(lambda raw: function(PostgresConnection(raw)))
+        return await self._threads.run(partial(self._persist, lambda raw: function(PostgresConnection(raw))))
 
     async def read_beside(self, function: "Callable[[Connection], T]") -> T:
         """The same: there is a connection for each thread."""
@@ -78,7 +75,7 @@ class PostgresThreads(Engine):
 
     async def transact(self, function: "Callable[[Connection], T]") -> T:
         """Run a function in one transaction; a scope that it looks up is locked for it until the end."""
-        return await self._run(partial(self._commit, function))
+        return await self._threads.run(partial(self._persist, partial(self._commit, function)))
 
     async def watch_jobs(self, wake: Callable[[], object]) -> None:
         """Listen until cancelled; what was queued while the connection was away is looked for when it is back."""
@@ -105,18 +102,9 @@ class PostgresThreads(Engine):
 
     async def close_threads(self) -> None:
         """Let what runs end, and close every connection."""
-        await asyncio.to_thread(self._threads.shutdown)
+        await asyncio.to_thread(self._threads.end, wait=True)
         for raw in self._connections:
             raw.close()
-
-    async def _run(self, function: Callable[[RawConnection], T]) -> T:
-        if os.getpid() != self._process:
-            raise StorageError("the bank was opened before this process forked: open it again in the child")
-        try:
-            running = asyncio.get_running_loop().run_in_executor(self._threads, self._persist, function)
-        except RuntimeError as error:
-            raise StorageError("the bank is closed") from error
-        return await running
 
     def _persist(self, function: Callable[[RawConnection], T]) -> T:
         started, limit, collisions = time.monotonic(), FIRST_PAUSE_S, 0

@@ -50,5 +50,5 @@ def _flips(dims: int) -> Any:
     """Return the flips of sign before each rotation, a row of them for each."""
     size = _padded(dims)
     rotations = code_bits(dims) // size
-    drawn = numpy.frombuffer(shake_128(b"swarm-memory codes 1").digest(rotations * size), dtype="u1")
-    return numpy.where(drawn & 1, 1.0, -1.0).reshape(rotations, size)
+    random = numpy.frombuffer(shake_128(b"swarm-memory codes 1").digest(rotations * size), dtype="u1")
+    return numpy.where(random & 1, 1.0, -1.0).reshape(rotations, size)

@@ -53,20 +53,6 @@ def says(data: str, text: str) -> bool:
     return text in item["title"].casefold() or text in item["content"].casefold()
 
 
-COUNTED_WHOLE = 200_000
-COUNTED_AT_ENDS = 256
-"""In a larger partition a word's items are not counted one by one, which takes as long as there are such items: it is
-estimated from the first and the last 256. Half of the words are within 3 %; an idf needs no more."""
-
-REMEMBERED_FROM = 20_000
-COMMON = 500
-CHANGED = 0.01
-"""In a partition of so many items the count of a word that stands in so many is remembered, until that share of the
-partition's items came or went. Counting common words again was a quarter of a search; an idf hardly moves by it.
-
-In a smaller one every count is remembered, until something is written to the index.
-"""
-
 MAX_REMEMBERED = 20_000
 
 
@@ -120,26 +106,12 @@ class Partition(NamedTuple):
     """Of the index of words: the same until something is written to it."""
 
 
-class Counted(NamedTuple):
-    """In how many items a token stood in a partition as it was."""
-
-    items: int
-    documents: int
-    state: bytes
-
-    def still_holds(self, partition: Partition) -> bool:
-        changed = abs(partition.items - self.documents)
-        if partition.items < REMEMBERED_FROM:
-            return not changed and partition.state == self.state
-        return changed <= CHANGED * self.documents
-
-
 class TermCounts:
-    """Counts tokens of one index over one connection, and remembers what may be asked again."""
+    """Counts tokens of one index over one connection: common words take long, and are counted once after a change."""
 
     def __init__(self) -> None:
         self._connection: Connection | None = None
-        self._known: dict[tuple[int, str], Counted] = {}
+        self._known: dict[int, tuple[bytes, dict[str, int]]] = {}
 
     def count(
         self, connection: "Connection", statements: Mapping[str, str], partition: Partition, tokens: Sequence[str]
@@ -147,51 +119,16 @@ class TermCounts:
         """Return (place among the tokens, items that hold it) of those that stand anywhere in the partition."""
         if connection is not self._connection:  # another file may lie there now, with other partitions
             self._connection, self._known = connection, {}
-        remembered = ((place, self._known.get((partition.id, token))) for place, token in enumerate(tokens))
-        known = {place: each.items for place, each in remembered if each is not None and each.still_holds(partition)}
-        others = [place for place in range(len(tokens)) if place not in known]
+        state, known = self._known.get(partition.id, (b"", dict[str, int]()))
+        if state != partition.state or len(known) > MAX_REMEMBERED:
+            known = {}
+            self._known[partition.id] = partition.state, known
+        others = [token for token in tokens if token not in known]
         if others:
-            count = _counts if partition.items <= COUNTED_WHOLE else _estimates
-            found = dict(count(connection, statements, partition.id, [tokens[place] for place in others]))
-            counted = {place: found.get(number, 0) for number, place in enumerate(others)}
-            self._remember(partition, {tokens[place]: items for place, items in counted.items()})
-            known |= counted
-        return sorted((place, items) for place, items in known.items() if items)
-
-    def _remember(self, partition: Partition, counts: Mapping[str, int]) -> None:
-        if len(self._known) > MAX_REMEMBERED:
-            self._known.clear()
-        least = COMMON if partition.items >= REMEMBERED_FROM else 0
-        self._known |= {
-            (partition.id, token): Counted(items, partition.items, partition.state)
-            for token, items in counts.items()
-            if items >= least
-        }
-
-
-def _counts(
-    connection: "Connection", statements: Mapping[str, str], partition: int, tokens: Sequence[str]
-) -> list[tuple[int, int]]:
-    terms = json.dumps([in_scope(partition, token) for token in tokens], ensure_ascii=False)
-    return connection.execute(statements["term_counts"], (terms,)).fetchall()
-
-
-def _estimates(
-    connection: "Connection", statements: Mapping[str, str], partition: int, tokens: Sequence[str]
-) -> list[tuple[int, int]]:
-    """Return the same by how densely a token stands at both ends of the index, exactly for a rare one."""
-    found: list[tuple[int, int]] = []
-    for position, token in enumerate(tokens):
-        values = {"expression": match_any(partition, [token]), "limit": COUNTED_AT_ENDS}
-        first = [seq for (seq,) in connection.execute(statements["first_matches"], values).fetchall()]
-        if len(first) < COUNTED_AT_ENDS:
-            found += [(position, len(first))] if first else []
-            continue
-        last = [seq for (seq,) in connection.execute(statements["last_matches"], values).fetchall()]
-        seen, between = len({*first, *last}), last[-1] - first[-1] - 1
-        density = seen / (first[-1] - first[0] + last[0] - last[-1] + 2)
-        found.append((position, seen + max(0, round(density * between))))
-    return found
+            terms = json.dumps([in_scope(partition.id, token) for token in others], ensure_ascii=False)
+            found = dict(connection.execute(statements["term_counts"], (terms,)).fetchall())
+            known |= {token: found.get(number, 0) for number, token in enumerate(others)}
+        return [(place, known[token]) for place, token in enumerate(tokens) if known[token]]
 
 
 def rarest(tokens: Sequence[str], counts: Sequence[tuple[int, int]]) -> list[str]:

@@ -10,8 +10,7 @@ from swarm_memory.schema.benchmark import BenchmarkRun
 from swarm_memory.schema.sqlite.events import CLEARED, FILE, INJECTED, RESTED, RETRIEVED, WITHHELD
 from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.schema.status import BankStatistics, ChatDay
-from swarm_memory.server.storage.engine.author import writing_as
-from swarm_memory.server.storage.engine.engine import Engine, Part, reads, writes
+from swarm_memory.server.storage.engine.engine import Engine, Part, reads, writes, writing_as
 from swarm_memory.server.storage.stores.rows import (
     event_of,
     find_scope,

@@ -9,7 +9,7 @@ from swarm_memory.schema.base import Model, Scope
 from swarm_memory.schema.errors import StoreDamaged
 from swarm_memory.schema.memory import MemoryItem, Provenance
 from swarm_memory.schema.sqlite.statements import queries
-from swarm_memory.server.storage.engine.author import author
+from swarm_memory.server.storage.engine.engine import author
 from swarm_memory.tools.ports.journal import Event
 
 if TYPE_CHECKING:

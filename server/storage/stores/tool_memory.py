@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.schema.tool_memory import Evaluation, KeptCall, ToolCall, ToolMemory, ToolSummary, ToolTotals
-from swarm_memory.server.storage.engine.author import author
-from swarm_memory.server.storage.engine.engine import Part, reads, reads_beside, writes
+from swarm_memory.server.storage.engine.engine import Part, author, reads, reads_beside, writes
 from swarm_memory.server.storage.search.packed import in_scope
 from swarm_memory.server.storage.search.words import match_any, usable
 from swarm_memory.server.storage.stores.rows import (

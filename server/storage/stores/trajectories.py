@@ -10,8 +10,7 @@ from swarm_memory.schema.outcome import RecordedTask
 from swarm_memory.schema.sqlite.events import TOLD_AT_FAILURE, TRIED, VERDICT
 from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.schema.trajectory import Trajectory, TrajectorySource, Verdict
-from swarm_memory.server.storage.engine.author import author
-from swarm_memory.server.storage.engine.engine import Engine, reads, writes
+from swarm_memory.server.storage.engine.engine import Engine, author, reads, writes
 from swarm_memory.server.storage.search.index import Index
 from swarm_memory.server.storage.stores.credit import OUTCOME, outcome_in
 from swarm_memory.server.storage.stores.forgetting import FORGOTTEN

@@ -11,8 +11,7 @@ from swarm_memory.schema.base import Scope
 from swarm_memory.schema.sqlite.events import VERDICT
 from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.schema.team.person import AuditEntry, Person, Role
-from swarm_memory.server.storage.engine.author import author
-from swarm_memory.server.storage.engine.engine import Part, reads, reads_beside, writes
+from swarm_memory.server.storage.engine.engine import Part, author, reads, reads_beside, writes
 from swarm_memory.server.storage.stores.forgetting import FORGOTTEN
 from swarm_memory.server.storage.stores.memories import EDITED
 from swarm_memory.server.storage.stores.rows import made, named, now_text, pairs, to_json, to_moment, to_text
