@@ -29,7 +29,6 @@ def test_a_rollout_of_the_newest_version_is_read(tmp_path: Path) -> None:
     assert (failed.failed, failed.exit_code, failed.name, failed.output) == (True, 1, "pytest", FAILED)
     assert (edited.failed, edited.writes, edited.file) == (False, True, FILE)
     assert (passed.failed, passed.exit_code, passed.output) == (False, 0, f"collecting ...{PASSED}")
-    assert (first.usage.input_tokens, first.usage.cache_read_tokens, first.usage.output_tokens) == (6, 4, 7)
     assert first.skipped_lines + second.skipped_lines == 0
 
 
@@ -122,7 +121,7 @@ def test_records_of_another_shape_are_counted_and_never_fatal(tmp_path: Path) ->
             assert read(tmp_path, [*records[:number], spoiled, *records[number + 1 :]])
     strange = [told.line("teleport", {}), told.event("teleport_begun"), told.item("teleport")]
     found = read(tmp_path, [*records[:8], *strange, *records[8:]])
-    assert [each.skipped_lines for each in found] == [3, 0]
+    assert [each.skipped_lines for each in found] == [2, 0], "of events only those that add something are read"
 
 
 def test_the_rollouts_of_a_project_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,7 @@
 import os
 import re
 
-from swarm_memory.server.hosts.host import Host, Said
+from swarm_memory.server.hosts.host import Host, Said, context_in
 
 EVENTS = {
     "SessionStart": "SessionStart",
@@ -67,13 +67,12 @@ def heard(event: str, said: Said) -> Said:
 
 def answered(event: str, answer: Said) -> Said:
     """Return what a hook of Codex may answer: a field that it does not know makes it refuse the whole."""
-    told: Said = answer.get("hookSpecificOutput") or {}
-    context, reason = told.get("additionalContext"), answer.get("reason")
+    context, reason = context_in(answer), answer.get("reason")
     if event == "Stop":
         return {"decision": "block", "reason": reason} if answer.get("decision") == "block" and reason else {}
     if event == "SessionEnd":
         return {}
-    said = {name: answer[name] for name in ("systemMessage",) if answer.get(name)}
+    said: Said = {"systemMessage": answer["systemMessage"]} if answer.get("systemMessage") else {}
     if context:
         said["hookSpecificOutput"] = {"hookEventName": EVENTS[event], "additionalContext": context}
     return said
