@@ -77,8 +77,7 @@ async def index(
     path = await check(toolbox, asked, root, leave)
     groups = _groups(asked.kind, path, root, await _database(toolbox), toolbox.settings.sources)
     location = location_of(path, root)
-    async with Workers() as workers:
-        done = await index_source(toolbox, asked.kind, location, groups, on_progress=on_progress, prepare=workers)
+    done = await index_source(toolbox, asked.kind, location, groups, on_progress=on_progress, prepare=Workers())
     if done.reason is None or done.faults:
         return done
     return done.model_copy(update={"reason": f"{done.reason}; read are {_READ[asked.kind]}, and no ignored file"})
@@ -120,10 +119,10 @@ async def _index_repository(toolbox: Toolbox, which: "Repository", on_progress: 
     from swarm_memory.server.sources.github import GitHub, RepositoryReader
 
     known = await toolbox.store.sources.groups(SourceKey(toolbox.scope, "github", which.location))
-    async with GitHub.of_environment(toolbox.settings.sources.github_url) as github, Workers() as workers:
+    async with GitHub.of_environment(toolbox.settings.sources.github_url) as github:
         reader = RepositoryReader(github, which, known)
         done = await index_source(
-            toolbox, "github", which.location, reader.read(), on_progress=on_progress, prepare=workers
+            toolbox, "github", which.location, reader.read(), on_progress=on_progress, prepare=Workers()
         )
     return done.model_copy(update={"notices": (*done.notices, *reader.notices)})
 
