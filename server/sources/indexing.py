@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import AsyncIterable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePosixPath
@@ -238,7 +237,7 @@ def kinds_of(root: Path) -> list[SourceKind]:
 
 
 def _kind_of(path: str, file: Path) -> SourceKind | None:
-    from swarm_memory.server.sources.definitions import language_of, may_be_code
+    from swarm_memory.server.sources.definitions import may_be_code
     from swarm_memory.server.sources.documents import is_document
     from swarm_memory.server.sources.files import read_bytes
     from swarm_memory.server.sources.openapi import API_SUFFIXES, looks_like_api
@@ -252,9 +251,4 @@ def _kind_of(path: str, file: Path) -> SourceKind | None:
         return "api" if looks_like_api(data) else "tool" if suffix == ".json" and looks_like_tools(data) else None
     if is_document(path, suffix):
         return "document"
-    head = b""
-    with suppress(OSError):
-        if not suffix:
-            with file.open("rb") as stream:
-                head = stream.read(200)
-    return "code" if may_be_code(path) and language_of(path, head) else None
+    return "code" if may_be_code(path) else None
