@@ -18,8 +18,9 @@ from swarm_memory.schema.job import LEARN
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.schema.sqlite.events import ANSWERED, ASKED, BRIEFING, CLEARED, INJECTED, RESTED
 from swarm_memory.server.hooks.client import CLAUDE
-from swarm_memory.server.hooks.turn import last_turn, named_transcript
+from swarm_memory.server.hooks.turn import last_turn
 from swarm_memory.server.hosts.host import Said, host
+from swarm_memory.server.hosts.paths import named_transcript
 from swarm_memory.server.location import Location
 from swarm_memory.server.missed import note_missed
 from swarm_memory.server.storage.engine.registry import tell_once
@@ -115,7 +116,8 @@ async def answer_hook(
         heard = {**heard, "host": of, "attended": attended == "1"} | ({"hook_event_name": named} if called else {})
         checked = HookEvent.model_validate(heard)
         if named == "Stop":
-            transcript = named_transcript(heard, (*agent.folders(), place.root))
+            folders = (*agent.folders(), place.root)
+            transcript = named_transcript(checked.session_id or "", checked.transcript_path or "", folders)
             checked = checked.model_copy(update={"transcript_path": transcript})
         done = await handle_hook(open_toolbox, checked, via, place)
         return agent.answered(named, done) if done else {}
