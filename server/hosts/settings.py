@@ -32,7 +32,7 @@ class Places(NamedTuple):
     hooks: Path
     servers: Path
     keys: tuple[str, ...]
-    """Where in the file of the servers they stand."""
+    """Where in the file of the servers they are."""
     folder: Path | None = None
     """That of the project, whose files may have come with a clone; None for the user's own."""
     is_shared: bool = False
@@ -53,7 +53,7 @@ class HostSettings(ABC):
     matchers: ClassVar[Mapping[str, str]] = {}
     """By our event: which tools, or which kinds of it, the hook is for."""
     keys: ClassVar[tuple[str, ...]] = ("mcpServers",)
-    """Where its servers stand in their file."""
+    """Where its servers are in their file."""
     server: ClassVar[Mapping[str, object]] = {}
     """What the entry of a server has beside its command."""
     version: ClassVar[int | None] = None

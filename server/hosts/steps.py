@@ -93,7 +93,7 @@ def _output_in(result: dict[str, object]) -> str:
 
 
 class StepDetails(TypedDict, total=False):
-    """What a step has beside its text, as it stands in the transcript: the tool, and how its call ended."""
+    """What a step has beside its text, as it is in the transcript: the tool, and how its call ended."""
 
     tool_name: str
     call_id: str

@@ -26,7 +26,7 @@ MAX_IGNORE_BYTES = 1_000_000
 class Group(NamedTuple):
     """A file: its path within the source, a hash of its bytes, and the parsing of it, which may never be asked for.
 
-    `parse` raises `InputError`, saying why, when the file gives no passages, and nothing else for what stands in it.
+    `parse` raises `InputError`, saying why, when the file gives no passages, and nothing else for what is in it.
     """
 
     group: str
@@ -123,7 +123,7 @@ def read_format(
     is_meant: Callable[[bytes], bool],
     parse: Callable[[str, bytes], list[Passage]],
 ) -> Callable[[str, Path, bool], Group | None]:
-    """Return how `read_files` reads a format that suffix and bytes tell: a file that was named is read in any case.
+    """Return how `read_files` reads a format known by suffix and bytes; a file that was named is read in any case.
 
     `reader`: name and version of what reads it; `parse` makes the passages of a group and raises `InputError`.
     """

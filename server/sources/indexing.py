@@ -137,7 +137,7 @@ def _real(path: str) -> Path:
 def checked_path(asked: IndexRequest, root: Path, settings: SourceSettings, leave: Leave = NO_LEAVE) -> Path:
     """Return the real path of what is asked: links are followed first, so that none leads out.
 
-    Of what lies outside it is not told whether it exists.
+    Whether something outside exists is not said.
     """
     given = Path(asked.path or _DEFAULT_PATHS[asked.kind])
     missing = InputError(f"{root / given} does not exist: give path, a file or folder, relative to {root}")

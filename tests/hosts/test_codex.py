@@ -45,12 +45,6 @@ def test_a_rollout_of_an_earlier_version_is_read_and_its_mirrors_are_counted_onc
     assert (passed.exit_code, passed.output) == (0, PASSED)
 
 
-def test_without_events_what_codex_says_in_the_users_name_begins_no_task(tmp_path: Path) -> None:
-    mirrors = ("event_msg",)
-    first, second = read(tmp_path, [each for each in told.newer() if each["type"] not in mirrors])
-    assert (first.task, second.task) == (FIRST, SECOND)
-
-
 def test_the_same_words_said_twice_are_two_messages(tmp_path: Path) -> None:
     again = [*told.newer(), *told.typed("Once more, please"), *told.answered("Done.")]
     assert [step.text for step in read(tmp_path, again)[-1].steps if step.role == "assistant"] == ["Done.", "Done."]

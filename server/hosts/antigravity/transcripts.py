@@ -33,7 +33,7 @@ def read_session(steps: Iterator[JsonObject], origin: Origin) -> Iterator[Trajec
 
 
 def transcripts_of(root: Path | None) -> list[Path]:
-    """Return the logs of all conversations. They do not tell of which project: of one there is none."""
+    """Return the logs of all conversations. They do not name their project: of one there is none."""
     return [path for folder in folders() for path in Path(folder).glob(f"*/{_LOG}")] if root is None else []
 
 

@@ -87,7 +87,7 @@ def project_folders(root: Path) -> list[Path]:
 
 
 def subagent_files(transcript: Path) -> list[Path]:
-    """Return the files of a session's subagents, which stand in `<session>/subagents/` beside its transcript."""
+    """Return the files of a session's subagents, which are in `<session>/subagents/` beside its transcript."""
     session = transcript.parent / transcript.stem
     return [] if session.is_symlink() else files_in(session / "subagents", f"{_AGENT_FILE}*.jsonl")
 

@@ -19,7 +19,7 @@ _PASSED_ON = ("CODEX_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "SWARM_MEMORY_D
 
 
 class CodexSettings(HostSettings):
-    """Those of Codex CLI, whose servers stand in TOML and whose hooks wait for trust."""
+    """Those of Codex CLI, whose servers are in TOML and whose hooks wait for trust."""
 
     name = "codex"
     programs = ("codex",)
@@ -76,7 +76,7 @@ def _keys_of(path: Path, event: str, group: int) -> tuple[str, ...]:
 
 
 def server_table(command: Sequence[str]) -> str:
-    """Return our MCP server as it stands in config.toml."""
+    """Return our MCP server in the form of config.toml."""
     words, passed = (", ".join(map(_quoted, each)) for each in ([*command[1:], "serve"], _PASSED_ON))
     return f"[{_TABLE}]\ncommand = {_quoted(command[0])}\nargs = [{words}]\nenv_vars = [{passed}]\n"
 

@@ -2,7 +2,6 @@
 
 import re
 import shlex
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -30,7 +29,7 @@ _POLL = "write_stdin"
 """Waits for a command that still runs, or types into it."""
 
 _CODE = "exec"
-"""A program of the agent's own; what it runs by other tools stands in events."""
+"""A program of the agent's own; what it runs by other tools is in events."""
 
 _SILENT = frozenset({
     "turn_context", "compacted", "world_state", "inter_agent_communication_metadata", "token_usage_record",
@@ -38,13 +37,6 @@ _SILENT = frozenset({
     "tool_search_output",
 })  # fmt: skip
 """Records and items that say nothing which the others do not. The same holds of all events that are not read."""
-
-_INJECTED = re.compile(
-    r"\s*(?:<(?:environment_context|user_instructions|permissions instructions|turn_aborted|skill|skills_instructions"
-    r"|subagent_notification|user_shell_command|collaboration_mode|model_switch|hook_context|goal_context)\b"
-    r"|# AGENTS\.md instructions for )"
-)
-"""What Codex says in the user's name."""
 
 _HEAD = re.compile(
     r"(?:(?:Chunk ID|Wall time|Process exited with code|Process running with session ID|Original token count|Exit code"
@@ -101,12 +93,6 @@ class _Rollout:
     session: Session
     began: bool = False
     """Its own `session_meta` was read: a second one is that of the session that it was forked from."""
-    mirrored: bool | None = None
-    """Whether what the user typed stands in events too: then all else in the user's name was not typed."""
-    held: list[tuple[str, datetime | None]] = field(default_factory=list[tuple[str, datetime | None]])
-    """What was said in the user's name before that was known."""
-    said: Counter[tuple[str, int]] = field(default_factory=Counter[tuple[str, int]])
-    """How often an item, and an event, had the same words of the agent: one mirrors the other."""
     running: dict[str, _Running] = field(default_factory=dict[str, _Running])
     """By the id of its process."""
     codes: dict[str, int] = field(default_factory=dict[str, int])
@@ -119,7 +105,6 @@ class _Rollout:
     def to_the_end(self, lines: Iterator[JsonObject]) -> Iterator[JsonObject]:
         """Yield the lines; then end what still runs, whose last words have no line."""
         yield from lines
-        self._settle_user()
         for process in list(self.running):
             self._end(process, None)
         yield {"type": "compacted", "payload": {}}  # so that what ended just now is taken
@@ -156,7 +141,6 @@ class _Rollout:
         if kind == "agent_message":
             self._from_agent(text_of(item.get("content")), at)
             return True
-        self._settle_user()
         if kind == "reasoning":
             summary = "\n".join(text_of([each]) for each in as_list(item.get("summary")))
             self.session.say(summary or text_of(item.get("content")), at, thought=True)
@@ -173,9 +157,7 @@ class _Rollout:
         if kind == "item_completed":
             self._completed(as_object(event.get("item")), at)
         elif kind == "user_message":
-            self._typed(as_text(event.get("message")), at)
-        elif kind == "agent_message":
-            self._say("event", as_text(event.get("message")), at)
+            self.session.prompt(request_in(as_text(event.get("message"))), at)
         elif kind == "exec_command_end":
             self._ran(as_text(event.get("call_id")), event, at)
         elif kind == "patch_apply_end":
@@ -191,9 +173,7 @@ class _Rollout:
         """Take an item as newer versions write it beside the response's own."""
         match as_text(item.get("type")):
             case "UserMessage":
-                self._typed(text_of(item.get("content")), at)
-            case "AgentMessage":
-                self._say("event", text_of(item.get("content")), at)
+                self.session.prompt(request_in(text_of(item.get("content"))), at)
             case "CommandExecution":
                 self._ran(as_text(item.get("id")), item, at)
             case "FileChange":
@@ -204,39 +184,19 @@ class _Rollout:
                 pass
 
     def _message(self, role: str, text: str, at: datetime | None) -> None:
+        """Take a message. What the user typed is in an event; all else in the user's name was not typed."""
         if role == "assistant":
-            self._settle_user()
-            self._say("item", text, at)
-            return
-        self.session.note(text)
-        if role == "user" and not self.mirrored and not _INJECTED.match(text):
-            self.held.append((text, at))
-
-    def _settle_user(self) -> None:
-        """The agent acts: what was said in the user's name by now was typed, where no event says what was."""
-        held, self.held = self.held, []
-        if self.mirrored is None and held:
-            self.mirrored = False
-        for text, at in held if self.mirrored is False else ():
-            self.session.prompt(request_in(text), at)
-
-    def _typed(self, text: str, at: datetime | None) -> None:
-        self.mirrored, self.held = True, []
-        self.session.prompt(request_in(text), at)
+            self.session.say(text, at)
+        else:
+            self.session.note(text)
 
     def _from_agent(self, text: str, at: datetime | None) -> None:
         """Take what another agent said: where that gives the task, what came before is a copy of the other's work."""
         found = _NEW_TASK.search(text)
         if found is None or self.session.agent_id is None:
             return
-        self.session.draft, self.held, self.mirrored = None, [], True
+        self.session.draft = None
         self.session.prompt(text[found.end() :].strip() or found["name"].rpartition("/")[2].replace("_", " "), at)
-
-    def _say(self, source: str, text: str, at: datetime | None) -> None:
-        words = hash(text.strip())
-        self.said[source, words] += 1
-        if self.said[source, words] > self.said["event" if source == "item" else "item", words]:
-            self.session.say(text, at)
 
     def _call(self, kind: str, item: JsonObject, at: datetime | None) -> None:
         call_id, name = as_text(item.get("call_id")) or as_text(item.get("id")), as_text(item.get("name"))

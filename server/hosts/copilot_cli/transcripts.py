@@ -83,7 +83,7 @@ def _host(session: Session, kind: str, data: JsonObject, at: datetime | None) ->
     match kind:
         case "session.start":
             session.session_id = session.session_id or as_text(data.get("sessionId")) or None
-        case "hook.end" if data.get("hookType") != "userPromptSubmitted":  # that stands in the prompt
+        case "hook.end" if data.get("hookType") != "userPromptSubmitted":  # that is in the prompt
             session.note(as_text(as_object(data.get("output")).get("additionalContext")))
         case "abort":
             session.stop(f"[stopped: {as_text(data.get('reason')) or 'by the user'}]", at)

@@ -85,7 +85,7 @@ def transcripts_of(root: Path | None) -> list[Path]:
 
 
 def subagent_files(transcript: Path) -> list[Path]:
-    """Return the files of a chat's subagents, which stand in `subagents/` beside it."""
+    """Return the files of a chat's subagents, which are in `subagents/` beside it."""
     is_chat = transcript.stem == transcript.parent.name
     return files_in(transcript.parent / _SUBAGENTS, "*.jsonl") if is_chat else []
 
@@ -150,7 +150,7 @@ def _block(session: Session, block: JsonObject, role: str, at: datetime | None) 
 
 
 def _result(session: Session, block: JsonObject, at: datetime | None) -> None:
-    """Take a result, of the oldest open call where it names none; a command's exit code stands in its text alone."""
+    """Take a result, of the oldest open call where it names none; a command's exit code is in its text alone."""
     named = as_text(block.get("toolCallId")) or as_text(block.get("tool_use_id"))
     call_id, text = named or session.open_call(), text_of(block.get("content", block.get("result")))
     is_error, code = as_bool(block.get("isError", block.get("is_error"))), None

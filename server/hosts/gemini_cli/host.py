@@ -31,17 +31,17 @@ def folders() -> tuple[str, ...]:
 
 def heard(event: str, said: Said) -> Said:
     """Return an event in our words; nothing of a session that is resumed, nor of a command that worked."""
-    told: Said = {**said, "hook_event_name": event}
+    ours: Said = {**said, "hook_event_name": event}
     if not str(said.get("transcript_path") or "").endswith(".jsonl"):
-        told.pop("transcript_path", None)  # before 0.40 a chat is one JSON document that is written again each time
+        ours.pop("transcript_path", None)  # before 0.40 a chat is one JSON document that is written again each time
     if event == "SessionStart" and said.get("source") == "resume":
         return {}
     if event != "PostToolUseFailure":
-        return told
+        return ours
     response = said.get("tool_response")
     text = str(response.get("llmContent") or "") if isinstance(response, dict) else ""  # pyright: ignore
     codes = _EXIT_CODE.findall(text[-2000:])
-    return {**told, "error": text} if codes and codes[-1] != "0" else {}
+    return {**ours, "error": text} if codes and codes[-1] != "0" else {}
 
 
 def answered(event: str, answer: Said) -> Said:

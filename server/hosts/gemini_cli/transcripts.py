@@ -145,7 +145,7 @@ def _agent(session: Session, message: JsonObject, text: str, at: datetime | None
 
 
 def _result(session: Session, call_id: str, call: JsonObject) -> None:
-    """Take a result: the status only says that the tool ran, a command's exit code stands in its text."""
+    """Take a result: the status only says that the tool ran, a command's exit code is in its text."""
     at, status = as_time(call.get("timestamp")), call.get("status")
     text = "\n".join(filter(None, map(_text_in, as_list(call.get("result"))))) or text_of(call.get("resultDisplay"))
     code, is_error = None, {"success": False, "error": True}.get(as_text(status))
