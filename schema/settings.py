@@ -146,7 +146,7 @@ class SourceSettings(Model):
     """Share of the vector leg; the embedder's own when not set: 0.7 of it for documents, 1.3 for code, tools, APIs."""
     reranker: Literal["auto", "endpoint", "chat", "experience", "none"] = "auto"
     """Who puts the best of the index into their final order. auto: the endpoint if one is set, else for tools and APIs
-    a chat model if one is set, else for tools the experience that was made with them."""
+    a chat model if one is set. `experience`, of earlier versions, is `none`."""
     rerank_chat: str | None = None
     """Which of `chat.providers` puts tools in order, by `model` or `provider:model`: a small, quick one will do, and no
     other is then asked. When not set, or none of them, all in their order."""

@@ -79,8 +79,6 @@ class Bank:
         self._sessions: dict[str, str] = {}
         self._is_open = anyio.Event()
         self._is_wanted = anyio.Event()
-        self.is_warm = False
-        """Whether what the first retrieval is slow for was done, or begun."""
 
     async def toolbox(self) -> "Toolbox":
         """Return the toolbox, for a call or an event that is served.

@@ -13,8 +13,8 @@ from swarm_memory.schema.errors import InputError, StoreUntrusted, SwarmMemoryEr
 from swarm_memory.server.folders import project_root
 from swarm_memory.server.footprint import start_no_threads
 from swarm_memory.server.hooks.client import wake
-from swarm_memory.server.hooks.turn import named_transcript
 from swarm_memory.server.hosts.host import Said, host
+from swarm_memory.server.hosts.paths import named_transcript
 from swarm_memory.server.location import Location, locate, log_line
 from swarm_memory.server.missed import note_missed
 from swarm_memory.server.storage.engine import registry
@@ -23,12 +23,12 @@ from swarm_memory.server.switch import switched_off
 WORKER = ("-m", "swarm_memory.server.cli", "jobs", "work", "--until-idle")
 
 
-def answer_alone(root: str, told: bytes, called: str) -> bytes | None:
+def answer_alone(root: str, text: bytes, called: str) -> bytes | None:
     """Return hook JSON for an event; a prompt makes the bank where there is none. None where nothing is switched on.
 
     Raises `ConfigError`, `InputError`, `ValueError`.
     """
-    event = event_of(told)
+    event = event_of(text)
     if switched_off(Path(root)) is not None:
         return None
     start_no_threads()
@@ -65,19 +65,20 @@ def answer_alone(root: str, told: bytes, called: str) -> bytes | None:
     return json.dumps(done).encode() + b"\n"
 
 
-def end_session(of: str, told: bytes) -> None:
+def end_session(of: str, text: bytes) -> None:
     """Start a worker that learns from a session that ended, in a process session of its own. Raises `InputError`.
 
     The host gives the hook hardly the time to open a bank: the worker queues the session itself, and outlives the host.
     """
     agent, root = host(of), project_root()
-    event = agent.heard("SessionEnd", event_of(told))
+    event = agent.heard("SessionEnd", event_of(text))
     if not event or switched_off(Path(root)) is not None:
         return
-    transcript = named_transcript(event, (*agent.folders(), root))
+    session_id, named = str(event.get("session_id") or ""), str(event.get("transcript_path") or "")
+    transcript = named_transcript(session_id, named, (*agent.folders(), root))
     if transcript is None:
         return  # a session without a prompt leaves none
-    session = ("--session", str(event["session_id"]), "--transcript", transcript)
+    session = ("--session", session_id, "--transcript", transcript)
     command = [sys.executable, "-I" if sys.flags.isolated else "-EP", *WORKER, *session]
     nothing = subprocess.DEVNULL
     if sys.platform == "win32":
@@ -88,33 +89,35 @@ def end_session(of: str, told: bytes) -> None:
 
 
 def stand_back(name: str) -> bool:
-    """Whether hooks are installed beside the plugin's, which called; the person is told why as a session starts."""
+    """Whether hooks are installed beside the plugin's, which called; a message says so as a session starts."""
     from swarm_memory.server.hosts.claude_code.settings import SETTINGS
 
     if not SETTINGS.installed_scopes(Path(project_root())):
         return False
     if name == "SessionStart":
-        told = "swarm-memory is here twice, as a plugin and by its command; the plugin's hooks stand back"
-        mend = "`swarm-memory uninstall` or `claude plugin uninstall swarm-memory` takes one out"
-        sys.stdout.write(json.dumps({"systemMessage": f"{told}. {mend}."}))
+        message = (
+            "swarm-memory is here twice, as a plugin and by its command; the plugin's hooks stand back. "
+            "`swarm-memory uninstall` or `claude plugin uninstall swarm-memory` takes one out."
+        )
+        sys.stdout.write(json.dumps({"systemMessage": message}))
         sys.stdout.flush()
     return True
 
 
-def go_to_project(of: str, told: bytes) -> None:
+def go_to_project(of: str, text: bytes) -> None:
     """Work in the folder of the session, where only the event names it."""
     agent = host(of)
     if agent.names_project:
         return
     os.environ.pop("CLAUDE_PROJECT_DIR", None)  # of an agent in which this one was started
-    named = Path(str(event_of(told).get("cwd") or ""))
+    named = Path(str(event_of(text).get("cwd") or ""))
     if named.is_absolute() and named.is_dir():
         os.chdir(named)
 
 
-def event_of(told: bytes) -> Said:
+def event_of(text: bytes) -> Said:
     """Return an event. Raises `InputError`, `ValueError`."""
-    event: Any = json.loads(told)
+    event: Any = json.loads(text)
     if not isinstance(event, dict):
         raise InputError("the event is not a JSON object")
     return cast(Said, event)

@@ -8,7 +8,7 @@ A request is a line with the lengths of its two parts, then these: the fields of
 waits while this is imported: json, pathlib, typing and socket would take longer than the server's answer.
 """
 
-# ruff: noqa: PTH103, PTH108, PTH116, PTH118, PTH119, PTH120, PTH208 - see above
+# ruff: noqa: PTH108, PTH116, PTH118, PTH119, PTH120, PTH208 - see above
 import _socket
 import os
 import stat
@@ -30,11 +30,6 @@ READY_S = 0.05
 
 PATIENT_S = 0.25
 """So long it waits where nobody else does the work, so that a busy machine costs no note."""
-
-ANNOUNCED_S = 60.0
-"""So long a host may take to start a server after its session began."""
-
-_BEGAN = ".began"
 
 READY, GO = b"ready\n", b"go\n"
 MAX_REQUEST_BYTES = MAX_ANSWER_BYTES = 2_000_000
@@ -89,51 +84,8 @@ def ask(
 
 
 def wake(root: str | os.PathLike[str], session_id: str) -> bool:
-    """Tell the servers of a project that there may be work, and which session it is of; return whether one is there."""
+    """Wake the servers of a project: there may be work, of this session; return whether one is there."""
     return len(list(_reached(root, _request(root, session_id)))) > 0
-
-
-def announce(root: str | os.PathLike[str]) -> None:
-    """Tell the servers of a project that a session begins; for the one that its host is still starting a mark is left.
-
-    Where none can be left the first prompt is answered later.
-    """
-    if sys.platform == "win32":
-        return
-    try:
-        _leave_mark(root)
-    except OSError:
-        return
-    wake(root, "")
-
-
-def _leave_mark(root: str | os.PathLike[str]) -> None:
-    folder = run_folder()
-    os.makedirs(folder, 0o700, exist_ok=True)
-    if is_private(folder):
-        for mark in [os.path.join(folder, name) for name in os.listdir(folder) if name.endswith(_BEGAN)]:
-            if not _is_new(mark):
-                os.unlink(mark)
-        os.close(os.open(_mark(root), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
-
-
-def was_announced(root: str | os.PathLike[str]) -> bool:
-    """Return whether a session of the host that started this process has just begun; asked once. Raises `OSError`."""
-    mark = _mark(root)
-    try:
-        is_new = _is_new(mark)
-        os.unlink(mark)
-    except FileNotFoundError:
-        return False
-    return is_new
-
-
-def _is_new(mark: str) -> bool:
-    return time.time() - os.stat(mark).st_mtime <= ANNOUNCED_S
-
-
-def _mark(root: str | os.PathLike[str]) -> str:
-    return os.path.join(run_folder(), f"{socket_prefix(root)}{os.getppid()}{_BEGAN}")
 
 
 def _reached(root: str | os.PathLike[str], request: bytes, *, patiently: bool = False) -> "Generator[_socket.socket]":

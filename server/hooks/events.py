@@ -18,8 +18,9 @@ from swarm_memory.schema.job import LEARN
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.schema.sqlite.events import ANSWERED, ASKED, BRIEFING, CLEARED, INJECTED, RESTED
 from swarm_memory.server.hooks.client import CLAUDE
-from swarm_memory.server.hooks.turn import last_turn, named_transcript
+from swarm_memory.server.hooks.turn import last_turn
 from swarm_memory.server.hosts.host import Said, host
+from swarm_memory.server.hosts.paths import named_transcript
 from swarm_memory.server.location import Location
 from swarm_memory.server.missed import note_missed
 from swarm_memory.server.storage.engine.registry import is_first_notice
@@ -73,7 +74,7 @@ log = logging.getLogger("swarm_memory.hooks")
 
 
 class HookEvent(BaseModel):
-    """What a hook of a coding agent tells. Unknown keys are ignored; what the event does not have is None."""
+    """What a hook of a coding agent says. Unknown keys are ignored; what the event does not have is None."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
@@ -89,7 +90,7 @@ class HookEvent(BaseModel):
     """Of a failed call: what it gave back."""
     is_interrupt: bool | None = None
     may_have_worked: bool | None = None
-    """Whether the host does not tell a failed call from another."""
+    """Whether the host does not distinguish a failed call from another."""
     source: str | None = None
     """Of a session that starts: what it comes from."""
     stop_hook_active: bool | None = None
@@ -104,7 +105,7 @@ async def answer_hook(
     """Return what a host's hook may answer to an event; `{}`, "go on", when it is none or anything went wrong.
 
     `called` as `client.ask` has it; by default it is Claude Code's, as the event says. What went wrong is noted as
-    missed in the project; of a bank that is not trusted the user is told once.
+    missed in the project; that a bank is not trusted is shown to the user once.
     """
     of, named, attended = called.split(" ") if called else (CLAUDE, str(event.get("hook_event_name"))[:100], "0")
     try:
@@ -115,7 +116,8 @@ async def answer_hook(
         heard = {**heard, "host": of, "attended": attended == "1"} | ({"hook_event_name": named} if called else {})
         checked = HookEvent.model_validate(heard)
         if named == "Stop":
-            transcript = named_transcript(heard, (*agent.folders(), place.root))
+            folders = (*agent.folders(), place.root)
+            transcript = named_transcript(checked.session_id or "", checked.transcript_path or "", folders)
             checked = checked.model_copy(update={"transcript_path": transcript})
         done = await handle_hook(open_toolbox, checked, via, place)
         return agent.answered(named, done) if done else {}
@@ -224,10 +226,10 @@ async def _on_prompt(toolbox: Toolbox, event: HookEvent, via: Way) -> str:
     writes = _writes(toolbox, session, former, continued, corrected)
     if via == "server":
         return await _beside(writes, notes)
-    told = await notes
+    text = await notes
     for write in writes:
         await _begun(write)
-    return told
+    return text
 
 
 async def _beside(writes: Sequence[Write], notes: Awaitable[str]) -> str:
@@ -279,18 +281,18 @@ async def _around(toolbox: Toolbox, event: HookEvent) -> Around:
 
 async def _before_call(toolbox: Toolbox, event: HookEvent, root: Path) -> str | None:
     """Return what is tied to the command, file or tool of a call."""
-    hooks, given, told = toolbox.settings.hooks, _given(event), ""
+    hooks, given = toolbox.settings.hooks, _given(event)
     if hooks.inject and hooks.at_calls and (handles := at_call(event.tool_name or "", given, str(root))):
         async with toolbox.showing:
             found = await toolbox.store.called_for(toolbox.readable, handles, LOOKED_AT)
-            told = await beside_call(toolbox, await _around(toolbox, event), found) if found else ""
-    return told or None
+            return await beside_call(toolbox, await _around(toolbox, event), found) if found else None
+    return None
 
 
 async def _after_failure(toolbox: Toolbox, event: HookEvent) -> str | None:
     """Return what is known of the error of a failed call.
 
-    Nothing where the host does not tell failures from other calls, for a command that prints what it was asked for.
+    Nothing for a command that prints what it was asked for, where the host does not distinguish failures.
     """
     tool, given = event.tool_name or "", _given(event)
     is_text = event.may_have_worked is True and parse_command(command_text(tool, given) or "").purpose in SHOWS_TEXT
@@ -324,10 +326,8 @@ async def _end_of_turn(toolbox: Toolbox, event: HookEvent, via: Way) -> str | No
     if asks:
         await toolbox.store.add_event(toolbox.scope, Event(ASKED, toolbox.clock.now(), session.task_id))
         wait_s = max(wait_s, _ANSWER_S)
-    told: dict[str, JsonValue] = {
-        "transcript_path": event.transcript_path, "session_id": session.session_id, "task_id": session.task_id
-    }  # fmt: skip
-    await toolbox.queue(LEARN, session.task_id, told, after=timedelta(seconds=wait_s))
+    ended = session.model_copy(update={"transcript_path": event.transcript_path})
+    await _queue_learning(toolbox, ended, timedelta(seconds=wait_s))
     return await _question(toolbox, session) if asks else None
 
 
@@ -398,7 +398,7 @@ def _writes(
             # It speaks against the session's last call.
             event = Event(CORRECTED, now, subject_id=session.session_id)
             writes.append(partial(toolbox.store.add_event, toolbox.scope, event))
-        writes.append(partial(_hold_back, toolbox, session))
+        writes.append(partial(_queue_learning, toolbox, session, _CONTINUED_HOLD))
     else:
         writes.append(partial(toolbox.store.put_session, session))
         if former is not None and former.task_id is not None:
@@ -413,10 +413,11 @@ async def _begun(write: Write) -> None:
         log.warning("a prompt's task was not noted: %s", error)
 
 
-async def _hold_back(toolbox: Toolbox, session: HostSession) -> None:
+async def _queue_learning(toolbox: Toolbox, session: HostSession, after: timedelta) -> None:
+    """Have a session's task learned from, where its transcript is known; a job that is there already is put off."""
     if session.transcript_path is not None and session.task_id is not None:
-        told = session.model_dump(include={"transcript_path", "session_id", "task_id"})
-        await toolbox.queue(LEARN, session.task_id, told, after=_CONTINUED_HOLD)
+        payload = session.model_dump(include={"transcript_path", "session_id", "task_id"})
+        await toolbox.queue(LEARN, session.task_id, payload, after=after)
 
 
 def _is_long_enough(toolbox: Toolbox, prompt: str) -> bool:

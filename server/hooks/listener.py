@@ -26,7 +26,6 @@ from swarm_memory.server.hooks.client import (
     run_folder,
     short_name,
     socket_prefix,
-    was_announced,
 )
 from swarm_memory.server.location import project_file, user_file
 
@@ -41,7 +40,7 @@ log = logging.getLogger(__name__)
 
 
 def settings_stamp(root: Path) -> tuple[tuple[int, int] | None, ...]:
-    """Return what tells whether a project's settings files were changed; None for one that is not there."""
+    """Return what is another one when a project's settings files are changed; None for one that is not there."""
     return tuple(map(_stamp, (project_file(root), user_file(os.environ))))
 
 
@@ -72,7 +71,7 @@ async def listen(bank: "Bank", may_answer: Callable[[], bool]) -> None:
         return
     try:
         async with listener, anyio.create_task_group() as group:
-            if was_announced(root) and may_answer():
+            if may_answer():
                 group.start_soon(_warm, bank)
             await listener.serve(partial(_exchange, bank=bank, root=root, may_answer=may_answer), group)
     except* (OSError, anyio.BrokenResourceError) as error:  # no file descriptor is left for another connection
@@ -105,17 +104,15 @@ async def _serve(stream: ByteStream, bank: "Bank", root: str, may_answer: Callab
     lengths = [int(each) for each in (await lines.receive_until(b"\n", _MAX_LENGTHS_BYTES)).split()]
     if len(lengths) != 2 or min(lengths) < 0 or sum(lengths) > MAX_REQUEST_BYTES:
         raise ValueError("it is no request, or too long a one")
-    fields, told = [await lines.receive_exactly(length) for length in lengths]
+    fields, text = [await lines.receive_exactly(length) for length in lengths]
     of, parent, session, called, *settings = fields.split(b"\0")
     if of != os.fsencode(root):
         return
-    if not told:
+    if not text:
         _note_session(bank, parent, session.decode(errors="replace"))
         bank.wake_worker()
-        if may_answer():
-            await _warm(bank)
         return
-    event: Any = json.loads(told)
+    event: Any = json.loads(text)
     if not isinstance(event, dict):
         raise ValueError("its event is no object")
     if settings != given_settings() or not may_answer():
@@ -133,14 +130,13 @@ async def _serve(stream: ByteStream, bank: "Bank", root: str, may_answer: Callab
 
 
 async def _warm(bank: "Bank") -> None:
-    """Do once what the first retrieval is slow for, such as loading the embedder: a session is at work here.
+    """Do what the first retrieval is slow for, such as loading the embedder: a session has begun where a server starts.
 
     The client's first questions go before.
     """
-    if bank.is_warm or not bank.is_made:
-        return
-    bank.is_warm = True
     await anyio.sleep(FIRST_LOOK_S)
+    if not bank.is_made:
+        return
     from swarm_memory.tools.ports.models import Accompanied
     from swarm_memory.tools.retrieve.retrieve import stages_of
 
@@ -149,7 +145,7 @@ async def _warm(bank: "Bank") -> None:
         if isinstance(toolbox.embedder, Accompanied):  # another may be an endpoint, which costs
             await stages_of(toolbox, "begin")
     except (SwarmMemoryError, OSError, MemoryError) as error:
-        log.info("nothing was made ready: %s", error)  # the first use tells why
+        log.info("nothing was made ready: %s", error)  # the first use says why
 
 
 def _note_session(bank: "Bank", parent: bytes, session_id: object) -> None:

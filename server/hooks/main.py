@@ -11,7 +11,7 @@ import sys
 import time
 
 from swarm_memory.server.folders import CHILD_VARIABLE, project_root
-from swarm_memory.server.hooks.client import CLAUDE, announce, ask
+from swarm_memory.server.hooks.client import CLAUDE, ask
 
 TYPE_CHECKING = False  # typing takes a third of the time that a server needs to answer
 if TYPE_CHECKING:
@@ -58,28 +58,26 @@ def run(arguments: list[str]) -> None:
         raise ValueError(f"there is no hook {verb or of!r}: {', '.join(VERBS)}")
     name, limit_s, does_it_alone = VERBS[verb]
     leave_in_time(limit_s, project_root(), name)
-    told = sys.stdin.buffer.read(MAX_EVENT_BYTES + 1)
-    if len(told) > MAX_EVENT_BYTES:
+    text = sys.stdin.buffer.read(MAX_EVENT_BYTES + 1)
+    if len(text) > MAX_EVENT_BYTES:
         raise ValueError(f"the event is larger than {MAX_EVENT_BYTES:,} bytes")
     if of != CLAUDE or PLUGIN in arguments or name == "SessionEnd":
         from swarm_memory.server.hooks.alone import end_session, go_to_project, stand_back
 
-        go_to_project(of, told)
+        go_to_project(of, text)
         if PLUGIN in arguments and stand_back(name):
             return
         if name == "SessionEnd":
-            end_session(of, told)
+            end_session(of, text)
             return
     root = project_root()
-    if name == "SessionStart":
-        announce(root)
     attended = os.environ.get("CLAUDE_CODE_ENTRYPOINT") in ATTENDED and not os.environ.get("CI")
     called = f"{of} {name} {int(attended)}"
-    answer = ask(root, told, 0.8 * limit_s, called=called, patiently=not does_it_alone)
+    answer = ask(root, text, 0.8 * limit_s, called=called, patiently=not does_it_alone)
     if answer is None and does_it_alone:
         from swarm_memory.server.hooks.alone import answer_alone
 
-        answer = answer_alone(root, told, called)
+        answer = answer_alone(root, text, called)
     if answer not in (None, b"{}\n"):
         sys.stdout.buffer.write(answer)
         sys.stdout.buffer.flush()

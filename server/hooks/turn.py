@@ -1,15 +1,19 @@
-"""The transcript that an event names, and what happened in its last turn, read from its end."""
+"""What happened in the last turn of a transcript of Claude Code, read from its end."""
 
-import json
 import os
-from collections.abc import Iterable, Iterator
-from datetime import datetime
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple
 
-from swarm_memory.schema.errors import InputError
-from swarm_memory.server.hosts.host import Said
-from swarm_memory.server.hosts.paths import checked_transcript
+from swarm_memory.server.hosts.records import (
+    JsonObject,
+    all_text,
+    as_list,
+    as_object,
+    as_text,
+    as_time,
+    parsed,
+)
 from swarm_memory.tools.trajectory.shell import parse_command
 from swarm_memory.tools.trajectory.tasks import is_own_tool
 
@@ -29,71 +33,45 @@ class Turn(NamedTuple):
     """Whether the agent called `remember`."""
 
 
-def named_transcript(event: Said, folders: Iterable[str | os.PathLike[str]]) -> str | None:
-    """Return the checked path of a session's transcript; None where there is none. Raises `InputError`."""
-    session_id, named = str(event.get("session_id") or ""), str(event.get("transcript_path") or "")
-    if not session_id.replace("-", "").replace("_", "").isalnum() or len(session_id) > 128:
-        raise InputError(f"not a session's id: {session_id[:40]!r}")
-    return checked_transcript(named, folders) if os.path.lexists(named) else None
-
-
 def last_turn(transcript: str) -> Turn:
     """Return what happened in the last turn of a transcript."""
     failed: list[bool] = []
     errors: set[str] = set()
     times: list[str] = []
+    said: list[str] = []
     taught = False
     for line in _from_the_end(transcript):
-        content = _object(line.get("message")).get("content")
-        blocks = [_object(block) for block in cast("list[Any]", content)] if isinstance(content, list) else []
+        content = as_object(line.get("message")).get("content")
+        blocks = list(map(as_object, as_list(content)))
         if line.get("isSidechain") is True or line.get("isMeta") is True:
             continue
-        times += [str(line["timestamp"])] if line.get("timestamp") else []
+        times += filter(None, [as_text(line.get("timestamp"))])
         if line.get("type") == "assistant":
-            calls = [block for block in blocks if block.get("type") == "tool_use"]
-            names = [str(block.get("name")) for block in calls]
-            taught |= any(is_own_tool(name) and name.endswith("remember") for name in names)
-            failed += [
-                block.get("id") in errors and not _only_looks(_object(block.get("input")))
-                for block, name in zip(calls, names, strict=True)
-                if not is_own_tool(name)
-            ]
+            for block in (block for block in blocks if block.get("type") == "tool_use"):
+                name = as_text(block.get("name"))
+                if is_own_tool(name):
+                    taught |= name.endswith("remember")
+                else:
+                    failed.append(block.get("id") in errors and not _only_looks(as_object(block.get("input"))))
         elif line.get("type") == "user":
             results = [block for block in blocks if block.get("type") == "tool_result"]
-            errors |= {str(block.get("tool_use_id")) for block in results if block.get("is_error") is True}
+            errors |= {as_text(block.get("tool_use_id")) for block in results if block.get("is_error") is True}
             if not results:
-                said = (
-                    content if isinstance(content, str) else "\n".join(str(block.get("text", "")) for block in blocks)
-                )
-                return Turn(failed, [said], _seconds(times), taught)
-    return Turn(failed, [], _seconds(times), taught)
+                said.append(all_text(content))
+                break
+    ended, began = (as_time(times[place]) if times else None for place in (0, -1))
+    return Turn(failed, said, (ended - began).total_seconds() if ended and began else 0.0, taught)
 
 
-def _only_looks(given: dict[str, Any]) -> bool:
+def _only_looks(given: JsonObject) -> bool:
     """Whether a command line ends with a look: `grep` that finds nothing ends with 1, and nothing failed."""
-    command = given.get("command")
-    parts = parse_command(command).parts if isinstance(command, str) else ()
+    parts = parse_command(as_text(given.get("command"))).parts
     return bool(parts) and parts[-1].purpose in ("search", "read", "print")
 
 
-def _seconds(times: list[str]) -> float:
-    """Return how long it took from the last of these moments to the first; 0 where they cannot be read."""
-    try:
-        return (datetime.fromisoformat(times[0]) - datetime.fromisoformat(times[-1])).total_seconds() if times else 0.0
-    except (ValueError, TypeError):
-        return 0.0
-
-
-def _from_the_end(transcript: str) -> Iterator[dict[str, Any]]:
+def _from_the_end(transcript: str) -> Iterator[JsonObject]:
     with Path(transcript).open("rb") as file:
-        file.seek(max(0, file.seek(0, 2) - MAX_BYTES))
+        file.seek(max(0, file.seek(0, os.SEEK_END) - MAX_BYTES))
         lines = file.read(MAX_BYTES).splitlines()
-    for line in reversed(lines):
-        try:
-            yield _object(json.loads(line))
-        except (ValueError, RecursionError):
-            continue  # cut off, or being written
-
-
-def _object(value: Any) -> dict[str, Any]:
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+    for line in reversed(lines):  # the first may be cut off, and the last is perhaps being written
+        yield as_object(parsed(line.decode("utf-8", "replace")))

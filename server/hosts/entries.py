@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import Any, cast
 
 from swarm_memory.schema.errors import ConfigError
 from swarm_memory.server.hosts.settings_files import Json, object_of
@@ -33,8 +33,6 @@ VERBS: Mapping[str, str] = {
 CALL_EVENT = "PreToolUse"
 """Not installed where the settings want nothing beside calls (`hooks.at_calls`): each call waits for it."""
 
-Edit: TypeAlias = Callable[[Json], Json]
-
 
 def server_command(python: str = sys.executable) -> list[str]:
     """Return the words that run our command line with a Python interpreter."""
@@ -49,22 +47,9 @@ def hook_command(python: str = sys.executable) -> list[str]:
     return [python, *_isolation(), "-c", f"import {HOOKS_MODULE}.__main__"]
 
 
-class HookRun(NamedTuple):
-    """What a hook of one of our events runs."""
-
-    event: str
-    words: tuple[str, ...]
-
-    @property
-    def line(self) -> str:
-        """The words as one line for the shell that agents run hooks in."""
-        is_windows = sys.platform == "win32"
-        return subprocess.list2cmdline(self.words) if is_windows else shlex.join(self.words)
-
-    @property
-    def timeout_s(self) -> int:
-        """After how many seconds the host shall end it; it ends itself before."""
-        return 15 if self.event == "UserPromptSubmit" else 5
+def command_line(words: Sequence[str]) -> str:
+    """Return the words of a command as one line for the shell that agents run hooks in."""
+    return subprocess.list2cmdline(words) if sys.platform == "win32" else shlex.join(words)
 
 
 def _isolation() -> list[str]:
@@ -86,7 +71,7 @@ def leads_out(path: Path, folder: Path) -> bool:
     return path.is_relative_to(folder) and not real_path(path).is_relative_to(real_path(folder))
 
 
-def edited(data: Json, keys: Sequence[str], edit: Edit) -> Json:
+def edited(data: Json, keys: Sequence[str], edit: Callable[[Json], Json]) -> Json:
     """Return an object with what stands at `keys` in it edited; where that leaves an object empty, it goes."""
     if not keys:
         return edit(data)
@@ -98,16 +83,14 @@ def edited(data: Json, keys: Sequence[str], edit: Edit) -> Json:
     return data
 
 
-def with_server(servers: Json, entry: Json) -> Json:
-    """Add our server. Raises `ConfigError` where another one has its name."""
-    if SERVER_NAME in servers and not _is_our_server(servers[SERVER_NAME]):
+def with_server(servers: Json, entry: Json | None) -> Json:
+    """Put our server among the servers; None takes it out. Raises `ConfigError` where another one has its name."""
+    is_anothers = SERVER_NAME in servers and not _is_our_server(servers[SERVER_NAME])
+    if entry is not None and is_anothers:
         raise ConfigError(f"mcpServers has another server called {SERVER_NAME!r}; rename that one first")
-    return {**servers, SERVER_NAME: entry}
-
-
-def without_server(servers: Json) -> Json:
-    """Take our server out; another one of its name stays."""
-    return {name: entry for name, entry in servers.items() if name != SERVER_NAME or not _is_our_server(entry)}
+    if entry is not None:
+        return {**servers, SERVER_NAME: entry}
+    return servers if is_anothers else {name: each for name, each in servers.items() if name != SERVER_NAME}
 
 
 def with_hooks(hooks: Json, entries: Mapping[str, list[Json]]) -> Json:

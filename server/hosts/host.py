@@ -15,7 +15,6 @@ from swarm_memory.schema.errors import InputError
 if TYPE_CHECKING:
     from swarm_memory.schema.settings import LearnSettings
     from swarm_memory.schema.trajectory import Trajectory
-    from swarm_memory.server.hosts.entries import HookRun
     from swarm_memory.server.hosts.records import JsonObject, Records
     from swarm_memory.server.hosts.settings import HostSettings
 
@@ -23,12 +22,11 @@ ROOMS: Mapping[str, str] = {
     "claude": "claude_code", "codex": "codex", "copilot": "copilot_cli", "gemini": "gemini_cli",
     "antigravity": "antigravity", "cursor": "cursor", "opencode": "opencode",
 }  # fmt: skip
-"""By the name of a host: its folder here, with the modules `host`, `transcripts` and, for some, `settings`."""
-
-_ROOM = "swarm_memory.server.hosts"
+"""By the name of a host: its folder here, with the modules `host`, `transcripts` and, where we can be installed,
+`settings`."""
 
 Said: TypeAlias = dict[str, Any]
-"""What a hook tells, or is answered, as JSON."""
+"""What a hook says, or is answered, as JSON."""
 
 InstallScope = Literal["local", "project", "user"]
 SCOPES: tuple[InstallScope, ...] = ("local", "project", "user")
@@ -55,11 +53,11 @@ class Host(NamedTuple):
     names_project: bool = False
     """Whether CLAUDE_PROJECT_DIR names the project to its hooks; else the `cwd` of their events does."""
     reads: tuple[str, ...] = ()
-    """What it is known to read by itself of the places that memories are promoted to; elsewhere it is told them."""
+    """The places that memories are promoted to which it is known to read by itself; others are shown to it."""
     sees_calls: bool = False
     """Whether its agent sees what a hook says before a call of a tool."""
-    files: "HostFiles | None" = None
-    """How its files have hooks and servers; None also where the module `settings` says so."""
+    is_installable: bool = True
+    """Whether our hooks and server can be written into its files; else only its sessions are read."""
     asks: bool = False
     """Whether its Stop can have the agent say what a task taught: `turn.last_turn` reads its transcript."""
 
@@ -71,13 +69,7 @@ class Host(NamedTuple):
     @property
     def settings(self) -> "HostSettings | None":
         """How we are written into its files and taken out again; None: only its sessions are read."""
-        from importlib.util import find_spec
-
-        if find_spec(_module(self.name, "settings")) is not None:
-            return cast("HostSettings", _part(self.name, "settings").SETTINGS)
-        if self.files is None:
-            return None
-        return cast("HostSettings", import_module(f"{_ROOM}.settings").HostSettings(self.name, self.files))
+        return cast("HostSettings", _part(self.name, "settings").SETTINGS) if self.is_installable else None
 
 
 class Origin(NamedTuple):
@@ -114,32 +106,10 @@ class Transcripts(NamedTuple):
     """Yields as `read`, of one session with its subagents where an id is given."""
 
 
-class HostFiles(NamedTuple):
-    """What an agent's files say of hooks and MCP servers; `HostSettings` in `settings` edits them."""
-
-    where: Callable[[InstallScope, str], tuple[str, str]]
-    """Returns the file of the hooks and that of the servers, of a scope and the project's folder."""
-    events: Mapping[str, str]
-    """By our event: its own."""
-    hook: Callable[["HookRun"], Said]
-    """Makes the entry of one hook."""
-    programs: tuple[str, ...]
-    """The commands of which one is on a machine that has it."""
-    after_install: str
-    """What the user has to do then, in a sentence."""
-    trace: Callable[[], str] = lambda: ""
-    """Returns what is there where it was ever used; empty: nothing tells."""
-    matchers: Mapping[str, str] = {}
-    """By our event: which tools, or which kinds of it, the hook is for."""
-    server: Mapping[str, object] = {}
-    """What the entry of a server has beside its command."""
-    version: int | None = None
-    """What the file of the hooks says first."""
-
-
-def nothing_of(event: str, said: Said) -> Said:
-    """What a host hears and answers whose hooks are not used."""
-    return {}
+def context_in(answer: Said) -> str:
+    """Return what an answer puts into the agent's context; empty where it is nothing."""
+    said: Said = answer.get("hookSpecificOutput") or {}
+    return str(said.get("additionalContext") or "")
 
 
 def host(name: str) -> Host:
@@ -161,8 +131,4 @@ def all_folders(root: str | os.PathLike[str] | None = None) -> list[str | os.Pat
 
 
 def _part(name: str, part: str) -> Any:
-    return import_module(_module(name, part))
-
-
-def _module(name: str, part: str) -> str:
-    return f"{_ROOM}.{ROOMS[name]}.{part}"
+    return import_module(f"swarm_memory.server.hosts.{ROOMS[name]}.{part}")

@@ -35,7 +35,7 @@ _ROLES: dict[str, Role] = {
 _KINDS: dict[object, StepKind] = {kind: kind for kind in get_args(StepKind)}
 
 _MIN_QUOTED = 60
-"""A shorter task may stand in another sentence by chance."""
+"""A shorter task may be part of another sentence by chance."""
 
 _SAID = ("content", "text", "tool_calls", "reasoning_content", "reasoning", "refusal")
 """Where a message says something; an output may be empty text."""

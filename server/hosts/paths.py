@@ -15,6 +15,13 @@ _NAMED = 2
 """So many folders, the last ones, are named where a path lies in none."""
 
 
+def named_transcript(session_id: str, transcript: str, folders: Iterable[str | os.PathLike[str]]) -> str | None:
+    """Return the checked path of a session's transcript; None where there is none. Raises `InputError`."""
+    if not session_id.replace("-", "").replace("_", "").isalnum() or len(session_id) > 128:
+        raise InputError(f"not a session's id: {session_id[:40]!r}")
+    return checked_transcript(transcript, folders) if os.path.lexists(transcript) else None
+
+
 def checked_transcript(text: str, folders: Iterable[str | os.PathLike[str]]) -> str:
     """Return the real path of the transcript that an event names, below one of `folders`: `.jsonl`, or a database.
 
@@ -49,5 +56,5 @@ def check_place(path: str, folders: Iterable[str | os.PathLike[str]]) -> None:
     """Raise `InputError` where a file or a folder does not lie below one of `folders`, nor is one, links followed."""
     allowed = [os.path.realpath(folder) for folder in folders]
     if not any(os.path.join(os.path.realpath(path), "").startswith(os.path.join(folder, "")) for folder in allowed):
-        told = " or ".join(allowed[-_NAMED:]) + (", or where an agent keeps its own" if len(allowed) > _NAMED else "")
-        raise InputError(f"transcript_path must lie in {told}: {path[:500]}")
+        where = " or ".join(allowed[-_NAMED:]) + (", or where an agent keeps its own" if len(allowed) > _NAMED else "")
+        raise InputError(f"transcript_path must lie in {where}: {path[:500]}")

@@ -219,6 +219,19 @@ def open_source(source: Source) -> Generator[Records]:
         yield Records(source)
 
 
+def first_record(path: Path) -> JsonObject:
+    """Return what the first line of a file says; nothing where it is too long, or no object. Raises `OSError`."""
+    with path.open("rb") as file:
+        return as_object(parsed(file.readline(1 << 20).decode("utf-8", "replace")))
+
+
+def files_in(folder: Path, pattern: str) -> list[Path]:
+    """Return the files of a folder. No symbolic link is followed, there or at its end: it may lead anywhere."""
+    if folder.is_symlink():
+        return []
+    return sorted(path for path in folder.glob(pattern) if path.is_file() and not path.is_symlink())
+
+
 def _opened(path: Path) -> IO[bytes]:
     try:
         return cast("IO[bytes]", gzip.open(path, "rb")) if path.suffix == ".gz" else path.open("rb")

@@ -30,7 +30,7 @@ _ARGUMENTS: Mapping[str, str] = {
 
 @dataclass(slots=True)
 class Session:
-    """Where the reading of a session stands. A host's reader tells it what was said and done, in order.
+    """Where the reading of a session stands. A host's reader hands it what was said and done, in order.
 
     What stands before the first prompt belongs to no task and is left out. With `agent_id` it is a subagent's part:
     one task, whatever is said in it.
@@ -53,9 +53,11 @@ class Session:
     tools: dict[str, str] = field(default_factory=dict[str, str])
     """Tool names by call id, of the running task."""
     counted: int = 0
-    """Records skipped so far that a task was told of."""
+    """Records skipped so far that a task counts."""
+    codes_decide: bool = True
+    """Whether a command is said to have failed, or not, by its exit code; Claude Code says so by itself."""
     answered: set[str] = field(default_factory=set[str])
-    """Ids of its calls that have an observation: a session that was resumed tells some twice."""
+    """Ids of its calls that have an observation: a session that was resumed has some twice."""
 
     @property
     def running(self) -> Draft | None:
@@ -63,9 +65,9 @@ class Session:
         return None if self.detour else self.draft
 
     def note(self, text: str) -> None:
-        """Take what the host put into the context: the ids of the memories that our notes and skills in it tell."""
-        told = [*(strip_notes(text)[1] if NOTES_OPEN in text else ()), *ids_in(text)]
-        (self.noted if self.draft is None else self.draft.injected).update(dict.fromkeys(told))
+        """Take what the host put into the context: the ids of the memories in our notes and skills."""
+        ids = [*(strip_notes(text)[1] if NOTES_OPEN in text else ()), *ids_in(text)]
+        (self.noted if self.draft is None else self.draft.injected).update(dict.fromkeys(ids))
 
     def prompt(self, raw: str, at: datetime | None = None) -> bool:
         """Take what the user typed; return whether it asks for something. It continues the task or begins one."""
@@ -110,7 +112,7 @@ class Session:
             self.running.add("message", "user", text, at=at, interrupted=True)
 
     def call(self, name: str, given: object, call_id: str, at: datetime | None = None) -> str:
-        """Take a call and return its id; one without an id gets one, and one that is told again is left out."""
+        """Take a call and return its id; one without an id gets one, and one that comes again is left out."""
         call_id = call_id or f"call-{len(self.tools) + 1}"
         if self.running is not None and call_id not in self.tools:
             self.tools[call_id] = name or "tool"
@@ -138,7 +140,7 @@ class Session:
         interrupted: bool = False,
     ) -> None:
         """Take what came of a call, once. A command that ended with another code than 0 failed, whatever is said."""
-        if exit_code is not None and not is_error:
+        if exit_code is not None and not is_error and self.codes_decide:
             is_error = exit_code != 0
         if self.running is None or call_id in self.answered:
             return

@@ -1,10 +1,11 @@
 """How we are written into an agent's files and taken out again: our hooks and our MCP server, nothing else."""
 
 import shutil
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from swarm_memory.schema.errors import ConfigError
 from swarm_memory.server.hosts.entries import (
@@ -12,7 +13,6 @@ from swarm_memory.server.hosts.entries import (
     PORTABLE_HOOKS,
     PORTABLE_SERVER,
     VERBS,
-    HookRun,
     edited,
     holds_hooks,
     hook_command,
@@ -21,9 +21,8 @@ from swarm_memory.server.hosts.entries import (
     server_command,
     with_hooks,
     with_server,
-    without_server,
 )
-from swarm_memory.server.hosts.host import HostFiles, InstallScope
+from swarm_memory.server.hosts.host import SCOPES, InstallScope
 from swarm_memory.server.hosts.settings_files import FileChange, Json, planned_change
 
 
@@ -32,34 +31,52 @@ class Places(NamedTuple):
 
     hooks: Path
     servers: Path
-    keys: tuple[str, ...] = ("mcpServers",)
-    """Where in the file of the servers they stand."""
+    keys: tuple[str, ...]
+    """Where in the file of the servers they are."""
     folder: Path | None = None
     """That of the project, whose files may have come with a clone; None for the user's own."""
     is_shared: bool = False
     """Whether the files are everybody's who works on the project."""
 
 
-class HostSettings:
+class HostSettings(ABC):
     """The settings of an agent that has an object of hooks and one of servers in JSON; others override what differs."""
 
-    scopes: tuple[InstallScope, ...] = ("project", "user")
+    name: ClassVar[str]
+    """The agent's; our hook command speaks to Claude Code where none follows it."""
+    programs: ClassVar[tuple[str, ...]]
+    """The commands of which one is on a machine that has it."""
+    after_install: ClassVar[str]
+    """What the user has to do then, in a sentence."""
+    events: ClassVar[Mapping[str, str]]
+    """By our event: its own."""
+    matchers: ClassVar[Mapping[str, str]] = {}
+    """By our event: which tools, or which kinds of it, the hook is for."""
+    keys: ClassVar[tuple[str, ...]] = ("mcpServers",)
+    """Where its servers are in their file."""
+    server: ClassVar[Mapping[str, object]] = {}
+    """What the entry of a server has beside its command."""
+    version: ClassVar[int | None] = None
+    """What the file of the hooks says first."""
+    scopes: ClassVar[tuple[InstallScope, ...]] = ("project", "user")
     """Where we can be installed: for this project and user alone, in the project's shared files, in the user's own."""
 
-    def __init__(self, name: str, files: HostFiles) -> None:
-        self.files = files
-        self._named = () if name == "claude" else (name,)
-        """What follows the words of our hook command: without a name it speaks to Claude Code."""
+    @abstractmethod
+    def where(self, scope: InstallScope, root: Path) -> tuple[Path, Path]:
+        """Return the file of the hooks and that of the servers."""
 
-    @property
-    def after_install(self) -> str:
-        """What the user has to do then, in a sentence."""
-        return self.files.after_install
+    @abstractmethod
+    def hook(self, event: str, words: Sequence[str], timeout_s: int) -> Json:
+        """Return the entry of the hook that runs these words at our event, and is ended after this time."""
+
+    def trace(self) -> Path | None:
+        """Return what is there where the agent was ever used; None: nothing shows it."""
+        return None
 
     def is_there(self) -> bool:
         """Tell whether the agent is on this machine: its command or its folder."""
-        trace = self.files.trace()
-        return any(map(shutil.which, self.files.programs)) or (bool(trace) and Path(trace).exists())
+        trace = self.trace()
+        return any(map(shutil.which, self.programs)) or (trace is not None and trace.exists())
 
     def untrusted(self, root: Path) -> int:
         """Return how many of our hooks wait for the user's trust."""
@@ -78,22 +95,36 @@ class HostSettings:
         those of all projects.
         """
         portable = scope == "project"
-        hooks = self.hook_entries([*(PORTABLE_HOOKS if portable else hook_command()), *self._named], calls=calls)
+        named = () if self.name == "claude" else (self.name,)
+        hooks = self.hook_entries([*(PORTABLE_HOOKS if portable else hook_command()), *named], calls=calls)
         server = PORTABLE_SERVER if portable else server_command()
         return self.planned(self._checked(scope, root), hooks, server, 0o644 if portable else 0o600)
 
     def plan_uninstall(self, scope: InstallScope, root: Path) -> list[FileChange]:
         """Return what uninstalling changes. A file that holds nothing afterwards goes. Raises as `plan_install`."""
-        return self.planned(self._checked(scope, root), {}, None, 0o600)
+        changes = self.planned(self._checked(scope, root), {}, None, 0o600)
+        return changes[::-1]  # the folder was made with the first file, and goes with it
 
     def installed_scopes(self, root: Path) -> list[InstallScope]:
-        """Return the scopes whose files hold hooks of ours for this project. Raises `ConfigError`."""
-        return [scope for scope in self.scopes if holds_hooks(self.places(scope, root).hooks)]
+        """Return the scopes whose files hold hooks of ours for this project. Raises `ConfigError`.
+
+        In the home folder two scopes share a file: it is the user's.
+        """
+        found: dict[Path, InstallScope] = {}
+        for scope in sorted(self.scopes, key=lambda each: each != "user"):
+            hooks = self.places(scope, root).hooks
+            if self.holds_ours(hooks):
+                found.setdefault(real_path(hooks), scope)
+        return [scope for scope in SCOPES if scope in found.values()]
+
+    def holds_ours(self, hooks: Path) -> bool:
+        """Tell whether a file of hooks holds some of ours. Raises `ConfigError`."""
+        return holds_hooks(hooks)
 
     def places(self, scope: InstallScope, root: Path) -> Places:
         """Return where a scope's entries stand."""
-        hooks, servers = map(Path, self.files.where(scope, str(root)))
-        return Places(hooks, servers, ("mcpServers",), root if scope == "project" else None, scope == "project")
+        hooks, servers = self.where(scope, root)
+        return Places(hooks, servers, self.keys, root if scope == "project" else None, scope == "project")
 
     def hook_entries(self, command: Sequence[str], *, calls: bool = True) -> dict[str, list[Json]]:
         """Return our hooks by the agent's events; with `calls` that before calls too.
@@ -101,15 +132,16 @@ class HostSettings:
         `command`: the words that run them, before the verb.
         """
         entries: dict[str, list[Json]] = {}
-        for event, theirs in self.files.events.items():
+        for event, theirs in self.events.items():
             if calls or event != CALL_EVENT:
-                matcher = {"matcher": self.files.matchers[event]} if event in self.files.matchers else {}
-                entries[theirs] = [{**matcher, **self.files.hook(HookRun(event, (*command, VERBS[event])))}]
+                matcher = {"matcher": self.matchers[event]} if event in self.matchers else {}
+                timeout_s = 15 if event == "UserPromptSubmit" else 5  # it ends itself before
+                entries[theirs] = [{**matcher, **self.hook(event, (*command, VERBS[event]), timeout_s)}]
         return entries
 
     def server_entry(self, command: Sequence[str]) -> Json:
         """Return the entry of our MCP server. `command`: the words that run our command line."""
-        return {"command": command[0], "args": [*command[1:], "serve"], **self.files.server}
+        return {"command": command[0], "args": [*command[1:], "serve"], **self.server}
 
     def planned(
         self, places: Places, hooks: Mapping[str, list[Json]], server: Sequence[str] | None, mode: int
@@ -130,28 +162,29 @@ class HostSettings:
 
     def edit_hooks(self, data: Json, hooks: Mapping[str, list[Json]], *, is_shared: bool) -> Json:
         """Put these hooks in place of all of ours in the object of a file; none: take them out."""
-        version = self.files.version
-        if version is not None and hooks:
-            data = {"version": version, **data}
+        if self.version is not None and hooks:
+            data = {"version": self.version, **data}
         data = edited(data, ("hooks",), partial(with_hooks, entries=hooks))
-        return {} if version is not None and list(data) == ["version"] else data
+        return {} if self.version is not None and list(data) == ["version"] else data
 
     def edit_servers(self, servers: Json, command: Sequence[str] | None, places: Places) -> Json:
         """Put our server among the servers, or take it out."""
-        return without_server(servers) if command is None else with_server(servers, self.server_entry(command))
+        return with_server(servers, None if command is None else self.server_entry(command))
 
     def _checked(self, scope: InstallScope, root: Path) -> Places:
         """Return the places where nobody's files but those of the scope are written."""
         places = self.places(scope, root)
         if places.folder is None:
             return places
-        of_project = [places.hooks, places.servers] if places.is_shared else [places.hooks]
-        for path in of_project:
+        for path in (places.hooks, places.servers) if places.is_shared else (places.hooks,):
             if leads_out(path, places.folder):
-                told = f"{path} leads to {real_path(path)}, by a symbolic link out of the project; nothing was changed"
-                mend = "put a real file in a real folder in its place, or use `--user` for all your projects"
-                raise ConfigError(f"{told}: {mend}")
+                raise ConfigError(
+                    f"{path} leads to {real_path(path)}, by a symbolic link out of the project; nothing was changed: "
+                    "put a real file in a real folder in its place, or use `--user` for all your projects"
+                )
         if places.is_shared and real_path(places.hooks) == real_path(self.places("user", root).hooks):
-            told = f"{places.hooks} holds for all your projects"
-            raise ConfigError(f"{told}: use --user, as in `swarm-memory install --user`, or go to a project")
+            raise ConfigError(
+                f"{places.hooks} holds for all your projects: use --user, as in `swarm-memory install --user`, "
+                "or go to a project"
+            )
         return places

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,10 +18,8 @@ from swarm_memory.server.location import state_folder
 Json: TypeAlias = dict[str, Any]
 
 KEPT = "edited-files"
-"""In the state folder: what each file was before we wrote into it, and the mark of what we wrote."""
-
-_MADE_FOLDERS = "made-folders.json"
-"""In the state folder: the folders that we made for such files."""
+"""In the state folder: what each file was before we wrote into it, a hash of what we wrote, and which folders we made
+for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,44 +95,13 @@ def apply(changes: Sequence[FileChange]) -> list[Path]:
                 copies.append(copied)
             if change.after is None:
                 path.unlink()
-                _drop_made_folders(path)
+                kept.drop_folders()
             else:
-                _note_new_folders(path)
                 _write(path, change.after, change.mode)
             kept.drop_if_given_back(change.after)
         except OSError as error:
             raise ConfigError(f"{change.path} cannot be written: {error.strerror or error}") from error
     return copies
-
-
-def _note_new_folders(path: Path) -> None:
-    """Note which folders of a file are made with it."""
-    new = [str(folder) for folder in path.parents if not folder.exists()]
-    if new:
-        _keep_made_folders({*_made_folders(), *new})
-
-
-def _drop_made_folders(path: Path) -> None:
-    """Remove the folders of a file that we made, where nothing is left in them."""
-    made = _made_folders()
-    for folder in path.parents:
-        if str(folder) not in made or any(folder.iterdir()):
-            break
-        folder.rmdir()
-        made.remove(str(folder))
-    _keep_made_folders(made)
-
-
-def _made_folders() -> set[str]:
-    return set(object_of(state_folder() / _MADE_FOLDERS).get("folders", []))
-
-
-def _keep_made_folders(made: set[str]) -> None:
-    record = state_folder() / _MADE_FOLDERS
-    if made:
-        _write(record, json.dumps({"folders": sorted(made)}, indent=2) + "\n", 0o600)
-    else:
-        record.unlink(missing_ok=True)
 
 
 class _Kept(NamedTuple):
@@ -163,15 +131,23 @@ class _Kept(NamedTuple):
         The copy comes first: a record always speaks of the copy beside it.
         """
         self.record.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        existed, copied = bool(self._read().get("existed")), False
+        former, copied = self._read(), False
+        existed = bool(former.get("existed"))
+        made = former.get("folders", []) + [str(folder) for folder in path.parents if not folder.exists()]
         if not self.is_ours(change.before):
             existed = copied = change.before is not None
             self.record.unlink(missing_ok=True)
             if change.before is not None:
                 _write(self.copy, change.before, 0o600)
-        record = {"path": str(path), "existed": existed, "written": _digest(change.after)}
+        record = {"path": str(path), "existed": existed, "written": _digest(change.after), "folders": made}
         _write(self.record, json.dumps(record, indent=2) + "\n", 0o600)
         return self.copy if copied else None
+
+    def drop_folders(self) -> None:
+        """Remove the folders that were made for the file, where nothing is left in them."""
+        for folder in map(Path, self._read().get("folders", [])):
+            if folder.is_dir() and not any(folder.iterdir()):
+                folder.rmdir()
 
     def drop_if_given_back(self, text: str | None) -> None:
         """Drop what is kept of a file that is again what it was."""
@@ -224,12 +200,10 @@ def read_object(path: Path, text: str | None) -> Json:
 
 def _unique(pairs: list[tuple[str, Any]]) -> Json:
     """Refuse an object that has a key twice: writing it back would lose one of the values in silence."""
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        seen: set[str] = set()
-        twice = next(key for key, _ in pairs if key in seen or seen.add(key))
-        raise ValueError(f"the key {twice!r} stands twice in one object")
-    return found
+    for key, times in Counter(key for key, _ in pairs).items():
+        if times > 1:
+            raise ValueError(f"the key {key!r} stands twice in one object")
+    return dict(pairs)
 
 
 def _render(data: Json, before: str | None) -> str:

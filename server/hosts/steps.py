@@ -2,7 +2,6 @@
 
 import re
 from collections import deque
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple, TypedDict, Unpack, get_args
@@ -93,43 +92,8 @@ def _output_in(result: dict[str, object]) -> str:
     return "\n".join(filter(None, (as_text(result.get(key)) for key in ("stdout", "output", "stderr"))))
 
 
-@dataclass(slots=True)
-class StepList:
-    """The beginning and the end of a run of steps: what does not fit falls out of the middle, and is counted."""
-
-    limits: LearnSettings
-    added: int = 0
-    dropped: int = 0
-    _head: list[Step] = field(default_factory=list[Step])
-    _tail: deque[Step] = field(default_factory=deque[Step])
-    _head_chars: int = 0
-    _tail_chars: int = 0
-
-    def add(self, step: Step) -> None:
-        """Append a step, its id aside."""
-        self.added += 1
-        size = _size(step)
-        if not self._tail and len(self._head) < self._half and self._head_chars + size <= MAX_KEPT_CHARS // 2:
-            self._head.append(step)
-            self._head_chars += size
-            return
-        self._tail.append(step)
-        self._tail_chars += size
-        while len(self._tail) > self.limits.max_steps - self._half or self._tail_chars > MAX_KEPT_CHARS // 2:
-            self._tail_chars -= _size(self._tail.popleft())
-            self.dropped += 1
-
-    @property
-    def _half(self) -> int:
-        return self.limits.max_steps // 2
-
-    def all(self) -> tuple[Step, ...]:
-        """Return what was kept, in order."""
-        return (*self._head, *self._tail)
-
-
 class StepDetails(TypedDict, total=False):
-    """What a step tells beside its text, as it stands in the transcript: the tool, and how its call ended."""
+    """What a step has beside its text, as it is in the transcript: the tool, and how its call ended."""
 
     tool_name: str
     call_id: str
@@ -141,7 +105,10 @@ class StepDetails(TypedDict, total=False):
 
 @dataclass(slots=True)
 class Draft:
-    """A trajectory in the making. Texts are cleaned, shortened and freed of our own notes as they come in."""
+    """A trajectory in the making. Texts are cleaned, shortened and freed of our own notes as they come in.
+
+    Of its steps the beginning and the end are kept: what does not fit falls out of the middle, and is counted.
+    """
 
     task_id: str
     task: str
@@ -155,10 +122,12 @@ class Draft:
     ended_at: datetime | None = None
     injected: dict[str, None] = field(default_factory=dict[str, None])
     outcome: Label | None = None
-    steps: StepList = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.steps = StepList(self.limits)
+    added: int = 0
+    dropped: int = 0
+    _head: list[Step] = field(default_factory=list[Step])
+    _tail: deque[Step] = field(default_factory=deque[Step])
+    _head_chars: int = 0
+    _tail_chars: int = 0
 
     def add(
         self, kind: StepKind, role: Role, text: str = "", *, at: datetime | None = None, **details: Unpack[StepDetails]
@@ -168,8 +137,9 @@ class Draft:
         if not text.strip() and kind in ("message", "thought"):
             return
         name, call_id = details.get("tool_name"), details.get("call_id")
+        self.added += 1
         step = Step(
-            id=f"s{self.steps.added + 1}",
+            id=f"s{self.added}",
             kind=kind,
             role=role,
             text=clean(text, self.limits.max_step_chars),
@@ -181,8 +151,20 @@ class Draft:
             interrupted=details.get("interrupted", False),
             at=at,
         )
-        self.steps.add(step)
+        self._keep(step)
         self.ended_at = at or self.ended_at
+
+    def _keep(self, step: Step) -> None:
+        size, half = _size(step), self.limits.max_steps // 2
+        if not self._tail and len(self._head) < half and self._head_chars + size <= MAX_KEPT_CHARS // 2:
+            self._head.append(step)
+            self._head_chars += size
+            return
+        self._tail.append(step)
+        self._tail_chars += size
+        while len(self._tail) > self.limits.max_steps - half or self._tail_chars > MAX_KEPT_CHARS // 2:
+            self._tail_chars -= _size(self._tail.popleft())
+            self.dropped += 1
 
     def own_call(self, name: str, given: object) -> None:
         """Take a call of one of our tools: it is no step of the task, but may say how that ended."""
@@ -197,7 +179,7 @@ class Draft:
         return Trajectory(
             task_id=clean(self.task_id, 500) or "task",
             task=task,
-            steps=self.steps.all(),
+            steps=(*self._head, *self._tail),
             session_id=self.session_id,
             outcome=self.outcome,
             agent_id=self.agent_id,
@@ -207,7 +189,7 @@ class Draft:
             usage=_total(self.usage),
             injected_memory_ids=tuple(self.injected),
             skipped_lines=skipped_lines,
-            dropped_steps=self.steps.dropped,
+            dropped_steps=self.dropped,
         )
 
     def _own_words_out(self, text: str) -> str:
@@ -218,13 +200,11 @@ class Draft:
     def _tool_input(self, value: object) -> dict[str, JsonValue] | None:
         if value is None:
             return None
-        kept = bounded_json(value, self._argument(self.limits.max_step_chars))
-        if json_size(kept) > 2 * self.limits.max_step_chars:
-            kept = bounded_json(kept, self._argument(self.limits.max_step_chars // 20))
+        most = self.limits.max_step_chars
+        kept = bounded_json(value, lambda text: clean(self._own_words_out(text), most))
+        if json_size(kept) > 2 * most:
+            kept = bounded_json(kept, lambda text: clean(text, most // 20))
         return kept if isinstance(kept, dict) else {"input": kept}
-
-    def _argument(self, max_chars: int) -> Callable[[str], str]:
-        return lambda text: clean(self._own_words_out(text), max_chars)
 
 
 def _size(step: Step) -> int:

@@ -63,7 +63,7 @@ def read_code(root: Path, *, allows: Callable[[str], bool] | None = None) -> Ite
 
 
 def _group(name: str, file: Path, named: bool) -> Group | None:
-    if not may_be_code(name) or (not named and (is_generated_name(name) or not _is_wanted(file))):
+    if not may_be_code(name) or (not named and is_generated_name(name)):
         return None
     data = read_bytes(file, MAX_BYTES)
     return faulty(name, data) if isinstance(data, str) else code_group(name, data, named=named)
@@ -80,17 +80,6 @@ def code_group(name: str, data: bytes, *, named: bool = False) -> Group | None:
 def is_generated_name(path: str) -> bool:
     """Tell by its name whether a file is generated or minified."""
     return _GENERATED_NAME.search(path) is not None
-
-
-def _is_wanted(file: Path) -> bool:
-    """Look at the first bytes of a file without suffix: only a script is read."""
-    if file.suffix:
-        return True
-    try:
-        with file.open("rb") as stream:
-            return stream.read(2) == b"#!"
-    except OSError:
-        return False
 
 
 def _is_generated(data: bytes) -> bool:
@@ -140,22 +129,21 @@ class _Writer:
             self._add(_module_name(self.name), self.outline.doc, rest, (1, last), {"symbol": "file"})
 
     def _class(self, each: Definition) -> None:
+        data: dict[str, JsonValue] = {"symbol": "class", "signature": each.signature}
         inside = self._without(each.start, each.end, self.inner.get(id(each), []), signatures=True)
-        self._add(each.qualified, each.doc, inside, (each.line, each.end_line), self._data(each, "class"))
+        self._add(each.qualified, each.doc, inside, (each.line, each.end_line), data)
 
     def _function(self, each: Definition) -> None:
         inner = self.inner.get(id(each), [])
         is_method = each.parent is not None and each.parent.kind != "function"
-        data = self._data(each, "method" if is_method else "function")
+        symbol = "method" if is_method else "function"
+        data: dict[str, JsonValue] = {"symbol": symbol, "signature": each.signature}
         if inner and each.end - each.start > MAX_PART_CHARS:
             text = self._without(each.start, each.end, inner, signatures=True)
             self._add(each.qualified, each.doc, text, (each.line, each.end_line), data)
             return
         text = _decoded(self.source[each.start : each.end])
         self._add(each.qualified, each.doc, text, (each.line, each.end_line), data, has_all_lines=True)
-
-    def _data(self, each: Definition, symbol: str) -> dict[str, JsonValue]:
-        return {"symbol": symbol, "signature": each.signature}
 
     def _without(self, start: int, end: int, inner: list[Definition], *, signatures: bool) -> str:
         """Return a range of the source with each definition in it reduced to its signature, or left out."""

@@ -30,44 +30,35 @@ class Language(NamedTuple):
     definitions: str
     """The tree-sitter query that captures @function, @class and @scope."""
     entry: str
-    interpreters: frozenset[str]
 
 
 def _read_languages() -> Iterator[Language]:
     table = tomllib.loads(Path(__file__).with_name("languages.toml").read_text(encoding="utf-8"))
     for name, row in table["languages"].items():
         queries = [*(table["shared"][shared] for shared in row.get("shares", ())), row.get("definitions", "")]
-        entry, interpreters = row.get("entry", "language"), frozenset(row.get("interpreters", ()))
-        yield Language(name, row["package"], frozenset(row["suffixes"]), "\n".join(queries), entry, interpreters)
+        suffixes, entry = frozenset(row["suffixes"]), row.get("entry", "language")
+        yield Language(name, row["package"], suffixes, "\n".join(queries), entry)
 
 
 LANGUAGES = tuple(_read_languages())
 
 _BY_SUFFIX = {suffix: language for language in LANGUAGES for suffix in language.suffixes}
 _BY_NAME = {language.name: language for language in LANGUAGES}
-_BY_INTERPRETER = {name: language for language in LANGUAGES for name in language.interpreters}
 _CPP_MARKS = (b"class ", b"namespace ", b"template", b"std::", b"public:", b"private:", b"constexpr ")
 
 
 def may_be_code(path: str) -> bool:
-    """Tell whether a path may be code: by its suffix, or because it has none and its first line may say."""
+    """Tell by its suffix whether a path may be code; a script without one is not read."""
     suffix = PurePosixPath(path).suffix.lower()
-    return not suffix or suffix == ".h" or suffix in _BY_SUFFIX
+    return suffix == ".h" or suffix in _BY_SUFFIX
 
 
 def language_of(path: str, data: bytes) -> Language | None:
-    """Return the language of a file by its suffix, else by the interpreter that its first line names."""
+    """Return the language of a file by its suffix; a header is C++ where it has what C has not."""
     suffix = PurePosixPath(path).suffix.lower()
     if suffix == ".h":
         return _BY_NAME["cpp" if any(mark in data for mark in _CPP_MARKS) else "c"]
-    if suffix:
-        return _BY_SUFFIX.get(suffix)
-    if not data.startswith(b"#!"):
-        return None
-    words = data[2:200].split(b"\n", 1)[0].decode("ascii", "replace").split()
-    names = [PurePosixPath(word).name for word in words if not word.startswith("-") and "=" not in word]
-    program = names[1] if names[:1] == ["env"] and len(names) > 1 else "".join(names[:1])
-    return _BY_INTERPRETER.get(program) or _BY_INTERPRETER.get(program.rstrip("0123456789."))
+    return _BY_SUFFIX.get(suffix)
 
 
 def check_installed() -> None:
@@ -156,9 +147,17 @@ def outline(language: Language, source: bytes) -> Outline:
     """
     deadline = time.monotonic() + TIMEOUT_S
     tree = _parse(language, source, deadline)
-    found = [_definition(kind, node, source) for kind, node in _captured(language, tree, deadline)]
-    ordered = list(_qualified(sorted(_with_names(found), key=lambda each: (each.start, -each.end))))
-    kept = tuple(each for each in ordered if not _is_small_closure(each))
+    found = {
+        (each.start, -each.end, each.name): each  # some are captured twice
+        for kind, node in _captured(language, tree, deadline)
+        if (each := _definition(kind, node, source)).name
+    }
+    # A function of one line in another function is left out: that says it all.
+    kept = tuple(
+        each
+        for each in _qualified([found[key] for key in sorted(found)])
+        if each.line != each.end_line or each.parent is None or each.parent.kind != "function"
+    )
     doc = _module_doc(tree.root_node, source, language)
     return Outline(kept, "" if any(each.doc == doc for each in kept) else doc)
 
@@ -302,41 +301,26 @@ def _leading_comment(node: "Node", source: bytes) -> str:
     return _uncommented("\n".join(reversed(lines)))
 
 
-def _is_head(node: "Node", source: bytes) -> bool:
-    return node.type in ("hash_bang_line", "php_tag") or source.startswith(b"#!", node.start_byte)
-
-
-def _is_small_closure(each: Definition) -> bool:
-    """Tell whether something is a function of one line in another function, which says it all."""
-    return each.parent is not None and each.parent.kind == "function" and each.line == each.end_line
-
-
 def _module_doc(root: "Node", source: bytes, language: Language) -> str:
     """Return the docstring or the first comment of a file that is no licence; `#!` is none."""
-    children = [child for child in root.named_children[:50] if not _is_head(child, source)]
+    heads = ("hash_bang_line", "php_tag")
+    children = [
+        child
+        for child in root.named_children[:50]
+        if child.type not in heads and not source.startswith(b"#!", child.start_byte)
+    ]
     if language.name == "python":
         first = next((child for child in children if child.type != "comment"), None)
         if doc := _string(first, source):
             return doc
-    comments = list(itertools.takewhile(lambda child: "comment" in child.type, children))
-    for block in _together(comments):
-        text = "\n".join(_text(source, each.start_byte, each.end_byte) for each in block)
-        if not _LICENCE.search(text):
-            return _uncommented(text)
-    return ""
-
-
-def _together(comments: "list[Node]") -> "Iterator[list[Node]]":
-    """Yield comments that stand right under each other as one block."""
-    block: list[Node] = []
-    for each in comments:
-        is_apart = block and (each.start_point[0] > _last_row(block[-1]) + 1)
-        if is_apart:
-            yield block
-            block = []
-        block.append(each)
-    if block:
-        yield block
+    blocks: list[list[Node]] = []  # of comments that stand right under each other
+    for child in itertools.takewhile(lambda child: "comment" in child.type, children):
+        if blocks and child.start_point[0] <= _last_row(blocks[-1][-1]) + 1:
+            blocks[-1].append(child)
+        else:
+            blocks.append([child])
+    texts = ("\n".join(_text(source, each.start_byte, each.end_byte) for each in block) for block in blocks)
+    return next((_uncommented(text) for text in texts if not _LICENCE.search(text)), "")
 
 
 def _uncommented(text: str) -> str:
@@ -347,23 +331,11 @@ def _dedented(text: str) -> str:
     return "\n".join(line.strip() for line in text.strip().split("\n"))
 
 
-def _with_names(found: list[Definition]) -> Iterator[Definition]:
-    """Leave out what has no name, and what was captured twice."""
-    seen: set[tuple[int, int, str]] = set()
-    for each in found:
-        key = (each.start, each.end, each.name)
-        if each.name and key not in seen:
-            seen.add(key)
-            yield each
-
-
 def _qualified(ordered: list[Definition]) -> Iterator[Definition]:
     """Give each definition the names of those around it."""
     around: list[Definition] = []
     for each in ordered:
-        while around and around[-1].end < each.end:
-            around.pop()
-        while around and around[-1].end <= each.start:
+        while around and (around[-1].end < each.end or around[-1].end <= each.start):
             around.pop()
         each.parent = around[-1] if around else None
         above = each.parent.qualified if each.parent is not None else ""

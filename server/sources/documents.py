@@ -262,13 +262,18 @@ def document_passages(name: str, document: Document) -> list[Passage]:
     first = next((block for block in blocks if block.kind == "heading" and block.heading), None)
     named = document.title or (first.heading if first is not None and first.level == 1 else "")
     title = _shortened(named) or PurePosixPath(name).stem or name
-    lines = _line_starts(text)
+    lines = [0, *(match.end() for match in re.finditer("\n", text))]
     passages: list[Passage] = []
     for chunk in chunks(text, blocks):
         content = text[chunk.start : chunk.end].strip("\n").rstrip()
         if not content.strip():
             continue
         begin = text.index(content, chunk.start)
+        data: dict[str, JsonValue] = {"document": title}
+        if document.page_starts:
+            data["page"] = bisect_right(document.page_starts, begin)
+        if document.encoding not in ("utf-8", "pdf"):
+            data["encoding"] = document.encoding
         passages.append(
             Passage(
                 kind="document",
@@ -279,7 +284,7 @@ def document_passages(name: str, document: Document) -> list[Passage]:
                 path=name,
                 line=bisect_right(lines, begin) if document.has_lines else None,
                 end_line=bisect_right(lines, begin + len(content) - 1) if document.has_lines else None,
-                data=_data(title, document, begin),
+                data=data,
             )
         )
     return passages
@@ -294,16 +299,3 @@ def _chunk_title(title: str, chunk: Chunk) -> str:
 
 def _shortened(text: str) -> str:
     return " ".join(text[: 4 * _MAX_TITLE].split())[:_MAX_TITLE].strip()
-
-
-def _data(title: str, document: Document, begin: int) -> dict[str, JsonValue]:
-    data: dict[str, JsonValue] = {"document": title}
-    if document.page_starts:
-        data["page"] = bisect_right(document.page_starts, begin)
-    if document.encoding not in ("utf-8", "pdf"):
-        data["encoding"] = document.encoding
-    return data
-
-
-def _line_starts(text: str) -> list[int]:
-    return [0, *(match.end() for match in re.finditer("\n", text))]

@@ -26,7 +26,7 @@ MAX_IGNORE_BYTES = 1_000_000
 class Group(NamedTuple):
     """A file: its path within the source, a hash of its bytes, and the parsing of it, which may never be asked for.
 
-    `parse` raises `InputError`, saying why, when the file gives no passages, and nothing else for what stands in it.
+    `parse` raises `InputError`, saying why, when the file gives no passages, and nothing else for what is in it.
     """
 
     group: str
@@ -123,7 +123,7 @@ def read_format(
     is_meant: Callable[[bytes], bool],
     parse: Callable[[str, bytes], list[Passage]],
 ) -> Callable[[str, Path, bool], Group | None]:
-    """Return how `read_files` reads a format that suffix and bytes tell: a file that was named is read in any case.
+    """Return how `read_files` reads a format known by suffix and bytes; a file that was named is read in any case.
 
     `reader`: name and version of what reads it; `parse` makes the passages of a group and raises `InputError`.
     """
@@ -175,8 +175,6 @@ def _rules_above(root: Path) -> tuple[Path, tuple[_Rules, ...]]:
     between = [folder for folder in reversed(root.parents) if folder.is_relative_to(top)]
     own = _prefix(root, top)
     rules = [_Rules(own, _defaults())]
-    if top != root or (root / ".git").exists():
-        rules += _rules_of(top / ".git" / "info", "", "exclude")
     for folder in between:
         rules += _rules_of(folder, _prefix(folder, top))
     return top, tuple(each for each in rules if not _hides(each, own))
@@ -193,10 +191,10 @@ def _hides(rules: _Rules, folder: str) -> bool:
     return any(rules.verdict("/".join(parts[: count + 1]) + "/") is True for count in range(len(parts)))
 
 
-def _rules_of(folder: Path, at: str, name: str = ".gitignore") -> list[_Rules]:
+def _rules_of(folder: Path, at: str) -> list[_Rules]:
     from pathspec import GitIgnoreSpec
 
-    path = folder / name
+    path = folder / ".gitignore"
     try:
         if path.is_symlink() or not path.is_file():
             return []

@@ -18,9 +18,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import PurePosixPath
-from types import TracebackType
 from typing import Any, NamedTuple, Self, cast
-from urllib.parse import quote, urljoin, urlsplit
+from urllib.parse import quote, urlsplit
 
 import httpx
 
@@ -31,6 +30,7 @@ from swarm_memory.server.sources.code import code_group, is_generated_name
 from swarm_memory.server.sources.definitions import check_installed, may_be_code
 from swarm_memory.server.sources.documents import HTML_SUFFIXES, TEXT_SUFFIXES, text_group
 from swarm_memory.server.sources.files import Group, is_ignored_by_default, storable
+from swarm_memory.server.sources.tool_lists import list_of, mapping_of, text_of
 from swarm_memory.tools.ports.sources import ReadGroup
 
 TOKEN_VARIABLES = ("GH_TOKEN", "GITHUB_TOKEN")
@@ -41,21 +41,19 @@ VERSION = "2022-11-28"
 
 TIMEOUT_S = 30.0
 REQUEST_LIMIT_S = 300.0
-"""Of one request, its repetitions included."""
+"""Of one request, with all that it is led to."""
 
 MAX_ANSWER_BYTES, MAX_ARCHIVE_BYTES = 20_000_000, 50_000_000
 MAX_UNPACKED_BYTES = 500_000_000
 """Of an archive: a few kilobytes can be made to unpack to gigabytes."""
 
-MAX_TRIES = 3
-_PAUSE_S = 0.5
-_REDIRECTS = frozenset({301, 302, 307, 308})
-_AGAIN = frozenset({500, 502, 503, 504})
+MAX_REDIRECTS = 3
+"""A renamed repository leads to another address, and an archive lies at one."""
 
 READER = "github-2"
 """Part of every hash: raise it when the passages of the same content change."""
 
-ABOUT, TREE, ISSUES = "(repository)", "(tree)", "(issues)"
+ABOUT, TREE = "(repository)", "(tree)"
 MAX_FILES, MAX_FILE_BYTES = 1_000, 1_000_000
 MAX_ISSUES, PAGE = 300, 100
 MAX_PATHS, PATHS_IN_PASSAGE = 10_000, 150
@@ -109,7 +107,10 @@ class Answer(NamedTuple):
 
 
 class GitHub:
-    """A connection to the API. Raises `ConfigError` for an address that is neither HTTPS nor this machine's."""
+    """A connection to the API. Raises `ConfigError` for an address that is neither HTTPS nor this machine's.
+
+    The token goes to the API's host alone: httpx leaves it out where a redirection leads to another.
+    """
 
     def __init__(self, base_url: str, token: str | None) -> None:
         parts = urlsplit(base_url)
@@ -117,9 +118,18 @@ class GitHub:
             raise ConfigError("sources.github_url must begin with https://, such as https://api.github.com")
         if token is not None and not (token.isascii() and token.isprintable()):
             raise ConfigError(f"the token in {' or '.join(TOKEN_VARIABLES)} has characters that none can have")
-        self._base, self._parts, self._token = base_url.rstrip("/"), parts, token
-        headers = {"user-agent": "swarm-memory", "x-github-api-version": VERSION}
-        self._client = httpx.AsyncClient(headers=headers, timeout=TIMEOUT_S, trust_env=False)
+        self._own, self._token = f"{parts.scheme}://{parts.netloc}", token
+        self._archives = f"https://codeload.{parts.netloc.removeprefix('api.')}"
+        self._client = httpx.AsyncClient(
+            base_url=base_url,
+            headers={"user-agent": "swarm-memory", "x-github-api-version": VERSION}
+            | ({"authorization": f"Bearer {token}"} if token else {}),
+            timeout=TIMEOUT_S,
+            trust_env=False,
+            follow_redirects=True,
+            max_redirects=MAX_REDIRECTS,
+            event_hooks={"request": [self.check]},
+        )
 
     @classmethod
     def of_environment(cls, base_url: str) -> Self:
@@ -128,9 +138,7 @@ class GitHub:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self._client.aclose()
 
     async def get(
@@ -146,42 +154,31 @@ class GitHub:
         Raises `NotFoundError`, `ConfigError` for a refused token, `SourceUnavailable`. No error quotes what the API
         said: it may echo the token.
         """
-        url = str(httpx.URL(f"{self._base}{path}", params=dict(params) if params else None))
+        most = max_bytes or MAX_ANSWER_BYTES
         try:
-            async with asyncio.timeout(REQUEST_LIMIT_S):
-                return await self._tried(url, form, max_bytes or MAX_ANSWER_BYTES)
+            async with (
+                asyncio.timeout(REQUEST_LIMIT_S),
+                self._client.stream("GET", path, params=params, headers={"accept": form}) as response,
+            ):
+                if response.status_code != 200:
+                    raise self._refusal(response)
+                read = bytearray()
+                async for part in response.aiter_bytes():
+                    read += part
+                    if len(read) > most:
+                        raise SourceUnavailable(
+                            f"GitHub's API answered with more than {most:,} bytes, the most that is read"
+                        )
+                return Answer(bytes(read), has_more="next" in response.links)
         except TimeoutError:
             raise SourceUnavailable(f"GitHub's API gave no answer within {REQUEST_LIMIT_S:g} s") from None
         except httpx.HTTPError as error:
-            told = f"GitHub's API at {self._parts.netloc} was not reached ({type(error).__name__})"
-            raise SourceUnavailable(told) from None
+            raise SourceUnavailable(f"GitHub's API at {self._own} was not reached ({type(error).__name__})") from None
 
-    async def _tried(self, url: str, form: str, max_bytes: int) -> Answer:
-        for number in range(1, MAX_TRIES + 1):
-            headers = {"accept": form}
-            if self._token is not None and self._is_own(url):
-                headers["authorization"] = f"Bearer {self._token}"
-            async with self._client.stream("GET", url, headers=headers) as response:
-                if response.status_code in _REDIRECTS:  # a renamed repository, or where archives lie
-                    url = self._followed(urljoin(url, response.headers.get("location", "")))
-                    continue
-                if response.status_code == 200:
-                    more = 'rel="next"' in response.headers.get("link", "")
-                    return Answer(await _body(response, max_bytes), more)
-                if response.status_code not in _AGAIN or number == MAX_TRIES:
-                    raise self._refusal(response)
-            await asyncio.sleep(_PAUSE_S)
-        raise SourceUnavailable("GitHub's API led from one address to the next")
-
-    def _is_own(self, url: str) -> bool:
-        return urlsplit(url)[:2] == self._parts[:2]
-
-    def _followed(self, url: str) -> str:
-        """Return where a redirection leads: within the API's host, or to the one that has its archives."""
-        archives = ("https", f"codeload.{self._parts.netloc.removeprefix('api.')}")
-        if not self._is_own(url) and urlsplit(url)[:2] != archives:
+    async def check(self, request: httpx.Request) -> None:
+        """Refuse a request, such as one that a redirection leads to, of any host but the API's and its archives'."""
+        if f"{request.url.scheme}://{request.url.netloc.decode()}" not in (self._own, self._archives):
             raise SourceUnavailable("GitHub's API pointed to another host: that one is not asked")
-        return url
 
     def _refusal(self, response: httpx.Response) -> Exception:
         status, names, headers = response.status_code, " or ".join(TOKEN_VARIABLES), response.headers
@@ -202,15 +199,6 @@ class GitHub:
         return SourceUnavailable(f"GitHub's API failed (HTTP {status})")
 
 
-async def _body(response: httpx.Response, max_bytes: int) -> bytes:
-    read = bytearray()
-    async for part in response.aiter_bytes():
-        read += part
-        if len(read) > max_bytes:
-            raise SourceUnavailable(f"GitHub's API answered with more than {max_bytes:,} bytes, the most that is read")
-    return bytes(read)
-
-
 @dataclass
 class RepositoryReader:
     """Reads a repository through a connection; `known` are the hashes of its groups that are indexed."""
@@ -224,19 +212,15 @@ class RepositoryReader:
     async def read(self) -> AsyncIterator[ReadGroup]:
         """Yield the groups. Raises as `GitHub.get`."""
         api = f"/repos/{self.which.full_name}"
-        about = _object((await self.github.get(api)).json)
-        home = _text(about.get("html_url"))
+        about = mapping_of((await self.github.get(api)).json)
+        home = text_of(about.get("html_url"))
         home = home if home.startswith("https://") else f"https://github.com/{self.which.full_name}"
         yield ABOUT, _hash(digest([home, about])), partial(_about_passages, self.which.full_name, home, about)
         async for group in self._files(api, home):
             yield group
-        issues = await self._issues(api)
-        for issue in issues:
+        for issue in await self._issues(api):
             name = f"(issue {issue['number']})"
             yield name, _hash(digest(issue)), partial(_issue_passages, name, issue)
-        if issues:
-            listed = partial(_list_passages, self.which.full_name, f"{home}/issues", issues)
-            yield ISSUES, _hash(digest([each["title"] for each in issues])), listed
 
     async def _files(self, api: str, home: str) -> AsyncIterator[ReadGroup]:
         reads_code = self._reads_code()
@@ -245,7 +229,7 @@ class RepositoryReader:
         state = _hash(commit, "whole" if reads_code else "without code")
         if self.known.get(TREE) == state:
             for name, content_hash in self.known.items():
-                if name != ABOUT and not _is_issue(name):
+                if name != ABOUT and not name.startswith("(issue "):
                     yield name, content_hash, partial(_refuse, f"{name} was to be known")
             return
         archive = await self.github.get(f"{api}/tarball/{commit}", max_bytes=MAX_ARCHIVE_BYTES)
@@ -254,7 +238,9 @@ class RepositoryReader:
             self.notices.append(f"of {len(paths):,} paths the first {MAX_PATHS:,} are listed")
         if len(files) > MAX_FILES:
             self.notices.append(f"of {len(files):,} files the {MAX_FILES:,} nearest to the root are read")
-        for file in sorted(files, key=lambda file: (not file.is_readme, file.path.count("/"), file.path))[:MAX_FILES]:
+        for file in sorted(files, key=lambda file: (not _is_readme(file.path), file.path.count("/"), file.path))[
+            :MAX_FILES
+        ]:
             link = f"{home}/blob/{commit}/{quote(file.path)}"
             yield file.path, _hash(file.sha), partial(_file_passages, file, link)
         tree = partial(_tree_passages, self.which.full_name, f"{home}/tree/{commit}", commit, paths[:MAX_PATHS])
@@ -293,10 +279,6 @@ class _File(NamedTuple):
         """Git's own name of the content."""
         return hashlib.sha1(b"blob %d\0" % len(self.data) + self.data, usedforsecurity=False).hexdigest()
 
-    @property
-    def is_readme(self) -> bool:
-        return _is_readme(self.path)
-
 
 def _unpacked(archive: bytes, is_wanted: Callable[[str], bool]) -> tuple[list[str], list[_File]]:
     """Return the paths of an archive, and the files in it that are wanted. Raises `SourceUnavailable`."""
@@ -333,16 +315,12 @@ def _is_readme(path: str) -> bool:
 
 
 def _is_wanted(reads_code: bool, path: str) -> bool:
-    is_code = reads_code and bool(PurePosixPath(path).suffix) and may_be_code(path) and not is_generated_name(path)
+    is_code = reads_code and may_be_code(path) and not is_generated_name(path)
     return (is_code or _is_readme(path)) and not is_ignored_by_default(path)
 
 
-def _is_issue(name: str) -> bool:
-    return name == ISSUES or (name.startswith("(issue ") and name.endswith(")"))
-
-
-def _hash(*told: str) -> str:
-    return "|".join((READER, *told))
+def _hash(*parts: str) -> str:
+    return "|".join((READER, *parts))
 
 
 def _sha(body: bytes) -> str:
@@ -370,20 +348,20 @@ def _passage(
     )
 
 
-def _about_passages(name: str, home: str, told: Mapping[str, Any]) -> list[Passage]:
+def _about_passages(name: str, home: str, about: Mapping[str, Any]) -> list[Passage]:
     texts = {
         "url": home,
-        "language": told.get("language"),
-        "license": _object(told.get("license")).get("spdx_id"),
-        "last_updated": told.get("pushed_at") or told.get("updated_at"),
-        "topics": ", ".join(map(_text, _list(told.get("topics"))[:50])),
-        "default_branch": told.get("default_branch"),
+        "language": about.get("language"),
+        "license": mapping_of(about.get("license")).get("spdx_id"),
+        "last_updated": about.get("pushed_at") or about.get("updated_at"),
+        "topics": ", ".join(map(text_of, list_of(about.get("topics"))[:50])),
+        "default_branch": about.get("default_branch"),
     }
-    known: dict[str, str | int] = {key: value[:500] for key, each in texts.items() if (value := _text(each))}
-    if isinstance(stars := told.get("stargazers_count"), int):
+    known: dict[str, str | int] = {key: value[:500] for key, each in texts.items() if (value := text_of(each))}
+    if isinstance(stars := about.get("stargazers_count"), int):
         known["stars"] = stars
     lines = [f"{key.replace('_', ' ')}: {value}" for key, value in known.items()]
-    return [_passage(ABOUT, name, "\n".join(lines), known, _text(told.get("description")))]
+    return [_passage(ABOUT, name, "\n".join(lines), known, text_of(about.get("description")))]
 
 
 def _tree_passages(name: str, link: str, commit: str, paths: Sequence[str]) -> list[Passage]:
@@ -399,7 +377,7 @@ def _file_passages(file: _File, link: str) -> list[Passage]:
     """Return a file's passages, each with its address and the SHA of the file. Raises `InputError`."""
     suffix = PurePosixPath(file.path).suffix.lower()
     group: Group | None = (
-        text_group(file.path, file.data, suffix) if file.is_readme else code_group(file.path, file.data)
+        text_group(file.path, file.data, suffix) if _is_readme(file.path) else code_group(file.path, file.data)
     )
     return [
         each.model_copy(update={"kind": "github", "data": {**each.data, "url": _at_lines(link, each), "sha": file.sha}})
@@ -416,16 +394,16 @@ def _issues_in(answer: Answer) -> Iterator[dict[str, Any]]:
     listed = answer.json
     if not isinstance(listed, list):
         raise SourceUnavailable("GitHub's API gave no list of issues")  # less would remove what is indexed
-    for each in map(_object, cast("list[object]", listed)):
+    for each in map(mapping_of, cast("list[object]", listed)):
         number = each.get("number")
         if isinstance(number, int) and "pull_request" not in each:
             yield {
                 "number": number,
-                "title": _text(each.get("title"))[:500],
-                "body": _text(each.get("body"))[:MAX_TEXT_CHARS],
-                "labels": [_text(_object(label).get("name"))[:100] for label in _list(each.get("labels"))][:20],
-                "url": _text(each.get("html_url"))[:500],
-                "updated_at": _text(each.get("updated_at"))[:40],
+                "title": text_of(each.get("title"))[:500],
+                "body": text_of(each.get("body"))[:MAX_TEXT_CHARS],
+                "labels": [text_of(mapping_of(label).get("name"))[:100] for label in list_of(each.get("labels"))][:20],
+                "url": text_of(each.get("html_url"))[:500],
+                "updated_at": text_of(each.get("updated_at"))[:40],
             }
 
 
@@ -433,20 +411,3 @@ def _issue_passages(name: str, issue: Mapping[str, Any]) -> list[Passage]:
     data = {key: issue[key] for key in ("number", "url", "labels", "updated_at")}
     description = f"open issue; {', '.join(issue['labels'])}" if issue["labels"] else "open issue"
     return [_passage(name, f"#{issue['number']} {issue['title']}", issue["body"], data, description)]
-
-
-def _list_passages(name: str, link: str, issues: Sequence[Mapping[str, Any]]) -> list[Passage]:
-    lines = [f"#{issue['number']} {issue['title']}" for issue in issues]
-    return [_passage(ISSUES, f"Open issues of {name}", "\n".join(lines), {"url": link, "count": len(issues)})]
-
-
-def _object(value: object) -> dict[str, Any]:
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
-
-
-def _list(value: object) -> list[object]:
-    return cast("list[object]", value) if isinstance(value, list) else []
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import AsyncIterable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePosixPath
@@ -14,6 +13,18 @@ from swarm_memory.schema.errors import ConfigError, InputError
 from swarm_memory.schema.job import Report
 from swarm_memory.schema.settings import SourceSettings
 from swarm_memory.schema.source import SOURCE_KINDS, IndexedSource, SourceKind
+from swarm_memory.server.sources.code import read_code
+from swarm_memory.server.sources.definitions import may_be_code
+from swarm_memory.server.sources.documents import is_document, read_documents
+from swarm_memory.server.sources.files import read_bytes, walk
+from swarm_memory.server.sources.openapi import API_SUFFIXES, looks_like_api, read_openapi
+from swarm_memory.server.sources.tool_lists import (
+    MAX_BYTES,
+    looks_like_tools,
+    names_servers,
+    read_json_tools,
+    read_servers,
+)
 from swarm_memory.server.sources.workers import Workers
 from swarm_memory.server.streaming import in_thread
 from swarm_memory.tools.ports.sources import ReadGroup, SourceKey
@@ -26,6 +37,7 @@ if TYPE_CHECKING:
 LocalKind = Literal["tool", "document", "code", "api"]
 
 INDEX_SOURCES = "index_sources"
+_READERS = {"tool": read_json_tools, "document": read_documents, "code": read_code, "api": read_openapi}
 _DEFAULT_PATHS: Mapping[SourceKind, str] = {"tool": ".mcp.json", "document": ".", "code": ".", "api": "."}
 
 _READ: Mapping[SourceKind, str] = {
@@ -77,8 +89,7 @@ async def index(
     path = await check(toolbox, asked, root, leave)
     groups = _groups(asked.kind, path, root, await _database(toolbox), toolbox.settings.sources)
     location = location_of(path, root)
-    async with Workers() as workers:
-        done = await index_source(toolbox, asked.kind, location, groups, on_progress=on_progress, prepare=workers)
+    done = await index_source(toolbox, asked.kind, location, groups, on_progress=on_progress, prepare=Workers())
     if done.reason is None or done.faults:
         return done
     return done.model_copy(update={"reason": f"{done.reason}; read are {_READ[asked.kind]}, and no ignored file"})
@@ -97,7 +108,7 @@ async def check(toolbox: Toolbox, asked: IndexRequest, root: Path, leave: Leave 
     database = await _database(toolbox)
     if ".swarm" in path.parts or (path.parent == database.parent and path.name.startswith(database.name)):
         raise InputError(f"{path} belongs to the database of the memories: it is not read")
-    if asked.kind == "tool" and path.is_file() and _names_servers(path):
+    if asked.kind == "tool" and path.is_file() and names_servers(path):
         _check_servers(path, root, settings, leave)
     return path
 
@@ -120,10 +131,10 @@ async def _index_repository(toolbox: Toolbox, which: "Repository", on_progress: 
     from swarm_memory.server.sources.github import GitHub, RepositoryReader
 
     known = await toolbox.store.sources.groups(SourceKey(toolbox.scope, "github", which.location))
-    async with GitHub.of_environment(toolbox.settings.sources.github_url) as github, Workers() as workers:
+    async with GitHub.of_environment(toolbox.settings.sources.github_url) as github:
         reader = RepositoryReader(github, which, known)
         done = await index_source(
-            toolbox, "github", which.location, reader.read(), on_progress=on_progress, prepare=workers
+            toolbox, "github", which.location, reader.read(), on_progress=on_progress, prepare=Workers()
         )
     return done.model_copy(update={"notices": (*done.notices, *reader.notices)})
 
@@ -139,7 +150,7 @@ def _real(path: str) -> Path:
 def checked_path(asked: IndexRequest, root: Path, settings: SourceSettings, leave: Leave = NO_LEAVE) -> Path:
     """Return the real path of what is asked: links are followed first, so that none leads out.
 
-    Of what lies outside it is not told whether it exists.
+    Whether something outside exists is not said.
     """
     given = Path(asked.path or _DEFAULT_PATHS[asked.kind])
     missing = InputError(f"{root / given} does not exist: give path, a file or folder, relative to {root}")
@@ -179,33 +190,9 @@ def _groups(
         parts = Path(name).parts
         return ".swarm" not in parts and not (path / name).name.startswith(database.name)
 
-    match kind:
-        case "document":
-            from swarm_memory.server.sources.documents import read_documents
-
-            return in_thread(partial(read_documents, path, allows=allows))
-        case "code":
-            from swarm_memory.server.sources.code import read_code
-
-            return in_thread(partial(read_code, path, allows=allows))
-        case "api":
-            from swarm_memory.server.sources.openapi import read_openapi
-
-            return in_thread(partial(read_openapi, path, allows=allows))
-        case "tool" if path.is_file() and _names_servers(path):
-            from swarm_memory.server.sources.tool_lists import read_servers
-
-            return read_servers(path, folder=root, environ=os.environ, timeout_s=settings.server_timeout_s)
-        case "tool":
-            from swarm_memory.server.sources.tool_lists import read_json_tools
-
-            return in_thread(partial(read_json_tools, path, allows=allows))
-
-
-def _names_servers(path: Path) -> bool:
-    from swarm_memory.server.sources.tool_lists import names_servers
-
-    return names_servers(path)
+    if kind == "tool" and path.is_file() and names_servers(path):
+        return read_servers(path, folder=root, environ=os.environ, timeout_s=settings.server_timeout_s)
+    return in_thread(partial(_READERS[kind], path, allows=allows))
 
 
 def _check_servers(path: Path, root: Path, settings: SourceSettings, leave: Leave) -> None:
@@ -225,10 +212,8 @@ def kinds_of(root: Path) -> list[SourceKind]:
     A `.mcp.json` within a folder does not count: its servers are only started for who names it. Raises `InputError`
     when there is no such file or folder.
     """
-    from swarm_memory.server.sources.files import walk
-
     if root.is_file():
-        return ["tool" if _names_servers(root) else _kind_of(root.name, root) or "document"]
+        return ["tool" if names_servers(root) else _kind_of(root.name, root) or "document"]
     found: set[SourceKind] = set()
     for path, file in walk(root):
         if ".swarm" not in PurePosixPath(path).parts and (kind := _kind_of(path, file)):
@@ -239,12 +224,6 @@ def kinds_of(root: Path) -> list[SourceKind]:
 
 
 def _kind_of(path: str, file: Path) -> SourceKind | None:
-    from swarm_memory.server.sources.definitions import language_of, may_be_code
-    from swarm_memory.server.sources.documents import is_document
-    from swarm_memory.server.sources.files import read_bytes
-    from swarm_memory.server.sources.openapi import API_SUFFIXES, looks_like_api
-    from swarm_memory.server.sources.tool_lists import MAX_BYTES, looks_like_tools
-
     suffix = PurePosixPath(path).suffix.lower()
     if suffix in API_SUFFIXES:
         data = read_bytes(file, MAX_BYTES)
@@ -253,9 +232,4 @@ def _kind_of(path: str, file: Path) -> SourceKind | None:
         return "api" if looks_like_api(data) else "tool" if suffix == ".json" and looks_like_tools(data) else None
     if is_document(path, suffix):
         return "document"
-    head = b""
-    with suppress(OSError):
-        if not suffix:
-            with file.open("rb") as stream:
-                head = stream.read(200)
-    return "code" if may_be_code(path) and language_of(path, head) else None
+    return "code" if may_be_code(path) else None

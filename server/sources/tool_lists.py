@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from pydantic import JsonValue
 
@@ -37,8 +37,6 @@ MAX_DEPTH = 4
 MAX_CONFIG_BYTES = 1_000_000
 MAX_SERVERS = 200
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
-_OUR_COMMANDS = frozenset({"swarm-memory", "swarm-memory.exe"})
-_OUR_PACKAGE = re.compile(r"\bswarm[_-]memory\b")
 SERVERS_READER = "tools_mcp-1"
 MAX_PAGES = 200
 _MAX_REASON_CHARS = 300
@@ -263,8 +261,8 @@ def _value(found: "re.Match[str]", environ: Mapping[str, str], unset: dict[str, 
 
 def _is_ours(server: McpServer) -> bool:
     """Whether it is this program: it would list its own tools, and wait for its own database."""
-    names = {Path(part).name.lower() for part in (server.command, *server.args)}
-    return bool(names & _OUR_COMMANDS) or any(_OUR_PACKAGE.search(arg) for arg in server.args if "/" not in arg)
+    words = (Path(word).name.lower().replace("_", "-") for word in (server.command, *server.args))
+    return any(word.startswith(_OURSELVES) for word in words)
 
 
 async def read_servers(
@@ -335,7 +333,8 @@ async def _connected(server: McpServer, folder: Path) -> AsyncGenerator["Client"
         parameters = StdioServerParameters(
             command=server.command, args=[*server.args], env=dict(server.env), cwd=folder
         )
-        with _nowhere() as nowhere:
+        # Its messages are for people who watch it, and would be mixed with ours.
+        with Path(os.devnull).open("w", encoding="utf-8") as nowhere:  # noqa: ASYNC230 - a device
             async with Client(stdio_client(parameters, errlog=nowhere)) as client:
                 yield client
         return
@@ -347,11 +346,6 @@ async def _connected(server: McpServer, folder: Path) -> AsyncGenerator["Client"
         Client(streamable_http_client(server.url, http_client=http)) as client,
     ):
         yield client
-
-
-def _nowhere() -> TextIO:
-    """Open a sink for a server's messages: they are for people who watch it, and would be mixed with ours."""
-    return Path(os.devnull).open("w", encoding="utf-8")
 
 
 def _parsed(server: McpServer, tools: list[dict[str, Any]]) -> list[Passage]:

@@ -220,7 +220,7 @@ def test_uninstall_removes_the_folders_that_install_made_and_no_others(
     assert folder.is_dir()
     apply(plan_uninstall(scope, tmp_path))
     assert folder.is_dir() == was_there
-    assert not (state_folder() / "made-folders.json").exists()
+    assert list((state_folder() / "edited-files").iterdir()) == []
 
 
 def test_lines_that_end_as_windows_ends_them_are_shown_as_any_other(tmp_path: Path) -> None:

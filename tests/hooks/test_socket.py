@@ -1,7 +1,6 @@
 """A hook that asks a running server, as real processes: the same answer and record, and never a wait for a server."""
 
 import json
-import os
 import signal
 import socket
 import subprocess
@@ -10,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hook_project import NOTE, TASK, HookProject, wait_for_server, wait_until
+from hook_project import NOTE, TASK, HookProject, wait_until
 from patience import STATIC
 from stdio_server import CLI
 
@@ -269,39 +268,13 @@ def _has_embedder(pid: int) -> bool:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="what a process has loaded as Linux tells it")
-@pytest.mark.parametrize("is_first", [True, False])
-def test_a_server_makes_itself_ready_for_the_first_prompt_of_a_session_that_begins(
-    learned: HookProject, is_first: bool
-) -> None:
-    def begin() -> None:
-        told = learned.event(hook_event_name="SessionStart", source="startup")
-        assert learned.start("-m", "swarm_memory.server.hooks", "session-start", told=told).returncode == 0
-
+def test_a_server_makes_itself_ready_for_the_first_prompt_of_its_session(learned: HookProject) -> None:
     learned.extra["SWARM_MEMORY_EMBEDDING__PROVIDER"] = "minilm"
-    if is_first:
-        begin()
-        assert len(list(Path(run_folder()).glob("*.began"))) == 1
     pipe = subprocess.PIPE
     with subprocess.Popen(
         [*CLI, "serve"], cwd=learned.root, env=learned.environment, stdin=pipe, stdout=pipe
     ) as server:
         try:
-            wait_for_server(learned.root)
-            if not is_first:
-                assert not _has_embedder(server.pid)
-                begin()
-            wait_until(lambda: _has_embedder(server.pid))
+            wait_until(lambda: "onnxruntime" in Path(f"/proc/{server.pid}/maps").read_text())
         finally:
             server.kill()
-    assert is_first == (not list(Path(run_folder()).glob("*.began")))
-
-
-def test_a_mark_that_no_server_took_is_removed_as_the_next_session_begins(learned: HookProject) -> None:
-    left = Path(run_folder()) / "00000000-1.began"
-    left.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    left.touch()
-    os.utime(left, (0, 0))
-    told = learned.event(hook_event_name="SessionStart", source="startup")
-    assert learned.start("-m", "swarm_memory.server.hooks", "session-start", told=told).returncode == 0
-    (mark,) = Path(run_folder()).glob("*.began")
-    assert mark != left

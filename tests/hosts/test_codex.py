@@ -29,7 +29,6 @@ def test_a_rollout_of_the_newest_version_is_read(tmp_path: Path) -> None:
     assert (failed.failed, failed.exit_code, failed.name, failed.output) == (True, 1, "pytest", FAILED)
     assert (edited.failed, edited.writes, edited.file) == (False, True, FILE)
     assert (passed.failed, passed.exit_code, passed.output) == (False, 0, f"collecting ...{PASSED}")
-    assert (first.usage.input_tokens, first.usage.cache_read_tokens, first.usage.output_tokens) == (6, 4, 7)
     assert first.skipped_lines + second.skipped_lines == 0
 
 
@@ -44,12 +43,6 @@ def test_a_rollout_of_an_earlier_version_is_read_and_its_mirrors_are_counted_onc
     assert (failed.exit_code, failed.name, failed.output) == (1, "pytest", FAILED)
     assert (edited.file, edited.writes, edited.failed) == (FILE, True, False)
     assert (passed.exit_code, passed.output) == (0, PASSED)
-
-
-def test_without_events_what_codex_says_in_the_users_name_begins_no_task(tmp_path: Path) -> None:
-    mirrors = ("event_msg",)
-    first, second = read(tmp_path, [each for each in told.newer() if each["type"] not in mirrors])
-    assert (first.task, second.task) == (FIRST, SECOND)
 
 
 def test_the_same_words_said_twice_are_two_messages(tmp_path: Path) -> None:
@@ -122,7 +115,7 @@ def test_records_of_another_shape_are_counted_and_never_fatal(tmp_path: Path) ->
             assert read(tmp_path, [*records[:number], spoiled, *records[number + 1 :]])
     strange = [told.line("teleport", {}), told.event("teleport_begun"), told.item("teleport")]
     found = read(tmp_path, [*records[:8], *strange, *records[8:]])
-    assert [each.skipped_lines for each in found] == [3, 0]
+    assert [each.skipped_lines for each in found] == [2, 0], "of events only those that add something are read"
 
 
 def test_the_rollouts_of_a_project_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

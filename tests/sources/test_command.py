@@ -64,21 +64,19 @@ def test_the_kinds_are_told_from_the_files(
     (project / "shop.yaml").write_text(json.dumps({"openapi": "3.1.0", "paths": operations}))
     (project / "settings.json").write_text('{"retries": 3}')
     (project / "shop.py").write_text('"""The shop."""\n\n\ndef order() -> None:\n    """Orders."""\n')
-    (project / "run").write_text("#!/usr/bin/env python3\nprint(1)\n")
     code, out, err = run(monkeypatch, capsys, "index")
     assert (code, err) == (0, "")
     assert [line.partition(",")[0] for line in out.splitlines() if ": " in line and " new" in line] == [
         "tool .: 1 new",
         "document .: 1 new",
-        "code .: 2 new",
+        "code .: 1 new",
         "api .: 1 new",
     ]
-    for name, kind in (("run", "code"), ("shop.yaml", "api"), ("tools.json", "tool"), ("settings.json", "document")):
+    kinds = {"shop.py": "code", "shop.yaml": "api", "tools.json": "tool", "settings.json": "document"}
+    for name, kind in kinds.items():
         assert run(monkeypatch, capsys, "index", name, "--json")[1]["kind"] == kind
     assert run(monkeypatch, capsys, "list", "--remove", ".")[0] == 0
-    assert {each["location"] for each in run(monkeypatch, capsys, "list", "--json")[1]} == {
-        *("run", "shop.yaml", "tools.json", "settings.json")
-    }
+    assert {each["location"] for each in run(monkeypatch, capsys, "list", "--json")[1]} == {*kinds}
 
 
 def test_a_folder_with_nothing_that_is_known_and_a_config_of_servers_say_what_to_do(

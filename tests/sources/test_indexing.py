@@ -184,10 +184,10 @@ async def test_a_secret_that_is_spread_over_passages_changes_no_other_passage(to
     assert hits["Contact"] == "Write to [email]."
 
 
-async def test_groups_are_prepared_ahead_and_never_without_bound(
+async def test_groups_are_prepared_at_once_and_never_without_bound(
     toolbox: Toolbox, made: Made, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sources, "GROUPS_AT_ONCE", 2)
+    monkeypatch.setattr(sources, "GROUPS_TOGETHER", 2)
     monkeypatch.setattr(sources, "BATCH_PASSAGES", 3)
     source = made("tool")
     source.groups |= {f"server{number}": [(f"tool_{number}", "Does something.", "")] for number in range(41)}
@@ -204,17 +204,17 @@ async def test_groups_are_prepared_ahead_and_never_without_bound(
 
     done = await index_source(toolbox, "tool", "list.json", source.read(), prepare=prepare)
     assert (done.added, done.passages, len(under_way)) == (41, 41, 21)
-    assert 1 < max(under_way) <= sources.PREPARED_AHEAD + 1
+    assert max(under_way) == sources.PREPARED_AT_ONCE
     assert (await toolbox.store.sources.list_sources(toolbox.scope))[0].passages == 41
 
 
 async def test_a_run_that_breaks_off_keeps_what_was_written_and_leaves_nothing_running(
     toolbox: Toolbox, made: Made, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sources, "GROUPS_AT_ONCE", 1)
+    monkeypatch.setattr(sources, "GROUPS_TOGETHER", 1)
     monkeypatch.setattr(sources, "BATCH_PASSAGES", 1)
     source = made("tool")
-    source.groups |= {f"server{number}": [(f"tool_{number}", "Does something.", "")] for number in range(20)}
+    source.groups |= {f"server{number}": [(f"tool_{number}", "Does something.", "")] for number in range(22)}
 
     async def broken() -> AsyncIterator[ReadGroup]:
         async for group in source.read():
@@ -226,9 +226,9 @@ async def test_a_run_that_breaks_off_keeps_what_was_written_and_leaves_nothing_r
         await index_source(toolbox, "tool", "list.json", broken())
     assert asyncio.all_tasks() == before
     kept = (await toolbox.store.sources.list_sources(toolbox.scope))[0].groups
-    assert 0 < kept < 20
+    assert 0 < kept < 22
     done = await index_source(toolbox, "tool", "list.json", source.read())
-    assert (done.added, done.unchanged) == (20 - kept, kept)
+    assert (done.added, done.unchanged) == (22 - kept, kept)
 
 
 async def test_vectors_that_take_too_long_are_left_to_a_job_and_told(

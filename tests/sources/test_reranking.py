@@ -1,4 +1,4 @@
-"""The second stage: a chat model, a cross-encoder over real HTTP, experience; and how each of them fails."""
+"""The second stage: a chat model, a cross-encoder over real HTTP; and how each of them fails."""
 
 import dataclasses
 from collections.abc import Callable, Sequence
@@ -11,7 +11,6 @@ from scripted_server import HANG, ScriptedServer, Turn, error, in_json, page
 from swarm_memory.schema.errors import ModelAnswerInvalid, ModelError, ModelUnavailable
 from swarm_memory.schema.settings import ChatSettings, Settings
 from swarm_memory.schema.source import SourceKind, SourceSearch
-from swarm_memory.schema.tool_memory import ToolCall
 from swarm_memory.server.rerank.endpoint import EndpointReranker
 from swarm_memory.tools.ports.models import RerankCandidate
 from swarm_memory.tools.sources.sources import index_source, search_sources
@@ -121,25 +120,6 @@ async def test_tools_of_one_name_are_told_apart_by_their_servers(toolbox: Toolbo
     chat = ScriptedChatModel([answer(("github/search", 0.9), ("disk/search", 0.1))])
     found = await search_sources(dataclasses.replace(toolbox, chat=chat), "search", kind="tool")
     assert [hit.passage.group for hit in found.hits] == ["github", "disk"]
-
-
-async def test_without_a_reranker_experience_decides_between_equal_tools(toolbox: Toolbox, made: Made) -> None:
-    source = made("tool")
-    same = ("fetch", "Fetches a page.", "url")
-    source.groups |= {"first": [same], "second": [same]}
-    await index_source(toolbox, "tool", ".mcp.json", source.read())
-    now = toolbox.clock.now()
-    calls = [
-        ToolCall(scope=toolbox.scope, tool_name=f"mcp__{server}__fetch", success=server == "second", created_at=now)
-        for server in ("first", "second")
-        for _ in range(5)
-    ]
-    before = await search_sources(toolbox, "fetch a page", kind="tool")
-    await toolbox.store.tool_memory.add_calls(calls, 100)
-    found = await search_sources(toolbox, "fetch a page", kind="tool")
-    assert [hit.passage.group for hit in before.hits] == ["first", "second"]
-    assert [hit.passage.group for hit in found.hits] == ["second", "first"]
-    assert (before.reranker, found.reranker) == (None, "experience")
 
 
 @pytest.mark.allow_hosts(["127.0.0.1"])

@@ -1,7 +1,10 @@
 """Groups that are prepared in processes: the same as in threads, and a file that ends its parser costs only itself."""
 
+import asyncio
 import os
+import signal
 import time
+from asyncio.subprocess import Process
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -30,32 +33,42 @@ def pages(folder: Path, count: int) -> list[str]:
     return [f"page{number:03}.md" for number in range(count)]
 
 
-async def test_a_process_prepares_what_a_thread_does(tmp_path: Path) -> None:
+@pytest.fixture(autouse=True)
+def started(monkeypatch: pytest.MonkeyPatch) -> list[Process]:
+    """Have each preparation done in a process, and return the processes that were started."""
+    begun: list[Process] = []
+    start = asyncio.create_subprocess_exec
+
+    async def noted(*command: str, **options: Any) -> Process:
+        begun.append(await start(*command, **options))
+        return begun[-1]
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", noted)
+    monkeypatch.setattr(workers, "MIN_GROUPS", 1)
+    return begun
+
+
+async def test_a_process_prepares_what_a_thread_does(tmp_path: Path, started: list[Process]) -> None:
     pages(tmp_path, 3)
     preparation = Preparation((*read_documents(tmp_path), faulty("b.md", "is binary")), pii=True)
-    async with Workers(2, in_threads=0) as prepare:
-        assert await prepare(preparation) == preparation()
-        assert await prepare(preparation) == preparation()
-        (process,) = prepare.started
-    assert process.returncode is not None
+    assert await Workers(2)(preparation) == preparation() == await Workers(1)(preparation)
+    assert [each.returncode for each in started] == [0]
 
 
 async def test_a_file_that_ends_its_parser_is_a_fault_and_the_others_are_prepared(tmp_path: Path) -> None:
     names = pages(tmp_path, 2)
     groups = (*read_documents(tmp_path), ("crash.md", "1", partial(os._exit, 3)))
-    async with Workers(2, in_threads=0) as prepare:
-        first, second, crashed = await prepare(Preparation(groups, pii=True))
+    first, second, crashed = await Workers(2)(Preparation(groups, pii=True))
     assert [each.name for each in (first, second) if isinstance(each, StoredGroup)] == names
     assert crashed == Fault(group="crash.md", reason="the process that parsed it ended, or took too long")
 
 
-async def test_a_parser_without_end_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_parser_without_end_is_ended(monkeypatch: pytest.MonkeyPatch, started: list[Process]) -> None:
     monkeypatch.setattr(workers, "LIMIT_S", 0.01)
     endless: Any = partial(time.sleep, 600)
-    async with Workers(2, in_threads=0) as prepare:
-        (fault,) = await prepare(Preparation((("endless.md", "1", endless),), pii=True))
-        assert isinstance(fault, Fault)
-        assert await prepare.started[0].wait() != 0
+    (fault,) = await Workers(2)(Preparation((("endless.md", "1", endless),), pii=True))
+    assert isinstance(fault, Fault)
+    assert [each.returncode for each in started] == [-signal.SIGKILL]
 
 
 async def test_an_extra_that_is_missing_is_told_as_where_it_is_read(tmp_path: Path) -> None:
@@ -63,29 +76,21 @@ async def test_an_extra_that_is_missing_is_told_as_where_it_is_read(tmp_path: Pa
     (group,) = read_code(tmp_path)
     missing = group.parse.args[1]._replace(package="tree_sitter_of_nowhere")  # pyright: ignore
     parse = partial(group.parse.func, "a.py", missing, b"x = 1")  # pyright: ignore
-    async with Workers(2, in_threads=0) as prepare:
-        with pytest.raises(ConfigError, match="swarm-memory"):
-            await prepare(Preparation((("a.py", "1", parse),), pii=True))
+    with pytest.raises(ConfigError, match="swarm-memory"):
+        await Workers(2)(Preparation((("a.py", "1", parse),), pii=True))
 
 
 async def test_a_large_folder_is_indexed_in_processes_and_a_small_one_in_none(
-    toolbox: Toolbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    toolbox: Toolbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, started: list[Process]
 ) -> None:
-    monkeypatch.setattr("swarm_memory.tools.sources.sources.GROUPS_AT_ONCE", 4)
-    made: list[Workers] = []
-
-    class Noted(Workers):
-        def __init__(self) -> None:
-            super().__init__(2)
-            made.append(self)
-
-    monkeypatch.setattr("swarm_memory.server.sources.indexing.Workers", Noted)
-    for count in (10, 30):
+    monkeypatch.setattr(workers, "MIN_GROUPS", 11)
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    for count, processes in ((10, 0), (30, 1)):
         folder = tmp_path / f"of{count}"
         folder.mkdir()
         pages(folder, count)
         done = await index(toolbox, IndexRequest(kind="document", path=folder.name), tmp_path)
         assert (done.added, done.faults) == (count, ())
-    assert [len(each.started) > 0 for each in made] == [False, True]
+        assert len(started) == processes
     (hit, *_) = (await search_sources(toolbox, "page 29")).hits
     assert "Write to [email]." in hit.passage.content

@@ -1,4 +1,4 @@
-"""What the operations on sources need from outside: a store of passages, experience with tools. No adapter is known."""
+"""What the operations on sources need from outside: a store of passages. No adapter is known."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias

@@ -1,7 +1,7 @@
 """Groups of passages as they are stored: redacted, cleaned, within bounds, with their tokens. Pure."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -35,9 +35,9 @@ class Preparation:
         """Return what became of each group, in order."""
         return [self._prepared(each) for each in self.groups]
 
-    def of(self, group: ReadGroup) -> "Preparation":
-        """Return the same of one group."""
-        return Preparation((group,), self.pii)
+    def of(self, groups: Sequence[ReadGroup]) -> "Preparation":
+        """Return the same of other groups."""
+        return Preparation(groups, self.pii)
 
     def _prepared(self, group: ReadGroup) -> Prepared:
         name, content_hash, parse = group
@@ -45,7 +45,10 @@ class Preparation:
             passages = parse()
         except InputError as error:
             return Fault(group=name, reason=str(error).removeprefix(f"{name} "))
-        safe = _safe_texts([text for each in passages for text in _texts(each)], pii=self.pii)
+        texts: list[str] = []
+        for each in passages:
+            _mapped([each.title, each.description, each.content, each.data], texts.append)
+        safe = _safe_texts(texts, pii=self.pii)
         return StoredGroup(name, content_hash, tokenize(name), tuple(_stored(each, safe) for each in passages))
 
 
@@ -58,23 +61,10 @@ def _safe_texts(texts: Sequence[str], *, pii: bool) -> Iterator[str]:
     yield from map(clean, parts)
 
 
-def _texts(passage: Passage) -> Iterator[str]:
-    yield from (passage.title, passage.description, passage.content)
-    yield from _texts_in(passage.data)
-
-
-def _texts_in(value: JsonValue) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, list | dict):
-        for part in value.values() if isinstance(value, dict) else value:
-            yield from _texts_in(part)
-
-
 def _stored(passage: Passage, safe: Iterator[str]) -> StoredPassage:
-    """Make a passage of its safe texts, which come in the order of `_texts`."""
+    """Make a passage of its safe texts, which come in the order in which they were listed."""
     title, description, content = next(safe), next(safe), next(safe)
-    data = _safe_json(passage.data, safe)
+    data = _mapped(passage.data, lambda _: next(safe))
     assert isinstance(data, dict)
     kept = passage.model_copy(
         update={
@@ -87,13 +77,12 @@ def _stored(passage: Passage, safe: Iterator[str]) -> StoredPassage:
     return StoredPassage(kept, None, tokenize(kept.title), tokenize(kept.description), tokenize(kept.content))
 
 
-def _safe_json(value: JsonValue, safe: Iterator[str]) -> JsonValue:
+def _mapped(value: JsonValue, text: Callable[[str], str | None]) -> JsonValue:
+    """Return JSON with what `text` makes of each text in it, in order; without numbers that are none."""
     if isinstance(value, str):
-        return next(safe)
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
+        return text(value)
     if isinstance(value, list):
-        return [_safe_json(part, safe) for part in value]
+        return [_mapped(part, text) for part in value]
     if isinstance(value, dict):
-        return {clean(name): _safe_json(part, safe) for name, part in value.items()}
-    return value
+        return {clean(name): _mapped(part, text) for name, part in value.items()}
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -73,7 +73,7 @@ def score_passages(result: SourceResult, settings: SourceSettings, vector_weight
 def keyword_scores(
     result: SourceResult, beside: Mapping[int, Sequence[PassageCandidate]], settings: SourceSettings
 ) -> list[float | None]:
-    """Return the BM25F of each candidate: a token counts as often as it stands in each field, times the field's weight.
+    """Return the BM25F of each candidate: a token counts as often as it is in each field, times the field's weight.
 
     Robertson, Zaragoza, Taylor (2004), "Simple BM25 extension to multiple weighted fields", with the idf of
     keyword scores; a passage's length is weighted alike. None: not one token in common.
@@ -104,7 +104,7 @@ def keyword_scores(
 
 @dataclass(frozen=True, slots=True)
 class _Words:
-    """How often each token of the query stands in a text, and how many tokens it has, both weighted."""
+    """How often each token of the query is in a text, and how many tokens it has, both weighted."""
 
     times: Mapping[str, float]
     length: float

@@ -5,10 +5,9 @@ Files, servers and formats are the readers' business; where passages are kept is
 
 import asyncio
 import time
-from collections import deque
 from collections.abc import AsyncIterable, Awaitable, Callable, Sequence
 from contextlib import suppress
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from swarm_memory.schema.base import counted
 from swarm_memory.schema.errors import InputError, ModelError, NotFoundError
@@ -19,9 +18,9 @@ from swarm_memory.tools.ports.models import Vector
 from swarm_memory.tools.ports.sources import FoundPassage, ReadGroup, SourceKey, SourceQuery, SourceResult, StoredGroup
 from swarm_memory.tools.retrieve.embed import BACKLOG, REEMBED, embed_batch
 from swarm_memory.tools.retrieve.query import embed_query
+from swarm_memory.tools.retrieve.rerank import TOOLS, candidates_of, final_order, find_reranker
 from swarm_memory.tools.sources.prepare import Preparation, Prepared
 from swarm_memory.tools.sources.rank import NEIGHBOURS, ScoredPassage, score_passages, vector_weight
-from swarm_memory.tools.sources.rerank import rerank
 from swarm_memory.tools.text.cleaning import clean
 from swarm_memory.tools.text.tokens import query_tokens
 from swarm_memory.tools.toolbox import Toolbox
@@ -32,8 +31,8 @@ MAX_QUERY_TOKENS = 512
 BATCH_PASSAGES = 512
 """So many passages are embedded and written at once; other writers wait for that."""
 
-GROUPS_AT_ONCE, PREPARED_AHEAD = 16, 4
-"""So many groups are prepared together, and so many such lots beside the one that is waited for."""
+GROUPS_TOGETHER, PREPARED_AT_ONCE = 64, 4
+"""So many groups are prepared by one process or thread, and by so many at once."""
 
 EMBEDDING_S = 20.0
 """A model takes so long for some thousands of passages; those after them are found by keywords first."""
@@ -41,16 +40,15 @@ EMBEDDING_S = 20.0
 Prepare: TypeAlias = Callable[[Preparation], Awaitable[list[Prepared]]]
 """Runs a preparation, off the event loop."""
 
+_CALLED: frozenset[SourceKind | None] = frozenset({"tool", "api"})
+"""What an agent calls: a chat model is asked about these alone, it would have to read too much of the others."""
+
 _POOL_FACTOR, _POOL_FLOOR = 5, 100
 _REMOVED_AT_ONCE = 200
 
 
 class _Indexing:
-    """One run over a source: what it found known, and what it did.
-
-    Groups are read, prepared and written at the same time: some are prepared ahead, by whatever `prepare` runs them in,
-    while those before are embedded and the ones before these are written.
-    """
+    """One run over a source: what it found known, and what it did."""
 
     def __init__(self, toolbox: Toolbox, key: SourceKey, known: dict[str, str], prepare: Prepare) -> None:
         self.toolbox = toolbox
@@ -62,9 +60,6 @@ class _Indexing:
         self.faults: list[Fault] = []
         self.notices: dict[str, None] = {}
         self._read: list[ReadGroup] = []
-        self._preparing: deque[asyncio.Task[list[Prepared]]] = deque()
-        self._batch: list[StoredGroup] = []
-        self._writing: asyncio.Task[None] | None = None
         self._embedding_s = 0.0
         self.without_vector = 0
 
@@ -79,56 +74,42 @@ class _Indexing:
             self.unchanged += 1
             return
         self._read.append(group)
-        if len(self._read) >= GROUPS_AT_ONCE:
-            self._begin()
-            while len(self._preparing) > PREPARED_AHEAD:
-                await self._collect()
+        if len(self._read) >= GROUPS_TOGETHER * PREPARED_AT_ONCE:
+            await self.work_off()
 
-    async def flush(self) -> None:
-        """Prepare, embed and write what is waiting."""
-        self._begin()
-        while self._preparing:
-            await self._collect()
-        await self._embed()
-        await self._written()
-
-    async def stop(self) -> None:
-        """End what is under way, where the run ends before its time."""
-        under_way: list[asyncio.Task[Any]] = [*self._preparing, *filter(None, [self._writing])]
-        for task in under_way:
-            task.cancel()
-        await asyncio.gather(*under_way, return_exceptions=True)
-
-    def _begin(self) -> None:
-        if self._read:
-            preparation = Preparation(tuple(self._read), self.toolbox.settings.distill.redact_pii)
-            self._preparing.append(asyncio.ensure_future(self.prepare(preparation)))
-            self._read.clear()
-
-    async def _collect(self) -> None:
-        for group in await self._preparing[0]:
+    async def work_off(self) -> None:
+        """Prepare, embed and write what was taken in."""
+        read, self._read = self._read, []
+        pii = self.toolbox.settings.distill.redact_pii
+        parts = [read[start : start + GROUPS_TOGETHER] for start in range(0, len(read), GROUPS_TOGETHER)]
+        preparing = (self.prepare(Preparation(tuple(part), pii)) for part in parts)
+        prepared = await asyncio.gather(*preparing, return_exceptions=True)  # so that none goes on where one failed
+        if failed := next((each for each in prepared if isinstance(each, BaseException)), None):
+            raise failed
+        batch: list[StoredGroup] = []
+        for group in (group for part in prepared if isinstance(part, list) for group in part):
             if isinstance(group, Fault):
                 self.faults.append(group)
                 continue
-            self._batch.append(group)
-            if sum(len(each.passages) for each in self._batch) >= BATCH_PASSAGES or len(self._batch) >= BATCH_PASSAGES:
-                await self._embed()
-        self._preparing.popleft()
+            batch.append(group)
+            if sum(len(each.passages) for each in batch) >= BATCH_PASSAGES:
+                await self._write(batch)
+                batch = []
+        if batch:
+            await self._write(batch)
 
-    async def _embed(self) -> None:
-        """Give the passages of the batch their vectors, and write it as soon as the one before is written."""
-        groups, self._batch = self._batch, []
-        if not groups:
-            return
-        vectors = iter(
-            await self._vectors([each.passage.embedding_text for group in groups for each in group.passages])
-        )
+    async def _write(self, groups: Sequence[StoredGroup]) -> None:
+        """Give the passages their vectors, and write them."""
+        texts = [each.passage.embedding_text for group in groups for each in group.passages]
+        vectors = iter(await self._vectors(texts))
         filled = [
             group._replace(passages=tuple(each._replace(vector=next(vectors)) for each in group.passages))
             for group in groups
         ]
-        await self._written()
-        self._writing = asyncio.ensure_future(self._write(filled))
+        await self.toolbox.store.sources.write_groups(self.key, filled, self.toolbox.embedder.name)
+        self.added += sum(group.name not in self.known for group in groups)
+        self.changed += sum(group.name in self.known for group in groups)
+        self.passages += len(texts)
 
     async def _vectors(self, texts: Sequence[str]) -> list[Vector | None]:
         """Embed texts; what would take longer than `EMBEDDING_S` in all is left to a job."""
@@ -140,26 +121,11 @@ class _Indexing:
         try:
             return await embed_batch(embedder, texts) if texts else []
         except ModelError as error:
-            reason = redact(str(error)).text
-            told = (
-                f"keywords only, because the embedder {embedder.name} failed: {reason}; run `swarm-memory bank reembed`"
-            )
-            self.notices[told] = None
+            why = f"the embedder {embedder.name} failed: {redact(str(error)).text}"
+            self.notices[f"keywords only, because {why}; run `swarm-memory bank reembed`"] = None
             return [None] * len(texts)
         finally:
             self._embedding_s += time.perf_counter() - began
-
-    async def _write(self, groups: Sequence[StoredGroup]) -> None:
-        await self.toolbox.store.sources.write_groups(self.key, groups, self.toolbox.embedder.name)
-        for group in groups:
-            self.added += group.name not in self.known
-            self.changed += group.name in self.known
-            self.passages += len(group.passages)
-
-    async def _written(self) -> None:
-        if self._writing is not None:
-            await self._writing
-            self._writing = None
 
     async def remove_gone(self) -> int:
         """Remove the groups that the source no longer has."""
@@ -189,8 +155,9 @@ class _Indexing:
         if self.without_vector:
             await self.toolbox.queue(REEMBED, BACKLOG)
             waiting = counted(self.without_vector, "passage")
-            told = f"{waiting} found by keywords alone until a job, or `swarm-memory bank reembed`, is done"
-            self.notices[told] = None
+            self.notices[f"{waiting} found by keywords alone until a job, or `swarm-memory bank reembed`, is done"] = (
+                None
+            )
 
     def reason(self) -> str | None:
         """Say why nothing is indexed."""
@@ -212,22 +179,19 @@ async def index_source(
 ) -> IndexedSource:
     """Bring the index of one source up to date with all the groups that it now has.
 
-    What is unchanged by its hash is left alone, what is gone is removed; of a group that cannot be parsed what was
-    indexed before stays, and it is told as a fault. A source that holds nothing is not kept, and the answer says why.
+    What is unchanged by its hash is left alone, what is gone is removed; a group that cannot be parsed is
+    a fault, and what was indexed of it before stays. A source that holds nothing is not kept, and the answer says why.
     Stopped half way, what was written is whole and the next run goes on. Texts are redacted and cleaned before they are
     stored or embedded, in what `prepare` runs it in: a thread, or processes. Vectors that take longer than
-    `EMBEDDING_S` are left to a job, and told. Raises what iterating `groups` raises.
+    `EMBEDDING_S` are left to a job, which is said. Raises what iterating `groups` raises.
     """
     key = SourceKey(toolbox.scope, kind, location)
     run = _Indexing(toolbox, key, await toolbox.store.sources.groups(key), prepare)
-    try:
-        async for group in groups:
-            await run.take(group)
-            if on_progress is not None:
-                await on_progress(Progress(done=len(run.seen), message=group[0]))
-        await run.flush()
-    finally:
-        await run.stop()
+    async for group in groups:
+        await run.take(group)
+        if on_progress is not None:
+            await on_progress(Progress(done=len(run.seen), message=group[0]))
+    await run.work_off()
     removed = await run.remove_gone()
     await run.settle()
     await run.leave_vectors()
@@ -279,17 +243,17 @@ async def search_sources(
     scored = score_passages(result, settings, weight)
     top = scored[: max(settings.rerank_top, offset + wanted)]
     hits = await _hits(toolbox, search, top)
-    ranked = await rerank(toolbox, text, hits, kind)
+    order, reranker, problems = await _reranked(toolbox, text, hits, kind)
     return SourceSearch(
-        hits=tuple(ranked.hits[offset : offset + wanted]),
+        hits=tuple(order[offset : offset + wanted]),
         offset=offset,
         more=len(scored) > offset + wanted,
         passages=result.passages,
         reason=_reason(result, top[offset : offset + wanted], toolbox.embedder.min_cosine, kind),
         legs=result.legs,
         embedder=toolbox.embedder.name,
-        reranker=ranked.reranker,
-        notices=(*notices, *result.notices, *ranked.notices),
+        reranker=reranker,
+        notices=(*notices, *result.notices, *problems),
         latency_ms=(time.perf_counter() - started) * 1000,
     )
 
@@ -303,6 +267,31 @@ def _checked(query: str, k: int, offset: int) -> str:
     if not 0 <= offset <= MAX_OFFSET:
         raise InputError(f"offset is {offset}: it must be from 0 to {MAX_OFFSET}")
     return text
+
+
+async def _reranked(
+    toolbox: Toolbox, query: str, hits: Sequence[SourceHit], kind: SourceKind | None
+) -> tuple[Sequence[SourceHit], str | None, tuple[str, ...]]:
+    """Return the hits in their final order, who put the first `sources.rerank_top` into it, and what went wrong.
+
+    A reranker that fails leaves the order as it is, which a notice says.
+    """
+    settings = toolbox.settings.sources
+    limit_s, setting = settings.rerank_timeout_s, ("sources.reranker", settings.reranker)
+    reranker, notices = find_reranker(toolbox, setting, TOOLS, limit_s, may_chat=kind in _CALLED)
+    if reranker is None or len(hits) < 2:
+        return hits, None, notices
+    top = hits[: settings.rerank_top]
+    passages = [hit.passage for hit in top]
+    shown = [(each.title, each.group, f"{each.description}\n{each.content}".strip("\n")) for each in passages]
+    done = await final_order(reranker, query, candidates_of(shown), limit_s)
+    order = [
+        top[each.place].model_copy(update={"rerank_score": each.score, "justification": each.justification})
+        for each in done.ranked
+    ]
+    judged = {each.place for each in done.ranked}
+    rest = [hit for place, hit in enumerate(hits) if place not in judged]
+    return [*order, *rest], done.reranker, (*notices, *done.notices)
 
 
 async def _hits(toolbox: Toolbox, search: SourceQuery, top: Sequence[ScoredPassage]) -> list[SourceHit]:

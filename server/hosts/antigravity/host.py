@@ -3,7 +3,7 @@
 # ruff: noqa: PTH111, PTH118
 import os
 
-from swarm_memory.server.hosts.host import Host, nothing_of
+from swarm_memory.server.hosts.host import Host, Said
 
 
 def folders() -> tuple[str, ...]:
@@ -12,4 +12,9 @@ def folders() -> tuple[str, ...]:
     return tuple(os.path.join(home, name, "brain") for name in ("antigravity-cli", "antigravity", "antigravity-ide"))
 
 
-HOST = Host(name="antigravity", title="Antigravity", folders=folders, heard=nothing_of, answered=nothing_of)
+def nothing_of(event: str, said: Said) -> Said:
+    """Its hooks are not used."""
+    return {}
+
+
+HOST = Host("antigravity", "Antigravity", folders, nothing_of, nothing_of, is_installable=False)

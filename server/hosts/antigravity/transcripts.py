@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 
-from swarm_memory.schema.trajectory import Trajectory, Usage
+from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.server.hosts.antigravity.host import folders
 from swarm_memory.server.hosts.host import Origin, Transcripts
-from swarm_memory.server.hosts.records import JsonObject, as_count, as_list, as_object, as_text, as_time, parsed
+from swarm_memory.server.hosts.records import JsonObject, as_list, as_object, as_text, as_time, parsed
 from swarm_memory.server.hosts.session import Session
 from swarm_memory.server.hosts.steps import read_answer
 
@@ -33,7 +33,7 @@ def read_session(steps: Iterator[JsonObject], origin: Origin) -> Iterator[Trajec
 
 
 def transcripts_of(root: Path | None) -> list[Path]:
-    """Return the logs of all conversations. They do not tell of which project: of one there is none."""
+    """Return the logs of all conversations. They do not name their project: of one there is none."""
     return [path for folder in folders() for path in Path(folder).glob(f"*/{_LOG}")] if root is None else []
 
 
@@ -54,7 +54,6 @@ def _take(session: Session, record: JsonObject, waiting: dict[str, str]) -> bool
                     for key, each in as_object(call.get("args")).items()
                 }
                 session.call(name, given, "", at)
-            _count(session, record)
         case "MODEL", kind if kind and text:
             _result(session, record, text, at, waiting)
         case _, "SYSTEM_MESSAGE":
@@ -69,15 +68,6 @@ def _take(session: Session, record: JsonObject, waiting: dict[str, str]) -> bool
     return True
 
 
-def _count(session: Session, record: JsonObject) -> None:
-    if session.running is not None and "output_tokens" in record:
-        session.running.usage[str(record["step_index"])] = Usage(
-            input_tokens=as_count(record.get("input_tokens")),
-            output_tokens=as_count(record.get("output_tokens")),
-            cache_read_tokens=as_count(record.get("cache_read_tokens")),
-        )
-
-
 def _result(session: Session, record: JsonObject, text: str, at: datetime | None, waiting: dict[str, str]) -> None:
     kind, status = as_text(record.get("type")), as_text(record.get("status"))
     call_id = session.open_call(waiting.values()) or session.call(kind.lower(), None, "", at)
@@ -88,8 +78,8 @@ def _result(session: Session, record: JsonObject, text: str, at: datetime | None
     text, code = _HEAD.sub("", text, count=1), None
     is_error = True if status == "ERROR" else None
     if kind == _SHELL.upper() or session.tools.get(call_id) == _SHELL:
-        told = read_answer(text)
-        code, text = told.exit_code, told.text
+        answer = read_answer(text)
+        code, text = answer.exit_code, answer.text
     elif status == "DONE":
         is_error = False
     session.result(call_id, text, at, is_error=is_error, exit_code=code, interrupted=status.startswith("CANCEL"))

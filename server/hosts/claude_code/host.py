@@ -15,7 +15,7 @@ def projects_folder() -> str:
 def _heard(event: str, said: Said) -> Said:
     """Return what Claude Code says; nothing of what other agents say, which run the hooks in its files too.
 
-    Copilot CLI tells the time of an event, Cursor its own version; neither is Claude Code's to tell.
+    Copilot CLI gives the time of an event, Cursor its own version; Claude Code gives neither.
     """
     return {} if "timestamp" in said or "cursor_version" in said else said
 

@@ -19,11 +19,12 @@ from swarm_memory.server.hosts.records import (
     as_object,
     as_text,
     as_time,
+    files_in,
 )
 from swarm_memory.server.hosts.session import Session
-from swarm_memory.server.hosts.steps import Draft, exit_code_of
+from swarm_memory.server.hosts.steps import exit_code_of
 from swarm_memory.tools.learn.worth import QUESTION
-from swarm_memory.tools.trajectory.tasks import is_own_tool, is_task_prompt, noted_ids, strip_notes, task_text
+from swarm_memory.tools.trajectory.tasks import is_own_tool, is_task_prompt, strip_notes, task_text
 
 _INTERRUPTED = "[Request interrupted"
 _COMMAND = re.compile(r"\s*(?:<command-(?:name|message)>|/[A-Za-z])")
@@ -52,7 +53,9 @@ def read_session(lines: Iterator[JsonObject], origin: Origin) -> Iterator[Trajec
         head.append(line)
         if line.get("type") in ("user", "assistant") or len(head) >= _HEAD_LINES:
             break
-    session = _Session("claude_code", origin.limits, _session_id(head, origin), _agent_id(head[-1], origin))
+    session = _Session(
+        "claude_code", origin.limits, _session_id(head, origin), _agent_id(head[-1], origin), codes_decide=False
+    )
     yield from session.read(itertools.chain(head, lines), origin.records, session.take)
 
 
@@ -84,15 +87,9 @@ def project_folders(root: Path) -> list[Path]:
 
 
 def subagent_files(transcript: Path) -> list[Path]:
-    """Return the files of a session's subagents, which stand in `<session>/subagents/` beside its transcript.
-
-    A symbolic link is not followed, on the way there or at its end: it may lead anywhere.
-    """
+    """Return the files of a session's subagents, which are in `<session>/subagents/` beside its transcript."""
     session = transcript.parent / transcript.stem
-    folder = session / "subagents"
-    if session.is_symlink() or folder.is_symlink():
-        return []
-    return sorted(path for path in folder.glob(f"{_AGENT_FILE}*.jsonl") if path.is_file() and not path.is_symlink())
+    return [] if session.is_symlink() else files_in(session / "subagents", f"{_AGENT_FILE}*.jsonl")
 
 
 @dataclass(slots=True)
@@ -151,10 +148,8 @@ class _Session(Session):
         content = as_object(record.get("message")).get("content")
         for block in map(as_object, as_list(content)):
             if as_text(block.get("type")).endswith("tool_result"):
-                self._tool_result(block, record.get("toolUseResult"), at)
-        self._typed(all_text(content), at)
-
-    def _typed(self, raw: str, at: datetime | None) -> None:
+                self._tool_result(block, as_object(record.get("toolUseResult")), at)
+        raw = all_text(content)
         text = task_text(raw)
         if text.startswith(_INTERRUPTED):
             self.stop(text, at)
@@ -164,72 +159,41 @@ class _Session(Session):
             self.detour = self.detour or bool(_COMMAND.match(text) and not _SILENT_COMMANDS.search(text))
 
     def _assistant(self, record: JsonObject) -> None:
-        message = as_object(record.get("message"))
-        if self.draft is None or self.detour:
-            return
-        at = as_time(record.get("timestamp"))
+        message, at = as_object(record.get("message")), as_time(record.get("timestamp"))
+        content = message.get("content")
         if message.get("model") == "<synthetic>":
             if is_api_error(record):
-                self.draft.add("message", "system", all_text(message.get("content")), at=at, is_error=True)
+                self.stop(all_text(content), at, failed=True)
             return
-        if usage := as_object(message.get("usage")):
-            self.draft.usage[as_text(message.get("id")) or str(record.get("uuid"))] = _usage(usage)
-        content = message.get("content")
+        if self.running is not None and (usage := as_object(message.get("usage"))):
+            self.running.usage[as_text(message.get("id")) or str(record.get("uuid"))] = _usage(usage)
         if isinstance(content, str):
-            self.draft.add("message", "assistant", content, at=at)
+            self.say(content, at)
         for block in map(as_object, as_list(content)):
-            self._block(self.draft, block, at)
+            match as_text(block.get("type")):
+                case "text" | "thinking" as kind if not self.asked:
+                    self.say(as_text(block.get(kind)), at, thought=kind == "thinking")
+                case kind if kind.endswith("tool_use"):
+                    name = as_text(block.get("name"))
+                    self.asked = self.asked and is_own_tool(name)  # else it went on with the task
+                    self.call(name, block.get("input"), as_text(block.get("id")), at)
+                case kind if kind.endswith("tool_result"):
+                    self._tool_result(block, {}, at)
+                case _:
+                    pass
 
-    def _block(self, draft: Draft, block: JsonObject, at: datetime | None) -> None:
-        kind = as_text(block.get("type"))
-        if self.asked and kind in ("text", "thinking"):
-            return
-        if kind == "text":
-            draft.add("message", "assistant", as_text(block.get("text")), at=at)
-        elif kind == "thinking":
-            draft.add("thought", "assistant", as_text(block.get("thinking")), at=at)
-        elif kind.endswith("tool_use"):
-            self._tool_use(draft, block, at)
-        elif kind.endswith("tool_result"):
-            self._tool_result(block, None, at)
-
-    def _tool_use(self, draft: Draft, block: JsonObject, at: datetime | None) -> None:
-        name, call_id = as_text(block.get("name")) or "tool", as_text(block.get("id"))
-        if call_id and call_id in self.tools:
-            return
-        self.tools[call_id] = name
-        if is_own_tool(name):
-            draft.own_call(name, block.get("input"))
-        else:
-            self.asked = False  # it went on with the task
-            draft.add("tool_call", "assistant", at=at, tool_name=name, tool_input=block.get("input"), call_id=call_id)
-
-    def _tool_result(self, block: JsonObject, result: object, at: datetime | None) -> None:
-        if self.draft is None or self.detour:
-            return
-        call_id = as_text(block.get("tool_use_id"))
-        if call_id in self.answered:
-            return
-        self.answered.add(call_id)
-        name = self.tools.get(call_id)
-        streams = (as_text(as_object(result).get(name)) for name in ("stdout", "stderr"))
+    def _tool_result(self, block: JsonObject, result: JsonObject, at: datetime | None) -> None:
+        """Take what came of a call. `result` is how the host itself has it, where it says."""
+        call_id, is_error = as_text(block.get("tool_use_id")), as_bool(block.get("is_error"))
+        streams = (as_text(result.get(name)) for name in ("stdout", "stderr"))
         text = all_text(block.get("content")) or "\n".join(filter(None, streams))
-        if name is not None and is_own_tool(name):
-            if name.endswith("retrieve_memories"):
-                self.draft.injected.update(dict.fromkeys(noted_ids(text)))
-            return
-        self.note(text)
-        is_error = as_bool(block.get("is_error"))
-        self.draft.add(
-            "observation",
-            "tool",
-            _TOOL_ERROR.sub("", task_text(text)),
-            at=at,
-            tool_name=name or "",
-            call_id=call_id,
+        self.result(
+            call_id,
+            _TOOL_ERROR.sub("", text),
+            at,
             is_error=is_error,
-            exit_code=_exit_code(name, text, is_error, as_object(result)),
-            interrupted=as_object(result).get("interrupted") is True or text.startswith(_REFUSED),
+            exit_code=_exit_code(self.tools.get(call_id), text, is_error, result),
+            interrupted=result.get("interrupted") is True or text.startswith(_REFUSED),
         )
 
 

@@ -4,7 +4,7 @@
 import os
 import re
 
-from swarm_memory.server.hosts.host import Host, Said
+from swarm_memory.server.hosts.host import Host, Said, context_in
 
 EVENTS = {
     "SessionStart": "SessionStart",
@@ -23,14 +23,14 @@ PATCHED_FILE = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTI
 """A file that a patch changes."""
 
 _REQUEST = "## My request for Codex:"
-"""What the user typed stands behind it, where an editor told of its open files first."""
+"""What the user typed comes after it, where an editor named its open files first."""
 
 _COMPLAINT = re.compile(
     r"error|fail|exception|traceback|fatal|denied|refused|panic|invalid|unknown|no such|not found|cannot|can't|unable"
     r"|could not|does not|must ",
     re.IGNORECASE,
 )
-"""What an output without any of it is no failed command's. Its hooks are not told how a command ended."""
+"""What an output without any of it is no failed command's. Its hooks do not learn how a command ended."""
 
 
 def codex_home() -> str:
@@ -49,7 +49,7 @@ def request_in(text: str) -> str:
 
 
 def heard(event: str, said: Said) -> Said:
-    """Return an event in our words; nothing of what a subagent is told, nor of a command that seems to have worked."""
+    """Return an event in our words; nothing of what a subagent is asked, nor of a command that seems to have worked."""
     if event == "UserPromptSubmit":
         return {} if said.get("agent_id") else {**said, "prompt": request_in(str(said.get("prompt") or ""))}
     if event == "PreToolUse" and said.get("tool_name") == "apply_patch":
@@ -67,13 +67,12 @@ def heard(event: str, said: Said) -> Said:
 
 def answered(event: str, answer: Said) -> Said:
     """Return what a hook of Codex may answer: a field that it does not know makes it refuse the whole."""
-    told: Said = answer.get("hookSpecificOutput") or {}
-    context, reason = told.get("additionalContext"), answer.get("reason")
+    context, reason = context_in(answer), answer.get("reason")
     if event == "Stop":
         return {"decision": "block", "reason": reason} if answer.get("decision") == "block" and reason else {}
     if event == "SessionEnd":
         return {}
-    said = {name: answer[name] for name in ("systemMessage",) if answer.get(name)}
+    said: Said = {"systemMessage": answer["systemMessage"]} if answer.get("systemMessage") else {}
     if context:
         said["hookSpecificOutput"] = {"hookEventName": EVENTS[event], "additionalContext": context}
     return said

@@ -4,11 +4,12 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import ClassVar
 
 from swarm_memory.schema.errors import ConfigError
 from swarm_memory.server.hosts.codex.host import EVENTS, SHELL, codex_home
-from swarm_memory.server.hosts.entries import SERVER_NAME, HookRun, count_ours, object_at, real_path
-from swarm_memory.server.hosts.host import HostFiles, InstallScope
+from swarm_memory.server.hosts.entries import SERVER_NAME, command_line, count_ours, object_at, real_path
+from swarm_memory.server.hosts.host import InstallScope
 from swarm_memory.server.hosts.settings import HostSettings, Places
 from swarm_memory.server.hosts.settings_files import FileChange, Json, object_of, planned_change, planned_text
 
@@ -18,7 +19,30 @@ _PASSED_ON = ("CODEX_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "SWARM_MEMORY_D
 
 
 class CodexSettings(HostSettings):
-    """Those of Codex CLI, whose servers stand in TOML and whose hooks wait for trust."""
+    """Those of Codex CLI, whose servers are in TOML and whose hooks wait for trust."""
+
+    name = "codex"
+    programs = ("codex",)
+    after_install = "Codex CLI runs only hooks that you trust: start it, enter /hooks, and trust those of swarm-memory."
+    events: ClassVar[Mapping[str, str]] = EVENTS
+    matchers: ClassVar[Mapping[str, str]] = {
+        "SessionStart": "startup|clear|compact",
+        "PostToolUseFailure": f"^{SHELL}$",
+    }
+
+    def trace(self) -> Path:
+        """Return the folder of the user's own files."""
+        return Path(codex_home())
+
+    def where(self, scope: InstallScope, root: Path) -> tuple[Path, Path]:
+        """Return the files."""
+        folder = root / ".codex" if scope == "project" else self.trace()
+        return folder / "hooks.json", folder / "config.toml"
+
+    def hook(self, event: str, words: Sequence[str], timeout_s: int) -> Json:
+        """Return the entry of a hook. A trusted one is known by its command, its place and its limit: they stay."""
+        limit_s = 3 if event == "SessionEnd" else timeout_s
+        return {"hooks": [{"type": "command", "command": command_line(words), "timeout": limit_s}]}
 
     def planned(
         self, places: Places, hooks: Mapping[str, list[Json]], server: Sequence[str] | None, mode: int
@@ -33,7 +57,7 @@ class CodexSettings(HostSettings):
 
     def untrusted(self, root: Path) -> int:
         """Return of how many hooks of ours config.toml does not say that they were looked at in `/hooks`."""
-        config = Path(_where("user", "")[1])
+        config = self.where("user", root)[1]
         document = _parsed(config.read_text(encoding="utf-8"), config) if config.is_file() else {}
         known = object_at(object_at(document, "hooks"), "state")
         return sum(
@@ -52,7 +76,7 @@ def _keys_of(path: Path, event: str, group: int) -> tuple[str, ...]:
 
 
 def server_table(command: Sequence[str]) -> str:
-    """Return our MCP server as it stands in config.toml."""
+    """Return our MCP server in the form of config.toml."""
     words, passed = (", ".join(map(_quoted, each)) for each in ([*command[1:], "serve"], _PASSED_ON))
     return f"[{_TABLE}]\ncommand = {_quoted(command[0])}\nargs = [{words}]\nenv_vars = [{passed}]\n"
 
@@ -110,28 +134,4 @@ def _quoted(text: str) -> str:
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-def _where(scope: InstallScope, root: str) -> tuple[str, str]:
-    folder = Path(root, ".codex") if scope == "project" else Path(codex_home())
-    return str(folder / "hooks.json"), str(folder / "config.toml")
-
-
-def _hook(run: HookRun) -> Json:
-    # A trusted hook is known by its command, its place and its time limit: they stay as they are.
-    timeout_s = 3 if run.event == "SessionEnd" else run.timeout_s
-    return {"hooks": [{"type": "command", "command": run.line, "timeout": timeout_s}]}
-
-
-SETTINGS = CodexSettings(
-    "codex",
-    HostFiles(
-        where=_where,
-        events=EVENTS,
-        hook=_hook,
-        programs=("codex",),
-        after_install=(
-            "Codex CLI runs only hooks that you trust: start it, enter /hooks, and trust those of swarm-memory."
-        ),
-        trace=codex_home,
-        matchers={"SessionStart": "startup|clear|compact", "PostToolUseFailure": f"^{SHELL}$"},
-    ),
-)
+SETTINGS = CodexSettings()

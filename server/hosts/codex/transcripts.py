@@ -2,23 +2,22 @@
 
 import re
 import shlex
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
-from swarm_memory.schema.trajectory import Trajectory, Usage
+from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.server.hosts.codex.host import PATCHED_FILE, SHELL, folders, request_in
 from swarm_memory.server.hosts.host import Origin, Transcripts
 from swarm_memory.server.hosts.records import (
     JsonObject,
     as_bool,
-    as_count,
     as_list,
     as_object,
     as_text,
     as_time,
+    first_record,
     parsed,
     text_of,
 )
@@ -30,30 +29,14 @@ _POLL = "write_stdin"
 """Waits for a command that still runs, or types into it."""
 
 _CODE = "exec"
-"""A program of the agent's own; what it runs by other tools is told by events."""
+"""A program of the agent's own; what it runs by other tools is in events."""
 
 _SILENT = frozenset({
     "turn_context", "compacted", "world_state", "inter_agent_communication_metadata", "token_usage_record",
-    "ghost_snapshot", "compaction", "compaction_summary", "context_compaction", "other",
-    "task_started", "task_complete", "turn_started", "turn_complete", "agent_reasoning", "agent_reasoning_raw_content",
-    "agent_reasoning_section_break", "thread_settings_applied", "thread_name_updated", "thread_goal_updated",
-    "thread_rolled_back", "context_compacted", "sub_agent_activity", "entered_review_mode", "exited_review_mode",
-    "item_started", "exec_command_begin", "exec_command_output_delta", "patch_apply_begin", "mcp_tool_call_begin",
-    "web_search_begin", "web_search_end", "image_generation_call", "image_generation_end", "view_image_tool_call",
-    "tool_search_output", "plan_update", "turn_diff", "warning", "background_event", "stream_error",
-    "guardian_assessment", "undo_started", "undo_completed", "collab_agent_spawn_begin", "collab_agent_spawn_end",
-    "collab_agent_interaction_begin", "collab_agent_interaction_end", "collab_waiting_begin", "collab_waiting_end",
-    "collab_close_begin", "collab_close_end", "dynamic_tool_call_request", "dynamic_tool_call_response",
-    "hook_started", "hook_completed", "session_configured", "shutdown_complete", "get_history_entry_response",
+    "ghost_snapshot", "compaction", "compaction_summary", "context_compaction", "other", "image_generation_call",
+    "tool_search_output",
 })  # fmt: skip
-"""Records that say nothing which the others do not."""
-
-_INJECTED = re.compile(
-    r"\s*(?:<(?:environment_context|user_instructions|permissions instructions|turn_aborted|skill|skills_instructions"
-    r"|subagent_notification|user_shell_command|collaboration_mode|model_switch|hook_context|goal_context)\b"
-    r"|# AGENTS\.md instructions for )"
-)
-"""What Codex says in the user's name."""
+"""Records and items that say nothing which the others do not. The same holds of all events that are not read."""
 
 _HEAD = re.compile(
     r"(?:(?:Chunk ID|Wall time|Process exited with code|Process running with session ID|Original token count|Exit code"
@@ -91,9 +74,7 @@ def rollouts_of(root: Path | None) -> list[Path]:
 
 
 def _held_in(path: Path, root: Path) -> bool:
-    with path.open("rb") as file:
-        first = as_object(parsed(file.readline(1 << 20).decode("utf-8", "replace")))
-    cwd = as_text(as_object(first.get("payload")).get("cwd"))
+    cwd = as_text(as_object(first_record(path).get("payload")).get("cwd"))
     return bool(cwd) and (Path(cwd) == root or root in Path(cwd).parents)
 
 
@@ -112,16 +93,10 @@ class _Rollout:
     session: Session
     began: bool = False
     """Its own `session_meta` was read: a second one is that of the session that it was forked from."""
-    mirrored: bool | None = None
-    """Whether what the user typed is told by events too: then all else in the user's name was not typed."""
-    held: list[tuple[str, datetime | None]] = field(default_factory=list[tuple[str, datetime | None]])
-    """What was said in the user's name before that was known."""
-    told: Counter[tuple[str, int]] = field(default_factory=Counter[tuple[str, int]])
-    """How often an item, and an event, told the same words of the agent: one mirrors the other."""
     running: dict[str, _Running] = field(default_factory=dict[str, _Running])
     """By the id of its process."""
     codes: dict[str, int] = field(default_factory=dict[str, int])
-    """Exit codes by call id, told before the call's own output."""
+    """Exit codes by call id, that came before the call's own output."""
     failed: set[str] = field(default_factory=set[str])
     """Ids of calls of servers' tools that failed."""
     polls: dict[str, str] = field(default_factory=dict[str, str])
@@ -130,7 +105,6 @@ class _Rollout:
     def to_the_end(self, lines: Iterator[JsonObject]) -> Iterator[JsonObject]:
         """Yield the lines; then end what still runs, whose last words have no line."""
         yield from lines
-        self._settle_user()
         for process in list(self.running):
             self._end(process, None)
         yield {"type": "compacted", "payload": {}}  # so that what ended just now is taken
@@ -145,8 +119,8 @@ class _Rollout:
         if kind == "response_item":
             return self._item(payload, at)
         if kind == "event_msg":
-            return self._event(payload, at)
-        return kind in _SILENT
+            self._event(payload, at)
+        return kind == "event_msg" or kind in _SILENT
 
     def _meta(self, payload: JsonObject) -> None:
         if self.began:
@@ -167,7 +141,6 @@ class _Rollout:
         if kind == "agent_message":
             self._from_agent(text_of(item.get("content")), at)
             return True
-        self._settle_user()
         if kind == "reasoning":
             summary = "\n".join(text_of([each]) for each in as_list(item.get("summary")))
             self.session.say(summary or text_of(item.get("content")), at, thought=True)
@@ -179,16 +152,12 @@ class _Rollout:
             return kind in _SILENT
         return True
 
-    def _event(self, event: JsonObject, at: datetime | None) -> bool:
+    def _event(self, event: JsonObject, at: datetime | None) -> None:
         kind = as_text(event.get("type"))
         if kind == "item_completed":
-            return self._completed(as_object(event.get("item")), at)
-        if kind == "user_message":
-            self._typed(as_text(event.get("message")), at)
-        elif kind == "agent_message":
-            self._say("event", as_text(event.get("message")), at)
-        elif kind == "token_count":
-            self._usage(as_object(event.get("info")))
+            self._completed(as_object(event.get("item")), at)
+        elif kind == "user_message":
+            self.session.prompt(request_in(as_text(event.get("message"))), at)
         elif kind == "exec_command_end":
             self._ran(as_text(event.get("call_id")), event, at)
         elif kind == "patch_apply_end":
@@ -199,17 +168,12 @@ class _Rollout:
             self.session.stop(f"[stopped: {as_text(event.get('reason')) or 'by the user'}]", at)
         elif kind == "error":
             self.session.stop(as_text(event.get("message")), at, failed=True)
-        else:
-            return kind in _SILENT
-        return True
 
-    def _completed(self, item: JsonObject, at: datetime | None) -> bool:
-        """Take an item as newer versions tell it beside the response's own."""
+    def _completed(self, item: JsonObject, at: datetime | None) -> None:
+        """Take an item as newer versions write it beside the response's own."""
         match as_text(item.get("type")):
             case "UserMessage":
-                self._typed(text_of(item.get("content")), at)
-            case "AgentMessage":
-                self._say("event", text_of(item.get("content")), at)
+                self.session.prompt(request_in(text_of(item.get("content"))), at)
             case "CommandExecution":
                 self._ran(as_text(item.get("id")), item, at)
             case "FileChange":
@@ -218,42 +182,21 @@ class _Rollout:
                 self._mcp(as_text(item.get("id")), item)
             case _:
                 pass
-        return True
 
     def _message(self, role: str, text: str, at: datetime | None) -> None:
+        """Take a message. What the user typed is in an event; all else in the user's name was not typed."""
         if role == "assistant":
-            self._settle_user()
-            self._say("item", text, at)
-            return
-        self.session.note(text)
-        if role == "user" and not self.mirrored and not _INJECTED.match(text):
-            self.held.append((text, at))
-
-    def _settle_user(self) -> None:
-        """The agent acts: what was said in the user's name by now was typed, where no event has told what was."""
-        held, self.held = self.held, []
-        if self.mirrored is None and held:
-            self.mirrored = False
-        for text, at in held if self.mirrored is False else ():
-            self.session.prompt(request_in(text), at)
-
-    def _typed(self, text: str, at: datetime | None) -> None:
-        self.mirrored, self.held = True, []
-        self.session.prompt(request_in(text), at)
+            self.session.say(text, at)
+        else:
+            self.session.note(text)
 
     def _from_agent(self, text: str, at: datetime | None) -> None:
         """Take what another agent said: where that gives the task, what came before is a copy of the other's work."""
         found = _NEW_TASK.search(text)
         if found is None or self.session.agent_id is None:
             return
-        self.session.draft, self.held, self.mirrored = None, [], True
+        self.session.draft = None
         self.session.prompt(text[found.end() :].strip() or found["name"].rpartition("/")[2].replace("_", " "), at)
-
-    def _say(self, source: str, text: str, at: datetime | None) -> None:
-        words = hash(text.strip())
-        self.told[source, words] += 1
-        if self.told[source, words] > self.told["event" if source == "item" else "item", words]:
-            self.session.say(text, at)
 
     def _call(self, kind: str, item: JsonObject, at: datetime | None) -> None:
         call_id, name = as_text(item.get("call_id")) or as_text(item.get("id")), as_text(item.get("name"))
@@ -274,7 +217,9 @@ class _Rollout:
         self.session.call(name, given, call_id, at)
 
     def _output(self, call_id: str, output: object, at: datetime | None) -> None:
-        whole = as_object(output) or _older(output)
+        whole = as_object(output)
+        if as_text(output).startswith('{"output":'):  # so does a patch's, with how it ended
+            whole = as_object(parsed(output))
         code = as_object(whole.get("metadata")).get("exit_code")
         text = text_of(whole.get("output", whole.get("content"))) if whole else text_of(output)
         head = _HEAD.match(text)
@@ -298,11 +243,11 @@ class _Rollout:
         ended = self.running.pop(process)
         self.session.result(ended.call_id, ended.text, at, exit_code=code)
 
-    def _ran(self, call_id: str, told: JsonObject, at: datetime | None) -> None:
+    def _ran(self, call_id: str, event: JsonObject, at: datetime | None) -> None:
         """Take how a command ended: one that is being waited for, one whose output comes, or one that a program ran."""
-        given = told.get("exit_code")
+        given = event.get("exit_code")
         code = given if isinstance(given, int) and given >= 0 else None
-        output = as_text(told.get("aggregated_output"))
+        output = as_text(event.get("aggregated_output"))
         process = next((key for key, each in self.running.items() if each.call_id == call_id), None)
         if process is not None:
             self.running[process].text = output or self.running[process].text
@@ -310,44 +255,26 @@ class _Rollout:
         elif call_id in self.session.tools and code is not None:
             self.codes[call_id] = code
         elif call_id not in self.session.tools and self.session.running is not None:
-            self.session.call(SHELL, _shell_input(told), call_id, at)
+            self.session.call(SHELL, _shell_input(event), call_id, at)
             self.session.result(call_id, output, at, exit_code=code)
 
-    def _patched(self, call_id: str, told: JsonObject, at: datetime | None) -> None:
+    def _patched(self, call_id: str, event: JsonObject, at: datetime | None) -> None:
         """Take that files were changed; a program's patch has no call of its own."""
         if call_id in self.session.tools:
             return
-        changed = told.get("changes")
+        changed = event.get("changes")
         files = list(as_object(changed)) or [as_text(as_object(each).get("path")) for each in as_list(changed)]
-        failed = told.get("success") is False or as_text(told.get("status")) in ("failed", "declined")
-        said = as_text(told.get("stdout")) + as_text(told.get("stderr"))
+        failed = event.get("success") is False or as_text(event.get("status")) in ("failed", "declined")
+        said = as_text(event.get("stdout")) + as_text(event.get("stderr"))
         self.session.call("apply_patch", {"file_path": files[0]} if files else {}, call_id, at)
         self.session.result(call_id, said, at, is_error=failed)
 
-    def _mcp(self, call_id: str, told: JsonObject) -> None:
+    def _mcp(self, call_id: str, event: JsonObject) -> None:
         """Take that a tool of a server failed: its output says so in words only."""
-        result = as_object(told.get("result"))
+        result = as_object(event.get("result"))
         answer = as_object(result.get("Ok")) or result
-        if "Err" in result or answer.get("isError") is True or told.get("status") == "failed":
+        if "Err" in result or answer.get("isError") is True or event.get("status") == "failed":
             self.failed.add(call_id)
-
-    def _usage(self, info: JsonObject) -> None:
-        last, total = as_object(info.get("last_token_usage")), as_object(info.get("total_token_usage"))
-        if self.session.running is None or not last:
-            return
-        cached = as_count(last.get("cached_input_tokens"))
-        self.session.running.usage[f"{as_count(total.get('total_tokens'))}"] = Usage(
-            input_tokens=max(as_count(last.get("input_tokens")) - cached, 0),
-            output_tokens=as_count(last.get("output_tokens")),
-            cache_read_tokens=cached,
-            cache_creation_tokens=as_count(last.get("cache_write_input_tokens")),
-        )
-
-
-def _older(output: object) -> JsonObject:
-    """Return the object that older versions wrote as text: the output, and how the command ended."""
-    whole = as_object(parsed(output)) if as_text(output).startswith("{") else {}
-    return whole if "output" in whole and as_object(whole.get("metadata")) else {}
 
 
 def _shell_input(arguments: JsonObject) -> JsonObject:

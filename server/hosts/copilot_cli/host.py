@@ -4,17 +4,7 @@
 import os
 import re
 
-from swarm_memory.server.hosts.host import Host, Said
-
-EVENTS = {
-    "SessionStart": "SessionStart",
-    "UserPromptSubmit": "UserPromptSubmit",
-    "PreToolUse": "PreToolUse",
-    "PostToolUseFailure": "PostToolUse",
-    "Stop": "Stop",
-    "SessionEnd": "SessionEnd",
-}
-"""By our event: that of Copilot CLI. Its names in PascalCase have it speak as Claude Code does, nearly."""
+from swarm_memory.server.hosts.host import Host, Said, context_in
 
 EVENTS_FILE = "events.jsonl"
 _TOOLS = {"Bash": "bash", "Read": "view", "Edit": "edit", "Write": "create", "Grep": "grep", "Glob": "glob"}
@@ -37,24 +27,23 @@ def heard(event: str, said: Said) -> Said:
     """Return an event in our words; nothing of a session that is resumed, nor of a call that worked."""
     session = str(said.get("session_id") or "")
     transcript = said.get("transcript_path") or os.path.join(folders()[0], os.path.basename(session), EVENTS_FILE)
-    told: Said = {**said, "hook_event_name": event, "transcript_path": transcript}
+    ours: Said = {**said, "hook_event_name": event, "transcript_path": transcript}
     if event == "SessionStart" and said.get("source") == "resume":
         return {}
     if event == "PreToolUse":
-        return {**told, "tool_name": _TOOLS.get(str(said.get("tool_name")), said.get("tool_name"))}
+        return {**ours, "tool_name": _TOOLS.get(str(said.get("tool_name")), said.get("tool_name"))}
     if event != "PostToolUseFailure":
-        return told
+        return ours
     result: Said = said.get("tool_result") or {}
     text = str(result.get("text_result_for_llm") or "")
     code = _EXIT_CODE.search(text)
     failed = code[1] != "0" if code else result.get("result_type") == "failure"
-    return {**told, "error": text} if failed else {}
+    return {**ours, "error": text} if failed else {}
 
 
 def answered(event: str, answer: Said) -> Said:
     """Return what a hook may answer: context at the top, before a tool's call where Claude Code has it."""
-    said: Said = answer.get("hookSpecificOutput") or {}
-    context = said.get("additionalContext")
+    context = context_in(answer)
     if not context:
         return {}
     if event == "PreToolUse":

@@ -5,23 +5,21 @@ from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 
-from swarm_memory.schema.trajectory import Trajectory, Usage
+from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.server.hosts.copilot_cli.host import EVENTS_FILE, folders
 from swarm_memory.server.hosts.host import Origin, Transcripts
 from swarm_memory.server.hosts.records import (
     JsonObject,
     as_code,
-    as_count,
     as_list,
     as_object,
     as_text,
     as_time,
-    parsed,
+    first_record,
 )
 from swarm_memory.server.hosts.session import Session
 from swarm_memory.server.hosts.steps import read_answer
 
-_MAX_FIRST = 100_000
 _SHELLS = frozenset({"bash", "powershell", "read_bash", "read_powershell", "write_bash", "write_powershell"})
 _GUIDANCE = re.compile(r"\n\nTool \"[^\"\n]{1,100}\" (?:succeeded|failed)\. Additional guidance from [\s\S]*\Z")
 """What the answers of hooks are put behind a result with."""
@@ -55,9 +53,7 @@ def transcripts_of(root: Path | None) -> list[Path]:
 
 
 def _began_in(path: Path, root: str) -> bool:
-    with path.open("rb") as file:
-        first = as_object(parsed(file.readline(_MAX_FIRST).decode("utf-8", "replace")))
-    context = as_object(as_object(first.get("data")).get("context"))
+    context = as_object(as_object(first_record(path).get("data")).get("context"))
     return root in (context.get("cwd"), context.get("gitRoot"))
 
 
@@ -77,19 +73,17 @@ def _take(session: Session, record: JsonObject) -> bool:
         case "tool.execution_complete":
             _result(session, data, at)
         case _:
-            _host(session, kind, as_text(record.get("id")), data, at)
+            _host(session, kind, data, at)
             return kind.startswith(_KNOWN)
     return True
 
 
-def _host(session: Session, kind: str, number: str, data: JsonObject, at: datetime | None) -> None:
+def _host(session: Session, kind: str, data: JsonObject, at: datetime | None) -> None:
     """Take what the host says of the session."""
     match kind:
         case "session.start":
             session.session_id = session.session_id or as_text(data.get("sessionId")) or None
-        case "session.usage_record":
-            _count(session, number, as_object(data.get("usage")))
-        case "hook.end" if data.get("hookType") != "userPromptSubmitted":  # that stands in the prompt
+        case "hook.end" if data.get("hookType") != "userPromptSubmitted":  # that is in the prompt
             session.note(as_text(as_object(data.get("output")).get("additionalContext")))
         case "abort":
             session.stop(f"[stopped: {as_text(data.get('reason')) or 'by the user'}]", at)
@@ -106,22 +100,7 @@ def _user(session: Session, data: JsonObject, at: datetime | None) -> None:
     session.note(as_text(data.get("transformedContent")))
 
 
-def _count(session: Session, request: str, usage: JsonObject) -> None:
-    """Take what a request to the model cost; older versions tell only of the output, beside the message."""
-    if session.running is not None:
-        cached = as_count(usage.get("cacheReadTokens"))
-        session.running.usage[request] = Usage(
-            input_tokens=max(0, as_count(usage.get("inputTokens")) - cached),
-            output_tokens=as_count(usage.get("outputTokens")),
-            cache_read_tokens=cached,
-            cache_creation_tokens=as_count(usage.get("cacheWriteTokens")),
-        )
-
-
 def _agent(session: Session, data: JsonObject, at: datetime | None) -> None:
-    told = [] if session.running is None else [each.input_tokens for each in session.running.usage.values()]
-    if "outputTokens" in data and not any(told):
-        _count(session, as_text(data.get("messageId")), {"outputTokens": data["outputTokens"]})
     session.say(as_text(data.get("reasoningText")), at, thought=True)
     session.say(as_text(data.get("content")), at)
     for request in map(as_object, as_list(data.get("toolRequests"))):
@@ -135,8 +114,8 @@ def _result(session: Session, data: JsonObject, at: datetime | None) -> None:
     code, is_error = None, failed
     if session.tools.get(call_id) in _SHELLS:
         text = _ENDED.sub(r"<exited with exit code \1>", _GUIDANCE.sub("", text))
-        code, told = as_code(as_object(data.get("shellExecution")).get("exitCode")), read_answer(text)
-        code, text = told.exit_code if code is None else code, told.text
+        code, answer = as_code(as_object(data.get("shellExecution")).get("exitCode")), read_answer(text)
+        code, text = answer.exit_code if code is None else code, answer.text
         is_error = failed or None
     refused = as_text(error.get("code")) in ("rejected", "denied")
     session.result(call_id, text, at, is_error=is_error, exit_code=code, interrupted=refused)

@@ -3,20 +3,8 @@
 # ruff: noqa: PTH111, PTH119, PTH113, PTH118
 import os
 import re
-from typing import TYPE_CHECKING
 
-from swarm_memory.server.hosts.host import Host, HostFiles, InstallScope, Said
-
-if TYPE_CHECKING:
-    from swarm_memory.server.hosts.entries import HookRun
-
-EVENTS = {
-    "SessionStart": "sessionStart",
-    "PostToolUseFailure": "postToolUseFailure",
-    "Stop": "stop",
-    "SessionEnd": "sessionEnd",
-}
-"""By our event: that of Cursor. Not every client takes the context; none takes it with a prompt."""
+from swarm_memory.server.hosts.host import Host, Said, context_in
 
 STORE = "store.db"
 _TAKES_CONTEXT = ("SessionStart", "PostToolUseFailure")
@@ -62,36 +50,8 @@ def heard(event: str, said: Said) -> Said:
 
 def answered(event: str, answer: Said) -> Said:
     """Return what a hook may answer: context at the start of a session and beside a failed call."""
-    said: Said = answer.get("hookSpecificOutput") or {}
-    context = said.get("additionalContext")
+    context = context_in(answer)
     return {"additional_context": context} if context and event in _TAKES_CONTEXT else {}
 
 
-def _where(scope: InstallScope, root: str) -> tuple[str, str]:
-    folder = os.path.join(root, ".cursor") if scope == "project" else home()
-    return os.path.join(folder, "hooks.json"), os.path.join(folder, "mcp.json")
-
-
-def _hook(run: "HookRun") -> Said:
-    return {"command": run.line, "timeout": run.timeout_s}
-
-
-HOST = Host(
-    name="cursor",
-    title="Cursor",
-    folders=folders,
-    heard=heard,
-    answered=answered,
-    reads=("agents-md",),
-    files=HostFiles(
-        where=_where,
-        events=EVENTS,
-        hook=_hook,
-        programs=("cursor-agent", "cursor"),
-        after_install=(
-            "Restart Cursor to use it. It takes no notes with a prompt, and some clients none at all: "
-            "`swarm-memory install --rules AGENTS.md` has its agent ask for them."
-        ),
-        version=1,
-    ),
-)
+HOST = Host("cursor", "Cursor", folders, heard, answered, reads=("agents-md",))

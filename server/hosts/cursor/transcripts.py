@@ -21,6 +21,7 @@ from swarm_memory.server.hosts.records import (
     as_millis,
     as_object,
     as_text,
+    files_in,
     parsed,
     text_of,
 )
@@ -84,11 +85,9 @@ def transcripts_of(root: Path | None) -> list[Path]:
 
 
 def subagent_files(transcript: Path) -> list[Path]:
-    """Return the files of a chat's subagents, which stand in `subagents/` beside it. No symbolic link is followed."""
-    folder = transcript.parent / _SUBAGENTS
-    if folder.is_symlink() or transcript.stem != transcript.parent.name:
-        return []
-    return sorted(path for path in folder.glob("*.jsonl") if path.is_file() and not path.is_symlink())
+    """Return the files of a chat's subagents, which are in `subagents/` beside it."""
+    is_chat = transcript.stem == transcript.parent.name
+    return files_in(transcript.parent / _SUBAGENTS, "*.jsonl") if is_chat else []
 
 
 def is_store(path: Path) -> bool:
@@ -151,14 +150,14 @@ def _block(session: Session, block: JsonObject, role: str, at: datetime | None) 
 
 
 def _result(session: Session, block: JsonObject, at: datetime | None) -> None:
-    """Take a result, of the oldest open call where it names none; a command's exit code stands in its text alone."""
+    """Take a result, of the oldest open call where it names none; a command's exit code is in its text alone."""
     named = as_text(block.get("toolCallId")) or as_text(block.get("tool_use_id"))
     call_id, text = named or session.open_call(), text_of(block.get("content", block.get("result")))
     is_error, code = as_bool(block.get("isError", block.get("is_error"))), None
     if session.tools.get(call_id) in _SHELLS:
-        told = read_answer(text)
-        code, text = told.exit_code, told.text
-        is_error = told.is_error if is_error is None else is_error
+        answer = read_answer(text)
+        code, text = answer.exit_code, answer.text
+        is_error = answer.is_error if is_error is None else is_error
     session.result(call_id, text, at, is_error=is_error, exit_code=code)
 
 

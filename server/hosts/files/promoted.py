@@ -1,4 +1,4 @@
-"""Which memories stand in files of a project that agents read by themselves."""
+"""Which memories are in files of a project that agents read by themselves."""
 
 import os
 import stat
@@ -17,7 +17,7 @@ MAX_BYTES = 500_000
 
 
 def promoted_for(root: str | os.PathLike[str], agent: str | None = None) -> dict[str, str]:
-    """Return by id which memories stand in files that an agent, by its name, reads, and the path; None: in any file."""
+    """Return by id which memories are in files that an agent, by its name, reads, and the path; None: in any file."""
     if agent is None:
         return promoted_in(root)
     reads = host(agent).reads if agent in ROOMS else ()
@@ -25,7 +25,7 @@ def promoted_for(root: str | os.PathLike[str], agent: str | None = None) -> dict
 
 
 def promoted_in(root: str | os.PathLike[str], reads: Collection[str] = PLACES) -> dict[str, str]:
-    """Return by id which memories stand in files of some places, and the path of the file within the project.
+    """Return by id which memories are in files of some places, and the path of the file within the project.
 
     Claude Code reads AGENTS.md too where there is no CLAUDE.md, or one that names it.
     """
@@ -54,8 +54,8 @@ def files_of_ours(root: str | os.PathLike[str]) -> Iterator[tuple[Place, str]]:
 def _read(path: str) -> str:
     """Return what a file holds; nothing of what is no file, or is too large."""
     try:
-        told = os.stat(path)  # noqa: PTH116
-        if not stat.S_ISREG(told.st_mode) or told.st_size > MAX_BYTES:
+        status = os.stat(path)  # noqa: PTH116
+        if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_BYTES:
             return ""
         with open(path, encoding="utf-8", errors="replace", newline="") as file:  # noqa: PTH123
             return file.read(MAX_BYTES)

@@ -10,9 +10,12 @@ from swarm_memory.server.hosts.entries import leads_out, real_path
 from swarm_memory.server.hosts.settings_files import KEPT, FileChange, planned_text
 from swarm_memory.server.location import state_folder
 
-BEGIN = "<!-- swarm-memory: from here to the end mark `swarm-memory rules` writes anew -->"
+BEGIN = "<!-- swarm-memory: from here to the end mark `swarm-memory rules` writes again -->"
 END = "<!-- swarm-memory: end -->"
-_BLOCK = re.compile(rf"\n{{0,2}}{re.escape(BEGIN)}.*?{re.escape(END)}\n?", re.S)
+_BEGIN = r"<!-- swarm-memory: from here to the end mark [^\n]{1,80} -->"
+"""Earlier versions ended it in other words."""
+
+_BLOCK = re.compile(rf"\n{{0,2}}{_BEGIN}.*?{re.escape(END)}\n?", re.S)
 
 RULES = """\
 ## What earlier tasks taught
@@ -47,7 +50,7 @@ def files_with_rules(root: Path) -> list[Path]:
     for record in sorted((state_folder() / KEPT).glob("*.json")):
         try:
             path = Path(str(json.loads(record.read_text(encoding="utf-8"))["path"]))
-            holds = path.is_relative_to(real_path(root)) and BEGIN in path.read_text(encoding="utf-8")
+            holds = path.is_relative_to(real_path(root)) and re.search(_BEGIN, path.read_text(encoding="utf-8"))
         except (OSError, ValueError, KeyError, TypeError):
             continue  # a record that was cut off, or a file that is gone
         found += [path] if holds else []
@@ -59,7 +62,8 @@ def _planned(path: Path, root: Path, edit: Callable[[str], str]) -> list[FileCha
         raise ConfigError(f"{path} leads out of the project by a symbolic link; nothing was changed")
 
     def checked(text: str) -> str:
-        if text.count(BEGIN) > 1 or text.count(BEGIN) != text.count(END):
+        begun = len(re.findall(_BEGIN, text))
+        if begun > 1 or begun != text.count(END):
             raise ConfigError(f"{path} has our marks torn apart or twice: mend it by hand; nothing was changed")
         return edit(text)
 

@@ -3,12 +3,8 @@
 # ruff: noqa: PTH111, PTH118
 import os
 import re
-from typing import TYPE_CHECKING
 
-from swarm_memory.server.hosts.host import Host, HostFiles, InstallScope, Said
-
-if TYPE_CHECKING:
-    from swarm_memory.server.hosts.entries import HookRun
+from swarm_memory.server.hosts.host import Host, Said, context_in
 
 EVENTS = {
     "SessionStart": "SessionStart",
@@ -35,53 +31,26 @@ def folders() -> tuple[str, ...]:
 
 def heard(event: str, said: Said) -> Said:
     """Return an event in our words; nothing of a session that is resumed, nor of a command that worked."""
-    told: Said = {**said, "hook_event_name": event}
+    ours: Said = {**said, "hook_event_name": event}
     if not str(said.get("transcript_path") or "").endswith(".jsonl"):
-        told.pop("transcript_path", None)  # before 0.40 a chat is one JSON document that is written again each time
+        ours.pop("transcript_path", None)  # before 0.40 a chat is one JSON document that is written again each time
     if event == "SessionStart" and said.get("source") == "resume":
         return {}
     if event != "PostToolUseFailure":
-        return told
+        return ours
     response = said.get("tool_response")
     text = str(response.get("llmContent") or "") if isinstance(response, dict) else ""  # pyright: ignore
     codes = _EXIT_CODE.findall(text[-2000:])
-    return {**told, "error": text} if codes and codes[-1] != "0" else {}
+    return {**ours, "error": text} if codes and codes[-1] != "0" else {}
 
 
 def answered(event: str, answer: Said) -> Said:
     """Return what a hook may answer; at the end of a turn and of a session there is nothing to say."""
-    said: Said = answer.get("hookSpecificOutput") or {}
-    told = {name: answer[name] for name in ("systemMessage",) if answer.get(name)}
-    context = said.get("additionalContext")
+    said: Said = {"systemMessage": answer["systemMessage"]} if answer.get("systemMessage") else {}
+    context = context_in(answer)
     if context and event in ("SessionStart", "UserPromptSubmit", "PostToolUseFailure"):
-        return {**told, "hookSpecificOutput": {"hookEventName": EVENTS[event], "additionalContext": context}}
-    return told
+        said["hookSpecificOutput"] = {"hookEventName": EVENTS[event], "additionalContext": context}
+    return said
 
 
-def _where(scope: InstallScope, root: str) -> tuple[str, str]:
-    path = os.path.join(os.path.join(root, ".gemini") if scope == "project" else home(), "settings.json")
-    return path, path
-
-
-def _hook(run: "HookRun") -> Said:
-    name = f"swarm-memory {run.words[-1]}"
-    entry = {"type": "command", "name": name, "command": run.line, "timeout": run.timeout_s * 1000}
-    return {"hooks": [entry]}
-
-
-HOST = Host(
-    name="gemini",
-    title="Gemini CLI",
-    folders=folders,
-    heard=heard,
-    answered=answered,
-    files=HostFiles(
-        where=_where,
-        events=EVENTS,
-        hook=_hook,
-        programs=("gemini",),
-        after_install="Restart Gemini CLI to use it; it warns of a project's hooks that are new or changed.",
-        trace=lambda: os.path.join(home(), "settings.json"),
-        matchers={"PostToolUseFailure": SHELL},
-    ),
-)
+HOST = Host("gemini", "Gemini CLI", folders, heard, answered)

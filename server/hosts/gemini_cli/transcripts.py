@@ -8,7 +8,7 @@ from html import unescape
 from pathlib import Path
 
 from swarm_memory.schema.errors import InputError
-from swarm_memory.schema.trajectory import Trajectory, Usage
+from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.server.hosts.gemini_cli.host import SHELL, folders
 from swarm_memory.server.hosts.host import Origin, Transcripts
 from swarm_memory.server.hosts.records import (
@@ -16,11 +16,11 @@ from swarm_memory.server.hosts.records import (
     JsonObject,
     Records,
     all_text,
-    as_count,
     as_list,
     as_object,
     as_text,
     as_time,
+    files_in,
     text_of,
 )
 from swarm_memory.server.hosts.session import Session
@@ -34,7 +34,7 @@ _STATE = re.compile(
 )
 _FRAME = re.compile(r"\A<untrusted_context>\n|\n</untrusted_context>\s*\Z")
 _HOOKED = re.compile(r"<hook_context>([\s\S]*?)</hook_context>")
-"""What hooks told, with its signs as in HTML."""
+"""What hooks said, with its signs as in HTML."""
 
 _TAIL_CHARS = 1000
 _BACKGROUND = re.compile(r"Command moved to background|[^\n]{0,200}Output hidden")
@@ -48,7 +48,7 @@ def is_gemini_cli(record: JsonObject) -> bool:
 def read_session(records: Iterator[JsonObject], origin: Origin) -> Iterator[Trajectory]:
     """Yield one trajectory for each task, of what stands when all changes to the chat are made.
 
-    A message that is told again stands for the one before; a rewound one is gone. A chat must fit in memory: raises
+    A message that is written again replaces the one before; a rewound one is gone. A chat must fit in memory: raises
     `InputError`.
     """
     path, source = origin.path, origin.records
@@ -63,16 +63,16 @@ def read_session(records: Iterator[JsonObject], origin: Origin) -> Iterator[Traj
 
 
 def transcripts_of(root: Path | None) -> list[Path]:
-    """Return the chats of all projects, or of one: its folder bears a hash of its path, or tells it."""
+    """Return the chats of all projects, or of one: its folder bears a hash of its path, or names it."""
     (folder,) = map(Path, folders())
     projects = [each for each in folder.glob("*") if root is None or _is_of(each, str(root))]
     return [path for each in projects for path in (each / _CHATS).glob("session-*.json*")]
 
 
 def _is_of(folder: Path, root: str) -> bool:
-    told = folder / ".project_root"
+    named = folder / ".project_root"
     return folder.name == sha256(root.encode()).hexdigest() or (
-        told.is_file() and told.read_text("utf-8", "replace").strip() == root
+        named.is_file() and named.read_text("utf-8", "replace").strip() == root
     )
 
 
@@ -80,13 +80,7 @@ def subagent_files(transcript: Path) -> list[Path]:
     """Return the chats of a session's subagents: in a folder of its id, which its name ends with the beginning of."""
     beside, begins = transcript.parent, transcript.name.partition(".")[0].rpartition("-")[2]
     folders_of = beside.glob(f"{begins}*") if beside.name == _CHATS and _ID.fullmatch(begins) else ()
-    return sorted(
-        path
-        for folder in folders_of
-        if folder.is_dir() and not folder.is_symlink()
-        for path in folder.glob("*.json*")
-        if path.is_file() and not path.is_symlink()
-    )
+    return sorted(path for folder in folders_of for path in files_in(folder, "*.json*"))
 
 
 def _change(messages: dict[str, JsonObject], record: JsonObject, session: Session, source: Records) -> None:
@@ -141,13 +135,6 @@ def _take(session: Session, message: JsonObject) -> bool:
 
 
 def _agent(session: Session, message: JsonObject, text: str, at: datetime | None) -> None:
-    tokens = as_object(message.get("tokens"))
-    if session.running is not None and tokens:
-        session.running.usage[as_text(message.get("id"))] = Usage(
-            input_tokens=max(0, as_count(tokens.get("input")) - as_count(tokens.get("cached"))),
-            output_tokens=as_count(tokens.get("output")) + as_count(tokens.get("thoughts")),
-            cache_read_tokens=as_count(tokens.get("cached")),
-        )
     for thought in map(as_object, as_list(message.get("thoughts"))):
         session.say(as_text(thought.get("description")), at, thought=True)
     session.say(text, at)
@@ -158,9 +145,9 @@ def _agent(session: Session, message: JsonObject, text: str, at: datetime | None
 
 
 def _result(session: Session, call_id: str, call: JsonObject) -> None:
-    """Take a result: the status only says that the tool ran, a command's exit code stands in its text."""
+    """Take a result: the status only says that the tool ran, a command's exit code is in its text."""
     at, status = as_time(call.get("timestamp")), call.get("status")
-    text = "\n".join(filter(None, map(_told, as_list(call.get("result"))))) or text_of(call.get("resultDisplay"))
+    text = "\n".join(filter(None, map(_text_in, as_list(call.get("result"))))) or text_of(call.get("resultDisplay"))
     code, is_error = None, {"success": False, "error": True}.get(as_text(status))
     session.note("\n".join(map(unescape, _HOOKED.findall(text))))
     text = _HOOKED.sub("", text)
@@ -171,16 +158,13 @@ def _result(session: Session, call_id: str, call: JsonObject) -> None:
         in_background = _BACKGROUND.match(text) is not None
         code = int(codes[-1]) if codes else (None if in_background else 0)  # newer ones name it only where it is not 0
         text, is_error = text[:-_TAIL_CHARS] + _STATE.sub("", tail), None
-    session.note("\n".join(map(unescape, _HOOKED.findall(text))))
-    session.result(
-        call_id, _HOOKED.sub("", text), at, is_error=is_error, exit_code=code, interrupted=status == "cancelled"
-    )
+    session.result(call_id, text, at, is_error=is_error, exit_code=code, interrupted=status == "cancelled")
 
 
-def _told(part: object) -> str:
+def _text_in(part: object) -> str:
     response = as_object(as_object(as_object(part).get("functionResponse")).get("response"))
-    told = response.get("output", response.get("error"))
-    return text_of(told) if told is not None else as_text(as_object(part).get("text"))
+    output = response.get("output", response.get("error"))
+    return text_of(output) if output is not None else as_text(as_object(part).get("text"))
 
 
 TRANSCRIPTS = Transcripts(is_gemini_cli, read_session, transcripts_of, subagent_files)

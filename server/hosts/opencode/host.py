@@ -3,7 +3,7 @@
 # ruff: noqa: PTH111, PTH118
 import os
 
-from swarm_memory.server.hosts.host import Host, Said
+from swarm_memory.server.hosts.host import Host, Said, context_in
 
 
 def folders() -> tuple[str, ...]:
@@ -19,8 +19,8 @@ def heard(event: str, said: Said) -> Said:
 
 def answered(event: str, answer: Said) -> Said:
     """Return the context, which the plugin puts where it belongs."""
-    said: Said = answer.get("hookSpecificOutput") or {}
-    return {"additionalContext": said["additionalContext"]} if said.get("additionalContext") else {}
+    context = context_in(answer)
+    return {"additionalContext": context} if context else {}
 
 
 HOST = Host("opencode", "OpenCode", folders, heard, answered, reads=("agents-md",))

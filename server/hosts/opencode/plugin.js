@@ -7,17 +7,17 @@ const LIMIT_MS = 12000
 /** Run a hook and return the context that it answers with: empty whatever goes wrong, and within the limit. */
 function ask(verb, event) {
   return new Promise((resolve) => {
-    let told = ""
+    let answer = ""
     const child = spawn(COMMAND[0], [...COMMAND.slice(1), verb], { cwd: event.cwd, stdio: ["pipe", "pipe", "ignore"] })
     const timer = setTimeout(() => { child.kill(); resolve("") }, LIMIT_MS)
     const end = () => {
       clearTimeout(timer)
-      try { resolve(JSON.parse(told).additionalContext || "") } catch { resolve("") }
+      try { resolve(JSON.parse(answer).additionalContext || "") } catch { resolve("") }
     }
     child.on("error", end)
     child.on("close", end)
     child.stdin.on("error", () => {})
-    child.stdout.on("data", (data) => { told += data })
+    child.stdout.on("data", (data) => { answer += data })
     child.stdin.end(JSON.stringify(event))
   })
 }

@@ -5,10 +5,11 @@ import os
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import ClassVar
 
 from swarm_memory.schema.errors import ConfigError
-from swarm_memory.server.hosts.entries import PORTABLE_HOOKS, HookRun, edited, hook_command
-from swarm_memory.server.hosts.host import HostFiles, InstallScope
+from swarm_memory.server.hosts.entries import PORTABLE_HOOKS, edited, hook_command
+from swarm_memory.server.hosts.host import InstallScope
 from swarm_memory.server.hosts.settings import HostSettings, Places
 from swarm_memory.server.hosts.settings_files import FileChange, Json, planned_change, planned_text
 
@@ -19,13 +20,28 @@ _MARK, _COMMAND = "// swarm-memory:", 'const COMMAND = ["swarm-memory", "hook", 
 class OpenCodeSettings(HostSettings):
     """Those of OpenCode, which has a plugin in place of hooks."""
 
-    def installed_scopes(self, root: Path) -> list[InstallScope]:
-        """Return the scopes whose folder holds our plugin."""
-        return [scope for scope in self.scopes if _is_ours(self.places(scope, root).hooks)]
+    name = "opencode"
+    programs = ("opencode",)
+    after_install = "Restart OpenCode to use it."
+    events: ClassVar[Mapping[str, str]] = {}
+    keys = ("mcp",)
 
-    def places(self, scope: InstallScope, root: Path) -> Places:
-        """Return where the plugin and the server stand."""
-        return super().places(scope, root)._replace(keys=("mcp",))
+    def trace(self) -> Path:
+        """Return the folder of the user's own files."""
+        return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config", "opencode")
+
+    def where(self, scope: InstallScope, root: Path) -> tuple[Path, Path]:
+        """Return the plugin and the file of the servers."""
+        folder, config = (root / ".opencode", root) if scope == "project" else (self.trace(), self.trace())
+        return folder / "plugins" / "swarm-memory.js", config / "opencode.json"
+
+    def hook(self, event: str, words: Sequence[str], timeout_s: int) -> Json:
+        """Return nothing: the plugin runs our commands."""
+        return {}
+
+    def holds_ours(self, hooks: Path) -> bool:
+        """Tell whether the plugin is ours."""
+        return hooks.is_file() and hooks.read_text(encoding="utf-8", errors="replace").startswith(_MARK)
 
     def planned(
         self, places: Places, hooks: Mapping[str, list[Json]], server: Sequence[str] | None, mode: int
@@ -55,32 +71,4 @@ def plugin_text(command: Sequence[str]) -> str:
     return _PLUGIN.read_text(encoding="utf-8").replace(_COMMAND, f"const COMMAND = {json.dumps(list(command))}")
 
 
-def _is_ours(path: Path) -> bool:
-    return path.is_file() and path.read_text(encoding="utf-8", errors="replace").startswith(_MARK)
-
-
-def _home() -> str:
-    return str(Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config", "opencode"))
-
-
-def _where(scope: InstallScope, root: str) -> tuple[str, str]:
-    folder = Path(root, ".opencode") if scope == "project" else Path(_home())
-    config = Path(root, "opencode.json") if scope == "project" else folder / "opencode.json"
-    return str(folder / "plugins" / "swarm-memory.js"), str(config)
-
-
-def _no_hook(run: HookRun) -> Json:
-    return {}
-
-
-SETTINGS = OpenCodeSettings(
-    "opencode",
-    HostFiles(
-        where=_where,
-        events={},
-        hook=_no_hook,
-        programs=("opencode",),
-        after_install="Restart OpenCode to use it.",
-        trace=_home,
-    ),
-)
+SETTINGS = OpenCodeSettings()

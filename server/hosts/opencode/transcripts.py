@@ -6,7 +6,7 @@ from datetime import datetime
 from pathlib import Path
 
 from swarm_memory.schema.settings import LearnSettings
-from swarm_memory.schema.trajectory import Trajectory, Usage
+from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.server.hosts.databases import Database, is_database, open_database
 from swarm_memory.server.hosts.host import Origin, Transcripts
 from swarm_memory.server.hosts.opencode.host import folders
@@ -14,7 +14,6 @@ from swarm_memory.server.hosts.records import (
     JsonObject,
     Records,
     as_code,
-    as_count,
     as_list,
     as_millis,
     as_object,
@@ -160,20 +159,11 @@ def _tool(session: Session, part: JsonObject, state: JsonObject, at: datetime | 
 
 
 def _end(session: Session, info: JsonObject, at: datetime | None) -> None:
-    """Take what a message cost, and how it broke off."""
-    tokens = as_object(info.get("tokens"))
-    if session.running is not None and tokens:
-        cache = as_object(tokens.get("cache"))
-        session.running.usage[as_text(info.get("id")) or f"message-{len(session.running.usage)}"] = Usage(
-            input_tokens=as_count(tokens.get("input")),
-            output_tokens=as_count(tokens.get("output")) + as_count(tokens.get("reasoning")),
-            cache_read_tokens=as_count(cache.get("read")),
-            cache_creation_tokens=as_count(cache.get("write")),
-        )
+    """Take how a message broke off."""
     if error := as_object(info.get("error")):
         stopped = error.get("name") == "MessageAbortedError"
-        told = as_text(as_object(error.get("data")).get("message")) or as_text(error.get("name"))
-        session.stop(f"[stopped: {told}]" if stopped else told, at, failed=not stopped)
+        reason = as_text(as_object(error.get("data")).get("message")) or as_text(error.get("name"))
+        session.stop(f"[stopped: {reason}]" if stopped else reason, at, failed=not stopped)
 
 
 TRANSCRIPTS = Transcripts(is_opencode, read_exported, transcripts_of, is_store=is_store, read_store=read_store)
