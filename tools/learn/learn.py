@@ -25,7 +25,7 @@ from swarm_memory.tools.guard.redact import archivable, stored
 from swarm_memory.tools.judge.judge import Judged, audit_event, judge_by_evidence, judge_in_full
 from swarm_memory.tools.learn.items import Origin, confidence_of, drawn_item, new_items
 from swarm_memory.tools.ports.trajectories import LearnedBefore, LearnRecord
-from swarm_memory.tools.text.faults import at_most
+from swarm_memory.tools.text.cleaning import one_line
 from swarm_memory.tools.toolbox import Toolbox
 from swarm_memory.tools.trajectory.reading import Reading, read
 
@@ -220,4 +220,4 @@ class Contained:
         if not self.faults:
             return None
         named = ", ".join(f"{task_id} ({why})" for task_id, why in self.faults.items())
-        return at_most(400, f"{len(self.faults)} of {self.tasks} tasks could not be read: {named}")
+        return one_line(f"{len(self.faults)} of {self.tasks} tasks could not be read: {named}", 400)

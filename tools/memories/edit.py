@@ -13,8 +13,7 @@ from swarm_memory.schema.team.person import rank
 from swarm_memory.tools.guard.redact import redact_each
 from swarm_memory.tools.ports.journal import Event
 from swarm_memory.tools.ports.memories import Forgotten, MemoryFilter
-from swarm_memory.tools.text.cleaning import clean, is_memory_id
-from swarm_memory.tools.text.faults import faults
+from swarm_memory.tools.text.cleaning import clean, faults, is_memory_id
 from swarm_memory.tools.toolbox import Toolbox
 
 MAX_IDS = 200
@@ -157,7 +156,7 @@ def checked_texts(texts: dict[str, Any], settings: Settings) -> dict[str, Any]:
     try:
         draft = MemoryDraft.model_validate({**values, "tags": tags, "domain": domain})
     except ValidationError as error:
-        raise InputError(faults(error, MemoryDraft.model_json_schema())) from error
+        raise InputError(faults(error)) from error
     return draft.model_dump(include={"title", "description", "content", "tags", "domain"})
 
 

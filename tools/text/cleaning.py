@@ -1,6 +1,10 @@
-"""Text made safe: to keep, to shorten, and to stand harmless among notes; and patterns that are compiled late."""
+"""Text made safe: to keep, to shorten, and to stand harmless among notes; faults in words; patterns compiled late."""
 
 import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
 
 
 def lazy(text: str, flags: int = 0) -> re.Pattern[str]:
@@ -70,6 +74,16 @@ def one_line(text: str, limit: int) -> str:
         return flat
     cut = flat[: limit - 1]
     return (cut[: cut.rfind(" ")] if " " in cut[limit // 2 :] else cut).rstrip(" ,;:.-") + "…"
+
+
+_MAX_FAULTS, _MAX_FAULT_CHARS = 4, 560
+
+
+def faults(error: "ValidationError", within: str = "") -> str:
+    """Say of each field that is missing or wrong what pydantic says of it; the names stand behind `within`."""
+    found = error.errors(include_url=False, include_input=False, include_context=False)
+    said = dict.fromkeys(f"{within}{'.'.join(map(str, each['loc'])) or 'it'}: {each['msg']}" for each in found)
+    return one_line("; ".join(list(said)[:_MAX_FAULTS]), _MAX_FAULT_CHARS)
 
 
 def _cleaned(text: str) -> str:
