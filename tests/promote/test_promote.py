@@ -18,8 +18,7 @@ from swarm_memory.server.hosts.files.promoted import promoted_for
 from swarm_memory.server.hosts.files.skills import plan_demoted, plan_promoted, write_promotion
 from swarm_memory.tools.consolidate.consolidate import consolidate
 from swarm_memory.tools.credit.outcome import record_outcome
-from swarm_memory.tools.memories.decide import MemoryChange, edit, keep, set_memory_status
-from swarm_memory.tools.memories.desk import desk, desk_counts
+from swarm_memory.tools.memories.decide import MemoryChange, edit, set_memory_status
 from swarm_memory.tools.memories.edit import forget_memories, get_memories, memory_history, what_stayed
 from swarm_memory.tools.memories.status import memory_status
 from swarm_memory.tools.ports.memories import RetrievalRecord
@@ -301,11 +300,6 @@ async def test_what_no_longer_pays_is_named(toolbox: Toolbox, add: Add, root: Pa
     }
     assert await not_paying(toolbox, ()) == {}
     toolbox = replace(toolbox, promoted=partial(promoted_for, root))
-    counts, _, (card, *_) = await desk(toolbox, "promoted")
-    assert counts["promoted"] == 3
-    assert card.reason.startswith("in .claude/skills/learned-")
-    await keep(toolbox, card.item.id, "promoted")
-    assert (await desk_counts(toolbox))["promoted"] == 2
     notices = (await memory_status(toolbox)).notices
     assert any(f"`swarm-memory promote --demote {bad}`" in each for each in notices)
 
@@ -316,7 +310,6 @@ async def test_what_files_tell_does_not_fade_and_forgetting_says_that_it_stays_t
     told, other = await add(*MIGRATE, confidence=0.8), await add(*BRANCH, confidence=0.8)
     await promote(toolbox, root, told)
     toolbox = replace(toolbox, promoted=partial(promoted_for, root), clock=SetClock(NOW + timedelta(days=400)))
-    assert {card.item.id for card in (await desk(toolbox, "stale"))[2]} == {other}
     await consolidate(toolbox, full=True)
     assert [item.confidence == 0.8 for item in await get_memories(toolbox, [told, other])] == [True, False]
     (line,) = what_stayed(await forget_memories(toolbox, [told]), "", toolbox.promoted(None))

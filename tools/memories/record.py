@@ -1,7 +1,9 @@
-"""All that is known of one memory: the steps it was drawn from, who was told it and what came of that, its versions."""
+"""All that is known of one memory: the steps it was distilled from, to which tasks it was shown and what came of that,
+its versions.
+"""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -14,11 +16,11 @@ from swarm_memory.tools.toolbox import Toolbox
 
 MAX_TELLINGS = 200
 BESIDE = 1
-"""So many steps before and after each that a memory was drawn from are shown with it."""
+"""So many steps before and after each that a memory was distilled from are shown with it."""
 
 
 class Version(NamedTuple):
-    """A text that the memory had, until a moment."""
+    """The texts that the memory had, until a moment."""
 
     title: str
     description: str
@@ -32,7 +34,7 @@ class Version(NamedTuple):
 
 
 class Source(NamedTuple):
-    """The task that a memory was drawn from."""
+    """The task that a memory was distilled from."""
 
     trajectory_id: str
     task_id: str
@@ -97,16 +99,15 @@ async def _source(toolbox: Toolbox, item: MemoryItem) -> Source | None:
     return Source(origin.trajectory_id, trajectory.task_id, trajectory.task, verdict, steps, evidence)
 
 
-def _versions(item: MemoryItem, history: Iterable[Event]) -> Iterable[Version]:
+def _versions(item: MemoryItem, history: Iterable[Event]) -> Iterator[Version]:
     for event in history:
         former, reason = event.data.get("pattern_data"), event.data.get("reason")
         if isinstance(former, str):
-            texts: dict[str, Any] = {"description": "", "tags": (), "domain": None, **json.loads(former)}
-            yield _version(texts, event.at, reason if isinstance(reason, str) else None)
+            yield _version(json.loads(former), event.at, reason if isinstance(reason, str) else None)
     yield _version(item.model_dump(), None, None)
 
 
-def _version(texts: dict[str, Any], until: datetime | None, reason: str | None) -> Version:
-    return Version(
-        texts["title"], texts["description"], texts["content"], tuple(texts["tags"]), texts["domain"], until, reason
-    )
+def _version(texts: Mapping[str, Any], until: datetime | None, reason: str | None) -> Version:
+    tags = tuple(texts.get("tags", ()))
+    description, domain = texts.get("description", ""), texts.get("domain")
+    return Version(texts["title"], description, texts["content"], tags, domain, until, reason)
