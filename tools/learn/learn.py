@@ -66,7 +66,7 @@ async def learn(
     return await _learned(toolbox, reading, judged, drawings, archived)
 
 
-async def learn_anew(toolbox: Toolbox, before: LearnedBefore, kept: Trajectory, verdict: Verdict) -> LearnResult:
+async def learn_again(toolbox: Toolbox, before: LearnedBefore, kept: Trajectory, verdict: Verdict) -> LearnResult:
     """Learn from a trajectory as it is kept under another verdict, in place of what was learned from it `before`.
 
     What it does not give again is archived, as after a later version of its task. Credit is the caller's. Raises

@@ -69,7 +69,8 @@ async def desk(
     """
     waiting = await _waiting(toolbox)
     counts: Counter[DeskKind] = Counter({kind: len(entries) for kind, entries in waiting.items()})
-    kind: DeskKind = wanted or next((each for each in KINDS if counts[each]), KINDS[0])
+    filled: list[DeskKind] = [each for each in KINDS if counts[each]]
+    kind: DeskKind = wanted or (filled[0] if filled else KINDS[0])
     page = waiting[kind][offset : offset + limit]
     items = await _items(toolbox, [each for entry in page for each in (entry.memory_id, entry.other_id) if each])
     cards = [

@@ -30,10 +30,8 @@ async def list_memories(toolbox: Toolbox, which: MemoryFilter) -> list[MemoryIte
 
     Raises `InputError` for a limit outside 1…500 or an offset outside 0…`MAX_OFFSET`.
     """
-    if not 1 <= which.limit <= MAX_LISTED:
-        raise InputError(f"limit is {which.limit}: it must be from 1 to {MAX_LISTED}")
-    if not 0 <= which.offset <= MAX_OFFSET:
-        raise InputError(f"offset must be from 0 to {MAX_OFFSET:,}")
+    if not 1 <= which.limit <= MAX_LISTED or not 0 <= which.offset <= MAX_OFFSET:
+        raise InputError(f"limit must be from 1 to {MAX_LISTED}, and offset from 0 to {MAX_OFFSET:,}")
     return await toolbox.store.list_memories(toolbox.readable, which)
 
 
