@@ -16,7 +16,7 @@ from swarm_memory.schema.trajectory import Label, Trajectory, Verdict
 from swarm_memory.server.chat.openai import OpenAIChatModel
 from swarm_memory.tools.distill.corrections import USERS_WORD
 from swarm_memory.tools.distill.distill import distill_with_fallback
-from swarm_memory.tools.distill.model import draw_by_model
+from swarm_memory.tools.distill.model import distill_by_model
 from swarm_memory.tools.model.prompt import load_prompt
 from swarm_memory.tools.ports.models import ChatModel
 
@@ -52,7 +52,7 @@ def verdict(label: Label, *reasons: str) -> Verdict:
 
 
 async def drawn_by(model: ChatModel, trajectory: Trajectory, judged: Verdict, settings: Settings) -> Distillation:
-    return (await draw_by_model(model, trajectory, judged, settings))[0]
+    return (await distill_by_model(model, trajectory, judged, settings))[0]
 
 
 async def drawn(*given: dict[str, JsonValue], trajectory: Trajectory | None = None) -> Distillation:
@@ -219,7 +219,7 @@ async def test_names_of_the_project_stay_and_so_do_ids_of_commits_times_and_rela
     steps = ["Run `pnpm --filter @acme/web-app test`, as `git show c1feea4` does for W2378156.",
              "Line 42 of `/home/kim/shop/app/dates.ts` writes 2026-02-03T09:00:00Z."]  # fmt: skip
     model = ScriptedChatModel([items(item("Test @acme/web-app", steps=list[JsonValue](steps), evidence=["s3"]))])
-    distilled, _ = await draw_by_model(model, trajectory, verdict("Success"), SETTINGS, "/home/kim/shop")
+    distilled, _ = await distill_by_model(model, trajectory, verdict("Success"), SETTINGS, "/home/kim/shop")
     (draft,) = distilled.drafts
     assert draft.title == "Test @acme/web-app"
     assert draft.content == f"1. {steps[0]}\n2. {steps[1].replace('/home/kim/shop/', '')}"
@@ -268,7 +268,7 @@ async def test_without_items_of_the_model_they_are_extracted_and_the_reason_says
     distilled = await distill_with_fallback(ScriptedChatModel(script), repaired(), verdict("Success"), SETTINGS)
     assert (distilled.distiller, distilled.prompt_hash, distilled.model) == ("extractive", None, None)
     assert distilled.drafts
-    assert str(distilled.reason).startswith(f"drawn without a model: {why}")
+    assert str(distilled.reason).startswith(f"distilled without a model: {why}")
 
 
 async def test_a_model_that_finds_nothing_worth_keeping_is_believed() -> None:

@@ -110,7 +110,7 @@ async def test_a_record_has_the_very_steps_the_versions_the_tellings_and_the_lin
         ("1. Parse it.\n2. Send it.", True),
     ]
     assert [(link.relation, item.id) for link, item in record.links] == [("contradicts", other)]
-    held, told = record.tellings
+    held, told = record.injections
     assert (held.withheld, held.task_id, held.via, held.label) == (True, "t2", "hook", None)
     assert (told.withheld, told.task_id, told.query, told.score) == (False, "t1", "the query", 0.7)
     assert (told.label, told.use, told.change) == ("Success", "cited", 0.05)
@@ -120,4 +120,4 @@ async def test_what_a_query_only_names_is_not_told(toolbox: Toolbox, add: Add) -
     one = await add("Parse the token")
     await retrieve(toolbox, f"what is {one}?", task_id="t1")
     await toolbox.store.injections(toolbox.scope, "t1")
-    assert (await memory_record(toolbox, one)).tellings == ()
+    assert (await memory_record(toolbox, one)).injections == ()

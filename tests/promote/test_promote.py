@@ -151,7 +151,7 @@ async def test_around_a_block_not_a_byte_changes_and_demoting_gives_the_file_bac
     assert set((await promote(toolbox, root, two, to="agents-md")).added) == {two}
     assert "- Tables are missing until `make db` ran: Run `make db`." in file.read_text(), "a single numbered step"
     assert file.read_bytes().decode().endswith("\n- also mine")
-    assert "stands in another file already" in (await promote(toolbox, root, one)).left[one]
+    assert "it is in another file already" in (await promote(toolbox, root, one)).left[one]
     await demote(toolbox, root)
     assert file.read_bytes().decode() == own + "\n- also mine"
 

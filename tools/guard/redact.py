@@ -138,7 +138,7 @@ def stored(trajectory: Trajectory, settings: Settings) -> Trajectory:
 
 
 def _ends(steps: tuple[Step, ...], limit: int) -> tuple[tuple[Step, ...], int]:
-    """The end tells how it went and weighs more than the beginning."""
+    """Return both ends; the end shows how it went and has more room than the beginning."""
     if len(steps) <= limit:
         return steps, 0
     head = limit // 4
@@ -206,7 +206,7 @@ def _checked(rule: Rule, excerpt: Excerpt) -> Iterator[Span]:
 
 
 def is_card_number(text: str) -> bool:
-    """Tell whether digits (with spaces or hyphens) have a card's prefix and length and pass Luhn (ISO/IEC 7812-1)."""
+    """Whether digits (with spaces or hyphens) have a card's prefix and length and pass Luhn (ISO/IEC 7812-1)."""
     digits = re.sub(r"\D", "", text)
     if len(digits) not in _card_lengths(digits):
         return False
@@ -230,7 +230,7 @@ def _card_lengths(digits: str) -> tuple[int, ...]:
 
 
 def is_iban(text: str) -> bool:
-    """Tell whether text has the length of its country's account numbers and passes mod 97 (ISO 13616)."""
+    """Whether text has the length of its country's account numbers and passes mod 97 (ISO 13616)."""
     compact = text.replace(" ", "")
     if f"{compact[:2]}{len(compact)}" not in table(SECRETS).words["iban_lengths"]:
         return False

@@ -82,7 +82,7 @@ def screen(text: str) -> tuple[Finding, ...]:
 def by_wording(text: str) -> tuple[Finding, ...]:
     """Return what the classifier finds: its most suspect sentence, when that is over the threshold.
 
-    What stands in back-ticks is left to the rules.
+    What is in back-ticks is left to the rules.
     """
     prose = _CODE.sub("`x`", text[:MAX_CHARS])
     worst = max((suspicion(view) for view in readings(prose)), default=None)
@@ -92,7 +92,7 @@ def by_wording(text: str) -> tuple[Finding, ...]:
 
 
 def by_rules_of_prompts(text: str) -> tuple[Finding, ...]:
-    """Return what the rules find in what a user says himself, who may tell his agent what it is to do from now on."""
+    """Return what the rules find in what a user says himself, who may order his agent about from now on."""
     return tuple(each for each in by_rules(text) if each.rule not in _OWN_ORDERS)
 
 

@@ -27,7 +27,7 @@ _MAX_REASON_CHARS = 500
 
 _CHANGEABLE = ("scope", "title", "description", "content", "tags", "domain", "status", "status_reason", "provenance")
 _EMBEDDED = ("title", "description", "content", "tags", "domain", "provenance")
-"""What stands in a memory's text and its indexes."""
+"""What is in a memory's text and its indexes."""
 
 
 class MemoryChange(NamedTuple):

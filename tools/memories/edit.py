@@ -76,7 +76,7 @@ async def changeable(toolbox: Toolbox, ids: Sequence[str]) -> list[MemoryItem]:
 async def forget_memories(toolbox: Toolbox, ids: Sequence[str], *, with_trajectories: bool = False) -> Forgotten:
     """Delete for good, with every trace: indexes, former texts, the records of their tasks, quotes in other texts.
 
-    The record of a task stays where a memory that stays was drawn from it too; the answer names those, and
+    The record of a task stays where a memory that stays was distilled from it too; the answer names those, and
     `with_trajectories` takes the text out all the same. Raises as `get_memories`.
     """
     found = await changeable(toolbox, ids)
@@ -99,11 +99,11 @@ def joined(parts: Sequence[Forgotten]) -> Forgotten:
 def what_stayed(forgotten: Forgotten, remedy: str, promoted: Mapping[str, str]) -> Iterator[str]:
     """Yield a line for each kind of trace that forgetting left, with the memories that hold it and the `remedy`.
 
-    `promoted`: by id the files that tell memories.
+    `promoted`: by id the files that hold memories.
     """
-    if told := {each: promoted[each] for each in forgotten.ids if each in promoted}:
-        how = f"`swarm-memory promote --demote {' '.join(told)}` takes it out"
-        yield f"the text still stands in {', '.join(dict.fromkeys(told.values()))}: {how}"
+    if files := {each: promoted[each] for each in forgotten.ids if each in promoted}:
+        how = f"`swarm-memory promote --demote {' '.join(files)}` takes it out"
+        yield f"the text is still in {', '.join(dict.fromkeys(files.values()))}: {how}"
     if forgotten.resting:
         yield f"the record of their task stays, {_named(forgotten.resting)} came from it too: {remedy}"
     if forgotten.alike:

@@ -9,7 +9,7 @@ from swarm_memory.schema.base import GLOBAL_PROJECT, RUN, Scope, counted, new_id
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.tools.consolidate.upkeep import queue_when_due
-from swarm_memory.tools.guard.gate import gated, told_of
+from swarm_memory.tools.guard.gate import gated, notice_of
 from swarm_memory.tools.memories.edit import checked_texts, pages_of_memories, with_authors
 from swarm_memory.tools.ports.memories import DayLimit
 from swarm_memory.tools.ports.models import Accompanied
@@ -32,7 +32,7 @@ class Imported:
     """What became of the lines."""
 
     run_id: str = field(default_factory=lambda: new_id(RUN))
-    """Stands in the provenance of what a named source added: `memories forget --run` takes it back."""
+    """In the provenance of what a named source added: `memories forget --run` takes it back."""
     added: int = 0
     known: int = 0
     """Their id, or their very text, is in the bank or stood in an earlier line."""
@@ -92,8 +92,8 @@ async def import_memories(
             batch = []
     await _add(toolbox, batch, result)
     unembedded = bool(result.notices)
-    if told := told_of(screened):
-        result.notices.append(told)
+    if notice := notice_of(screened):
+        result.notices.append(notice)
     if result.added:
         await queue_when_due(toolbox, embedder_answers=not unembedded)
     if result.later:

@@ -20,7 +20,7 @@ _SAID = " What the user said is marked; keep to it unless the user now says othe
 
 
 class Standing(NamedTuple):
-    """A text of ours that stands in a project."""
+    """A text of ours that is in a project."""
 
     place: Place
     name: str

@@ -28,7 +28,7 @@ _DIGEST_CHARS = 12
 
 
 class Marked(NamedTuple):
-    """A text of ours as it stands in a file, with what its mark says."""
+    """A text of ours as it is in a file, with what its mark says."""
 
     ids: tuple[str, ...]
     source: str

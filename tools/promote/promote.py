@@ -180,7 +180,7 @@ async def _items(toolbox: Toolbox, ids: Iterable[str]) -> list[MemoryItem]:
 
 def _why_not(item: MemoryItem, elsewhere: Collection[str]) -> str | None:
     if item.id in elsewhere:
-        return "it stands in another file already: --demote takes it out there"
+        return "it is in another file already: --demote takes it out there"
     if item.status != "active":
         return f"it is {item.status}"
     if item.use == "open_problem":

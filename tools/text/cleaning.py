@@ -121,7 +121,7 @@ _INVISIBLE = lazy(
 
 
 def is_memory_id(text: str) -> bool:
-    """Tell whether `text` has the form of a memory's id."""
+    """Whether `text` has the form of a memory's id."""
     return text.startswith("rm_") and _ID.fullmatch(text) is not None
 
 
