@@ -86,9 +86,9 @@ def by_wording(text: str) -> tuple[Finding, ...]:
     """
     prose = _CODE.sub("`x`", text[:MAX_CHARS])
     worst = max((suspicion(view) for view in readings(prose)), default=None)
-    if worst is None or worst.score <= 0:
+    if worst is None or worst[0] <= 0:
         return ()
-    return (Finding(CLASSIFIED, " ".join(worst.words.split())[:120]),)
+    return (Finding(CLASSIFIED, " ".join(worst[1].split())[:120]),)
 
 
 def by_rules_of_prompts(text: str) -> tuple[Finding, ...]:
