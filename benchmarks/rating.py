@@ -1,4 +1,4 @@
-"""What the memories drawn without a model are worth, as two readers rate them beside their trajectories.
+"""What the memories distilled without a model are worth, as two readers rate them beside their trajectories.
 
     python benchmarks/rating.py draw --data FOLDER --half looked|unseen --out ITEMS.md [--most N] [--order SEED]
     python benchmarks/rating.py figures ITEMS.md RATINGS RATINGS

@@ -27,7 +27,7 @@ from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.server.jobs.transcripts import is_worth_a_model
 from swarm_memory.tools.distill.distill import distill_by_extraction
-from swarm_memory.tools.distill.model import draw_by_model
+from swarm_memory.tools.distill.model import distill_by_model
 from swarm_memory.tools.guard.redact import archivable
 from swarm_memory.tools.judge.judge import judge_by_evidence, judge_with_fallback
 from swarm_memory.tools.ports.models import ChatAnswer, ChatRequest, ChatUsage
@@ -131,7 +131,7 @@ async def look(model: AnswersFromFiles, trajectory: Trajectory, known: Known, fo
     drawn = distill_by_extraction(trajectory, judged.verdict, settings)
     if judged.verdict.label != "Undecided":
         try:
-            by_model, is_final = await draw_by_model(model, trajectory, judged.verdict, settings)
+            by_model, is_final = await distill_by_model(model, trajectory, judged.verdict, settings)
         except ModelUnavailable:
             return
         drawn = by_model if is_final else drawn

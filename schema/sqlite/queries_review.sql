@@ -44,15 +44,6 @@ WHERE l.relation = 'contradicts' AND s.scope_id IN (SELECT value FROM json_each(
   AND d.scope_id IN (SELECT value FROM json_each(:scopes))
 ORDER BY l.created_at DESC, l.rowid DESC LIMIT :limit;
 
--- name: idle
--- Active items of a scope, but for what the user said, that were not used since a moment and are surer of no more than some.
-SELECT
-  seq, id, confidence, usage_count, created_at, last_used, status_reason, updated_at, standing, NULL
-FROM patterns
-WHERE scope_id = :scope_id AND status = 'active' AND standing <= 0 AND confidence <= :below
-  AND coalesce(last_used, created_at) < :before
-ORDER BY confidence, seq LIMIT :limit;
-
 -- name: most_told
 -- Ids of the active items of some scopes (a JSON list) that were told most often.
 SELECT p.id

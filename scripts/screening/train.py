@@ -60,7 +60,8 @@ def load() -> Data:
     cells = [
         (row, column, value)
         for row, unit in enumerate(unit for each in units_of for unit in each)
-        for column, value in features_of(unit).columns()
+        for columns, value in features_of(unit)
+        for column in columns
     ]
     row_of, column_of, value_of = zip(*cells, strict=True)
     shape = (sum(map(len, units_of)), concept_columns() + WORD_BUCKETS)

@@ -78,7 +78,7 @@ async def learn_from_job(
             statuses[result.task_id] = f"{result.status}: {result.verdict.label}"
             stored.extend(item.id for item in result.stored)
     answer: dict[str, JsonValue] = {"tasks": statuses, "stored": stored, "calls": calls}
-    return answer | ({"fault": contained.told} if contained.told else {})
+    return answer | ({"fault": contained.notice} if contained.notice else {})
 
 
 async def session_so_far(session: HostSession | None, folders: Sequence[Path], root: Path) -> Session:
@@ -185,8 +185,8 @@ async def import_files(
                 if result is not None and on_learned is not None:
                     on_learned(result)
             tally.files += 1
-            if contained.told is not None:
-                tally.faults[str(file)] = contained.told
+            if contained.notice is not None:
+                tally.faults[str(file)] = contained.notice
         except (InputError, QuotaReached, OSError) as error:
             tally.faults[str(file)] = str(error)
     await report(Progress(done=len(files), total=len(files), message="all read"))

@@ -3,12 +3,13 @@
 import difflib
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeAlias, cast
 
-from swarm_memory.tools.text.faults import Schema, at_most, options_of, told
+from swarm_memory.tools.text.cleaning import one_line
 
-_SHOWN, _MAX_CHARS = 4, 560
-"""Arguments that are told in full, and characters of all that is told."""
+Schema: TypeAlias = dict[str, Any]
+
+_MAX_CHARS = 560
 
 _LIKELY = 0.6
 """How near an argument must be to be the one that is meant; else those are named that could be."""
@@ -33,7 +34,7 @@ def unknown(tool: str, name: str, given: Mapping[str, Any], schema: Schema) -> s
     """Say which argument is meant by one that the tool does not have; where none is near, which ones could be.
 
     Near is one of a like name, one that shares words with it in its name or description, and one to whose allowed
-    values the given one belongs. What is required and missing is told as well.
+    values the given one belongs. What is required and missing is said as well.
     """
     fields: dict[str, Schema] = schema.get("properties", {})
     if not fields:
@@ -48,29 +49,28 @@ def unknown(tool: str, name: str, given: Mapping[str, Any], schema: Schema) -> s
     else:
         meant = fit if len(fit) == 1 else [each for each in missing if each in fit]
     said = f"{tool} takes no argument {name[:80]!r}: "
-    if len(meant) != 1:
-        could_be = [each for each in ranked if each in fit] or ranked
-        if len(could_be) > _SHOWN:
-            return at_most(_MAX_CHARS, said + "it takes " + ", ".join(_briefly(each, fields) for each in could_be))
-        return at_most(_MAX_CHARS, said + "it takes " + "; ".join(_named(each, fields, schema) for each in could_be))
-    also = [f"; missing is {_named(each, fields, schema)}" for each in missing if each not in meant]
-    return at_most(
-        _MAX_CHARS, f"{said}did you mean {meant[0]!r}? It is {told(fields[meant[0]], schema)}{''.join(also)}"
-    )
+    if len(meant) == 1:
+        also = [f"; missing is {_described(each, fields)}" for each in missing if each not in meant]
+        what = fields[meant[0]].get("description", "")
+        return one_line(f"{said}did you mean {meant[0]!r}? {what}{''.join(also)}", _MAX_CHARS)
+    could_be = [each for each in ranked if each in fit] or ranked
+    return one_line(said + "it takes " + ", ".join(_described(each, fields) for each in could_be), _MAX_CHARS)
 
 
-def _briefly(name: str, fields: Mapping[str, Schema]) -> str:
+def _described(name: str, fields: Mapping[str, Schema]) -> str:
     what = fields[name].get("description")
-    return f"{name} ({what})" if what else name
+    return f"{name!r} ({what})" if what else repr(name)
 
 
-def _named(name: str, fields: Mapping[str, Schema], schema: Schema) -> str:
-    return f"{name}: {told(fields[name], schema)}"
+def _options_of(field: Schema, schema: Schema) -> list[Schema]:
+    """Return what a field may be, without references."""
+    options = cast("list[Schema]", field.get("anyOf", [field]))
+    return [schema.get("$defs", {}).get(each.get("$ref", "").rpartition("/")[2], each) for each in options]
 
 
 def _takes(field: Schema, value: object, schema: Schema) -> bool:
     """Whether an argument could take a value; a list takes what could be one of its entries."""
-    for option in options_of(field, schema):
+    for option in _options_of(field, schema):
         kinds = _KINDS.get(option.get("type", ""), (object,))
         if isinstance(value, kinds) and not (isinstance(value, bool) and int in kinds):
             return "enum" not in option or value in option["enum"]
@@ -84,7 +84,7 @@ def _nearness(name: str, value: object, known: str, field: Schema, schema: Schem
     words, own, described = _words(name), _words(known), _words(field.get("description", ""))
     letters = difflib.SequenceMatcher(None, name.lower(), known.lower()).ratio()
     shared = sum(1.0 if word in own else 0.5 * (word in described) for word in words) / max(1, len(words))
-    is_allowed = any(value in option["enum"] for option in options_of(field, schema) if "enum" in option)
+    is_allowed = any(value in option["enum"] for option in _options_of(field, schema) if "enum" in option)
     near = (letters if letters >= _ALIKE else 0.0) + shared + is_allowed
     return near if _takes(field, value, schema) else near / 2
 

@@ -128,7 +128,7 @@ async def _learned(ctx: AppContext, given: Given, own: Verdict | None) -> Row:
             consolidation_due = result.consolidation_due
         await ctx.report_progress(contained.tasks, message=trajectory.task[:80])
     bank_of(ctx).wake_worker()
-    told: Row = {"fault": contained.told} if contained.told else {}
+    told: Row = {"fault": contained.notice} if contained.notice else {}
     return {"tasks": tasks, "consolidation_due": consolidation_due, **told}
 
 

@@ -141,7 +141,7 @@ async def manage(
     reason: str | None,
 ) -> Row:
     """Do one action. Raises `InputError` that names the argument to change, `NotFoundError`."""
-    from swarm_memory.tools.guard.gate import told_of
+    from swarm_memory.tools.guard.gate import notice_of
     from swarm_memory.tools.memories import edit as memories
     from swarm_memory.tools.memories.decide import edit, set_memory_status
 
@@ -154,7 +154,7 @@ async def manage(
             return row(action=action, memories=[of_memory(item, full=True) for item in found])
         case "edit":
             (changed,) = (await edit(toolbox, _single(ids), change, reason, by_hand=False)).items
-            return row(action=action, memories=[of_memory(changed, full=True)], changed=1, notice=told_of([changed]))
+            return row(action=action, memories=[of_memory(changed, full=True)], changed=1, notice=notice_of([changed]))
         case "history":
             events = await memories.memory_history(toolbox, _single(ids))
             return row(action=action, events=[of_event(event) for event in events])

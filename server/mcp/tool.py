@@ -20,7 +20,7 @@ from swarm_memory.server.bank import Bank
 from swarm_memory.server.mcp.answers import of_job
 from swarm_memory.server.mcp.arguments import unknown
 from swarm_memory.server.operations.operation import Operation, Row
-from swarm_memory.tools.text.faults import faults
+from swarm_memory.tools.text.cleaning import faults
 
 if TYPE_CHECKING:
     from swarm_memory.tools.toolbox import Toolbox
@@ -55,7 +55,7 @@ class StrictTool(Tool):
             raise
         except ToolError as error:
             if isinstance(error.__cause__, ValidationError):
-                raise ToolError(faults(error.__cause__, self.parameters)) from error.__cause__
+                raise ToolError(faults(error.__cause__)) from error.__cause__
             raise
         max_tokens = bank_of(context).max_output_tokens
         if max_tokens is None or not isinstance(result, CallToolResult):

@@ -6,7 +6,6 @@ All of it may have come with a clone: it is read as data, and from regular files
 import os
 import re
 import stat
-import threading
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import TypeVar
@@ -49,26 +48,25 @@ _MANIFESTS = (
 _DECLARED = r"(?im)(?:^|[\"'>:])\s*{name}(?=[\"'<>=~!@;:,\[\s]|$)"
 
 
-class Facts:
-    """What of a project is there, for a hook command that has no event loop."""
+class ProjectFolder:
+    """What is there of a project now, and by its Git."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self._answers: dict[str, tuple[tuple[object, ...], bool]] = {}
+        self._answers: dict[str, tuple[list[object], bool]] = {}
 
     async def looked(self, look: Callable[[], T], limit_s: float) -> T | None:
-        """Return what a function gives that looks here, without an event loop; None where it takes longer."""
-        found: list[T] = []
-        thread = threading.Thread(target=lambda: found.append(look()), daemon=True)
-        thread.start()
-        thread.join(limit_s)
-        return found[0] if found else None
+        """Return what a function gives that looks here, in a thread; None where it takes longer."""
+        with anyio.move_on_after(limit_s):
+            return await anyio.to_thread.run_sync(look, abandon_on_cancel=True)
+        return None
 
     def has(self, anchor: str) -> bool:
         """Return whether it is there now; always of a kind that is not looked for, as earlier versions noted some."""
         kind, _, name = anchor.partition(":")
         if kind == "file":
-            return _is_inside(name) and os.path.lexists(self.root / name)
+            is_inside = not Path(name).is_absolute() and ".." not in Path(name).parts
+            return is_inside and os.path.lexists(self.root / name)
         if kind == "script":
             runner, _, name = name.rpartition(" ")
             files, pattern = _RUNNERS.get(runner.rpartition(" ")[2], ((), ""))
@@ -76,51 +74,13 @@ class Facts:
             files, pattern = _MANIFESTS, _DECLARED
         else:
             return True
-        seen = tuple(map(self._stamp, files))
+        paths = [self.root / file for file in files]
+        seen = [_stamp(path) for path in paths]
         known = self._answers.get(anchor)
         if known is None or known[0] != seen:
-            is_there = any(self._names(file, pattern, name) for file in files)
-            known = self._answers[anchor] = (seen, is_there)
+            named = re.compile(pattern.format(name="[-_]".join(map(re.escape, re.split("[-_]", name)))))
+            known = self._answers[anchor] = (seen, any(named.search(_text(path)) for path in paths))
         return known[1]
-
-    def _names(self, file: str, pattern: str, name: str) -> bool:
-        text = _text(self.root / file)
-        same = "[-_]".join(map(re.escape, re.split("[-_]", name)))
-        return bool(text) and re.search(pattern.format(name=same), text) is not None
-
-    def _stamp(self, file: str) -> object:
-        try:
-            found = os.lstat(self.root / file)
-        except OSError:
-            return None
-        return found.st_ino, found.st_mtime_ns, found.st_size
-
-
-def _is_inside(name: str) -> bool:
-    return not Path(name).is_absolute() and ".." not in Path(name).parts
-
-
-def _text(path: Path) -> str:
-    """Return the text of a regular file; nothing for any other, or where it cannot be read."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
-    except OSError:
-        return ""
-    with os.fdopen(descriptor, "rb") as file:
-        found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode) or found.st_size > MAX_BYTES:
-            return ""
-        return file.read(MAX_BYTES).decode("utf-8", "replace")
-
-
-class ProjectFolder(Facts):
-    """Fills `Project` from a folder."""
-
-    async def looked(self, look: Callable[[], T], limit_s: float) -> T | None:
-        """Return what a function gives that looks here, in a thread; None where it takes longer."""
-        with anyio.move_on_after(limit_s):
-            return await anyio.to_thread.run_sync(look, abandon_on_cancel=True)
-        return None
 
     async def lasting(self, files: Collection[str]) -> frozenset[str]:
         """Return those of the files that Git keeps; all of them where the folder is no working tree of Git's."""
@@ -167,3 +127,25 @@ class ProjectFolder(Facts):
                 return ""
             return "" if ended.code or ended.is_cut else ended.output.decode("utf-8", "replace")
         return ""
+
+
+def _stamp(path: Path) -> object:
+    """Return what changes when a file does; None where there is none."""
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns, found.st_size
+
+
+def _text(path: Path) -> str:
+    """Return the text of a regular file; nothing for any other, or where it cannot be read."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+    except OSError:
+        return ""
+    with os.fdopen(descriptor, "rb") as file:
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode) or found.st_size > MAX_BYTES:
+            return ""
+        return file.read(MAX_BYTES).decode("utf-8", "replace")

@@ -10,7 +10,7 @@ from patience import FULL
 from poisoning_chains import Chain, chains, play, sound_memories
 
 from swarm_memory.schema.memory import MemoryDraft
-from swarm_memory.tools.guard.trust import repeats_what_was_told, says_all_of
+from swarm_memory.tools.guard.trust import repeats_what_was_shown, says_all_of
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.toolbox import Toolbox
@@ -106,13 +106,13 @@ def worked(session: str, *, told: str = "") -> Told:
     ],
 )  # fmt: skip
 def test_a_step_is_hearsay_when_it_was_told_before_it_was_done(content: str, work: Told, expected: bool) -> None:
-    assert repeats_what_was_told(MemoryDraft(title="Clear it", content=content), work.done()) is expected
+    assert repeats_what_was_shown(MemoryDraft(title="Clear it", content=content), work.done()) is expected
 
 
 def test_a_step_of_a_memory_that_nobody_vouches_for_is_hearsay() -> None:
     lesson = MemoryDraft(title="Begin with the cache", content=f"1. First {STEP.lower()}")
-    assert not repeats_what_was_told(lesson, worked("a").done())
-    assert repeats_what_was_told(lesson, worked("a").done(), [item("An older memory", f"1. {STEP}")])
+    assert not repeats_what_was_shown(lesson, worked("a").done())
+    assert repeats_what_was_shown(lesson, worked("a").done(), [item("An older memory", f"1. {STEP}")])
 
 
 async def test_hearsay_is_borne_out_by_one_who_was_not_told_and_not_by_those_who_follow_it(tmp_path: Path) -> None:

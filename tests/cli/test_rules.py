@@ -72,7 +72,7 @@ def test_promote_shows_the_difference_and_asks_and_what_it_wrote_is_taken_out_on
         [other],
         str(project / "AGENTS.md"),
     )
-    assert "still stands in AGENTS.md" in swarm("memories", "forget", other, "--yes").out
+    assert "still in AGENTS.md" in swarm("memories", "forget", other, "--yes").out
     assert "What `promote` wrote stays" in swarm("uninstall").out
     assert "no memory is proven yet" in swarm("promote", "--proven").out
     assert swarm("promote", "--proven", "--demote").code == 2

@@ -101,7 +101,7 @@ def test_no_text_and_no_label_of_a_draft_holds_a_secret_or_an_address() -> None:
 def test_a_draft_that_grows_too_long_by_placeholders_is_refused_with_what_is_allowed() -> None:
     accepted, rejections = checked(MemoryDraft(title="Paths", content="Read " + "~/a " * 998))
     assert accepted == ()
-    assert "content must be a text of 3 to 4,000 characters" in rejections[0]
+    assert "content: String should have at most 4000 characters" in rejections[0]
 
 
 def test_a_draft_of_nothing_but_secrets_is_refused_with_the_reason() -> None:

@@ -16,7 +16,7 @@ from swarm_memory.schema.trajectory import Label, Trajectory, Verdict
 from swarm_memory.server.chat.openai import OpenAIChatModel
 from swarm_memory.tools.distill.corrections import USERS_WORD
 from swarm_memory.tools.distill.distill import distill_with_fallback
-from swarm_memory.tools.distill.model import draw_by_model
+from swarm_memory.tools.distill.model import distill_by_model
 from swarm_memory.tools.model.prompt import load_prompt
 from swarm_memory.tools.ports.models import ChatModel
 
@@ -52,7 +52,7 @@ def verdict(label: Label, *reasons: str) -> Verdict:
 
 
 async def drawn_by(model: ChatModel, trajectory: Trajectory, judged: Verdict, settings: Settings) -> Distillation:
-    return (await draw_by_model(model, trajectory, judged, settings))[0]
+    return (await distill_by_model(model, trajectory, judged, settings))[0]
 
 
 async def drawn(*given: dict[str, JsonValue], trajectory: Trajectory | None = None) -> Distillation:
@@ -161,9 +161,9 @@ async def test_advice_that_only_a_tools_result_gave_is_refused() -> None:
         ({"steps": [" "], "not_when": "It is Sunday."}, "its steps have 0 characters instead of 1 to 1,200"),
         ({"steps": ["word " * 70] * 4}, "its steps have 1,411 characters instead of 1 to 1,200"),
         ({"steps": [TOKEN]}, "nothing is left of it without what is of one machine or person"),
-        ({"title": "t" * 201}, "title must be a text of 3 to 200 characters"),
+        ({"title": "t" * 201}, "title: String should have at most 200 characters"),
         ({"title": TOKEN}, "nothing is left of it without what is of one machine or person"),
-        ({"description": "d" * 501}, "description must be a text of at most 500 characters"),
+        ({"description": "d" * 501}, "description: String should have at most 500 characters"),
         ({"evidence": []}, "its evidence names no step that was shown"),
         ({"evidence": ["s77", "somewhere"]}, "its evidence names no step that was shown"),
     ],
@@ -219,7 +219,7 @@ async def test_names_of_the_project_stay_and_so_do_ids_of_commits_times_and_rela
     steps = ["Run `pnpm --filter @acme/web-app test`, as `git show c1feea4` does for W2378156.",
              "Line 42 of `/home/kim/shop/app/dates.ts` writes 2026-02-03T09:00:00Z."]  # fmt: skip
     model = ScriptedChatModel([items(item("Test @acme/web-app", steps=list[JsonValue](steps), evidence=["s3"]))])
-    distilled, _ = await draw_by_model(model, trajectory, verdict("Success"), SETTINGS, "/home/kim/shop")
+    distilled, _ = await distill_by_model(model, trajectory, verdict("Success"), SETTINGS, "/home/kim/shop")
     (draft,) = distilled.drafts
     assert draft.title == "Test @acme/web-app"
     assert draft.content == f"1. {steps[0]}\n2. {steps[1].replace('/home/kim/shop/', '')}"
@@ -268,7 +268,7 @@ async def test_without_items_of_the_model_they_are_extracted_and_the_reason_says
     distilled = await distill_with_fallback(ScriptedChatModel(script), repaired(), verdict("Success"), SETTINGS)
     assert (distilled.distiller, distilled.prompt_hash, distilled.model) == ("extractive", None, None)
     assert distilled.drafts
-    assert str(distilled.reason).startswith(f"drawn without a model: {why}")
+    assert str(distilled.reason).startswith(f"distilled without a model: {why}")
 
 
 async def test_a_model_that_finds_nothing_worth_keeping_is_believed() -> None:

@@ -27,10 +27,10 @@ async def test_a_fault_in_one_task_is_named_and_one_of_the_bank_is_raised() -> N
     contained = Contained()
     works: list[Awaitable[str]] = [answering("a"), failing(ZeroDivisionError("x")), answering("c")]
     assert [await contained.answer(f"t{number}", work) for number, work in enumerate(works)] == ["a", None, "c"]
-    assert contained.told == "1 of 3 tasks could not be read: t1 (ZeroDivisionError)"
+    assert contained.notice == "1 of 3 tasks could not be read: t1 (ZeroDivisionError)"
     with pytest.raises(StorageError):
         await contained.answer("t3", failing(StorageError("the disk is full")))
-    assert Contained().told is None
+    assert Contained().notice is None
 
 
 async def test_the_tasks_behind_an_odd_one_of_a_file_are_learned_from(

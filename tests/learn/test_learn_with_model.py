@@ -106,7 +106,7 @@ async def test_a_model_that_is_down_leaves_it_to_evidence_and_extraction_and_the
         learned = await learn(tools, repaired())
     assert (learned.verdict.label, learned.verdict.judge, learned.distiller) == ("Success", "evidence", "extractive")
     assert "judged by the evidence alone" in learned.verdict.reasons[0]
-    assert "drawn without a model: the model could not be asked" in str(learned.reason)
+    assert "distilled without a model: the model could not be asked" in str(learned.reason)
 
 
 async def test_no_model_is_asked_about_a_task_that_the_hosts_connection_broke_off(tmp_path: Path) -> None:

@@ -390,20 +390,16 @@ async def test_a_memory_is_looked_at_mended_withdrawn_and_forgotten(connected: C
 @pytest.mark.parametrize(
     ("tool", "arguments", "told"),
     [
-        ("retrieve_memories", {"query": "x", "k": 500}, "k must be an integer from 1 to 50 (How many at most"),
-        ("retrieve_memories", {}, "query is missing: a text of 1 to 20,000 characters (The task, in your own words)"),
-        ("record_outcome", {"task_id": "t"}, "outcome is missing: one of Success, Failure, Undecided"),
-        ("judge_trajectory", {"confidence": 2}, "confidence must be a number from 0 to 1"),
-        ("retrieve_memories", {"query": "x", "tags": [1]}, "tags.0 must be a text"),
-        (
-            "index_sources",
-            {"kind": "docs"},
-            "kind must be one of tool, document, code, api, github (What to read there)",
-        ),
-        ("run_matts", {"task": "x", "runner": "given", "attempts": [{"x": 1}]}, "attempts.0.steps is missing: a list"),
-        ("distill_memories", {"items": [{"content": "x"}]}, "items.0.title is missing: a text"),
-        ("distill_memories", {"items": [{"titel": "x"}]}, "items.0.titel is not known; known are title, "),
-        ("consolidate_memories", {"full": "maybe"}, "full must be true or false"),
+        ("retrieve_memories", {"query": "x", "k": 500}, "k: Input should be less than or equal to 50"),
+        ("retrieve_memories", {}, "query: Field required"),
+        ("record_outcome", {"task_id": "t"}, "outcome: Field required"),
+        ("judge_trajectory", {"confidence": 2}, "confidence: Input should be less than or equal to 1"),
+        ("retrieve_memories", {"query": "x", "tags": [1]}, "tags.0: Input should be a valid string"),
+        ("index_sources", {"kind": "docs"}, "kind: Input should be 'tool', 'document', 'code', 'api' or 'github'"),
+        ("run_matts", {"task": "x", "runner": "given", "attempts": [{"x": 1}]}, "attempts.0.steps: Field required"),
+        ("distill_memories", {"items": [{"content": "x"}]}, "items.0.title: Field required"),
+        ("distill_memories", {"items": [{"titel": "x"}]}, "items.0.titel: Extra inputs are not permitted"),
+        ("consolidate_memories", {"full": "maybe"}, "full: Input should be a valid boolean"),
         ("judge_trajectory", {}, "give either transcript_path, or task together with steps"),
         ("judge_trajectory", {"steps": [{"role": "user", "content": "x"}]}, "task is missing"),
         ("judge_trajectory", {"task": "x", "steps": []}, "steps is empty"),
@@ -412,7 +408,7 @@ async def test_a_memory_is_looked_at_mended_withdrawn_and_forgotten(connected: C
         ("learn_from_trajectory", {"task": "x", "steps": [{"role": "user", "content": "x"}, {}]}, "step 2 of steps"),
         ("judge_trajectory", {"transcript_path": "/etc/passwd"}, "must end in"),
         ("judge_trajectory", {"transcript_path": "/no/such.jsonl"}, "must lie in"),
-        ("manage_memories", {"action": "delete"}, "action must be one of list, get, edit, forget, "),
+        ("manage_memories", {"action": "delete"}, "action: Input should be 'list', 'get', 'edit', 'forget', "),
         ("manage_memories", {"action": "get"}, "ids is empty"),
         ("manage_memories", {"action": "edit", "ids": ["a", "b"], "title": "x"}, "exactly one memory"),
         ("manage_memories", {"action": "get", "ids": ["rm_00000000000000000000000000"]}, "no memory"),
@@ -451,17 +447,17 @@ async def test_an_argument_by_another_natural_name_is_refused_with_the_one_that_
 ) -> None:
     async with connected() as caller:
         text = await caller.error(tool, **given)
-    assert f"did you mean {meant!r}? It is " in text
+    assert f"did you mean {meant!r}?" in text
 
 
 @pytest.mark.parametrize(
     ("tool", "given", "told"),
     [
         ("memory_status", {"x": 1}, "memory_status takes no arguments"),
-        ("retrieve_memories", {"task": "x"}, "missing is query: a text of 1 to 20,000 characters (The task, in your"),
-        ("search_sources", {"query": "x", "limit": 3}, "it takes k: an integer from 1 to 50"),
-        ("judge_trajectory", {"messages": []}, "it takes steps: a list, each an object (In order: "),
-        ("manage_memories", {"action": "list", "search": "x"}, "text (list: part of the title or content)"),
+        ("retrieve_memories", {"task": "x"}, "missing is 'query' (The task, in your"),
+        ("search_sources", {"query": "x", "limit": 3}, "it takes 'k' (5 by default)"),
+        ("judge_trajectory", {"messages": []}, "it takes 'steps' (In order: "),
+        ("manage_memories", {"action": "list", "search": "x"}, "'text' (list: part of the title or content)"),
         ("retrieve_memories", {"query": "x", "\u202e" * 100_000: {"a": 1}}, "it takes "),
     ],
 )

@@ -232,7 +232,7 @@ async def test_a_spent_budget_leaves_it_to_evidence_and_the_answer_says_so(
     assert (answer["verdict"]["judge"], answer["distiller"]) == ("evidence", "extractive")
     assert "judged by the evidence alone" in answer["verdict"]["reasons"][0]
     assert "token budget" in answer["verdict"]["reasons"][0]
-    assert "drawn without a model" in answer["reason"]
+    assert "distilled without a model" in answer["reason"]
 
 
 async def test_a_model_that_is_down_leaves_it_to_evidence(shell: Shell) -> None:

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from patience import grows_by
 from pydantic import JsonValue
 
-from swarm_memory.schema.base import Model
-from swarm_memory.tools.model.parse import Unparsed, parse_json, parse_model, parse_object
+from swarm_memory.tools.model.parse import Unparsed, parse_json, parse_object
 
 SCHEMA: dict[str, JsonValue] = {
     "type": "object",
@@ -136,26 +135,6 @@ def test_a_refusal_quotes_nothing_of_the_answer() -> None:
     answer = parse_object('{"label": "SECRET-TEXT", "confidence": 1}', SCHEMA)
     assert isinstance(answer, Unparsed)
     assert "SECRET" not in answer.reason
-
-
-class Step(Model):
-    text: str
-
-
-class Plan(Model):
-    title: str
-    steps: list[Step]
-
-
-def test_a_pydantic_model_is_filled_and_unknown_keys_are_left_out_at_every_level() -> None:
-    plan = parse_model('{"title": "T", "mood": 1, "steps": [{"text": "a", "why": "b"}]}', Plan)
-    assert plan == Plan(title="T", steps=[Step(text="a")])
-
-
-def test_a_pydantic_model_that_does_not_fit_says_where() -> None:
-    plan = parse_model('{"title": "T", "steps": [{"text": 3}]}', Plan)
-    assert isinstance(plan, Unparsed)
-    assert "steps.0.text" in plan.reason
 
 
 _VALUES = st.recursive(

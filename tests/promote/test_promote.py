@@ -18,8 +18,7 @@ from swarm_memory.server.hosts.files.promoted import promoted_for
 from swarm_memory.server.hosts.files.skills import plan_demoted, plan_promoted, write_promotion
 from swarm_memory.tools.consolidate.consolidate import consolidate
 from swarm_memory.tools.credit.outcome import record_outcome
-from swarm_memory.tools.memories.decide import MemoryChange, edit, keep, set_memory_status
-from swarm_memory.tools.memories.desk import desk, desk_counts
+from swarm_memory.tools.memories.decide import MemoryChange, edit, set_memory_status
 from swarm_memory.tools.memories.edit import forget_memories, get_memories, memory_history, what_stayed
 from swarm_memory.tools.memories.status import memory_status
 from swarm_memory.tools.ports.memories import RetrievalRecord
@@ -86,7 +85,7 @@ async def test_memories_of_one_subject_become_one_skill_and_others_another(
     ]
     assert lines[9:13] == ["## 1. Avoid: Open a branch before you push", "", "Of use when you push.", ""]
     assert lines[13:15] == BRANCH[1].splitlines()
-    assert "1 memory, told 0 times so far." in lines
+    assert "1 memory, shown 0 times; no task that was shown one has an outcome yet." in lines
     assert [event.kind for event in await memory_history(toolbox, one)][-1] == "reasoning_memory.promoted"
     where = promoted_for(root, "claude")
     assert where[other] == ".claude/skills/learned-git/SKILL.md"
@@ -152,7 +151,7 @@ async def test_around_a_block_not_a_byte_changes_and_demoting_gives_the_file_bac
     assert set((await promote(toolbox, root, two, to="agents-md")).added) == {two}
     assert "- Tables are missing until `make db` ran: Run `make db`." in file.read_text(), "a single numbered step"
     assert file.read_bytes().decode().endswith("\n- also mine")
-    assert "stands in another file already" in (await promote(toolbox, root, one)).left[one]
+    assert "it is in another file already" in (await promote(toolbox, root, one)).left[one]
     await demote(toolbox, root)
     assert file.read_bytes().decode() == own + "\n- also mine"
 
@@ -246,7 +245,7 @@ async def test_the_evidence_of_a_skill_is_written_again(toolbox: Toolbox, add: A
     await tell(toolbox, one, "t1", "Success")
     await promote(toolbox, root)
     (after,) = skills(root).values()
-    assert "told 1 time; of 1 task that were told one and have an outcome, 1 succeeded." in after
+    assert "shown 1 time; of 1 task with an outcome that were shown one, 1 succeeded." in after
     assert after.partition("## Evidence")[0] == before.partition("## Evidence")[0]
 
 
@@ -301,11 +300,6 @@ async def test_what_no_longer_pays_is_named(toolbox: Toolbox, add: Add, root: Pa
     }
     assert await not_paying(toolbox, ()) == {}
     toolbox = replace(toolbox, promoted=partial(promoted_for, root))
-    counts, _, (card, *_) = await desk(toolbox, "promoted")
-    assert counts["promoted"] == 3
-    assert card.reason.startswith("in .claude/skills/learned-")
-    await keep(toolbox, card.item.id, "promoted")
-    assert (await desk_counts(toolbox))["promoted"] == 2
     notices = (await memory_status(toolbox)).notices
     assert any(f"`swarm-memory promote --demote {bad}`" in each for each in notices)
 
@@ -316,7 +310,6 @@ async def test_what_files_tell_does_not_fade_and_forgetting_says_that_it_stays_t
     told, other = await add(*MIGRATE, confidence=0.8), await add(*BRANCH, confidence=0.8)
     await promote(toolbox, root, told)
     toolbox = replace(toolbox, promoted=partial(promoted_for, root), clock=SetClock(NOW + timedelta(days=400)))
-    assert {card.item.id for card in (await desk(toolbox, "stale"))[2]} == {other}
     await consolidate(toolbox, full=True)
     assert [item.confidence == 0.8 for item in await get_memories(toolbox, [told, other])] == [True, False]
     (line,) = what_stayed(await forget_memories(toolbox, [told]), "", toolbox.promoted(None))

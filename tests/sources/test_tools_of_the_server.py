@@ -179,7 +179,7 @@ async def test_nothing_indexed_and_nothing_asked_say_what_to_do(place: Location)
     assert empty["hits"] == []
     assert "index_sources" in empty["reason"]
     assert "query is empty" in said(blank)
-    assert "k must be an integer from 1 to 50" in said(many)
+    assert "k: Input should be less than or equal to 50" in said(many)
 
 
 async def test_where_nothing_is_found_the_answer_says_what_is_read(place: Location) -> None:

@@ -22,7 +22,7 @@ from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.ports.journal import Event, HostSession
 from swarm_memory.tools.ports.memories import RetrievalRecord
 from swarm_memory.tools.ports.trajectories import TaskFilter
-from swarm_memory.tools.tasks.transcript import WINDOW, Shown, Told, list_tasks, timeline, transcript
+from swarm_memory.tools.tasks.transcript import WINDOW, Injection, Shown, list_tasks, timeline, transcript
 from swarm_memory.tools.tasks.verdict import say_verdict
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -165,9 +165,9 @@ async def test_what_was_told_stands_where_it_was_told_and_beside_its_failure(ban
     assert await after_failure(now, "s2", "pytest tests/returns", f"Exit code 1\n{MISSING}")
     await learn(tools, run)
     read = await transcript(tools, "s2:1")
-    order = [part.moment if isinstance(part, Told) else part.ids[0] for part in read.parts]
+    order = [part.moment if isinstance(part, Injection) else part.ids[0] for part in read.parts]
     assert order == ["s1", "prompt", "file", "s2", "briefing", "failure", "s4", "s6", "s8"]
-    prompt, file, _, failure = (part for part in read.parts if isinstance(part, Told))
+    prompt, file, _, failure = (part for part in read.parts if isinstance(part, Injection))
     assert (prompt.query, prompt.withheld, prompt.memories[0].method) == ("make it pass", False, "none")
     assert [told.memory_id for told in file.memories] == [filed]
     assert [(told.memory_id, told.method) for told in failure.memories] == [(way, "overlap")]
@@ -181,7 +181,7 @@ async def test_what_was_kept_from_a_task_and_what_was_forgotten_is_told_so(bank:
     await shop.inject(kept, gone, task_id="s1:1", withheld=True)
     await learn(tools, timed(script()))
     await tools.store.forget(tools.scope.readable(), [gone])
-    (told,) = [part for part in (await transcript(tools, "s1:1")).parts if isinstance(part, Told)]
+    (told,) = [part for part in (await transcript(tools, "s1:1")).parts if isinstance(part, Injection)]
     assert told.withheld
     assert [(one.item is None) for one in told.memories] == [False, True]
 

@@ -173,9 +173,9 @@ async def test_secrets_are_taken_out_and_long_arguments_stay_json(toolbox: Toolb
     ("calls", "says"),
     [
         ([], "calls is empty"),
-        ([{"tool_name": "x"}], "calls[0].success is missing: true or false"),
-        ([call(), call(create_time="yesterday")], "calls[1].create_time must be a time in ISO 8601 with a zone"),
-        ([call(inputs={})], "calls[0].inputs is not known; known are tool_name, [input]"),
+        ([{"tool_name": "x"}], "calls[0].success: Field required"),
+        ([call(), call(create_time="yesterday")], "calls[1].create_time: Input should be a valid datetime"),
+        ([call(inputs={})], "calls[0].inputs: Extra inputs are not permitted"),
         ([call(time_cost=float("nan"))], "calls[0].time_cost"),
         ([call(tool_name="")], "calls[0].tool_name"),
     ],

@@ -59,13 +59,6 @@ def test_of_several_things_named_all_must_go_through() -> None:
     assert label(script.shell("feed load dogs", "loaded")) == "Success"
 
 
-def test_what_went_through_is_not_undone_by_one_more_call_unless_something_was_written_between() -> None:
-    script = Script(TASK).shell("publisher push site", "pushed")
-    assert reached(script.shell("publisher push site", "error: 429 Too Many Requests", 1)) == ["publisher"]
-    script.edit("/r/site.toml", "a", "b").shell("publisher push site", "error: bad site.toml", 1)
-    assert reached(script) == []
-
-
 def test_a_tool_that_took_what_it_was_given_proves_nothing() -> None:
     script = Script("File the report with `file_case`.", source="agent")
     script.call("file_case", {"text": "x"}, "Error: text is too short", error=True)

@@ -59,7 +59,7 @@ async def test_a_card_is_kept_or_withdrawn_and_leads_back_to_the_desk_alone(brow
     assert "shown 2 times, and only a model vouches for it" in await browser.text("/desk?kind=unverified")
     await browser.post("/desk/keep", id=kept, why="unverified", back="//evil.example")
     told = await browser.post("/desk/withdraw", id=gone, back="/desk?kind=unverified")
-    assert "Nothing that is told is unverified." in told
+    assert "Nothing that is shown is unverified." in told
     assert (await desk_counts(await browser.toolbox())).total() == 0
     await browser.post("/desk/explode", id=kept, status=400)
 

@@ -67,7 +67,7 @@ async def test_a_task_is_read_with_what_was_told_and_nothing_of_it_becomes_marku
     assert f'href="/ui/memories/{learned.stored[0].id}"' in page
     text = await browser.text(f"/tasks/{learned.trajectory_id}")
     assert "Success" in text
-    assert f"Told at the prompt {text.partition('Told at the prompt ')[2][:8]} {title} no use of it seen" in text
+    assert f"Shown at the prompt {text.partition('Shown at the prompt ')[2][:8]} {title} no use of it seen" in text
     assert "s2 Bash: pytest failed" in text
     assert "Taught:" in text
     assert text == await browser.text("/tasks/s1:1?step=s4#s4")

@@ -5,7 +5,7 @@ too, and the two are compared by equality, with no embedding. A handle is a text
 
 - `command:git commit`, `command:pytest`: a program that many projects have, with its subcommand where it has them;
 - `word:shipctl`, `word:the ledger`: a program or module of the project's own, an identifier, the code of an error, what
-  stands in quotation marks;
+  is in quotation marks;
 - `file:src/app.py`, `file:src`: a path from the project's folder, of a file or a folder;
 - `error:…`: 32 hexadecimal digits of what an error says without what is of one run;
 - `tool:mcp__tracker__create_issue`: a tool of an MCP server.
@@ -57,7 +57,7 @@ _CUTS = (". ", "; ", ", ", ": ")
 _MODULE = re.compile(r"^(?:E +)?(?:\w+\.)*(?=\w*(?:Error|Exception)\b)")
 """Before an exception's name as a traceback, or pytest, has it."""
 
-_TELLS_ERROR = re.compile(
+_SAYS_ERROR = re.compile(
     r"(?i)error|exception|fail|fatal|denied|not found|no such|cannot|can't|could not|unable|refused|rejected|invalid"
     r"|missing|must|required|unknown|not |usage"
 )
@@ -128,7 +128,7 @@ def _in_text(text: str) -> Iterator[str]:
 
 
 def _of_span(span: str) -> Iterator[str]:
-    """What stands in back-ticks: a command, a tool, an identifier, an error."""
+    """What is in back-ticks: a command, a tool, an identifier, an error."""
     if span.startswith("mcp__"):
         yield f"tool:{span.split()[0].lower()}"
     if _IDENTIFIER.fullmatch(span):
@@ -206,8 +206,8 @@ def at_prompt(prompt: str) -> tuple[str, ...]:
 def from_task(title: str, when: str, text: str, calls: Iterable[Call]) -> tuple[str, ...]:
     """Return the handles that a note gets from the calls of the task that it was written in.
 
-    Of each command that was run there and that the note speaks of: its program and subcommand stand in it, or the
-    subcommand alone in its title or in when it is of use. Of each error: most words of its line stand in the note.
+    Of each command that was run there and that the note speaks of: its program and subcommand are in it, or the
+    subcommand alone in its title or in when it is of use. Of each error: most words of its line are in the note.
     """
     every = frozenset(word.lower() for word in _WORD.findall(f"{title} {when} {text}"))
     first = frozenset(word.lower() for word in _WORD.findall(f"{title} {when}"))
@@ -219,23 +219,23 @@ def from_task(title: str, when: str, text: str, calls: Iterable[Call]) -> tuple[
             if every.issuperset(words) or (len(words) == 2 and words[1] in first):
                 found.append(handle)
         for line in _error_lines(call.output) if call.failed else ():
-            told = frozenset(tokenize(error_key(line)[1]))
-            if len(told) >= _LEAST_TOLD and len(told & said) >= SPOKEN * len(told):
+            words = frozenset(tokenize(error_key(line)[1]))
+            if len(words) >= _LEAST_WORDS and len(words & said) >= SPOKEN * len(words):
                 found += _errors([line])
     return _first(MOST, found)
 
 
-SPOKEN, _LEAST_TOLD = 0.7, 2
+SPOKEN, _LEAST_WORDS = 0.7, 2
 """The share of an error's words, of different stems and two at least, that a note has which speaks of it."""
 
 
 def _error_lines(output: str) -> Iterator[str]:
     lines = (_MODULE.sub("", line.strip()) for line in clean(output[-_MAX_CHARS:]).splitlines())
-    return (line for line in lines if _TELLS_ERROR.search(line))
+    return (line for line in lines if _SAYS_ERROR.search(line))
 
 
 def _errors(lines: Iterable[str]) -> Iterator[str]:
-    """The handles of lines that tell an error: what they say without what is quoted in them or is of one run."""
+    """The handles of lines that say an error: what they say without what is quoted in them or is of one run."""
     for line in islice((line for line in lines if 3 <= len(line) <= 400), 3 * _MAX_ERRORS):
         if signature_of("-", line) is not None:
             yield "error:" + hashlib.sha256("\0".join(error_key(line)).encode("utf-8", "replace")).hexdigest()[:32]

@@ -16,7 +16,7 @@ from swarm_memory.tools.ports.memories import MemoryFilter
 from swarm_memory.tools.text.cleaning import lazy
 from swarm_memory.tools.toolbox import Toolbox
 
-if TYPE_CHECKING:  # all ports hang on it, and a person waits for a hook
+if TYPE_CHECKING:
     from swarm_memory.server.project.folder import ProjectFolder
 
 MOVED = "reasoning_memory.moved"
@@ -54,12 +54,12 @@ class Staleness(NamedTuple):
         return len(self.gone) / self.named
 
     @property
-    def told(self) -> str:
-        """What is told of it beside the memory; empty where all is there."""
-        told = [f"{old} is now {new}" for old, new in self.moved.items()]
+    def note(self) -> str:
+        """What is said of it beside the memory."""
+        parts = [f"{old} is now {new}" for old, new in self.moved.items()]
         if self.gone:
-            told.append(f"{self.names_gone} {'is' if len(self.gone) == 1 else 'are'} no more in this project")
-        return "; ".join(told)
+            parts.append(f"{self.names_gone} {'is' if len(self.gone) == 1 else 'are'} no more in this project")
+        return "; ".join(parts)
 
     @property
     def names_gone(self) -> str:
@@ -145,7 +145,7 @@ async def check_anchors(toolbox: Toolbox) -> int:
 
 
 def anchors_of(item: MemoryItem, project: "ProjectFolder") -> list[str]:
-    """Return what a memory's title and content name that is in the project now; of a way out what it says to do.
+    """Return what a memory's title and content name that is in the project now; of a fix what it says to do.
 
     What failed, and what did not help, may be there still when what ended the error is gone.
     """

@@ -13,7 +13,7 @@ from swarm_memory.schema.benchmark import SuiteResults
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.job import Report
 from swarm_memory.tools.ports.models import Embedder
-from swarm_memory.tools.text.faults import faults
+from swarm_memory.tools.text.cleaning import faults
 from swarm_memory.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def checked_options(form: type[AnyModel], given: Mapping[str, object], option: s
     try:
         return form.model_validate(given)
     except ValidationError as error:
-        raise InputError(faults(error, form.model_json_schema(), f"option {option}")) from error
+        raise InputError(faults(error, f"option {option}")) from error
 
 
 def checked(form: TypeAdapter[T], value: object, where: str) -> T:

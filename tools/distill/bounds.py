@@ -12,8 +12,7 @@ from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.tools.guard.generalize import without_places
 from swarm_memory.tools.guard.redact import redact
-from swarm_memory.tools.text.cleaning import clean
-from swarm_memory.tools.text.faults import faults
+from swarm_memory.tools.text.cleaning import clean, faults
 from swarm_memory.tools.text.tokens import words_as_written
 
 COPIED_WORDS = 12
@@ -86,7 +85,7 @@ def held_to(proposed: Mapping[str, Any], settings: Settings, root: str = "") -> 
     try:
         return MemoryDraft.model_validate({**proposed, **texts, "domain": domain or None, "tags": tags})
     except ValidationError as error:
-        return faults(error, MemoryDraft.model_json_schema())
+        return faults(error)
 
 
 def copies(text: str, results: Iterable[str]) -> bool:

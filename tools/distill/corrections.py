@@ -27,7 +27,7 @@ FROM_USER = "user-correction"
 """Tag of what the user said."""
 
 USERS_WORD = "said"
-"""Tag of what stands in a prompt as a rule from now on: extraction alone makes it the user's word (`learn.items`)."""
+"""Tag of what is in a prompt as a rule from now on: extraction alone makes it the user's word (`learn.items`)."""
 
 _MAX_WORDS, _SHORT_WORDS, _MAX_RULE = 150, 60, 300
 """A longer prompt may hold what somebody else wrote; a correction longer than the second is the next piece of work."""
@@ -39,7 +39,7 @@ _CUSTOM = re.compile(
     r"(?i)\b(?:bei uns|we (?:only|always|never|don'?t|do not|use|run|write|keep)|i (?:always |never )?prefer"
     r"|our convention|in (?:this|our) (?:project|repo|repository|code ?base|team))\b"
 )
-"""Of a correction: says how it is done each time. Of a prompt that corrects nothing it may tell of a trouble."""
+"""Of a correction: says how it is done each time. Of a prompt that corrects nothing it may speak of a trouble."""
 
 _REFUSES = re.compile(
     r"(?i)^(?:please |no,? )?(?:don'?t|do not|never|stop) (?!worry|bother|forget|mind)\w+|不要"
@@ -54,7 +54,7 @@ _DIRECTS = re.compile(
 """Of a correction: says how to do it."""
 
 _LEAD_OUT = re.compile(r"(?i)^(?:no|nope|stop|wait|actually|please|hey)\b[\s,.:!-]*")
-_ASKS_TO_BE_TOLD = re.compile(
+_ASKS_TO_SEE = re.compile(
     r"(?i)^\W*(?:just |please )*(?:show|tell|give|send|explain|list|print) (?:it |that |this )?(?:to )?(?:me|us)\b"
 )
 """Asks for an answer, which is no way of working."""
@@ -66,7 +66,7 @@ _VAGUE = re.compile(r"(?i)^\W*(?:this|that|it|you)\b.{0,25}$|^.{0,7}$")
 def corrections(reading: Reading) -> Iterator[MemoryDraft]:
     """Yield what the user wants from now on, as the user's word; then what he asked for when he corrected the work.
 
-    Of prompts that are not long, in his own words. Nobody's word is what a subagent is told, what stands where whoever
+    Of prompts that are not long, in his own words. Nobody's word is what a subagent is given, what stands where whoever
     is served need not be the user, and what has the wording of an attack.
     """
     trajectory, said = reading.trajectory, {each.step.id: each for each in reading.said}
@@ -93,16 +93,16 @@ def corrections(reading: Reading) -> Iterator[MemoryDraft]:
 
 def _for_good(sentences: Sequence[str], *, corrects: bool) -> str:
     """Return what a prompt asks to be kept or wants each time; what was said with such a correction belongs to it."""
-    told: list[str] = []
+    kept_ones: list[str] = []
     for sentence in filter(_holds, sentences):
         plain = without_quotations(sentence)
         if asks_to_be_kept(sentence) and (kept := without_request(sentence)) != sentence:
-            told.append(kept)
+            kept_ones.append(kept)
         elif (at := each_time_from(plain)) is not None:
-            told.append(begun(sentence[at:]))
+            kept_ones.append(begun(sentence[at:]))
         elif corrects and _CUSTOM.search(plain):
-            told.append(sentence)
-    return _rule(sentences, _directs) if told and corrects else _worded(told)
+            kept_ones.append(sentence)
+    return _rule(sentences, _directs) if kept_ones and corrects else _worded(kept_ones)
 
 
 def _directs(plain: str) -> bool:
@@ -110,13 +110,13 @@ def _directs(plain: str) -> bool:
     return asks_each_time(plain) or any(pattern.search(plain) for pattern in (_REFUSES, _DIRECTS, _CUSTOM))
 
 
-def _rule(sentences: Sequence[str], is_telling: Callable[[str], object]) -> str:
+def _rule(sentences: Sequence[str], is_rule: Callable[[str], object]) -> str:
     """Return what a prompt says, but for a mere "Not like that.", where a sentence says how to do it; else nothing."""
     said = [each for each in sentences if not is_question(each)]
-    told = [each for each in said if is_telling(without_quotations(each))]
-    if any(map(_ASKS_TO_BE_TOLD.match, said)) or any(map(is_meant_once, told)) or not any(map(_holds, told)):
+    rules = [each for each in said if is_rule(without_quotations(each))]
+    if any(map(_ASKS_TO_SEE.match, said)) or any(map(is_meant_once, rules)) or not any(map(_holds, rules)):
         return ""
-    return _worded([each for each in said if each in told or _LEAD_OUT.sub("", each).count(" ") > 2])
+    return _worded([each for each in said if each in rules or _LEAD_OUT.sub("", each).count(" ") > 2])
 
 
 def _sentences(text: str) -> list[str]:
@@ -129,9 +129,9 @@ def _holds(sentence: str) -> bool:
     return not (_VAGUE.match(sentence) or is_question(sentence) or is_meant_once(sentence))
 
 
-def _worded(told: Sequence[str]) -> str:
-    """The sentences in one line, as they were said but for personal data and places; empty where one tells a secret."""
-    text = redact(clean(". ".join(each.rstrip(".!;:,") for each in told))).text
+def _worded(sentences: Sequence[str]) -> str:
+    """The sentences in one line, as they were said but for personal data and places; empty where one says a secret."""
+    text = redact(clean(". ".join(each.rstrip(".!;:,") for each in sentences))).text
     kept = _PLACE.sub(lambda match: generalize(match[0]), text)
     return "" if "[secret:" in kept else one_line(kept, _MAX_RULE).replace('"', "'")
 

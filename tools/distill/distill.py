@@ -1,4 +1,4 @@
-"""The operation that draws memory items from a judged trajectory: by a model where there is one, else by extraction."""
+"""Memory items are distilled from a judged trajectory: by a model where there is one, else by extraction."""
 
 import asyncio
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.tools.distill.corrections import USERS_WORD, corrections
 from swarm_memory.tools.distill.fixes import fix_drafts
-from swarm_memory.tools.distill.model import draw_by_model
+from swarm_memory.tools.distill.model import distill_by_model
 from swarm_memory.tools.distill.procedures import procedures
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.ports.models import ChatModel
@@ -45,7 +45,7 @@ async def known_fixes(toolbox: Toolbox, reading: Reading) -> tuple[tuple[str, Me
 def distill_by_extraction(
     given: Trajectory | Reading, verdict: Verdict, settings: Settings, known: Sequence[tuple[str, MemoryItem]] = ()
 ) -> Distillation:
-    """Draw at most `settings.distill.max_items_per_traj` items without any model, whatever the verdict is.
+    """Distill at most `settings.distill.max_items_per_traj` items without any model, whatever the verdict is.
 
     `known` are the fixes that the bank has of its errors, each with the error's signature. When nothing is worth
     keeping the drafts are empty and `reason` says why.
@@ -65,7 +65,7 @@ def distill_by_extraction(
 async def distill_with_fallback(
     model: ChatModel, given: Trajectory | Reading, verdict: Verdict, settings: Settings, root: str = ""
 ) -> Distillation:
-    """Return what the model draws; what extraction draws where the model does not come to items that may be kept.
+    """Return what the model distills; what extraction does where the model does not come to items that may be kept.
 
     That is: it cannot be asked, its answer cannot be used, all its items were refused, or the verdict is Undecided.
     A model that answers that nothing is worth keeping is believed. `reason` says which it was.
@@ -73,14 +73,14 @@ async def distill_with_fallback(
     if verdict.label == "Undecided":
         return await asyncio.to_thread(distill_by_extraction, given, verdict, settings)
     try:
-        drawn, is_final = await draw_by_model(model, read(given).trajectory, verdict, settings, root)
+        found, is_final = await distill_by_model(model, read(given).trajectory, verdict, settings, root)
     except ModelUnavailable as error:
         why = one_line(redact(f"the model could not be asked: {error}").text, _MAX_REASON_CHARS)
     else:
         if is_final:  # what the user laid down is kept whatever a model makes of it
             said = tuple(draft for draft in corrections(read(given)) if USERS_WORD in draft.tags)
-            return drawn.model_copy(update={"drafts": (*said, *drawn.drafts)})
-        why = str(drawn.reason)
+            return found.model_copy(update={"drafts": (*said, *found.drafts)})
+        why = str(found.reason)
     extracted = await asyncio.to_thread(distill_by_extraction, given, verdict, settings)
-    reasons = filter(None, (f"drawn without a model: {why}", extracted.reason))
+    reasons = filter(None, (f"distilled without a model: {why}", extracted.reason))
     return extracted.model_copy(update={"reason": "; ".join(reasons)})

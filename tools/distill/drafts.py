@@ -13,8 +13,8 @@ MAX_TITLE, MAX_LINE, MAX_LINES = 80, 240, 8
 GUARDRAIL = "guardrail"
 """Tag of a lesson on what did not work."""
 
-MAX_TOLD = 160
-"""Characters of a command that can be told; of a longer one only a part would be left."""
+MAX_SHOWN = 160
+"""Characters of a command that can be shown; of a longer one only a part would be left."""
 
 MAX_ACTION = 60
 """Of a command in a title."""
@@ -49,7 +49,7 @@ def draft_of(
     )
 
 
-def can_be_told(call: Call) -> bool:
+def can_be_shown(call: Call) -> bool:
     """Whether a reader can do what a call did: one line of a command. A change of a file mends one bug."""
     if call.command is None:
         return not (call.writes and call.file)
@@ -57,37 +57,37 @@ def can_be_told(call: Call) -> bool:
     if call.command.main is None or text.split()[0] in _NO_COMMAND or "\n" in text or "<<" in text:
         return False
     is_edit = any(part.outputs or part.program in ("sed", "perl", "patch", "tee") for part in parts)
-    return not is_edit and not show_command(text, limit=MAX_TOLD + 2)[MAX_TOLD:]
+    return not is_edit and not show_command(text, limit=MAX_SHOWN + 2)[MAX_SHOWN:]
 
 
 def repair_draft(
     repair: Repair, names: Sequence[str], more: Sequence[str] = (), *, tags: Sequence[str] = ()
 ) -> MemoryDraft:
-    """Return what one repair teaches, with `more` lines at its end; `names` are of this task alone and not told."""
+    """Return what one repair teaches, with `more` lines at its end; `names` are of this task alone and not shown."""
     symptom = show_symptom(repair.failed.error, names)
-    told = f'ends with "{symptom}"' if symptom else f"fails ({repair.failure.kind.replace('-', ' ')})"
+    sign = f'ends with "{symptom}"' if symptom else f"fails ({repair.failure.kind.replace('-', ' ')})"
     return draft_of(
         title=_title(repair, names),
-        when=f"`{repair.failed.name}` {told}",
-        lines=[*_lines(repair, told, names), *more],
+        when=f"`{repair.failed.name}` {sign}",
+        lines=[*_lines(repair, sign, names), *more],
         tags=(repair.failure.kind, "error", *tags),
         calls=[repair.failed, *repair.attempts[-2:], *repair.actions[-3:], repair.success],
     )
 
 
-def _lines(repair: Repair, told: str, names: Sequence[str]) -> Iterator[str]:
+def _lines(repair: Repair, sign: str, names: Sequence[str]) -> Iterator[str]:
     failed, success = repair.failed, repair.success
-    yield f"When {show_call(failed, names)} {told}, do not {'run' if failed.command else 'call'} it again unchanged."
+    yield f"When {show_call(failed, names)} {sign}, do not {'run' if failed.command else 'call'} it again unchanged."
     for call in repair.actions[-3:]:
-        yield f"Run {show_call(call, names, MAX_TOLD)}."
+        yield f"Run {show_call(call, names, MAX_SHOWN)}."
     result = "got past that" if success.failed else "succeeded"
     if success.command is None or show_call(failed, names) == show_call(success, names):
         yield f"Run {show_call(success, names)} again: after that it {result}."
     else:
         folder = folder_of(success.command.text)
-        yield f"Run {show_call(success, names, MAX_TOLD)}."
+        yield f"Run {show_call(success, names, MAX_SHOWN)}."
         yield f"So it {result}" + (f" in the folder `{show_file(folder, names)}`." if folder else ".")
-    if vain := dict.fromkeys(show_call(call, names, MAX_TOLD) for call in repair.vain if can_be_told(call)):
+    if vain := dict.fromkeys(show_call(call, names, MAX_SHOWN) for call in repair.vain if can_be_shown(call)):
         yield f"What did not help: {', '.join([*vain][:3])}."
 
 

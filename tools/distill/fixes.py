@@ -1,6 +1,6 @@
 """What ended an error: a candidate at first, and a memory once a second task bears it out.
 
-An error came, then something was done, then the call went through. One task cannot tell what of it helped; two can.
+An error came, then something was done, then the call went through. One task cannot show what of it helped; two can.
 """
 
 import re
@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from swarm_memory.schema.memory import CANDIDATE, WAY_OUT, MemoryDraft, MemoryItem
-from swarm_memory.tools.distill.drafts import MAX_TOLD, can_be_told, repair_draft
+from swarm_memory.tools.distill.drafts import MAX_SHOWN, can_be_shown, repair_draft
 from swarm_memory.tools.ports.trajectories import TriedWay
 from swarm_memory.tools.trajectory.errors import Error, Repair, changes_something, shape
 from swarm_memory.tools.trajectory.phrasing import show_call
@@ -32,12 +32,12 @@ class Fix(NamedTuple):
     repair: Repair
     """With these actions alone."""
     actions: tuple[str, ...]
-    """What was done, in its order, each as it is told; last the other call that went through instead."""
+    """What was done, in its order, each as it is shown; last the other call that went through instead."""
 
     def common(self, actions: Sequence[str], names: Sequence[str]) -> "Fix | None":
         """Return it with what was done another time too; None unless both ended with the same."""
         both = tuple(each for each in actions if each in self.actions) if actions[-1:] == self.actions[-1:] else ()
-        kept = tuple(call for call in self.repair.actions if show_call(call, names, MAX_TOLD) in both)
+        kept = tuple(call for call in self.repair.actions if show_call(call, names, MAX_SHOWN) in both)
         return Fix(self.signature, replace(self.repair, actions=kept), both) if both else None
 
 
@@ -61,13 +61,13 @@ def _fix(error: Error, reading: Reading, vain: Mapping[str, Sequence[str]]) -> F
         return None
     done = [*repair.actions, *([repair.success] if repair.success.command else [])]
     others = (call for call in done if show_call(call, names) != show_call(failed, names))
-    told = {show_call(call, names, MAX_TOLD): call for call in others}
-    if not 0 < len(told) <= _MAX_ACTIONS or not all(map(can_be_told, told.values())):
+    steps = {show_call(call, names, MAX_SHOWN): call for call in others}
+    if not 0 < len(steps) <= _MAX_ACTIONS or not all(map(can_be_shown, steps.values())):
         return None
-    if any(map(_OF_ONE_RUN.search, told)) or not told.keys().isdisjoint(vain[failed.signature.digest]):
+    if any(map(_OF_ONE_RUN.search, steps)) or not steps.keys().isdisjoint(vain[failed.signature.digest]):
         return None
-    actions = tuple(call for call in told.values() if call is not repair.success)
-    return Fix(failed.signature.digest, replace(repair, actions=actions), tuple(told))
+    actions = tuple(call for call in steps.values() if call is not repair.success)
+    return Fix(failed.signature.digest, replace(repair, actions=actions), tuple(steps))
 
 
 def is_seen(repair: Repair) -> bool:
@@ -97,7 +97,7 @@ def _in_vain(reading: Reading) -> dict[str, list[str]]:
             until = max(call.position for call in runs if call.failed)
         between = (call for call in reading.calls if since < call.position < until and shape(call) != shape(first))
         done = [call for call in between if call.failed or changes_something(call)]
-        found[first.signature.digest] = [show_call(call, reading.particulars, MAX_TOLD) for call in done]
+        found[first.signature.digest] = [show_call(call, reading.particulars, MAX_SHOWN) for call in done]
     return found
 
 
@@ -128,8 +128,8 @@ def fix_drafts(reading: Reading, bank: Sequence[tuple[str, MemoryItem]]) -> Iter
             continue
         others = [item.actions for item in known if session is None or session != item.provenance.session_id]
         commons = [common for actions in others if (common := fix.common(actions, names))]
-        told = max(commons, key=lambda each: len(each.actions), default=fix)
-        yield repair_draft(told.repair, names, tags=(WAY_OUT,) if commons else (WAY_OUT, CANDIDATE))
+        shown = max(commons, key=lambda each: len(each.actions), default=fix)
+        yield repair_draft(shown.repair, names, tags=(WAY_OUT,) if commons else (WAY_OUT, CANDIDATE))
 
 
 def tried(reading: Reading, known: Iterable[tuple[str, MemoryItem]]) -> Iterator[TriedWay]:
@@ -140,12 +140,12 @@ def tried(reading: Reading, known: Iterable[tuple[str, MemoryItem]]) -> Iterator
             yield TriedWay(signature, item.id, worked)
 
 
-def drawn_fixes(reading: Reading, told: Iterable[tuple[str, MemoryItem]]) -> tuple[TriedWay, ...]:
-    """Return which memory tells the fix of which error.
+def learned_fixes(reading: Reading, learned: Iterable[tuple[str, MemoryItem]]) -> tuple[TriedWay, ...]:
+    """Return which memory holds the fix of which error.
 
-    `told` are ids of memories in the bank, each with the item that was drawn from the trajectory.
+    `learned` are ids of memories in the bank, each with the item that was distilled from the trajectory.
     """
     fixes = {fix.repair.failed.step.id: fix for fix in fixes_of(reading)}
-    ways_out = ((memory_id, item.provenance.evidence[:1]) for memory_id, item in told if WAY_OUT in item.tags)
-    found = (TriedWay(fixes[step].signature, each) for each, first in ways_out for step in first if step in fixes)
+    held = ((memory_id, item.provenance.evidence[:1]) for memory_id, item in learned if WAY_OUT in item.tags)
+    found = (TriedWay(fixes[step].signature, each) for each, first in held for step in first if step in fixes)
     return tuple(dict.fromkeys(found))

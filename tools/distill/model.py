@@ -49,7 +49,7 @@ class DistilledItems(Answered):
     items: list[DistilledItem]
 
 
-async def draw_by_model(
+async def distill_by_model(
     model: ChatModel, trajectory: Trajectory, verdict: Verdict, settings: Settings, root: str = ""
 ) -> tuple[Distillation, bool]:
     """Return what came of asking, and whether the model gave items that may be kept or said that there are none.
@@ -78,14 +78,14 @@ async def draw_by_model(
         record_tokens=settings.judge.max_trajectory_tokens,
         task_id=kept.task_id,
     )
-    drawn = Distillation(drafts=(), distiller="model", prompt_hash=asked.prompt.hash, model=asked.model)
+    distilled = Distillation(drafts=(), distiller="model", prompt_hash=asked.prompt.hash, model=asked.model)
     if isinstance(asked.answer, Unparsed):
         why = f"the model's answer cannot be used: {asked.answer.reason}"
-        return drawn.model_copy(update={"reason": why}), False
+        return distilled.model_copy(update={"reason": why}), False
     given = asked.answer.items
     drafts, refused = await asyncio.to_thread(check_items, given, kept, asked.shown, settings, wanted, root)
     why = "; ".join(refused) or (None if drafts else "the model found nothing that would help another task")
-    return drawn.model_copy(update={"drafts": drafts, "reason": why}), bool(drafts) or not given
+    return distilled.model_copy(update={"drafts": drafts, "reason": why}), bool(drafts) or not given
 
 
 def check_items(

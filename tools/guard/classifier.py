@@ -10,7 +10,7 @@ import re
 import struct
 import zlib
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cache, lru_cache
 from itertools import pairwise
 from pathlib import Path
@@ -31,16 +31,8 @@ _UNSPACED = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]")
 _SENTENCE_END = re.compile(r"(?<=[.!?;])\s+|(?<=[\u3002\uff01\uff1f\uff1b])|\n+")
 
 
-class Features(NamedTuple):
-    """A text as numbers: the columns that are not 0, in groups of one value each."""
-
-    concepts: tuple[list[int], float]
-    pairs: tuple[list[int], float]
-    words: tuple[list[int], float]
-
-    def columns(self) -> Iterator[tuple[int, float]]:
-        """Yield the columns of all groups with their values."""
-        return ((column, value) for columns, value in self for column in columns)
+Features = tuple[tuple[list[int], float], ...]
+"""A text as numbers: the columns that are not 0, in three groups of one value each: concepts, pairs of them, words."""
 
 
 class Weights(NamedTuple):
@@ -52,23 +44,15 @@ class Weights(NamedTuple):
     threshold: float
 
 
-class Suspicion(NamedTuple):
-    """How suspect a text is, and which of its sentences most."""
-
-    score: float
-    words: str
-
-
-def suspicion(text: str) -> Suspicion:
-    """Return the highest score of a text's sentences and lines.
+def suspicion(text: str) -> tuple[float, str]:
+    """Return the highest score of a text's sentences and lines, and the one that has it.
 
     The text is in lower case and in the form in which a reader sees it. A score above 0 is suspect: the threshold is
     taken off. Linear in the length. Raises `ConfigError` when the weights are damaged.
     """
     weights = load_weights()
     scored = ((score(unit, weights) - weights.threshold, unit) for unit in units(text))
-    best, words = max(scored, default=(-math.inf, ""))
-    return Suspicion(best, words)
+    return max(scored, default=(-math.inf, ""))
 
 
 def units(text: str) -> list[str]:
@@ -85,10 +69,9 @@ def units(text: str) -> list[str]:
 
 def score(unit: str, weights: Weights) -> float:
     """Return how suspect one unit is, before the threshold is taken off."""
-    of_concepts, of_pairs, of_words = features_of(unit)
-    first, second = weights.scales
+    of_concepts, of_words = weights.scales
     total = weights.bias
-    for (columns, value), scale in ((of_concepts, first), (of_pairs, first), (of_words, second)):
+    for (columns, value), scale in zip(features_of(unit), (of_concepts, of_concepts, of_words), strict=True):
         total += scale * value * sum([weights.values[column] for column in columns])
     return total
 
@@ -100,7 +83,7 @@ def features_of(unit: str) -> Features:
     words = [concept_columns() + bucket for bucket in _word_buckets(unit)]
     norm = 1.0 / (1 + len(found))
     of_words = len(words) ** -0.5 if words else 0.0
-    return Features((found, math.sqrt(3) * norm), (pairs, math.sqrt(2) * norm), (words, of_words))
+    return (found, math.sqrt(3) * norm), (pairs, math.sqrt(2) * norm), (words, of_words)
 
 
 @cache
@@ -127,17 +110,15 @@ def load_weights(path: Path = WEIGHTS) -> Weights:
         (length,) = struct.unpack_from("<I", data)
         head = json.loads(data[4 : 4 + length])
     except (OSError, struct.error, ValueError) as error:
-        raise _unusable(path, f"cannot be read: {error}") from error
+        raise ConfigError(_UNUSABLE.format(path=path, reason=f"cannot be read: {error}")) from error
     values = data[4 + length :]
     if len(values) != concept_columns() + WORD_BUCKETS or zlib.crc32(values) != head["crc32"]:
-        raise _unusable(path, "damaged, or made for another lexicon")
+        raise ConfigError(_UNUSABLE.format(path=path, reason="damaged, or made for another lexicon"))
     first, second = head["scales"]
     return Weights(array("b", values), (first, second), head["bias"], head["threshold"])
 
 
-def _unusable(path: Path, reason: str) -> ConfigError:
-    return ConfigError(f"The weights that screen memories, {path}, cannot be used ({reason}): reinstall swarm-memory.")
-
+_UNUSABLE = "The weights that screen memories, {path}, cannot be used ({reason}): reinstall swarm-memory."
 
 _TOKEN = re.compile(r"--?[a-z][\w-]*|[\w.=/'-]*\w|[<>|\[\]]")
 _JOINED = re.compile(r"[\u0900-\u097f\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]")

@@ -81,7 +81,7 @@ def held_back(item: MemoryItem, findings: tuple[Finding, ...]) -> MemoryItem:
     return item.model_copy(update={"status": "quarantined", "status_reason": reason})
 
 
-def told_of(items: Iterable[MemoryItem]) -> str | None:
+def notice_of(items: Iterable[MemoryItem]) -> str | None:
     """Return in one line what is held back, trusted less or marked, why, and how the user takes that back.
 
     Without the words that were found, since an agent reads it. None where there is nothing to say.
@@ -95,24 +95,23 @@ def told_of(items: Iterable[MemoryItem]) -> str | None:
             held += [item] * (source.heard_in != "result")  # who brought it says that
         elif source.suspect is not None:
             (less if source.standing < 0 else marked).append(item)
-    told = (
-        _telling(
-            held, "in quarantine and not retrieved", "the user reads and releases it: swarm-memory memories restore"
-        ),
-        _telling(less, "stored with less trust", "the user vouches for it: swarm-memory memories restore"),
-        _telling(marked, "stored as you said it, and marked", "to see why: swarm-memory memories get"),
+    restore = "swarm-memory memories restore"
+    notices = (
+        _notice(held, "in quarantine and not retrieved", f"the user reads and releases it: {restore}"),
+        _notice(less, "stored with less trust", f"the user vouches for it: {restore}"),
+        _notice(marked, "stored as you said it, and marked", "to see why: swarm-memory memories get"),
     )
-    return "; ".join(each for each in told if each) or None
+    return "; ".join(filter(None, notices)) or None
 
 
-def _telling(items: Sequence[MemoryItem], how: str, way: str) -> str | None:
+def _notice(items: Sequence[MemoryItem], how: str, fix: str) -> str | None:
     if not items:
         return None
     findings = (each for item in items for each in by_rules(_text(item)) or by_wording(_text(item)))
     rules = dict.fromkeys(finding.rule for finding in findings)
     ids = " ".join(item.id for item in items[:_MAX_NAMED])
     more = f" … ({len(items) - _MAX_NAMED} more)" if len(items) > _MAX_NAMED else ""
-    return f"{len(items)} {how} ({', '.join(rules) or 'by a model'}); {way} {ids}{more}"
+    return f"{len(items)} {how} ({', '.join(rules) or 'by a model'}); {fix} {ids}{more}"
 
 
 def suspects(items: Sequence[MemoryItem]) -> list[str]:
@@ -143,8 +142,8 @@ class ItemVerdicts(Answered):
 async def screened(toolbox: Toolbox, items: Sequence[MemoryItem]) -> tuple[list[MemoryItem], str | None]:
     """Return the items as they may be stored, with who screened them; and what is to be said when the model did not.
 
-    The model is asked about what a model drew and the gate let pass, when `distill.screen_with_model` is on. It can
-    hold back and never let through. Where it cannot be asked, or its answer cannot be used, the gate alone decides.
+    The model is asked about what a model distilled and the gate let pass, when `distill.screen_with_model` is on. It
+    can hold back and never let through. Where it cannot be asked, or its answer is of no use, the gate alone decides.
     """
     by_gate = await asyncio.to_thread(lambda: [_by(LOCAL, gated(item)) for item in items])
     asked = [item for item in by_gate if item.status == "active" and item.provenance.distiller == "model"]
@@ -163,7 +162,7 @@ async def screened(toolbox: Toolbox, items: Sequence[MemoryItem]) -> tuple[list[
 
 async def _ask(model: ChatModel, items: Sequence[MemoryItem]) -> tuple[dict[int, tuple[Finding, ...]], str] | str:
     """Return the findings by the items' numbers and the model that answered, or why there are none."""
-    shown = "\n\n".join(f"Item {number}\n{_told(item)}" for number, item in enumerate(items, 1))
+    shown = "\n\n".join(f"Item {number}\n{_text(item)}" for number, item in enumerate(items, 1))
     prompt = render(load_prompt(PROMPT), given={}, untrusted={"items": shown})
     try:
         answer, name = await ask(model, prompt, ItemVerdicts, purpose=PURPOSE, effort=Effort(timeout_s=_TIMEOUT_S))
@@ -179,10 +178,6 @@ async def _ask(model: ChatModel, items: Sequence[MemoryItem]) -> tuple[dict[int,
 
 def _finding(said: ItemVerdict, name: str) -> Finding:
     return Finding(f"the model {name}", one_line(redact(said.reason).text, _MAX_SAID_CHARS) or "no reason given")
-
-
-def _told(item: MemoryItem) -> str:
-    return "\n".join(part for part in (item.title, item.description, item.content, ", ".join(item.tags)) if part)
 
 
 def _by(who: str, item: MemoryItem) -> MemoryItem:

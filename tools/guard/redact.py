@@ -138,7 +138,7 @@ def stored(trajectory: Trajectory, settings: Settings) -> Trajectory:
 
 
 def _ends(steps: tuple[Step, ...], limit: int) -> tuple[tuple[Step, ...], int]:
-    """The end tells how it went and weighs more than the beginning."""
+    """Return both ends; the end shows how it went and has more room than the beginning."""
     if len(steps) <= limit:
         return steps, 0
     head = limit // 4
@@ -205,10 +205,17 @@ def _checked(rule: Rule, excerpt: Excerpt) -> Iterator[Span]:
             yield Span(*excerpt.span(match.span("number" if "number" in pattern.groupindex else 0)), mark, rule.name)
 
 
+_CARD = re.compile(
+    r"3[47]\d{13}|3(?:[689]\d|0[0-5])\d{11}|4\d{12}(?:\d{3})?|(?:35|5[0-8]|6[023457])\d{14}"
+    r"|2(?:22[1-9]|2[3-9]\d|[3-6]\d\d|7[01]\d|720)\d{12}"
+)
+"""The prefixes and lengths of issuers."""
+
+
 def is_card_number(text: str) -> bool:
-    """Tell whether digits (with spaces or hyphens) have a card's prefix and length and pass Luhn (ISO/IEC 7812-1)."""
+    """Whether digits (with spaces or hyphens) have a card's prefix and length and pass Luhn (ISO/IEC 7812-1)."""
     digits = re.sub(r"\D", "", text)
-    if len(digits) not in _card_lengths(digits):
+    if not _CARD.fullmatch(digits):
         return False
     total = 0
     for place, digit in enumerate(reversed(digits)):
@@ -217,20 +224,8 @@ def is_card_number(text: str) -> bool:
     return total % 10 == 0
 
 
-def _card_lengths(digits: str) -> tuple[int, ...]:
-    if digits[:2] in ("34", "37"):
-        return (15,)
-    if digits[:2] in ("36", "38", "39") or "300" <= digits[:3] <= "305":
-        return (14,)
-    if digits[0] == "4":
-        return (13, 16)
-    master = "51" <= digits[:2] <= "55" or "2221" <= digits[:4] <= "2720"
-    other = digits[:2] in ("35", "50", "56", "57", "58", "60", "62", "63", "64", "65", "67")
-    return (16,) if master or other else ()
-
-
 def is_iban(text: str) -> bool:
-    """Tell whether text has the length of its country's account numbers and passes mod 97 (ISO 13616)."""
+    """Whether text has the length of its country's account numbers and passes mod 97 (ISO 13616)."""
     compact = text.replace(" ", "")
     if f"{compact[:2]}{len(compact)}" not in table(SECRETS).words["iban_lengths"]:
         return False

@@ -24,11 +24,11 @@ class Rule(NamedTuple):
 
     name: str
     section: str
-    """The table that it stands in: `vendors.cloud`, `new role.always`."""
+    """The table that it is in: `vendors.cloud`, `new role.always`."""
     kind: str
     """What its findings are called."""
     hints: tuple[str, ...]
-    """Where none of them stands in a text, the pattern is not searched for; none: it always is."""
+    """Where none of them is in a text, the pattern is not searched for; none: it always is."""
     pattern: str
     prefix: str = ""
     """The literal that the pattern begins with, where there is one."""
@@ -55,12 +55,12 @@ class Table:
             self.sections[rule.section.partition(".")[0]].append(rule)
 
     def hinted(self, text: str) -> list[Rule]:
-        """Return the rules of which a hint stands in a text."""
+        """Return the rules of which a hint is in a text."""
         return [rule for rule in self.rules if any_in(text, rule.hints)]
 
 
 def any_in(text: str, hints: Iterable[str]) -> bool:
-    """Whether one of the hints stands in a text."""
+    """Whether one of the hints is in a text."""
     for hint in hints:  # noqa: SIM110 - half the time of `any`, and this is asked hundreds of times a text
         if hint in text:
             return True
@@ -88,7 +88,7 @@ def switch_off(names: Iterable[str]) -> None:
         import difflib
 
         near = difflib.get_close_matches(unknown[0], known, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"the rules stand in {SECRETS.parent}"
+        hint = f"did you mean {near[0]}?" if near else f"the rules are in {SECRETS.parent}"
         raise ConfigError(f"guard.disabled_rules names {unknown[0]!r}, which is no rule: {hint}")
     _off.clear()
     _off.update(wanted)

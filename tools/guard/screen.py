@@ -82,17 +82,17 @@ def screen(text: str) -> tuple[Finding, ...]:
 def by_wording(text: str) -> tuple[Finding, ...]:
     """Return what the classifier finds: its most suspect sentence, when that is over the threshold.
 
-    What stands in back-ticks is left to the rules.
+    What is in back-ticks is left to the rules.
     """
     prose = _CODE.sub("`x`", text[:MAX_CHARS])
     worst = max((suspicion(view) for view in readings(prose)), default=None)
-    if worst is None or worst.score <= 0:
+    if worst is None or worst[0] <= 0:
         return ()
-    return (Finding(CLASSIFIED, " ".join(worst.words.split())[:120]),)
+    return (Finding(CLASSIFIED, " ".join(worst[1].split())[:120]),)
 
 
 def by_rules_of_prompts(text: str) -> tuple[Finding, ...]:
-    """Return what the rules find in what a user says himself, who may tell his agent what it is to do from now on."""
+    """Return what the rules find in what a user says himself, who may order his agent about from now on."""
     return tuple(each for each in by_rules(text) if each.rule not in _OWN_ORDERS)
 
 

@@ -13,10 +13,10 @@ from swarm_memory.tools.guard.values import (
     is_mixed,
     is_of_three_kinds,
     is_password,
+    is_password_in_sentence,
     is_phrase,
     is_random,
     is_reference,
-    is_told_password,
 )
 from swarm_memory.tools.text.cleaning import lazy
 
@@ -78,7 +78,7 @@ _NAME_AND_SIGN = lazy(r"([\w.-]{1,60})\\?[\"'`]?[ \t]{0,4}[:=][ \t]{0,4}\\?[\"'`
 
 
 def _is_unknown_key(text: str, start: int, value: str, rules: Table) -> bool:
-    """Tell whether random characters are kept secret: not where a name says that they are an id, a hash or public."""
+    """Whether random characters are kept secret: not where a name says that they are an id, a hash or public."""
     named = _NAME_AND_SIGN.search(text[max(0, start - 80) : start])
     words = [word.lower() for word in _WORD_OF_NAME.findall(named[1])] if named else []
     is_shown = words and (words[-1] in rules.words["attributes"] or not rules.words["public_kinds"].isdisjoint(words))
@@ -137,7 +137,7 @@ def _private_keys(text: str) -> Iterator[Span]:
 
 
 _REACH = 500
-"""What a row of these has to say stands in a line, and not further from its hint."""
+"""What a row of these has to say is in a line, and not further from its hint."""
 _WITH_MIXED = ("context.headers", "context.documents")
 
 
@@ -159,13 +159,13 @@ class _Name(NamedTuple):
     """A name that holds a word for a secret, as far as it reaches."""
 
     before: str
-    """What stands in it before that word."""
+    """What is in it before that word."""
     word: str
     after: str
     start: int
     end: int
     is_parameter: bool
-    """Whether it stands in the query of an address: `?key=`, `&userpass=`."""
+    """Whether it is in the query of an address: `?key=`, `&userpass=`."""
 
 
 _OF_A_NAME = string.ascii_letters + string.digits + "_.$@-"
@@ -176,7 +176,7 @@ _GIVEN = lazy(
     |["' \t,]{0,3}\s{0,40}["']?value["']?[ \t]{0,3}[:=][ \t]{0,3}
     |(?:[ \t]{0,3}:[ \t]?[A-Za-z][\w.\[\]|?]{0,30}(?=[ \t]{0,3}=)|[ \t]{1,3}\*?(?:string|str)(?=[ \t]{0,3}=))?
      [ \t]{0,20}(?P<sign>:{1,3}=|[?+.|!]{0,2}={1,3}>?|->|:)
-    |[ \t]{0,3}(?P<weak>[,(])|(?P<told>[ \t]{1,20}-{1,6}(?=[ \t])|[ \t]{0,3}:?\r?\n(?=[\w+/=.-]{20,200}(?:\s|$))
+    |[ \t]{0,3}(?P<weak>[,(])|(?P<apart>[ \t]{1,20}-{1,6}(?=[ \t])|[ \t]{0,3}:?\r?\n(?=[\w+/=.-]{20,200}(?:\s|$))
      |[ \t](?:for|of|in)[ \t][^\n:=]{1,40}?(?<!\s):)
     |(?P<said>(?:[ \t](?:for|of|in)[ \t][^\n:=]{1,40}?)?[ \t]{1,8}(?:is|was|to|has[ ]been)[ \t]{1,3}(?:now[ \t]{1,3})?
      (?:(?:re)?set[ \t]to[ \t]|changed[ \t]to[ \t])?)
@@ -207,7 +207,7 @@ def _assignments(rules: Table, text: str, lower: str) -> Iterator[Span]:
             if given is None:
                 continue
             start, end = _value_after(text, given)
-            # A long value is looked at once, whatever names stand in it: the search stays linear.
+            # A long value is looked at once, whatever names are in it: the search stays linear.
             position = end if end - start > _LONG_VALUE else position
             if _is_given(text, name, given, (start, end), rules, sureness):
                 mark = "[secret:password]" if is_for_password else "[secret:assigned]"
@@ -238,7 +238,7 @@ _SURE, _LIKELY, _PASSWORD = 3, 1, 2
 
 
 def _sureness(name: _Name, rules: Table, *, is_for_password: bool) -> int:
-    """Tell how sure it is that the name is one of a secret; 0: it is not."""
+    """Return how sure it is that the name is one of a secret; 0: it is not."""
     words = rules.words
     before = [word.lower() for word in _WORD_OF_NAME.findall(name.before)]
     after = [word.lower() for word in _WORD_OF_NAME.findall(name.after)]
@@ -282,13 +282,13 @@ _NAME_ONLY = lazy(r"[ \t]{0,8}(?:export |set |env )?[\w.-]{0,60}$")
 def _is_given(
     text: str, name: _Name, given: re.Match[str], value: tuple[int, int], rules: Table, sureness: int
 ) -> bool:
-    """Tell whether a value of a name is a secret, by how it is given to it and by what it looks like."""
+    """Whether a value of a name is a secret, by how it is given to it and by what it looks like."""
     start, end = value
     shown, placeholders = text[start:end], rules.words["placeholders"]
     quoted = given["quote"] is not None
     flag = name.before.startswith("--")
-    if (given["space"] is not None and not flag) or given["told"] or given["said"]:
-        return False if name.after or given["closed"] else _is_told(name, given, shown, placeholders, sureness)
+    if (given["space"] is not None and not flag) or given["apart"] or given["said"]:
+        return False if name.after or given["closed"] else _is_in_sentence(name, given, shown, placeholders, sureness)
     if given["weak"] is not None and not given["closed"] and given["weak"] == ",":
         return sureness == _SURE and not name.after and is_key(shown, placeholders, sure=True, loud=False)
     if given["weak"] is not None and (name.after or name.word == "pass"):
@@ -308,23 +308,23 @@ def _is_given(
 
 
 def _may_be_of_words(name: _Name) -> bool:
-    """Tell a name of a password from that of a text on it, as `passwordHelp`, and from a pass over something."""
+    """Whether a name is of a password, not of a text on it, as `passwordHelp`, nor of a pass over something."""
     is_short = len(name.word) < 5
     return not _WORD_OF_NAME.search(name.after) and (not is_short or name.before.isupper())
 
 
-def _is_told(name: _Name, given: re.Match[str], shown: str, placeholders: frozenset[str], sureness: int) -> bool:
-    """Tell whether the word that follows in a sentence is a secret."""
+def _is_in_sentence(name: _Name, given: re.Match[str], shown: str, placeholders: frozenset[str], sureness: int) -> bool:
+    """Whether the word that follows in a sentence is a secret."""
     if sureness != _PASSWORD:
         return sureness == _SURE and len(shown) >= 12 and is_key(shown, placeholders, sure=True, loud=False)
     if given["quote"] is not None and given["said"] is not None:
         return is_password(shown, placeholders, loud=True)
     is_short = name.word in ("pass", "pw", "pwd")
-    return is_told_password(shown.rstrip("!?)"), placeholders) and (not is_short or is_of_three_kinds(shown))
+    return is_password_in_sentence(shown.rstrip("!?)"), placeholders) and (not is_short or is_of_three_kinds(shown))
 
 
 def _is_loud(text: str, name: _Name, given: re.Match[str], end: int) -> bool:
-    """Tell whether an assignment outside quotes gives a value, not a variable: `PASSWORD=x`, `?password=x`, a line."""
+    """Whether an assignment outside quotes gives a value, not a variable: `PASSWORD=x`, `?password=x`, a line."""
     stem = name.start - len(name.before)
     shouted = text[name.start : name.start + 4].isupper() and name.before.upper() == name.before
     if shouted or text[max(0, stem - 1) : stem] in ("?", "&", ";"):

@@ -1,4 +1,4 @@
-"""How far a memory is trusted: by what it rests on, who bore it out since, and whether it repeats what was told.
+"""How far a memory is trusted: by what it rests on, who bore it out since, and whether it repeats what was shown.
 
 Screening keeps out what looks like an attack. This is for what does not: it limits what one may do.
 """
@@ -15,7 +15,7 @@ from swarm_memory.tools.text.tokens import tokenize
 from swarm_memory.tools.toolbox import Toolbox
 
 MAX_UNVERIFIED = 1
-"""So many unverified memories stand in an answer that verified ones could fill."""
+"""So many unverified memories are in an answer that verified ones could fill."""
 
 CREDITED, REINFORCED = "reasoning_memory.credited", "reasoning_memory.reinforced"
 RESTORED = "reasoning_memory.active"
@@ -27,7 +27,7 @@ _WIDER = 4
 """So many times more are looked at for verified ones, when too many are unverified."""
 
 COVERED = 0.7
-"""The share of a step's words, of different stems, that stand together where it was told or done."""
+"""The share of a step's words, of different stems, that are together where it was shown or done."""
 
 MIN_WORDS = 3
 """A step of fewer words ("run the tests") is everybody's."""
@@ -45,10 +45,9 @@ Fetch = Callable[[int, Container[str]], tuple[ScoredMemory, ...]]
 
 
 def rests_on_evidence(item: MemoryItem) -> bool:
-    """Whether an item is the user's word, or was drawn here, without a model, under a verdict of hard evidence or of
-    the user's.
+    """Whether an item is the user's word, or was distilled here without a model, where evidence or the user judged.
 
-    No evidence vouches for what the agent was told, nor for a wording that is suspect.
+    No evidence vouches for what the agent was shown, nor for a wording that is suspect.
     """
     source = item.provenance
     if source.standing != 0:
@@ -62,9 +61,9 @@ def rests_on_evidence(item: MemoryItem) -> bool:
 
 
 def is_borne_out(item: MemoryItem, history: Iterable[Event]) -> bool:
-    """Whether the user restored or kept it, or another task of another session drew the same or succeeded by using it.
+    """Whether the user restored or kept it, or a task of another session learned the same or succeeded by using it.
 
-    What was hearsay to begin with, or is of suspect wording, must be drawn by one who was not told. (`novelty`
+    What repeats what was shown, or is of suspect wording, must be learned by one to whom it was not shown. (`novelty`
     reinforces by no other.)
     """
     doubted = item.provenance.hearsay or item.provenance.suspect is not None
@@ -72,11 +71,11 @@ def is_borne_out(item: MemoryItem, history: Iterable[Event]) -> bool:
     vouched = 0
     for event in history:
         vouched += _vouches(event)
-        # Whoever follows what was planted succeeds as well: only one who finds it unprompted is a witness of hearsay.
+        # Whoever follows what was planted succeeds as well: only one who finds it unprompted is a witness.
         is_use = event.kind == CREDITED and _succeeded(event) and not doubted
         if event.kind == REINFORCED or is_use:
-            witness = [str(told) for told in map(event.data.get, ("task_id", "session_id")) if told is not None]
-            if witness and not any(_is_of(each, mine) for each in witness for mine in own):
+            others = [str(each) for each in map(event.data.get, ("task_id", "session_id")) if each is not None]
+            if others and not any(_is_of(each, mine) for each in others for mine in own):
                 return True
     return vouched > 0
 
@@ -143,28 +142,28 @@ def _session(task: str) -> str:
     return head if colon and number.isdigit() else task
 
 
-def repeats_what_was_told(
+def repeats_what_was_shown(
     lesson: MemoryDraft | MemoryItem, trajectory: Trajectory, had: Sequence[MemoryItem | MemoryDraft] = ()
 ) -> bool:
-    """Whether any step of a lesson was told to the agent before the agent did or said it by itself.
+    """Whether any step of a lesson was shown to the agent before the agent did or said it by itself.
 
     A success bears out that the steps were taken, not that they were the agent's own: an attack that is followed
     succeeds too.
-    `had` are the memories that the task was given and that nobody vouches for. A step is told by the words that stand
-    within one or two sentences together. Linear in the length of the trajectory for each step of the lesson.
+    `had` are the memories that the task was given and that nobody vouches for. A step is shown where enough of its
+    words are within one or two sentences. Linear in the length of the trajectory for each step of the lesson.
     """
-    told = [trajectory.task, *(f"{each.title}\n{each.content}" for each in had)]
-    return any(_was_told(words, told, trajectory.steps) for words in _steps_of(lesson))
+    beforehand = [trajectory.task, *(f"{each.title}\n{each.content}" for each in had)]
+    return any(_was_shown(words, beforehand, trajectory.steps) for words in _steps_of(lesson))
 
 
-def says_all_of(drawn: MemoryItem, known: MemoryItem) -> bool:
-    """Whether every word of a known memory's advice stands in one that was drawn again; no numbers of what it quotes.
+def says_all_of(new: MemoryItem, known: MemoryItem) -> bool:
+    """Whether every word of a known memory's advice is in a new one; no numbers of what it quotes.
 
     What it leaves out it does not vouch for: one step of many may be the one that was planted.
     """
     quoted = (word for part in _QUOTED.findall(known.content) for word in tokenize(part) if word.isalpha())
     words = {*tokenize(_QUOTED.sub(" ", known.content)), *quoted}
-    return words <= set(tokenize(f"{drawn.title}\n{drawn.content}"))
+    return words <= set(tokenize(f"{new.title}\n{new.content}"))
 
 
 def _steps_of(lesson: MemoryDraft | MemoryItem) -> Iterator[frozenset[str]]:
@@ -174,11 +173,11 @@ def _steps_of(lesson: MemoryDraft | MemoryItem) -> Iterator[frozenset[str]]:
             yield words
 
 
-def _was_told(words: frozenset[str], beforehand: Iterable[str], steps: Sequence[Step]) -> bool:
-    if any(stands_in(words, text) for text in beforehand):
+def _was_shown(words: frozenset[str], beforehand: Iterable[str], steps: Sequence[Step]) -> bool:
+    if any(occurs_in(words, text) for text in beforehand):
         return True
     for step in steps:
-        if stands_in(words, _text_of(step)):
+        if occurs_in(words, _text_of(step)):
             return step.role != "assistant"
     return False
 
@@ -189,10 +188,10 @@ def _text_of(step: Step) -> str:
     return f"{step.text}\n{json.dumps(step.tool_input, ensure_ascii=False)}"
 
 
-def stands_in(words: frozenset[str], text: str) -> bool:
-    """Whether enough of the words stand in two sentences that follow one another."""
+def occurs_in(words: frozenset[str], text: str) -> bool:
+    """Whether enough of the words are in two sentences that follow one another."""
     needed = COVERED * len(words)
-    if not _may_stand_in(words, text, needed):
+    if not _may_occur_in(words, text, needed):
         return False
     before: frozenset[str] = frozenset()
     for part in parts_of(text):
@@ -203,7 +202,7 @@ def stands_in(words: frozenset[str], text: str) -> bool:
     return False
 
 
-def _may_stand_in(words: frozenset[str], text: str, needed: float) -> bool:
+def _may_occur_in(words: frozenset[str], text: str, needed: float) -> bool:
     """Whether it is worth to take a text apart: by the beginnings of the words, where no accent can hide them."""
     if not text.isascii():
         return True

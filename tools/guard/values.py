@@ -10,7 +10,7 @@ _SEPARATOR = lazy(r"[_\-./:]+")
 _UUID = lazy(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", re.IGNORECASE)
 _HEX = lazy(r"(?:0x)?[0-9a-fA-F]{16,}")
 _LOOKED_AT = 400
-"""So many characters tell what kind of text a value is."""
+"""So many characters show what kind of text a value is."""
 
 _RANDOM_PIECE = 3.3
 """Random letters and digits come in runs of 1.6 to 2.7 of one kind, words in such of four and more."""
@@ -53,19 +53,19 @@ _TERM = lazy(
 _LONGEST_PHRASE = 100
 _BLANK = lazy(r"[ \t]")
 _SIGN = lazy(r"\w[*=;|]\w|\w[!@#$%^&+~]|[!@#$%^&+~]\w")
-"""What stands in or at a word and is no mark of a sentence."""
+"""What is in or at a word and no mark of a sentence."""
 _QUANTITY = lazy(r"(?<!\S)[(~<>]?\d{1,3}(?:-\d{1,3})?\+?[ \t]+(?=[^\W\d])")
 _TEXT = lazy(r"""[/~"'`+.,)\]\s]|\W\s|.*(?:\s\W*$|[+(\[,]$|://|%[a-z(]|[{}<>\\]|&\w+;)""")
 """What a path, a template, markup, or code between two quotes begins with or holds."""
 
 
 def is_reference(value: str) -> bool:
-    """Tell whether a value only stands for a secret: a variable, a placeholder, one of our own marks."""
+    """Whether a value only stands for a secret: a variable, a placeholder, one of our own marks."""
     return _REFERENCE.match(value) is not None
 
 
 def is_mixed(secret: str) -> bool:
-    """Tell a random string from a word: it has a digit, letters of both cases, or one character many times."""
+    """Whether a string is random, and no word: it has a digit, letters of both cases, or one character many times."""
     return (
         any(each.isdigit() for each in secret)
         or (secret.lower() != secret and secret.upper() != secret)
@@ -75,7 +75,7 @@ def is_mixed(secret: str) -> bool:
 
 
 def is_random(value: str) -> bool:
-    """Tell random characters from words, however these are joined, by the mean length of runs of one kind."""
+    """Whether characters are random, and no words, however these are joined: by the mean length of runs of one kind."""
     seen = value[:_LOOKED_AT]
     if _UUID.fullmatch(seen) or _HEX.fullmatch(seen):
         return any(map(str.isdigit, seen)) and len(set(seen)) > 5
@@ -91,17 +91,17 @@ def is_random(value: str) -> bool:
 
 
 def is_call(value: str) -> bool:
-    """Tell whether what stands outside quotes is code that gives a value: `f(x)`, `a["b"]`, `(a, b)`, `a.b`."""
+    """Whether what stands outside quotes is code that gives a value: `f(x)`, `a["b"]`, `(a, b)`, `a.b`."""
     return _ARGUMENTS.match(value) is not None or value.startswith(("(", "[")) or _MEMBER.match(value) is not None
 
 
 def is_hexadecimal(value: str) -> bool:
-    """Tell whether a value has the shape of an id or a hash, too: a UUID or hexadecimal digits."""
+    """Whether a value has the shape of an id or a hash, too: a UUID or hexadecimal digits."""
     return _UUID.fullmatch(value) is not None or _HEX.fullmatch(value) is not None
 
 
 def is_password(value: str, placeholders: Collection[str], *, loud: bool) -> bool:
-    """Tell whether what is given to a password is one. `loud`: it stands where only a literal value can."""
+    """Whether what is given to a password is one. `loud`: it stands where only a literal value can."""
     if len(value) < 4 or _BLANK.search(value) or _stands_for_one(value, placeholders):
         return False
     if value.isdigit() and len(value) < 6 and not loud:
@@ -123,7 +123,7 @@ def is_password(value: str, placeholders: Collection[str], *, loud: bool) -> boo
 
 
 def is_phrase(value: str, words: Mapping[str, Collection[str]], *, sure: bool) -> bool:
-    """Tell whether words in quotes that are given to a password are one, no text about it. `sure`: it is of words."""
+    """Whether words in quotes that are given to a password are one, no text about it. `sure`: it is of words."""
     if not 6 <= len(value) <= _LONGEST_PHRASE or _TEXT.match(value) or _stands_for_one(value, words["placeholders"]):
         return False
     found = re.findall(r"[^\W\d_]+", value.lower())
@@ -134,8 +134,8 @@ def is_phrase(value: str, words: Mapping[str, Collection[str]], *, sure: bool) -
     return sure and not of_text and len(found) > 1
 
 
-def is_told_password(value: str, placeholders: Collection[str]) -> bool:
-    """Tell whether the word after `password` in a sentence is one: letters with digits or signs, no name of a thing."""
+def is_password_in_sentence(value: str, placeholders: Collection[str]) -> bool:
+    """Whether the word after `password` in a sentence is one: letters with digits or signs, no name of a thing."""
     return (
         len(value) >= 6
         and is_password(value, placeholders, loud=False)
@@ -147,7 +147,7 @@ def is_told_password(value: str, placeholders: Collection[str]) -> bool:
 
 
 def is_key(value: str, placeholders: Collection[str], *, sure: bool, loud: bool) -> bool:
-    """Tell whether what is given to a key, token or secret is one. `sure`: its name says so, whatever its value."""
+    """Whether what is given to a key, token or secret is one. `sure`: its name says so, whatever its value."""
     if len(value) < 8 or _BLANK.search(value) or _stands_for_one(value, placeholders):
         return False
     if value.isdigit() or len(set(value)) == 1:
@@ -162,7 +162,7 @@ def is_key(value: str, placeholders: Collection[str], *, sure: bool, loud: bool)
 
 
 def is_of_three_kinds(value: str) -> bool:
-    """Tell whether a value has digits, small letters and capitals."""
+    """Whether a value has digits, small letters and capitals."""
     return re.search(r"\d", value) is not None and value.lower() != value and value.upper() != value
 
 
@@ -185,5 +185,5 @@ def _is_snake(value: str) -> bool:
 
 
 def _is_code(value: str) -> bool:
-    """Tell a variable, an attribute or a call from a value: words without digits in the middle of them."""
+    """Whether it is a variable, an attribute or a call, and no value: words without digits in the middle of them."""
     return _CODE.match(value[:500]) is not None and not re.search(r"[A-Za-z]\d+[A-Za-z]|\d[A-Za-z]*\d", value[:500])

@@ -145,8 +145,8 @@ def combine(found: Verdict, said: Verdict) -> Verdict:
     confidence = max(found.confidence, said.confidence) if agreed else winner.confidence
     reasons = tuple(f"{each.judge} ({each.label}): {reason}" for each in (found, said) for reason in each.reasons)
     evidence = tuple(dict.fromkeys((*winner.evidence, *found.evidence, *said.evidence)))[:_MAX_EVIDENCE]
-    told = {"confidence": confidence, "reasons": reasons, "evidence": evidence, "model": said.model}
-    return winner.model_copy(update=told)
+    fields = {"confidence": confidence, "reasons": reasons, "evidence": evidence, "model": said.model}
+    return winner.model_copy(update=fields)
 
 
 def audit_event(trajectory_id: str, judged: Judged, at: datetime) -> Event | None:

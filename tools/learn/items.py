@@ -1,4 +1,4 @@
-"""From what was drawn to memories: made with their provenance, screened, embedded, and compared with the bank."""
+"""From what was distilled to memories: made with their provenance, screened, embedded, and compared with the bank."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
@@ -15,8 +15,8 @@ from swarm_memory.tools.anchors.staleness import anchored
 from swarm_memory.tools.consolidate.duplicates import gist_of, is_same, outcome_of
 from swarm_memory.tools.consolidate.pairs import duplicate_threshold
 from swarm_memory.tools.distill.corrections import USERS_WORD
-from swarm_memory.tools.guard.gate import screened, told_of
-from swarm_memory.tools.guard.trust import REINFORCED, repeats_what_was_told, says_all_of, unverified
+from swarm_memory.tools.guard.gate import notice_of, screened
+from swarm_memory.tools.guard.trust import REINFORCED, repeats_what_was_shown, says_all_of, unverified
 from swarm_memory.tools.ports.memories import MemoryFilter, SearchQuery, StoredMemory
 from swarm_memory.tools.retrieve.embed import prepare_or_say
 from swarm_memory.tools.toolbox import Toolbox
@@ -34,40 +34,40 @@ _LOOKED_AT = 20
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The trajectory that a draft was drawn from, as it was judged, and the run that drew it."""
+    """The trajectory that a draft was distilled from, as it was judged, and the run that did."""
 
     run_id: str
     scope: Scope
     trajectory_id: str
     trajectory: Trajectory
     verdict: Verdict
-    drawing: Distillation
+    distillation: Distillation
 
 
-def drawn_item(
+def distilled_item(
     draft: MemoryDraft, origin: Origin, had: Sequence[MemoryItem], *, outcome: Outcome, confidence: float, at: datetime
 ) -> MemoryItem:
     """Return a draft as a new item, which is not prepared for the bank yet.
 
-    What repeats memories that the task `had` and nobody vouches for is hearsay. That is looked for here, in time linear
-    in the length of the trajectory.
+    What repeats memories that the task `had` and nobody vouches for is marked so. That is looked for here, in time
+    linear in the length of the trajectory.
     """
-    drawing, trajectory = origin.drawing, origin.trajectory
-    by_rules = drawing.distiller == "extractive"
-    is_said = drawing.distiller in ("extractive", "model") and USERS_WORD in draft.tags
+    distillation, trajectory = origin.distillation, origin.trajectory
+    by_rules = distillation.distiller == "extractive"
+    is_said = distillation.distiller in ("extractive", "model") and USERS_WORD in draft.tags
     calls = () if by_rules or is_said else calls_of(trajectory)
     provenance = Provenance(
         **trajectory.model_dump(include={"task_id", "session_id", "agent_id"}),
         trajectory_id=origin.trajectory_id,
         evidence=draft.evidence,
         judge=origin.verdict.judge,
-        distiller="user" if is_said else drawing.distiller,
+        distiller="user" if is_said else distillation.distiller,
         heard_in="prompt" if is_said else None,
-        prompt_hash=drawing.prompt_hash,
-        model=drawing.model,
+        prompt_hash=distillation.prompt_hash,
+        model=distillation.model,
         run_id=origin.run_id,
         handles=from_task(draft.title, draft.description, draft.content, calls),
-        hearsay=not is_said and repeats_what_was_told(draft, trajectory, had),
+        hearsay=not is_said and repeats_what_was_shown(draft, trajectory, had),
     )
     return MemoryItem(
         id=new_id(MEMORY),
@@ -110,13 +110,13 @@ class SortedOut:
     def items(self) -> tuple[MemoryItem, ...]:
         return tuple(memory.item for memory in self.new)
 
-    def why_less(self, drawn: str | None) -> str | None:
+    def why_less(self, reason: str | None) -> str | None:
         """Return in one line why less was stored than might have been, or stored otherwise; None for no reason.
 
-        `drawn` is why less was drawn.
+        `reason` is why less was distilled.
         """
         known = f"the bank already says {len(self.known)} of them" if self.known else None
-        return "; ".join(filter(None, (drawn, known, told_of(self.items), self.fault))) or None
+        return "; ".join(filter(None, (reason, known, notice_of(self.items), self.fault))) or None
 
 
 async def new_items(
@@ -127,8 +127,8 @@ async def new_items(
     `made` is given the memories that the task had and nobody vouches for, and runs in a thread. Those that are suspect
     come in quarantine. Without vectors where the embedder fails, without the model where the one that screens does;
     that is said then. What the bank says stays, whoever gave it, and is reinforced where the trajectory is a witness:
-    trust never rises by hearsay, by repetition within one task or session, nor by what says a part of it. Raises
-    `StorageError`.
+    trust never rises by what repeats what was shown, or what the same task or session said, nor by what says a part of
+    it. Raises `StorageError`.
     """
     retrieved = await toolbox.store.injections(toolbox.scope, trajectory.task_id)
     given = tuple(dict.fromkeys((*trajectory.injected_memory_ids, *retrieved.given)))

@@ -19,13 +19,13 @@ from swarm_memory.tools.consolidate.upkeep import queue_when_due
 from swarm_memory.tools.credit.outcome import record_outcome
 from swarm_memory.tools.distill.bounds import check_drafts
 from swarm_memory.tools.distill.distill import distill, distill_by_extraction, known_fixes
-from swarm_memory.tools.distill.fixes import drawn_fixes, tried
+from swarm_memory.tools.distill.fixes import learned_fixes, tried
 from swarm_memory.tools.guard.gate import check_quota
 from swarm_memory.tools.guard.redact import archivable, stored
 from swarm_memory.tools.judge.judge import Judged, audit_event, judge_by_evidence, judge_in_full
-from swarm_memory.tools.learn.items import Origin, confidence_of, drawn_item, new_items
+from swarm_memory.tools.learn.items import Origin, confidence_of, distilled_item, new_items
 from swarm_memory.tools.ports.trajectories import LearnedBefore, LearnRecord
-from swarm_memory.tools.text.faults import at_most
+from swarm_memory.tools.text.cleaning import one_line
 from swarm_memory.tools.toolbox import Toolbox
 from swarm_memory.tools.trajectory.reading import Reading, read
 
@@ -62,25 +62,25 @@ async def learn(
     await check_quota(toolbox)
     reading = read(kept)
     judged = await judge_in_full(toolbox, reading, agent_verdict=agent_verdict)
-    drawings = await _drawings(toolbox, reading, judged.verdict, agent_drafts)
-    return await _learned(toolbox, reading, judged, drawings, archived)
+    distillations = await _distillations(toolbox, reading, judged.verdict, agent_drafts)
+    return await _learned(toolbox, reading, judged, distillations, archived)
 
 
-async def learn_anew(toolbox: Toolbox, before: LearnedBefore, kept: Trajectory, verdict: Verdict) -> LearnResult:
+async def learn_again(toolbox: Toolbox, before: LearnedBefore, kept: Trajectory, verdict: Verdict) -> LearnResult:
     """Learn from a trajectory as it is kept under another verdict, in place of what was learned from it `before`.
 
     What it does not give again is archived, as after a later version of its task. Credit is the caller's. Raises
     `StorageError`.
     """
     reading = read(kept)
-    drawings = [await distill(toolbox, reading, verdict)]
-    return await _learned(toolbox, reading, Judged(verdict, verdict, None), drawings, kept, before)
+    distillations = [await distill(toolbox, reading, verdict)]
+    return await _learned(toolbox, reading, Judged(verdict, verdict, None), distillations, kept, before)
 
 
-async def _drawings(
+async def _distillations(
     toolbox: Toolbox, reading: Reading, verdict: Verdict, agent_drafts: Sequence[MemoryDraft] | None
 ) -> list[Distillation]:
-    """Return what is drawn, and beside an agent's own words the ways past errors that the calls show."""
+    """Return what is distilled, and beside an agent's own words the fixes of errors that the calls show."""
     if agent_drafts is None:
         return [await distill(toolbox, reading, verdict)]
     drafts, refused = await asyncio.to_thread(
@@ -97,28 +97,30 @@ async def _learned(
     toolbox: Toolbox,
     reading: Reading,
     judged: Judged,
-    drawings: Sequence[Distillation],
+    distillations: Sequence[Distillation],
     archived: Trajectory,
     replaces: LearnedBefore | None = None,
 ) -> LearnResult:
-    """Store what is new of the drawings, and credit; or put it in place of what an earlier run learned."""
+    """Store what is new of the distillations, and credit; or put it in place of what an earlier run learned."""
     kept, verdict = reading.trajectory, judged.verdict
     trajectory_id = replaces.trajectory_id if replaces else new_id(TRAJECTORY)
-    origin = Origin(new_id(RUN), toolbox.scope, trajectory_id, kept, verdict, drawings[0])
+    origin = Origin(new_id(RUN), toolbox.scope, trajectory_id, kept, verdict, distillations[0])
     outcome = "Failure" if verdict.label == "Failure" else "Success"
     sure, now = confidence_of(verdict, toolbox.settings), toolbox.clock.now()
 
     def made(had: Sequence[MemoryItem]) -> list[MemoryItem]:
         return [
-            drawn_item(draft, replace(origin, drawing=drawing), had, outcome=outcome, confidence=sure, at=now)
-            for drawing in drawings
-            for draft in drawing.drafts
+            distilled_item(
+                draft, replace(origin, distillation=distillation), had, outcome=outcome, confidence=sure, at=now
+            )
+            for distillation in distillations
+            for draft in distillation.drafts
         ]
 
     found = await new_items(toolbox, kept, made)
     known = await known_fixes(toolbox, reading)
     new = {item.id: item for item in found.items}
-    ways = await asyncio.to_thread(lambda: (*drawn_fixes(reading, new.items()), *tried(reading, known)))
+    ways = await asyncio.to_thread(lambda: (*learned_fixes(reading, new.items()), *tried(reading, known)))
     record = LearnRecord(
         scope=toolbox.scope,
         run_id=origin.run_id,
@@ -145,12 +147,12 @@ async def _learned(
         trajectory_id=origin.trajectory_id,
         run_id=origin.run_id,
         verdict=verdict,
-        distiller=drawings[0].distiller,
+        distiller=distillations[0].distiller,
         stored=found.items,
         reinforced=found.known,
         superseded=written,
         credited=() if replaces else await _credit(toolbox, reading, verdict),
-        reason=found.why_less(drawings[0].reason),
+        reason=found.why_less(distillations[0].reason),
         consolidation_due=await queue_when_due(toolbox, embedder_answers=is_embedded),
     )
 
@@ -215,9 +217,9 @@ class Contained:
             return None
 
     @property
-    def told(self) -> str | None:
+    def notice(self) -> str | None:
         """One line on the tasks that could not be read; None where all were."""
         if not self.faults:
             return None
         named = ", ".join(f"{task_id} ({why})" for task_id, why in self.faults.items())
-        return at_most(400, f"{len(self.faults)} of {self.tasks} tasks could not be read: {named}")
+        return one_line(f"{len(self.faults)} of {self.tasks} tasks could not be read: {named}", 400)

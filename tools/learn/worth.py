@@ -31,11 +31,11 @@ def question(known: Sequence[str] = ()) -> str:
 
     The host shows it to the user too, so it is short; the server's instructions say what makes a good note.
     """
-    told = f" Known already: {'; '.join(known)}." if known else ""
+    already = f" Known already: {'; '.join(known)}." if known else ""
     return (
         f"{QUESTION} that somebody new here would lose five minutes without, and that code and README do not say? Call "
         "`mcp__swarm-memory__remember` once (load it first if your tools are deferred), then end without more text: "
         '{"outcome": "Success", "notes": [{"title": "Lease first", "when": "Before `parcelctl send`", "note": '
         '"`parcelctl lease` first, else `E17`."}]}, or `outcome` alone.'
-        f"{told}"
+        f"{already}"
     )

@@ -21,7 +21,7 @@ from swarm_memory.tools.consolidate.upkeep import queue_when_due
 from swarm_memory.tools.credit.outcome import record_outcome
 from swarm_memory.tools.guard.gate import check_quota
 from swarm_memory.tools.guard.redact import redact
-from swarm_memory.tools.learn.items import Origin, SortedOut, drawn_item, mean_confidence, new_items
+from swarm_memory.tools.learn.items import Origin, SortedOut, distilled_item, mean_confidence, new_items
 from swarm_memory.tools.matts.contrast import Contrast, self_contrast
 from swarm_memory.tools.matts.rollouts import Attempt, Former, best_of, do_rollout, numbered
 from swarm_memory.tools.ports.outside import AgentRunner
@@ -177,7 +177,7 @@ def _items(
     verdicts = [each.verdict for each in attempts]
     how = Distillation(drafts=(), distiller=contrast.distiller, prompt_hash=contrast.prompt_hash, model=contrast.model)
     return [
-        drawn_item(
+        distilled_item(
             draft,
             Origin(run.run_id, run.scope, owner.trajectory_id, owner.trajectory, owner.verdict, how),
             had,

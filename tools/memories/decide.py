@@ -27,7 +27,7 @@ _MAX_REASON_CHARS = 500
 
 _CHANGEABLE = ("scope", "title", "description", "content", "tags", "domain", "status", "status_reason", "provenance")
 _EMBEDDED = ("title", "description", "content", "tags", "domain", "provenance")
-"""What stands in a memory's text and its indexes."""
+"""What is in a memory's text and its indexes."""
 
 
 class MemoryChange(NamedTuple):
@@ -125,8 +125,8 @@ async def confirm(toolbox: Toolbox, memory_id: str, *, by_hand: bool = True) -> 
     source = item.provenance
     if source.heard_in is None or source.is_users_word:
         raise InputError(f"{memory_id} is nothing that an agent brought as the user's word")
-    told = {"distiller": "user", "hearsay": False, "suspect": source.suspect if not by_hand else None}
-    own = source.model_copy(update=told | ({"judge": None} if by_hand else {"heard_in": "prompt"}))
+    users = {"distiller": "user", "hearsay": False, "suspect": source.suspect if not by_hand else None}
+    own = source.model_copy(update=users | ({"judge": None} if by_hand else {"heard_in": "prompt"}))
     changes = {"provenance": own} | ({"status": "active", "status_reason": _BY_USER} if by_hand else {})
     return await _decide(toolbox, "confirm", [item], {item.id: _with(item, **changes)})
 
@@ -167,21 +167,17 @@ async def undo(toolbox: Toolbox, decision_id: str) -> Decided:
     events = standing(await toolbox.store.review.decisions(toolbox.scope.readable())).get(decision_id)
     if events is None:
         raise NotFoundError(f"no decision {decision_id[:60]!r} that could be taken back")
-    what: Any = events[0].data["decision"]
-    told = {str(event.subject_id): event.data for event in events}
-    items = await toolbox.store.get_memories(toolbox.scope.readable(), list(told))
-    later = [item.id for item in items if not _is_as(item, told[item.id]["after"])]
-    if gone := [*later, *(told.keys() - {item.id for item in items})]:
+    changes: dict[str, Any] = {str(event.subject_id): event.data for event in events}
+    what: What = changes[str(events[0].subject_id)]["decision"]
+    items = await toolbox.store.get_memories(toolbox.scope.readable(), list(changes))
+    later = [item.id for item in items if (after := changes[item.id]["after"]) != _values(item, after)]
+    if gone := [*later, *(changes.keys() - {item.id for item in items})]:
         raise InputError(f"{', '.join(gone)} was changed since: this decision cannot be taken back")
-    back = [MemoryItem.model_validate({**item.model_dump(), **_former(told[item.id])}) for item in items]
-    links = [MemoryLink.model_validate(link) for data in told.values() for link in _list(data.get("links"))]
-    decision = Decision(
-        TAKEN_BACK,
-        await _redone(toolbox, items, back, {each: _told(decision_id, what, {}) for each in told}),
-        toolbox.clock.now(),
-        f"{what} was taken back",
-        unlinked=tuple(links),
-    )
+    back = [MemoryItem.model_validate({**item.model_dump(), **changes[item.id]["former"]}) for item in items]
+    links = [MemoryLink.model_validate(link) for data in changes.values() for link in data.get("links", ())]
+    about: dict[str, JsonValue] = {"id": decision_id, "decision": what}
+    redone = await _redone(toolbox, items, back, dict.fromkeys(changes, about))
+    decision = Decision(TAKEN_BACK, redone, toolbox.clock.now(), f"{what} was taken back", unlinked=tuple(links))
     return await _write(toolbox, decision, Decided(decision_id, what, tuple(back)))
 
 
@@ -210,12 +206,15 @@ async def _decide(
     decision_id = new_id(DECISION)
     after = [wanted[item.id] for item in items]
     new = await _new_links(toolbox, links)
-    told: dict[str, dict[str, JsonValue]] = {}
+    data: dict[str, dict[str, JsonValue]] = {}
     for before, item in zip(items, after, strict=True):
-        told[item.id] = _told(decision_id, what, {"reason": why, **(about or {})}) | _difference(before, item)
+        was, now = _values(before, _CHANGEABLE), _values(item, _CHANGEABLE)
+        changed = [name for name in was if was[name] != now[name]]
+        values = {"former": {name: was[name] for name in changed}, "after": {name: now[name] for name in changed}}
+        data[item.id] = {"id": decision_id, "decision": what, "reason": why, **(about or {}), **values}
     if new:
-        told[items[0].id]["links"] = [link.model_dump(mode="json") for link in new]
-    redone = await _redone(toolbox, items, after, told)
+        data[items[0].id]["links"] = [link.model_dump(mode="json") for link in new]
+    redone = await _redone(toolbox, items, after, data)
     decision = Decision(DECIDED, redone, toolbox.clock.now(), why, links=tuple(new))
     return await _write(toolbox, decision, Decided(decision_id, what, tuple(after)))
 
@@ -240,14 +239,13 @@ async def _redone(
     toolbox: Toolbox,
     before: Sequence[MemoryItem],
     after: Sequence[MemoryItem],
-    told: Mapping[str, Mapping[str, JsonValue]],
+    data: Mapping[str, Mapping[str, JsonValue]],
 ) -> tuple[Redone, ...]:
     """Return the changes, with new indexes for what has other texts or another trust. Raises `ModelError`."""
-    rewritten = [item for former, item in zip(before, after, strict=True) if _differs(former, item, _EMBEDDED)]
+    pairs = list(zip(before, after, strict=True))
+    rewritten = [item for former, item in pairs if _values(former, _EMBEDDED) != _values(item, _EMBEDDED)]
     stored = {each.item.id: each for each in await prepare(toolbox, rewritten)} if rewritten else {}
-    return tuple(
-        Redone(former, item, stored.get(item.id), told[item.id]) for former, item in zip(before, after, strict=True)
-    )
+    return tuple(Redone(former, item, stored.get(item.id), data[item.id]) for former, item in pairs)
 
 
 def _edited(toolbox: Toolbox, item: MemoryItem, change: MemoryChange, *, by_hand: bool = True) -> MemoryItem:
@@ -282,31 +280,5 @@ def _with(item: MemoryItem, **changes: Any) -> MemoryItem:
     return item.model_copy(update=changes)
 
 
-def _told(decision_id: str, what: What, about: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    return {"id": decision_id, "decision": what, **about}
-
-
-def _difference(before: MemoryItem, after: MemoryItem) -> dict[str, JsonValue]:
-    """Return the values of what a decision changes, before and after it."""
-    changed = {name for name in _CHANGEABLE if _differs(before, after, (name,))}
-    former, later = (item.model_dump(mode="json", include=changed) for item in (before, after))
-    return {"former": former, "after": later}
-
-
-def _differs(one: MemoryItem, other: MemoryItem, names: Sequence[str]) -> bool:
-    return any(getattr(one, name) != getattr(other, name) for name in names)
-
-
-def _is_as(item: MemoryItem, values: JsonValue) -> bool:
-    """Whether a memory has the values that a decision gave it."""
-    wanted: Any = values
-    return item.model_dump(mode="json", include=set(wanted)) == wanted
-
-
-def _former(data: Mapping[str, JsonValue]) -> dict[str, Any]:
-    former: Any = data["former"]
-    return former
-
-
-def _list(value: JsonValue) -> list[Any]:
-    return value if isinstance(value, list) else []
+def _values(item: MemoryItem, names: Iterable[str]) -> dict[str, JsonValue]:
+    return item.model_dump(mode="json", include=set(names))

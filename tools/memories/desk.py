@@ -1,26 +1,19 @@
-"""What wants a person's decision, with the reason: memories in quarantine, contradicting, stale, unverified, promoted
-in vain, or failing.
-"""
+"""What wants a person's decision, with the reason: memories in quarantine, contradicting, unverified, or failing."""
 
 from collections import Counter
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Literal, NamedTuple, get_args
 
 from swarm_memory.schema.base import counted
 from swarm_memory.schema.memory import MemoryItem
-from swarm_memory.tools.consolidate.aging import faded
 from swarm_memory.tools.guard.trust import unverified
 from swarm_memory.tools.memories.decide import standing
 from swarm_memory.tools.ports.memories import MemoryFilter
-from swarm_memory.tools.ports.upkeep import UpkeepItem
-from swarm_memory.tools.promote.paying import not_paying
-from swarm_memory.tools.retrieve.rank import recency
 from swarm_memory.tools.toolbox import Toolbox
 
-DeskKind = Literal["quarantined", "contradicting", "stale", "unverified", "promoted", "failing"]
-"""Contradicting are pairs, promoted those that no longer earn their place in a skill or a file of rules, failing the
-user's own words with which tasks fail."""
+DeskKind = Literal["quarantined", "contradicting", "unverified", "failing"]
+"""Contradicting are pairs, failing the user's own words with which tasks fail."""
 
 KINDS: tuple[DeskKind, ...] = get_args(DeskKind)
 
@@ -72,7 +65,7 @@ async def desk(
 ) -> tuple[Counter[DeskKind], DeskKind, list[Card]]:
     """Return how much waits, and what waits of one kind; by default of the first of which something does.
 
-    The newest come first, of stale ones the least sure, of unverified ones the most shown. Raises `StorageError`.
+    The newest come first, of unverified ones the most shown. Raises `StorageError`.
     """
     waiting = await _waiting(toolbox)
     counts: Counter[DeskKind] = Counter({kind: len(entries) for kind, entries in waiting.items()})
@@ -105,35 +98,12 @@ async def latest_decisions(toolbox: Toolbox) -> list[Taken]:
 
 
 async def _waiting(toolbox: Toolbox) -> dict[DeskKind, list[_Entry]]:
-    kept = await _kept(toolbox)
     return {
         "quarantined": await _quarantined(toolbox),
-        "contradicting": await _contradicting(toolbox, kept),
-        "stale": await _stale(toolbox, kept),
+        "contradicting": await _contradicting(toolbox),
         "unverified": await _unverified(toolbox),
-        "promoted": await _promoted(toolbox, kept),
         "failing": await _failing(toolbox),
     }
-
-
-class _Kept(NamedTuple):
-    """What was decided to stay."""
-
-    since: dict[tuple[str, str], datetime]
-    """By id and the reason why it lay on the desk."""
-    pairs: set[frozenset[str]]
-
-
-async def _kept(toolbox: Toolbox) -> _Kept:
-    since: dict[tuple[str, str], datetime] = {}
-    pairs: set[frozenset[str]] = set()
-    for events in standing(await toolbox.store.review.decisions(toolbox.scope.readable())).values():
-        for event in events:
-            if event.data.get("decision") == "keep":
-                since[str(event.subject_id), str(event.data.get("why"))] = event.at
-                pair = event.data.get("pair")
-                pairs.add(frozenset(map(str, pair)) if isinstance(pair, list) else frozenset())
-    return _Kept(since, pairs)
 
 
 async def _items(toolbox: Toolbox, ids: Sequence[str]) -> dict[str, MemoryItem]:
@@ -159,43 +129,20 @@ async def _quarantined(toolbox: Toolbox) -> list[_Entry]:
     ]
 
 
-async def _contradicting(toolbox: Toolbox, kept: _Kept) -> list[_Entry]:
-    links = await toolbox.store.review.contradicting(toolbox.scope.readable(), MOST_WAITING)
+async def _contradicting(toolbox: Toolbox) -> list[_Entry]:
+    """Return the pairs that contradict each other, but for those that were decided to stay."""
+    scopes = toolbox.scope.readable()
+    kept: set[frozenset[str]] = set()
+    for events in standing(await toolbox.store.review.decisions(scopes)).values():
+        pairs = (event.data.get("pair") for event in events if event.data.get("decision") == "keep")
+        kept.update(frozenset(map(str, pair)) for pair in pairs if isinstance(pair, list))
+    links = await toolbox.store.review.contradicting(scopes, MOST_WAITING)
     both = {frozenset((link.src_id, link.dst_id)): link for link in reversed(links)}
     return [
         _Entry(link.src_id, f"their advice is opposite, by {link.weight:.0%}", link.dst_id)
         for pair, link in reversed(both.items())
-        if pair not in kept.pairs
+        if pair not in kept
     ]
-
-
-async def _stale(toolbox: Toolbox, kept: _Kept) -> list[_Entry]:
-    """Return what was not used for `prune_age_days` and has faded below `min_confidence_keep`, the least sure first.
-
-    Upkeep archives by itself what nobody ever used; what somebody kept waits until it was used again.
-    """
-    settings, now = toolbox.settings.consolidate, toolbox.clock.now()
-    before, half_life = now - timedelta(days=settings.prune_age_days), settings.confidence_half_life_days
-    found: list[tuple[float, UpkeepItem]] = []
-    promoted = toolbox.promoted(None)
-    for scope in toolbox.scope.readable():
-        aging = (await toolbox.store.upkeep_state(scope)).aging
-        since = None if aging is None else aging.at
-        left = 0.0 if since is None else recency((now - since).total_seconds(), half_life)
-        below = min(1.0, settings.min_confidence_keep / left) if left > 0 else 1.0
-        for item in await toolbox.store.review.idle(scope, before, below, MOST_WAITING):
-            confidence, kept_at = faded(item, since, now, half_life), kept.since.get((item.id, "stale"))
-            is_kept = kept_at is not None and kept_at > (item.last_used or item.created_at)
-            if confidence < settings.min_confidence_keep and not is_kept and item.id not in promoted:
-                found.append((confidence, item))
-    entries: list[_Entry] = []
-    for confidence, item in sorted(found, key=lambda pair: (pair[0], pair[1].id)):
-        idle = counted(round((now - (item.last_used or item.created_at)) / timedelta(days=1)), "day")
-        faded_to = (
-            f"its confidence has faded to {confidence:.2f}, and {settings.min_confidence_keep:.2f} is worth keeping"
-        )
-        entries.append(_Entry(item.id, f"not shown for {idle}; {faded_to}"))
-    return entries
 
 
 async def _unverified(toolbox: Toolbox) -> list[_Entry]:
@@ -213,15 +160,6 @@ def _why_unverified(item: MemoryItem) -> str:
     )
     why = "; the agent had been shown a step of it before" if source.hearsay else ""
     return f"shown {counted(item.usage_count, 'time')}, and only {origin} vouches for it{why}"
-
-
-async def _promoted(toolbox: Toolbox, kept: _Kept) -> list[_Entry]:
-    where = toolbox.promoted(None)
-    return [
-        _Entry(each, f"in {where[each]}; {why}; `swarm-memory promote --demote` takes it out")
-        for each, why in (await not_paying(toolbox, where)).items()
-        if (each, "promoted") not in kept.since
-    ]
 
 
 async def _failing(toolbox: Toolbox) -> list[_Entry]:

@@ -13,8 +13,7 @@ from swarm_memory.schema.team.person import rank
 from swarm_memory.tools.guard.redact import redact_each
 from swarm_memory.tools.ports.journal import Event
 from swarm_memory.tools.ports.memories import Forgotten, MemoryFilter
-from swarm_memory.tools.text.cleaning import clean, is_memory_id
-from swarm_memory.tools.text.faults import faults
+from swarm_memory.tools.text.cleaning import clean, faults, is_memory_id
 from swarm_memory.tools.toolbox import Toolbox
 
 MAX_IDS = 200
@@ -31,10 +30,8 @@ async def list_memories(toolbox: Toolbox, which: MemoryFilter) -> list[MemoryIte
 
     Raises `InputError` for a limit outside 1…500 or an offset outside 0…`MAX_OFFSET`.
     """
-    if not 1 <= which.limit <= MAX_LISTED:
-        raise InputError(f"limit is {which.limit}: it must be from 1 to {MAX_LISTED}")
-    if not 0 <= which.offset <= MAX_OFFSET:
-        raise InputError(f"offset must be from 0 to {MAX_OFFSET:,}")
+    if not 1 <= which.limit <= MAX_LISTED or not 0 <= which.offset <= MAX_OFFSET:
+        raise InputError(f"limit must be from 1 to {MAX_LISTED}, and offset from 0 to {MAX_OFFSET:,}")
     return await toolbox.store.list_memories(toolbox.readable, which)
 
 
@@ -79,7 +76,7 @@ async def changeable(toolbox: Toolbox, ids: Sequence[str]) -> list[MemoryItem]:
 async def forget_memories(toolbox: Toolbox, ids: Sequence[str], *, with_trajectories: bool = False) -> Forgotten:
     """Delete for good, with every trace: indexes, former texts, the records of their tasks, quotes in other texts.
 
-    The record of a task stays where a memory that stays was drawn from it too; the answer names those, and
+    The record of a task stays where a memory that stays was distilled from it too; the answer names those, and
     `with_trajectories` takes the text out all the same. Raises as `get_memories`.
     """
     found = await changeable(toolbox, ids)
@@ -102,11 +99,11 @@ def joined(parts: Sequence[Forgotten]) -> Forgotten:
 def what_stayed(forgotten: Forgotten, remedy: str, promoted: Mapping[str, str]) -> Iterator[str]:
     """Yield a line for each kind of trace that forgetting left, with the memories that hold it and the `remedy`.
 
-    `promoted`: by id the files that tell memories.
+    `promoted`: by id the files that hold memories.
     """
-    if told := {each: promoted[each] for each in forgotten.ids if each in promoted}:
-        how = f"`swarm-memory promote --demote {' '.join(told)}` takes it out"
-        yield f"the text still stands in {', '.join(dict.fromkeys(told.values()))}: {how}"
+    if files := {each: promoted[each] for each in forgotten.ids if each in promoted}:
+        how = f"`swarm-memory promote --demote {' '.join(files)}` takes it out"
+        yield f"the text is still in {', '.join(dict.fromkeys(files.values()))}: {how}"
     if forgotten.resting:
         yield f"the record of their task stays, {_named(forgotten.resting)} came from it too: {remedy}"
     if forgotten.alike:
@@ -157,7 +154,7 @@ def checked_texts(texts: dict[str, Any], settings: Settings) -> dict[str, Any]:
     try:
         draft = MemoryDraft.model_validate({**values, "tags": tags, "domain": domain})
     except ValidationError as error:
-        raise InputError(faults(error, MemoryDraft.model_json_schema())) from error
+        raise InputError(faults(error)) from error
     return draft.model_dump(include={"title", "description", "content", "tags", "domain"})
 
 

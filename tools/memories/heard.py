@@ -8,7 +8,7 @@ from operator import not_
 from typing import Literal, NamedTuple
 
 from swarm_memory.schema.trajectory import Trajectory
-from swarm_memory.tools.guard.trust import MIN_WORDS, parts_of, stands_in
+from swarm_memory.tools.guard.trust import MIN_WORDS, occurs_in, parts_of
 from swarm_memory.tools.text.opposition import is_negated
 from swarm_memory.tools.text.pasted import own_words
 from swarm_memory.tools.text.requests import asks_to_be_kept, is_meant_once, is_question
@@ -20,7 +20,7 @@ SPOKEN = 0.8
 """The share of a sentence's words, of different stems, that stand together in one prompt: docs/SECURITY.md."""
 
 _EXACT = re.compile(r"`[^`\n]+`|\S*\w[./\\_:@$=~+-]\w\S*|\S*\d\S*|\B--?\w\S*")
-"""Commands, paths, addresses, options, numbers: what must stand in the prompt to the last word."""
+"""Commands, paths, addresses, options, numbers: what must be in the prompt to the last word."""
 
 _WHOLE = re.compile(r"""(?:[^.!?\n]|[.!?](?!["'”»)]{0,3}\s))*(?:[.!?]["'”»)]{0,3})?\s*""")
 """A sentence with what closes it."""
@@ -28,7 +28,7 @@ _WHOLE = re.compile(r"""(?:[^.!?\n]|[.!?](?!["'”»)]{0,3}\s))*(?:[.!?]["'”»
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """Where the words of a text stand."""
+    """Where the words of a text are."""
 
     where: Literal["prompt", "result", "nowhere", "unseen"]
     """unseen: there was no prompt to look at."""
@@ -61,7 +61,7 @@ class Session(NamedTuple):
         return calls_of(self.trajectories[-1]) if self.trajectories else ()
 
     def heard(self, text: str) -> Heard:
-        """Return where the words of a text stand in it."""
+        """Return where the words of a text are in it."""
         return heard(text, self.trajectories, self.prompts)
 
 
@@ -69,9 +69,9 @@ NO_SESSION = Session()
 
 
 def heard(text: str, session: Sequence[Trajectory], prompts: Iterable[str] = ()) -> Heard:
-    """Return where the words of a text stand in a session, and in prompts that its hooks saw.
+    """Return where the words of a text are in a session, and in prompts that its hooks saw.
 
-    They are the user's where each sentence stands in one prompt: `SPOKEN` of its words within two sentences that follow
+    They are the user's where each sentence is in one prompt: `SPOKEN` of its words within two sentences that follow
     one another, all that is exact in it, and turned the same way ("never"). What is pasted into a prompt, asked in it,
     or meant once only is not said. Else they are the result's in which one of its sentences stood first, before the
     agent said it. Linear in the length of the session for each sentence.
@@ -95,7 +95,7 @@ def heard(text: str, session: Sequence[Trajectory], prompts: Iterable[str] = ())
         if len(words) < MIN_WORDS:
             continue
         for step in steps:
-            if step.call_id not in ours and stands_in(words, step.text):
+            if step.call_id not in ours and occurs_in(words, step.text):
                 if step.kind == "observation":
                     return Heard("result", names.get(step.call_id, step.tool_name or ""), said, rest)
                 break

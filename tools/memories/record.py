@@ -1,7 +1,9 @@
-"""All that is known of one memory: the steps it was drawn from, who was told it and what came of that, its versions."""
+"""All that is known of one memory: the steps it was distilled from, to which tasks it was shown and what came of that,
+its versions.
+"""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -12,13 +14,13 @@ from swarm_memory.tools.ports.journal import Event
 from swarm_memory.tools.ports.upkeep import Telling
 from swarm_memory.tools.toolbox import Toolbox
 
-MAX_TELLINGS = 200
+MAX_INJECTIONS = 200
 BESIDE = 1
-"""So many steps before and after each that a memory was drawn from are shown with it."""
+"""So many steps before and after each that a memory was distilled from are shown with it."""
 
 
 class Version(NamedTuple):
-    """A text that the memory had, until a moment."""
+    """The texts that the memory had, until a moment."""
 
     title: str
     description: str
@@ -32,7 +34,7 @@ class Version(NamedTuple):
 
 
 class Source(NamedTuple):
-    """The task that a memory was drawn from."""
+    """The task that a memory was distilled from."""
 
     trajectory_id: str
     task_id: str
@@ -50,7 +52,7 @@ class MemoryRecord(NamedTuple):
     item: MemoryItem
     source: Source | None
     """None: it came from no task, or the task's record is gone."""
-    tellings: tuple[Telling, ...]
+    injections: tuple[Telling, ...]
     """Newest first, at most 200."""
     versions: tuple[Version, ...]
     """Oldest first; the last is what it says now."""
@@ -71,7 +73,7 @@ async def memory_record(toolbox: Toolbox, memory_id: str) -> MemoryRecord:
     return MemoryRecord(
         item=item,
         source=await _source(toolbox, item),
-        tellings=tuple(await toolbox.store.review.tellings(readable, memory_id, MAX_TELLINGS)),
+        injections=tuple(await toolbox.store.review.tellings(readable, memory_id, MAX_INJECTIONS)),
         versions=tuple(_versions(item, history)),
         history=tuple(history),
         links=tuple((link, known[other]) for link, other in zip(links, others, strict=True) if other in known),
@@ -97,16 +99,15 @@ async def _source(toolbox: Toolbox, item: MemoryItem) -> Source | None:
     return Source(origin.trajectory_id, trajectory.task_id, trajectory.task, verdict, steps, evidence)
 
 
-def _versions(item: MemoryItem, history: Iterable[Event]) -> Iterable[Version]:
+def _versions(item: MemoryItem, history: Iterable[Event]) -> Iterator[Version]:
     for event in history:
         former, reason = event.data.get("pattern_data"), event.data.get("reason")
         if isinstance(former, str):
-            texts: dict[str, Any] = {"description": "", "tags": (), "domain": None, **json.loads(former)}
-            yield _version(texts, event.at, reason if isinstance(reason, str) else None)
+            yield _version(json.loads(former), event.at, reason if isinstance(reason, str) else None)
     yield _version(item.model_dump(), None, None)
 
 
-def _version(texts: dict[str, Any], until: datetime | None, reason: str | None) -> Version:
-    return Version(
-        texts["title"], texts["description"], texts["content"], tuple(texts["tags"]), texts["domain"], until, reason
-    )
+def _version(texts: Mapping[str, Any], until: datetime | None, reason: str | None) -> Version:
+    tags = tuple(texts.get("tags", ()))
+    description, domain = texts.get("description", ""), texts.get("domain")
+    return Version(texts["title"], description, texts["content"], tags, domain, until, reason)

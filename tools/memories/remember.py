@@ -15,7 +15,7 @@ from swarm_memory.tools.anchors.staleness import anchored
 from swarm_memory.tools.consolidate.contradictions import link_contradictions
 from swarm_memory.tools.consolidate.upkeep import queue_when_due
 from swarm_memory.tools.distill.bounds import COPIED, copies, portable, words_of
-from swarm_memory.tools.guard.gate import LOCAL, check_quota, gated, told_of
+from swarm_memory.tools.guard.gate import LOCAL, check_quota, gated, notice_of
 from swarm_memory.tools.guard.trust import says_all_of
 from swarm_memory.tools.learn.items import same_in_bank
 from swarm_memory.tools.memories.decide import confirm, set_memory_status
@@ -43,8 +43,8 @@ _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n")
 
 _CONFIRM = "it becomes the user's word when the user says so: swarm-memory memories edit --confirm"
 _WHY = {
-    "result": "its words stand in the result of {tool}, and in no prompt of the user's",
-    "nowhere": "its words stand in no prompt of this session",
+    "result": "its words are in the result of {tool}, and in no prompt of the user's",
+    "nowhere": "its words are in no prompt of this session",
     "unseen": "no prompt of the user's can be seen from here: no hooks of this session spoke to this server",
 }
 
@@ -72,7 +72,7 @@ async def remember(
 
     Secrets are replaced as in any text. `by_hand`, by the user's own command, it is never held back, only marked. What
     an agent passes on is screened, and is the user's word where it was `heard` in a prompt. Else it is the agent's
-    note, of the project alone; in quarantine where it stands in a tool's result. The same words again are known;
+    note, of the project alone; in quarantine where it is in a tool's result. The same words again are known;
     `by_hand` they are active again, and the user's. Raises `InputError` for a blank text or one over 4,000 characters,
     `QuotaReached` for an agent's, `StorageError`.
     """
@@ -94,7 +94,7 @@ async def remember(
     await _add(toolbox, prepared, fault)
     item = prepared[0].item
     redacted = None if texts["content"] == clean(said).strip() else "secrets or personal data in it were replaced"
-    notices = (_why_a_note(item, heard.tool), told_of([item]), redacted, fault)
+    notices = (_why_a_note(item, heard.tool), notice_of([item]), redacted, fault)
     return Remembered(item, True, tuple(filter(None, notices)))
 
 
@@ -102,8 +102,8 @@ async def remember_notes(toolbox: Toolbox, notes: Sequence[Note], session: Sessi
     """Store an agent's notes, and return what became of each, in order.
 
     Each is redacted, screened and cleaned of paths in somebody's folders and addresses; commands, relative paths, flags
-    and formats stay. It is the user's word where the agent says so and the words stand in a prompt of the session; of a
-    note whose sentences only partly do, the others become a note of the agent's that follows it. What stands in a
+    and formats stay. It is the user's word where the agent says so and the words are in a prompt of the session; of a
+    note whose sentences only partly do, the others become a note of the agent's that follows it. What is in a
     tool's result and in no prompt, or copies twelve words of one, waits in quarantine. What the bank knows is not
     stored twice; a note that says all of a known one and more takes the place of one that nobody bore out. Raises
     `InputError` for none, more than three, or a text that is not fit for a memory, `QuotaReached`, `StorageError`.
@@ -166,8 +166,8 @@ def _items(toolbox: Toolbox, parts: Sequence[tuple[Note, Heard | None]], session
         texts = {name: text and portable(text, toolbox.settings, session.root) for name, text in given.items()}
         texts = checked_texts({**texts, "tags": (PREFERENCE if note.users_word else TAUGHT,)}, toolbox.settings)
         # What the user wants holds beyond the commands of the task in which it was said.
-        told = from_task(texts["title"], texts["description"], "" if is_users else texts["content"], calls)
-        handles = tuple(dict.fromkeys((*named_handles(note.handles, calls), *told)))
+        of_task = from_task(texts["title"], texts["description"], "" if is_users else texts["content"], calls)
+        handles = tuple(dict.fromkeys((*named_handles(note.handles, calls), *of_task)))
         of_session = {"task_id": session.task_id, "session_id": session.session_id, "handles": handles}
         source = _provenance(where, is_users=is_users).model_copy(update={"judge": "agent", **of_session})
         item = gated(_item(toolbox, texts, source, toolbox.scope))
@@ -239,11 +239,11 @@ async def _again(toolbox: Toolbox, known: MemoryItem, *, by_hand: bool, is_users
     """Return what becomes of a text that the bank has: `by_hand` it is active again."""
     if is_users and not known.provenance.is_users_word:
         if not by_hand and known.status != "active":
-            return Remembered(known, False, tuple(filter(None, (told_of([known]),))))
+            return Remembered(known, False, tuple(filter(None, (notice_of([known]),))))
         (known,) = (await confirm(toolbox, known.id, by_hand=by_hand)).items
         return Remembered(known, False)
     if not by_hand:
-        return Remembered(known, False, tuple(filter(None, (_why_a_note(known), told_of([known])))))
+        return Remembered(known, False, tuple(filter(None, (_why_a_note(known), notice_of([known])))))
     await set_memory_status(toolbox, [known.id], "active", "said again by the user")
     (item,) = await toolbox.store.get_memories((known.scope,), [known.id])
     return Remembered(item, False)
@@ -255,7 +255,7 @@ def _stored(item: MemoryItem, heard: Heard | None, fault: str | None) -> Remembe
         _why_a_note(item, heard.tool) if heard else None,
         parted if heard and heard.where == "prompt" and heard.said else None,
         COPIED if item.status_reason == COPIED else None,
-        told_of([item]),
+        notice_of([item]),
         fault,
     )
     return Remembered(item, True, tuple(filter(None, notices)))

@@ -48,11 +48,11 @@ async def memory_status(toolbox: Toolbox) -> MemoryStatus:
 
 
 async def promotions(toolbox: Toolbox) -> list[str]:
-    """Return in lines how many memories stand in skills and files of rules, and which no longer pay there."""
+    """Return in lines how many memories are in skills and files of rules, and which no longer pay there."""
     where = toolbox.promoted(None)
     files = counted(len(set(where.values())), "file")
-    told = f"{counted(len(where), 'memory')} in {files} that agents read by themselves (`promote`)"
-    return [told, *await demotable(toolbox)] if where else []
+    line = f"{counted(len(where), 'memory')} in {files} that agents read by themselves (`promote`)"
+    return [line, *await demotable(toolbox)] if where else []
 
 
 async def demotable(toolbox: Toolbox) -> list[str]:
@@ -77,16 +77,16 @@ async def _tools(toolbox: Toolbox) -> str:
     counts = await toolbox.store.tool_memory.counts(toolbox.scope)
     if not counts.tools:
         return "no calls logged"
-    told = f"{counted(counts.tools, 'tool')}, {counted(counts.calls, 'call')}"
-    return f"{told} ({counts.kept:,} kept, {counts.not_evaluated:,} not evaluated), {counts.summarized:,} summarized"
+    logged = f"{counted(counts.tools, 'tool')}, {counted(counts.calls, 'call')}"
+    return f"{logged} ({counts.kept:,} kept, {counts.not_evaluated:,} not evaluated), {counts.summarized:,} summarized"
 
 
 async def _sources(toolbox: Toolbox) -> str:
     passages: Counter[str] = Counter()
     for source in await toolbox.store.sources.list_sources(toolbox.scope):
         passages[source.kind] += source.passages
-    told = ", ".join(f"{number:,} of kind {kind}" for kind, number in sorted(passages.items()))
-    return f"{counted(passages.total(), 'passage')} ({told})" if passages else "none indexed"
+    kinds = ", ".join(f"{number:,} of kind {kind}" for kind, number in sorted(passages.items()))
+    return f"{counted(passages.total(), 'passage')} ({kinds})" if passages else "none indexed"
 
 
 def _judge(toolbox: Toolbox) -> str:
@@ -106,7 +106,7 @@ def _learning(toolbox: Toolbox) -> str:
 
 
 def _model_notices(settings: Settings) -> Iterator[str]:
-    """Tell of each model that is named for a purpose and is none of those that are set."""
+    """Yield a line for each model that is named for a purpose and is none of those that are set."""
     purposes = (
         ("judge.model", settings.judge.model, "evidence judges", "they judge"),
         ("sources.rerank_chat", settings.sources.rerank_chat, "none reranks", "they rerank"),

@@ -2,8 +2,6 @@
 
 from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass, field
-from functools import cache
-from typing import Any
 
 from pydantic import ValidationError
 
@@ -11,13 +9,12 @@ from swarm_memory.schema.base import GLOBAL_PROJECT, RUN, Scope, counted, new_id
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.tools.consolidate.upkeep import queue_when_due
-from swarm_memory.tools.guard.gate import gated, told_of
+from swarm_memory.tools.guard.gate import gated, notice_of
 from swarm_memory.tools.memories.edit import checked_texts, pages_of_memories, with_authors
 from swarm_memory.tools.ports.memories import DayLimit
 from swarm_memory.tools.ports.models import Accompanied
 from swarm_memory.tools.retrieve.embed import prepare_or_say, prepare_without_vectors
-from swarm_memory.tools.text.cleaning import is_memory_id
-from swarm_memory.tools.text.faults import faults
+from swarm_memory.tools.text.cleaning import faults, is_memory_id
 from swarm_memory.tools.toolbox import Toolbox
 
 MAX_LINE_CHARS = 1_000_000
@@ -35,7 +32,7 @@ class Imported:
     """What became of the lines."""
 
     run_id: str = field(default_factory=lambda: new_id(RUN))
-    """Stands in the provenance of what a named source added: `memories forget --run` takes it back."""
+    """In the provenance of what a named source added: `memories forget --run` takes it back."""
     added: int = 0
     known: int = 0
     """Their id, or their very text, is in the bank or stood in an earlier line."""
@@ -95,8 +92,8 @@ async def import_memories(
             batch = []
     await _add(toolbox, batch, result)
     unembedded = bool(result.notices)
-    if told := told_of(screened):
-        result.notices.append(told)
+    if notice := notice_of(screened):
+        result.notices.append(notice)
     if result.added:
         await queue_when_due(toolbox, embedder_answers=not unembedded)
     if result.later:
@@ -111,7 +108,7 @@ def _read(toolbox: Toolbox, line: str, source: str | None, quarantine: bool, run
     try:
         item = MemoryItem.model_validate_json(line.lstrip("\ufeff").encode("utf-8", "replace"))
     except ValidationError as error:
-        raise InputError(faults(error, _schema())) from error
+        raise InputError(faults(error)) from error
     if not is_memory_id(item.id):
         raise InputError("id: must be rm_ and 26 signs")
     texts = item.model_dump(include={"title", "description", "content", "tags", "domain"})
@@ -125,12 +122,6 @@ def _read(toolbox: Toolbox, line: str, source: str | None, quarantine: bool, run
     if quarantine and item.status == "active":
         changes |= {"status": "quarantined", "status_reason": f"imported from {source or 'a file'}, not yet approved"}
     return gated(item.model_copy(update=changes))
-
-
-@cache
-def _schema() -> dict[str, Any]:
-    """Return the schema that a faulty line is explained by, made once: it takes longer than reading forty lines."""
-    return MemoryItem.model_json_schema()
 
 
 def _said(item: MemoryItem) -> tuple[str, str, str]:

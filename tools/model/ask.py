@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 from pydantic import BaseModel, ConfigDict, JsonValue
 
 from swarm_memory.schema.errors import ModelAnswerInvalid, ModelTooSlow, ModelWindowTooSmall
-from swarm_memory.tools.model.parse import Unparsed, parse_model
+from swarm_memory.tools.model.parse import Unparsed, parse_object
 from swarm_memory.tools.model.prompt import Rendered
 from swarm_memory.tools.ports.models import ChatModel, ChatRequest
 
@@ -73,7 +73,8 @@ async def ask(
         answer = await model.complete(request)
     except ModelAnswerInvalid as error:
         return Unparsed(str(error)), model.name
-    return parse_model(answer.text, form), answer.model
+    data = parse_object(answer.text, request.answer_schema)
+    return data if isinstance(data, Unparsed) else form.model_validate(data), answer.model
 
 
 @dataclass(frozen=True, slots=True)

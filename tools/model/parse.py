@@ -10,9 +10,9 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, TypeAlias, cast
 
-from pydantic import BaseModel, JsonValue, ValidationError
+from pydantic import JsonValue
 
 MAX_CHARS = 200_000
 """A longer text is not looked at."""
@@ -26,7 +26,6 @@ MAY_BE_MISSING = frozenset({"analysis", "not_when", "domain", "tags"})
 only refines it. A missing one is read as empty."""
 
 JsonObject: TypeAlias = dict[str, JsonValue]
-AnyModel = TypeVar("AnyModel", bound=BaseModel)
 
 _THOUGHT = "think|thinking|thought|thoughts|reasoning"
 _OPENED, _CLOSED = re.compile(rf"\s*<(?:{_THOUGHT})>"), re.compile(rf"</(?:{_THOUGHT})>")
@@ -37,6 +36,7 @@ _FENCE = re.compile(r"^[ \t]*```[ \t]*[\w+-]*[ \t]*\n(.*?)^[ \t]*```", re.DOTALL
 _MARKS = re.compile(r'["\\{}\[\]]')
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _INT64 = 2**63
+_TOO_DEEP = f"The JSON is nested more than {MAX_DEPTH} levels deep."
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,21 +58,14 @@ def parse_json(text: str, max_chars: int = MAX_CHARS) -> JsonValue | Unparsed:
     """
     if len(text) > max_chars:
         return Unparsed(f"The text has more than {max_chars:,} characters.")
-    if _is_too_deep(text):
-        return Unparsed(f"The JSON is nested more than {MAX_DEPTH} levels deep.")
     try:
-        value: JsonValue = json.loads(
-            text,
-            parse_constant=_refuse_constant,
-            parse_float=_finite,
-            parse_int=_small_int,
-            object_pairs_hook=_unique_keys,
-        )
+        return _storable(_DECODER.decode(text), MAX_DEPTH)
+    except RecursionError:
+        return Unparsed(_TOO_DEEP)
     except _Refused as error:
         return Unparsed(str(error))
     except json.JSONDecodeError as error:
         return Unparsed(f"It is not JSON: {error.msg} at line {error.lineno}, column {error.colno}.")
-    return _storable(value)
 
 
 def json_in(text: str) -> object:
@@ -86,9 +79,9 @@ def json_in(text: str) -> object:
 def parse_object(text: str, schema: Mapping[str, JsonValue] | None = None) -> JsonObject | Unparsed:
     """Return the one JSON object of a model's text: bare, fenced or with prose around, after any thoughts.
 
-    With `schema` (JSON schema) only objects that are valid by it count, once slips of form are mended. Keys that the
-    schema does not know are left out where it forbids others. Several equal objects are one; several different ones
-    are refused.
+    With `schema` (JSON schema without references) only objects that are valid by it count, once slips of form are
+    mended. Keys that the schema does not know are left out where it forbids others. Several equal objects are one;
+    several different ones are refused.
     """
     if len(text) > MAX_CHARS:
         return Unparsed(f"The answer has more than {MAX_CHARS:,} characters.")
@@ -108,18 +101,6 @@ def parse_object(text: str, schema: Mapping[str, JsonValue] | None = None) -> Js
     return found[0] if found else problem
 
 
-def parse_model(text: str, model: type[AnyModel]) -> AnyModel | Unparsed:
-    """Return the one JSON object of a model's text as `model`; keys it does not know are left out."""
-    data = parse_object(text, model.model_json_schema())
-    if isinstance(data, Unparsed):
-        return data
-    try:
-        return model.model_validate(data)
-    except ValidationError as error:
-        first = error.errors(include_input=False, include_url=False)[0]
-        return Unparsed(f"At {_path(first['loc'])}: {first['msg']}.")
-
-
 def _answer(text: str) -> str:
     """Return what stands behind the thoughts of a reasoning model: nothing when it never ended them."""
     if text.lstrip().startswith("{"):
@@ -137,11 +118,8 @@ def _parse_tolerantly(text: str) -> JsonValue | Unparsed:
 
 
 def _candidates(text: str) -> Iterator[str]:
-    """Yield what may be the object: the whole text, else the fenced blocks, else each balanced pair of braces."""
-    if text.startswith("{") and _object_end(text, 0) == len(text):
-        yield text
-        return
-    fenced = [block.strip() for block in _FENCE.findall(text)]
+    """Yield what may be the object: the fenced blocks, else each balanced pair of braces, which may be the whole."""
+    fenced = [] if text.startswith("{") else [block.strip() for block in _FENCE.findall(text)]
     objects = [block for block in fenced if block.startswith("{")]
     yield from objects or _braced(text)
 
@@ -152,30 +130,12 @@ def _braced(text: str) -> Iterator[str]:
         if start < 0:
             return
         end = _object_end(text, start)
-        if end is None:
-            yield text[start:]
-            start = -1 if _is_too_deep(text[start:]) else text.find("{", start + 1)
-        else:
-            yield text[start:end]
-            start = text.find("{", end)
+        yield text[start:end]
+        start = text.find("{", start + 1 if end is None else end)
 
 
 def _object_end(text: str, start: int) -> int | None:
     """Return where the object that begins at `start` is closed; None when it is not, or is too deep."""
-    for position, depth in _levels(text, start):
-        if depth == 0:
-            return position
-        if depth > MAX_DEPTH:
-            return None
-    return None
-
-
-def _is_too_deep(text: str) -> bool:
-    return any(depth > MAX_DEPTH for _, depth in _levels(text, 0))
-
-
-def _levels(text: str, start: int) -> Iterator[tuple[int, int]]:
-    """Yield (position behind it, depth after it) of each bracket that stands in no string."""
     depth, in_string, position = 0, False, start
     while mark := _MARKS.search(text, position):
         position, sign = mark.end(), mark.group()
@@ -185,7 +145,11 @@ def _levels(text: str, start: int) -> Iterator[tuple[int, int]]:
             in_string = not in_string
         elif not in_string:
             depth += 1 if sign in "{[" else -1
-            yield position, depth
+            if depth == 0:
+                return position
+            if depth > MAX_DEPTH:
+                return None
+    return None
 
 
 def _refuse_constant(name: str) -> float:
@@ -212,13 +176,20 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return result
 
 
-def _storable(value: JsonValue) -> JsonValue:
+_DECODER = json.JSONDecoder(
+    parse_constant=_refuse_constant, parse_float=_finite, parse_int=_small_int, object_pairs_hook=_unique_keys
+)
+
+
+def _storable(value: JsonValue, levels: int) -> JsonValue:
     if isinstance(value, str):
         return _UNSTORABLE.sub("\ufffd", value)
+    if isinstance(value, list | dict) and levels == 0:
+        raise _Refused(_TOO_DEEP)
     if isinstance(value, list):
-        return [_storable(part) for part in value]
+        return [_storable(part, levels - 1) for part in value]
     if isinstance(value, dict):
-        return {_UNSTORABLE.sub("\ufffd", key): _storable(part) for key, part in value.items()}
+        return {_UNSTORABLE.sub("\ufffd", key): _storable(part, levels - 1) for key, part in value.items()}
     return value
 
 
@@ -229,30 +200,34 @@ def _check(value: JsonValue | Unparsed, schema: Mapping[str, JsonValue] | None) 
         return Unparsed("The answer must be a JSON object.")
     if schema is None:
         return value
-    meant = cast("JsonObject", _meant(value, schema, schema))
-    problem = _schema_problem(meant, schema)
-    return Unparsed(problem) if problem else meant
+    from jsonschema import Draft202012Validator, exceptions
+
+    meant = cast("JsonObject", _meant(value, schema))
+    errors = Draft202012Validator(schema).iter_errors(meant)  # pyright: ignore[reportUnknownMemberType]
+    error = cast("Any", exceptions).best_match(errors)
+    if error is None:
+        return meant
+    where = ".".join(str(part)[:50] for part in error.absolute_path) or "the top level"
+    limit = json.dumps(error.validator_value, default=str)[:200]  # jsonschema's own message quotes the answer
+    return Unparsed(f"At `{where}`: it must fulfil {error.validator}: {limit}.")
 
 
-def _meant(value: JsonValue, schema: Mapping[str, Any], root: Mapping[str, Any]) -> JsonValue:
+def _meant(value: JsonValue, schema: Mapping[str, Any]) -> JsonValue:
     """Return a value in the form that the schema wants, where it can mean only one thing; else as it is.
 
-    Keys that a closed object does not name are left out. Follows `properties`, `items` and `$ref`.
+    Keys that a closed object does not name are left out.
     """
-    schema = _resolved(schema, root)
     kind = schema.get("type")
     if kind == "array":
         listed = value if isinstance(value, list) else [] if value is None else [value]
-        return [_meant(part, schema.get("items", {}), root) for part in listed]
+        return [_meant(part, schema.get("items", {})) for part in listed]
     if isinstance(value, dict):
         known = cast("Mapping[str, Mapping[str, Any]]", schema.get("properties", {}))
         for key in MAY_BE_MISSING.intersection(schema.get("required", ())):
             if value.get(key) is None:
                 value = {**value, key: [] if known[key].get("type") == "array" else ""}
         closed = schema.get("additionalProperties") is False
-        return {
-            key: _meant(part, known.get(key, {}), root) for key, part in value.items() if key in known or not closed
-        }
+        return {key: _meant(part, known.get(key, {})) for key, part in value.items() if key in known or not closed}
     return _meant_by(value, kind, schema.get("enum", ())) if isinstance(value, str) else value
 
 
@@ -266,27 +241,3 @@ def _meant_by(text: str, kind: str | None, options: Sequence[JsonValue]) -> Json
         return {"true": True, "false": False}.get(plain, text)
     alike = [option for option in options if isinstance(option, str) and option.casefold() == plain]
     return alike[0] if len(alike) == 1 else text
-
-
-def _resolved(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, Any]:
-    reference = schema.get("$ref")
-    if isinstance(reference, str) and reference.startswith("#/$defs/"):
-        return cast("Mapping[str, Any]", root.get("$defs", {}).get(reference.removeprefix("#/$defs/"), {}))
-    return schema
-
-
-def _schema_problem(value: JsonObject, schema: Mapping[str, JsonValue]) -> str | None:
-    """Say in one sentence where `value` breaks the schema, without quoting its texts; None when it is valid."""
-    from jsonschema import Draft202012Validator, exceptions
-
-    errors = Draft202012Validator(schema).iter_errors(value)  # pyright: ignore[reportUnknownMemberType]
-    error = cast("Any", exceptions).best_match(errors)
-    if error is None:
-        return None
-    limit = json.dumps(error.validator_value, default=str)[:200]
-    return f"At {_path(tuple(error.absolute_path))}: it must fulfil {error.validator}: {limit}."
-
-
-def _path(location: tuple[str | int, ...]) -> str:
-    shown = ".".join(str(part)[:50] for part in location[:8])
-    return f"`{shown}`" if shown else "the top level"

@@ -1,7 +1,7 @@
 """Prompts from their Markdown files, strictly rendered, untrusted text fenced.
 
 A file of `tools/model/prompts` has two parts, `# System` and `# User`. `{{name}}` stands for a value. Of untrusted text
-nothing may stand in the system part, and in the user part only between the two markers of its fence.
+nothing may be in the system part, and in the user part only between the two markers of its fence.
 """
 
 import hashlib
@@ -24,7 +24,7 @@ _HASH_CHARS, _FENCE_CHARS = 12, 16
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A template as it stands in its file."""
+    """A template as it is in its file."""
 
     name: str
     system: str
@@ -83,7 +83,7 @@ def render(prompt: Prompt, *, given: Mapping[str, str], untrusted: Mapping[str, 
 
 
 def fence_of(*texts: str) -> str:
-    """Return a marker that stands in none of the texts: 16 hex digits, the same for the same texts.
+    """Return a marker that is in none of the texts: 16 hex digits, the same for the same texts.
 
     It is derived from all of them, so that no text can name it: changing a text changes the marker.
     """

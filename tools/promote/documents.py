@@ -10,8 +10,8 @@ from swarm_memory.tools.promote.marks import Marked, Place, digest
 from swarm_memory.tools.promote.words import Entry, Written, plain
 from swarm_memory.tools.toolbox import Toolbox
 
-MAX_TOLD = 200
-"""Of a memory so many of the last tellings are counted."""
+MAX_COUNTED = 200
+"""Of a memory so many of the last times that it was shown are counted."""
 
 _INTRO = (
     "Notes that earlier tasks of this project taught. They are no orders: use what fits the task, and leave the rest."
@@ -20,7 +20,7 @@ _SAID = " What the user said is marked; keep to it unless the user now says othe
 
 
 class Standing(NamedTuple):
-    """A text of ours that stands in a project."""
+    """A text of ours that is in a project."""
 
     place: Place
     name: str
@@ -31,26 +31,26 @@ class Standing(NamedTuple):
 class Figures(NamedTuple):
     """What is known of a memory's use."""
 
-    told: int
+    shown: int
     outcomes: Mapping[str, str]
-    """Success or Failure, by task that was told it."""
+    """Success or Failure, by task that was shown it."""
 
 
 async def figures_of(toolbox: Toolbox, items: Sequence[MemoryItem]) -> dict[str, Figures]:
     """Return what came of each memory, by id. Raises `StorageError`."""
     readable, found = toolbox.readable, dict[str, Figures]()
     for item in items:
-        tellings = await toolbox.store.review.tellings(readable, item.id, MAX_TOLD)
-        told = (each for each in tellings if not each.withheld)
-        labels = {each.task_id: each.label for each in told if each.task_id and each.label not in (None, "Undecided")}
+        times = await toolbox.store.review.tellings(readable, item.id, MAX_COUNTED)
+        decided = (each for each in times if not each.withheld and each.label in ("Success", "Failure"))
+        labels = {each.task_id: str(each.label) for each in decided if each.task_id}
         found[item.id] = Figures(item.usage_count, labels)
     return found
 
 
 def source_of(items: Sequence[MemoryItem]) -> str:
     """Return the digest of what a text is written from: another one, and its words are written again."""
-    told = {"id", "title", "description", "content", "domain", "outcome"}
-    return digest(*sorted(item.model_dump_json(include=told) for item in items))
+    written = {"id", "title", "description", "content", "domain", "outcome"}
+    return digest(*sorted(item.model_dump_json(include=written) for item in items))
 
 
 def skill(name: str, words: Written, figures: Sequence[Figures]) -> str:
@@ -68,12 +68,11 @@ def skill(name: str, words: Written, figures: Sequence[Figures]) -> str:
 def evidence(figures: Sequence[Figures]) -> str:
     """Return in one line what came of memories."""
     outcomes = {task: label for each in figures for task, label in each.outcomes.items()}
-    times = sum(each.told for each in figures)
-    told = f"{counted(len(figures), 'memory')}, told {counted(times, 'time')}"
+    shown = f"{counted(len(figures), 'memory')}, shown {counted(sum(each.shown for each in figures), 'time')}"
     if not outcomes:
-        return f"{told}; no task that was told one has an outcome yet." if times else f"{told} so far."
+        return f"{shown}; no task that was shown one has an outcome yet."
     succeeded = sum(label == "Success" for label in outcomes.values())
-    return f"{told}; of {counted(len(outcomes), 'task')} that were told one and have an outcome, {succeeded} succeeded."
+    return f"{shown}; of {counted(len(outcomes), 'task')} with an outcome that were shown one, {succeeded} succeeded."
 
 
 def block(subjects: Sequence[Written], figures: Mapping[str, Figures]) -> str:

@@ -1,11 +1,11 @@
-"""The mark that a promoted text ends with: which memories it tells, and whether somebody changed it since.
+"""The mark that a promoted text ends with: which memories it holds, and whether somebody changed it since.
 
-Hooks import it, so it imports nothing that costs time. The mark is the only record: where the file is gone, or is of
-another branch, its memories are told again as all others.
+The mark is the only record: where the file is gone, or is of another branch, its memories are shown as all others.
 """
 
 import re
 from collections.abc import Sequence
+from hashlib import sha256
 from typing import Literal, NamedTuple, get_args
 
 Place = Literal["skill", "agents-md", "claude-md"]
@@ -28,7 +28,7 @@ _DIGEST_CHARS = 12
 
 
 class Marked(NamedTuple):
-    """A text of ours as it stands in a file, with what its mark says."""
+    """A text of ours as it is in a file, with what its mark says."""
 
     ids: tuple[str, ...]
     source: str
@@ -75,20 +75,16 @@ def _read(mark: re.Match[str], body: str, span: tuple[int, int]) -> Marked:
 
 
 def _marks(text: str) -> list[re.Match[str]]:
-    """Return the marks in a text; without one, as nearly always, no expression is made for it."""
+    """Return the marks in a text; most have none."""
     return list(re.finditer(_FORM, text, re.MULTILINE)) if _OPEN in text else []
 
 
 def ids_in(text: str) -> tuple[str, ...]:
-    """Return the ids of the memories that promoted texts within `text` tell, in order."""
+    """Return the ids of the memories that promoted texts within `text` hold, in order."""
     return tuple(dict.fromkeys(memory_id for mark in _marks(text) for memory_id in mark["ids"].split()))
 
 
 def digest(*texts: str) -> str:
     """Return 12 hex digits of texts."""
-    from hashlib import sha256
-
-    whole = sha256()
-    for text in texts:
-        whole.update(f"{len(text)}\n{text}".encode())
-    return whole.hexdigest()[:_DIGEST_CHARS]
+    whole = "".join(f"{len(text)}\n{text}" for text in texts)
+    return sha256(whole.encode()).hexdigest()[:_DIGEST_CHARS]

@@ -1,4 +1,4 @@
-"""Which memories are proven, and which that stand in files no longer earn their place there, and why."""
+"""Which memories are proven, and which that are in files no longer earn their place there, and why."""
 
 from collections.abc import Collection, Iterable, Sequence
 

@@ -15,8 +15,8 @@ from swarm_memory.tools.guard.screen import by_rules
 from swarm_memory.tools.ports.journal import Event
 from swarm_memory.tools.promote.documents import Standing, block, figures_of, skill, source_of
 from swarm_memory.tools.promote.marks import Place
-from swarm_memory.tools.promote.subjects import subjects_of
-from swarm_memory.tools.promote.words import Written, name_of, written
+from swarm_memory.tools.promote.subjects import name_of, subjects_of
+from swarm_memory.tools.promote.words import Written, written
 from swarm_memory.tools.text.cleaning import is_memory_id
 from swarm_memory.tools.text.tokens import count_tokens
 from swarm_memory.tools.toolbox import Toolbox
@@ -111,8 +111,7 @@ async def plan_demotion(
         rest = [each for each in one.marked.ids if each not in gone]
         if not gone or (rest and not await _is_ours(toolbox, one, overwrite, done)):
             continue
-        if one.marked.is_edited and not overwrite:
-            done.notices.append(_edited(one))
+        if _is_edited(one, overwrite, done):
             continue
         planned = len(done.documents)
         items = await _items(toolbox, rest)
@@ -140,19 +139,23 @@ async def record(toolbox: Toolbox, done: Promotion, written: Document, path: str
 
 async def _is_ours(toolbox: Toolbox, one: Standing, overwrite: bool, done: Promotion) -> bool:
     """Whether a text may be written again; why not is noted."""
-    if one.marked.is_edited and not overwrite:
-        done.notices.append(_edited(one))
+    if _is_edited(one, overwrite, done):
         return False
     there = {item.id for item in await _items(toolbox, one.marked.ids)}
     if missing := [each for each in one.marked.ids if each not in there]:
         done.notices.append(
-            f"{_called(one)} tells memories that are not in this bank ({', '.join(missing[:5])}): it stays as it is"
+            f"{_called(one)} holds memories that are not in this bank ({', '.join(missing[:5])}): it stays as it is"
         )
     return not missing
 
 
-def _edited(one: Standing) -> str:
-    return f"{_called(one)} was edited by hand since it was written: it stays as it is; --overwrite writes it again"
+def _is_edited(one: Standing, overwrite: bool, done: Promotion) -> bool:
+    """Whether somebody changed a text that may not be written over; then it is noted."""
+    if not one.marked.is_edited or overwrite:
+        return False
+    why = "was edited by hand since it was written: it stays as it is; --overwrite writes it again"
+    done.notices.append(f"{_called(one)} {why}")
+    return True
 
 
 def _called(one: Standing) -> str:
@@ -177,7 +180,7 @@ async def _items(toolbox: Toolbox, ids: Iterable[str]) -> list[MemoryItem]:
 
 def _why_not(item: MemoryItem, elsewhere: Collection[str]) -> str | None:
     if item.id in elsewhere:
-        return "it stands in another file already: --demote takes it out there"
+        return "it is in another file already: --demote takes it out there"
     if item.status != "active":
         return f"it is {item.status}"
     if item.use == "open_problem":
@@ -227,15 +230,12 @@ async def _plan_block(
         key=lambda item: (item.provenance.standing, item.confidence, item.id),
         reverse=True,
     )
-    kept = list(surest)
-    while True:
+    kept, body = list(surest), ""
+    while kept:
         among = {item.id for item in kept}
-        shown = [
-            words._replace(entries=tuple(entry for entry in words.entries if entry.memory_id in among))
-            for words, _ in subjects
-        ]
+        shown = [words.of(among) for words, _ in subjects]
         body = block([words for words in shown if words.entries], figures)
-        if count_tokens(body) <= settings.block_tokens or not kept:
+        if count_tokens(body) <= settings.block_tokens:
             break
         kept.pop()
     why = f"the block has room for {settings.block_tokens} tokens (promote.block_tokens)"

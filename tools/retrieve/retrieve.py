@@ -315,7 +315,7 @@ async def _choose(toolbox: Toolbox, question: Question, hits: Found, every: Sequ
     )
     agreeing = await with_counts(toolbox, await without_contradictions(toolbox, fitting))
     memories = [
-        each.model_copy(update={"changed": standing[each.item.id].told}) if each.item.id in standing else each
+        each.model_copy(update={"changed": standing[each.item.id].note}) if each.item.id in standing else each
         for each in agreeing
     ]
     if hook is not None:

@@ -37,7 +37,6 @@ MAX_TEXT = 8000
 """Of one text in a transcript; the middle of a longer one is left out."""
 
 _MAX_TAUGHT = 200
-_NOTHING: dict[str, JsonValue] = {}
 
 
 class Session(NamedTuple):
@@ -57,10 +56,8 @@ class Day(NamedTuple):
 
 async def list_tasks(toolbox: Toolbox, which: TaskFilter) -> list[RecordedTask]:
     """Return tasks of the project, the one that ended last first. Raises `InputError` for a wrong limit or offset."""
-    if not 1 <= which.limit <= MAX_LISTED:
-        raise InputError(f"limit is {which.limit}: it must be from 1 to {MAX_LISTED}")
-    if not 0 <= which.offset <= MAX_OFFSET:
-        raise InputError(f"offset must be from 0 to {MAX_OFFSET:,}")
+    if not 1 <= which.limit <= MAX_LISTED or not 0 <= which.offset <= MAX_OFFSET:
+        raise InputError(f"limit must be from 1 to {MAX_LISTED}, and offset from 0 to {MAX_OFFSET:,}")
     return await toolbox.store.list_tasks(toolbox.scope, which)
 
 
@@ -79,8 +76,8 @@ Moment = Literal["prompt", "call", "failure", "search", "briefing", "file"]
 """At a prompt, beside a failed call, or when the agent asked."""
 
 
-class ToldMemory(NamedTuple):
-    """A memory that was told, or kept from the task."""
+class InjectedMemory(NamedTuple):
+    """A memory that was shown to the agent, or kept from the task."""
 
     memory_id: str
     item: MemoryItem | None
@@ -89,7 +86,7 @@ class ToldMemory(NamedTuple):
     """How its use was seen; None: nothing is known of that."""
 
 
-class Told(NamedTuple):
+class Injection(NamedTuple):
     """What was retrieved at one moment."""
 
     at: datetime
@@ -97,7 +94,7 @@ class Told(NamedTuple):
     withheld: bool
     """Whether the task was held out and did not get it."""
     query: str
-    memories: tuple[ToldMemory, ...]
+    memories: tuple[InjectedMemory, ...]
 
 
 class Shown(NamedTuple):
@@ -126,7 +123,7 @@ class Shown(NamedTuple):
     is_evidence: bool = False
     """Whether the verdict rests on it."""
     taught: tuple[MemoryItem, ...] = ()
-    """The memories that were drawn from it."""
+    """The memories that were distilled from it."""
 
 
 class Transcript(NamedTuple):
@@ -135,7 +132,7 @@ class Transcript(NamedTuple):
     task: KeptTask
     evidence: tuple[str, ...]
     """Ids of the steps that the verdict rests on; of an observation its call's."""
-    parts: tuple[Told | Shown, ...]
+    parts: tuple[Injection | Shown, ...]
     """A window of all."""
     first: int
     """Where it begins."""
@@ -159,8 +156,8 @@ async def transcript(toolbox: Toolbox, given_id: str, *, step: str | None = None
         (toolbox.scope,), [task.row.task_id], (INJECTED, WITHHELD, VERDICT)
     )
     events = histories[task.row.task_id]
-    told = await _told(toolbox, [event for event in events if event.kind != VERDICT], task.row.outcome)
-    parts, evidence = await asyncio.to_thread(_read, task, taught, told)
+    injections = await _injections(toolbox, [event for event in events if event.kind != VERDICT], task.row.outcome)
+    parts, evidence = await asyncio.to_thread(_read, task, taught, injections)
     if step is not None:
         named = (isinstance(part, Shown) and step in (*part.ids, part.call_id) for part in parts)
         first = next((place for place, is_it in enumerate(named) if is_it), 0)
@@ -177,19 +174,18 @@ async def transcript(toolbox: Toolbox, given_id: str, *, step: str | None = None
 
 
 def _read(
-    task: KeptTask, taught: Sequence[MemoryItem], told: Sequence[Told]
-) -> tuple[list[Told | Shown], tuple[str, ...]]:
+    task: KeptTask, taught: Sequence[MemoryItem], injections: Sequence[Injection]
+) -> tuple[list[Injection | Shown], tuple[str, ...]]:
     reading, trajectory = read(task.trajectory), task.trajectory
     shown = list(_shown(reading, task.verdict, taught))
     evidence = tuple(part.ids[0] for part in shown if part.is_evidence)
     if shown and (shown[0].role != "user" or shown[0].text != clean(trajectory.task, MAX_TEXT)):
         asked = Shown((TASK,), "message", "user", trajectory.started_at, clean(trajectory.task, MAX_TEXT))
         shown.insert(0, asked)
-    return _woven(shown, told), evidence
+    return _woven(shown, injections), evidence
 
 
-async def _told(toolbox: Toolbox, events: Sequence[Event], outcome: OutcomeRecord | None) -> list[Told]:
-    """Return what was told at each moment."""
+async def _injections(toolbox: Toolbox, events: Sequence[Event], outcome: OutcomeRecord | None) -> list[Injection]:
     data: list[Any] = [event.data for event in events]
     retrievals = [each["retrieval_id"] for each in data if "retrieval_id" in each]
     asked = await toolbox.store.memory_histories(toolbox.readable, retrievals, (RETRIEVED,))
@@ -197,18 +193,17 @@ async def _told(toolbox: Toolbox, events: Sequence[Event], outcome: OutcomeRecor
     items = {item.id: item for item in await toolbox.store.get_memories(toolbox.readable, ids)} if ids else {}
     credits = outcome.credits if outcome is not None else ()
     methods: dict[str, UseMethod] = {credit.memory_id: credit.method for credit in credits}
-    found: list[Told] = []
+    found: list[Injection] = []
     for event, each in zip(events, data, strict=True):
-        (retrieved,) = [one.data for one in asked.get(each.get("retrieval_id"), ())][:1] or [_NOTHING]
+        recorded = asked.get(each.get("retrieval_id"), ())
+        retrieved: Any = recorded[0].data if recorded else {}
         via = each.get("via")
-        moment: Moment = "prompt" if via else "search"
-        if retrieved.get("failure"):
-            moment = "failure"
-        elif via in (BRIEFING, FILE, CALL):
+        moment: Moment = "failure" if retrieved.get("failure") else "prompt" if via else "search"
+        if moment == "prompt" and via in (BRIEFING, FILE, CALL):
             moment = via
-        memories = tuple(ToldMemory(one, items.get(one), methods.get(one)) for one in each.get("ids", ()))
+        memories = tuple(InjectedMemory(one, items.get(one), methods.get(one)) for one in each.get("ids", ()))
         query = clean(str(retrieved.get("query") or ""), MAX_TEXT)
-        found.append(Told(event.at, moment, event.kind == WITHHELD, query, memories))
+        found.append(Injection(event.at, moment, event.kind == WITHHELD, query, memories))
     return found
 
 
@@ -216,34 +211,25 @@ def _shown(reading: Reading, verdict: Verdict | None, taught: Sequence[MemoryIte
     calls = {call.position: call for call in reading.calls}
     joined = {call.end for call in reading.calls if call.observation is not None}
     rests_on = set(verdict.evidence) if verdict is not None else set[str]()
-    drawn: dict[str, list[MemoryItem]] = {}
-    for item in taught:
-        for step_id in item.provenance.evidence[:1]:
-            drawn.setdefault(step_id, []).append(item)
     for index, step in enumerate(reading.trajectory.steps):
-        if index in joined:
-            continue
-        call = calls.get(index)
-        shown = _message(step) if call is None else _call(call)
-        yield shown._replace(
-            is_evidence=not rests_on.isdisjoint(shown.ids),
-            taught=tuple(item for step_id in shown.ids for item in drawn.get(step_id, ())),
-        )
+        if index not in joined:
+            shown = _part(step, calls.get(index))
+            lessons = tuple(item for item in taught if set(item.provenance.evidence[:1]) & {*shown.ids})
+            yield shown._replace(is_evidence=not rests_on.isdisjoint(shown.ids), taught=lessons)
 
 
-def _message(step: Step) -> Shown:
-    return Shown((step.id,), step.kind, step.role, step.at, clean(step.text, MAX_TEXT), failed=step.is_error is True)
-
-
-def _call(call: Call) -> Shown:
-    began, seen = call.step.at, call.observation
-    took = (seen.at - began).total_seconds() if seen is not None and seen.at is not None and began is not None else None
+def _part(step: Step, call: Call | None) -> Shown:
+    text = clean(step.text, MAX_TEXT)
+    if call is None:
+        return Shown((step.id,), step.kind, step.role, step.at, text, failed=step.is_error is True)
+    seen = call.observation
+    took = (seen.at - step.at).total_seconds() if seen and seen.at and step.at else -1.0
     return Shown(
         ids=call.ids,
         kind="tool_call",
-        role=call.step.role,
-        at=began,
-        text=clean(call.step.text, MAX_TEXT),
+        role=step.role,
+        at=step.at,
+        text=text,
         name=call.name,
         tool=call.tool,
         given=tuple((clean(key, 200), _as_text(value)) for key, value in call.input.items()),
@@ -251,8 +237,8 @@ def _call(call: Call) -> Shown:
         failed=call.failed,
         refused=call.refused,
         error=clean(call.error, MAX_TEXT),
-        took_s=None if took is None or took < 0 else took,
-        call_id=call.step.call_id or "",
+        took_s=None if took < 0 else took,
+        call_id=step.call_id or "",
     )
 
 
@@ -261,13 +247,13 @@ def _as_text(value: JsonValue) -> str:
     return clean(text, MAX_TEXT)
 
 
-def _woven(shown: Sequence[Shown], told: Sequence[Told]) -> list[Told | Shown]:
-    """Return the steps with what was told put between them by its time; what has no place stands behind the task."""
-    behind: dict[int, list[Told]] = {}
-    for each in told:
+def _woven(shown: Sequence[Shown], injections: Sequence[Injection]) -> list[Injection | Shown]:
+    """Return the steps with the injections put between them by their time; what has no place stands behind the task."""
+    behind: dict[int, list[Injection]] = {}
+    for each in injections:
         before = (place for place, step in enumerate(shown) if step.at is not None and step.at <= each.at)
         behind.setdefault(max(before, default=0), []).append(each)
-    parts: list[Told | Shown] = list(behind.get(0, ())) if not shown else []
+    parts: list[Injection | Shown] = list(behind.get(0, ())) if not shown else []
     for place, step in enumerate(shown):
         parts += [step, *behind.get(place, ())]
     return parts

@@ -11,7 +11,7 @@ from swarm_memory.schema.trajectory import Label, Verdict
 from swarm_memory.tools.credit.outcome import record_outcome
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.judge.judge import judge_in_full
-from swarm_memory.tools.learn.learn import learn_anew
+from swarm_memory.tools.learn.learn import learn_again
 from swarm_memory.tools.ports.journal import Event
 from swarm_memory.tools.ports.memories import MemoryFilter
 from swarm_memory.tools.ports.trajectories import KeptTask, LearnedBefore, Revision
@@ -59,9 +59,8 @@ async def say_verdict(toolbox: Toolbox, given_id: str, label: Label, reason: str
     change took. Raises `NotFoundError`, `StorageError`.
     """
     task = await kept_task(toolbox, given_id)
-    told = clean(redact(reason).text, MAX_REASON_CHARS).strip()
-    said = Verdict.by_user(label, (told,) if told else ())
-    return await _revise(toolbox, task, said)
+    why = clean(redact(reason).text, MAX_REASON_CHARS).strip()
+    return await _revise(toolbox, task, Verdict.by_user(label, (why,) if why else ()))
 
 
 async def judge_again(toolbox: Toolbox, given_id: str) -> Revised:
@@ -75,8 +74,8 @@ async def judge_again(toolbox: Toolbox, given_id: str) -> Revised:
         raise NotFoundError(f"what was done in {task.row.task_id} was removed: there is nothing left to judge")
     verdict = (await judge_in_full(toolbox, task.trajectory)).verdict
     if task.verdict is not None and task.verdict.judge == "user":
-        event = _event(toolbox, new_id(RUN), task, verdict, _Changed(task.row.run_id), stands=False)
-        await toolbox.store.add_event(toolbox.scope, event)
+        data = _data(new_id(RUN), task, verdict, _Changed(task.row.run_id), stands=False)
+        await toolbox.store.add_event(toolbox.scope, Event(VERDICT, toolbox.clock.now(), task.row.task_id, data))
         return Revised(task.row.trajectory_id, task.row.task_id, task.verdict, verdict, stands=False)
     return await _revise(toolbox, task, verdict)
 
@@ -96,29 +95,31 @@ async def verdicts_of(toolbox: Toolbox, task_id: str) -> list[Event]:
 
 
 async def _revise(toolbox: Toolbox, task: KeptTask, verdict: Verdict) -> Revised:
-    row, revision_id, changed = task.row, new_id(RUN), _Changed(task.row.run_id)
-    revised = Revised(row.trajectory_id, row.task_id, task.verdict, verdict)
+    row, changed = task.row, _Changed(task.row.run_id)
     if task.verdict != verdict:
         if task.verdict is None or task.verdict.label != verdict.label:
             changed = await _changed(toolbox, task, verdict)
-        event = _event(toolbox, revision_id, task, verdict, changed).data
-        await toolbox.store.revise(
-            Revision(
-                scope=toolbox.scope,
-                id=revision_id,
-                row=row,
-                verdict=verdict,
-                run_id=changed.run_id,
-                event=event,
-                at=toolbox.clock.now(),
-                archived=changed.to_archive,
-                restored=changed.to_restore,
-            )
+        revision_id = new_id(RUN)
+        revision = Revision(
+            scope=toolbox.scope,
+            id=revision_id,
+            row=row,
+            verdict=verdict,
+            run_id=changed.run_id,
+            event=_data(revision_id, task, verdict, changed),
+            at=toolbox.clock.now(),
+            archived=changed.to_archive,
+            restored=changed.to_restore,
         )
+        await toolbox.store.revise(revision)
     is_given = verdict.judge == "user"
     outcome = await record_outcome(toolbox, row.task_id, verdict, task.trajectory, given=is_given)
     moved = () if outcome.status == "already_credited" else outcome.credits
-    return revised._replace(
+    return Revised(
+        row.trajectory_id,
+        row.task_id,
+        task.verdict,
+        verdict,
         stored=changed.stored,
         superseded=changed.superseded,
         credited=tuple(credit.memory_id for credit in moved if credit.applied),
@@ -135,7 +136,7 @@ async def _changed(toolbox: Toolbox, task: KeptTask, verdict: Verdict) -> _Chang
         return _Changed(former_run)
     if not row.is_blank and task.verdict is not None:
         before = LearnedBefore(row.trajectory_id, former_run, task.verdict, ())
-        learned = await learn_anew(toolbox, before, task.trajectory, verdict)
+        learned = await learn_again(toolbox, before, task.trajectory, verdict)
         return _Changed(learned.run_id, tuple(item.id for item in learned.stored), learned.superseded)
     taught = await toolbox.store.list_memories(
         (toolbox.scope,), MemoryFilter(("active", "quarantined", "candidate"), task_id=row.task_id, limit=_MAX_TAUGHT)
@@ -157,10 +158,11 @@ async def _undone(toolbox: Toolbox, task: KeptTask, verdict: Verdict) -> _Change
     return _Changed(last["former_run_id"], tuple(back), tuple(gone), tuple(gone), tuple(back))
 
 
-def _event(
-    toolbox: Toolbox, revision_id: str, task: KeptTask, verdict: Verdict, changed: _Changed, *, stands: bool = True
-) -> Event:
-    data: dict[str, JsonValue] = {
+def _data(
+    revision_id: str, task: KeptTask, verdict: Verdict, changed: _Changed, *, stands: bool = True
+) -> dict[str, JsonValue]:
+    """Return what the event of a revision holds."""
+    return {
         "id": revision_id,
         "trajectory_id": task.row.trajectory_id,
         "from": None if task.verdict is None else task.verdict.model_dump(mode="json"),
@@ -171,4 +173,3 @@ def _event(
         "stored": list(changed.stored),
         "superseded": list(changed.superseded),
     }
-    return Event(VERDICT, toolbox.clock.now(), task.row.task_id, data)

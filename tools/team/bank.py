@@ -38,8 +38,7 @@ from swarm_memory.tools.ports.memories import StoredMemory
 from swarm_memory.tools.ports.team import PROPOSAL, NewProposal, ProposalFilter, Ruling
 from swarm_memory.tools.retrieve.embed import prepare_or_say
 from swarm_memory.tools.retrieve.rank import cosine
-from swarm_memory.tools.text.cleaning import clean
-from swarm_memory.tools.text.faults import faults
+from swarm_memory.tools.text.cleaning import clean, faults
 from swarm_memory.tools.toolbox import Toolbox
 
 MAX_LISTED = 200
@@ -224,7 +223,7 @@ def edited(waiting: Sequence[Proposal], proposal_id: str, texts: Mapping[str, st
     try:
         return MemoryDraft.model_validate({**found.draft.model_dump(), **texts})
     except ValidationError as error:
-        raise InputError(faults(error, MemoryDraft.model_json_schema())) from error
+        raise InputError(faults(error)) from error
 
 
 def _checked_project(project: str) -> str:

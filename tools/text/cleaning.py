@@ -1,6 +1,10 @@
-"""Text made safe: to keep, to shorten, and to stand harmless among notes; and patterns that are compiled late."""
+"""Text made safe: to keep, to shorten, and to stand harmless among notes; faults in words; patterns compiled late."""
 
 import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
 
 
 def lazy(text: str, flags: int = 0) -> re.Pattern[str]:
@@ -72,6 +76,16 @@ def one_line(text: str, limit: int) -> str:
     return (cut[: cut.rfind(" ")] if " " in cut[limit // 2 :] else cut).rstrip(" ,;:.-") + "…"
 
 
+_MAX_FAULTS, _MAX_FAULT_CHARS = 4, 560
+
+
+def faults(error: "ValidationError", within: str = "") -> str:
+    """Say of each field that is missing or wrong what pydantic says of it; the names stand behind `within`."""
+    found = error.errors(include_url=False, include_input=False, include_context=False)
+    said = dict.fromkeys(f"{within}{'.'.join(map(str, each['loc'])) or 'it'}: {each['msg']}" for each in found)
+    return one_line("; ".join(list(said)[:_MAX_FAULTS]), _MAX_FAULT_CHARS)
+
+
 def _cleaned(text: str) -> str:
     if _LONE_SURROGATE.search(text):
         text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
@@ -107,7 +121,7 @@ _INVISIBLE = lazy(
 
 
 def is_memory_id(text: str) -> bool:
-    """Tell whether `text` has the form of a memory's id."""
+    """Whether `text` has the form of a memory's id."""
     return text.startswith("rm_") and _ID.fullmatch(text) is not None
 
 

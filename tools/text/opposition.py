@@ -1,4 +1,4 @@
-"""Whether two instructions are opposites, told by their words alone.
+"""Whether two instructions are opposites, by their words alone.
 
 What the rules see: two instructions about nearly the same words, of which one is negated ("do", "do not", "avoid",
 "never"), or has the antonym of a word in the other, or advises what the other puts behind "rather than". What they do

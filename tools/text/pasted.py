@@ -73,13 +73,13 @@ def own_words(text: str) -> str:
 
     Pasted is a block that is set off (fenced, tagged, indented, behind ">"), what a program wrote, a mail or a message
     with its head, and all that a line presents with a colon as a text or as what somebody says. What one asks to be
-    kept in the line before it is one's own. Prose that nothing sets off cannot be told from one's own. Linear.
+    kept in the line before it is one's own. Prose that nothing sets off is taken for one's own. Linear.
     """
     return "\n".join(_REPORTED.sub("", line) for line in _own_lines(text.splitlines())).strip()
 
 
 def without_quotations(text: str) -> str:
-    """Return a text of the same length in which what stands in quotation marks or in code marks is blank."""
+    """Return a text of the same length in which what is in quotation marks or in code marks is blank."""
     return _QUOTATION.sub(lambda found: found[0][0] + " " * (len(found[0]) - 2) + found[0][-1], text)
 
 

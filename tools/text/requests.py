@@ -36,7 +36,7 @@ _NO_ACTION = frozenset(
     eine einen diese dieser dieses dieselbe derselbe dasselbe
     """.split()  # noqa: SIM905 - a paragraph of words reads better than a list of strings
 )
-"""After "always" or "never": no action is asked for, it is told how things are."""
+"""After "always" or "never": no action is asked for, it says how things are."""
 
 _ONCE = lazy(
     r"\b(?:just|only|for) (?:this|the|that) (?:once|one|time|run|commit|pr|branch|task|change)\b|\b(?:just|only) once\b"
@@ -74,7 +74,7 @@ def asks_each_time(sentence: str) -> bool:
 def each_time_from(sentence: str) -> int | None:
     """Return where in a sentence begins what is wanted each time: after the task before it, with its condition.
 
-    None where nothing is, where it tells more of the task ("Write a helper: always wait"), or is hardly a word ("return
+    None where nothing is, where it says more of the task ("Write a helper: always wait"), or is hardly a word ("return
     a list, never None").
     """
     found = next(filter(_asks_for_an_action, _EACH_TIME.finditer(sentence)), None)

@@ -33,7 +33,7 @@ STOP_WORDS = frozenset(
     ain
     """.split()  # noqa: SIM905 - a paragraph of words reads better than a list of strings
 )
-"""Words that stand in every text. They are left out of the index and of queries. What turns a strategy round (not,
+"""Words that are in every text. They are left out of the index and of queries. What turns a strategy round (not,
 without, before, after, until) stays in."""
 
 _WORD = re.compile(r"[^\W_]+(?:['\u2019](?:s|t|d|m|ll|re|ve)\b)?", re.IGNORECASE)
@@ -97,7 +97,7 @@ def tokenize(text: str) -> tuple[str, ...]:
 def words_as_written(text: str) -> list[str]:
     """Return the words of `text` in order and in lower case, stop words too; of scripts without spaces each character.
 
-    So long texts can be told from short ones, and by how they begin, in any script.
+    It serves to count the words of a text, and to see how it begins, in any script.
     """
     return re.findall(_AS_WRITTEN, text.lower())
 
@@ -118,7 +118,7 @@ def count_tokens(text: str) -> int:
 
 
 def names_in(text: str) -> frozenset[str]:
-    """Return the names in a text, in lower case: what stands in back-ticks, and the files and identifiers anywhere.
+    """Return the names in a text, in lower case: what is in back-ticks, and the files and identifiers anywhere.
 
     A text that names nothing may be about anything.
     """

@@ -16,8 +16,7 @@ from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.tools.guard.generalize import without_places
 from swarm_memory.tools.guard.redact import kept_text, redact
 from swarm_memory.tools.learn.learn import learn
-from swarm_memory.tools.text.cleaning import clean, shorten
-from swarm_memory.tools.text.faults import faults
+from swarm_memory.tools.text.cleaning import clean, faults, shorten
 from swarm_memory.tools.text.tokens import count_tokens
 from swarm_memory.tools.toolbox import Toolbox
 from swarm_memory.tools.trajectory.calls import Call
@@ -109,7 +108,7 @@ def read_calls(given: Sequence[Mapping[str, JsonValue]]) -> list[LoggedCall]:
         try:
             calls.append(LoggedCall.model_validate(each))
         except ValidationError as error:
-            raise InputError(faults(error, LoggedCall.model_json_schema(), f"calls[{number}].")) from error
+            raise InputError(faults(error, f"calls[{number}].")) from error
     return calls
 
 

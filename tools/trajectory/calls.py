@@ -16,8 +16,8 @@ from swarm_memory.tools.trajectory.failures import (
     Signature,
     command_text,
     error_line,
+    key_line,
     signature_of,
-    telling_line,
 )
 from swarm_memory.tools.trajectory.shell import Command, Part, parse_command
 
@@ -164,7 +164,7 @@ class Call:
 
     @cached_property
     def failed(self) -> bool:
-        """Whether it did not do what it was called for, as far as the host, the exit code or the tool's own words tell.
+        """Whether it did not do what it was called for, as far as the host, the exit code or the tool's own words show.
 
         A search that finds nothing has not failed, whatever its exit code, nor has a question for what there is;
         printed text is never an error. A host may report none and pass on a result that says of itself that it is one.
@@ -176,8 +176,8 @@ class Call:
         purpose = self.command.purpose if self.command else None
         if self.reported:
             return purpose not in _QUIET_EXIT or (self.exit_code or 1) != 1 or self._complains
-        is_told = self.reported is None or self._hides_exit_code or _IS_ERROR.search(self.output[-_MAX_ANSWER:])
-        return purpose not in SHOWS_TEXT and bool(is_told) and self._complains
+        may_say = self.reported is None or self._hides_exit_code or _IS_ERROR.search(self.output[-_MAX_ANSWER:])
+        return purpose not in SHOWS_TEXT and bool(may_say) and self._complains
 
     @property
     def _hides_exit_code(self) -> bool:
@@ -203,7 +203,7 @@ class Call:
     @cached_property
     def signature(self) -> Signature | None:
         """What makes its error the same as another's; None when it did not fail, or the error says nothing."""
-        return signature_of(self.name, telling_line(self.output)) if self.failed else None
+        return signature_of(self.name, key_line(self.output)) if self.failed else None
 
     @property
     def writes(self) -> bool:
@@ -239,10 +239,10 @@ def says_error(output: str) -> bool:
     """Whether a tool's answer is an error: in its first words, or as a field of JSON or of a printed result."""
     fields = _answer(output)
     status = str(fields.get("status", "")).lower()
-    told = any(fields.get(name) for name in ("error", "errors", "exception"))
+    named = any(fields.get(name) for name in ("error", "errors", "exception"))
     denied = any(fields.get(name) is False for name in ("success", "passed"))
     said = denied or fields.get("isError") is True or status in ("error", "failed", "failure")
-    return told or said or bool(_ERROR_START.match(output) or _PRINTED_ERROR.match(output[:_MAX_ANSWER]))
+    return named or said or bool(_ERROR_START.match(output) or _PRINTED_ERROR.match(output[:_MAX_ANSWER]))
 
 
 def says_nothing(output: str) -> bool:
@@ -250,8 +250,8 @@ def says_nothing(output: str) -> bool:
     if _EMPTY.match(output):
         return True
     fields = _answer(output)
-    told = [fields[name] for name in _RESULT_FIELDS if name in fields]
-    return bool(told) and not any(told)
+    found = [fields[name] for name in _RESULT_FIELDS if name in fields]
+    return bool(found) and not any(found)
 
 
 def calls_of(trajectory: Trajectory) -> tuple[Call, ...]:

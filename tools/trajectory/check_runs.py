@@ -35,7 +35,7 @@ _NAMED = re.compile(r"[\w./-]*\w\.[A-Za-z]\w*|\btest_\w{4,}|\bTest[A-Z]\w{4,}")
 """A file or a test that a task names."""
 
 _SHOWN_ID = re.compile(r"(?m)(?<=::)\w+|(?<=^FAIL: )\w+|(?<=^ERROR: )\w+|^\w+(?= \()")
-"""A test as a runner tells of it: `tests/test_a.py::test_x`, `test_x (tests.test_a.TestA)`."""
+"""A test as a runner names it: `tests/test_a.py::test_x`, `test_x (tests.test_a.TestA)`."""
 
 _SPAN = re.compile(r"`([^`\n]{2,300})`")
 _ASKED = (
@@ -157,7 +157,7 @@ def check_runs(task: str, calls: Sequence[Call], files: Sequence[File]) -> tuple
                 selection=selection,
                 is_own=rests_on_own(call, files, [each.call for each in runs if each.name == check.name]),
                 changed_at=max((at for at in changed if at < call.position), default=-1),
-                named=call.step.role == "user" or _stands_in(task, call, selection),
+                named=call.step.role == "user" or _is_named_in(task, call, selection),
                 wanted=re.search(_ASKED.format(f"{_WANTED[check.purpose]}|{re.escape(check.name)}"), task) is not None,
             )
         )
@@ -185,16 +185,16 @@ def rests_on_own(call: Call, files: Sequence[File], before: Sequence[Call] = ())
     )
 
 
-def _stands_in(task: str, call: Call, selection: Selection) -> bool:
-    """Whether a task holds a check's command, or names a file or a test that it was given or tells of."""
+def _is_named_in(task: str, call: Call, selection: Selection) -> bool:
+    """Whether a task holds a check's command, or names a file or a test that it was given or names."""
     check = call.command.check if call.command else None
     wanted = [each for span in spans(task) if (each := parse_command(span).check)]
     if check and any({each.program, *each.words} <= {check.program, *check.words} for each in wanted):
         return True
     given = {part.split()[-1] for part in (*selection.paths, *selection.filters)}
     given |= {part for path in given for part in (_last(path), path.rpartition("::")[2])}
-    told = {part for each in _NAMED.findall(task) for part in (each, _last(each))}
-    return not told.isdisjoint({*given, *_SHOWN_ID.findall(call.output[-_MAX_READ:])})
+    asked = {part for each in _NAMED.findall(task) for part in (each, _last(each))}
+    return not asked.isdisjoint({*given, *_SHOWN_ID.findall(call.output[-_MAX_READ:])})
 
 
 def _last(path: str) -> str:
@@ -207,7 +207,7 @@ def spans(text: str) -> list[str]:
 
 
 def names(text: str, word: str) -> bool:
-    """Whether a word, a path or a command stands in a text by itself."""
+    """Whether a word, a path or a command is in a text by itself."""
     return re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", text) is not None
 
 

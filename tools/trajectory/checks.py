@@ -1,4 +1,4 @@
-"""What the output of a command says of a check: summary lines, wherever they stand in it, in their order."""
+"""What the output of a command says of a check: summary lines, wherever they are in it, in their order."""
 
 import re
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ class CheckResult:
     """What ran: `pytest`, `npm test`."""
     purpose: Purpose
     passed: bool | None
-    """What the last result says; None: nothing tells."""
+    """What the last result says; None: nothing says."""
     summary: str = ""
     """The line that it was read from."""
     was_mended: bool = False
@@ -127,8 +127,8 @@ def _said_by(line: str) -> bool | None:
         counts[kind] = number if left else counts.get(kind, 0) + number
     if counts.get("bad"):
         return False
-    is_told = counts.get("good") or ("bad" in counts and counts.get("total", counts.get("good", 1)))
-    return True if is_told else worded
+    says_so = counts.get("good") or ("bad" in counts and counts.get("total", counts.get("good", 1)))
+    return True if says_so else worded
 
 
 def read_check(command: Command, output: str, failed: bool | None) -> CheckResult | None:
@@ -165,13 +165,13 @@ def _is_written_in(text: str, line: str) -> bool:
 def read_tool_check(tool: str, output: str, failed: bool | None) -> CheckResult | None:
     """Return what a tool that runs a check showed, such as `run_tests`; None where it is another tool.
 
-    It passed where all passed that its answer counts, and `failed`, what is said of the call, does not tell otherwise.
+    It passed where all passed that its answer counts, and `failed`, what is said of the call, does not say otherwise.
     """
     check = _CHECK_TOOL.match(tool.rpartition("__")[2])
     if check is None:
         return None
     counts = ", ".join(_COUNT.findall(output[-_MAX_CHARS:])).replace('"', "")
     found = [*results_in(f"{output}\n{counts}")]
-    told = [each.passed for each in found] + ([] if failed is None else [not failed])
+    passes = [each.passed for each in found] + ([] if failed is None else [not failed])
     summary = found[-1].line if found else ""
-    return CheckResult(tool, cast(Purpose, check.lastgroup), all(told) if told else None, summary)
+    return CheckResult(tool, cast(Purpose, check.lastgroup), all(passes) if passes else None, summary)

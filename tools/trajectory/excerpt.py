@@ -18,7 +18,7 @@ TASK_TOKENS = 2_000
 """A longer task is shown with its middle left out."""
 
 _SHARE = 4
-"""A step has at most this part of the budget, and so has the beginning of all: how it ended tells more."""
+"""A step has at most this part of the budget, and so has the beginning of all: how it ended matters more."""
 
 _INDENT = "  "
 _NO_BRACKETS = str.maketrans("[]", "()")
@@ -32,7 +32,7 @@ class Shortened:
 
     text: str
     shown: tuple[str, ...]
-    """Ids of the steps that stand in it, of huge ones head and tail, in order."""
+    """Ids of the steps that are in it, of huge ones head and tail, in order."""
     left_out: int
     """Steps that do not, those included that the trajectory itself had lost before."""
 

@@ -1,4 +1,4 @@
-"""What a failed call's output says: its telling line, the kind of error, and what makes two failures the same error.
+"""What a failed call's output says: its key line, the kind of error, and what makes two failures the same error.
 
 Of one run are times, durations, counts, folders, addresses, ports, ids, hashes and line numbers. A hook command reads a
 failed call by it while an editor waits, so that it imports nothing that costs time.
@@ -23,7 +23,7 @@ class Failure(NamedTuple):
 
 
 _HTTP = r"\b(?:http|status|code|error|response|returned)[ /.:=#\"'(\[\d]{0,10}\b%d\b(?=\s*(?:$|[^\w\s]))"
-"""A status of HTTP that is told as one: a bare number may count anything."""
+"""A status of HTTP that is called one: a bare number may count anything."""
 
 _KINDS: tuple[tuple[str, str], ...] = (
     ("unread-file", r"has not been read yet|read it first before|modified since read"),
@@ -70,7 +70,7 @@ BY_WORDS = frozenset({"error", "syntax", "types", "assertion", "missing-file", "
 
 @lru_cache(maxsize=1024)
 def classify(error: str) -> Failure:
-    """Return the kind of an error from its telling line, whatever the folders are that it names."""
+    """Return the kind of an error from its key line, whatever the folders are that it names."""
     error = _PATH.sub(_last_part, error)
     for kind, pattern in _KINDS:
         if found := re.search(pattern, error, re.IGNORECASE):
@@ -85,7 +85,7 @@ EXIT_CODE = re.compile(r"(?im)^\W{0,2}(?:(?:command )?exit(?:ed with)? (?:code|s
 _COMMAND_KEYS = ("command", "cmd", "script", "shell_command", "keystrokes", "bash_command")
 _SHELL_TOOL = re.compile(r"(?i)(?:bash|(?:power)?shell|sh|terminal|cmd|run_(?:shell_)?command|exec(?:ute)?(?:_\w+)?)$")
 
-_TELLING_LINES = tuple(map(re.compile, (
+_KEY_LINES = tuple(map(re.compile, (
     r"^FAILED \S+ - (\w+(?:Error|Exception)\b.*)$",
     r"^\s*((?:\w+\.)*\w*(?:Error|Exception|Interrupt|Exit)\b(?::.*)?)$",
     r"(?i)^E\s+(.*(?:error|exception|assert).*)$",
@@ -97,14 +97,14 @@ _TELLING_LINES = tuple(map(re.compile, (
     r"(?i)^\W{0,6}(.*\b(?:fail(?:s|ed)? to|unable to|refused|could not|did not|does not|cannot|must)\b.*)$",
 )))  # fmt: skip
 _LAST_WINS = 1
-"""The most telling kind of line first; of a traceback the last line tells, of all else the first."""
+"""The surest kind of line first; of a traceback the last line counts, of all else the first."""
 
 _OBJECT = re.compile(r"\s*(?:\{|\w*(?:Result|Response)\()")
 _MESSAGES = tuple(
     re.compile(rf"(?i)(?<!\w)[\"']?(?:{names})[\"']?\s*[:=]\s*(\"(?:[^\"\\]|\\.)+\"|'(?:[^'\\]|\\.)+')")
     for names in ("errors?|exception", "message|detail|reason", "text")
 )
-"""How such an answer tells of its error, the surest first."""
+"""How such an answer names its error, the surest first."""
 
 _ESCAPED = re.compile(r"\\[nrt]|\\(?=[\"'])")
 _ANSWERED = re.compile(r"(?i)\? \W?(?:y|n|yes|no)\W?$")
@@ -158,7 +158,7 @@ _SAYS_NOTHING = frozenset(
     open stat access cannot cant unable path string int str
     """.split()  # noqa: SIM905 - a paragraph of words reads better than a list of strings
 )
-"""Words that stand in every error."""
+"""Words that are in every error."""
 
 _ABOUT_A_FILE = frozenset({"missing-file", "wrong-folder", "permission", "missing-module", "missing-command"})
 """Kinds of which the name of the file is the error."""
@@ -176,7 +176,7 @@ class Signature(NamedTuple):
 
     @property
     def digest(self) -> str:
-        """32 hexadecimal digits that tell nothing of the error itself."""
+        """32 hexadecimal digits that say nothing of the error itself."""
         import hashlib
 
         return hashlib.sha256("\0".join(self).encode("utf-8", "replace")).hexdigest()[:32]
@@ -185,14 +185,14 @@ class Signature(NamedTuple):
 def signature_of_call(tool: str, given: Mapping[str, object], output: str) -> Signature | None:
     """Return the signature of a failed call, from its tool, its input and what came back; None where that says nothing.
 
-    Said of a call as a hook tells it, and of the same call as a transcript holds it, the answer is the same.
+    Said of a call as a hook gets it, and of the same call as a transcript holds it, the answer is the same.
     """
     text = command_text(tool, given)
-    return signature_of(parse_command(text).name if text else tool, telling_line(clean(output)))
+    return signature_of(parse_command(text).name if text else tool, key_line(clean(output)))
 
 
 def signature_of(program: str, line: str) -> Signature | None:
-    """Return the signature of an error of a program or tool from its telling line; None where the line says nothing.
+    """Return the signature of an error of a program or tool from its key line; None where the line says nothing.
 
     An exit code alone, an empty line and the summary of a test run are no errors that could be known again.
     """
@@ -206,9 +206,9 @@ def signature_of(program: str, line: str) -> Signature | None:
             return Signature(name, failure.kind, subject)
     message = _of_no_run(line, keep_file=failure.kind in _ABOUT_A_FILE)
     words = set(_WORDS.findall(message)) - _SAYS_NOTHING - {name}
-    telling = {word for word in words if not word.endswith(("error", "exception", "warning"))}
-    is_told = len(telling) > (failure.kind in BY_WORDS) or any("." in word for word in telling)
-    return Signature(name, failure.kind, message) if is_told else None
+    own = {word for word in words if not word.endswith(("error", "exception", "warning"))}
+    says_enough = len(own) > (failure.kind in BY_WORDS) or any("." in word for word in own)
+    return Signature(name, failure.kind, message) if says_enough else None
 
 
 def _of_no_run(line: str, *, keep_file: bool) -> str:
@@ -245,11 +245,11 @@ def command_text(tool: str | None, given: Mapping[str, object], said: str = "") 
 
 
 def error_line(output: str) -> str:
-    """Return the most telling line of an error output, at most 200 characters: of a traceback its last line."""
-    return telling_line(output)[:_MAX_ERROR]
+    """Return the key line of an error output, at most 200 characters: of a traceback its last line."""
+    return key_line(output)[:_MAX_ERROR]
 
 
-def telling_line(output: str) -> str:
+def key_line(output: str) -> str:
     """Return that line with at most 400 characters; of an answer in JSON, or a printed result, that of its message."""
     text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|</?tool_use_error>", "", output[-_MAX_OUTPUT:])
     is_object = _OBJECT.match(output) is not None
@@ -258,7 +258,7 @@ def telling_line(output: str) -> str:
         message = next((match[1][1:-1] for match in said if match), "")
         text, is_object = _ESCAPED.sub("\n", message or text.replace('"', "\n")), not message
     lines = [line.strip()[:_MAX_LINE] for line in text.splitlines() if line.strip()]
-    for number, pattern in enumerate(_TELLING_LINES):
+    for number, pattern in enumerate(_KEY_LINES):
         found = [match.group(1) for line in lines if (match := pattern.match(line))]
         if found:
             return found[-1 if number == _LAST_WINS else 0].strip()
@@ -269,7 +269,7 @@ def telling_line(output: str) -> str:
 def error_key(line: str) -> tuple[str, str]:
     """Return what makes two errors of one call the same: the kind, and what a signature would hold of the line.
 
-    What stands in quotes may differ: it is what the call was given. Of a kind that is one error its subject is enough.
+    What is in quotes may differ: it is what the call was given. Of a kind that is one error its subject is enough.
     """
     kind, subject = classify(line)
     return kind, _of_no_run(_QUOTED.sub("#", line), keep_file=False) if kind in BY_WORDS else subject

@@ -141,5 +141,5 @@ def _plain(path: str) -> str:
 
 
 def same_file(left: str, right: str) -> bool:
-    """Whether two paths are one file, as far as they tell: one may be the end of the other."""
+    """Whether two paths are one file, as far as they show: one may be the end of the other."""
     return left == right or left.endswith(f"/{right}") or right.endswith(f"/{left}")

@@ -56,7 +56,7 @@ def without(text: str, particulars: Sequence[str]) -> str:
 
 
 def show_command(text: str, particulars: Sequence[str] = (), limit: int = MAX_COMMAND) -> str:
-    """Return a command line as it may be told: without change of folder, cut of its output and here-document."""
+    """Return a command line as it may be shown: without change of folder, cut of its output and here-document."""
     shown = _LEADING_CD.sub("", text[:_MAX_LOOKED_AT].split("<<")[0]).strip()
     while (shorter := _TRAILING_PIPE.sub("", shown)) != shown:
         shown = shorter
@@ -70,7 +70,7 @@ def folder_of(text: str) -> str:
 
 
 def show_call(call: Call, particulars: Sequence[str] = (), limit: int = MAX_COMMAND) -> str:
-    """Return a call in words: the command line, or the tool with its telling argument."""
+    """Return a call in words: the command line, or the tool with the argument that matters."""
     if call.command is not None:
         return f"`{show_command(call.command.text, particulars, limit)}`"
     name = call.tool

@@ -163,15 +163,15 @@ class Command(NamedTuple):
         return all(each.joined_by in ("&&", "") for each in self.parts[self._place(part) :])
 
     def code_of(self, part: Part, output: str, failed: bool | None) -> bool | None:
-        """Return whether `part` failed; None where nothing tells. `failed` is said of the whole line.
+        """Return whether `part` failed; None where nothing shows. `failed` is said of the whole line.
 
         `part; echo rc=$?` prints it.
         """
         place = self._place(part)
         following = self.parts[place + 1] if place + 1 < len(self.parts) else None
         if part.joined_by == ";" and following and following.program == "echo" and "$?" in following.words[-1]:
-            told = re.escape(" ".join(following.words[1:])).replace(re.escape("$?"), r"(\d+)")
-            codes = re.findall(rf"(?m)^{told}\s*$", output)
+            printed = re.escape(" ".join(following.words[1:])).replace(re.escape("$?"), r"(\d+)")
+            codes = re.findall(rf"(?m)^{printed}\s*$", output)
             return bool(int(codes[-1])) if codes else None
         return failed if self.exit_code_is_of(part) else None
 
@@ -240,7 +240,7 @@ def _commands(text: str) -> Iterator[tuple[list[str], tuple[str, ...], str]]:
 def _tokens(text: str) -> Iterator[tuple[str, str]]:
     """Yield words without their quotes, redirections and separators; what is never closed is taken as it stands.
 
-    What stands in `$(…)`, or in the parentheses of a list, stays in its word; here-documents are left out.
+    What is in `$(…)`, or in the parentheses of a list, stays in its word; here-documents are left out.
     """
     pieces, documents, before = list[str](), list[str](), ""
     at = depth = 0

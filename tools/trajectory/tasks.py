@@ -99,7 +99,7 @@ def strip_notes(text: str) -> tuple[str, tuple[str, ...]]:
 
 
 def _cut(text: str, opening: str, closing: str) -> tuple[str, str]:
-    """Return `text` without what stands in such frames, and that; what is never closed stays."""
+    """Return `text` without what is in such frames, and that; what is never closed stays."""
     closed, end, rest = text.rpartition(closing)
     kept, *framed = (closed + end).split(opening)
     inside = [each.partition(closing) for each in framed]
@@ -112,7 +112,7 @@ def noted_ids(text: str) -> tuple[str, ...]:
 
 
 def is_own_tool(tool_name: str) -> bool:
-    """Tell whether a tool, as the host names it, is one of this server's."""
+    """Whether a tool, as the host names it, is one of this server's."""
     return _OWN_TOOL.match(tool_name) is not None
 
 
@@ -125,13 +125,13 @@ def task_text(prompt: str) -> str:
 
 
 def is_task_prompt(prompt: str) -> bool:
-    """Tell whether a prompt asks for something: not empty, no slash command, not written by the host."""
+    """Whether a prompt asks for something: not empty, no slash command, not written by the host."""
     text = task_text(prompt)
     return bool(text) and not _SLASH_COMMAND.match(text) and not _HOST_TEXT.match(text)
 
 
 def feedback(text: str) -> Literal["correction", "approval"] | None:
-    """Tell what a prompt says of the work done so far; None where it says nothing of it.
+    """Return what a prompt says of the work done so far; None where it says nothing of it.
 
     A correction weighs more than thanks in the same prompt. A long prompt speaks of the past only at its beginning.
     """
@@ -140,7 +140,7 @@ def feedback(text: str) -> Literal["correction", "approval"] | None:
 
 
 def continues(prompt: str, task: str) -> bool:
-    """Tell whether `prompt` corrects or continues the running `task`; False: it begins a new one.
+    """Whether `prompt` corrects or continues the running `task`; False: it begins a new one.
 
     In doubt a prompt that stands on its own begins a new task. The answer depends on the words of the prompt only,
     and on `task` only when the prompt repeats it, so that hooks and transcripts, which see the task redacted or not,

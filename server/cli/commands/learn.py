@@ -278,9 +278,9 @@ async def _answer_files(
             if as_json:
                 print_json({"file": file, "error": str(error)})
             click.echo(f"swarm-memory: {file}: {error}", err=True)
-        if contained.told is not None:
+        if contained.notice is not None:
             failed += 1
-            click.echo(f"swarm-memory: {file}: {contained.told}", err=True)
+            click.echo(f"swarm-memory: {file}: {contained.notice}", err=True)
     return failed
 
 

@@ -227,10 +227,10 @@ def _told(data: "Mapping[str, Any]") -> str:
 
 
 def _show_edited(item: MemoryItem) -> None:
-    from swarm_memory.tools.guard.gate import told_of
+    from swarm_memory.tools.guard.gate import notice_of
 
     _show(item)
-    if notice := told_of([item]):
+    if notice := notice_of([item]):
         say(f"  {notice}", fg="yellow")
 
 

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from swarm_memory.schema.base import Scope
@@ -28,10 +27,9 @@ from swarm_memory.server.storage.stores.rows import (
     to_moment,
     to_text,
 )
-from swarm_memory.server.storage.stores.upkeep import upkeep_item
 from swarm_memory.tools.ports.journal import DECIDED, TAKEN_BACK, Event
 from swarm_memory.tools.ports.memories import SearchQuery, SearchResult, View
-from swarm_memory.tools.ports.upkeep import Decision, Telling, UpkeepItem
+from swarm_memory.tools.ports.upkeep import Decision, Telling
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.driver import Connection
@@ -101,18 +99,6 @@ class Review(Part):
         """Return the links between active memories that contradict each other, newest first."""
         values = {"scopes": _ids(connection, scopes), "limit": limit}
         return [made(MemoryLink, row) for row in named(connection, _QUERIES["contradicting"], values)]
-
-    @reads
-    def idle(
-        self, connection: "Connection", scope: Scope, before: datetime, below: float, limit: int
-    ) -> list[UpkeepItem]:
-        """Return active memories, none that the user said, without use since a moment and at most so sure.
-
-        The least sure first; without their directions.
-        """
-        scope_id = next(iter(find_scopes(connection, (scope,))), None)
-        values = {"scope_id": scope_id, "before": to_text(before), "below": below, "limit": limit}
-        return [upkeep_item(row) for row in connection.execute(_QUERIES["idle"], values).fetchall()]
 
     @reads
     def most_told(self, connection: "Connection", scopes: Sequence[Scope], limit: int) -> list[MemoryItem]:
