@@ -73,7 +73,7 @@ async def memory_status(ctx: AppContext) -> CallToolResult:
 
 async def status_row(toolbox: "Toolbox", bank: "Bank") -> Row:
     """Return how the bank stands, and what the hooks of its project missed."""
-    from swarm_memory.server.missed import told
+    from swarm_memory.server.missed import lines_of_missed
     from swarm_memory.tools.memories.status import memory_status as status
 
     found = await status(toolbox)

@@ -263,8 +263,8 @@ def test_doctor_names_what_an_earlier_version_installed_and_how_to_replace_it(sw
     (project / ".claude" / "settings.json").write_text(json.dumps({"hooks": {"Stop": [{"hooks": [told]}]}}))
     found = swarm("doctor").out
     assert "not installed as this version does it (project)" in found
-    assert "run `swarm-memory install`, with --project for all who work on it" in found
-    assert "`swarm-memory uninstall --project` takes that out" in swarm("install").out
+    assert "run `swarm-memory install --project`" in found
+    assert "`swarm-memory uninstall --project`" in swarm("install").out
     assert swarm("uninstall", "--project").code == 0
     assert "Claude Code: server and hooks are installed (local)" in swarm("doctor").out
     assert "not installed as" not in swarm("doctor").out
@@ -278,8 +278,8 @@ def test_install_for_all_projects_and_for_this_one_exclude_each_other(swarm: She
 
 def test_install_says_when_it_is_there_already_in_another_place(swarm: Shell, project: Path) -> None:
     assert swarm("install", "--user").code == 0
-    assert "`swarm-memory uninstall --user` takes that out" in swarm("install").out
-    assert "installed 2 times: local, user" in swarm("doctor").out
+    assert "installed 2 times: local, user" in swarm("install").out
+    assert "take out all but one: `swarm-memory uninstall`, `swarm-memory uninstall --user`" in swarm("doctor").out
     assert "Still installed in Claude Code: `swarm-memory uninstall --user`" in swarm("uninstall").out
 
 

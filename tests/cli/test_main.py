@@ -49,27 +49,6 @@ def test_the_commands_are_few() -> None:
     assert len([path for path in ALL if path[-1] not in GROUPS]) <= 45
 
 
-@pytest.mark.parametrize("name", command_line.MOVED)
-def test_a_former_command_names_the_one_that_does_it_now(swarm: Shell, name: str) -> None:
-    ran = swarm(name, "x")
-    assert ran.code == 2
-    assert ran.err == f"swarm-memory: `swarm-memory {name}` is now `swarm-memory {command_line.MOVED[name]}`\n"
-    now = command_line.MOVED[name].split()
-    assert any(tuple(now[: len(path)]) == path for path in ALL)
-
-
-@pytest.mark.parametrize("name", command_line.GONE)
-def test_a_command_that_is_gone_says_what_to_do_and_blocks_no_hook(swarm: Shell, name: str) -> None:
-    ran = swarm(name, "--hook")
-    assert (ran.code, ran.out) == (1, "")
-    assert command_line.GONE[name] in ran.err
-
-
-def test_a_former_part_of_a_command_names_the_one_that_does_it_now(swarm: Shell) -> None:
-    assert "is now `swarm-memory memories get`" in swarm("memories", "show", "rm_1").err
-    assert "is now `swarm-memory team people --audit`" in swarm("team", "audit").err
-
-
 def test_the_help_names_every_command_and_the_exit_codes(swarm: Shell) -> None:
     text = swarm("--help").out
     for name in command_line.COMMANDS:
@@ -226,10 +205,6 @@ def test_every_command_stands_in_one_section_of_the_help(swarm: Shell) -> None:
         assert summary[:20] in lines[at]
         assert [line for line in lines[:at] if line.endswith(":") and line[0] != " "][-1] == f"{section}:"
     assert len([line for line in lines if line == "Memories:"]) == 1
-
-
-def test_a_command_that_is_nearly_right_is_named(swarm: Shell) -> None:
-    assert "No such command 'memory': did you mean memories?" in swarm("memory", "list").err
 
 
 def test_a_table_in_a_pipe_has_a_line_for_each_row(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:

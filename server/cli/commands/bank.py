@@ -14,7 +14,6 @@ from swarm_memory.schema.memory import Consolidation, Undone
 from swarm_memory.server.cli.command import A_FILE, command, command_of
 from swarm_memory.server.cli.console import print_json, print_table, progress, say
 from swarm_memory.server.cli.invocation import Invocation
-from swarm_memory.server.cli.main import Group
 from swarm_memory.server.operations.memories import CONSOLIDATE_BANK
 from swarm_memory.server.operations.operation import Word
 
@@ -86,7 +85,7 @@ consolidate = command_of(
     examples=("consolidate --dry-run", "consolidate --full", "consolidate --undo run_01JXYZ..."),
 )
 
-bank = Group(
+bank = click.Group(
     "bank",
     help="""Look after the bank: back it up, restore it, take one over that was made elsewhere, embed it again.
 

@@ -11,7 +11,6 @@ from swarm_memory.schema.team.sharing import Act, Decided, Proposal, Proposed
 from swarm_memory.server.cli.command import command
 from swarm_memory.server.cli.console import print_json, print_table, say
 from swarm_memory.server.cli.invocation import Invocation
-from swarm_memory.server.cli.main import Group
 from swarm_memory.server.operations.operation import Flag, Word
 
 if TYPE_CHECKING:
@@ -91,14 +90,8 @@ def _stands(proposal: Proposal) -> str:
     return f"{proposal.status}{by}{word}"
 
 
-team = Group(
+team = click.Group(
     "team",
-    moved={
-        "token": "team people NAME --new-token",
-        "role": "team people NAME --role ROLE",
-        "revoke": "team people NAME --revoke",
-        "audit": "team people --audit",
-    },
     help="""Let people use this bank over HTTP, each with a token and a role of their own, and review what they propose.
 
     Each role may do what those before it may: read finds memories; write learns, too; review keeps, edits and withdraws

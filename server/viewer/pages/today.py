@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.schema.sqlite.events import RETRIEVED
-from swarm_memory.server.missed import told as what_hooks_missed
+from swarm_memory.server.missed import lines_of_missed
 from swarm_memory.server.viewer.page import Asked, Page, Route
 from swarm_memory.tools.credit.metrics import memory_effect, weekly_metrics
 from swarm_memory.tools.memories.desk import desk_counts
@@ -36,7 +36,7 @@ async def today(asked: Asked) -> Page:
             "told": [(event, memories) for event, memories in await _with_memories(toolbox, told)],
             "waiting": await desk_counts(toolbox),
             "proposed": await toolbox.store.team.count_waiting(toolbox.scope.tenant_id),
-            "missed": what_hooks_missed(asked.root),
+            "missed": lines_of_missed(asked.root),
             "failed": failed,
             "week": weeks[-1] if weeks else None,
             "weeks": weeks,
