@@ -6,10 +6,10 @@ import click
 from pydantic import Field
 
 from swarm_memory.schema.base import GLOBAL_PROJECT
-from swarm_memory.schema.team.person import MAX_NAME_CHARS, AuditEntry, Person, Role
+from swarm_memory.schema.team.person import Role
 from swarm_memory.schema.team.sharing import Act, Decided, Proposal, Proposed
 from swarm_memory.server.cli.command import command
-from swarm_memory.server.cli.console import print_json, print_table, say
+from swarm_memory.server.cli.console import print_json, print_row, print_rows, say
 from swarm_memory.server.cli.invocation import Invocation
 from swarm_memory.server.operations.operation import Flag, Word
 
@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from swarm_memory.tools.toolbox import Toolbox
 
 Name: TypeAlias = Annotated[str, Word("NAME")]
+
+PERSON = ("name", "role", "created_at", "revoked_at", "issuer", "subject")
+AUDITED = ("at", "person", "action", "subject", "subject_id", "data")
+"""What people see of somebody, and of what somebody did."""
 
 
 def _team(toolbox: "Toolbox", *, needs_server: bool = False) -> "Team":
@@ -62,27 +66,24 @@ def propose(
     url = invocation.settings().settings.team.url
     if not yes:
         for each in wanted:
-            _show_sent(each)
+            _show(each)
         click.confirm(f"Send this to {url}?", abort=True, err=True)
     found = invocation.run(lambda toolbox: send(toolbox, _team(toolbox), str(url), wanted))
     if as_json:
         print_json(found)
         return
     for each in found:
-        say(f"{each.origin_id}: {_stands(each)}")
+        say(f"{each.origin_id}: {_status(each)}")
 
 
-def _show_sent(proposed: Proposed) -> None:
-    say(proposed.draft.title, bold=True)
-    for text in (proposed.draft.description, proposed.draft.content):
-        if text:
-            say(text)
-    tags = f"tags {', '.join(proposed.draft.tags)}; " if proposed.draft.tags else ""
-    about = "all projects" if proposed.project == "*" else proposed.project
-    say(f"  {tags}{proposed.evidence.says}; for {about}", fg="cyan")
+def _show(proposed: Proposed | Proposal, **more: object) -> None:
+    """Print what is, or was, sent to the team: the words, how often they worked, and for which project."""
+    project = "all projects" if proposed.project == GLOBAL_PROJECT else proposed.project
+    print_row({**proposed.draft.model_dump(), "evidence": proposed.evidence.says, "for": project, **more})
+    say()
 
 
-def _stands(proposal: Proposal) -> str:
+def _status(proposal: Proposal) -> str:
     by = f" by {proposal.decided_by}" if proposal.decided_by else ""
     word = f": {proposal.decision}" if proposal.decision else ""
     if proposal.status == "waiting":
@@ -151,7 +152,7 @@ def review(
         return await team.decide(named, Decided(act=decided, word=word, draft=draft))
 
     found = invocation.run(operate)
-    print_json(found) if as_json else say(f"{found.draft.title}: {_stands(found)}")
+    print_json(found) if as_json else say(f"{found.draft.title}: {_status(found)}")
 
 
 def _list_proposals(invocation: Invocation, mine: bool, everything: bool, as_json: bool) -> None:
@@ -163,12 +164,7 @@ def _list_proposals(invocation: Invocation, mine: bool, everything: bool, as_jso
         print_json(found)
         return
     for each in found:
-        say(f"{each.id}  {each.draft.title}", bold=True)
-        say("  " + each.draft.content.replace("\n", "\n  "))
-        where = "all projects" if each.project == GLOBAL_PROJECT else each.project
-        told = f"  {each.evidence.says}; by {each.person or 'the user of the server'}, for {where}"
-        said = f'; they say "{each.word}"' if each.word else ""
-        say(f"{told}; {_stands(each)}{said}", fg="cyan")
+        _show(each, id=each.id, by=each.person or "the user of the server", word=each.word, status=_status(each))
     if not found:
         say("Nothing waits for a decision." if not (mine or everything) else "No proposals.")
 
@@ -187,10 +183,10 @@ def add(
     from swarm_memory.tools.team.people import add_person
 
     issuer = None if subject is None else invocation.settings().settings.http.oauth_issuer
-    _tell_added(invocation.run(lambda toolbox: add_person(toolbox, name, role, issuer, subject)), as_json)
+    _show_added(invocation.run(lambda toolbox: add_person(toolbox, name, role, issuer, subject)), as_json)
 
 
-def _tell_added(added: "Added", as_json: bool) -> None:
+def _show_added(added: "Added", as_json: bool) -> None:
     """Print the token alone on the output, so that it can be put into a file; what is said of it goes beside."""
     person, token = added
     if as_json:
@@ -220,15 +216,20 @@ def people(
     as_json: bool = False,
 ) -> None:
     """List who may come in, and who no longer may; or change what NAME may do."""
-    from swarm_memory.tools.team.people import change_role, renew_token
+    from swarm_memory.tools.team.people import audit_trail, change_role, list_people, renew_token
     from swarm_memory.tools.team.people import revoke as revoke_person
 
     if (name is not None) + audit > 1 or (name is not None) != ((role is not None) + new_token + revoke == 1):
         raise click.UsageError("NAME takes one of --role, --new-token and --revoke; --audit and the list take no NAME")
-    if name is None:
-        (_show_audit if audit else _show_people)(invocation, limit, as_json)
+    if audit:
+        found = invocation.read(lambda toolbox: audit_trail(toolbox, limit))
+        trail = [each._asdict() | {"data": dict(each.data)} for each in found]
+        print_json(trail) if as_json else print_rows(trail, AUDITED, "Nothing yet.")
+    elif name is None:
+        found = invocation.read(list_people)
+        print_json(found) if as_json else print_rows(found, PERSON, "Nobody yet: `swarm-memory team add NAME`.")
     elif new_token:
-        _tell_added(invocation.run(lambda toolbox: renew_token(toolbox, name)), as_json)
+        _show_added(invocation.run(lambda toolbox: renew_token(toolbox, name)), as_json)
     elif role is not None:
         person = invocation.run(lambda toolbox: change_role(toolbox, name, role))
         print_json(person) if as_json else say(f"{person.name} may now {person.role}.")
@@ -237,44 +238,7 @@ def people(
         print_json(person) if as_json else say(f"{person.name} may come in no more.")
 
 
-def _show_people(invocation: Invocation, _: int, as_json: bool) -> None:
-    from swarm_memory.tools.team.people import list_people
-
-    found = invocation.read(list_people)
-    if as_json:
-        print_json(found)
-    elif found:
-        print_table(("name", "role", "since", "signed in by"), map(_row, found))
-    else:
-        say("Nobody yet: `swarm-memory team add NAME --role write`.")
-
-
-def _row(person: Person) -> tuple[str, ...]:
-    revoked = f" (revoked {person.revoked_at:%F})" if person.revoked_at else ""
-    by = "a token" if person.subject is None else f"{person.issuer} as {person.subject}"
-    return person.name + revoked, person.role, f"{person.created_at:%F}", by
-
-
-def _show_audit(invocation: Invocation, limit: int, as_json: bool) -> None:
-    from swarm_memory.tools.team.people import audit_trail
-
-    found = invocation.read(lambda toolbox: audit_trail(toolbox, limit))
-    if as_json:
-        print_json([each._asdict() | {"data": dict(each.data)} for each in found])
-    elif found:
-        print_table(("when", "who", "what", "to", ""), map(_line, found))
-    else:
-        say("Nothing yet.")
-
-
-def _line(entry: AuditEntry) -> tuple[str, ...]:
-    who = entry.person or ("you" if entry.person_id is None else "somebody forgotten")
-    told = ", ".join(f"{name} {value}" for name, value in entry.data.items())
-    subject = (entry.subject or entry.subject_id or "")[:MAX_NAME_CHARS]
-    return f"{entry.at:%F %T}", who, entry.action.removeprefix("reasoning_memory."), subject, told
-
-
-def _tell_role(made: tuple[str, str, str | None]) -> None:
+def _show_role(made: tuple[str, str, str | None]) -> None:
     name, tenant_id, url = made
     if url is None:
         say(f"{name} was there, and is admitted now to tenant {tenant_id}.")
@@ -283,7 +247,7 @@ def _tell_role(made: tuple[str, str, str | None]) -> None:
     click.echo(url)
 
 
-@command(of=team, show=_tell_role, json=lambda made: dict(zip(("role", "tenant_id", "url"), made, strict=True)))
+@command(of=team, show=_show_role, json=lambda made: dict(zip(("role", "tenant_id", "url"), made, strict=True)))
 def database_role(
     invocation: Invocation,
     name: Name,
