@@ -23,6 +23,7 @@ from swarm_memory.schema.errors import ConfigError
 from swarm_memory.schema.settings import HttpSettings
 from swarm_memory.server.http.guard import Guard, Messages, Strangers
 from swarm_memory.server.http.identity import Identity
+from swarm_memory.server.http.issuer import Issuer
 from swarm_memory.server.http.team import team_routes
 
 PATH, VIEWER = "/mcp", "/ui"
@@ -71,6 +72,21 @@ def allowed_names(host: str, given: Iterable[str]) -> tuple[str, ...]:
             "such as --allow-host memory.example.org"
         )
     return names
+
+
+def issuer_of(limits: HttpSettings, address: Address) -> Issuer | None:
+    """Return the issuer whose tokens let people in; None where the settings name none. Raises `ConfigError`."""
+    if limits.oauth_issuer is None:
+        return None
+    host, port = address.host, address.port
+    if limits.public_url is None and (port == 0 or not is_loopback(host)):
+        raise ConfigError("http.oauth_issuer needs http.public_url: how the address begins at which clients call")
+    return Issuer(limits, f"{limits.public_url or origin_of(host, port)}{PATH}")
+
+
+def origin_of(host: str, port: int) -> str:
+    """Return how an address of this server begins."""
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 def transport_security(address: Address, port: int) -> TransportSecuritySettings:
@@ -181,7 +197,7 @@ def _run(
     running = _Server(config)
     running.heed_signals()
     host, port = listener.getsockname()[:2]
-    on_listening(f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}")
+    on_listening(origin_of(host, port))
     anyio.run(running.serve, [listener])
 
 

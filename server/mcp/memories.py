@@ -77,7 +77,7 @@ async def status_row(toolbox: "Toolbox", bank: "Bank") -> Row:
     from swarm_memory.tools.memories.status import memory_status as status
 
     found = await status(toolbox)
-    stands = of_status(found.model_copy(update={"notices": (*told(bank.root), *found.notices)}))
+    stands = of_status(found.model_copy(update={"notices": (*lines_of_missed(bank.root), *found.notices)}))
     return stands if bank.is_made else stands | {"database": "none yet: the first task makes it"}
 
 

@@ -1,8 +1,8 @@
 """The pages in the browser: who is let in, how they are drawn, and how an error becomes one of them."""
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime
 from http import HTTPStatus
@@ -109,9 +109,9 @@ class Viewer:
         self,
         viewed: Viewed,
         access: Access,
-        lifespan: "Callable[[Starlette], AbstractAsyncContextManager[None]] | None" = None,
+        holds: Callable[[], AbstractAsyncContextManager[object]] = nullcontext,
     ) -> None:
-        """`lifespan` holds what no other server holds."""
+        """`holds` is what the pages hold open by themselves, where no other server does."""
         self._viewed = viewed
         self._access = access
         self._static = {name: files(PACKAGE).joinpath("static", name).read_bytes() for name in _STATIC}
@@ -132,8 +132,14 @@ class Viewer:
                 ),
             ],
             exception_handlers={HTTPException: self._refused, Exception: self._failed},
-            lifespan=lifespan,
+            lifespan=lambda _: self._held(holds),
         )
+
+    @staticmethod
+    @asynccontextmanager
+    async def _held(holds: Callable[[], AbstractAsyncContextManager[object]]) -> AsyncGenerator[None]:
+        async with holds():
+            yield
 
     def link(self, origin: str) -> str:
         """Return the address that lets a browser in once, at a server whose address begins with `origin`."""
