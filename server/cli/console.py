@@ -55,6 +55,14 @@ def say(text: str = "", **style: Any) -> None:
     click.secho(printable(text), **style)
 
 
+def print_answer(answer: object, otherwise: str = "None.") -> None:
+    """Print an answer for people: rows as a table, or `otherwise` where there is none; all else by its fields."""
+    if isinstance(answer, list):
+        print_rows(cast("list[object]", answer), otherwise=otherwise)
+    else:
+        print_row(answer)
+
+
 def print_row(row: object) -> None:
     """Print an answer for people, by its fields: a line for each, and a table for each that holds rows.
 

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import anyio
 import click
 
-from swarm_memory.schema.base import counted
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.memory import Consolidation, Undone
 from swarm_memory.server.cli.command import A_FILE, command, command_of
-from swarm_memory.server.cli.console import print_json, print_row, print_rows, print_table, progress, say
+from swarm_memory.server.cli.console import print_answer, print_json, print_row, print_table, progress, say
 from swarm_memory.server.cli.invocation import Invocation
 from swarm_memory.server.operations.memories import CONSOLIDATE_BANK
 from swarm_memory.server.operations.operation import Word
@@ -58,12 +57,8 @@ bank = click.Group(
 )
 
 
-@command(of=bank)
-def backup(
-    invocation: Invocation,
-    to: Annotated[str | None, Word("[FILE|URL]")] = None,
-    as_json: bool = False,
-) -> None:
+@command(of=bank, show=print_row)
+def backup(invocation: Invocation, to: Annotated[str | None, Word("[FILE|URL]")] = None) -> dict[str, object]:
     """Copy the bank to FILE, or into its folder `backups`, of which the newest five are kept.
 
     Sessions may go on meanwhile: the copy is of one moment, checked, and for you alone. One is made by itself before
@@ -86,22 +81,18 @@ def backup(
     if to is not None and (place.is_remote or "://" in to):
         from swarm_memory.server.wiring import move_bank
 
-        rows = anyio.run(move_bank, *invocation.bank(), to, partial(say, err=True))
-        print_json({"rows": rows}) if as_json else say(f"{counted(rows, 'row')}, the same on both sides.")
-        return
+        return {"rows": anyio.run(move_bank, *invocation.bank(), to, partial(say, err=True))}
     made = anyio.run(invocation.care().back_up, None if to is None else Path(to))
-    size = made.stat().st_size
-    print_json({"path": str(made), "size_bytes": size}) if as_json else say(f"{made} ({size / 1e6:.1f} MB)")
+    return {"path": str(made), "size_bytes": made.stat().st_size}
 
 
-@command(of=bank)
+@command(of=bank, show=print_answer)
 def restore(
     invocation: Invocation,
     path: Annotated[Path | None, Word("[FILE]", A_FILE)] = None,
     only_list: Annotated[bool, "Show the backups that are there.", "--list"] = False,
     yes: Yes = False,
-    as_json: bool = False,
-) -> None:
+) -> object:
     """Put the backup FILE, or the newest one, in the bank's place.
 
     The backup is checked first. What stood there is kept: as a backup, or as `memory.db.corrupt-<time>` when it is
@@ -115,20 +106,14 @@ def restore(
     place, care = invocation.place, invocation.care()
     found = care.backups()
     if only_list:
-        rows = [{**each._asdict(), "path": str(each.path), "made": each.made.isoformat()} for each in found]
-        print_json(rows) if as_json else print_rows(rows, ("made", "reason", "size_bytes", "path"), "No backups.")
-        return
+        return [{**each._asdict(), "path": str(each.path), "made": each.made.isoformat()} for each in found]
     if path is None and not found:
         raise InputError(f"there is no backup of {place.database}: name a file")
     chosen = path or found[0].path
     if not yes:
         click.confirm(f"Put {chosen} in the place of {place.database}? What is there is kept", abort=True, err=True)
     source, kept = care.restore(chosen)
-    if as_json:
-        print_json({"restored": str(source), "kept": str(kept) if kept else None})
-    else:
-        say(f"{place.database} is now what {source} holds.")
-        say(f"What stood there is {kept}." if kept else "Nothing stood there before.")
+    return {"restored": str(source), "kept": str(kept) if kept else None}
 
 
 async def _embed(toolbox: "Toolbox", *, drop_others: bool = False) -> "Reembedded":
