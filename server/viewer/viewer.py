@@ -1,4 +1,4 @@
-"""The pages in the browser: who is let in, how they are drawn, and how an error becomes one of them."""
+"""The pages in the browser: who is let in, how they are rendered, and how an error becomes one of them."""
 
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
@@ -31,20 +31,7 @@ from swarm_memory.server.config import ResolvedSettings
 from swarm_memory.server.viewer.access import Access, Notice, Session, is_own_form
 from swarm_memory.server.viewer.drawing import environment, version_of
 from swarm_memory.server.viewer.page import Asked, Done, Handler, Page, Route
-from swarm_memory.server.viewer.pages import (
-    ask,
-    benchmarks,
-    desk,
-    jobs,
-    memories,
-    people,
-    proposals,
-    sessions,
-    settings,
-    sources,
-    today,
-    tools,
-)
+from swarm_memory.server.viewer.pages import desk, lists, memories, sessions, settings, today
 from swarm_memory.tools.text.cleaning import clean
 
 BASE = "/ui"
@@ -55,14 +42,14 @@ MAX_FIELDS = 400
 PAGES: tuple[tuple[str, str, tuple[Route, ...]], ...] = (
     ("Today", "/", today.ROUTES),
     ("Memories", "/memories", memories.ROUTES),
-    ("Desk", "/desk", (*desk.ROUTES, *proposals.ROUTES)),
+    ("Desk", "/desk", desk.ROUTES),
     ("Sessions", "/sessions", sessions.ROUTES),
-    ("Tools", "/tools", tools.ROUTES),
-    ("Ask", "/ask", ask.ROUTES),
-    ("Sources", "/sources", sources.ROUTES),
-    ("Jobs", "/jobs", jobs.ROUTES),
-    ("Benchmarks", "/benchmarks", benchmarks.ROUTES),
-    ("People", "/people", people.ROUTES),
+    ("Tools", "/tools", lists.TOOLS),
+    ("Ask", "/ask", memories.ASK),
+    ("Sources", "/sources", lists.SOURCES),
+    ("Jobs", "/jobs", lists.JOBS),
+    ("Benchmarks", "/benchmarks", lists.BENCHMARKS),
+    ("People", "/people", lists.PEOPLE),
     ("Settings", "/settings", settings.ROUTES),
 )
 """In the order of the menu: the name, the path, and all routes of each."""
@@ -202,7 +189,7 @@ class Viewer:
 
     def _page(self, request: Request, page: Page, menu: str, session: Session, project: str) -> Response:
         shown = self._framed(request, menu, session, project) | dict(page.shown)
-        return self._drawn(request, page.template, shown)
+        return self._rendered(request, page.template, shown)
 
     def _framed(self, request: Request, menu: str, session: Session, project: str) -> dict[str, object]:
         """Return what stands around every page."""
@@ -220,7 +207,7 @@ class Viewer:
             "notices": session.take_notices(),
         }
 
-    def _drawn(self, request: Request, template: str, shown: Mapping[str, object], status: int = 200) -> Response:
+    def _rendered(self, request: Request, template: str, shown: Mapping[str, object], status: int = 200) -> Response:
         body = self._pages.get_template(template).render(shown).encode()
         tag = f'"{version_of(body)}"'
         if status == 200 and request.headers.get("if-none-match") == tag:
@@ -231,7 +218,7 @@ class Viewer:
         shown: dict[str, object] = {"phrase": HTTPStatus(status).phrase, "text": text, "inside": session is not None}
         if session is not None:
             shown |= self._framed(request, "", session, self._viewed.bank().root.name)
-        return self._drawn(request, "error.html", shown, status)
+        return self._rendered(request, "error.html", shown, status)
 
     async def _enter(self, request: Request) -> Response:
         """Let a browser in. It goes on by a page of ours: a cookie that was just set is not sent along a redirect
@@ -246,7 +233,7 @@ class Viewer:
         value = by_token or self._access.enter(request.query_params.get("key", ""))
         if value is None:
             raise HTTPException(401, "That link was used, or is too old." if not form else "That is not the token.")
-        answer = self._drawn(request, "entered.html", {})
+        answer = self._rendered(request, "entered.html", {})
         answer.set_cookie(self._access.cookie, value, path=BASE, httponly=True, samesite="strict")
         return answer
 
@@ -267,8 +254,8 @@ class Viewer:
     async def _refused(self, request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
         if error.status_code == 401:
-            told = "" if error.detail == "Unauthorized" else error.detail
-            return self._drawn(request, "enter.html", {"told": told, "takes_token": self._access.takes_token}, 401)
+            says = "" if error.detail == "Unauthorized" else error.detail
+            return self._rendered(request, "enter.html", {"says": says, "takes_token": self._access.takes_token}, 401)
         session = await self._session(request) if self._access.is_called_by_name(request.headers) else None
         return self._error(request, error.status_code, error.detail, session)
 
