@@ -117,15 +117,14 @@ class Bank:
 
         Raises the `SwarmMemoryError` that opening gave.
         """
-        if self._toolbox is not None:
-            return self._toolbox
         async with self._opening:
             if self._toolbox is None:
                 with anyio.CancelScope(shield=True):
                     self._toolbox = (await self._open()).for_agents()
                     self._is_open.set()
                     self._is_wanted.set()
-            return self._toolbox
+        assert self._toolbox is not None
+        return self._toolbox
 
     @property
     def transcript_folders(self) -> tuple[Path, ...]:
