@@ -24,8 +24,7 @@ from swarm_memory.schema.errors import (
     StorageError,
     SwarmMemoryError,
 )
-from swarm_memory.server.access.roles import PAGES as PAGES_NEED
-from swarm_memory.server.access.roles import SCOPE_KEY, caller_of, role_of_page, serving
+from swarm_memory.server.access.roles import SCOPE_KEY, caller_of, serving
 from swarm_memory.server.bank import Bank
 from swarm_memory.server.config import ResolvedSettings
 from swarm_memory.server.viewer.access import Access, Notice, Session, is_own_form
@@ -141,7 +140,7 @@ class Viewer:
             session = await self._let_in(request)
             caller = caller_of(request)
             try:
-                caller.require(role_of_page(route.method, route.path, request.path_params), "this")
+                caller.require(route.role, "this")
                 with serving(caller):
                     return await self._answer(request, route.handler, menu, session)
             except SwarmMemoryError as error:
@@ -196,8 +195,8 @@ class Viewer:
         return {
             "menu": [
                 (name, BASE + path.rstrip("/"), path == menu)
-                for name, path, _ in PAGES
-                if caller_of(request).may(PAGES_NEED[f"GET {path}"])
+                for name, path, routes in PAGES
+                if caller_of(request).may(routes[0].role)
             ],
             "project": project,
             "read_only": self._viewed.read_only,

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import codex_records as told
+import codex_records
 import pytest
 from agent_records import FIRST, SESSION, Record, write_lines
 
@@ -31,15 +31,15 @@ def codex(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def rollout(cwd: Path) -> list[Record]:
     """Return a session in which a test failed for want of a table that was then made."""
     return [
-        told.meta(cwd=str(cwd)),
-        *told.typed(FIRST),
-        told.call("c1", cmd="pytest -q"),
-        told.output("c1", FAILED, 1),
-        told.call("c2", cmd="python -m shop.migrate"),
-        told.output("c2", "migrated shop_test.db: 1 table"),
-        told.call("c3", cmd="pytest -q"),
-        told.output("c3", "2 passed in 0.01s"),
-        *told.answered("Done: the tests pass after the migration."),
+        codex_records.meta(cwd=str(cwd)),
+        *codex_records.typed(FIRST),
+        codex_records.call("c1", cmd="pytest -q"),
+        codex_records.output("c1", FAILED, 1),
+        codex_records.call("c2", cmd="python -m shop.migrate"),
+        codex_records.output("c2", "migrated shop_test.db: 1 table"),
+        codex_records.call("c3", cmd="pytest -q"),
+        codex_records.output("c3", "2 passed in 0.01s"),
+        *codex_records.answered("Done: the tests pass after the migration."),
     ]
 
 
@@ -85,6 +85,7 @@ def test_at_a_terminal_it_is_asked_which_agents_are_meant(
     (("--agent", "emacs"), "not an agent to install into: emacs"),
     (("--agent", " , "), "not an agent to install into"),
     (("--agent", "codex", "--all"), "exclude each other"),
+    (("--project", "--user"), "--user is for all your projects"),
     (("--print", "emacs"), "there is no client 'emacs'"),
 ])  # fmt: skip
 def test_what_is_no_agent_is_said(arguments: tuple[str, ...], complaint: str, swarm: Shell) -> None:

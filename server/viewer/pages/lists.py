@@ -83,8 +83,8 @@ async def people(asked: Asked) -> Page:
     return Page("people.html", {"people": await list_people(asked.toolbox), "trail": trail, "most": MOST})
 
 
-JOBS = (Route("/jobs", jobs), Route("/jobs/{job_id}", change_job, "POST"))
+JOBS = (Route("/jobs", jobs), Route("/jobs/{job_id}", change_job, "POST", "admin"))
 TOOLS = (Route("/tools", tools),)
 SOURCES = (Route("/sources", sources),)
 BENCHMARKS = (Route("/benchmarks", benchmarks), Route("/benchmarks/{run_id}", benchmark))
-PEOPLE = (Route("/people", people),)
+PEOPLE = (Route("/people", people, role="admin"),)

@@ -150,18 +150,21 @@ async def forget_form(asked: Asked) -> Page:
     return Page("memory_forget.html", {"item": item, "project_query": project, "back": back_of(asked.query, "")})
 
 
+async def forget(asked: Asked) -> Done:
+    """Forget a memory for good."""
+    toolbox, _ = of_project(asked, asked.form)
+    with_task = asked.form.get("with_task") == "on"
+    done = await forget_memories(toolbox, [asked.path["memory_id"]], with_trajectories=with_task)
+    stayed = what_stayed(done, "forget these too and it goes", toolbox.promoted(None))
+    back = in_project(back_of(asked.form, "/memories"), asked.form)
+    return Done(back, " ".join(("Forgotten for good.", "; ".join(stayed))).strip())
+
+
 async def act(asked: Asked) -> Done:
     """Do to a memory what was posted."""
     toolbox, _ = of_project(asked, asked.form)
-    memory_id, what = asked.path["memory_id"], asked.path["act"]
-    if what == "forget":
-        done = await forget_memories(toolbox, [memory_id], with_trajectories=asked.form.get("with_task") == "on")
-        stayed = "; ".join(what_stayed(done, "forget these too and it goes", toolbox.promoted(None)))
-        return Done(
-            in_project(back_of(asked.form, "/memories"), asked.form),
-            f"Forgotten for good.{' ' if stayed else ''}{stayed}",
-        )
-    decided = await _decided(asked, toolbox, memory_id, what)
+    memory_id = asked.path["memory_id"]
+    decided = await _decided(asked, toolbox, memory_id, asked.path["act"])
     return decided_done(asked, decided, back_of(asked.form, f"/memories/{memory_id}"))
 
 
@@ -293,6 +296,7 @@ ROUTES = (
     Route("/memories", memories),
     Route("/memories/{memory_id}", memory),
     Route("/memories/{memory_id}/edit", edit_form),
-    Route("/memories/{memory_id}/forget", forget_form),
+    Route("/memories/{memory_id}/forget", forget_form, role="admin"),
+    Route("/memories/{memory_id}/forget", forget, "POST", "admin"),
     Route("/memories/{memory_id}/{act}", act, "POST"),
 )
