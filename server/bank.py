@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Gene
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import anyio
 import anyio.lowlevel
@@ -40,17 +40,8 @@ MAX_CLIENTS = 256
 log = logging.getLogger(__name__)
 
 
-@runtime_checkable
-class Closable(Protocol):
-    """An adapter that holds connections."""
-
-    async def aclose(self) -> None:
-        """Close them."""
-        ...
-
-
 class Bank:
-    """A toolbox that is opened at first use. Where that fails, each use tells why, and the next one tries again."""
+    """A toolbox that is opened at first use. Where that fails, each use says why, and the next one tries again."""
 
     def __init__(
         self,
@@ -120,20 +111,18 @@ class Bank:
         return toolbox.by(calling().person)
 
     async def _opened(self) -> "Toolbox":
-        """Raises the `SwarmMemoryError` that opening gave."""
-        if self._toolbox is None:
-            async with self._opening:
-                if self._toolbox is None:
-                    await self._open_once()
+        """Open to the end, whoever is cancelled meanwhile: what is opened must be there to be closed.
+
+        Raises the `SwarmMemoryError` that opening gave.
+        """
+        async with self._opening:
+            if self._toolbox is None:
+                with anyio.CancelScope(shield=True):
+                    self._toolbox = (await self._open()).for_agents()
+                    self._is_open.set()
+                    self._is_wanted.set()
         assert self._toolbox is not None
         return self._toolbox
-
-    async def _open_once(self) -> None:
-        """Open to the end, whoever is cancelled meanwhile: what is opened must be there to be closed."""
-        with anyio.CancelScope(shield=True):
-            self._toolbox = (await self._open()).for_agents()
-            self._is_open.set()
-            self._is_wanted.set()
 
     @property
     def transcript_folders(self) -> tuple[Path, ...]:
@@ -142,12 +131,12 @@ class Bank:
 
     @property
     def is_made(self) -> bool:
-        """Whether the bank's file is there, as far as this server was told where it is. Raises `ConfigError`."""
+        """Whether the bank's file is there, as far as this server knows where it is. Raises `ConfigError`."""
         return self._toolbox is not None or self._place is None or self._place().has_bank
 
     @property
     def place(self) -> "Location":
-        """Where the bank is, as far as this server was told. Raises `ConfigError`."""
+        """Where the bank is, as far as this server knows. Raises `ConfigError`."""
         return locate(self._root) if self._place is None else self._place()
 
     @property
@@ -156,7 +145,7 @@ class Bank:
         return self._root or locate().root
 
     def note_session(self, client: str | None, session_id: str) -> None:
-        """Remember the session of the host that a client's hooks speak of; a client of None cannot be told apart."""
+        """Remember the session of the host that a client's hooks speak of; a client of None cannot be distinguished."""
         if client is not None:
             self._sessions.pop(client, None)
             self._sessions[client] = session_id
@@ -164,12 +153,12 @@ class Bank:
                 del self._sessions[next(iter(self._sessions))]
 
     async def task_of(self, client: str | None) -> str | None:
-        """Return the task that a client's host works on, where its hooks told. Raises `StorageError`."""
+        """Return the task that a client's host works on, where its hooks said so. Raises `StorageError`."""
         session = await self.session_of(client)
         return None if session is None else session.task_id
 
     async def session_of(self, client: str | None) -> "HostSession | None":
-        """Return the session of the host that a client belongs to, where its hooks told. Raises `StorageError`."""
+        """Return the session of the host that a client belongs to, where its hooks said so. Raises `StorageError`."""
         session_id = None if client is None else self._sessions.get(client)
         if session_id is None:
             return None
@@ -201,7 +190,7 @@ class Bank:
                 await self._all_served.wait()
 
     def wake_worker(self) -> None:
-        """Tell the worker that a job was queued, maybe by another process that made the bank."""
+        """Let the worker know that a job was queued, maybe by another process that made the bank."""
         self._is_wanted.set()
         if self._worker is not None:
             self._worker.wake()
@@ -238,8 +227,8 @@ class Bank:
         await self._held.aclose()
         if self._toolbox is not None:
             await self._toolbox.store.close()
-            if isinstance(self._toolbox.embedder, Closable):
-                await self._toolbox.embedder.aclose()
+            if (close := getattr(self._toolbox.embedder, "aclose", None)) is not None:  # it holds connections
+                await close()
 
 
 @asynccontextmanager

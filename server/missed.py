@@ -54,7 +54,7 @@ def missed(root: Path) -> list[Missed]:
     return [Missed(*key, count, last[key]) for key, count in counts.most_common()]
 
 
-def told(root: Path) -> list[str]:
+def lines_of_missed(root: Path) -> list[str]:
     """Return a line for each kind of event and reason, for people."""
     return [
         f"{each.event} missed {each.times} {'time' if each.times == 1 else 'times'} in {KEPT_DAYS} days, "

@@ -6,7 +6,6 @@ import logging
 import os
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from importlib.util import find_spec
@@ -26,7 +25,6 @@ from swarm_memory.tools.toolbox import Reorder, Toolbox
 if TYPE_CHECKING:
     from swarm_memory.schema.settings import EmbeddingSettings, Settings, StorageSettings
     from swarm_memory.server.jobs.worker import Worker
-    from swarm_memory.server.project.folder import ProjectFolder
     from swarm_memory.server.storage.bank import Bank
     from swarm_memory.server.storage.care.care import SqliteCare
     from swarm_memory.server.storage.postgres.connection import Place
@@ -62,31 +60,23 @@ async def open_toolbox(place: Location, settings: Settings, *, in_haste: bool = 
 
     embedder = make_embedder(settings.embedding, in_haste=in_haste)
     store = await _open_store(place, settings, embedder)
-    toolbox = _toolbox(store, embedder, place, settings, ProjectFolder(place.root))
-    missing = without_minilm(settings.embedding)
+    scope, clock, missing = scope_of(place, settings), SystemClock(), without_minilm(settings.embedding)
     reorder: Reorder | None = None
     if settings.retrieve.rerank != "off":
         from swarm_memory.tools.retrieve.rerank import reorder_memories as reorder
-    return replace(
-        toolbox,
-        chat=make_chat_model(settings, store, toolbox.scope, toolbox.clock),
-        reorder=reorder,
-        reranker=make_reranker(settings),
-        notices=() if missing is None else (missing,),
-    )
-
-
-def _toolbox(store: Bank, embedder: Embedder, place: Location, settings: Settings, project: ProjectFolder) -> Toolbox:
-    """Return what every way of opening a bank gives, without models that are asked."""
     return Toolbox(
         store=store,
         embedder=embedder,
-        clock=SystemClock(),
+        clock=clock,
         settings=settings,
-        scope=scope_of(place, settings),
-        project=project,
+        scope=scope,
+        project=ProjectFolder(place.root),
         promoted=partial(promoted_for, place.root),
         team=_team_of(place, settings),
+        chat=make_chat_model(settings, store, scope, clock),
+        reorder=reorder,
+        reranker=make_reranker(settings),
+        notices=() if missing is None else (missing,),
     )
 
 
@@ -120,18 +110,14 @@ async def _open_store(place: Location, settings: Settings, embedder: Embedder) -
 
 def database_at(storage: StorageSettings, url: str | None = None) -> Place:
     """Return the database that a URL names, by default `storage.url`. Raises `ConfigError`, also without psycopg."""
-    _ask_for_psycopg()
+    if find_spec("psycopg") is None:
+        raise ConfigError("PostgreSQL's driver is not installed: pip install 'swarm-memory[postgres]'")
     from swarm_memory.server.storage.postgres.connection import Place
 
     named = url or ("" if storage.url is None else storage.url.get_secret_value())
     place = Place(named, storage.connect_timeout_s, storage.statement_timeout_s, storage.busy_timeout_s)
     place.check()
     return place
-
-
-def _ask_for_psycopg() -> None:
-    if find_spec("psycopg") is None:
-        raise ConfigError("PostgreSQL's driver is not installed: pip install 'swarm-memory[postgres]'")
 
 
 @asynccontextmanager
@@ -284,10 +270,10 @@ def make_embedder(settings: EmbeddingSettings, *, in_haste: bool = False) -> Emb
 
 
 def without_minilm(settings: EmbeddingSettings) -> str | None:
-    """Return why the static table stands in for MiniLM, which the settings ask for; None where it does not."""
+    """Return why the static table is used in place of MiniLM, which the settings ask for; None where it is not."""
     if settings.provider != "auto" or find_spec("onnxruntime") is not None:
         return None
-    return "the static table stands in for MiniLM: onnxruntime is not installed, which not every system has"
+    return "the static table embeds in place of MiniLM: onnxruntime is not installed, which not every system has"
 
 
 def api_key_of(settings: EmbeddingSettings) -> str | None:

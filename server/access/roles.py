@@ -1,4 +1,4 @@
-"""Who calls, and the least role that each tool, resource, prompt and page needs: one table, and what asks it."""
+"""Who calls, and the least role that each tool, resource and prompt needs; routes declare theirs themselves."""
 
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
@@ -30,35 +30,6 @@ RESOURCES: dict[str, Role] = {
 
 PROMPTS: dict[str, Role] = {"what_do_we_know": "read", "learn_from_this_session": "write"}
 
-PAGES: dict[str, Role] = {
-    "GET /settings": "admin",
-    "GET /people": "admin",
-    "GET /memories/{memory_id}/forget": "admin",
-    "POST /memories/{memory_id}/forget": "admin",
-    "POST /jobs/{job_id}": "admin",
-    **dict.fromkeys(
-        (
-            "GET /", "GET /memories", "GET /memories/{memory_id}", "GET /memories/{memory_id}/edit", "GET /desk",
-            "GET /proposals", "POST /proposals/{act}",
-            "POST /memories/{memory_id}/{act}", "POST /desk/{what}", "GET /sessions", "GET /tasks/{task:path}",
-            "POST /tasks/{task:path}/verdict", "POST /tasks/{task:path}/again", "GET /tools", "GET /ask",
-            "GET /sources", "GET /jobs", "GET /benchmarks", "GET /benchmarks/{run_id}",
-        ),
-        "review",
-    ),
-}  # fmt: skip
-"""Below `/ui`, by method and path as the route has it."""
-
-ROUTES: dict[str, Role] = {
-    "GET /team/v1/me": "read",
-    "GET /team/v1/changes": "read",
-    "GET /team/v1/proposals": "write",  # one's own; those of others need `review`
-    "POST /team/v1/proposals": "write",
-    "POST /team/v1/evidence": "write",
-    "POST /team/v1/proposals/{id}": "review",
-}
-"""What people's installations ask, by method and path."""
-
 
 class Caller(NamedTuple):
     """Who sends a request that was let in; without a person the bank's own user, who may do all."""
@@ -71,7 +42,7 @@ class Caller(NamedTuple):
         return "admin" if self.person is None else self.person.role
 
     def may(self, needed: Role) -> bool:
-        """Tell whether their role is enough."""
+        """Say whether their role is enough."""
         return rank(self.role) >= rank(needed)
 
     def require(self, needed: Role, what: str) -> None:
@@ -119,12 +90,6 @@ def role_of_resource(uri: str) -> Role:
     """Return the least role for reading a resource; of one that is unknown the greatest."""
     roles = [RESOURCES[begins] for begins in RESOURCES if uri.startswith(begins)]
     return greatest(*roles) if roles else "admin"
-
-
-def role_of_page(method: str, path: str, given: Mapping[str, str]) -> Role:
-    """Return the least role for a page, by the path of its route and what the address gives for the route's names."""
-    act = path.replace("{act}", given.get("act", ""))
-    return PAGES.get(f"{method} {act}") or PAGES[f"{method} {path}"]
 
 
 def shown(tool: dict[str, Any], caller: Caller) -> dict[str, Any] | None:

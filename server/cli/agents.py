@@ -1,19 +1,19 @@
-"""Which coding agents `install`, `uninstall` and `doctor` are about, and in which of their files."""
+"""Which coding agents `install`, `uninstall` and `doctor` are about, and how we are installed into each."""
 
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Literal, NamedTuple
 
 import click
 
+from swarm_memory.schema.base import counted
 from swarm_memory.schema.errors import InputError
-from swarm_memory.server.cli.console import say
+from swarm_memory.server.cli.console import Finding, say
+from swarm_memory.server.hosts.entries import SERVER_NAME
 from swarm_memory.server.hosts.host import ROOMS, Host, InstallScope, hosts
-
-if TYPE_CHECKING:
-    from swarm_memory.server.hosts.settings import HostSettings
-    from swarm_memory.server.hosts.settings_files import FileChange
+from swarm_memory.server.hosts.settings import HostSettings
+from swarm_memory.server.hosts.settings_files import FileChange
 
 CLAUDE = "claude"
 """The agent that is meant where none is named and nobody can be asked."""
@@ -23,15 +23,21 @@ class Agent(NamedTuple):
     """A coding agent that we can be installed into."""
 
     host: Host
-    settings: "HostSettings"
+    settings: HostSettings
 
     def scope(self, wanted: InstallScope) -> InstallScope:
         """Return where it is installed: `wanted`, or for the user where it has no files for one project and user."""
         return wanted if wanted in self.settings.scopes else "user"
 
-    def plan(self, wanted: InstallScope, root: Path, calls: bool) -> "list[FileChange]":
+    def plan(self, wanted: InstallScope, root: Path, calls: bool) -> list[FileChange]:
         """Return what installing changes. Raises `ConfigError`."""
         return self.settings.plan_install(self.scope(wanted), root, calls)
+
+    def command(self, verb: Literal["install", "uninstall"], scope: InstallScope) -> str:
+        """Return the command that installs into the files of a scope, or takes us out of them."""
+        name = "" if self.host.name == CLAUDE else f" --agent {self.host.name}"
+        is_default = scope == self.scope("local")
+        return f"`swarm-memory {verb}{name}{'' if is_default else f' --{scope}'}`"
 
 
 def all_agents() -> Iterator[Agent]:
@@ -50,9 +56,9 @@ def chosen(names: str | None, everything: bool, root: Path, *, may_ask: bool) ->
     if names is not None:
         wanted = dict.fromkeys(name.strip().lower() for name in names.split(",") if name.strip())
         if unknown := [name for name in wanted if name not in agents] or ([] if wanted else ["nothing"]):
-            told = ", ".join(agents)
             how = " (`learn` reads its sessions; `install --print` has its MCP configuration)"
-            raise InputError(f"not an agent to install into: {unknown[0]}{how if unknown[0] in ROOMS else ''}: {told}")
+            known = f"{how if unknown[0] in ROOMS else ''}: {', '.join(agents)}"
+            raise InputError(f"not an agent to install into: {unknown[0]}{known}")
         return [agents[name] for name in wanted]
     here = [agent for agent in agents.values() if agent.settings.is_there()]
     if everything:
@@ -79,38 +85,42 @@ def _asked(here: list[Agent], root: Path) -> list[Agent]:
     return click.prompt("Install into", default=",".join(agent.host.name for agent in here), value_proc=named)
 
 
-def say_others(agents: list[Agent], root: Path) -> None:
-    """Say which agents are here, not installed into, and nobody was asked about."""
-    left = (each for each in all_agents() if each not in agents and not each.settings.installed_scopes(root))
-    if others := [each.host.title for each in left if each.settings.is_there()]:
-        say(f"Here too: {', '.join(others)}. `swarm-memory install --all` has them share the memory.")
+def examined(root: Path, calls: bool) -> Iterator[Finding]:
+    """Yield how we are installed into each agent that is here, and what to do about it. `calls` as for `Agent.plan`.
 
-
-def say_after_install(agents: list[Agent], wanted: InstallScope, root: Path) -> None:
-    """Say what is still to be done for each agent, and where it is installed twice."""
-    if elsewhere := [agent.host.title for agent in agents if agent.scope(wanted) != wanted]:
-        told = "settings of one project that are yours alone are not to be had there"
-        say(f"In {', '.join(elsewhere)} it is for all your projects: {told}.")
+    Claude Code lacks us only where we are installed nowhere. Raises `ConfigError`.
+    """
+    agents = list(all_agents())
+    installed = {agent.host.name: agent.settings.installed_scopes(root) for agent in agents}
     for agent in agents:
-        scope: InstallScope = agent.scope(wanted)
-        for also in agent.settings.installed_scopes(root):
-            if also != scope:
-                say(f"It is installed a second time: `{uninstall_command(agent, also)}` takes that out.", fg="yellow")
-        if plugin := agent.settings.plugin(root):
-            say(f"The plugin is enabled too: `claude plugin uninstall {plugin}` takes that out.", fg="yellow")
-    if wanted == "project" and shutil.which("swarm-memory") is None:
-        say("`swarm-memory` is not on your PATH: put it there, as with `uv tool install`.", fg="yellow")
+        scopes, plugin, title = installed[agent.host.name], agent.settings.plugin(root), agent.host.title
+        if plugin and scopes:
+            advice = f"take one out: `swarm-memory uninstall` or `claude plugin uninstall {plugin}`"
+            yield Finding(title, "warn", f"the plugin {plugin} is enabled too: its hooks give way", advice)
+        elif plugin:
+            yield Finding(title, "ok", f"server and hooks are those of the plugin {plugin}")
+        elif agent.host.name == CLAUDE and not any(installed.values()):
+            advice = "run `swarm-memory install` (--dry-run shows what it writes)"
+            yield Finding(title, "warn", "server and hooks are not installed", advice)
+        elif not scopes and agent.settings.is_there():
+            advice = f"`swarm-memory install --agent {agent.host.name}` shares this memory with it"
+            yield Finding(title, "ok", "here, and not installed into", advice)
+        yield from _installed(agent, scopes, root, calls)
 
 
-def say_left(root: Path) -> None:
-    """Say where it is still installed."""
-    for agent in all_agents():
-        for left in agent.settings.installed_scopes(root):
-            say(f"Still installed in {agent.host.title}: `{uninstall_command(agent, left)}` takes that out.")
-
-
-def uninstall_command(agent: Agent, scope: InstallScope) -> str:
-    """Return the command that takes it out of an agent's files."""
-    name = "" if agent.host.name == CLAUDE else f" --agent {agent.host.name}"
-    flag = "" if scope == "local" or (scope == "user" and "local" not in agent.settings.scopes) else f" --{scope}"
-    return f"swarm-memory uninstall{name}{flag}"
+def _installed(agent: Agent, scopes: list[InstallScope], root: Path, calls: bool) -> Iterator[Finding]:
+    title = agent.host.title
+    for scope in scopes:
+        if agent.settings.plan_install(scope, root, calls):
+            advice = f"run {agent.command('install', scope)} (--dry-run shows what it changes)"
+            yield Finding(title, "warn", f"not installed as this version does it ({scope})", advice)
+        else:
+            yield Finding(title, "ok", f"server and hooks are installed ({scope})")
+    if untrusted := agent.settings.untrusted(root):
+        yield Finding(title, "warn", f"{counted(untrusted, 'hook')} not trusted yet", agent.settings.after_install)
+    if len(scopes) > 1:
+        advice = f"take out all but one: {', '.join(agent.command('uninstall', scope) for scope in scopes)}"
+        yield Finding(title, "warn", f"installed {len(scopes)} times: {', '.join(scopes)}", advice)
+    if "project" in scopes and shutil.which(SERVER_NAME) is None:
+        advice = "put it there, as with `uv tool install`"
+        yield Finding(title, "warn", f"the project's files run {SERVER_NAME}, which is not on the PATH", advice)

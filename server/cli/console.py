@@ -7,7 +7,7 @@ import sys
 from collections.abc import AsyncIterable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, cast
 
 import click
 from pydantic import BaseModel
@@ -21,14 +21,18 @@ _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _LONG_WORD = 40
 """Columns: a longer word may be folded when the terminal is narrow."""
 _WHOLE = {"id", "run", "key", "file", "system"}
-"""Columns that are never folded: what stands in them is there to be copied."""
+"""Columns that are never folded: their text is there to be copied."""
 
 _PIPED = 200
 """Columns where nobody looks: a program that reads a table wants whole lines."""
 
 
+SHOWN = 20
+"""Rows of a table within an answer; `--json` has all."""
+
+
 class Moved(Protocol):
-    """Is told how far work is: what is done, of how much where that is known, and in which words."""
+    """Takes how far work is: what is done, of how much where that is known, and in which words."""
 
     def __call__(self, done: int, total: int | None = None, message: str = "") -> None: ...
 
@@ -51,11 +55,67 @@ def say(text: str = "", **style: Any) -> None:
     click.secho(printable(text), **style)
 
 
-def print_row(row: Mapping[str, object]) -> None:
-    """Print an answer by its fields, for people."""
-    for name, value in row.items():
-        told = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-        say(f"{name.replace('_', ' ')}: {told}")
+def print_answer(answer: object, otherwise: str = "None.") -> None:
+    """Print an answer for people: rows as a table, or `otherwise` where there is none; all else by its fields."""
+    if isinstance(answer, list):
+        print_rows(cast("list[object]", answer), otherwise=otherwise)
+    else:
+        print_row(answer)
+
+
+def print_row(row: object) -> None:
+    """Print an answer for people, by its fields: a line for each, and a table for each that holds rows.
+
+    What is empty is left out.
+    """
+    tables: dict[str, list[Any]] = {}
+    for name, value in _plain(row).items():
+        title = name.replace("_", " ")
+        if isinstance(value, list) and value and isinstance(value[0], dict):  # pyright: ignore[reportUnknownArgumentType]
+            tables[title] = value
+        elif text := in_words(cast(object, value)):
+            say(f"{title}: {text}")
+    for title, rows in tables.items():
+        say(f"\n{title} ({len(rows)}):", bold=True)
+        print_rows(rows[:SHOWN])
+        if len(rows) > SHOWN:
+            say(f"… and {len(rows) - SHOWN} more; --json has all", dim=True)
+
+
+def print_rows(rows: Sequence[object], columns: Sequence[str] = (), otherwise: str = "") -> None:
+    """Print rows as a table of these fields, by default of all that one of them has; where none is, `otherwise`."""
+    plain = [_plain(row) for row in rows]
+    names = columns or dict.fromkeys(name for row in plain for name, value in row.items() if in_words(value))
+    if plain:
+        cells = [[in_words(row.get(name)) for name in names] for row in plain]
+        print_table([name.replace("_", " ") for name in names], cells)
+    elif otherwise:
+        say(otherwise)
+
+
+def in_words(value: object) -> str:
+    """Return a value of JSON as a person reads it: nothing for what is empty, counts as `3 active, 1 archived`."""
+    if isinstance(value, Mapping):
+        fields = cast("Mapping[str, object]", value)
+        if says := fields.get("says"):
+            return str(says)
+        texts = [(name.replace("_", " "), each, in_words(each)) for name, each in fields.items() if each]
+        return ", ".join(
+            f"{text} {name}" if isinstance(each, int) else f"{name} {text}" for name, each, text in texts if text
+        )
+    if isinstance(value, list | tuple):
+        return ", ".join(map(in_words, cast("Sequence[object]", value)))
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:,.2f}"
+    return "" if value is None else str(value)
+
+
+def _plain(row: object) -> dict[str, Any]:
+    """Return the fields of a model, of a tuple with names or of a mapping, as they become JSON."""
+    named = row._asdict() if isinstance(row, tuple) else row  # pyright: ignore
+    return to_jsonable_python(named, exclude_none=True, fallback=str)
 
 
 def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
@@ -66,22 +126,29 @@ def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> No
     from rich.text import Text
 
     cells = [[printable(str(cell)) for cell in row] for row in rows]
-    columns = [list(column) for column in zip(headings, *cells, strict=True)]
     console = Console()
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = _PIPED
-    least = [_least(column) for column in columns]
+    least = [_least(column) for column in zip(headings, *cells, strict=True)]
     gap = 3 if sum(least) + 3 * (len(least) - 1) <= console.width else 1
-    gaps = gap * (len(least) - 1)
     table = Table(box=SIMPLE, show_edge=False, pad_edge=False, padding=(0, gap // 2), show_header=any(headings))
-    for heading, width in zip(headings, _widths(columns, least, console.width - gaps), strict=True):
-        table.add_column(heading, overflow="fold", width=width)
+    for heading, width in zip(headings, least, strict=True):
+        table.add_column(heading, overflow="fold", min_width=width)
     for row in cells:
         table.add_row(*map(Text, row))
-    console.width = max(console.width, sum(least) + gaps)
-    with console.capture() as drawn:
+    console.width = max(console.width, sum(least) + gap * (len(least) - 1))
+    with console.capture() as printed:
         console.print(table)
-    click.echo("\n".join(line.rstrip() for line in drawn.get().splitlines()))
+    click.echo("\n".join(line.rstrip() for line in printed.get().splitlines()))
+
+
+def _least(column: Sequence[str]) -> int:
+    """Return how narrow a column may become, its heading first."""
+    from rich.cells import cell_len
+
+    if column[0] in _WHOLE:
+        return max(map(cell_len, column))
+    return max(min(cell_len(word), _LONG_WORD) for text in column for word in text.split() or [""])
 
 
 @contextmanager
@@ -106,10 +173,10 @@ def progress(what: str) -> Generator["Moved"]:
 
 
 def as_report(moved: Moved) -> Report:
-    """Return what tells `moved` of the progress of an operation that waits for whom it tells."""
+    """Return what passes the progress of an operation on to `moved`."""
 
-    async def report(told: Progress) -> None:
-        moved(told.done, told.total, told.message)
+    async def report(progress: Progress) -> None:
+        moved(progress.done, progress.total, progress.message)
 
     return report
 
@@ -132,23 +199,26 @@ async def write_lines(lines: AsyncIterable[str], output: Path | None) -> int:
     return count
 
 
-def _least(column: list[str]) -> int:
-    """Return how narrow a column may become, its heading first."""
-    from rich.cells import cell_len
+class Finding(NamedTuple):
+    """How one part of the installation is, and what to do about it."""
 
-    if column[0] in _WHOLE:
-        return max(map(cell_len, column))
-    return max(min(cell_len(word), _LONG_WORD) for text in column for word in text.split() or [""])
+    what: str
+    state: Literal["ok", "warn", "fail"]
+    found: str
+    advice: str = ""
 
 
-def _widths(columns: list[list[str]], least: list[int], room: int) -> list[int]:
-    """Return the columns' widths: as wide as their text, the widest made narrower until all have room."""
-    from rich.cells import cell_len
+def say_findings(findings: Iterable[Finding]) -> None:
+    """Print findings for people, a line for each and one for its advice."""
+    for finding in findings:
+        mark, colour = {"ok": ("ok  ", "green"), "warn": ("warn", "yellow"), "fail": ("FAIL", "red")}[finding.state]
+        click.secho(mark, fg=colour, nl=False)
+        say(f"  {finding.what}: {finding.found}")
+        if finding.advice:
+            say(f"      → {finding.advice}")
 
-    widths = [max(cell_len(line) for text in column for line in text.splitlines() or [""]) for column in columns]
-    while sum(widths) > room:
-        above = [(width, place) for place, width in enumerate(widths) if width > least[place]]
-        if not above:
-            break
-        widths[max(above)[1]] -= 1
-    return widths
+
+def say_notices(notices: Iterable[str], *, err: bool = False) -> None:
+    """Print what a person should know beside an answer."""
+    for notice in notices:
+        say(f"Note: {notice}", fg="yellow", err=err)

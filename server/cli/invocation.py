@@ -2,13 +2,11 @@
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
-    from contextlib import AbstractAsyncContextManager
-
     from pydantic import JsonValue
 
     from swarm_memory.schema.settings import Settings
@@ -60,18 +58,6 @@ class Invocation:
         switch_off(resolved.settings.guard.disabled_rules)
         return resolved
 
-    async def open_toolbox(self) -> "Toolbox":
-        """Open the bank. Raises `ConfigError`, `StorageError`."""
-        from swarm_memory.server.wiring import open_toolbox
-
-        return await open_toolbox(*self.bank())
-
-    def empty_toolbox(self) -> "AbstractAsyncContextManager[Toolbox]":
-        """Hold an empty bank for what reads where there is none. Raises `ConfigError`, `StorageError`."""
-        from swarm_memory.server.wiring import empty_toolbox
-
-        return empty_toolbox(*self.bank())
-
     def care(self) -> "SqliteCare":
         """Return who looks after the bank's file. Raises `ConfigError`."""
         from swarm_memory.server.wiring import make_care
@@ -118,24 +104,26 @@ class CommandSite:
     invocation: Invocation
     stack: AsyncExitStack
     is_users: bool = True
-    _opened: "list[Toolbox]" = field(default_factory=list["Toolbox"])
-    _empty: "list[Toolbox]" = field(default_factory=list["Toolbox"])
+    _opened: "Toolbox | None" = None
+    _empty: "Toolbox | None" = None
 
     async def toolbox(self) -> "Toolbox":
         """Open the bank at the first call, and make it where there is none. Raises `ConfigError`, `StorageError`."""
         from swarm_memory.server.wiring import opened_toolbox
 
-        if not self._opened:
-            self._opened.append(await self.stack.enter_async_context(opened_toolbox(*self.invocation.bank())))
-        return self._opened[0]
+        if self._opened is None:
+            self._opened = await self.stack.enter_async_context(opened_toolbox(*self.invocation.bank()))
+        return self._opened
 
     async def for_reading(self) -> "Toolbox":
         """Return the bank, or an empty one that is thrown away. Raises `ConfigError`, `StorageError`."""
-        if self._opened or self.invocation.place.has_bank:
+        from swarm_memory.server.wiring import empty_toolbox
+
+        if self._opened is not None or self.invocation.place.has_bank:
             return await self.toolbox()
-        if not self._empty:
-            self._empty.append(await self.stack.enter_async_context(self.invocation.empty_toolbox()))
-        return self._empty[0]
+        if self._empty is None:
+            self._empty = await self.stack.enter_async_context(empty_toolbox(*self.invocation.bank()))
+        return self._empty
 
     async def task_id(self) -> str | None:
         """Return None: nobody's hooks say which task a person works on."""
@@ -149,8 +137,7 @@ class CommandSite:
 
         toolbox = await self.toolbox()
         now = toolbox.clock.now()
-        job = Job(
-            id=kind, scope=toolbox.scope, kind=kind, key=kind, payload=dict(payload), run_after=now, created_at=now
-        )
+        given = {"kind": kind, "key": kind, "payload": dict(payload), "run_after": now, "created_at": now}
+        job = Job.model_validate({"id": kind, "scope": toolbox.scope, **given})
         with progress(kind.replace("_", " ")) as moved:
             return dict(await long_handlers(self.invocation.root)[kind](toolbox, job, as_report(moved)))

@@ -1,38 +1,29 @@
 """The user's leave to have a model learn from finished tasks: asked once, kept in the user's own settings file."""
 
-import os
 import shutil
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import click
 
 from swarm_memory.schema.errors import ConfigError
+from swarm_memory.schema.settings import SMALL_CLAUDE, Settings
+from swarm_memory.server.cli.changes import planned_setting
 from swarm_memory.server.cli.console import say
 from swarm_memory.server.cli.invocation import Invocation
-
-if TYPE_CHECKING:
-    from swarm_memory.schema.settings import Settings
-    from swarm_memory.server.hosts.settings_files import FileChange
+from swarm_memory.server.hosts.settings_files import FileChange
 
 KEY = "chat.learn_with"
 WAYS = ("agent", "rules", "claude", "endpoint")
-CHANGE = "`swarm-memory install --learn-with " + "|".join(WAYS) + "`"
-"""How the answer is given or changed."""
 
 
-def planned_leave(invocation: Invocation, given: str | None, *, may_ask: bool, agent_asks: bool) -> "FileChange | None":
+def planned_leave(invocation: Invocation, given: str | None, *, may_ask: bool, agent_asks: bool) -> FileChange | None:
     """Return the change of the user's settings file that holds the answer; None where nothing is to be written.
 
     `given` is the answer of the command line. Without it the user is asked, where `may_ask` and where nothing that is
     set answers it already; the agent itself is an answer only with `agent_asks`. Raises `ConfigError`: it cannot be
     done so, or the file cannot be read or edited.
     """
-    from swarm_memory.server.config import with_setting
-    from swarm_memory.server.hosts.settings_files import FileChange
-    from swarm_memory.server.location import user_file
-
     resolved = invocation.settings()
     if given is None and may_ask and not {KEY, "chat.providers"} & resolved.origin.keys():
         given = _asked(resolved.settings, [way for way in WAYS if way != "agent" or agent_asks])
@@ -40,10 +31,7 @@ def planned_leave(invocation: Invocation, given: str | None, *, may_ask: bool, a
         return None
     if lack := _lack(given, resolved.settings):
         raise ConfigError(f"--learn-with {given}: {lack}")
-    path = user_file(os.environ)
-    before = path.read_text(encoding="utf-8") if path.exists() else None
-    after = with_setting(before or "", KEY, given, str(path))
-    return None if after == before else FileChange(path, before, after)
+    return planned_setting(KEY, given)
 
 
 def is_asked_at() -> bool:
@@ -51,20 +39,19 @@ def is_asked_at() -> bool:
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 
-def say_who_learns(invocation: Invocation) -> None:
+def say_who_learns(settings: Settings) -> None:
     """Say who learns from finished tasks now, and how to change it."""
-    chat = invocation.settings().settings.chat
-    names = ", ".join(provider.name for provider in chat.learning)
-    if chat.learn_with == "agent":
+    names = ", ".join(provider.name for provider in settings.chat.learning)
+    if settings.chat.learn_with == "agent":
         who = "The agent is asked at the end of a task that is worth it, once; else rules learn from it"
     elif names:
         who = f"Tasks that are worth it are shown to {names} in the background; else rules learn from them"
     else:
         who = "Rules learn from finished tasks, and no model is asked"
-    say(f"{who}. {CHANGE} changes that.")
+    say(f"{who}. `swarm-memory install --learn-with {'|'.join(WAYS)}` changes that.")
 
 
-def _lack(way: str, settings: "Settings") -> str | None:
+def _lack(way: str, settings: Settings) -> str | None:
     """Return what is wanting for a way of learning."""
     providers = settings.chat.providers
     if way == "endpoint" and not providers:
@@ -75,12 +62,10 @@ def _lack(way: str, settings: "Settings") -> str | None:
     return None
 
 
-def _asked(settings: "Settings", ways: Sequence[str]) -> str:
+def _asked(settings: Settings, ways: Sequence[str]) -> str:
     """Ask who may learn from finished tasks, among those ways that are possible here."""
-    from swarm_memory.schema.settings import SMALL_CLAUDE
-
-    chat, shown = settings.chat, settings.judge.max_trajectory_tokens
-    told = {
+    chat = settings.chat
+    meanings = {
         "agent": "the agent that did the task: it knows what it taught, and is asked once after its answer, where the\n"
         "            task was worth it and a person is there: one further request of its session",
         "rules": "nobody: nothing is sent, nothing is spent, and little is learned",
@@ -91,10 +76,11 @@ def _asked(settings: "Settings", ways: Sequence[str]) -> str:
     budget = "without a limit" if chat.daily_token_budget is None else f"at most {chat.daily_token_budget:,}"
     say("Who learns from finished tasks? Whoever did the work knows what it taught.", bold=True)
     for way in possible:
-        say(f"  {way:9} {told[way]}")
+        say(f"  {way:9} {meanings[way]}")
     say(
         "A model is asked in the background, and only about tasks that are long, in which something failed, or in\n"
         "which you corrected the agent. It is sent the task's words and what was done, without secrets and personal\n"
-        f"data, at most {shown:,} tokens of it twice: about 20,000 tokens a task, {budget} a day and project."
+        f"data, at most {settings.judge.max_trajectory_tokens:,} tokens of it twice: about 20,000 tokens a task, "
+        f"{budget} a day and project."
     )
     return click.prompt("Learn with", type=click.Choice(possible), default=possible[0])

@@ -7,12 +7,10 @@ import gc
 import logging
 import os
 import sys
-from collections.abc import Mapping
 from importlib import import_module
 from importlib.metadata import version
 from itertools import groupby
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -70,34 +68,6 @@ COMMANDS = {
 }
 """In the order of the help: the section, the module and the summary of each."""
 
-MOVED = {
-    "rules": "install --rules FILE",
-    "resume": "pause --end",
-    "forget": "memories forget",
-    "export": "memories export",
-    "verdict": "learn --verdict LABEL TASK",
-    "judge": "learn --dry-run",
-    "distill": "learn --dry-run",
-    "record-outcome": "post-task --outcome LABEL",
-    "config": "status --settings",
-    "proposals": "team review",
-    "review": "team review",
-    "backup": "bank backup",
-    "restore": "bank restore",
-    "trust": "bank trust",
-    "reembed": "bank reembed",
-    "reindex": "bank reembed --indexes",
-    "move": "bank backup URL",
-}
-"""Former commands, and how the same is done now."""
-
-GONE = {
-    "adopt": "move a database of claude-flow elsewhere, and a new bank is made in its place",
-    "calibrate": "the setting retrieve.min_cosine says from which cosine on something fits",
-    "cap": "take it out of pipes, and its hook out of your settings",
-}
-"""Commands that are no more, and what to do."""
-
 log = logging.getLogger("swarm_memory")
 
 EPILOG = """\b
@@ -113,31 +83,7 @@ installation is wrong, 4 the database refused or could not be reached, 5 a model
 """
 
 
-class Group(click.Group):
-    """Commands by their names; `moved` says of former ones what is written instead of them."""
-
-    def __init__(self, *args: Any, moved: Mapping[str, str] | None = None, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self.moved = dict(moved or {})
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Raises `InputError` for a former command, `UsageError` that names the nearest for an unknown one."""
-        name = args[0] if args else ""
-        if name in GONE and self.name == ctx.find_root().command.name:
-            raise SwarmMemoryError(f"`{ctx.command_path} {name}` is gone: {GONE[name]}")
-        if name in self.moved:
-            raise InputError(f"`{ctx.command_path} {name}` is now `swarm-memory {self.moved[name]}`")
-        if name and not name.startswith("-") and self.get_command(ctx, name) is None:
-            from difflib import get_close_matches
-
-            if near := get_close_matches(name, self.list_commands(ctx), cutoff=0.7):
-                raise click.UsageError(f"No such command {name!r}: did you mean {' or '.join(near)}?", ctx)
-        return super().resolve_command(ctx, args)
-
-
-class Commands(Group):
+class Commands(click.Group):
     """Imports a command when it is asked for; the help of all needs none of them."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -155,7 +101,7 @@ class Commands(Group):
                 formatter.write_dl([(name, summary) for name, (_, _, summary) in commands])
 
 
-@click.group(cls=Commands, moved=MOVED, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=Commands, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(version("swarm-memory"), prog_name="swarm-memory")
 @click.option(
     "--project",
@@ -216,8 +162,7 @@ def main() -> None:
         if log.isEnabledFor(logging.DEBUG):
             sys.excepthook(type(error), error, error.__traceback__)
         elif is_want_of_memory(error):
-            told = "there is not enough memory for this: allow more, or give it less at a time"
-            click.echo(f"swarm-memory: {told}", err=True)
+            click.echo("swarm-memory: not enough memory for this: allow more, or give it less at a time", err=True)
         else:
             click.echo(f"swarm-memory: internal error: {error!r}; `swarm-memory -vv …` shows where", err=True)
         sys.stdout.flush()

@@ -7,34 +7,21 @@ a reverse proxy's to limit.
 import logging
 import time
 from collections.abc import Awaitable, Callable
-from typing import NamedTuple
 
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from swarm_memory.schema.errors import SwarmMemoryError
 from swarm_memory.server.access.roles import SCOPE_KEY, Caller
+from swarm_memory.server.http.issuer import Issuer
 from swarm_memory.server.jsonrpc import Refusal, read_message
 
 RECHECK_S = 1.0
 """Nothing more goes to somebody in an answer that lasts for longer, unless they may still come in then."""
 
 Admits = Callable[[Scope], Awaitable[Caller | None]]
-"""Tells who sends a request; None: nobody who is known. Raises `SwarmMemoryError` where that cannot be seen."""
+"""Says who sends a request; None: nobody who is known. Raises `SwarmMemoryError` where that cannot be seen."""
 
-
-class Strangers(NamedTuple):
-    """What is said to whom nobody knows."""
-
-    challenge: str = "Bearer"
-    """What `WWW-Authenticate` tells them."""
-    open_paths: frozenset[str] = frozenset()
-    """What they may read all the same."""
-    on_refused: Callable[[], None] = lambda: None
-    """Is called for each that is refused."""
-
-
-_STRANGERS = Strangers()
 
 log = logging.getLogger(__name__)
 
@@ -42,10 +29,15 @@ log = logging.getLogger(__name__)
 class Guard:
     """An ASGI application that passes on only what may come in."""
 
-    def __init__(self, app: ASGIApp, admits: Admits, strangers: Strangers = _STRANGERS) -> None:
+    def __init__(
+        self, app: ASGIApp, admits: Admits, issuer: Issuer | None = None, on_refused: Callable[[], None] = lambda: None
+    ) -> None:
+        """Strangers learn which `issuer` signs people in; `on_refused` is called for each that is refused."""
         self._app = app
         self._admits = admits
-        self._strangers = strangers
+        self._challenge = "Bearer" if issuer is None else issuer.challenge
+        self._open_paths = frozenset(route.path for route in issuer.routes) if issuer is not None else frozenset[str]()
+        self._on_refused = on_refused
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, or pass it on."""
@@ -63,11 +55,11 @@ class Guard:
             return
         if caller is not None:
             await self._app({**scope, SCOPE_KEY: caller}, receive, self._while_known(caller, scope, send))
-        elif scope["method"] == "GET" and scope["path"] in self._strangers.open_paths:
+        elif scope["method"] == "GET" and scope["path"] in self._open_paths:
             await self._app(scope, receive, send)
         else:
-            self._strangers.on_refused()
-            headers = {"www-authenticate": self._strangers.challenge}
+            self._on_refused()
+            headers = {"www-authenticate": self._challenge}
             await _refused(401, "A bearer token is needed", headers)(scope, receive, send)
 
     def _while_known(self, caller: Caller, scope: Scope, send: Send) -> Send:

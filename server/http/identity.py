@@ -38,10 +38,10 @@ class Identity:
     async def __call__(self, scope: Scope) -> Caller | None:
         """Return who sends a request; None: nobody who may come in. Raises `SwarmMemoryError`."""
         given = Headers(scope=scope).getlist("authorization")
-        scheme, _, told = given[0].partition(" ") if len(given) == 1 else ("", "", "")
+        scheme, _, sent = given[0].partition(" ") if len(given) == 1 else ("", "", "")
         if scheme.lower() != "bearer":
             return None
-        token = told.strip()
+        token = sent.strip()
         if self.issuer is not None and token.count(".") == 2:
             return await self._by_issuer(self.issuer, token)
         return await self.by_token(token)

@@ -77,7 +77,7 @@ class Issuer:
 
     @property
     def routes(self) -> list[Route]:
-        """What tells a client which issuer's tokens it needs (RFC 9728): the one thing that is told without a token."""
+        """Which issuer's tokens a client needs (RFC 9728): the one thing that is answered without a token."""
         return create_protected_resource_routes(
             resource_url=AnyHttpUrl(self.resource),
             authorization_servers=[_AS_GIVEN.validate_python(self.url)],
@@ -86,7 +86,7 @@ class Issuer:
 
     @property
     def challenge(self) -> str:
-        """What `WWW-Authenticate` tells a client that has no valid token."""
+        """What `WWW-Authenticate` says to a client that has no valid token."""
         return f'Bearer resource_metadata="{build_resource_metadata_url(AnyHttpUrl(self.resource))}"'
 
     async def claims_of(self, token: str) -> Claims | None:
@@ -107,14 +107,14 @@ class Issuer:
         return self._read(claims)
 
     def _may_be_ours(self, token: str) -> bool:
-        """Tell whether a token claims to be this issuer's; for any other it is asked for nothing."""
+        """Return whether a token claims to be this issuer's; for any other it is asked for nothing."""
         try:
             header = jwt.get_unverified_header(token)
-            told = jwt.decode(token, options={"verify_signature": False})
+            claims = jwt.decode(token, options={"verify_signature": False})
         except (jwt.InvalidTokenError, RecursionError):
             return False
         is_named = isinstance(header.get("kid"), str)
-        return is_named and header.get("alg") == self._algorithm and told.get("iss") == self.url
+        return is_named and header.get("alg") == self._algorithm and claims.get("iss") == self.url
 
     def _verified(self, token: str) -> dict[str, Any]:
         """Return the claims of a token that is signed, for us and in time. Raises `jwt.PyJWTError`."""

@@ -21,8 +21,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from swarm_memory.schema.errors import ConfigError
 from swarm_memory.schema.settings import HttpSettings
-from swarm_memory.server.http.guard import Guard, Messages, Strangers
+from swarm_memory.server.http.guard import Guard, Messages
 from swarm_memory.server.http.identity import Identity
+from swarm_memory.server.http.issuer import Issuer
 from swarm_memory.server.http.team import team_routes
 
 PATH, VIEWER = "/mcp", "/ui"
@@ -47,7 +48,7 @@ class Address(NamedTuple):
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether only this machine reaches an address to listen on. A name other than `localhost` is taken as not."""
+    """Say whether only this machine reaches an address to listen on. A name other than `localhost` is taken as not."""
     try:
         return ip_address(host).is_loopback
     except ValueError:
@@ -71,6 +72,21 @@ def allowed_names(host: str, given: Iterable[str]) -> tuple[str, ...]:
             "such as --allow-host memory.example.org"
         )
     return names
+
+
+def issuer_of(limits: HttpSettings, address: Address) -> Issuer | None:
+    """Return the issuer whose tokens let people in; None where the settings name none. Raises `ConfigError`."""
+    if limits.oauth_issuer is None:
+        return None
+    host, port = address.host, address.port
+    if limits.public_url is None and (port == 0 or not is_loopback(host)):
+        raise ConfigError("http.oauth_issuer needs http.public_url: how the address begins at which clients call")
+    return Issuer(limits, f"{limits.public_url or origin_of(host, port)}{PATH}")
+
+
+def origin_of(host: str, port: int) -> str:
+    """Return how an address of this server begins."""
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 def transport_security(address: Address, port: int) -> TransportSecuritySettings:
@@ -99,13 +115,10 @@ def guarded(server: MCPServer[Any], address: Address, port: int, identity: Ident
         max_request_body_size=limits.max_body_bytes,
     )
     application.routes.extend(team_routes(identity.bank))
-    strangers = Strangers(on_refused=identity.note_refused)
-    if (issuer := identity.issuer) is not None:
-        application.routes.extend(issuer.routes)
-        shown = frozenset(route.path for route in issuer.routes)
-        strangers = strangers._replace(challenge=issuer.challenge, open_paths=shown)
+    if identity.issuer is not None:
+        application.routes.extend(identity.issuer.routes)
     limited = RequestBodyLimitMiddleware(Messages(application, PATH), limits.max_body_bytes)
-    return Guard(limited, identity, strangers)
+    return Guard(limited, identity, identity.issuer, identity.note_refused)
 
 
 def run_http(
@@ -141,7 +154,7 @@ class _Server(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Generator[None]:
-        yield  # they are heeded already, from before anybody was told where the server listens
+        yield  # they are heeded already, from before anybody knew where the server listens
 
     def heed_signals(self) -> None:
         """Have the signals that end a server end this one; what the starter ignores, as nohup does, stays ignored."""
@@ -181,7 +194,7 @@ def _run(
     running = _Server(config)
     running.heed_signals()
     host, port = listener.getsockname()[:2]
-    on_listening(f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}")
+    on_listening(origin_of(host, port))
     anyio.run(running.serve, [listener])
 
 

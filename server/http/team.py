@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast, get_args
 
 from pydantic import Field, ValidationError
 from pydantic_core import to_jsonable_python
@@ -12,18 +12,14 @@ from starlette.routing import Route
 
 from swarm_memory.schema.base import Model
 from swarm_memory.schema.errors import InputError, NotAllowed, NotFoundError, StorageError, SwarmMemoryError
+from swarm_memory.schema.team.person import Role
 from swarm_memory.schema.team.sharing import MAX_EVIDENCE, MAX_SENT, Counted, Decided, ProposalStatus, Proposed
-from swarm_memory.server.access.roles import ROUTES, caller_of, serving
+from swarm_memory.server.access.roles import caller_of, serving
 from swarm_memory.server.bank import Bank
 from swarm_memory.tools.team.bank import TeamBank
 
 MAX_CURSOR = 2**62
-STATUSES: dict[str, ProposalStatus | None] = {
-    "waiting": "waiting",
-    "accepted": "accepted",
-    "declined": "declined",
-    "any": None,
-}
+STATUSES = (*get_args(ProposalStatus), "any")
 _CODES: tuple[tuple[type[SwarmMemoryError], HTTPStatus], ...] = (
     (NotFoundError, HTTPStatus.NOT_FOUND),
     (InputError, HTTPStatus.BAD_REQUEST),
@@ -62,7 +58,7 @@ async def _list(request: Request, team: TeamBank) -> Any:
         raise InputError(f"status is one of {', '.join(STATUSES)}")
     if not mine:
         caller_of(request).require("review", "to see what others propose")
-    return await team.proposals(STATUSES[status], mine=mine)
+    return await team.proposals(None if status == "any" else cast("ProposalStatus", status), mine=mine)
 
 
 async def _decide(request: Request, team: TeamBank) -> Model:
@@ -83,28 +79,31 @@ async def _evidence(request: Request, team: TeamBank) -> Any:
     return {}
 
 
+ROUTES: dict[str, tuple[Role, Act]] = {
+    "GET /team/v1/me": ("read", _me),
+    "GET /team/v1/changes": ("read", _changes),
+    "GET /team/v1/proposals": ("write", _list),  # one's own; those of others need `review`
+    "POST /team/v1/proposals": ("write", _propose),
+    "POST /team/v1/evidence": ("write", _evidence),
+    "POST /team/v1/proposals/{id}": ("review", _decide),
+}
+"""What people's installations ask, by method and path: the least role, and what is done."""
+
+
 def team_routes(bank: Callable[[], Bank]) -> list[Route]:
-    """Return the routes over a bank, which is opened at the first request. They stand behind guard and body limit."""
-    acts: dict[str, Act] = {
-        "GET /team/v1/me": _me,
-        "POST /team/v1/proposals": _propose,
-        "GET /team/v1/proposals": _list,
-        "POST /team/v1/proposals/{id}": _decide,
-        "GET /team/v1/changes": _changes,
-        "POST /team/v1/evidence": _evidence,
-    }
+    """Return the routes over a bank, which is opened at the first request. They are behind guard and body limit."""
     return [
-        Route(path, _endpoint(bank, f"{method} {path}", act), methods=[method])
-        for name, act in acts.items()
+        Route(path, _endpoint(bank, role, act), methods=[method])
+        for name, (role, act) in ROUTES.items()
         for method, _, path in (name.partition(" "),)
     ]
 
 
-def _endpoint(bank: Callable[[], Bank], name: str, act: Act) -> Callable[[Request], Awaitable[Response]]:
+def _endpoint(bank: Callable[[], Bank], role: Role, act: Act) -> Callable[[Request], Awaitable[Response]]:
     async def answer(request: Request) -> Response:
         caller = caller_of(request)
         try:
-            caller.require(ROUTES[name], "this")
+            caller.require(role, "this")
             with serving(caller), bank().serving():
                 found = await act(request, TeamBank(await bank().toolbox(), caller.person))
         except SwarmMemoryError as error:

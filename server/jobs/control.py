@@ -43,14 +43,14 @@ async def run_as_job(
 
 
 async def _follow(toolbox: Toolbox, job_id: str, on_progress: Report) -> Job:
-    """Wait at most `WAIT_S` for the end of a job, telling its progress; return it as it then stands."""
-    told = -1
+    """Wait at most `WAIT_S` for the end of a job and report its progress; return it as it then is."""
+    reported = -1
     deadline = time.monotonic() + WAIT_S
     while True:
         job = await _found(toolbox, job_id)
         progress = job.progress or Progress(done=0, message=f"{job.kind} is {job.status}: {job.id}")
-        if progress.done > told:
-            told = progress.done
+        if progress.done > reported:
+            reported = progress.done
             await on_progress(progress)
         if job.status in ENDED or time.monotonic() >= deadline:
             return job

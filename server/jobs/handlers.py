@@ -19,7 +19,7 @@ from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.server.benchmark.job import BENCHMARK, benchmark_from_job
 from swarm_memory.server.hosts.input import Given, GivenAttempt, read_one
 from swarm_memory.server.jobs.control import RUN_MATTS
-from swarm_memory.server.jobs.reembed import Reembedded, reembed
+from swarm_memory.server.jobs.reembed import reembed
 from swarm_memory.server.jobs.team import SYNC, sync_team
 from swarm_memory.server.jobs.transcripts import IMPORT, import_given
 from swarm_memory.server.jobs.worker import LongHandler
@@ -38,7 +38,7 @@ from swarm_memory.tools.toolbox import Toolbox
 
 SUMMARIZE = "summarize_tool_memory"
 
-TELL_S = 0.3
+REPORT_S = 0.3
 """How often what an operation counts is passed on."""
 
 T = TypeVar("T")
@@ -60,15 +60,8 @@ def long_handlers(root: Path) -> Mapping[str, LongHandler]:
         BENCHMARK: partial(benchmark_from_job, root=root),
         EVALUATE: evaluate_logged,
         SUMMARIZE: summarize,
-        "weekly_metrics": end_weekly,
         SYNC: sync_team,
     }
-
-
-async def end_weekly(toolbox: Toolbox, job: Job, report: Report) -> dict[str, JsonValue]:
-    """Fail: an earlier version kept a file of weeks, and nobody shall wait for its next one. Raises `InputError`."""
-    told = "files of weeks are kept no more: `swarm-memory metrics --csv` writes one, as from cron"
-    raise InputError(f"{told}; {job.payload.get('file')} stays as it is")
 
 
 async def index_sources(toolbox: Toolbox, job: Job, report: Report, *, root: Path) -> dict[str, JsonValue]:
@@ -163,7 +156,7 @@ async def consolidate_bank(toolbox: Toolbox, job: Job, report: Report) -> Mappin
         return (await undo_consolidation(toolbox, undone)).model_dump(mode="json")
     toolbox = toolbox if job.payload else _unasked(toolbox)
     dry_run, full = job.payload.get("dry_run") is True, job.payload.get("full") is True
-    result = await _told(report, lambda count: consolidate(toolbox, dry_run=dry_run, full=full, on_progress=count))
+    result = await _counted(report, lambda count: consolidate(toolbox, dry_run=dry_run, full=full, on_progress=count))
     return result.model_dump(mode="json", exclude_defaults=True)
 
 
@@ -188,28 +181,28 @@ async def look_at_project(toolbox: Toolbox, job: Job, report: Report) -> Mapping
     return {"anchored": anchored}
 
 
-async def _told(report: Report, work: Callable[[OnCount], Awaitable[T]], before: str = "", during: str = "") -> T:
-    """Do work that counts without waiting, and pass on how far it is."""
+async def _counted(report: Report, work: Callable[[OnCount], Awaitable[T]], before: str = "", during: str = "") -> T:
+    """Do work that counts without waiting, and report how far it is now and then, and at the end."""
     results: list[T] = []
-    standing = Progress(done=0, message=before)
+    now = Progress(done=0, message=before)
 
     def count(done: int, total: int | None) -> None:
-        nonlocal standing
-        standing = Progress(done=done, total=total, message=during)
+        nonlocal now
+        now = Progress(done=done, total=total, message=during)
 
-    async def tell() -> None:
-        told: list[Progress] = []
+    async def report_changes() -> None:
+        reported: Progress | None = None
         while True:
-            if told != [standing]:
-                told = [standing]
-                await report(standing)
-            await anyio.sleep(TELL_S)
+            if reported != now:
+                reported = now
+                await report(now)
+            await anyio.sleep(REPORT_S)
 
-    async with anyio.create_task_group() as telling:
-        telling.start_soon(tell)
+    async with anyio.create_task_group() as group:
+        group.start_soon(report_changes)
         results.append(await work(count))
-        telling.cancel_scope.cancel()
-    await report(standing)
+        group.cancel_scope.cancel()
+    await report(now)
     return results[0]
 
 
@@ -222,16 +215,12 @@ async def embed_waiting(toolbox: Toolbox, job: Job, report: Report) -> Mapping[s
 async def reembed_bank(toolbox: Toolbox, job: Job, report: Report) -> Mapping[str, JsonValue]:
     """Give what another embedder embedded a vector of this one; those of the other one stay."""
 
-    def work(count: OnCount) -> Awaitable[Reembedded]:
-        return reembed(
-            toolbox.store,
-            toolbox.embedder,
-            drop_others=False,
-            on_progress=lambda done: count(done, None),
-            give_way=toolbox.give_way,
-        )
-
-    done = await _told(report, work, during="embedded")
+    store, embedder, give_way = toolbox.store, toolbox.embedder, toolbox.give_way
+    done = await _counted(
+        report,
+        lambda count: reembed(store, embedder, on_progress=lambda done: count(done, None), give_way=give_way),
+        during="embedded",
+    )
     return {"embedded": done.embedded, "passages": done.passages, "skipped": done.skipped}
 
 
@@ -242,17 +231,17 @@ async def evaluate_logged(toolbox: Toolbox, job: Job, report: Report) -> Mapping
     await report(Progress(done=done.evaluated, message="evaluated"))
     if done.failed:
         await queue_evaluation(toolbox, timedelta(seconds=toolbox.settings.tool_memory.retry_after_s))
-    told = await summarize_tool_memory(toolbox, min_new=toolbox.settings.tool_memory.summarize_after, evaluate=False)
-    return {"evaluation": done.model_dump(mode="json"), "message": told.message}
+    made = await summarize_tool_memory(toolbox, min_new=toolbox.settings.tool_memory.summarize_after, evaluate=False)
+    return {"evaluation": done.model_dump(mode="json"), "message": made.message}
 
 
 async def summarize(toolbox: Toolbox, job: Job, report: Report) -> Mapping[str, JsonValue]:
-    """Summarize the tools of the payload, or all, telling how many are done."""
+    """Summarize the tools of the payload, or all, and report how many are done."""
     named = job.payload.get("tool_names")
     if named is not None and not (isinstance(named, list) and all(isinstance(each, str) for each in named)):
         raise InputError("tool_names must be a list of names")
     names = cast("list[str] | None", named)
-    result = await _told(
+    result = await _counted(
         report, lambda count: summarize_tool_memory(toolbox, names, on_progress=count), "evaluating", "summarizing"
     )
     return result.model_dump(mode="json", exclude_none=True, exclude_defaults=True)

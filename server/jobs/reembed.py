@@ -31,11 +31,11 @@ async def reembed(
     store: "Bank",
     embedder: Embedder,
     *,
-    drop_others: bool,
-    on_progress: Callable[[int], None],
+    drop_others: bool = False,
+    on_progress: Callable[[int], None] = lambda _: None,
     give_way: GiveWay = at_once,
 ) -> Reembedded:
-    """Embed what has no vector yet; `on_progress` is told how many are done. No model is called in a transaction.
+    """Embed what has no vector yet; `on_progress` is given how many are done. No model is called in a transaction.
 
     With `drop_others` the vectors of other embedders are deleted, once every memory has its own. Raises `ModelError`:
     what was embedded until then is kept.

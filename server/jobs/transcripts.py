@@ -1,6 +1,7 @@
 """The jobs that read transcripts: learning from one, or taking in many and exports of memories at once."""
 
 import asyncio
+import json
 import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -8,7 +9,7 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from pydantic import JsonValue
 
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
     from swarm_memory.tools.memories.transfer import Imported
 
 IMPORT = "import"
+
+MAX_FIRST_BYTES = 4_000_000
+"""Of a file's first line, by which an export of memories is known."""
 
 _LINES = (".jsonl", ".jsonl.gz")
 _NOT_ENTERED = {".git", ".swarm", "node_modules"}
@@ -151,6 +155,22 @@ def _lines_below(folder: Path) -> Iterator[Path]:
         yield from (Path(where, file) for file in files if file.endswith(_LINES))
 
 
+def is_export(path: Path) -> bool:
+    """Return whether the first line of a file is a memory as `memories export` writes it."""
+    with path.open("rb") as file:
+        line = file.readline(MAX_FIRST_BYTES)
+    if b'"rm_' not in line:
+        return False
+    try:
+        first: object = json.loads(line.decode("utf-8-sig"))
+    except (ValueError, RecursionError):
+        return False
+    if not isinstance(first, dict):
+        return False
+    record = cast("dict[str, Any]", first)
+    return str(record.get("id")).startswith("rm_") and {"title", "content"} <= record.keys()
+
+
 async def import_files(
     toolbox: Toolbox,
     files: Sequence[Path],
@@ -163,9 +183,8 @@ async def import_files(
     """Take in each file; what was learned or read before is known. A file that cannot be read is a fault of its own.
 
     A model is asked about the tasks that are worth it, as in the background. Tasks that ended before `since` are left
-    out; `on_learned` is told what came of each of the others.
+    out; `on_learned` is given what came of each of the others.
     """
-    from swarm_memory.server.jobs.exports import is_export
     from swarm_memory.tools.memories.transfer import import_memories
 
     tally = Tally()

@@ -78,7 +78,7 @@ class _Rest:
 class Worker:
     """Works off the jobs of every project in one database; many workers may share a database.
 
-    At rest it sleeps until a job that it knows of is due, or until it is told of work or of use.
+    At rest it sleeps until a job that it knows of is due, or until it hears of work or of use.
     """
 
     def __init__(

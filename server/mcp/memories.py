@@ -73,11 +73,11 @@ async def memory_status(ctx: AppContext) -> CallToolResult:
 
 async def status_row(toolbox: "Toolbox", bank: "Bank") -> Row:
     """Return how the bank stands, and what the hooks of its project missed."""
-    from swarm_memory.server.missed import told
+    from swarm_memory.server.missed import lines_of_missed
     from swarm_memory.tools.memories.status import memory_status as status
 
     found = await status(toolbox)
-    stands = of_status(found.model_copy(update={"notices": (*told(bank.root), *found.notices)}))
+    stands = of_status(found.model_copy(update={"notices": (*lines_of_missed(bank.root), *found.notices)}))
     return stands if bank.is_made else stands | {"database": "none yet: the first task makes it"}
 
 

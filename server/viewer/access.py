@@ -7,12 +7,15 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from http.cookies import CookieError, SimpleCookie
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from starlette.datastructures import Headers
 from starlette.types import Scope
 
 from swarm_memory.server.access.roles import OWNER, Caller
+
+if TYPE_CHECKING:
+    from swarm_memory.server.http.identity import Identity
 
 KEY_LIFETIME_S = 600.0
 """A link that nobody followed for so long opens nothing."""
@@ -58,27 +61,11 @@ class Session:
         return notices
 
 
-class Known(Protocol):
-    """Knows people by their tokens. Raises `SwarmMemoryError` where that cannot be seen."""
-
-    async def by_token(self, token: str) -> Caller | None:
-        """Return whose token it is."""
-        ...
-
-    async def still(self, caller: Caller) -> Caller | None:
-        """Return who was let in before as they are now; None: they may come in no more."""
-        ...
-
-    def note_refused(self) -> None:
-        """Count a wrong token."""
-        ...
-
-
 class Access:
     """Lets browsers in, and knows them again by their cookie."""
 
     def __init__(
-        self, names: Sequence[str], known: Known | None = None, now: Callable[[], float] = time.monotonic
+        self, names: Sequence[str], known: "Identity | None" = None, now: Callable[[], float] = time.monotonic
     ) -> None:
         """`names` are those that `Host` may hold, each with or without a port; who is `known` comes in without link."""
         self._names = frozenset(names)
@@ -86,7 +73,7 @@ class Access:
         self._now = now
         self._keys: dict[str, float] = {}
         self._sessions: OrderedDict[str, Session] = OrderedDict()
-        # Cookies of one machine are not told apart by their port: each server names its own.
+        # Cookies of one machine are not distinguished by their port: each server names its own.
         self.cookie = f"swarm-memory-{secrets.token_hex(4)}"
 
     def new_key(self) -> str:

@@ -1,4 +1,4 @@
-"""How pages are drawn: templates in which every text is escaped, with a few words for numbers and times."""
+"""How pages are rendered: templates in which every text is escaped, with a few words for numbers and times."""
 
 import hashlib
 from collections.abc import Callable, Mapping
@@ -15,7 +15,7 @@ from swarm_memory.tools.text.cleaning import clean, one_line
 
 
 def environment(base: str, versions: Mapping[str, str], now: Callable[[], datetime]) -> Environment:
-    """Return what draws templates: every text is escaped, and rid of what turns it around or hides in it."""
+    """Return what renders templates: every text is escaped, and rid of what turns it around or hides in it."""
     made = Environment(
         loader=PackageLoader("swarm_memory.server.viewer"),
         autoescape=True,
@@ -55,7 +55,7 @@ def _ago(now: Callable[[], datetime], at: datetime) -> str:
 
 
 def prose(text: str) -> Markup:
-    """Return a text with what stands in backticks as code."""
+    """Return a text with what is in backticks as code."""
     parts = clean(text).split("`")
     if len(parts) % 2 == 0:  # the last one is open
         parts[-2:] = ["`".join(parts[-2:])]

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from swarm_memory.schema.errors import InputError
+from swarm_memory.schema.team.person import Role
 from swarm_memory.server.viewer.access import Undo
 
 if TYPE_CHECKING:
@@ -67,3 +68,5 @@ class Route(NamedTuple):
     path: str
     handler: Handler
     method: Literal["GET", "POST"] = "GET"
+    role: Role = "review"
+    """The least that it needs: nobody with less is let in at all."""

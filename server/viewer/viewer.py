@@ -1,8 +1,8 @@
-"""The pages in the browser: who is let in, how they are drawn, and how an error becomes one of them."""
+"""The pages in the browser: who is let in, how they are rendered, and how an error becomes one of them."""
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime
 from http import HTTPStatus
@@ -24,27 +24,13 @@ from swarm_memory.schema.errors import (
     StorageError,
     SwarmMemoryError,
 )
-from swarm_memory.server.access.roles import PAGES as PAGES_NEED
-from swarm_memory.server.access.roles import SCOPE_KEY, caller_of, role_of_page, serving
+from swarm_memory.server.access.roles import SCOPE_KEY, caller_of, serving
 from swarm_memory.server.bank import Bank
 from swarm_memory.server.config import ResolvedSettings
 from swarm_memory.server.viewer.access import Access, Notice, Session, is_own_form
 from swarm_memory.server.viewer.drawing import environment, version_of
 from swarm_memory.server.viewer.page import Asked, Done, Handler, Page, Route
-from swarm_memory.server.viewer.pages import (
-    ask,
-    benchmarks,
-    desk,
-    jobs,
-    memories,
-    people,
-    proposals,
-    sessions,
-    settings,
-    sources,
-    today,
-    tools,
-)
+from swarm_memory.server.viewer.pages import desk, lists, memories, sessions, settings, today
 from swarm_memory.tools.text.cleaning import clean
 
 BASE = "/ui"
@@ -55,14 +41,14 @@ MAX_FIELDS = 400
 PAGES: tuple[tuple[str, str, tuple[Route, ...]], ...] = (
     ("Today", "/", today.ROUTES),
     ("Memories", "/memories", memories.ROUTES),
-    ("Desk", "/desk", (*desk.ROUTES, *proposals.ROUTES)),
+    ("Desk", "/desk", desk.ROUTES),
     ("Sessions", "/sessions", sessions.ROUTES),
-    ("Tools", "/tools", tools.ROUTES),
-    ("Ask", "/ask", ask.ROUTES),
-    ("Sources", "/sources", sources.ROUTES),
-    ("Jobs", "/jobs", jobs.ROUTES),
-    ("Benchmarks", "/benchmarks", benchmarks.ROUTES),
-    ("People", "/people", people.ROUTES),
+    ("Tools", "/tools", lists.TOOLS),
+    ("Ask", "/ask", memories.ASK),
+    ("Sources", "/sources", lists.SOURCES),
+    ("Jobs", "/jobs", lists.JOBS),
+    ("Benchmarks", "/benchmarks", lists.BENCHMARKS),
+    ("People", "/people", lists.PEOPLE),
     ("Settings", "/settings", settings.ROUTES),
 )
 """In the order of the menu: the name, the path, and all routes of each."""
@@ -109,9 +95,9 @@ class Viewer:
         self,
         viewed: Viewed,
         access: Access,
-        lifespan: "Callable[[Starlette], AbstractAsyncContextManager[None]] | None" = None,
+        holds: Callable[[], AbstractAsyncContextManager[object]] = nullcontext,
     ) -> None:
-        """`lifespan` holds what no other server holds."""
+        """`holds` is what the pages hold open by themselves, where no other server does."""
         self._viewed = viewed
         self._access = access
         self._static = {name: files(PACKAGE).joinpath("static", name).read_bytes() for name in _STATIC}
@@ -132,8 +118,14 @@ class Viewer:
                 ),
             ],
             exception_handlers={HTTPException: self._refused, Exception: self._failed},
-            lifespan=lifespan,
+            lifespan=lambda _: self._held(holds),
         )
+
+    @staticmethod
+    @asynccontextmanager
+    async def _held(holds: Callable[[], AbstractAsyncContextManager[object]]) -> AsyncGenerator[None]:
+        async with holds():
+            yield
 
     def link(self, origin: str) -> str:
         """Return the address that lets a browser in once, at a server whose address begins with `origin`."""
@@ -148,7 +140,7 @@ class Viewer:
             session = await self._let_in(request)
             caller = caller_of(request)
             try:
-                caller.require(role_of_page(route.method, route.path, request.path_params), "this")
+                caller.require(route.role, "this")
                 with serving(caller):
                     return await self._answer(request, route.handler, menu, session)
             except SwarmMemoryError as error:
@@ -196,15 +188,15 @@ class Viewer:
 
     def _page(self, request: Request, page: Page, menu: str, session: Session, project: str) -> Response:
         shown = self._framed(request, menu, session, project) | dict(page.shown)
-        return self._drawn(request, page.template, shown)
+        return self._rendered(request, page.template, shown)
 
     def _framed(self, request: Request, menu: str, session: Session, project: str) -> dict[str, object]:
         """Return what stands around every page."""
         return {
             "menu": [
                 (name, BASE + path.rstrip("/"), path == menu)
-                for name, path, _ in PAGES
-                if caller_of(request).may(PAGES_NEED[f"GET {path}"])
+                for name, path, routes in PAGES
+                if caller_of(request).may(routes[0].role)
             ],
             "project": project,
             "read_only": self._viewed.read_only,
@@ -214,7 +206,7 @@ class Viewer:
             "notices": session.take_notices(),
         }
 
-    def _drawn(self, request: Request, template: str, shown: Mapping[str, object], status: int = 200) -> Response:
+    def _rendered(self, request: Request, template: str, shown: Mapping[str, object], status: int = 200) -> Response:
         body = self._pages.get_template(template).render(shown).encode()
         tag = f'"{version_of(body)}"'
         if status == 200 and request.headers.get("if-none-match") == tag:
@@ -225,7 +217,7 @@ class Viewer:
         shown: dict[str, object] = {"phrase": HTTPStatus(status).phrase, "text": text, "inside": session is not None}
         if session is not None:
             shown |= self._framed(request, "", session, self._viewed.bank().root.name)
-        return self._drawn(request, "error.html", shown, status)
+        return self._rendered(request, "error.html", shown, status)
 
     async def _enter(self, request: Request) -> Response:
         """Let a browser in. It goes on by a page of ours: a cookie that was just set is not sent along a redirect
@@ -240,7 +232,7 @@ class Viewer:
         value = by_token or self._access.enter(request.query_params.get("key", ""))
         if value is None:
             raise HTTPException(401, "That link was used, or is too old." if not form else "That is not the token.")
-        answer = self._drawn(request, "entered.html", {})
+        answer = self._rendered(request, "entered.html", {})
         answer.set_cookie(self._access.cookie, value, path=BASE, httponly=True, samesite="strict")
         return answer
 
@@ -261,8 +253,8 @@ class Viewer:
     async def _refused(self, request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
         if error.status_code == 401:
-            told = "" if error.detail == "Unauthorized" else error.detail
-            return self._drawn(request, "enter.html", {"told": told, "takes_token": self._access.takes_token}, 401)
+            says = "" if error.detail == "Unauthorized" else error.detail
+            return self._rendered(request, "enter.html", {"says": says, "takes_token": self._access.takes_token}, 401)
         session = await self._session(request) if self._access.is_called_by_name(request.headers) else None
         return self._error(request, error.status_code, error.detail, session)
 

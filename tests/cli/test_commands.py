@@ -31,7 +31,7 @@ def learned(swarm: Shell, project: Path, fixed: Task) -> str:
     return stored["id"]
 
 
-def test_what_was_learned_comes_back_for_a_similar_task(swarm: Shell, learned: str) -> None:
+def test_what_was_learned_comes_back_for_a_similar_task_alone_and_else_the_reason(swarm: Shell, learned: str) -> None:
     found = swarm("retrieve", SIMILAR, "--json").json
     assert [memory["item"]["id"] for memory in found["memories"]] == [learned]
     assert found["preamble"]
@@ -39,9 +39,6 @@ def test_what_was_learned_comes_back_for_a_similar_task(swarm: Shell, learned: s
     assert shown.code == 0
     assert learned in shown.out
     assert "relevance" in shown.out
-
-
-def test_nothing_comes_back_for_an_unrelated_task_and_the_reason_is_said(swarm: Shell, learned: str) -> None:
     found = swarm("retrieve", "Translate the landing page into French", "--json").json
     assert found["memories"] == []
     assert found["reason"]
@@ -81,9 +78,9 @@ def test_a_dry_run_answers_one_line_of_json_for_each_task_of_each_file(
 
 
 def test_a_dry_run_makes_no_bank(swarm: Shell, project: Path, fixed: Task) -> None:
-    drawn = swarm("learn", "-", "--dry-run", "--json", stdin=json.dumps(fixed)).json
-    assert drawn["drafts"]
-    assert drawn["verdict"]["label"] == "Success"
+    distilled = swarm("learn", "-", "--dry-run", "--json", stdin=json.dumps(fixed)).json
+    assert distilled["drafts"]
+    assert distilled["verdict"]["label"] == "Success"
     assert not (project / ".swarm").exists()
 
 
@@ -185,18 +182,10 @@ def test_doctor_finds_a_fresh_installation_in_order(swarm: Shell, project: Path)
 
 def test_doctor_says_once_that_the_settings_cannot_be_read(swarm: Shell, project: Path) -> None:
     (project / ".swarm").mkdir()
-    (project / ".swarm" / "config.yaml").write_text("retrieve: {kk: 3}\n")
-    ran = swarm("doctor")
-    assert ran.code == 1
-    assert ran.out.count("did you mean retrieve.k?") == 1
-
-
-def test_doctor_names_what_is_wrong_and_fails(swarm: Shell, project: Path) -> None:
-    (project / ".swarm").mkdir()
     (project / ".swarm" / "config.yaml").write_text("retreive: {k: 3}")
     ran = swarm("doctor")
     assert ran.code == 1
-    assert "did you mean retrieve?" in ran.out
+    assert ran.out.count("did you mean retrieve?") == 1
 
 
 def test_doctor_says_which_key_a_chat_model_is_missing(swarm: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -230,9 +219,9 @@ def test_doctor_names_the_half_copy_of_a_killed_process_and_repair_removes_it(
     assert learned.encode() in half.read_bytes()
     being_made = half.with_name(f"memory-x.db.{os.getpid()}.part-journal")
     being_made.touch()
-    told = swarm("doctor").out
-    assert f"half a copy as {half}" in told
-    assert str(being_made) not in told
+    found = swarm("doctor").out
+    assert f"half a copy as {half}" in found
+    assert str(being_made) not in found
     assert f"removed {half}" in swarm("doctor", "--repair").err
     assert list(half.parent.glob("*.part*")) == [being_made]
     assert "half a copy" not in swarm("doctor").out
@@ -258,28 +247,22 @@ def test_install_writes_claude_codes_files_and_uninstall_gives_them_back(
 
 
 def test_doctor_names_what_an_earlier_version_installed_and_how_to_replace_it(swarm: Shell, project: Path) -> None:
-    told = {"type": "command", "command": "python -m swarm_memory.server.hooks stop"}
+    hook = {"type": "command", "command": "python -m swarm_memory.server.hooks stop"}
     (project / ".claude").mkdir()
-    (project / ".claude" / "settings.json").write_text(json.dumps({"hooks": {"Stop": [{"hooks": [told]}]}}))
+    (project / ".claude" / "settings.json").write_text(json.dumps({"hooks": {"Stop": [{"hooks": [hook]}]}}))
     found = swarm("doctor").out
     assert "not installed as this version does it (project)" in found
-    assert "run `swarm-memory install`, with --project for all who work on it" in found
-    assert "`swarm-memory uninstall --project` takes that out" in swarm("install").out
+    assert "run `swarm-memory install --project`" in found
+    assert "`swarm-memory uninstall --project`" in swarm("install").out
     assert swarm("uninstall", "--project").code == 0
     assert "Claude Code: server and hooks are installed (local)" in swarm("doctor").out
     assert "not installed as" not in swarm("doctor").out
 
 
-def test_install_for_all_projects_and_for_this_one_exclude_each_other(swarm: Shell) -> None:
-    both = swarm("install", "--project", "--user")
-    assert both.code == 2
-    assert "--user is for all your projects" in both.err
-
-
 def test_install_says_when_it_is_there_already_in_another_place(swarm: Shell, project: Path) -> None:
     assert swarm("install", "--user").code == 0
-    assert "`swarm-memory uninstall --user` takes that out" in swarm("install").out
-    assert "installed 2 times: local, user" in swarm("doctor").out
+    assert "installed 2 times: local, user" in swarm("install").out
+    assert "take out all but one: `swarm-memory uninstall`, `swarm-memory uninstall --user`" in swarm("doctor").out
     assert "Still installed in Claude Code: `swarm-memory uninstall --user`" in swarm("uninstall").out
 
 
@@ -392,16 +375,10 @@ def test_jobs_are_listed_and_worked_off(swarm: Shell) -> None:
     assert swarm("jobs", "work", "--until-idle", "--json").json == {"jobs": 0}
 
 
-def test_memories_are_embedded_and_indexed_anew(swarm: Shell, learned: str) -> None:
+def test_memories_are_embedded_and_indexed_again(swarm: Shell, learned: str) -> None:
     done = swarm("bank", "reembed", "--drop-others", "--indexes", "--json").json
     assert (done["embedded"], done["skipped"]) == (0, 0)
     assert swarm("retrieve", SIMILAR, "--json").json["memories"][0]["item"]["id"] == learned
-
-
-def test_a_file_that_held_only_our_entries_is_gone_without_a_trace(swarm: Shell, project: Path) -> None:
-    swarm("install")
-    swarm("uninstall")
-    assert [path.name for path in project.rglob("*") if ".mcp.json" in path.name or "settings" in path.name] == []
 
 
 def test_who_forgets_is_shown_first_what_goes(swarm: Shell, learned: str) -> None:
@@ -415,12 +392,12 @@ def test_who_forgets_is_shown_first_what_goes(swarm: Shell, learned: str) -> Non
     assert swarm("memories", "forget", stdin="y\n").code == 2
 
 
-def test_the_history_is_told_in_words(swarm: Shell, learned: str) -> None:
+def test_the_history_is_in_words(swarm: Shell, learned: str) -> None:
     title = swarm("memories", "get", learned, "--json").json[0]["title"]
     swarm("memories", "edit", learned, "--title", "Migrate first", "--reason", "shorter")
-    told = swarm("memories", "get", "--history", learned).out
-    assert f"edited  former title {title}, confidence" in told
-    assert "{" not in told.replace(title, "")
+    history = swarm("memories", "get", "--history", learned).out
+    assert f"edited  former title {title}, confidence" in history
+    assert "{" not in history.replace(title, "")
 
 
 def test_the_status_counts_what_is_indexed(swarm: Shell, project: Path) -> None:
@@ -431,23 +408,24 @@ def test_the_status_counts_what_is_indexed(swarm: Shell, project: Path) -> None:
 
 
 def test_an_outcome_of_a_task_without_memories_says_that_none_is_credited(swarm: Shell, learned: str) -> None:
-    told = swarm("post-task", "--task-id", "never-seen", "--outcome", "success").out
-    assert "no memory was given to this task" in told
+    credited = swarm("post-task", "--task-id", "never-seen", "--outcome", "success").out
+    assert "no memory was given to this task" in credited
 
 
 def test_a_verdict_is_said_otherwise_and_given_back(swarm: Shell, learned: str) -> None:
     task_id = swarm("memories", "get", learned, "--json").json[0]["provenance"]["task_id"]
     wrong = swarm("learn", task_id, "--verdict", "failure", "--reason", "another service", "--json").json
     assert (wrong["former"]["label"], wrong["verdict"]["judge"]) == ("Success", "user")
-    told = swarm("learn", task_id, "--verdict", "Success").out
-    assert "before: Failure 1.00 by user" in told
+    revised = swarm("learn", task_id, "--verdict", "Success").out
+    assert "before: Failure 1.00 by user" in revised
     assert "your word stands" in swarm("learn", task_id, "--verdict", "again").out
     assert swarm("learn", "nobody", "--verdict", "success").code == 2
 
 
-def test_a_bank_in_order_is_told_as_such(swarm: Shell, learned: str) -> None:
-    told = swarm("consolidate").out
-    assert told == "1 memory compared (the new ones).\nNothing was to be put in order.\n"
+def test_a_bank_in_order_is_said_to_be_so(swarm: Shell, learned: str) -> None:
+    shown = swarm("consolidate").out
+    assert "compared: 1" in shown
+    assert shown.endswith("Nothing to put in order.\n")
 
 
 def test_what_the_user_says_is_kept_shown_as_the_users_and_never_held_back(swarm: Shell) -> None:

@@ -51,18 +51,18 @@ def at_a_terminal(project: Path, *arguments: str, types: str) -> str:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no pseudo-terminals")
-def test_a_person_is_asked_once_and_told_what_is_sent_and_what_it_takes(
+def test_a_person_is_asked_once_and_shown_what_is_sent_and_what_it_takes(
     project: Path, home: Path, claude: Path
 ) -> None:
     shown = at_a_terminal(project, "install", types="claude\n")
-    for told in (
+    for part in (
         "claude -p --model haiku",
         "at most 500,000 a day",
         "8,000 tokens",
         "about 20,000 tokens a task",
         "without secrets",
     ):
-        assert told in shown
+        assert part in shown
     assert "endpoint" not in shown.partition("Learn with")[0], "no model is named that could be asked"
     assert own_file(home).read_text() == "chat: {learn_with: claude}\n"
     assert own_file(home).stat().st_mode & 0o777 == 0o600
@@ -108,14 +108,14 @@ def test_a_dry_run_shows_the_change_of_the_answer_and_writes_nothing(swarm: Shel
     assert not own_file(home).exists()
 
 
-@pytest.mark.parametrize(("way", "told"), [("claude", "not on your PATH"), ("endpoint", "chat.providers")])
+@pytest.mark.parametrize(("way", "complaint"), [("claude", "not on your PATH"), ("endpoint", "chat.providers")])
 def test_what_cannot_be_done_is_said_before_anything_is_written(
-    swarm: Shell, project: Path, home: Path, monkeypatch: pytest.MonkeyPatch, way: str, told: str
+    swarm: Shell, project: Path, home: Path, monkeypatch: pytest.MonkeyPatch, way: str, complaint: str
 ) -> None:
     monkeypatch.setenv("PATH", str(home))
     ran = swarm("install", "--learn-with", way)
     assert ran.code == 3
-    assert told in ran.err
+    assert complaint in ran.err
     assert not (project / ".claude").exists()
 
 

@@ -1,4 +1,4 @@
-"""`team`: people let in, changed, revoked and forgotten by commands, and what is told of it."""
+"""`team`: people let in, changed, revoked and forgotten by commands, and what is shown of it."""
 
 import json
 from typing import Any
@@ -7,7 +7,7 @@ from swarm_memory.tools.team.people import hash_of
 
 
 def test_a_person_is_let_in_changed_revoked_and_forgotten_by_commands(swarm: Any) -> None:
-    assert "Nobody yet" in swarm("team", "people").out
+    assert "None." in swarm("team", "people").out
     added = swarm("team", "add", "ada", "--role", "write")
     token = added.out.strip()
     assert token.startswith("swm_")
@@ -22,15 +22,15 @@ def test_a_person_is_let_in_changed_revoked_and_forgotten_by_commands(swarm: Any
     assert renewed != token
     assert json.loads(swarm("team", "people", "ada", "--role", "review", "--json").out)["role"] == "review"
     assert "revoked_at" in json.loads(swarm("team", "people", "ada", "--revoke", "--json").out)
-    people = " ".join(swarm("team", "people").out.split())
-    assert ("ada (revoked" in people, "https://login.example.org" in people) == (True, True)
+    people = swarm("team", "people").out
+    assert ("revoked at" in people, "https://login.example.org" in people) == (True, True)
     assert swarm("memories", "forget", "--person", "eve", "rm_1").code == 2
     assert swarm("memories", "forget", "--person", "nobody", "--yes").code == 2
     assert "eve is forgotten" in swarm("memories", "forget", "--person", "eve", "--yes").out
     trail = json.loads(swarm("team", "people", "--audit", "--json").out)
     done = [each["action"].removeprefix("person.") for each in trail]
     assert done == ["forgotten", "revoked", "revoked", "role", "token", "added", "added"]
-    told = swarm("team", "people", "--audit").out
+    audit = swarm("team", "people", "--audit").out
     kept = swarm("team", "people", "--json").out
     for secret in (token, renewed, hash_of(token), hash_of(renewed), "eve"):
-        assert secret not in told + kept
+        assert secret not in audit + kept

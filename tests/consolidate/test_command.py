@@ -47,14 +47,15 @@ def test_a_dry_run_a_run_and_its_undoing_by_command(project: Project) -> None:
     assert len(project.json("--full")["merged"]) == 1
 
 
-def test_people_are_told_what_happened_and_how_to_take_it_back(project: Project) -> None:
+def test_people_see_what_happened_and_how_to_take_it_back(project: Project) -> None:
     shown = project.run("--dry-run")
-    assert "1 would be archived as duplicates" in shown.output
+    assert "dry run: yes" in shown.output
+    assert "merged (1):" in shown.output
     assert "--undo" not in shown.output
     done = project.run()
-    assert "1 archived as duplicates" in done.output
+    assert "merged (1):" in done.output
     run_id = done.output.split("--undo ")[1].split()[0]
-    assert f"{run_id} is taken back: 1 memory restored" in project.run("--undo", run_id).output
+    assert "restored: 1" in project.run("--undo", run_id).output
 
 
 def test_undo_goes_with_no_other_option(project: Project) -> None:

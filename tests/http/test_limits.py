@@ -138,8 +138,8 @@ def test_an_id_over_http_is_answered_as_it_was_given_or_refused(server: HttpServ
 
 
 def test_a_notification_and_a_response_are_taken_without_an_answer(server: HttpServer) -> None:
-    for told in (b'"method":"notifications/initialized"', b'"id":3,"result":{}'):
-        answer = server.request(body=b'{"jsonrpc":"2.0",%b}' % told)
+    for sent in (b'"method":"notifications/initialized"', b'"id":3,"result":{}'):
+        answer = server.request(body=b'{"jsonrpc":"2.0",%b}' % sent)
         assert (answer.status, answer.body) == (202, b"")
 
 

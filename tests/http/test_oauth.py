@@ -34,8 +34,8 @@ def local() -> Generator[LocalIssuer]:
 
 
 def issuer_of(local: LocalIssuer, **others: Any) -> Issuer:
-    told = {"oauth_issuer": local.url, "oauth_keys_url": f"{local.url}/keys", "oauth_algorithm": "ES256"}
-    return Issuer(HttpSettings.model_validate(told | others), AUDIENCE)
+    named = {"oauth_issuer": local.url, "oauth_keys_url": f"{local.url}/keys", "oauth_algorithm": "ES256"}
+    return Issuer(HttpSettings.model_validate(named | others), AUDIENCE)
 
 
 class Kept(TokenStorage):
@@ -69,11 +69,11 @@ async def test_the_sdks_client_finds_the_issuer_by_itself_and_comes_in(
             Client(streamable_http_client(AUDIENCE, http_client=called)) as client,
         ):
             structure(await client.call_tool("memory_status", {}))
-            told = await client.call_tool("remember", {"text": "We use pnpm here"})
-        assert told.is_error
-        refused = await team.post(None, {})
-        assert refused.status_code == 401
-        where = refused.headers["www-authenticate"].partition('resource_metadata="')[2].rstrip('"')
+            refused = await client.call_tool("remember", {"text": "We use pnpm here"})
+        assert refused.is_error
+        answer = await team.post(None, {})
+        assert answer.status_code == 401
+        where = answer.headers["www-authenticate"].partition('resource_metadata="')[2].rstrip('"')
         async with team.http(None) as stranger:
             assert (await stranger.get(where)).json() == {
                 "resource": AUDIENCE,
@@ -216,6 +216,6 @@ def test_an_issuer_that_could_be_changed_on_the_way_is_refused(address: str) -> 
             Issuer(HttpSettings(oauth_issuer=issuer, oauth_keys_url=keys), AUDIENCE)
 
 
-def test_an_issuer_whose_keys_are_not_named_is_told_where_they_stand() -> None:
+def test_an_issuer_whose_keys_are_not_named_is_said_where_to_find_them() -> None:
     with pytest.raises(ConfigError, match=r"http\.oauth_keys_url.*jwks_uri"):
         Issuer(HttpSettings(oauth_issuer="https://issuer.example.org"), AUDIENCE)

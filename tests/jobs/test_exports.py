@@ -8,8 +8,7 @@ import pytest
 from made_tasks import Shop, opened
 
 from swarm_memory.schema.job import Progress
-from swarm_memory.server.jobs.exports import is_export
-from swarm_memory.server.jobs.transcripts import import_files
+from swarm_memory.server.jobs.transcripts import import_files, is_export
 from swarm_memory.tools.memories.transfer import Imported, export_memories
 from swarm_memory.tools.ports.memories import MemoryFilter
 

@@ -121,8 +121,8 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Generator[Seen]:
     with Forked([*CLI, "ui", "--no-browser"], cwd=folder, env=environment, stdout=subprocess.PIPE) as process:
         try:
             assert process.stdout is not None
-            told = process.stdout.readline().decode()
-            link = told.removeprefix("swarm-memory: ").strip()
+            line = process.stdout.readline().decode()
+            link = line.removeprefix("swarm-memory: ").strip()
             with sync_api.sync_playwright() as driver:
                 browser = driver.chromium.launch(executable_path=BROWSER, args=[*QUIET])
                 page = browser.new_page()
@@ -162,8 +162,8 @@ def test_every_page_can_be_read_by_everybody_and_runs_nothing_that_a_bank_holds(
         page.emulate_media(color_scheme="light")
     page.context.close()
     counts = f"{len(barred)} serious findings of axe-core in light and dark, {len(wide)} too wide at 360 px"
-    told = f"{len(owned)} ran what a bank held, {len(seen.wrong)} faults, {counts}"
-    record("G5", f"{len(seen.paths)} pages of the viewer in Chromium: {told}")
+    found = f"{len(owned)} ran what a bank held, {len(seen.wrong)} faults, {counts}"
+    record("G5", f"{len(seen.paths)} pages of the viewer in Chromium: {found}")
     assert (owned, seen.wrong, barred, wide) == ([], [], [], [])
     assert len(seen.paths) > 8
 
@@ -207,7 +207,7 @@ def test_what_is_typed_into_the_search_of_memories_is_found_as_an_agent_finds_it
     page = seen.open("/ui/memories")
     page.keyboard.press("/")
     page.keyboard.type("migrate before the tests of the shop")
-    page.locator(".considered .success", has_text="told as 1").wait_for()
+    page.locator(".considered .success", has_text="shown as 1").wait_for()
     assert "q=migrate" in page.url
     page.context.close()
 

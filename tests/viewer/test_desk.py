@@ -1,4 +1,4 @@
-"""The desk in the browser: what waits, each decision, and its way back; and what an agent would be told."""
+"""The desk in the browser: what waits, each decision, and its way back; and what an agent would be shown."""
 
 import re
 
@@ -33,10 +33,10 @@ async def test_two_texts_stand_side_by_side_with_a_key_for_each_decision(browser
     assert "their advice is opposite, by 90%" in page
     keys = re.findall(r'data-key="(\w)"', page)
     assert sorted(keys) == sorted("emwfEMWFy")
-    told = await browser.post("/desk/keep", id=one, other=other, why="contradicting", back="/desk?kind=contradicting")
-    assert "Kept: Use pnpm" in told
-    assert "Nothing contradicts another memory." in told
-    assert "Decided lately kept just now : Use pnpm and Never use pnpm Undo" in told
+    answer = await browser.post("/desk/keep", id=one, other=other, why="contradicting", back="/desk?kind=contradicting")
+    assert "Kept: Use pnpm" in answer
+    assert "Nothing contradicts another memory." in answer
+    assert "Decided lately kept just now : Use pnpm and Never use pnpm Undo" in answer
 
 
 async def test_a_merge_is_taken_back_by_the_button_that_it_leaves(browser: Browsing) -> None:
@@ -58,8 +58,8 @@ async def test_a_card_is_kept_or_withdrawn_and_leads_back_to_the_desk_alone(brow
     kept, gone = [await browser.put(f"Clear cache {at}", usage_count=2, provenance=unsure) for at in (1, 2)]
     assert "shown 2 times, and only a model vouches for it" in await browser.text("/desk?kind=unverified")
     await browser.post("/desk/keep", id=kept, why="unverified", back="//evil.example")
-    told = await browser.post("/desk/withdraw", id=gone, back="/desk?kind=unverified")
-    assert "Nothing that is shown is unverified." in told
+    answer = await browser.post("/desk/withdraw", id=gone, back="/desk?kind=unverified")
+    assert "Nothing that is shown is unverified." in answer
     assert (await desk_counts(await browser.toolbox())).total() == 0
     await browser.post("/desk/explode", id=kept, status=400)
 
@@ -73,5 +73,5 @@ async def test_what_an_agent_would_be_told_is_shown_exactly_and_recorded_nowhere
     assert " ".join(notes.split()) in seen(page).replace("&lt;", "<")
     assert "tokens of at most 600." in page
     assert "What was considered" in page
-    assert "is told nothing" in await browser.text("/ask?q=paint+the+wall+green")
+    assert "is shown nothing" in await browser.text("/ask?q=paint+the+wall+green")
     assert "What was considered" not in await browser.text("/ask")

@@ -19,11 +19,11 @@ async def test_sources_are_listed_and_searched(browser: Browsing) -> None:
     assert "Nothing is indexed" in await browser.text("/sources")
 
     async def groups() -> AsyncIterator[ReadGroup]:
-        told = "A refund <b>needs</b> the receipt."
+        text = "A refund <b>needs</b> the receipt."
         yield (
             "shop.md",
             "1",
-            lambda: [Passage(kind="document", group="shop.md", position=0, title="Refunds", content=told)],
+            lambda: [Passage(kind="document", group="shop.md", position=0, title="Refunds", content=text)],
         )
 
     await index_source(await browser.toolbox(), "document", "handbook", groups())

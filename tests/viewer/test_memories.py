@@ -31,11 +31,11 @@ async def test_a_search_tells_the_parts_of_each_score_and_why_the_others_are_not
     await browser.put("Handle login flows", status="quarantined", status_reason="screened: an order")
     page = await browser.page("/memories?q=handle+login+flows+with+CSRF+tokens")
     text = seen(page)
-    assert "An agent that asks this is told 1 memory." in text
-    assert "told as 1 Handle login flows with CSRF tokens" in text
+    assert "An agent that asks this is shown 1 memory." in text
+    assert "shown as 1 Handle login flows with CSRF tokens" in text
     assert "relevance +0.65 recency +0.05 confidence +0.05" in text
     assert '<rect class="part-relevance" x="0.00" y="0" height="6" width="65.00"/>' in page
-    assert "not told Rotate certificates of the cluster too far from the query" in text
+    assert "not shown Rotate certificates of the cluster too far from the query" in text
     assert "in quarantine: screened: an order" in text
 
 
@@ -61,9 +61,9 @@ async def test_another_project_is_looked_at_and_changed_in_its_own_place(browser
     assert "Count the money" in await browser.text("/memories?project=bank")
     await browser.page(f"/memories/{foreign}", status=404)
     assert "Count the money" in await browser.text(f"/memories/{foreign}?project=bank")
-    told = await browser.post(f"/memories/{foreign}/withdraw", project="bank")
-    assert "Withdrawn: Count the money" in told
-    assert "It is not told: withdrawn by the user" in told
+    answer = await browser.post(f"/memories/{foreign}/withdraw", project="bank")
+    assert "Withdrawn: Count the money" in answer
+    assert "It is not shown: withdrawn by the user" in answer
 
 
 async def test_a_memory_shows_the_very_steps_that_it_was_drawn_from(browser: Browsing) -> None:
@@ -99,8 +99,8 @@ async def test_an_edit_keeps_the_former_text_and_is_taken_back(browser: Browsing
         "content": STEPS.replace("\n", "\r\n"),
         "tags": "auth, web",
     }
-    told = await browser.post(f"/memories/{memory_id}/edit", ORIGIN, 303, **texts)
-    assert "Changed: Parse the cookie Undo" in told
+    answer = await browser.post(f"/memories/{memory_id}/edit", ORIGIN, 303, **texts)
+    assert "Changed: Parse the cookie Undo" in answer
     item = await browser.item(memory_id)
     assert (item.title, item.content, item.tags, item.domain) == ("Parse the cookie", STEPS, ("auth", "web"), None)
     page = await browser.page(f"/memories/{memory_id}")
@@ -121,7 +121,7 @@ async def test_a_promoted_memory_says_where_it_stands(browser: Browsing, place: 
 
 async def test_what_is_withdrawn_is_restored_promoted_and_forgotten_after_a_question(browser: Browsing) -> None:
     memory_id = await browser.put("Parse the token")
-    assert "It is not told" in await browser.post(f"/memories/{memory_id}/withdraw")
+    assert "It is not shown" in await browser.post(f"/memories/{memory_id}/withdraw")
     assert "Restored: Parse the token" in await browser.post(f"/memories/{memory_id}/restore")
     assert "every project" in await browser.post(f"/memories/{memory_id}/promote")
     assert (await browser.item(memory_id)).scope.project == "*"

@@ -26,7 +26,7 @@ def run(task: str = "make the returns tests pass", task_id: str = "s1:1", **fiel
     return script.done().model_copy(update={"session_id": task_id.partition(":")[0], **fields})
 
 
-async def told(tools: Toolbox, task_id: str) -> str:
+async def injected(tools: Toolbox, task_id: str) -> str:
     """Record that a task was given the user's word at its prompt; return its title."""
     await remember(tools, "Copy the example before the tests")
     (item,) = await tools.store.list_memories((tools.scope,), MemoryFilter(limit=1))
@@ -55,9 +55,9 @@ async def test_tasks_are_listed_by_day_filtered_and_paged(browser: Browsing) -> 
     assert "Page 2 No task" not in await browser.text("/sessions?agent=nobody&verdict=nothing")
 
 
-async def test_a_task_is_read_with_what_was_told_and_nothing_of_it_becomes_markup(browser: Browsing) -> None:
+async def test_a_task_is_read_with_what_was_shown_and_nothing_of_it_becomes_markup(browser: Browsing) -> None:
     tools = await browser.toolbox()
-    title = await told(tools, "s1:1")
+    title = await injected(tools, "s1:1")
     learned = await learn_and_log(tools, run())
     page = await browser.page(f"/tasks/{learned.trajectory_id}")
     assert "<script>alert" not in page

@@ -1,4 +1,4 @@
-"""The first page: what was learned and told lately, what it did, what is out of order."""
+"""The first page: what was learned and shown lately, what it did, what is out of order."""
 
 from browsed import Browsing, browsing
 

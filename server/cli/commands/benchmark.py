@@ -10,7 +10,6 @@ from swarm_memory.schema.errors import ConfigError, InputError
 from swarm_memory.server.cli.command import A_FILE, EXISTING_FILE, command
 from swarm_memory.server.cli.console import as_report, print_json, print_row, print_table, progress, say
 from swarm_memory.server.cli.invocation import Invocation
-from swarm_memory.server.cli.main import Group
 from swarm_memory.server.operations.operation import Flag, Word
 
 if TYPE_CHECKING:
@@ -22,13 +21,8 @@ if TYPE_CHECKING:
 INTERRUPTED = 130
 LISTED = 50
 
-benchmark = Group(
+benchmark = click.Group(
     "benchmark",
-    moved={
-        "compare": "benchmark report BEFORE AFTER --compare",
-        "list": "benchmark report --list",
-        "datasets": "benchmark run --list",
-    },
     help="""Measure the memory: on the sample that ships, on public data, on your own.
 
     \b

@@ -7,53 +7,31 @@ import sys
 from collections.abc import Callable, Iterator
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
 import anyio
-import click
 
-from swarm_memory.schema.base import counted
 from swarm_memory.schema.errors import InputError, SwarmMemoryError, TeamUnavailable
 from swarm_memory.schema.status import StorageHealth
-from swarm_memory.server.cli.agents import CLAUDE, Agent, all_agents
+from swarm_memory.server.cli.agents import examined
 from swarm_memory.server.cli.command import command
-from swarm_memory.server.cli.console import say
+from swarm_memory.server.cli.console import Finding, say, say_findings
 from swarm_memory.server.cli.invocation import Invocation
 from swarm_memory.server.config import off_by
 from swarm_memory.server.embedding.minilm import MiniLMEmbedder
 from swarm_memory.server.embedding.static import StaticEmbedder
-from swarm_memory.server.hosts.entries import SERVER_NAME
-from swarm_memory.server.hosts.host import InstallScope
-from swarm_memory.server.missed import KEPT_DAYS, told
-from swarm_memory.server.wiring import make_embedder, without_minilm
+from swarm_memory.server.jobs.reembed import reembed
+from swarm_memory.server.missed import KEPT_DAYS, lines_of_missed
+from swarm_memory.server.wiring import empty_toolbox, make_embedder, without_minilm
 from swarm_memory.tools.memories.status import memory_status
 from swarm_memory.tools.ports.care import Inspection
-from swarm_memory.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.care.care import SqliteCare
 
 
-class Finding(NamedTuple):
-    """How one part is."""
-
-    what: str
-    state: Literal["ok", "warn", "fail"]
-    found: str
-    advice: str = ""
-
-
-def _show(findings: list[Finding]) -> None:
-    for finding in findings:
-        mark, colour = {"ok": ("ok  ", "green"), "warn": ("warn", "yellow"), "fail": ("FAIL", "red")}[finding.state]
-        click.secho(mark, fg=colour, nl=False)
-        say(f"  {finding.what}: {finding.found}")
-        if finding.advice:
-            say(f"      → {finding.advice}")
-
-
 @command(
-    show=_show,
+    show=say_findings,
     json=lambda findings: [finding._asdict() for finding in findings],
     failed=lambda findings: any(finding.state == "fail" for finding in findings),
 )
@@ -79,8 +57,8 @@ def _repair(invocation: Invocation) -> None:
         raise InputError(f"there is no bank at {place.database}")
     dropped = invocation.care().drop_half_copies()
     done = invocation.care().repair()
-    if done.actions:
-        invocation.run(_embed_missing)
+    if done.actions:  # what lost its vector, or had one that cannot be right, is embedded again
+        invocation.run(lambda toolbox: reembed(toolbox.store, toolbox.embedder))
     halves = [f"removed {path}, half a copy that a killed process left" for path in dropped]
     for action in [*halves, *done.actions] or ["nothing to repair"]:
         say(f"repair: {action}", err=True)
@@ -88,40 +66,33 @@ def _repair(invocation: Invocation) -> None:
         say(f"repair: what stood there before is {done.kept}", err=True)
 
 
-async def _embed_missing(toolbox: Toolbox) -> None:
-    """Embed what lost its vector, or had one that cannot be right."""
-    from swarm_memory.server.jobs.reembed import reembed as operation
-
-    await operation(toolbox.store, toolbox.embedder, drop_others=False, on_progress=lambda _: None)
-
-
 def examine(invocation: Invocation) -> list[Finding]:
     """Return the findings, one or more for each part. One that cannot be examined does not stop the others.
 
     Settings that cannot be read do: every other part rests on them and would only say the same again.
     """
-    findings = [*_python()]
-    for what, part in _parts(invocation).items():
+    parts: dict[str, Callable[[Invocation], Iterator[Finding]]] = {
+        "settings": _settings,
+        "SQLite": _sqlite,
+        "embedder": _embedder,
+        "chat model": _chat,
+        "bank": _bank,
+        "team": _team,
+        "agents": lambda _: examined(invocation.root, invocation.settings().settings.hooks.at_calls),
+        "hooks": _hooks,
+    }
+    findings = [
+        Finding("Python", "ok", f"{platform.python_version()} at {sys.executable}"),
+        Finding("swarm-memory", "ok", f"{version('swarm-memory')} in {Path(__file__).resolve().parents[3]}"),
+    ]
+    for what, part in parts.items():
         try:
-            findings.extend(part())
+            findings.extend(part(invocation))
         except SwarmMemoryError as error:
             findings.append(Finding(what, "fail", str(error)))
             if what == "settings":
                 break
     return findings
-
-
-def _parts(invocation: Invocation) -> dict[str, Callable[[], Iterator[Finding]]]:
-    return {
-        "settings": lambda: _settings(invocation),
-        "SQLite": lambda: _sqlite(invocation),
-        "embedder": lambda: _embedder(invocation),
-        "chat model": lambda: _chat(invocation),
-        "bank": lambda: _bank(invocation),
-        "team": lambda: _team(invocation),
-        "agents": lambda: _agents(invocation),
-        "hooks": lambda: _hooks(invocation),
-    }
 
 
 def _team(invocation: Invocation) -> Iterator[Finding]:
@@ -140,42 +111,32 @@ def _team(invocation: Invocation) -> Iterator[Finding]:
         yield Finding("team", "ok", f"{settings.url} knows you as {who}, with the role {member.role}")
 
 
-def _python() -> Iterator[Finding]:
-    yield Finding("Python", "ok", f"{platform.python_version()} at {sys.executable}")
-    yield Finding("swarm-memory", "ok", f"{version('swarm-memory')} in {Path(__file__).resolve().parents[3]}")
-
-
 def _settings(invocation: Invocation) -> Iterator[Finding]:
     resolved = invocation.settings()
     files = ", ".join(map(str, resolved.files)) or "no files"
     changed = f"{len(resolved.origin)} changed ({files})" if resolved.origin else "all at their defaults"
-    told = "; ".join((changed, *resolved.notices))
-    yield Finding("settings", "warn" if resolved.notices else "ok", told)
+    yield Finding("settings", "warn" if resolved.notices else "ok", "; ".join((changed, *resolved.notices)))
 
 
 def _sqlite(invocation: Invocation) -> Iterator[Finding]:
     """Try the driver on a bank that is thrown away, so that none is made where none is."""
-    health = anyio.run(_health, invocation)
-    yield from _driver(health)
 
+    async def health() -> StorageHealth:
+        async with empty_toolbox(*invocation.bank()) as toolbox:
+            return await toolbox.store.health()
 
-async def _health(invocation: Invocation) -> StorageHealth:
-    async with invocation.empty_toolbox() as toolbox:
-        return await toolbox.store.health()
-
-
-def _driver(health: StorageHealth) -> Iterator[Finding]:
-    yield Finding("SQLite", "ok", f"{health.sqlite_version} by {health.driver}: {health.driver_reason}")
-    if health.wal_reset_safe:
+    found = anyio.run(health)
+    yield Finding("SQLite", "ok", f"{found.sqlite_version} by {found.driver}: {found.driver_reason}")
+    if found.wal_reset_safe:
         yield Finding("WAL", "ok", "this SQLite has the fix of the WAL-reset bug")
     else:
         advice = "nothing to do: a lock around every write guards against it; SQLite 3.51.3 has the fix"
-        yield Finding("WAL", "warn", f"SQLite {health.sqlite_version} has the WAL-reset bug", advice)
-    if health.sqlite_vec_version is None:
+        yield Finding("WAL", "warn", f"SQLite {found.sqlite_version} has the WAL-reset bug", advice)
+    if found.sqlite_vec_version is None:
         advice = "install pysqlite3, or a Python whose sqlite3 loads extensions; until then the exact scan answers"
         yield Finding("sqlite-vec", "warn", "not loaded", advice)
     else:
-        yield Finding("sqlite-vec", "ok", f"{health.sqlite_vec_version}, searched by {health.vector_search}")
+        yield Finding("sqlite-vec", "ok", f"{found.sqlite_vec_version}, searched by {found.vector_search}")
 
 
 def _embedder(invocation: Invocation) -> Iterator[Finding]:
@@ -223,13 +184,11 @@ def _bank(invocation: Invocation) -> Iterator[Finding]:
     if failed := counts.jobs.get("failed"):
         yield Finding("jobs", "warn", f"{failed} failed", "see `swarm-memory jobs list --all`")
     if health.read_only:
-        yield Finding(
-            "bank", "fail", f"{health.path} cannot be written", "mend the permissions of the file and its folder"
-        )
+        advice = "mend the permissions of the file and its folder"
+        yield Finding("bank", "fail", f"{health.path} cannot be written", advice)
     yield from (Finding("bank", "warn", notice) for notice in status.notices)
     if place.is_remote:
-        advice = "by the database server's own means (pg_dump, or what its provider offers)"
-        yield Finding("backups", "ok", advice)
+        yield Finding("backups", "ok", "by the database server's own means (pg_dump, or what its provider offers)")
         return
     yield from _inside(anyio.run(invocation.care().inspect))
     yield from _copies(invocation.care())
@@ -242,8 +201,8 @@ def _inside(found: Inspection) -> Iterator[Finding]:
     mend = "run `swarm-memory doctor --repair`"
     for what, ids in (("memories", found.memories), ("trajectories", found.trajectories)):
         if ids:
-            told = f"{len(ids)} {what} are not what was written: {', '.join(ids[:3])}"
-            yield Finding("integrity", "fail", told, mend)
+            fault = f"{len(ids)} {what} are not what was written: {', '.join(ids[:3])}"
+            yield Finding("integrity", "fail", fault, mend)
     yield from (Finding("integrity", "fail", fault, mend) for fault in (*found.pages, *found.indexes))
 
 
@@ -261,52 +220,10 @@ def _copies(care: "SqliteCare") -> Iterator[Finding]:
         yield Finding("backups", "warn", f"a damaged bank was put aside as {aside}", advice)
 
 
-def _agents(invocation: Invocation) -> Iterator[Finding]:
-    """Look at every agent that is here; Claude Code lacks us only where we are installed nowhere."""
-    agents, root = list(all_agents()), invocation.root
-    installed = {agent.host.name: agent.settings.installed_scopes(root) for agent in agents}
-    for agent in agents:
-        scopes, plugin, title = installed[agent.host.name], agent.settings.plugin(root), agent.host.title
-        if plugin and scopes:
-            advice = f"take one out: `swarm-memory uninstall` or `claude plugin uninstall {plugin}`"
-            yield Finding(title, "warn", f"the plugin {plugin} is enabled too: its hooks stand back", advice)
-        elif plugin:
-            yield Finding(title, "ok", f"server and hooks are those of the plugin {plugin}")
-        elif agent.host.name == CLAUDE and not any(installed.values()):
-            advice = "run `swarm-memory install` (--dry-run shows what it writes)"
-            yield Finding(title, "warn", "server and hooks are not installed", advice)
-        elif not scopes and agent.settings.is_there():
-            advice = f"`swarm-memory install --agent {agent.host.name}` shares this memory with it"
-            yield Finding(title, "ok", "here, and not installed into", advice)
-        yield from _agent(invocation, agent, scopes)
-
-
-def _agent(invocation: Invocation, agent: Agent, scopes: list[InstallScope]) -> Iterator[Finding]:
-    calls, title = invocation.settings().settings.hooks.at_calls, agent.host.title
-    name = "" if agent.host.name == CLAUDE else f" --agent {agent.host.name}"
-    flags: dict[InstallScope, str] = {
-        "local": "`", "user": " --user`", "project": "`, with --project for all who work on it"
-    }  # fmt: skip
-    for scope in scopes:
-        if agent.settings.plan_install(scope, invocation.root, calls):
-            advice = f"run `swarm-memory install{name}{flags[scope]} (--dry-run shows what it changes)"
-            yield Finding(title, "warn", f"not installed as this version does it ({scope})", advice)
-        else:
-            yield Finding(title, "ok", f"server and hooks are installed ({scope})")
-    if untrusted := agent.settings.untrusted(invocation.root):
-        yield Finding(title, "warn", f"{counted(untrusted, 'hook')} not trusted yet", agent.settings.after_install)
-    if len(scopes) > 1:
-        advice = "take out all but one: `swarm-memory uninstall`, with --user or --project"
-        yield Finding(title, "warn", f"installed {len(scopes)} times: {', '.join(scopes)}", advice)
-    if "project" in scopes and shutil.which(SERVER_NAME) is None:
-        advice = "put it there, as with `uv tool install`"
-        yield Finding(title, "warn", f"the project's files run {SERVER_NAME}, which is not on the PATH", advice)
-
-
 def _hooks(invocation: Invocation) -> Iterator[Finding]:
     if by := off_by(invocation.root, invocation.settings()):
         yield Finding("hooks", "warn", f"switched off by {by}", "`swarm-memory pause --end` switches it on")
-    missed = told(invocation.root)
+    missed = lines_of_missed(invocation.root)
     yield from (Finding("hooks", "warn", line) for line in missed)
     if not missed:
         yield Finding("hooks", "ok", f"nothing missed in {KEPT_DAYS} days")

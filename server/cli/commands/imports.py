@@ -18,8 +18,7 @@ from swarm_memory.server.cli.console import as_report, print_json, print_table, 
 from swarm_memory.server.cli.invocation import CommandSite, Invocation
 from swarm_memory.server.hosts.host import Host, hosts
 from swarm_memory.server.hosts.transcript import ACCEPTED
-from swarm_memory.server.jobs.exports import is_export
-from swarm_memory.server.jobs.transcripts import Tally, as_row, import_files
+from swarm_memory.server.jobs.transcripts import Tally, as_row, import_files, is_export
 from swarm_memory.server.operations.operation import Word
 from swarm_memory.tools.toolbox import Toolbox
 

@@ -16,7 +16,7 @@ from swarm_memory.server.cli.command import command
 from swarm_memory.server.cli.console import as_report, print_json, progress, say
 from swarm_memory.server.cli.invocation import CommandSite, Invocation
 from swarm_memory.server.hosts.transcript import ACCEPTED
-from swarm_memory.server.jobs.exports import is_export
+from swarm_memory.server.jobs.transcripts import is_export
 from swarm_memory.server.operations.operation import Flag, Word
 from swarm_memory.tools.text.cleaning import one_line
 

@@ -14,7 +14,6 @@ from swarm_memory.schema.memory import Kind, MemoryItem, MemoryStatus, Retrieval
 from swarm_memory.server.cli.command import A_FILE, command, command_of
 from swarm_memory.server.cli.console import print_json, say, write_lines
 from swarm_memory.server.cli.invocation import Invocation
-from swarm_memory.server.cli.main import Group
 from swarm_memory.server.operations.memories import RETRIEVE, Found
 from swarm_memory.server.operations.operation import Flag, Word
 
@@ -123,14 +122,8 @@ async def remember(
     return await keep(toolbox, said, kind, everywhere=scope == "global", by_hand=True)
 
 
-memories = Group(
+memories = click.Group(
     "memories",
-    moved={
-        "show": "memories get",
-        "history": "memories get --history",
-        "archive": "memories quarantine --archive",
-        "confirm": "memories edit --confirm",
-    },
     help="""List, get, edit, quarantine, restore, forget or export memories.
 
     \b

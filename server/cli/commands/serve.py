@@ -6,7 +6,7 @@ import logging
 import os
 import sys
 import webbrowser
-from collections.abc import AsyncGenerator, Callable, Generator
+from collections.abc import Callable, Generator
 from functools import cache
 from html import escape
 from pathlib import Path
@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 import click
 from pydantic import Field
 
-from swarm_memory.schema.errors import ConfigError
 from swarm_memory.server.cli.command import A_FILE, command
 from swarm_memory.server.cli.invocation import Invocation
 from swarm_memory.server.operations.operation import Flag
@@ -23,12 +22,8 @@ from swarm_memory.server.operations.operation import Flag
 if TYPE_CHECKING:
     from mcp.server import MCPServer
 
-    from swarm_memory.schema.settings import HttpSettings
     from swarm_memory.server.bank import Bank
-    from swarm_memory.server.http.issuer import Issuer
     from swarm_memory.server.jobs.worker import Worker
-    from swarm_memory.server.viewer.access import Access
-    from swarm_memory.server.viewer.viewer import Viewer
     from swarm_memory.tools.toolbox import Toolbox
 
 
@@ -81,6 +76,7 @@ def _build(
     from swarm_memory.server.hooks.listener import listen, settings_stamp
     from swarm_memory.server.mcp.app import build_server
     from swarm_memory.server.switch import switched_off
+    from swarm_memory.server.wiring import empty_toolbox, open_toolbox
 
     root = invocation.root
     read = settings_stamp(root)
@@ -92,7 +88,7 @@ def _build(
         return made
 
     def may_answer() -> bool:
-        """Tell whether hooks are on, and would read the settings that this process has read."""
+        """Say whether hooks are on, and would read the settings that this process has read."""
         return settings_stamp(root) == read and switched_off(root) is None and is_enabled()
 
     async def hear(bank: "Bank") -> None:
@@ -102,54 +98,49 @@ def _build(
             await listen(bank, may_answer)
 
     return build_server(
-        invocation.open_toolbox,
+        lambda: open_toolbox(*invocation.bank()),
         worker,
         on_closed,
         root,
         place=lambda: invocation.place,
         listen=hear,
-        hold_empty=invocation.empty_toolbox,
+        hold_empty=lambda: empty_toolbox(*invocation.bank()),
     )
+
+
+def _worker(invocation: Invocation, toolbox: "Toolbox") -> "Worker":
+    from swarm_memory.server.wiring import make_worker
+
+    return make_worker(toolbox, invocation.place, lambda: invocation.settings().settings)
 
 
 def _serve_http(invocation: Invocation, host: str, port: int, names: tuple[str, ...], token_file: Path | None) -> None:
     """Raises `ConfigError`: a setting, the token file, the address or the names are wrong."""
     from swarm_memory.server.http.identity import Identity
-    from swarm_memory.server.http.serve import PATH, VIEWER, Address, allowed_names, is_loopback, run_http
+    from swarm_memory.server.http.serve import PATH, VIEWER, Address, allowed_names, is_loopback, issuer_of, run_http
     from swarm_memory.server.http.token import load_token
     from swarm_memory.server.http.token import token_file as file_for
     from swarm_memory.server.location import user_file
     from swarm_memory.server.viewer.access import Access
+    from swarm_memory.server.viewer.viewer import Viewed, Viewer
+    from swarm_memory.server.wiring import SystemClock
 
     limits = invocation.settings().settings.http
     address = Address(host, port, allowed_names(host, names))
     path = token_file or file_for(invocation.place.database, user_file(os.environ).parent)
-    token = load_token(path)
     banks: list[Bank] = []
-    identity = Identity(token, lambda: banks[-1], _issuer(limits, host, port))
-    pages = viewer(invocation, lambda: banks[-1], Access(address.names, identity))
+    identity = Identity(load_token(path), lambda: banks[-1], issuer_of(limits, address))
+    viewed = Viewed(lambda: banks[-1], invocation.settings, SystemClock().now)
+    pages = Viewer(viewed, Access(address.names, identity))
 
-    def tell(origin: str) -> None:
+    def say_where(origin: str) -> None:
         click.echo(f"swarm-memory: serving {origin}{PATH}; the bearer token is in {path}", err=True)
         pages_at = f"{pages.link(origin)} (once; later {origin}{VIEWER} with the token)"
         click.echo(f"swarm-memory: pages for a browser: {pages_at}", err=True)
         if not is_loopback(host):
             click.echo("swarm-memory: nothing is encrypted here: put a proxy with TLS in front of it", err=True)
 
-    run_http(_build(invocation, on_bank=banks.append), address, identity, limits, tell, pages)
-
-
-def _issuer(limits: "HttpSettings", host: str, port: int) -> "Issuer | None":
-    """Return the issuer whose tokens let people in; None where the settings name none. Raises `ConfigError`."""
-    if limits.oauth_issuer is None:
-        return None
-    from swarm_memory.server.http.issuer import Issuer
-    from swarm_memory.server.http.serve import PATH, is_loopback
-
-    if limits.public_url is None and (port == 0 or not is_loopback(host)):
-        raise ConfigError("http.oauth_issuer needs http.public_url: how the address begins at which clients call")
-    at = f"[{host}]" if ":" in host else host
-    return Issuer(limits, f"{limits.public_url or f'http://{at}:{port}'}{PATH}")
+    run_http(_build(invocation, on_bank=banks.append), address, identity, limits, say_where, pages)
 
 
 class LogBesideBank(logging.Handler):
@@ -188,68 +179,40 @@ def ui(
     from swarm_memory.server.bank import Bank, running
     from swarm_memory.server.http.serve import Address, allowed_names, run_pages
     from swarm_memory.server.viewer.access import Access
+    from swarm_memory.server.viewer.viewer import Viewed, Viewer
+    from swarm_memory.server.wiring import SystemClock, empty_toolbox, open_toolbox
 
-    host = "127.0.0.1"
-    names = allowed_names(host, ())
+    address = Address("127.0.0.1", port, allowed_names("127.0.0.1", ()))
     bank = Bank(
-        invocation.open_toolbox,
+        lambda: open_toolbox(*invocation.bank()),
         None if read_only else lambda toolbox: _worker(invocation, toolbox),
         invocation.root,
         lambda: invocation.place,
-        invocation.empty_toolbox,
+        lambda: empty_toolbox(*invocation.bank()),
     )
-    pages = viewer(invocation, lambda: bank, Access(names), read_only=read_only, holds=lambda: running(bank))
+    viewed = Viewed(lambda: bank, invocation.settings, SystemClock().now, read_only)
+    pages = Viewer(viewed, Access(address.names), lambda: running(bank))
     with contextlib.ExitStack() as opened:
 
-        def tell(origin: str) -> None:
+        def say_where(origin: str) -> None:
             click.echo(f"swarm-memory: {pages.link(origin)}")
             click.echo("This link lets one browser in, once, within ten minutes. Ctrl-C ends the pages.", err=True)
             if not no_browser:
                 opened.enter_context(_browser_at(pages.link(origin)))
 
-        run_pages(pages, Address(host, port, names), invocation.settings().settings.http, tell)
-
-
-def viewer(
-    invocation: Invocation,
-    bank: "Callable[[], Bank]",
-    access: "Access",
-    *,
-    read_only: bool = False,
-    holds: "Callable[[], contextlib.AbstractAsyncContextManager[object]] | None" = None,
-) -> "Viewer":
-    """Return the pages of a project's bank; `holds` is what they hold open by themselves."""
-    from swarm_memory.server.viewer.viewer import Viewed, Viewer
-    from swarm_memory.server.wiring import SystemClock
-
-    @contextlib.asynccontextmanager
-    async def lifespan(_: object) -> AsyncGenerator[None]:
-        async with holds() if holds is not None else contextlib.nullcontext():
-            yield
-
-    return Viewer(Viewed(bank, invocation.settings, SystemClock().now, read_only), access, lifespan)
-
-
-def _worker(invocation: Invocation, toolbox: "Toolbox") -> "Worker":
-    from swarm_memory.server.wiring import make_worker
-
-    return make_worker(toolbox, invocation.place, lambda: invocation.settings().settings)
+        run_pages(pages, address, invocation.settings().settings.http, say_where)
 
 
 @contextlib.contextmanager
 def _browser_at(link: str) -> Generator[None]:
-    """Show a link in the user's browser. It stands in a private file: the arguments of a program are seen by all."""
-    from swarm_memory.server.location import state_folder
+    """Show a link in the user's browser, by a private file: the arguments of a program are seen by all."""
+    from swarm_memory.server.location import state_folder, write_private
 
     if sys.platform.startswith("linux") and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
         yield  # there is no screen: a browser in the terminal would take it over
         return
-    folder = state_folder()
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    file = Path(folder, f"ui-{os.getpid()}.html")
-    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0), 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as page:
-        page.write(f'<!doctype html><meta http-equiv="refresh" content="0; url={escape(link)}">')
+    file = state_folder() / f"ui-{os.getpid()}.html"
+    write_private(file, f'<!doctype html><meta http-equiv="refresh" content="0; url={escape(link)}">')
     try:
         webbrowser.open(file.as_uri())
         yield

@@ -2,26 +2,24 @@
 
 import tempfile
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, TypeAlias
 
 import anyio
 import click
 
 from swarm_memory.schema.memory import LearnResult, MemoryItem, Note, Retrieval
 from swarm_memory.schema.trajectory import Trajectory
-from swarm_memory.server.cli.agents import CLAUDE, chosen, say_after_install, say_left, say_others
+from swarm_memory.server.cli.agents import CLAUDE, all_agents, chosen, examined
+from swarm_memory.server.cli.changes import carry_out
 from swarm_memory.server.cli.command import A_FILE, command
-from swarm_memory.server.cli.console import print_json, say
+from swarm_memory.server.cli.console import print_json, say, say_findings
 from swarm_memory.server.cli.invocation import Invocation
 from swarm_memory.server.cli.leave import is_asked_at, planned_leave, say_who_learns
 from swarm_memory.server.operations.operation import Flag
 
 if TYPE_CHECKING:
     from swarm_memory.server.hosts.host import InstallScope
-    from swarm_memory.server.hosts.settings_files import FileChange
     from swarm_memory.tools.toolbox import Toolbox
 
 OfProject: TypeAlias = Annotated[bool, "In the project's shared files, for everybody who works on it.", "--project"]
@@ -38,8 +36,7 @@ RulesFile: TypeAlias = Annotated[
 
 def _scope(project: bool, user: bool) -> "InstallScope":
     if project and user:
-        told = "--project and --user exclude each other: --user is for all your projects, this one too"
-        raise click.UsageError(f"{told}; --project is for everybody who works on this one")
+        raise click.UsageError("--user is for all your projects, --project for all who work on this one: choose one")
     return "project" if project else "user" if user else "local"
 
 
@@ -65,7 +62,7 @@ def install(
     At a terminal you are asked which of those on this machine; else it is Claude Code, or what --agent and --all say.
 
     The files are yours alone: for this project .claude/settings.local.json and the project's part of ~/.claude.json,
-    with --user the settings of all your projects. With --project they stand in .mcp.json and .claude/settings.json, to
+    with --user the settings of all your projects. With --project they are .mcp.json and .claude/settings.json, to
     be committed, and run the `swarm-memory` that each one's PATH finds. Of Codex CLI they are hooks.json and
     config.toml in ~/.codex, with --project in .codex.
 
@@ -73,7 +70,7 @@ def install(
     nothing. The hook before calls of tools is left out where the setting hooks.at_calls is false.
 
     Once you are asked who learns from finished tasks: rules alone (so it is where nobody answers), your own Claude
-    Code, the models that you named in chat.providers, or the agent itself. The answer stands in your own settings file.
+    Code, the models that you named in chat.providers, or the agent itself. It is kept in your own settings file.
 
     --print takes claude-desktop, cursor, vscode, windsurf, codex, gemini or zed. --rules writes a block into FILE that
     has agents ask for memories, and holds the surest ones of the project; the rest of the file stays.
@@ -108,17 +105,15 @@ def install(
     asks = any(agent.host.asks for agent in agents)
     if leave := planned_leave(invocation, learn_with, may_ask=may_ask, agent_asks=asks):
         changes.append(leave)
-    _carry_out(changes, "installed", dry_run, as_json)
+    carry_out(changes, "installed", dry_run=dry_run, as_json=as_json)
     if as_json or dry_run:
         return
-    say_after_install(agents, scope, root)
     if any(change.before is None and change.path.name == "settings.local.json" for change in changes):
         say("settings.local.json names this machine's Python: keep it out of git.")
-    say_who_learns(invocation)
+    say_who_learns(invocation.settings().settings)
     for agent in agents:
         say(agent.settings.after_install)
-    if not (names or everything or may_ask or learn_with):
-        say_others(agents, root)
+    say_findings(finding for finding in examined(root, calls) if finding.advice)
 
 
 @command()
@@ -143,17 +138,20 @@ def uninstall(
 
     scope, root = _scope(of_project, of_user), invocation.root
     if rules is not None:
-        _carry_out(plan_removal(Path.cwd() / rules, root), "taken out", dry_run, as_json)
+        carry_out(plan_removal(Path.cwd() / rules, root), "taken out", dry_run=dry_run, as_json=as_json)
         return
     agents = chosen(names, everything, root, may_ask=False)
     changes = [change for each in agents for change in each.settings.plan_uninstall(each.scope(scope), root)]
     if names is None:
         changes += [change for path in files_with_rules(root) for change in plan_removal(path, root)]
-    _carry_out(changes, "uninstalled", dry_run, as_json)
-    if not (as_json or dry_run):
-        say_left(root)
-        if promoted_for(root):
-            say("What `promote` wrote stays: `swarm-memory promote --demote` takes it out.")
+    carry_out(changes, "uninstalled", dry_run=dry_run, as_json=as_json)
+    if as_json or dry_run:
+        return
+    for agent in all_agents():
+        for left in agent.settings.installed_scopes(root):
+            say(f"Still installed in {agent.host.title}: {agent.command('uninstall', left)} takes that out.")
+    if promoted_for(root):
+        say("What `promote` wrote stays: `swarm-memory promote --demote` takes it out.")
 
 
 def _write_rules(invocation: Invocation, file: Path, dry_run: bool, as_json: bool) -> None:
@@ -161,11 +159,12 @@ def _write_rules(invocation: Invocation, file: Path, dry_run: bool, as_json: boo
 
     most = invocation.settings().settings.hooks.briefing_items
     notes = invocation.read(lambda toolbox: _surest_notes(toolbox, most))
-    _carry_out(plan_rules(Path.cwd() / file, invocation.root, notes), "written", dry_run, as_json)
+    changes = plan_rules(Path.cwd() / file, invocation.root, notes)
+    carry_out(changes, "written", dry_run=dry_run, as_json=as_json)
 
 
 async def _surest_notes(toolbox: "Toolbox", most: int) -> str:
-    """Return notes of the memories of the project, the team's about it too, without those that a file tells already.
+    """Return notes of the memories of the project, the team's about it too, without those that a file has already.
 
     What you said for all your projects is nobody else's to read, nor what the team shares about all of its own.
     """
@@ -175,27 +174,8 @@ async def _surest_notes(toolbox: "Toolbox", most: int) -> str:
     elsewhere = toolbox.promoted(None)
     surest = await toolbox.store.surest_memories(toolbox.scope, most)
     about = (toolbox.scope, *toolbox.team[:1])
-    told = [each for each in surest if each.scope in about and each.id not in elsewhere]
-    return briefing_of(told, await team_counts(toolbox, told))
-
-
-def _carry_out(changes: "list[FileChange]", done: str, dry_run: bool, as_json: bool) -> None:
-    from swarm_memory.server.hosts.settings_files import apply
-
-    copies: list[Path] = [] if dry_run else apply(changes)
-    if as_json:
-        files = [{"path": str(change.path), "diff": change.diff()} for change in changes]
-        print_json(
-            {"status": "planned" if dry_run else done, "files": files, "backups": [str(path) for path in copies]}
-        )
-        return
-    if not changes:
-        say(f"Nothing to change: already {done}.")
-    for change in changes:
-        wrote = f"Removed {change.path}" if change.after is None else f"Wrote {change.path}"
-        say(change.diff() if dry_run else wrote)
-    for path in copies:
-        say(f"Backup: {path}", dim=True)
+    shown = [each for each in surest if each.scope in about and each.id not in elsewhere]
+    return briefing_of(shown, await team_counts(toolbox, shown))
 
 
 @command()
@@ -233,75 +213,56 @@ NOTE = Note(
 )
 """What an agent that did the task of the session would teach the next one."""
 
-FAILING, ERROR = (
-    "python -m pytest tests -x",
-    "E   shop.settings.SettingsError: config/test.toml not found\n1 failed in 0.05s",
-)
+FAILING = "python -m pytest tests -x"
+ERROR = "E   shop.settings.SettingsError: config/test.toml not found\n1 failed in 0.05s"
 SIMILAR = "The tests of this fresh clone fail with a SettingsError. Make them pass."
 UNRELATED = "Translate the landing page into French and keep the layout."
 
 
-@dataclass
-class Played:
+class Played(NamedTuple):
     """What the demo did, and how long all of it took."""
 
-    learned: list[tuple[Trajectory, LearnResult]] = field(default_factory=list[tuple[Trajectory, LearnResult]])
-    noted: list[MemoryItem] = field(default_factory=list[MemoryItem])
-    beside: str = ""
+    tasks: list[Trajectory]
+    learned: list[LearnResult]
+    noted: list[MemoryItem]
+    beside: str
     """What a later call that failed was shown."""
-    found: list[Retrieval] = field(default_factory=list[Retrieval])
-    took_ms: float = 0.0
+    retrieved: list[Retrieval]
+    took_ms: float
 
 
 def _show_demo(played: Played) -> None:
-    for number, (trajectory, result) in enumerate(played.learned, 1):
-        _heading(f"Task {number} of a real Claude Code session", trajectory.task)
+    for trajectory, result in zip(played.tasks, played.learned, strict=True):
+        _show("A task of a real Claude Code session", trajectory.task)
         codes = {step.call_id: step.exit_code for step in trajectory.steps if step.kind == "observation"}
         for step in trajectory.steps:
             if step.kind == "tool_call":
-                command = str((step.tool_input or {}).get("command", step.tool_name))
                 failed = codes.get(step.call_id)
-                say(f"    exit {failed}  {command[:100]}", fg="red" if failed else None)
+                called = str((step.tool_input or {}).get("command", step.tool_name))[:100]
+                say(f"    exit {failed}  {called}", fg="red" if failed else None)
         verdict = result.verdict
-        say(f"\nVerdict: {verdict.label}, {verdict.confidence:.2f}, by {verdict.judge}: {'; '.join(verdict.reasons)}")
+        say(f"Verdict: {verdict.label}, {verdict.confidence:.2f}, by {verdict.judge}: {'; '.join(verdict.reasons)}")
         for item in result.stored:
-            say(f"\nLearned: {item.title}", bold=True)
-            _indented(item.content)
+            _show(f"Learned: {item.title}", item.content)
     for item in played.noted:
-        say("\nWhat its agent teaches the next one, by one call of `remember`:", bold=True)
-        _indented(f"{item.title}\n{item.description} {item.content}")
-    _heading("A later session: a call fails", FAILING)
-    say("What stands beside the failed call, in the same message:", dim=True)
-    _indented(played.beside)
-    similar, unrelated = played.found
-    _heading("A similar task starts", similar.query)
-    say("What is put into the agent's prompt:", dim=True)
-    _indented(similar.preamble)
-    _heading("An unrelated task starts", unrelated.query)
-    say("What is put into the agent's prompt: nothing." if not unrelated.memories else unrelated.preamble)
-    if unrelated.reason:
-        say(f"Why: {unrelated.reason}")
+        _show("What its agent teaches the next one, by one call of `remember`", f"{item.title}\n{item.content}")
+    _show(f"A later session: {FAILING} fails. Beside the failure the agent reads", played.beside)
+    similar, unrelated = played.retrieved
+    _show("A similar task starts", similar.query)
+    _show("What is put into the agent's prompt", similar.preamble)
+    _show("An unrelated task starts", unrelated.query)
+    say(f"What is put into the agent's prompt: {unrelated.preamble or 'nothing'}. Why: {unrelated.reason}")
     say(f"\n{played.took_ms:.0f} ms for all, with {similar.embedder}. No key, no download, no daemon.", dim=True)
     say("Next: `swarm-memory install` in a project of yours.", dim=True)
 
 
-def _indented(text: str) -> None:
+def _show(title: str, text: str) -> None:
+    say(f"\n{title}:", bold=True)
     for line in text.splitlines():
         say(f"    {line}", fg="cyan")
 
 
-def _heading(title: str, text: str) -> None:
-    click.secho(f"\n── {title} " + "─" * max(0, 76 - len(title)), bold=True)
-    say(f"“{text}”\n")
-
-
-def _as_json(played: Played) -> Mapping[str, object]:
-    learned = [result for _, result in played.learned]
-    told = {"learned": learned, "noted": played.noted, "beside": played.beside, "retrieved": played.found}
-    return told | {"took_ms": played.took_ms}
-
-
-@command(show=_show_demo, json=_as_json)
+@command(show=_show_demo, json=Played._asdict)
 def demo(invocation: Invocation) -> Played:
     """Learn from a shipped Claude Code session, and show what comes back for the next task.
 
@@ -321,13 +282,13 @@ async def _play(folder: Path) -> Played:
     from swarm_memory.tools.retrieve.at_moment import Around, beside_failure
     from swarm_memory.tools.retrieve.retrieve import retrieve
 
-    played, began = Played(), time.perf_counter()
+    began = time.perf_counter()
     settings = Settings(storage=StorageSettings(db=str(folder / ".swarm" / "memory.db"), project="shop"))
     async with opened_toolbox(place_of(folder, settings), settings) as toolbox:
-        played.learned = [(each, await learn(toolbox, each)) for each in read_trajectories(SESSION)]
-        played.noted = [each.item for each in await remember_notes(toolbox, [NOTE])]
+        tasks = list(read_trajectories(SESSION))
+        learned = [await learn(toolbox, each) for each in tasks]
+        noted = [each.item for each in await remember_notes(toolbox, [NOTE])]
         handles = at_failure("Bash", {"command": FAILING}, ERROR)
-        played.beside = await beside_failure(toolbox, Around("later", "later:1"), handles)
-        played.found = [await retrieve(toolbox, text) for text in (SIMILAR, UNRELATED)]
-    played.took_ms = round((time.perf_counter() - began) * 1000, 1)
-    return played
+        beside = await beside_failure(toolbox, Around("later", "later:1"), handles)
+        found = [await retrieve(toolbox, text) for text in (SIMILAR, UNRELATED)]
+    return Played(tasks, learned, noted, beside, found, round((time.perf_counter() - began) * 1000, 1))

@@ -1,12 +1,9 @@
 """`status`, `metrics` and `jobs`: how everything stands, and the queued work."""
 
 import csv
-import os
 import sys
-from collections.abc import Sequence
 from datetime import timedelta
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import click
 from pydantic import Field
@@ -16,13 +13,11 @@ from swarm_memory.schema.errors import SwarmMemoryError
 from swarm_memory.schema.job import Job, JobStatus
 from swarm_memory.schema.outcome import WeekMetrics
 from swarm_memory.server.cli.command import command
-from swarm_memory.server.cli.console import print_json, print_table, say
+from swarm_memory.server.cli.console import print_json, print_row, print_rows, print_table, say, say_notices
 from swarm_memory.server.cli.invocation import Invocation
-from swarm_memory.server.cli.main import Group
 
 if TYPE_CHECKING:
-    from swarm_memory.schema.outcome import Difference, Effect
-    from swarm_memory.schema.status import ChatDay, ChatStatus, MemoryStatus
+    from swarm_memory.schema.status import MemoryStatus
     from swarm_memory.tools.toolbox import Toolbox
 
 
@@ -51,18 +46,23 @@ def status(
     used or where texts are sent.
     """
     from swarm_memory.server.config import off_by
-    from swarm_memory.server.missed import told
+    from swarm_memory.server.missed import lines_of_missed
     from swarm_memory.tools.memories.status import memory_status
     from swarm_memory.tools.team.cache import how_it_stands
 
     if settings or changed:
         _show_settings(invocation, changed, as_json)
         return
-    notices = told(invocation.root)
+    notices = lines_of_missed(invocation.root)
     if by := off_by(invocation.root, invocation.settings()):
         notices.insert(0, f"switched off by {by}: hooks say nothing and nothing is learned")
     if not invocation.place.has_bank:
-        _no_bank(invocation.place.database, notices, as_json)
+        database = invocation.place.database
+        if as_json:
+            print_json({"storage": {"path": str(database)}, "statistics": None, "notices": notices})
+        else:
+            say(f"No bank yet: {database} is made by the first task of an agent, or by `swarm-memory learn`.")
+            say_notices(notices)
         return
 
     async def operate(toolbox: "Toolbox") -> tuple["MemoryStatus", list[str]]:
@@ -70,84 +70,39 @@ def status(
 
     found, of_team = invocation.run(operate)
     found = found.model_copy(update={"notices": (*notices, *of_team, *found.notices)})
-    print_json(found) if as_json else _show_status(found)
-
-
-def _no_bank(database: Path, notices: Sequence[str], as_json: bool) -> None:
     if as_json:
-        print_json({"storage": {"path": str(database)}, "statistics": None, "notices": list(notices)})
+        print_json(found)
         return
-    say(f"No bank yet: {database} is made by the first task of an agent, or by `swarm-memory learn`.")
-    for notice in notices:
-        say(f"Note: {notice}", fg="yellow")
-
-
-def _show_status(found: "MemoryStatus") -> None:
-    storage, counts = found.storage, found.statistics
-    rows: list[tuple[str, object]] = [
-        ("version", found.version),
-        ("database", f"{storage.path} (schema {storage.schema_version}, {storage.size_bytes / 1e6:.1f} MB)"),
-        (
-            "PostgreSQL" if storage.driver == "postgresql" else "SQLite",
-            f"{storage.sqlite_version}, {storage.driver}: {storage.driver_reason}",
-        ),
-        ("vector search", storage.vector_search),
-        ("embedder", found.embedder),
-        ("judge", found.judge),
-        ("learning in the background", found.learning),
-        *(_chat_rows(found.chat) if found.chat else ()),
-        ("project", counts.scope.project),
-        ("memories", _counts(counts.memories)),
-        ("memories drawn from", _counts(counts.by_outcome)),
-        ("trajectories", f"{counts.trajectories} ({_counts(counts.verdicts)})" if counts.trajectories else "none"),
-        ("retrievals", counts.retrievals),
-        ("jobs", _counts(counts.jobs)),
-        ("sources", found.sources),
-        ("consolidation", found.consolidation),
-        ("retention", found.retention),
-        ("tool memory", found.tools),
-        ("effect of memory", found.effect.says if found.effect else "no task has an outcome yet"),
-    ]
-    print_table(("", ""), rows)
-    for notice in found.notices:
-        say(f"Note: {notice}", fg="yellow")
-
-
-def _chat_rows(chat: "ChatStatus") -> list[tuple[str, object]]:
-    return [
-        ("chat models", ", ".join(chat.models) or "none"),
-        ("used today", chat.spent),
-        ("used by day", "; ".join(day.says for day in chat.days) or "nothing"),
-        ("audited verdicts", chat.agreement),
-    ]
-
-
-def _counts(counts: dict[str, int]) -> str:
-    return ", ".join(f"{number} {name}" for name, number in counts.items() if number) or "none"
+    effect = found.effect.says if found.effect else "no task has an outcome yet"
+    row = found.model_dump(exclude={"storage", "statistics", "chat", "effect", "settings", "notices"})
+    row |= found.storage.model_dump(exclude={"notices"}) | found.statistics.model_dump()
+    print_row(row | (found.chat.model_dump() if found.chat else {}) | {"effect_of_memory": effect})
+    say_notices(found.notices)
 
 
 def _show_settings(invocation: Invocation, changed: bool, as_json: bool) -> None:
     resolved = invocation.settings()
     rows = [row for row in resolved.rows() if not changed or row[2] != "default"]
-    if not rows and not as_json:
-        say("All settings are at their defaults.")
-    elif as_json:
+    if as_json:
         print_json({key: {"value": value, "origin": origin} for key, value, origin in rows})
+    elif rows:
+        given = ((key, "" if value is None else value, origin) for key, value, origin in rows)
+        print_table(("setting", "value", "from"), given)
     else:
-        print_table(
-            ("setting", "value", "from"), ((key, "" if value is None else value, origin) for key, value, origin in rows)
-        )
-    for notice in resolved.notices:
-        say(f"Note: {notice}", fg="yellow", err=True)
+        say("All settings are at their defaults.")
+    say_notices(resolved.notices, err=True)
 
 
-class Metrics(NamedTuple):
-    """What came of a project's tasks."""
-
-    weeks: "list[WeekMetrics]"
-    effect: "Effect | None"
-    promoted: list[str]
-    chat_days: "list[ChatDay]"
+WEEKLY = (
+    "week",
+    "tasks",
+    "success_rate",
+    "steps_to_success",
+    "tokens_per_success",
+    "cost_usd_per_success",
+    "new_items",
+)
+"""What people see of a week; `--csv` and `--json` have all."""
 
 
 @command()
@@ -159,10 +114,7 @@ def metrics(
 ) -> None:
     """Show what came of this project's tasks by week, the effect of memory, and what models took by day.
 
-    Of a week steps, tokens, dollars and minutes are those for each success; new are memories that were learned, used
-    those that a task was seen to use.
-
-    What notes are worth is known where some tasks work without any: --measure on lets one task in ten do so, by lot.
+    What notes are worth is known where some tasks work without any: --measure on lets one task in ten do so, at random.
     Success, steps, failed calls and tokens of both are then compared, with intervals.
 
     \b
@@ -180,106 +132,50 @@ def metrics(
     if as_csv:
         writer = csv.DictWriter(sys.stdout, list(WeekMetrics.model_fields), lineterminator="\n")
         writer.writeheader()
-        writer.writerows(week.model_dump(mode="json") for week in found.weeks)
+        writer.writerows(week.model_dump(mode="json") for week in found["weeks"])
     elif as_json:
-        print_json(found._asdict())
+        print_json(found)
     else:
-        _show_metrics(found)
+        print_rows(found.pop("weeks"), WEEKLY)
+        effect = found.pop("effect")
+        print_row(effect) if effect else say("no task has an outcome yet")
+        print_row(found)
 
 
-async def _metrics(toolbox: "Toolbox") -> Metrics:
+async def _metrics(toolbox: "Toolbox") -> dict[str, Any]:
     from swarm_memory.tools.credit.metrics import memory_effect, weekly_metrics
     from swarm_memory.tools.memories.status import promotions
 
-    since = toolbox.clock.now() - timedelta(days=CHAT_DAYS)
-    weeks, effect = await weekly_metrics(toolbox), await memory_effect(toolbox)
-    return Metrics(weeks, effect, await promotions(toolbox), await toolbox.store.chat_days(since))
-
-
-def _show_metrics(found: Metrics) -> None:
-    if found.weeks:
-        _show_weeks(found.weeks)
-    say(f"Tasks with and without memory: {found.effect.says}" if found.effect else "no task has an outcome yet")
-    if found.effect:
-        _show_effect(found.effect)
-    for line in found.promoted:
-        say(line)
-    if found.chat_days:
-        say("\nCalls to chat models, in all projects of the bank:")
-        rows = ((day.day, day.calls, f"{day.tokens:,}", _number(day.cost_usd, ".4f")) for day in found.chat_days)
-        print_table(("day (UTC)", "calls", "tokens", "USD"), rows)
-
-
-def _show_effect(effect: "Effect") -> None:
-    """Print success, steps, failed calls and tokens with memory and without, and their differences."""
-    from swarm_memory.tools.credit.metrics import COUNTED
-
-    ours, theirs = effect.with_memory, effect.without_memory
-    rows = [("success", *_row(ours.success_rate, theirs.success_rate, effect.success_rate, ".0%"))]
-    rows += [
-        (
-            name.replace("_", " "),
-            *_row(getattr(ours, f"mean_{name}"), getattr(theirs, f"mean_{name}"), getattr(effect, name)),
-        )
-        for name in COUNTED
-    ]
-    print_table(("mean of a task", "with", "without", "difference, 95 %"), rows)
-
-
-def _row(
-    one: float | None, other: float | None, found: "Difference | None", style: str = ",.1f"
-) -> tuple[str, str, str]:
-    difference = "-" if found is None else f"{found.value:+{style}} [{found.low:+{style}}, {found.high:+{style}}]"
-    return _number(one, style), _number(other, style), difference
+    return {
+        "weeks": await weekly_metrics(toolbox),
+        "effect": await memory_effect(toolbox),
+        "promoted": await promotions(toolbox),
+        "chat_days": await toolbox.store.chat_days(toolbox.clock.now() - timedelta(days=CHAT_DAYS)),
+    }
 
 
 def _measure(invocation: Invocation, rate: str) -> None:
     """Set the share of tasks that work without notes in the user's own settings, and say what that means."""
-    from swarm_memory.server.config import with_setting
-    from swarm_memory.server.hosts.settings_files import FileChange, apply
-    from swarm_memory.server.location import user_file
+    from swarm_memory.server.cli.changes import planned_setting
+    from swarm_memory.server.hosts.settings_files import apply
 
-    path = user_file(os.environ)
-    before = path.read_text(encoding="utf-8") if path.exists() else None
-    after = with_setting(before or "", "credit.holdout_rate", rate, str(path))
-    if after != before:
-        apply([FileChange(path, before, after)])
+    if change := planned_setting("credit.holdout_rate", rate):
+        apply([change])
     resolved = invocation.settings()
     share, origin = resolved.settings.credit.holdout_rate, resolved.origin.get("credit.holdout_rate")
     if share != float(rate):
-        say(f"Note: {origin} sets credit.holdout_rate to {share:g}, which counts before {path}.", fg="yellow", err=True)
+        say(
+            f"Note: {origin} sets credit.holdout_rate to {share:g}, which counts before your own settings.",
+            fg="yellow",
+            err=True,
+        )
     elif share:
-        say(f"One task in ten works without any notes from now on, in all your projects ({path}); `metrics` compares.")
+        say("One task in ten works without any notes from now on, in all your projects; `metrics` compares.")
     else:
-        say(f"Every task is shown the notes that fit it ({path}).")
+        say("Every task is shown the notes that fit it.")
 
 
-def _show_weeks(weeks: "Sequence[WeekMetrics]") -> None:
-    headings = ("week", "tasks", "success", "steps", "k tokens", "USD", "minutes", "new", "used")
-    print_table(
-        headings,
-        [
-            (
-                week.week,
-                week.tasks,
-                _number(week.success_rate, ".0%"),
-                _number(week.steps_to_success, ".1f"),
-                _number(week.tokens_per_success, ",.1f", 1000),
-                _number(week.cost_usd_per_success, ".2f"),
-                _number(week.time_to_resolution_s, ".1f", 60),
-                week.new_items,
-                _number(week.active_items_used_per_task, ".2f"),
-            )
-            for week in weeks
-        ],
-    )
-
-
-def _number(value: float | None, style: str, unit: int = 1) -> str:
-    return "-" if value is None else format(value / unit, style)
-
-
-jobs = Group(
+jobs = click.Group(
     "jobs",
     help="""Show queued work, or do it.
 
@@ -288,15 +184,10 @@ jobs = Group(
 )
 
 
-def _show_jobs(found: Sequence[Job]) -> None:
-    if not found:
-        say("No jobs.")
-        return
-    rows = ((job.status, job.kind, job.key, job.attempts, f"{job.run_after:%F %T}", job.error or "") for job in found)
-    print_table(("status", "kind", "key", "tries", "due (UTC)", "error"), rows)
+JOB = ("status", "kind", "key", "attempts", "run_after", "error")
 
 
-@command(of=jobs, name="list", reads=True, show=_show_jobs)
+@command(of=jobs, name="list", reads=True, show=lambda found: print_rows(found, JOB, "No jobs."))
 async def list_jobs(
     toolbox: "Toolbox",
     everything: Annotated[bool, "Also jobs that ended.", "--all"] = False,

@@ -1,17 +1,17 @@
 """`propose` and `team`: what leaves this machine for a team, who may come in over HTTP, and what they did."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import click
 from pydantic import Field
 
 from swarm_memory.schema.base import GLOBAL_PROJECT
-from swarm_memory.schema.team.person import MAX_NAME_CHARS, AuditEntry, Person, Role
+from swarm_memory.schema.team.person import Role
 from swarm_memory.schema.team.sharing import Act, Decided, Proposal, Proposed
 from swarm_memory.server.cli.command import command
-from swarm_memory.server.cli.console import print_json, print_table, say
+from swarm_memory.server.cli.console import print_answer, print_row, say
 from swarm_memory.server.cli.invocation import Invocation
-from swarm_memory.server.cli.main import Group
 from swarm_memory.server.operations.operation import Flag, Word
 
 if TYPE_CHECKING:
@@ -32,15 +32,34 @@ def _team(toolbox: "Toolbox", *, needs_server: bool = False) -> "Team":
     return TeamClient(toolbox.settings.team)
 
 
-@command()
+def _show_proposals(found: Sequence[Proposed | Proposal] | Proposal) -> None:
+    """Print what is, or was, sent to the team: the words, how often they worked, for whom, and what came of it."""
+    for each in [found] if isinstance(found, Proposal) else found:
+        project = "all projects" if each.project == GLOBAL_PROJECT else each.project
+        row = {**each.draft.model_dump(), "evidence": each.evidence.says, "for": project, "word": each.word}
+        if isinstance(each, Proposal):
+            row |= {"id": each.id, "by": each.person or "the user of the server", "status": _status(each)}
+        print_row(row)
+        say()
+    if not found:
+        say("No proposals.")
+
+
+def _status(proposal: Proposal) -> str:
+    if proposal.status == "waiting":
+        return f"waits for a reviewer{f'; held back: {proposal.held}' if proposal.held else ''}"
+    by = f" by {proposal.decided_by}" if proposal.decided_by else ""
+    return f"{proposal.status}{by}{f': {proposal.decision}' if proposal.decision else ''}"
+
+
+@command(show=_show_proposals)
 def propose(
     invocation: Invocation,
     ids: Annotated[tuple[str, ...], Word("ID...")],
     word: Annotated[str, "What a reviewer should know."] = "",
     everywhere: Annotated[bool, "For all projects of the team, not for this one alone."] = False,
     yes: Annotated[bool, "Send without asking."] = False,
-    as_json: bool = False,
-) -> None:
+) -> list[Proposal]:
     """Propose memories to the team: their words and how often they worked, nothing of the tasks.
 
     What is sent is shown before, redacted and screened again. Nobody is shown it until a reviewer has accepted it.
@@ -62,43 +81,13 @@ def propose(
     wanted = invocation.run(look)
     url = invocation.settings().settings.team.url
     if not yes:
-        for each in wanted:
-            _show_sent(each)
+        _show_proposals(wanted)
         click.confirm(f"Send this to {url}?", abort=True, err=True)
-    found = invocation.run(lambda toolbox: send(toolbox, _team(toolbox), str(url), wanted))
-    if as_json:
-        print_json(found)
-        return
-    for each in found:
-        say(f"{each.origin_id}: {_stands(each)}")
+    return invocation.run(lambda toolbox: send(toolbox, _team(toolbox), str(url), wanted))
 
 
-def _show_sent(proposed: Proposed) -> None:
-    say(proposed.draft.title, bold=True)
-    for text in (proposed.draft.description, proposed.draft.content):
-        if text:
-            say(text)
-    tags = f"tags {', '.join(proposed.draft.tags)}; " if proposed.draft.tags else ""
-    about = "all projects" if proposed.project == "*" else proposed.project
-    say(f"  {tags}{proposed.evidence.says}; for {about}", fg="cyan")
-
-
-def _stands(proposal: Proposal) -> str:
-    by = f" by {proposal.decided_by}" if proposal.decided_by else ""
-    word = f": {proposal.decision}" if proposal.decision else ""
-    if proposal.status == "waiting":
-        return f"waits for a reviewer ({proposal.id}){f'; held back: {proposal.held}' if proposal.held else ''}"
-    return f"{proposal.status}{by}{word}"
-
-
-team = Group(
+team = click.Group(
     "team",
-    moved={
-        "token": "team people NAME --new-token",
-        "role": "team people NAME --role ROLE",
-        "revoke": "team people NAME --revoke",
-        "audit": "team people --audit",
-    },
     help="""Let people use this bank over HTTP, each with a token and a role of their own, and review what they propose.
 
     Each role may do what those before it may: read finds memories; write learns, too; review keeps, edits and withdraws
@@ -114,7 +103,7 @@ team = Group(
 )
 
 
-@command(of=team)
+@command(of=team, show=_show_proposals)
 def review(
     invocation: Invocation,
     proposal_id: Annotated[str | None, Word("[ID]")] = None,
@@ -125,8 +114,7 @@ def review(
     content: Annotated[str | None, "With edit: the content."] = None,
     mine: Annotated[bool, "List your own, whatever became of them."] = False,
     everything: Annotated[bool, "List also what was decided.", "--all"] = False,
-    as_json: bool = False,
-) -> None:
+) -> list[Proposal] | Proposal:
     """List what is proposed to the team and waits; or decide about one: ACT is accept, edit, decline or undo.
 
     One card stands for what says the same, and all of it is decided at once. Deciding needs the role review.
@@ -138,71 +126,35 @@ def review(
       swarm-memory team review pr_01JXYZ… edit --title "Start the database before the tests"
       swarm-memory team review pr_01JXYZ… decline --word "only true before the move"
     """
-    if proposal_id is None or act is None:
-        if proposal_id is not None:
-            raise click.UsageError("say what is decided: accept, edit, decline or undo")
-        _list_proposals(invocation, mine, everything, as_json)
-        return
-    named, decided = proposal_id, act
+    if proposal_id is None:
+        wanted = None if mine or everything else "waiting"
+        return invocation.run(lambda toolbox: _team(toolbox).proposals(wanted, mine=mine))
+    if act is None:
+        raise click.UsageError("say what is decided: accept, edit, decline or undo")
     given = {"title": title, "description": description, "content": content}
     texts = {name: text for name, text in given.items() if text is not None}
     if bool(texts) != (act == "edit"):
         raise click.UsageError("edit, and only edit, takes --title, --description or --content")
 
-    async def operate(toolbox: "Toolbox") -> Proposal:
+    async def decide(toolbox: "Toolbox") -> Proposal:
         team, draft = _team(toolbox), None
         if texts:
             from swarm_memory.tools.team.bank import edited
 
-            draft = edited(await team.proposals(), named, texts)
-        return await team.decide(named, Decided(act=decided, word=word, draft=draft))
+            draft = edited(await team.proposals(), proposal_id, texts)
+        return await team.decide(proposal_id, Decided(act=act, word=word, draft=draft))
 
-    found = invocation.run(operate)
-    print_json(found) if as_json else say(f"{found.draft.title}: {_stands(found)}")
+    return invocation.run(decide)
 
 
-def _list_proposals(invocation: Invocation, mine: bool, everything: bool, as_json: bool) -> None:
-    async def operate(toolbox: "Toolbox") -> list[Proposal]:
-        return await _team(toolbox).proposals(None if mine or everything else "waiting", mine=mine)
+def _show_person(found: object) -> None:
+    """Print a token alone on the output, so that it can be put into a file; what is said of it goes beside."""
+    from swarm_memory.tools.team.people import Added
 
-    found = invocation.run(operate)
-    if as_json:
-        print_json(found)
+    if not isinstance(found, Added):
+        print_answer(found)
         return
-    for each in found:
-        say(f"{each.id}  {each.draft.title}", bold=True)
-        say("  " + each.draft.content.replace("\n", "\n  "))
-        where = "all projects" if each.project == GLOBAL_PROJECT else each.project
-        told = f"  {each.evidence.says}; by {each.person or 'the user of the server'}, for {where}"
-        said = f'; they say "{each.word}"' if each.word else ""
-        say(f"{told}; {_stands(each)}{said}", fg="cyan")
-    if not found:
-        say("Nothing waits for a decision." if not (mine or everything) else "No proposals.")
-
-
-@command(of=team)
-def add(
-    invocation: Invocation,
-    name: Name,
-    role: Annotated[Role, "What they may do."] = "read",
-    subject: Annotated[
-        str | None, "Who they are to the OAuth issuer (http.oauth_issuer), which signs them in: no token."
-    ] = None,
-    as_json: bool = False,
-) -> None:
-    """Let somebody in, and print their token. It is shown this once: only its hash is kept."""
-    from swarm_memory.tools.team.people import add_person
-
-    issuer = None if subject is None else invocation.settings().settings.http.oauth_issuer
-    _tell_added(invocation.run(lambda toolbox: add_person(toolbox, name, role, issuer, subject)), as_json)
-
-
-def _tell_added(added: "Added", as_json: bool) -> None:
-    """Print the token alone on the output, so that it can be put into a file; what is said of it goes beside."""
-    person, token = added
-    if as_json:
-        print_json({"person": person, "token": token})
-        return
+    person, token = found
     say(f"{person.name} may come in as {person.role}.", err=True)
     if token is None:
         say(f"Signed in by {person.issuer} as {person.subject}.", err=True)
@@ -211,7 +163,27 @@ def _tell_added(added: "Added", as_json: bool) -> None:
     click.echo(token)
 
 
-@command(of=team)
+def _as_json(found: object) -> object:
+    return found._asdict() if isinstance(found, tuple) else found  # pyright: ignore
+
+
+@command(of=team, show=_show_person, json=_as_json)
+def add(
+    invocation: Invocation,
+    name: Name,
+    role: Annotated[Role, "What they may do."] = "read",
+    subject: Annotated[
+        str | None, "Who they are to the OAuth issuer (http.oauth_issuer), which signs them in: no token."
+    ] = None,
+) -> "Added":
+    """Let somebody in, and print their token. It is shown this once: only its hash is kept."""
+    from swarm_memory.tools.team.people import add_person
+
+    issuer = None if subject is None else invocation.settings().settings.http.oauth_issuer
+    return invocation.run(lambda toolbox: add_person(toolbox, name, role, issuer, subject))
+
+
+@command(of=team, show=_show_person, json=_as_json)
 def people(
     invocation: Invocation,
     name: Annotated[str | None, Word("[NAME]")] = None,
@@ -224,64 +196,26 @@ def people(
         bool, "Show who did what: tokens, roles, decisions, what was forgotten, refused requests."
     ] = False,
     limit: Annotated[int, Field(ge=1, le=1000, description="With --audit: how many.")] = 50,
-    as_json: bool = False,
-) -> None:
+) -> object:
     """List who may come in, and who no longer may; or change what NAME may do."""
-    from swarm_memory.tools.team.people import change_role, renew_token
+    from swarm_memory.tools.team.people import audit_trail, change_role, list_people, renew_token
     from swarm_memory.tools.team.people import revoke as revoke_person
 
     if (name is not None) + audit > 1 or (name is not None) != ((role is not None) + new_token + revoke == 1):
         raise click.UsageError("NAME takes one of --role, --new-token and --revoke; --audit and the list take no NAME")
+    if audit:
+        trail = invocation.read(lambda toolbox: audit_trail(toolbox, limit))
+        return [each._asdict() | {"data": dict(each.data)} for each in trail]
     if name is None:
-        (_show_audit if audit else _show_people)(invocation, limit, as_json)
-    elif new_token:
-        _tell_added(invocation.run(lambda toolbox: renew_token(toolbox, name)), as_json)
-    elif role is not None:
-        person = invocation.run(lambda toolbox: change_role(toolbox, name, role))
-        print_json(person) if as_json else say(f"{person.name} may now {person.role}.")
-    else:
-        person = invocation.run(lambda toolbox: revoke_person(toolbox, name))
-        print_json(person) if as_json else say(f"{person.name} may come in no more.")
+        return invocation.read(list_people)
+    if new_token:
+        return invocation.run(lambda toolbox: renew_token(toolbox, name))
+    if role is not None:
+        return invocation.run(lambda toolbox: change_role(toolbox, name, role))
+    return invocation.run(lambda toolbox: revoke_person(toolbox, name))
 
 
-def _show_people(invocation: Invocation, _: int, as_json: bool) -> None:
-    from swarm_memory.tools.team.people import list_people
-
-    found = invocation.read(list_people)
-    if as_json:
-        print_json(found)
-    elif found:
-        print_table(("name", "role", "since", "signed in by"), map(_row, found))
-    else:
-        say("Nobody yet: `swarm-memory team add NAME --role write`.")
-
-
-def _row(person: Person) -> tuple[str, ...]:
-    revoked = f" (revoked {person.revoked_at:%F})" if person.revoked_at else ""
-    by = "a token" if person.subject is None else f"{person.issuer} as {person.subject}"
-    return person.name + revoked, person.role, f"{person.created_at:%F}", by
-
-
-def _show_audit(invocation: Invocation, limit: int, as_json: bool) -> None:
-    from swarm_memory.tools.team.people import audit_trail
-
-    found = invocation.read(lambda toolbox: audit_trail(toolbox, limit))
-    if as_json:
-        print_json([each._asdict() | {"data": dict(each.data)} for each in found])
-    elif found:
-        print_table(("when", "who", "what", "to", ""), map(_line, found))
-    else:
-        say("Nothing yet.")
-
-
-def _line(entry: AuditEntry) -> tuple[str, ...]:
-    who = entry.person or ("you" if entry.person_id is None else "somebody forgotten")
-    told = ", ".join(f"{name} {value}" for name, value in entry.data.items())
-    subject = (entry.subject or entry.subject_id or "")[:MAX_NAME_CHARS]
-    return f"{entry.at:%F %T}", who, entry.action.removeprefix("reasoning_memory."), subject, told
-
-
-def _tell_role(made: tuple[str, str, str | None]) -> None:
+def _show_role(made: tuple[str, str, str | None]) -> None:
     name, tenant_id, url = made
     if url is None:
         say(f"{name} was there, and is admitted now to tenant {tenant_id}.")
@@ -290,7 +224,7 @@ def _tell_role(made: tuple[str, str, str | None]) -> None:
     click.echo(url)
 
 
-@command(of=team, show=_tell_role, json=lambda made: dict(zip(("role", "tenant_id", "url"), made, strict=True)))
+@command(of=team, show=_show_role, json=lambda made: dict(zip(("role", "tenant_id", "url"), made, strict=True)))
 def database_role(
     invocation: Invocation,
     name: Name,

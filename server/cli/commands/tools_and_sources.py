@@ -13,7 +13,6 @@ from swarm_memory.schema.source import SourceInfo, SourceKind, SourceSearch
 from swarm_memory.server.cli.command import command, command_of
 from swarm_memory.server.cli.console import as_report, print_json, print_table, progress, say
 from swarm_memory.server.cli.invocation import Invocation
-from swarm_memory.server.cli.main import Group
 from swarm_memory.server.operations.operation import Flag, Word
 from swarm_memory.server.operations.tools_and_sources import SEARCH, TOOL_GUIDANCE, of_passage
 
@@ -28,12 +27,8 @@ MAX_INPUT_BYTES = 50_000_000
 SHOWN_CHARS = 400
 SHOWN_FAULTS = 20
 
-tools = Group(
+tools = click.Group(
     "tools",
-    moved={
-        "forget": "memories forget --tool NAME",
-        "summarize": "tools list --summarize",
-    },
     help="""What each tool is good for, from the calls that were made.
 
     \b
@@ -159,9 +154,8 @@ def _when(memory: "ToolMemory") -> str:
 
 Kind: TypeAlias = Annotated[SourceKind | None, "Only this; by default all that are there."]
 
-sources = Group(
+sources = click.Group(
     "sources",
-    moved={"remove": "sources list --remove LOCATION"},
     help="""Find the right tool, passage or function: index what there is, then search it.
 
     \b

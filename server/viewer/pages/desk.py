@@ -1,13 +1,18 @@
-"""The desk: what wants a decision, with the reason and both texts; each decision but forgetting can be taken back."""
+"""The desk: what wants a decision, of the bank and of what people propose; each but forgetting can be taken back."""
 
 from swarm_memory.schema.errors import InputError
+from swarm_memory.schema.memory import MemoryDraft
+from swarm_memory.schema.team.sharing import Decided
+from swarm_memory.server.viewer.access import Undo
 from swarm_memory.server.viewer.page import Asked, Done, Page, Route
 from swarm_memory.server.viewer.pages.memories import WITHDRAWN, back_of, decided_done, in_project, of_project
-from swarm_memory.server.viewer.pages.proposals import proposals
 from swarm_memory.tools.memories.decide import keep, merge, set_memory_status, undo
 from swarm_memory.tools.memories.desk import KINDS, desk, latest_decisions
+from swarm_memory.tools.ports.team import ProposalFilter
+from swarm_memory.tools.team.bank import TeamBank, edited
 
 PER_PAGE = 10
+LATEST = 20
 
 
 async def cards(asked: Asked) -> Page:
@@ -59,4 +64,55 @@ async def decide(asked: Asked) -> Done:
     return decided_done(asked, decided, back_of(form, "/desk"))
 
 
-ROUTES = (Route("/desk", cards), Route("/desk/{what}", decide, "POST"))
+async def proposals(asked: Asked) -> Page:
+    """Show what waits, oldest first, and what was decided lately."""
+    store, tenant = asked.toolbox.store.team, asked.toolbox.scope.tenant_id
+    which = ProposalFilter(limit=PER_PAGE, offset=(asked.page - 1) * PER_PAGE, leading=True)
+    waiting = await store.count_waiting(tenant)
+    return Page(
+        "proposals.html",
+        {
+            "waiting": waiting,
+            "cards": [await store.get_proposal(tenant, each.id) for each in await store.proposals(tenant, which)],
+            "decided": await store.latest_decided(tenant, LATEST),
+            "page": asked.page,
+            "has_more": waiting > asked.page * PER_PAGE,
+        },
+    )
+
+
+async def decide_proposal(asked: Asked) -> Done:
+    """Decide about one proposal; texts that were changed on its card are those that are accepted."""
+    form, act = asked.form, asked.path["act"]
+    proposal_id, word = form.get("id", ""), form.get("word", "")[:500]
+    team = TeamBank(asked.toolbox, asked.toolbox.person)
+    if act == "accept":
+        draft = await _changed(asked, proposal_id)
+        found = await team.decide(proposal_id, Decided(act="edit" if draft else "accept", word=word, draft=draft))
+    elif act == "decline":
+        found = await team.decide(proposal_id, Decided(act="decline", word=word))
+    elif act == "undo":
+        found = await team.decide(proposal_id, Decided(act="undo"))
+        return Done("/proposals", f"It waits again: {found.draft.title}")
+    else:
+        raise InputError(f"a proposal is accepted, declined or taken back, not {act[:20]!r}")
+    undo = Undo("/proposals/undo", {"id": found.id})
+    return Done("/proposals", f"{found.status.capitalize()}: {found.draft.title}", undo)
+
+
+async def _changed(asked: Asked, proposal_id: str) -> MemoryDraft | None:
+    """Return the words of a card where they are not those of its proposal."""
+    found = await asked.toolbox.store.team.get_proposal(asked.toolbox.scope.tenant_id, proposal_id)
+    given = {name: asked.form[name] for name in ("title", "description", "content") if name in asked.form}
+    if found is None or not given:
+        return None
+    draft = edited([found[0]], proposal_id, {name: text.replace("\r\n", "\n") for name, text in given.items()})
+    return None if draft == found[0].draft else draft
+
+
+ROUTES = (
+    Route("/desk", cards),
+    Route("/desk/{what}", decide, "POST"),
+    Route("/proposals", proposals),
+    Route("/proposals/{act}", decide_proposal, "POST"),
+)

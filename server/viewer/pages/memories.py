@@ -1,4 +1,4 @@
-"""Memories: searched as an agent searches, or listed; one with all that is known of it, and what is done to it."""
+"""Memories: what an agent would be shown for a prompt; a search, a list; one with all of it, and what is done to it."""
 
 import json
 import re
@@ -19,6 +19,7 @@ from swarm_memory.tools.ports.journal import Event
 from swarm_memory.tools.ports.memories import MemoryFilter, SearchFilter
 from swarm_memory.tools.retrieve.explain import explain
 from swarm_memory.tools.text.cleaning import one_line
+from swarm_memory.tools.text.tokens import count_tokens
 
 if TYPE_CHECKING:
     from swarm_memory.tools.toolbox import Toolbox
@@ -95,6 +96,24 @@ async def memories(asked: Asked) -> Page:
     )
 
 
+async def ask(asked: Asked) -> Page:
+    """Show what an agent would read for a prompt, and all that was considered. Nothing is recorded or credited."""
+    toolbox, project = of_project(asked, asked.query)
+    prompt = asked.query.get("q", "").strip()
+    explained = await explain(toolbox, prompt) if prompt else None
+    return Page(
+        "ask.html",
+        {
+            "prompt": prompt,
+            "explained": explained,
+            "shown": SHOWN,
+            "tokens": count_tokens(explained.found.preamble) if explained else 0,
+            "budget": toolbox.settings.retrieve.token_budget,
+            "project_query": project,
+        },
+    )
+
+
 async def memory(asked: Asked) -> Page:
     """Show one memory with all that is known of it."""
     toolbox, project = of_project(asked, asked.query)
@@ -131,18 +150,21 @@ async def forget_form(asked: Asked) -> Page:
     return Page("memory_forget.html", {"item": item, "project_query": project, "back": back_of(asked.query, "")})
 
 
+async def forget(asked: Asked) -> Done:
+    """Forget a memory for good."""
+    toolbox, _ = of_project(asked, asked.form)
+    with_task = asked.form.get("with_task") == "on"
+    done = await forget_memories(toolbox, [asked.path["memory_id"]], with_trajectories=with_task)
+    stayed = what_stayed(done, "forget these too and it goes", toolbox.promoted(None))
+    back = in_project(back_of(asked.form, "/memories"), asked.form)
+    return Done(back, " ".join(("Forgotten for good.", "; ".join(stayed))).strip())
+
+
 async def act(asked: Asked) -> Done:
     """Do to a memory what was posted."""
     toolbox, _ = of_project(asked, asked.form)
-    memory_id, what = asked.path["memory_id"], asked.path["act"]
-    if what == "forget":
-        done = await forget_memories(toolbox, [memory_id], with_trajectories=asked.form.get("with_task") == "on")
-        stayed = "; ".join(what_stayed(done, "forget these too and it goes", toolbox.promoted(None)))
-        return Done(
-            in_project(back_of(asked.form, "/memories"), asked.form),
-            f"Forgotten for good.{' ' if stayed else ''}{stayed}",
-        )
-    decided = await _decided(asked, toolbox, memory_id, what)
+    memory_id = asked.path["memory_id"]
+    decided = await _decided(asked, toolbox, memory_id, asked.path["act"])
     return decided_done(asked, decided, back_of(asked.form, f"/memories/{memory_id}"))
 
 
@@ -172,7 +194,7 @@ _DONE = {
     "withdraw": "Withdrawn",
     "quarantine": "In quarantine",
     "restore": "Restored",
-    "promote": "Every project is told it now",
+    "promote": "Every project is shown it now",
     "confirm": "Your word now",
 }
 
@@ -201,7 +223,7 @@ def in_project(path: str, given: Mapping[str, str]) -> str:
 
 
 def _steps(source: Source) -> Iterator[tuple[bool, Step, str, str]]:
-    """Yield (whether the memory was drawn from it, step, what it is, what was said) of the steps that are shown."""
+    """Yield (whether the memory was distilled from it, step, what it is, what was said) of the steps that are shown."""
     for step in source.steps:
         yield step.id in source.evidence, step, _name(step), _said(step)
 
@@ -255,7 +277,7 @@ def _happened(event: Event) -> str:
     if what == "credited":
         used = "" if data.get("method") in (None, "none") else ", which used it"
         change = f"confidence {data.get('from'):.2f} → {data.get('to'):.2f}"
-        return f"a task that was told it, {data.get('task_id')}, ended as {data.get('label')}{used}: {change}"
+        return f"a task that was shown it, {data.get('task_id')}, ended as {data.get('label')}{used}: {change}"
     if what in ("decided", "taken_back"):
         by = data.get("reason") or "by the user"
         return f"{data.get('decision')}{' was taken back' if what == 'taken_back' else f': {by}'}"
@@ -263,16 +285,18 @@ def _happened(event: Event) -> str:
         return f"{'it worked' if data.get('worked') else 'it did not help'} in task {data.get('task_id')}"
     if what == "promoted":
         return f"promoted to {data.get('path')}"
-    words = {"created": "stored", "edited": "changed", "reinforced": "drawn again", "active": "restored"}
-    told = [f"{name} {data[name]}" for name in ("task_id", "run_id") if data.get(name)]
+    words = {"created": "stored", "edited": "changed", "reinforced": "learned again", "active": "restored"}
+    ids = [f"{name} {data[name]}" for name in ("task_id", "run_id") if data.get(name)]
     reason = data.get("reason")
-    return "; ".join([words.get(what, what), *([str(reason)] if reason else []), *told])
+    return "; ".join([words.get(what, what), *([str(reason)] if reason else []), *ids])
 
 
+ASK = (Route("/ask", ask),)
 ROUTES = (
     Route("/memories", memories),
     Route("/memories/{memory_id}", memory),
     Route("/memories/{memory_id}/edit", edit_form),
-    Route("/memories/{memory_id}/forget", forget_form),
+    Route("/memories/{memory_id}/forget", forget_form, role="admin"),
+    Route("/memories/{memory_id}/forget", forget, "POST", "admin"),
     Route("/memories/{memory_id}/{act}", act, "POST"),
 )

@@ -1,4 +1,4 @@
-"""Sessions: what agents did, by day; one task as a transcript, with what was told, its verdict and what it taught."""
+"""Sessions: what agents did, by day; one task as a transcript, with what was shown, its verdict and what it taught."""
 
 from typing import get_args
 
@@ -64,13 +64,13 @@ def _done(revised: Revised) -> Done:
     if not revised.stands:
         return Done(to, f"Judged again: {verdict.label}, by {verdict.judge}. Your word stands: {_label_of(former)}.")
     parts = [f"The verdict is {verdict.label} now, by {verdict.judge}; it was {_label_of(former)}"]
-    for ids, told in (
+    for ids, became in (
         (revised.stored, "taught"),
         (revised.superseded, "archived"),
         (revised.credited, "trusted more or less than before"),
     ):
         if ids:
-            parts.append(f"{counted(len(ids), 'memory')} {told}")
+            parts.append(f"{counted(len(ids), 'memory')} {became}")
     is_other = former is not None and former.label != verdict.label
     undo = Undo(f"{to}/verdict", {"label": former.label}) if former is not None and is_other else None
     return Done(to, f"{'; '.join(parts)}.", undo)

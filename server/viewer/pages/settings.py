@@ -34,4 +34,4 @@ def meanings() -> dict[str, str]:
     return found
 
 
-ROUTES = (Route("/settings", settings),)
+ROUTES = (Route("/settings", settings, role="admin"),)

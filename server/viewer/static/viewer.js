@@ -5,7 +5,7 @@ const FOLLOW_MS = 5000;
 const TYPING_MS = 250;
 let tag = "";
 
-/** True while something on the page would be lost if it were drawn again. */
+/** True while something on the page would be lost if it were shown again. */
 function inUse() {
   const active = document.activeElement;
   const typing = active instanceof HTMLElement && active.matches("input, textarea, select");

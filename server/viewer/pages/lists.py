@@ -1,0 +1,90 @@
+"""Lists of what lies beside memories: jobs, tools, sources, benchmarks and people, some with one of each."""
+
+from swarm_memory.schema.errors import InputError, NotFoundError
+from swarm_memory.schema.job import JobStatus
+from swarm_memory.schema.source import SOURCE_KINDS, SourceKind
+from swarm_memory.server.jobs.control import cancel, resume
+from swarm_memory.server.viewer.page import Asked, Done, Page, Route
+from swarm_memory.tools.benchmark.report import described
+from swarm_memory.tools.sources.sources import search_sources
+from swarm_memory.tools.team.people import audit_trail, list_people
+from swarm_memory.tools.tool_memory.overview import errors_seen, tool_in_use, tools_in_use
+
+MOST = 100
+"""Rows of a list."""
+
+HITS = 10
+STATUSES: tuple[JobStatus, ...] = ("running", "queued", "failed", "cancelled", "completed")
+
+
+async def jobs(asked: Asked) -> Page:
+    """List the newest jobs, those of a status where one is named."""
+    wanted = asked.query.get("status", "")
+    statuses: dict[str, JobStatus] = {each: each for each in STATUSES}
+    named = (statuses[wanted],) if wanted in statuses else STATUSES
+    found = await asked.toolbox.store.list_jobs(asked.toolbox.scope, named, MOST)
+    return Page("jobs.html", {"jobs": found, "statuses": STATUSES, "status": wanted, "most": MOST})
+
+
+async def change_job(asked: Asked) -> Done:
+    """Cancel a job, or resume one that ended without a result. Raises `InputError`, `NotFoundError`."""
+    if asked.form.get("action") not in ("cancel", "resume"):
+        raise InputError("action is cancel or resume")
+    do = cancel if asked.form["action"] == "cancel" else resume
+    job = await do(asked.toolbox, asked.path["job_id"])
+    asked.wake_worker()
+    return Done("/jobs", f"The job {job.id} is {job.status}.")
+
+
+async def tools(asked: Asked) -> Page:
+    """List the tools and the errors of all, or show one tool. Raises `InputError`, `NotFoundError`."""
+    name = asked.query.get("tool", "")
+    if name:
+        use, errors = await tool_in_use(asked.toolbox, name), await errors_seen(asked.toolbox, name)
+        return Page("tool.html", {"use": use, "errors": errors})
+    every, first = await tools_in_use(asked.toolbox), (asked.page - 1) * MOST
+    shown = {
+        "tools": every[first : first + MOST],
+        "has_more": len(every) > first + MOST,
+        "page": asked.page,
+        "errors": await errors_seen(asked.toolbox),
+    }
+    return Page("tools.html", shown)
+
+
+async def sources(asked: Asked) -> Page:
+    """List the sources; with `q`, what is found in them."""
+    toolbox, query = asked.toolbox, asked.query.get("q", "").strip()
+    kind = asked.query.get("kind", "")
+    kinds: dict[str, SourceKind] = {each: each for each in SOURCE_KINDS}
+    found = await search_sources(toolbox, query, kind=kinds.get(kind), k=HITS) if query else None
+    listed = await toolbox.store.sources.list_sources(toolbox.scope)
+    return Page("sources.html", {"sources": listed, "kinds": kinds, "q": query, "kind": kind, "found": found})
+
+
+async def benchmarks(asked: Asked) -> Page:
+    """List the newest runs."""
+    runs = await asked.toolbox.store.benchmarks.list_benchmarks(asked.toolbox.scope, MOST)
+    return Page("benchmarks.html", {"runs": runs, "most": MOST})
+
+
+async def benchmark(asked: Asked) -> Page:
+    """Show one run. Raises `NotFoundError`."""
+    run_id = asked.path["run_id"]
+    run = await asked.toolbox.store.benchmarks.get_benchmark(asked.toolbox.scope, run_id)
+    if run is None:
+        raise NotFoundError(f"no run {run_id[:60]!r} of a benchmark in project {asked.toolbox.scope.project!r}")
+    return Page("benchmark.html", {"run": run, "described": described(run)})
+
+
+async def people(asked: Asked) -> Page:
+    """List the people of the team, and the newest of the audit trail."""
+    trail = await audit_trail(asked.toolbox, MOST)
+    return Page("people.html", {"people": await list_people(asked.toolbox), "trail": trail, "most": MOST})
+
+
+JOBS = (Route("/jobs", jobs), Route("/jobs/{job_id}", change_job, "POST", "admin"))
+TOOLS = (Route("/tools", tools),)
+SOURCES = (Route("/sources", sources),)
+BENCHMARKS = (Route("/benchmarks", benchmarks), Route("/benchmarks/{run_id}", benchmark))
+PEOPLE = (Route("/people", people, role="admin"),)
