@@ -66,8 +66,24 @@ _PROXY = "how often and how slowly a client asks is for a reverse proxy to limit
 _SESSION = "a server over HTTP keeps no sessions"
 _SHOWN = "what is known of a call is shown beside it by `hooks.at_calls`"
 _SCALED = "both legs are fused by their scaled scores, which ranks better than by reciprocal ranks"
+_OF_ONE_VALUE = (
+    "chat.cool_down_s", "chat.max_concurrency", "chat.max_failures", "chat.retries",
+    "consolidate.confidence_half_life_days", "consolidate.contradiction_threshold", "consolidate.min_confidence_keep",
+    "consolidate.prune_age_days", "credit.eta", "credit.holdout_seed", "credit.injected_weight", "credit.min_overlap",
+    "credit.price_cached", "distill.failure_prior", "distill.success_prior", "embedding.threads", "embedding.timeout_s",
+    "hooks.min_prompt_words", "http.max_connections", "jobs.long_timeout_s", "judge.temperature", "matts.model_steps",
+    "matts.temperature_max", "matts.temperature_min", "promote.max_per_skill", "retrieve.gone_penalty",
+    "retrieve.min_keyword_coverage", "retrieve.pool_factor", "retrieve.project_preference",
+    "retrieve.recency_half_life_days", "retrieve.rerank_timeout_s", "retrieve.rerank_top", "retrieve.time_boost",
+    "retrieve.user_preference", "sources.context_weight", "sources.description_weight", "sources.k",
+    "sources.rerank_timeout_s", "sources.rerank_top", "sources.server_timeout_s", "sources.title_weight",
+    "sources.vector_weight", "storage.connect_timeout_s", "storage.statement_timeout_s", "team.timeout_s",
+    "tool_memory.evaluation_sleep_interval", "tool_memory.guidance_tokens", "tool_memory.max_call_chars",
+    "tool_memory.recent_call_count", "tool_memory.retry_after_s", "tool_memory.settle_s",
+    "tool_memory.summarize_after", "tool_memory.summary_sleep_interval",
+)  # fmt: skip
 GONE = {
-    "credit.dropout": "no memory is left out by lot any more; `metrics --measure on` measures what they are worth",
+    "credit.dropout": "no memory is left out at random any more; `metrics --measure on` measures what they are worth",
     "hooks.warn_before_tools": _SHOWN,
     "hooks.warn_every_minutes": _SHOWN,
     "retrieve.fusion": _SCALED,
@@ -79,6 +95,7 @@ GONE = {
     "http.body_timeout_s": _PROXY,
     "http.max_sessions": _SESSION,
     "http.session_idle_s": _SESSION,
+    **dict.fromkeys(_OF_ONE_VALUE, "it has one value now"),
 }
 """Settings of former releases, which are taken and ignored, and why."""
 

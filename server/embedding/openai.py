@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 NATIVE_DIMENSIONS = {"text-embedding-3-small": 1536, "text-embedding-3-large": 3072, "text-embedding-ada-002": 1536}
 MAX_BATCH_TEXTS = 256
 MAX_BATCH_CHARS = 200_000
+TIMEOUT_S = 20.0
 MAX_ATTEMPTS = 3
 MAX_RETRY_AFTER_S = 10.0
 MAX_FAILURES = 3
@@ -81,7 +82,7 @@ class OpenAIEmbedder(NeuralEmbedder):
             api_key=self._api_key or "none",
             base_url=self._settings.base_url,
             max_retries=0,
-            timeout=self._settings.timeout_s,
+            timeout=TIMEOUT_S,
         )
 
     async def _embed(self, texts: list[str]) -> list[Vector]:
@@ -100,12 +101,11 @@ class OpenAIEmbedder(NeuralEmbedder):
 
     async def _in_time(self, texts: list[str]) -> CreateEmbeddingResponse:
         try:
-            async with asyncio.timeout(self._settings.timeout_s):
+            async with asyncio.timeout(TIMEOUT_S):
                 return await self._tried(texts)
         except TimeoutError:
             raise ModelUnavailable(
-                f"{self._model_name} gave no embeddings within {self._settings.timeout_s:g} s: "
-                "try later or raise embedding.timeout_s."
+                f"{self._model_name} gave no embeddings within {TIMEOUT_S:g} s: try later."
             ) from None
 
     async def _tried(self, texts: list[str]) -> CreateEmbeddingResponse:

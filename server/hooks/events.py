@@ -44,6 +44,9 @@ from swarm_memory.tools.trajectory.tasks import (
     task_text,
 )
 
+MIN_PROMPT_WORDS = 4
+"""A shorter prompt injects nothing."""
+
 _MAX_TASK_CHARS = 2000
 _TASKS_LOOKED_AT, _KNOWN_SHOWN = 200, 5
 _PROMPT_PATIENCE_S = 0.01
@@ -184,7 +187,7 @@ async def _briefing(toolbox: Toolbox, event: HookEvent) -> str:
     store, hooks, credit = toolbox.store, toolbox.settings.hooks, toolbox.settings.credit
     session_id = event.session_id or ""
     first = session_task_id(session_id, 1)
-    if not (hooks.briefing_items and hooks.inject) or is_held_out(first, credit.holdout_rate, credit.holdout_seed):
+    if not (hooks.briefing_items and hooks.inject) or is_held_out(first, credit.holdout_rate):
         return ""
     elsewhere, sees_calls = toolbox.promoted(event.host), host(event.host).sees_calls
     surest = await store.surest_memories(toolbox.scope, _LOOKED_AT)
@@ -273,7 +276,7 @@ async def _around(toolbox: Toolbox, event: HookEvent) -> Around:
     task_id = (session and session.task_id) or session_task_id(session_id, 1)
     shown = await _shown_before(toolbox, session_id, session.task_number if session else 1)
     credit = toolbox.settings.credit
-    withheld = is_held_out(task_id, credit.holdout_rate, credit.holdout_seed)
+    withheld = is_held_out(task_id, credit.holdout_rate)
     return Around(session_id, task_id, shown, toolbox.promoted(event.host), withheld)
 
 
@@ -337,7 +340,7 @@ async def _may_ask(toolbox: Toolbox, event: HookEvent, task_id: str) -> bool:
     is_on = settings.chat.learn_with == "agent" and host(event.host).asks and event.attended
     if not is_on or event.stop_hook_active is not False:
         return False
-    if is_held_out(task_id, settings.credit.holdout_rate, settings.credit.holdout_seed):
+    if is_held_out(task_id, settings.credit.holdout_rate):
         return False
     turn = await to_thread.run_sync(last_turn, event.transcript_path or "")
     if turn.taught or not is_worth_asking(turn.failed, turn.said, turn.seconds):
@@ -420,4 +423,4 @@ async def _hold_back(toolbox: Toolbox, session: HostSession) -> None:
 
 
 def _is_long_enough(toolbox: Toolbox, prompt: str) -> bool:
-    return len(prompt.split()) >= toolbox.settings.hooks.min_prompt_words
+    return len(prompt.split()) >= MIN_PROMPT_WORDS

@@ -54,7 +54,7 @@ def make_runner(spec: RunnerSpec, toolbox: Toolbox, root: Path, scratch: Path) -
             raise ConfigError("runner is model, and no chat model is set: set one, or give the trajectories yourself")
         workplace = _workplace(spec, toolbox, root, scratch)
         tools = FolderTools(spec.tools, workplace) if spec.tools else None
-        return ModelRunner(toolbox.chat, tools, max_steps=toolbox.settings.matts.model_steps)
+        return ModelRunner(toolbox.chat, tools)
     from swarm_memory.server.runners.command import CommandRunner
 
     if not spec.command:

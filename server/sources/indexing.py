@@ -195,7 +195,7 @@ def _groups(
         case "tool" if path.is_file() and _names_servers(path):
             from swarm_memory.server.sources.tool_lists import read_servers
 
-            return read_servers(path, folder=root, environ=os.environ, timeout_s=settings.server_timeout_s)
+            return read_servers(path, folder=root, environ=os.environ)
         case "tool":
             from swarm_memory.server.sources.tool_lists import read_json_tools
 

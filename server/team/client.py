@@ -18,7 +18,7 @@ from swarm_memory.tools.text.cleaning import clean, one_line
 if TYPE_CHECKING:
     import httpx
 
-MAX_ANSWER_BYTES = 4_000_000
+MAX_ANSWER_BYTES, TIMEOUT_S = 4_000_000, 10.0
 MAX_SAID_CHARS = 300
 BASE = "/team/v1"
 
@@ -41,7 +41,6 @@ class TeamClient:
         self._url = settings.url
         self._host = urlsplit(settings.url).hostname
         self._token = token
-        self._timeout_s = settings.timeout_s
         self._transport = transport
 
     async def me(self) -> Member:
@@ -75,15 +74,15 @@ class TeamClient:
         headers = {"authorization": f"Bearer {self._token}", "user-agent": "swarm-memory"}
         try:
             async with (
-                asyncio.timeout(self._timeout_s),
+                asyncio.timeout(TIMEOUT_S),
                 httpx.AsyncClient(
-                    headers=headers, timeout=self._timeout_s, trust_env=False, transport=self._transport
+                    headers=headers, timeout=TIMEOUT_S, trust_env=False, transport=self._transport
                 ) as client,
                 client.stream(method, f"{self._url}{BASE}{path}", params=given, json=body) as answer,
             ):
                 status, text = answer.status_code, await _body(answer)
         except TimeoutError:
-            raise TeamUnavailable(f"{self._host} gave no whole answer within {self._timeout_s:g} s") from None
+            raise TeamUnavailable(f"{self._host} gave no whole answer within {TIMEOUT_S:g} s") from None
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise TeamUnavailable(f"{self._host} was not reached ({type(error).__name__})") from None
         return self._answered(status, text)

@@ -103,10 +103,11 @@ def test_one_side_alone_gives_no_difference() -> None:
     assert "too few tasks to tell" in found.says
 
 
-async def test_a_hold_out_finds_the_effect_that_is_there(shop: Shop) -> None:
+async def test_a_hold_out_finds_the_effect_that_is_there(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("swarm_memory.tools.credit.outcome.ETA", 0.0)
     draw = random.Random(SEED)
     await shop.add("Migrate the orders table before the tests", "1. Run `make migrate`.")
-    half = shop.set(holdout_rate=0.5, eta=0.0)
+    half = shop.set(holdout_rate=0.5)
     for number in range(60):
         task_id = f"task-{number}"
         found = await retrieve(half.toolbox, "the tests fail: no such table orders, migrate", task_id=task_id)

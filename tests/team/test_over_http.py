@@ -34,9 +34,9 @@ Connect = Callable[..., TeamClient]
 def connect(monkeypatch: pytest.MonkeyPatch) -> Connect:
     """Return what makes a client whose requests a transport answers."""
 
-    def made(answers: httpx.AsyncBaseTransport, token: str = "t" * 20, timeout_s: float = 30.0) -> TeamClient:
+    def made(answers: httpx.AsyncBaseTransport, token: str = "t" * 20) -> TeamClient:
         monkeypatch.setenv(VARIABLE, token)
-        return TeamClient(TeamSettings(url=URL, timeout_s=timeout_s), answers)
+        return TeamClient(TeamSettings(url=URL), answers)
 
     return made
 
@@ -179,10 +179,11 @@ class Drip(httpx.AsyncByteStream):
             await anyio.sleep(0.02)
 
 
-async def test_a_server_that_drips_is_given_up_in_time(connect: Connect) -> None:
+async def test_a_server_that_drips_is_given_up_in_time(connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("swarm_memory.server.team.client.TIMEOUT_S", 0.1)
     dripping = httpx.MockTransport(lambda request: httpx.Response(200, stream=Drip()))
     with pytest.raises(TeamUnavailable, match="no whole answer within"):
-        await connect(dripping, timeout_s=0.1).me()
+        await connect(dripping).me()
 
 
 @pytest.mark.parametrize(

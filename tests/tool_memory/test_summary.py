@@ -60,12 +60,14 @@ async def test_a_tool_that_was_never_called_is_told_of_and_not_processed(toolbox
     assert {each.tool_name: each.status for each in result.tools} == {"nothing": "unknown", "search": "summarized"}
 
 
-async def test_figures_are_of_the_newest_calls_alone_with_their_intervals(open_bank: Any) -> None:
-    async with open_bank(recent_call_count=4) as toolbox:
-        old = [failed(create_time=at(n), time_cost=9.0) for n in range(6)]
-        new = [call(create_time=at(10 + n), time_cost=1.0 + n, token_cost=10) for n in range(4)]
-        await log_tool_calls(toolbox, [*old, *new])
-        (outcome,) = (await summarize_tool_memory(toolbox)).tools
+async def test_figures_are_of_the_newest_calls_alone_with_their_intervals(
+    toolbox: Toolbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("swarm_memory.tools.tool_memory.summarize.RECENT", 4)
+    old = [failed(create_time=at(n), time_cost=9.0) for n in range(6)]
+    new = [call(create_time=at(10 + n), time_cost=1.0 + n, token_cost=10) for n in range(4)]
+    await log_tool_calls(toolbox, [*old, *new])
+    (outcome,) = (await summarize_tool_memory(toolbox)).tools
     summary = outcome.summary
     assert summary is not None
     assert summary.score is not None

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from swarm_memory.schema.memory import Pruned
-from swarm_memory.schema.settings import ConsolidateSettings
 from swarm_memory.tools.consolidate.upkeep import UpkeepRun
 from swarm_memory.tools.ports.upkeep import Aging, UpkeepChange, UpkeepItem, UpkeepState
 from swarm_memory.tools.retrieve.rank import recency, unit
@@ -12,11 +11,15 @@ from swarm_memory.tools.retrieve.rank import recency, unit
 AGING_STEP = timedelta(days=1)
 """A scope is aged again when so much time has passed since the last pass, and an item when it was so long unused."""
 
+HALF_LIFE_DAYS, PRUNE_AGE_DAYS, WORTH_KEEPING = 90.0, 180.0, 0.30
+"""After how many days without use confidence is halved; from which age on, and below which confidence, what nobody ever
+used is archived."""
+
 _DIGITS = 6
 _PAGE = 200
 
 
-def faded(item: UpkeepItem, since: datetime | None, now: datetime, half_life_days: float) -> float:
+def faded(item: UpkeepItem, since: datetime | None, now: datetime) -> float:
     """Return the confidence of an item at `now`: it halves with every half-life without use.
 
     Counted from the item's last use (its making, if there was none), but not from before `since`, the moment that it
@@ -29,17 +32,17 @@ def faded(item: UpkeepItem, since: datetime | None, now: datetime, half_life_day
     confidence = unit(item.confidence)
     if now - start < AGING_STEP:
         return confidence
-    return min(confidence, round(confidence * recency((now - start).total_seconds(), half_life_days), _DIGITS))
+    return min(confidence, round(confidence * recency((now - start).total_seconds(), HALF_LIFE_DAYS), _DIGITS))
 
 
-def is_worthless(item: UpkeepItem, confidence: float, now: datetime, settings: ConsolidateSettings) -> bool:
+def is_worthless(item: UpkeepItem, confidence: float, now: datetime) -> bool:
     """Whether an item was never used, is hardly believed and is old. What somebody restored by hand stays."""
     return (
         item.usage_count == 0
         and item.last_used is None
         and item.status_reason is None
-        and confidence < settings.min_confidence_keep
-        and _age_days(item, now) > settings.prune_age_days
+        and confidence < WORTH_KEEPING
+        and _age_days(item, now) > PRUNE_AGE_DAYS
     )
 
 
@@ -97,10 +100,10 @@ def _aged(run: UpkeepRun, item: UpkeepItem, this: Aging | None) -> UpkeepChange 
     """Return what time does to an item; None for nothing, as to all that the user said."""
     if item.id in run.gone or item.standing > 0:
         return None
-    settings, confidence = run.toolbox.settings.consolidate, item.confidence
+    confidence = item.confidence
     if this is not None:
-        confidence = faded(item, this.since, this.at, settings.confidence_half_life_days)
-    if is_worthless(item, confidence, run.now, settings):
+        confidence = faded(item, this.since, this.at)
+    if is_worthless(item, confidence, run.now):
         reason = f"never used, confidence {confidence:.2f}, {_age_days(item, run.now):.0f} days old"
         return UpkeepChange(item, confidence, "archived", reason, unless_used=True)
     return None if confidence == item.confidence else UpkeepChange(item, confidence, unless_used=True)

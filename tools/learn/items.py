@@ -8,7 +8,6 @@ from statistics import fmean
 
 from swarm_memory.schema.base import MEMORY, Scope, new_id
 from swarm_memory.schema.memory import CANDIDATE, Distillation, MemoryDraft, MemoryItem, Outcome, Provenance
-from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.tools.anchors.handles import from_task
 from swarm_memory.tools.anchors.staleness import anchored
@@ -24,6 +23,9 @@ from swarm_memory.tools.trajectory.calls import calls_of
 
 ASSUMED_CONFIDENCE = 0.6
 """Stands for the judge's confidence in what an undecided trajectory proves within itself."""
+
+SUCCESS_PRIOR, FAILURE_PRIOR = 0.7, 0.6
+"""What the judge's confidence is worth for what a success, and a failure, teaches."""
 
 REINFORCEMENT = 0.05
 """Added to the confidence of a memory that another task's trajectory gave again."""
@@ -82,17 +84,17 @@ def drawn_item(
     )
 
 
-def confidence_of(verdict: Verdict, settings: Settings) -> float:
+def confidence_of(verdict: Verdict) -> float:
     """Return the first confidence of an item: that of the judge times the prior of its outcome."""
     sure = ASSUMED_CONFIDENCE if verdict.label == "Undecided" else verdict.confidence
-    prior = settings.distill.failure_prior if verdict.label == "Failure" else settings.distill.success_prior
+    prior = FAILURE_PRIOR if verdict.label == "Failure" else SUCCESS_PRIOR
     return round(sure * prior, 4)
 
 
-def mean_confidence(outcome: Outcome, verdicts: Iterable[Verdict], settings: Settings) -> float:
+def mean_confidence(outcome: Outcome, verdicts: Iterable[Verdict]) -> float:
     """Return the first confidence of what several rollouts teach: the mean of what the verdicts of its side give."""
     of_side = [verdict for verdict in verdicts if verdict.label == outcome] or [Verdict.by_agent("Undecided")]
-    return round(fmean(confidence_of(verdict, settings) for verdict in of_side), 4)
+    return round(fmean(confidence_of(verdict) for verdict in of_side), 4)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +182,6 @@ async def same_in_bank(toolbox: Toolbox, memory: StoredMemory) -> MemoryItem | N
     worded = (other for other in others if other.advice.lower().split() == words and outcome_of(other) == outcome)
     if (same := next(worded, None)) is not None:
         return same
-    threshold, contradiction = duplicate_threshold(toolbox), toolbox.settings.consolidate.contradiction_threshold
+    threshold = duplicate_threshold(toolbox)
     near = (other for other in others if cosines.get(other.id, 0.0) >= threshold)
-    return next((other for other in near if is_same(gist_of(item), gist_of(other), contradiction)), None)
+    return next((other for other in near if is_same(gist_of(item), gist_of(other))), None)

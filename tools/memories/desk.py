@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple, get_args
 
 from swarm_memory.schema.base import counted
 from swarm_memory.schema.memory import MemoryItem
-from swarm_memory.tools.consolidate.aging import faded
+from swarm_memory.tools.consolidate.aging import HALF_LIFE_DAYS, PRUNE_AGE_DAYS, WORTH_KEEPING, faded
 from swarm_memory.tools.guard.trust import unverified
 from swarm_memory.tools.memories.decide import standing
 from swarm_memory.tools.ports.memories import MemoryFilter
@@ -170,30 +170,28 @@ async def _contradicting(toolbox: Toolbox, kept: _Kept) -> list[_Entry]:
 
 
 async def _stale(toolbox: Toolbox, kept: _Kept) -> list[_Entry]:
-    """Return what was not used for `prune_age_days` and has faded below `min_confidence_keep`, the least sure first.
+    """Return what was not used for `PRUNE_AGE_DAYS` and has faded below `WORTH_KEEPING`, the least sure first.
 
     Upkeep archives by itself what nobody ever used; what somebody kept waits until it was used again.
     """
-    settings, now = toolbox.settings.consolidate, toolbox.clock.now()
-    before, half_life = now - timedelta(days=settings.prune_age_days), settings.confidence_half_life_days
+    now = toolbox.clock.now()
+    before = now - timedelta(days=PRUNE_AGE_DAYS)
     found: list[tuple[float, UpkeepItem]] = []
     promoted = toolbox.promoted(None)
     for scope in toolbox.scope.readable():
         aging = (await toolbox.store.upkeep_state(scope)).aging
         since = None if aging is None else aging.at
-        left = 0.0 if since is None else recency((now - since).total_seconds(), half_life)
-        below = min(1.0, settings.min_confidence_keep / left) if left > 0 else 1.0
+        left = 0.0 if since is None else recency((now - since).total_seconds(), HALF_LIFE_DAYS)
+        below = min(1.0, WORTH_KEEPING / left) if left > 0 else 1.0
         for item in await toolbox.store.review.idle(scope, before, below, MOST_WAITING):
-            confidence, kept_at = faded(item, since, now, half_life), kept.since.get((item.id, "stale"))
+            confidence, kept_at = faded(item, since, now), kept.since.get((item.id, "stale"))
             is_kept = kept_at is not None and kept_at > (item.last_used or item.created_at)
-            if confidence < settings.min_confidence_keep and not is_kept and item.id not in promoted:
+            if confidence < WORTH_KEEPING and not is_kept and item.id not in promoted:
                 found.append((confidence, item))
     entries: list[_Entry] = []
     for confidence, item in sorted(found, key=lambda pair: (pair[0], pair[1].id)):
         idle = counted(round((now - (item.last_used or item.created_at)) / timedelta(days=1)), "day")
-        faded_to = (
-            f"its confidence has faded to {confidence:.2f}, and {settings.min_confidence_keep:.2f} is worth keeping"
-        )
+        faded_to = f"its confidence has faded to {confidence:.2f}, and {WORTH_KEEPING:.2f} is worth keeping"
         entries.append(_Entry(item.id, f"not shown for {idle}; {faded_to}"))
     return entries
 

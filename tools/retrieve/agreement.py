@@ -7,7 +7,7 @@ from swarm_memory.schema.base import TEAM, is_teams
 from swarm_memory.schema.memory import MemoryItem, ScoredMemory
 from swarm_memory.tools.ports.memories import SearchResult
 from swarm_memory.tools.retrieve.preamble import helps
-from swarm_memory.tools.text.opposition import opposition
+from swarm_memory.tools.text.opposition import CONTRADICTS, opposition
 from swarm_memory.tools.toolbox import Toolbox
 
 
@@ -68,13 +68,12 @@ async def without_contradictions(toolbox: Toolbox, found: Sequence[ScoredMemory]
     """Return the found ones, in their order, without those that a surer or newer one among them contradicts.
 
     The one that stays names them. They contradict each other where a link says so, or where their words do
-    (`text.opposition`, at least `consolidate.contradiction_threshold`). Raises `StorageError`.
+    (`text.opposition`). Raises `StorageError`.
     """
-    threshold = toolbox.settings.consolidate.contradiction_threshold
     items = sorted((each.item for each in found), key=_precedence, reverse=True)
 
     def are_opposites(one: MemoryItem, other: MemoryItem) -> bool:
-        return opposition(one.advice, other.advice) >= threshold
+        return opposition(one.advice, other.advice) >= CONTRADICTS
 
     stay = await first_of_opposites(toolbox, items, are_opposites)
     return tuple(

@@ -45,8 +45,23 @@ FOLLOWS = 0.7
 NEAR = 0.5
 """The share of what the best one has that the others need too: what is not half as near is about something else."""
 
-_MIN_TOLD, _SHARE_TOLD = 3, 0.4
-"""So many words of an error, and so much of them, tell it."""
+MIN_COVERAGE = 0.6
+"""The idf-weighted share of the query's words that is enough however far the vector is."""
+
+PROJECT_PREFERENCE = 0.05
+"""Taken off the score of a global item, so that the project's own comes first."""
+
+USER_PREFERENCE = 0.3
+"""Added to the score of what the user said, and taken off that of what is of suspect wording."""
+
+TIME_BOOST = 0.4
+"""Added to the score of what was stored at a time that the query names ("last week", "on 3 May")."""
+
+HALF_LIFE_DAYS = 45.0
+"""After which recency is halved."""
+
+_MIN_WORDS, _SHARE_OF_WORDS = 3, 0.4
+"""So many words of an error, and so much of them, name it."""
 
 _QUOTED = re.compile(r'"([^"]{3,300})"')
 
@@ -121,11 +136,9 @@ def score_terms(
         "relevance": settings.alpha * relevance,
         "recency": settings.beta * recent,
         "confidence": settings.gamma * candidate.confidence,
-        "suspect wording" if candidate.standing < 0 else "the user's word": (
-            settings.user_preference * candidate.standing
-        ),
-        "time that the query names": settings.time_boost * near_in_time,
-        "of every project": -settings.project_preference if is_of_all else 0.0,
+        "suspect wording" if candidate.standing < 0 else "the user's word": (USER_PREFERENCE * candidate.standing),
+        "time that the query names": TIME_BOOST * near_in_time,
+        "of every project": -PROJECT_PREFERENCE if is_of_all else 0.0,
     }
 
 
@@ -223,7 +236,6 @@ class Fit:
 
     needed: float
     """By the best; 0 and less: everything fits."""
-    min_coverage: float
     weights: Mapping[str, float]
     """Of the query's words: the rarer, the more."""
     found: float = 0.0
@@ -238,12 +250,12 @@ class Fit:
         """Decide for what a search with these tokens gave."""
         settings = toolbox.settings.retrieve
         least = toolbox.embedder.min_cosine if settings.min_cosine is None else settings.min_cosine
-        everything = least <= 0.0 or settings.min_keyword_coverage <= 0.0
+        everything = least <= 0.0
         needed = 0.0 if everything else least + GROWTH * bank_size(result.documents)
         weights = token_weights(tokens, result.documents, result.document_frequency)
         covered = cache(partial(coverage, weights))  # many candidates share the same words with the query
         named = text if text and names_in(text) else ""
-        fit = cls(needed, settings.min_keyword_coverage, weights, covered=covered, text=named)
+        fit = cls(needed, weights, covered=covered, text=named)
         return replace(fit, found=fit.strength(*best_of(result, covered)))
 
     @property
@@ -258,11 +270,11 @@ class Fit:
     def strength(self, cosine: float | None, covered: float) -> float:
         """Return nearness and shared words as one number, to be compared with what is needed.
 
-        `min_keyword_coverage` of the words is enough however far the vector is, half of that where there is none.
+        `MIN_COVERAGE` of the words is enough however far the vector is, half of that where there is none.
         """
         if self.needed <= 0.0:
             return 0.0
-        by_words = self.needed * covered / self.min_coverage
+        by_words = self.needed * covered / MIN_COVERAGE
         return 2 * by_words if cosine is None else max(cosine + WORDS * covered, by_words)
 
     def is_met_by(self, candidate: Candidate) -> bool:
@@ -281,7 +293,7 @@ class Fit:
             return True
         item = candidate.read_item()
         if item.use == "way_out":
-            return covered >= self.min_coverage or speaks_of(self.weights.keys(), item)
+            return covered >= MIN_COVERAGE or speaks_of(self.weights.keys(), item)
         return item.use != "open_problem"
 
     def _is_about_the_same(self, candidate: Candidate) -> bool:
@@ -292,7 +304,7 @@ class Fit:
         named = {token for name in names_in(self.text) for token in tokenize(name)}
         beside = {token: weight for token, weight in self.weights.items() if token not in named}
         shared = sum(weight for token, weight in beside.items() if token in candidate.words)
-        return shared >= self.min_coverage * sum(beside.values()) > 0
+        return shared >= MIN_COVERAGE * sum(beside.values()) > 0
 
 
 def best_of(result: SearchResult, covered: Callable[[frozenset[str]], float]) -> tuple[float | None, float]:
@@ -307,9 +319,8 @@ def bank_size(memories: int) -> float:
 
 
 def speaks_of(words: Container[str], item: MemoryItem) -> bool:
-    """Whether a query, of which these are the tokens, names the program that a way out is of, or tells its error."""
+    """Whether a query, of which these are the tokens, names the program that a fix is of, or its error."""
     program = tokenize((item.domain or "").partition(".")[2])
     symptom = {token for quoted in _QUOTED.findall(item.description)[:1] for token in tokenize(quoted)}
-    told = sum(token in words for token in symptom)
     is_named = bool(program) and all(token in words for token in program)
-    return is_named or told >= max(_MIN_TOLD, _SHARE_TOLD * len(symptom))
+    return is_named or sum(token in words for token in symptom) >= max(_MIN_WORDS, _SHARE_OF_WORDS * len(symptom))

@@ -11,6 +11,9 @@ from swarm_memory.tools.toolbox import Toolbox
 CALLED: frozenset[SourceKind | None] = frozenset({"tool", "api"})
 """What an agent calls: a chat model is asked about these alone, it would have to read too much of the others."""
 
+RERANKED, RERANK_TIMEOUT_S = 20, 20.0
+"""So many of the index's best are given to the reranker, and so long it may take."""
+
 EXPERIENCE = "experience"
 EXPERIENCE_SPAN = 0.03
 """Experience moves a tool by at most so much up or down: it decides between those that fit equally well."""
@@ -26,23 +29,23 @@ class Reranked:
 
 
 async def rerank(toolbox: Toolbox, query: str, hits: Sequence[SourceHit], kind: SourceKind | None) -> Reranked:
-    """Put the first hits, at most `sources.rerank_top`, into their final order; the others follow as they were.
+    """Put the first hits, at most `RERANKED`, into their final order; the others follow as they were.
 
     A reranker that fails leaves the order as it is and is told. Without one, experience with tools breaks ties.
     """
     settings = toolbox.settings.sources
-    limit_s, setting = settings.rerank_timeout_s, ("sources.reranker", settings.reranker)
-    reranker, notices = find_reranker(toolbox, setting, TOOLS, limit_s, may_chat=kind in CALLED)
+    setting = ("sources.reranker", settings.reranker)
+    reranker, notices = find_reranker(toolbox, setting, TOOLS, RERANK_TIMEOUT_S, may_chat=kind in CALLED)
     if len(hits) < 2:
         return Reranked([*hits], None, notices)
     if reranker is None:
         if settings.reranker in ("auto", "experience") and kind in (None, "tool"):
             return await _by_experience(toolbox, hits, notices)
         return Reranked([*hits], None, notices)
-    top = hits[: settings.rerank_top]
+    top = hits[:RERANKED]
     passages = [hit.passage for hit in top]
     shown = [(each.title, each.group, f"{each.description}\n{each.content}".strip("\n")) for each in passages]
-    done = await final_order(reranker, query, candidates_of(shown), limit_s)
+    done = await final_order(reranker, query, candidates_of(shown), RERANK_TIMEOUT_S)
     order = [
         top[each.place].model_copy(update={"rerank_score": each.score, "justification": each.justification})
         for each in done.ranked

@@ -21,12 +21,12 @@ from swarm_memory.tools.retrieve.embed import BACKLOG, REEMBED, embed_batch
 from swarm_memory.tools.retrieve.query import embed_query
 from swarm_memory.tools.sources.prepare import Preparation, Prepared
 from swarm_memory.tools.sources.rank import NEIGHBOURS, ScoredPassage, score_passages, vector_weight
-from swarm_memory.tools.sources.rerank import rerank
+from swarm_memory.tools.sources.rerank import RERANKED, rerank
 from swarm_memory.tools.text.cleaning import clean
 from swarm_memory.tools.text.tokens import query_tokens
 from swarm_memory.tools.toolbox import Toolbox
 
-MAX_K, MAX_OFFSET = 50, 1000
+K, MAX_K, MAX_OFFSET = 5, 50, 1000
 MAX_QUERY_CHARS = 20_000
 MAX_QUERY_TOKENS = 512
 BATCH_PASSAGES = 512
@@ -259,8 +259,7 @@ async def search_sources(
     `kind` None searches all. Raises `InputError` for an empty query, a `k` outside 1…50 or an offset outside 0…1000.
     """
     started = time.perf_counter()
-    settings = toolbox.settings.sources
-    wanted = settings.k if k is None else k
+    wanted = K if k is None else k
     text = _checked(query, wanted, offset)
     notices: list[str] = []
     search = SourceQuery(
@@ -273,11 +272,8 @@ async def search_sources(
         neighbours=NEIGHBOURS,
     )
     result = await toolbox.store.sources.search(search)
-    weight = settings.vector_weight
-    if weight is None:
-        weight = vector_weight(toolbox.embedder.fusion_weight, kind)
-    scored = score_passages(result, settings, weight)
-    top = scored[: max(settings.rerank_top, offset + wanted)]
+    scored = score_passages(result, vector_weight(toolbox.embedder.fusion_weight, kind))
+    top = scored[: max(RERANKED, offset + wanted)]
     hits = await _hits(toolbox, search, top)
     ranked = await rerank(toolbox, text, hits, kind)
     return SourceSearch(

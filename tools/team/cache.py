@@ -169,9 +169,9 @@ async def _say_the_same(toolbox: Toolbox, scopes: Sequence[Scope], memory: Store
         return []
     near = await toolbox.store.nearest(scopes, toolbox.embedder.name, memory.vector, _NEAREST)
     ids = [memory_id for memory_id, similarity in near if similarity >= duplicate_threshold(toolbox)]
-    gist, threshold = gist_of(memory.item), toolbox.settings.consolidate.contradiction_threshold
+    gist = gist_of(memory.item)
     found = await toolbox.store.get_memories(scopes, ids) if ids else []
-    return [item.id for item in found if is_same(gist, gist_of(item), threshold)]
+    return [item.id for item in found if is_same(gist, gist_of(item))]
 
 
 async def _send_evidence(toolbox: Toolbox, team: Team, projects: Sequence[str]) -> None:

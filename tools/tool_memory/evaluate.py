@@ -28,6 +28,7 @@ from swarm_memory.tools.tool_memory.inputs import (
     show_value,
     similarity,
 )
+from swarm_memory.tools.tool_memory.log import SETTLE_S
 from swarm_memory.tools.toolbox import Toolbox
 from swarm_memory.tools.trajectory.calls import Call, says_nothing
 from swarm_memory.tools.trajectory.failures import error_line
@@ -42,6 +43,9 @@ GIVE_UP_AFTER = 3
 
 MAX_INDEXED = 64
 """Tokens of a call that it is found by."""
+
+RETRY_AFTER_S = 300.0
+"""An evaluation that failed is tried again after so long, twice as long each time, at most a day."""
 
 REMOTE_INTERVAL_S = 1.0
 _MAX_SUMMARY, _MAX_EVALUATION, _MAX_REASON = 300, 600, 300
@@ -89,12 +93,11 @@ async def evaluate_tool_calls(
 ) -> EvaluateResult:
     """Evaluate calls that have no evaluation, oldest first, at most `limit`; of the named tools, or of all.
 
-    With `settled` only those that are older than `tool_memory.settle_s`, so that what followed them is known. A call
+    With `settled` only those that are older than a minute, so that what followed them is known. A call
     whose evaluation fails stays as it is and is tried again later. Raises `StorageError`.
     """
     now = toolbox.clock.now()
-    settings = toolbox.settings.tool_memory
-    until = now - timedelta(seconds=settings.settle_s) if settled else now + timedelta(days=1)
+    until = now - timedelta(seconds=SETTLE_S) if settled else now + timedelta(days=1)
     memories = await toolbox.store.tool_memory.memories(toolbox.scope, None)
     schemas = {each.totals.tool_name: each.tool_schema for each in memories}
     after = total = failures = 0
@@ -114,7 +117,7 @@ async def evaluate_tool_calls(
         after = pending.calls[-1].seq
         done, failed, stop = await _evaluate_all(toolbox, pending, schemas)
         total += await toolbox.store.tool_memory.save_evaluations(
-            toolbox.scope, done, failed, now=toolbox.clock.now(), retry_after_s=settings.retry_after_s
+            toolbox.scope, done, failed, now=toolbox.clock.now(), retry_after_s=RETRY_AFTER_S
         )
         failures += len(failed)
         for each in done:
@@ -152,15 +155,12 @@ async def _evaluate_all(
         unreached = 0
         done.append(EvaluatedCall(kept.seq, found, indexed_tokens(kept)))
 
-    interval = interval_of(toolbox.settings.tool_memory.evaluation_sleep_interval, model)
-    await spaced(pending.calls, one, interval, lambda: unreached >= GIVE_UP_AFTER)
+    await spaced(pending.calls, one, interval_of(model), lambda: unreached >= GIVE_UP_AFTER)
     return done, failed, unreached >= GIVE_UP_AFTER
 
 
-def interval_of(given: float | None, model: ChatModel | None) -> float:
-    """Return the seconds between two starts: as set, or 1.0 for a remote model and 0 for a local one or none."""
-    if given is not None:
-        return given if model is not None else 0.0
+def interval_of(model: ChatModel | None) -> float:
+    """Return the seconds between two starts: 1.0 for a remote model and 0 for a local one or none."""
     return 0.0 if model is None or model.is_local else REMOTE_INTERVAL_S
 
 
