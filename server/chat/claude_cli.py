@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from swarm_memory.schema.errors import ModelAnswerInvalid, ModelUnavailable, ModelWindowTooSmall
 from swarm_memory.schema.settings import ChatProviderSettings
-from swarm_memory.server.chat.metering import ChatMeter, Reply, metered, system_with_schema
+from swarm_memory.server.chat.metering import ChatMeter, Reply, add, metered, system_with_schema
 from swarm_memory.server.child_process import OUTER_SESSION, Finished, run
 from swarm_memory.server.folders import CHILD_VARIABLE
 from swarm_memory.tools.guard.redact import redact
@@ -148,7 +148,7 @@ class ClaudeCliChatModel:
             ) from None
         used, text = result.usage, result.result or ""
         read = used.input_tokens + used.cache_creation_input_tokens + used.cache_read_input_tokens
-        usage.add(read, used.output_tokens, result.total_cost_usd)
+        add(usage, read, used.output_tokens, result.total_cost_usd)
         if not result.is_error and result.subtype == "success":
             structured = result.structured_output
             return Reply(json.dumps(structured) if isinstance(structured, dict) else text)

@@ -50,6 +50,14 @@ class ChatMeter:
         self._store.record_chat(ChatRecord(self._scope, purpose, model, outcome, usage, latency_ms, at))
 
 
+def add(usage: ChatUsage, input_tokens: int, output_tokens: int, cost_usd: float | None = None) -> None:
+    """Add what one answer took; None where its cost is not known."""
+    usage.input_tokens += input_tokens
+    usage.output_tokens += output_tokens
+    if cost_usd is not None:
+        usage.cost_usd = (usage.cost_usd or 0.0) + cost_usd
+
+
 class Reply(NamedTuple):
     """What a model said, before any check."""
 

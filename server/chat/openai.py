@@ -13,6 +13,7 @@ from swarm_memory.server.chat.metering import (
     CHARS_PER_TOKEN,
     ChatMeter,
     Reply,
+    add,
     metered,
     system_with_schema,
 )
@@ -184,7 +185,7 @@ class OpenAIChatModel:
         answered = _tokens(completion, "completion_tokens", len(text))
         price_in, price_out = self._settings.price_in, self._settings.price_out
         cost = None if price_in is None or price_out is None else (sent * price_in + answered * price_out) / 1_000_000
-        usage.add(sent, answered, cost)
+        add(usage, sent, answered, cost)
         if refusal or ended == "content_filter":
             raise ModelAnswerInvalid(f"{self.name} refused to answer.")
         return Reply(text, is_cut=ended == "length")

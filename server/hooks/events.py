@@ -44,10 +44,7 @@ from swarm_memory.tools.trajectory.tasks import (
     task_text,
 )
 
-MIN_PROMPT_WORDS = 4
-"""A shorter prompt injects nothing."""
-
-_MAX_TASK_CHARS = 2000
+_MAX_TASK_CHARS, _MIN_PROMPT_WORDS = 2000, 4
 _TASKS_LOOKED_AT, _KNOWN_SHOWN = 200, 5
 _PROMPT_PATIENCE_S = 0.01
 """How long a server's answer to a prompt may wait for a write. The store ends what it has begun."""
@@ -221,7 +218,7 @@ async def _on_prompt(toolbox: Toolbox, event: HookEvent, via: Way) -> str:
     former = await toolbox.store.get_session(toolbox.scope, event.session_id or "")
     continued = former is not None and former.task_id is not None and continues(prompt, former.task)
     session = _session(toolbox, event, prompt, former, continued)
-    wanted = _is_long_enough(toolbox, prompt) and not (continued and _is_long_enough(toolbox, session.task))
+    wanted = _is_long_enough(prompt) and not (continued and _is_long_enough(session.task))
     notes = _notes(toolbox, session, prompt if wanted and toolbox.settings.hooks.inject else "", via, event.host)
     corrected = continued and feedback(prompt) == "correction"
     writes = _writes(toolbox, session, former, continued, corrected)
@@ -422,5 +419,5 @@ async def _hold_back(toolbox: Toolbox, session: HostSession) -> None:
         await toolbox.queue(LEARN, session.task_id, told, after=_CONTINUED_HOLD)
 
 
-def _is_long_enough(toolbox: Toolbox, prompt: str) -> bool:
-    return len(prompt.split()) >= MIN_PROMPT_WORDS
+def _is_long_enough(prompt: str) -> bool:
+    return len(prompt.split()) >= _MIN_PROMPT_WORDS

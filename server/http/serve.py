@@ -26,8 +26,7 @@ from swarm_memory.server.http.identity import Identity
 from swarm_memory.server.http.team import team_routes
 
 PATH, VIEWER = "/mcp", "/ui"
-MAX_HEADER_BYTES = 32 * 1024
-MAX_CONNECTIONS = 256
+MAX_HEADER_BYTES, MAX_CONNECTIONS = 32 * 1024, 256
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
 CLOSE_TIMEOUT_S = 2.0
 """How long the end may take, from the signal to the end of the process."""

@@ -33,13 +33,10 @@ from swarm_memory.tools.guard.redact import archivable
 from swarm_memory.tools.retrieve.embed import EMBED, REEMBED, embed_backlog
 from swarm_memory.tools.tool_memory.evaluate import RETRY_AFTER_S, evaluate_tool_calls
 from swarm_memory.tools.tool_memory.log import EVALUATE, queue_evaluation
-from swarm_memory.tools.tool_memory.summarize import summarize_tool_memory
+from swarm_memory.tools.tool_memory.summarize import SUMMARIZE_AFTER, summarize_tool_memory
 from swarm_memory.tools.toolbox import Toolbox
 
 SUMMARIZE = "summarize_tool_memory"
-
-SUMMARIZE_AFTER = 10
-"""New evaluated calls of a tool after which it is summarized in the background; on request one is enough."""
 
 TELL_S = 0.3
 """How often what an operation counts is passed on."""

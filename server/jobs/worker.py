@@ -32,10 +32,7 @@ MIN_REST_S = 0.05
 REPORT_S = 0.3
 """Progress is written at most so often; a long job looks as often whether it was cancelled."""
 
-LONG_TIMEOUT_S = 21_600.0
-"""Time limit of a job that runs beside the others: scaling, consolidation, imports, benchmarks."""
-
-MAX_RETRY_S = 3600.0
+LONG_TIMEOUT_S, MAX_RETRY_S = 21_600.0, 3600.0  # the first one of scaling, consolidation, imports, benchmarks
 
 log = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import ModelError, ModelUnavailable
 from swarm_memory.schema.settings import ChatSettings
 from swarm_memory.server.chat.chain import ChainChatModel
-from swarm_memory.server.chat.metering import ChatMeter, Outcome, Reply, metered
+from swarm_memory.server.chat.metering import ChatMeter, Outcome, Reply, add, metered
 from swarm_memory.tools.ports.journal import ChatRecord
 from swarm_memory.tools.ports.models import ChatAnswer, ChatModel, ChatRequest, ChatUsage
 
@@ -71,7 +71,7 @@ class ScriptedChatModel:
         if isinstance(answer, ModelError):
             raise answer
         text = answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
-        usage.add((len(request.system) + len(request.user)) // 4, len(text) // 4)
+        add(usage, (len(request.system) + len(request.user)) // 4, len(text) // 4)
         return Reply(text)
 
 

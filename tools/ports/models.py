@@ -41,15 +41,7 @@ class ChatUsage:
     input_tokens: int = 0
     output_tokens: int = 0
     cost_usd: float | None = None
-    """None: of no answer it is known."""
     tries: int = 0
-
-    def add(self, input_tokens: int, output_tokens: int, cost_usd: float | None = None) -> None:
-        """Add what one answer took."""
-        self.input_tokens += input_tokens
-        self.output_tokens += output_tokens
-        if cost_usd is not None:
-            self.cost_usd = (self.cost_usd or 0.0) + cost_usd
 
 
 class ChatAnswer(Model):

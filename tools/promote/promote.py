@@ -21,10 +21,8 @@ from swarm_memory.tools.text.cleaning import is_memory_id
 from swarm_memory.tools.text.tokens import count_tokens
 from swarm_memory.tools.toolbox import Toolbox
 
-MAX_PROMOTED = 200
-MAX_PER_SKILL = 12
-"""Memories in one skill."""
-"""Memories in all skills, or in one block."""
+MAX_PROMOTED, MAX_PER_SKILL = 200, 12
+"""Memories in all skills, or in one block; and in one skill."""
 
 
 class Document(NamedTuple):

@@ -88,17 +88,10 @@ def keyword_scores(result: SourceResult, beside: Mapping[int, Sequence[PassageCa
         if 0 < count <= documents
     }
     own = {each.seq: _own(each, idf) for each in result.candidates}
-    texts = [
-        _Words.sum(
-            [
-                (1.0, own[each.seq]),
-                (CONTEXT_WEIGHT, _words(each.group_name, idf)),
-                *((CONTEXT_WEIGHT, own[it.seq]) for it in near),
-            ]
-        )
-        for each in result.candidates
-        for near in [beside[each.seq]]
-    ]
+    texts: list[_Words] = []
+    for each in result.candidates:
+        context = [_words(each.group_name, idf), *(own[it.seq] for it in beside[each.seq])]
+        texts.append(_Words.sum([(1.0, own[each.seq]), *((CONTEXT_WEIGHT, words) for words in context)]))
     mean = math.fsum(text.length for text in texts) / len(texts) if any(text.length for text in texts) else 1.0
     scores: list[float | None] = []
     for each, text in zip(result.candidates, texts, strict=True):

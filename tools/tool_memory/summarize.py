@@ -33,6 +33,9 @@ PROMPT = "summarize_tool_memory"
 _MAX_SENTENCE = 300
 _MAX_SHOWN_INPUT, _MAX_SHOWN_TEXT = 500, 300
 _TIMEOUT_S = 60.0
+SUMMARIZE_AFTER = 10
+"""New evaluated calls of a tool after which it is summarized in the background; on request one is enough."""
+
 RECENT = 30
 """The newest calls of a tool that a summary is made of."""
 

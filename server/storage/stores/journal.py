@@ -204,9 +204,9 @@ def _write_retrieval(connection: "Connection", record: RetrievalRecord) -> None:
 
 
 def _write_call(connection: "Connection", record: ChatRecord) -> None:
-    usage = {name: value for name, value in asdict(record.usage).items() if value is not None}
-    told = {"purpose": record.purpose, "model": record.model, "outcome": record.outcome, **usage}
-    figure = to_json(told | {"latency_ms": round(record.latency_ms, 1)})
+    call = {"purpose": record.purpose, "model": record.model, "outcome": record.outcome, **asdict(record.usage)}
+    call["latency_ms"] = round(record.latency_ms, 1)
+    figure = to_json({name: value for name, value in call.items() if value is not None})
     values = (make_scope(connection, record.scope), CHAT_TOKENS, _tokens_of(record), figure, to_text(record.at))
     connection.execute(_QUERIES["add_metric"], values)
 
