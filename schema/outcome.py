@@ -140,7 +140,7 @@ class Effect(Model):
     """What memories did for the tasks of one scope."""
 
     basis: Basis
-    """`hold_out`: tasks were kept from their memories by lot, so that the difference is the memories' doing.
+    """`hold_out`: tasks were kept from their memories at random, so that the difference is the memories' doing.
     `observed`: tasks for which nothing fitted are other tasks, and the difference may have any cause."""
     with_memory: ArmFigures
     without_memory: ArmFigures
@@ -179,14 +179,8 @@ class WeekMetrics(Model):
     """Median of the successful tasks."""
     new_items: int = 0
     new_items_per_100_tasks: float | None = None
-    injected_per_task: None = None
-    """This and all that are always None are empty columns for those who read the file of weeks."""
     active_items_used_per_task: float | None = None
     """Memories that a task was seen to use, mean over all tasks."""
     matts_runs: int = 0
     matts_lift: float | None = None
     """Success rate of the rollouts that MaTTS chose less that of a single attempt at the same tasks."""
-    told_by_lot: None = None
-    left_out_by_lot: None = None
-    note_tokens: None = None
-    withdrawn: None = None

@@ -20,6 +20,19 @@ Structured = Literal["auto", "json_schema", "json_object", "text"]
 MIB = 1024 * 1024
 
 
+def _plain_url(url: str | None, holds: str, *, elsewhere: tuple[str, ...] = ("http", "https")) -> str | None:
+    """Return a URL without its last slash. Raises `ValueError`; `elsewhere`: what leads off this machine."""
+    if url is None:
+        return None
+    parts = urlsplit(url)
+    is_here = parts.scheme == "http" and parts.hostname in ("127.0.0.1", "::1", "localhost")
+    if not parts.hostname or (parts.scheme not in elsewhere and not is_here):
+        raise ValueError(f"must begin with {' or '.join(f'{each}://' for each in elsewhere)} and name a host")
+    if parts.username or parts.password or parts.query or parts.fragment:
+        raise ValueError(f"must hold no user, password or query; {holds}")
+    return url.rstrip("/")
+
+
 class Section(Model):
     """Settings of one kind; the sentence beneath a setting is its description."""
 
@@ -52,15 +65,8 @@ class ChatProviderSettings(Section):
 
     @field_validator("base_url")
     @classmethod
-    def _plain_url(cls, value: str | None) -> str | None:
-        if value is None:
-            return None
-        parts = urlsplit(value)
-        if parts.scheme not in {"http", "https"} or not parts.hostname:
-            raise ValueError("must begin with http:// or https:// and name a host")
-        if parts.username or parts.password or parts.query:
-            raise ValueError("must hold no user, password or query; name the key's variable in api_key_env")
-        return value.rstrip("/")
+    def _endpoint(cls, value: str | None) -> str | None:
+        return _plain_url(value, "name the key's variable in api_key_env")
 
     @model_validator(mode="after")
     def _named_model(self) -> Self:
@@ -379,16 +385,9 @@ class TeamSettings(Section):
 
     @field_validator("url")
     @classmethod
-    def _safe_url(cls, value: str | None) -> str | None:
-        if value is None:
-            return None
-        parts = urlsplit(value)
-        is_here = parts.scheme == "http" and parts.hostname in ("127.0.0.1", "::1", "localhost")
-        if not (parts.scheme == "https" and parts.hostname) and not is_here:
-            raise ValueError("must begin with https://, or http:// for this machine: your token goes there")
-        if parts.username or parts.password or parts.query or parts.fragment:
-            raise ValueError("must hold no user, password or query; name the token's variable in token_env")
-        return value.rstrip("/")
+    def _server(cls, value: str | None) -> str | None:
+        """Its token goes there: over https, or to this machine."""
+        return _plain_url(value, "name the token's variable in token_env", elsewhere=("https",))
 
 
 class RetentionSettings(Section):

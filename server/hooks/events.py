@@ -24,7 +24,7 @@ from swarm_memory.server.location import Location
 from swarm_memory.server.missed import note_missed
 from swarm_memory.server.storage.engine.registry import tell_once
 from swarm_memory.tools.anchors.handles import at_call, at_failure, handles_of
-from swarm_memory.tools.credit.holdout import is_held_out, rests
+from swarm_memory.tools.credit.harm import is_held_out, rests
 from swarm_memory.tools.guard.redact import kept_text
 from swarm_memory.tools.learn.worth import is_worth_asking, question
 from swarm_memory.tools.ports.journal import CORRECTED, Event, HostSession

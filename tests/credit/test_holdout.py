@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from made_tasks import Shop, done, said
 
 from swarm_memory.schema.memory import Provenance
-from swarm_memory.tools.credit.holdout import is_held_out
+from swarm_memory.tools.credit.harm import is_held_out
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.retrieve.retrieve import OUTSIDE_HOLDOUT, retrieve
 

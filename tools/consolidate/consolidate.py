@@ -53,7 +53,7 @@ async def consolidate(
     await _merge(run, await find_duplicates(toolbox, found))
     relations = await find_relations(toolbox, found, run.gone)
     await _relate(run, found, relations)
-    await age_items(run, state, full)
+    await age_items(run, state)
     notices = [*relations.notices]
     if found.without_vector:
         notices.append(

@@ -50,25 +50,25 @@ async def weekly_metrics(toolbox: Toolbox) -> list[WeekMetrics]:
 def effect_of(outcomes: Sequence[TaskOutcome]) -> Effect | None:
     """Compare tasks with memory to tasks without.
 
-    Where tasks were held out by lot, only tasks for which something had been found count: they differ in nothing but
+    Where tasks were held out at random, only tasks for which something had been found count: they differ in nothing but
     whether they got it. Steps, failed calls and tokens are of all tasks, whatever their label.
     """
     if not outcomes:
         return None
-    is_drawn = any(each.arm == "held_out" for each in outcomes)
-    treated = [each for each in outcomes if each.arm == "memory" and (each.randomised or not is_drawn)]
-    control = [each for each in outcomes if each.arm == ("held_out" if is_drawn else "nothing_fitted")]
+    is_sampled = any(each.arm == "held_out" for each in outcomes)
+    treated = [each for each in outcomes if each.arm == "memory" and (each.randomised or not is_sampled)]
+    control = [each for each in outcomes if each.arm == ("held_out" if is_sampled else "nothing_fitted")]
     compared = {name: _difference(name, treated, control) for name in (SUCCESS, *COUNTED)}
-    how = "held out by lot"
-    if not is_drawn:
-        how = "not by lot, so that the tasks may differ in more than memory; `metrics --measure on` changes that"
-    wanted = _wanted(treated, control) if is_drawn else None
+    how = "held out at random"
+    if not is_sampled:
+        how = "not at random, so that the tasks may differ in more than memory; `metrics --measure on` changes that"
+    wanted = _wanted(treated, control) if is_sampled else None
     until = f"; about {counted(wanted, 'more task')} until this says something" if wanted else ""
     rate, said = compared[SUCCESS], f"{TOO_FEW}: {MIN_TASKS} on each side are needed"
     if rate and rate.conclusion != TOO_FEW:
         said = f"success {rate.value:+.0%} (95 % interval {rate.low:+.0%} to {rate.high:+.0%}): {rate.conclusion}"
     return Effect(
-        basis="hold_out" if is_drawn else "observed",
+        basis="hold_out" if is_sampled else "observed",
         with_memory=_arm(treated),
         without_memory=_arm(control),
         **compared,

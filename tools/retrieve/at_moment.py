@@ -12,7 +12,7 @@ from swarm_memory.schema.base import RETRIEVAL, new_id
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.schema.sqlite.events import CALL, FAILURE, TOLD_AT_FAILURE
 from swarm_memory.tools.anchors.staleness import staleness_of
-from swarm_memory.tools.credit.holdout import rests
+from swarm_memory.tools.credit.harm import rests
 from swarm_memory.tools.guard.trust import MAX_UNVERIFIED, unverified
 from swarm_memory.tools.ports.journal import Event
 from swarm_memory.tools.ports.memories import KnownWay, RetrievalRecord

@@ -4,7 +4,6 @@ The constants of what fits were chosen on six banks of 70 to 6,271 texts and hol
 docs/BENCHMARKS.md.
 """
 
-import heapq
 import math
 import re
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
@@ -166,35 +165,23 @@ def diversify(
 
     Returns (index, subtracted penalty) in the order of choice. Maximal marginal relevance (Carbonell, Goldstein 1998),
     with `penalty` as the weight of the diversity term alone, so that relevance dominates. A cosine below 0 counts as 0,
-    and so does one of a candidate without vector; vectors may have any length but 0. The result is exact although few
-    vectors are asked for: a penalty can only grow, so a candidate whose known bound is not the greatest need not be
-    looked at.
+    and so does one of a candidate without vector; vectors may have any length but 0.
     """
     import numpy
 
-    @cache
-    def unit_vector(index: int) -> "numpy.ndarray[tuple[int], numpy.dtype[numpy.float64]] | None":
-        numbers = vector_of(index)
-        if numbers is None:
-            return None
-        vector = numpy.asarray(numbers, dtype="f8")
-        return vector / numpy.linalg.norm(vector)
-
-    def likeness(first: int, second: int) -> float:
-        one, other = unit_vector(first), unit_vector(second)
-        return 0.0 if one is None or other is None else float(one @ other)
-
-    chosen: list[tuple[int, float]] = []
-    bounds = [(-score, index, 0, 0.0) for index, score in enumerate(scores)]
-    heapq.heapify(bounds)
-    while bounds and len(chosen) < k:
-        _, index, compared, subtracted = heapq.heappop(bounds)
-        if compared == len(chosen):
-            chosen.append((index, subtracted))
-            continue
-        nearest = max(likeness(index, other) for other, _ in chosen[compared:])
-        subtracted = max(subtracted, penalty * unit(nearest))
-        heapq.heappush(bounds, (subtracted - scores[index], index, len(chosen), subtracted))
+    numbers = (vector_of(index) for index in range(len(scores)))
+    vectors = [None if each is None else numpy.asarray(each, dtype="f8") for each in numbers]
+    directions = [None if each is None else each / numpy.linalg.norm(each) for each in vectors]
+    subtracted = [0.0] * len(scores)
+    left, chosen = list(range(len(scores))), list[tuple[int, float]]()
+    while left and len(chosen) < k:
+        best = max(left, key=lambda index: scores[index] - subtracted[index])
+        left.remove(best)
+        chosen.append((best, subtracted[best]))
+        for each in left:
+            one, other = directions[best], directions[each]
+            if one is not None and other is not None:
+                subtracted[each] = max(subtracted[each], penalty * unit(float(one @ other)))
     return chosen
 
 
@@ -250,13 +237,15 @@ class Fit:
         """Decide for what a search with these tokens gave."""
         settings = toolbox.settings.retrieve
         least = toolbox.embedder.min_cosine if settings.min_cosine is None else settings.min_cosine
-        everything = least <= 0.0
-        needed = 0.0 if everything else least + GROWTH * bank_size(result.documents)
+        size = min(max(result.documents, LEAST_SIZE), GREATEST_SIZE)
+        needed = 0.0 if least <= 0.0 else least + GROWTH * math.log(size / USUAL_SIZE)
         weights = token_weights(tokens, result.documents, result.document_frequency)
         covered = cache(partial(coverage, weights))  # many candidates share the same words with the query
         named = text if text and names_in(text) else ""
         fit = cls(needed, weights, covered=covered, text=named)
-        return replace(fit, found=fit.strength(*best_of(result, covered)))
+        nearest = max((each.cosine for each in result.candidates if each.cosine is not None), default=None)
+        most = max(map(covered, {each.words for each in result.candidates}), default=0.0)
+        return replace(fit, found=fit.strength(nearest, most))  # the nearest and the one of most words may be two
 
     @property
     def needed_beside(self) -> float:
@@ -305,17 +294,6 @@ class Fit:
         beside = {token: weight for token, weight in self.weights.items() if token not in named}
         shared = sum(weight for token, weight in beside.items() if token in candidate.words)
         return shared >= MIN_COVERAGE * sum(beside.values()) > 0
-
-
-def best_of(result: SearchResult, covered: Callable[[frozenset[str]], float]) -> tuple[float | None, float]:
-    """Return the greatest cosine and the greatest coverage of the candidates, be they of two."""
-    nearest = max((each.cosine for each in result.candidates if each.cosine is not None), default=None)
-    return nearest, max(map(covered, {each.words for each in result.candidates}), default=0.0)
-
-
-def bank_size(memories: int) -> float:
-    """Return the natural logarithm of a bank's size by the usual one."""
-    return math.log(min(max(memories, LEAST_SIZE), GREATEST_SIZE) / USUAL_SIZE)
 
 
 def speaks_of(words: Container[str], item: MemoryItem) -> bool:

@@ -10,7 +10,7 @@ from swarm_memory.schema.errors import InputError, StorageError
 from swarm_memory.schema.memory import MemoryItem, NearMiss, Retrieval, ScoredMemory, ScoreParts
 from swarm_memory.tools.anchors.handles import at_prompt
 from swarm_memory.tools.anchors.staleness import Staleness, staleness_of
-from swarm_memory.tools.credit.holdout import is_held_out, rests
+from swarm_memory.tools.credit.harm import is_held_out, rests
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.guard.trust import prefer_verified
 from swarm_memory.tools.ports.memories import ANY, Candidate, RetrievalRecord, SearchFilter, SearchQuery, SearchResult

@@ -1,7 +1,7 @@
 """Guidelines that calls of one tool teach without a model: sentences with their counts, and none that chance explains.
 
 Requests are compared by the word that they begin with and the words that they are about, commands by their program,
-other arguments by value, errors by what went through after them.
+errors by what went through after them. Of other arguments only a model says something.
 """
 
 from collections import Counter, defaultdict
@@ -17,8 +17,6 @@ from swarm_memory.tools.tool_memory.inputs import (
     arguments_of,
     asked_of,
     difference,
-    features_of,
-    is_asking,
     opening_of,
     show_value,
     topics_of,
@@ -89,7 +87,6 @@ def extract_guidelines(calls: Sequence[KeptCall]) -> Guidelines:
     return Guidelines(
         best_for=best,
         worst_for=worst,
-        parameters=tuple(_parameters(made))[:MAX_EACH],
         errors=tuple(_errors(known))[:MAX_EACH],
         recommendations=(*_programs(made), *(() if best else _from_rate(made)))[:MAX_EACH],
     )
@@ -137,28 +134,6 @@ def _topics(asked: Sequence[_Made], *, best: bool) -> Iterator[str]:
 def _listed(words: Sequence[str]) -> str:
     quoted = [f'"{word}"' for word in words]
     return " or ".join(filter(None, [", ".join(quoted[:-1]), quoted[-1]]))
-
-
-def _parameters(made: Sequence[_Made]) -> list[str]:
-    """Return which arguments work and which do not; requests and commands are compared otherwise."""
-    found = _by(made, lambda each: _features(each.kept))
-    total = _counts(made)
-    told = [
-        (abs(counts.rate - total.less(counts).rate), counts.calls, what, counts, best)
-        for what, counts in found.items()
-        for best in (True, False)
-        if counts.differs_in(total, best=best)
-    ]
-    return [
-        f"{'Works' if best else 'Does not work'}: {what}: {counts} calls good, without it {total.less(counts)}"
-        for _, _, what, counts, best in sorted(told, key=lambda each: (-each[0], -each[1], each[2]))
-    ]
-
-
-def _features(kept: KeptCall) -> set[str]:
-    arguments = arguments_of(kept.call.input)
-    plain = {name: value for name, value in arguments.items() if not is_asking(name) and name.lower() not in COMMANDS}
-    return features_of(plain)
 
 
 def _from_rate(made: Sequence[_Made]) -> list[str]:

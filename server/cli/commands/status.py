@@ -162,7 +162,7 @@ def metrics(
     Of a week steps, tokens, dollars and minutes are those for each success; new are memories that were learned, used
     those that a task was seen to use.
 
-    What notes are worth is known where some tasks work without any: --measure on lets one task in ten do so, by lot.
+    What notes are worth is known where some tasks work without any: --measure on lets one task in ten do so, at random.
     Success, steps, failed calls and tokens of both are then compared, with intervals.
 
     \b
