@@ -35,14 +35,13 @@ class Credit(Use):
     change: float = Field(ge=-1, le=1)
     """What the rule asks for."""
     worked: bool | None = None
-    """What a way out did against its own error in the task, which counts in place of the task's label. None: it was not
-    tried, or is none."""
+    """What a fix did against its own error, which counts in place of the task's label; None: it was not tried."""
     applied: float = Field(default=0.0, ge=-1, le=1)
     """What the confidence really changed by: at 0 and 1 it stops."""
 
 
 class TaskFigures(Model):
-    """What a task took. None: the host did not tell."""
+    """What a task took. None: the host did not say."""
 
     steps: int | None = Field(default=None, ge=0)
     """Actions of the agent: tool calls, or messages where it called no tool."""
@@ -82,7 +81,7 @@ class OutcomeRecord(Model):
 
 
 class RecordedTask(Model):
-    """One task as a list tells it, by one trajectory: mostly the newest."""
+    """One task as a list shows it, by one trajectory: mostly the newest."""
 
     trajectory_id: str
     task_id: str
@@ -96,7 +95,7 @@ class RecordedTask(Model):
     session_id: str | None
     began: Timestamp | None
     ended: Timestamp
-    """When it was recorded, where nothing tells when it ended."""
+    """When it was recorded, where it is not known when it ended."""
     label: Label | None
     """None: nobody judged it."""
     confidence: Unit | None
@@ -147,12 +146,12 @@ class Effect(Model):
     success_rate: Difference | None = None
     """None while one side has no decided task."""
     steps: Difference | None = None
-    """None while one side has fewer than two tasks that tell it; of failed calls and tokens too."""
+    """None while one side has fewer than two tasks of which it is known; of failed calls and tokens too."""
     failed_calls: Difference | None = None
     tokens: Difference | None = None
     tasks_wanted: int | None = None
     """So many more, about, until the difference of success is known to 20 points; None while one side has none that is
-    decided, or no lot is drawn."""
+    decided, or nothing is held out at random."""
     says: str
     """The same in one sentence."""
 
@@ -173,7 +172,7 @@ class WeekMetrics(Model):
     steps_to_success: float | None = None
     """Mean of the successful tasks."""
     tokens_per_success: float | None = None
-    """Tokens of all tasks that told them, for each success among those; cost likewise."""
+    """Tokens of all tasks whose tokens are known, for each success among those; cost likewise."""
     cost_usd_per_success: float | None = None
     time_to_resolution_s: float | None = None
     """Median of the successful tasks."""

@@ -54,7 +54,7 @@ async def test_what_is_asked_over_http_is_what_the_bank_answers(
         asgi = httpx.ASGITransport(team.guard)
         ann, rob = connect(asgi, await team.add("ann", "write")), connect(asgi, await team.add("rob", "review"))
         assert ((await ann.me()).name, (await rob.me()).role) == ("ann", "review")
-        given = proposed(signatures=("s1",), evidence=Evidence(worked=2, tried=3, told=4), word="a day")
+        given = proposed(signatures=("s1",), evidence=Evidence(worked=2, tried=3, shown=4), word="a day")
         (proposal,) = await ann.propose("bank-a", [given])
         (waiting,) = await rob.proposals()
         assert waiting == proposal
@@ -65,7 +65,7 @@ async def test_what_is_asked_over_http_is_what_the_bank_answers(
         changes = await ann.changes(PROJECT, "", 0)
         (shared,) = changes.shared
         assert (shared.accepted_by, shared.proposed_by, shared.origins) == ("rob", ("ann",), (given.origin_id,))
-        assert shared.evidence == Evidence(worked=4, tried=5, told=0, people=1)
+        assert shared.evidence == Evidence(worked=4, tried=5, shown=0, people=1)
         assert not (await ann.changes(PROJECT, changes.stamp, changes.cursor)).shared
         (mine,) = await ann.proposals(None, mine=True)
         assert (mine.status, mine.decided_by, mine.decision) == ("accepted", "rob", "yes")

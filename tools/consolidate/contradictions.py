@@ -96,7 +96,7 @@ async def find_relations(toolbox: Toolbox, survey: Survey, gone: set[str]) -> Re
 async def link_contradictions(toolbox: Toolbox, new: Sequence[StoredMemory], run_id: str) -> None:
     """Link what was just stored to what it contradicts by its words, as a batch of the run that stored it.
 
-    So nobody is told both before the next consolidation looks closer. Raises `StorageError`.
+    So nobody is shown both before the next consolidation looks closer. Raises `StorageError`.
     """
     links = list[MemoryLink]()
     for memory in new:

@@ -31,7 +31,7 @@ class Duplicate(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Gist:
-    """What tells two near memories apart."""
+    """By what two near memories are compared."""
 
     outcome: Outcome
     title: str

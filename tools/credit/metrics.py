@@ -144,14 +144,14 @@ def _week(week: date, outcomes: Sequence[TaskOutcome], new_items: int, runs: Seq
 
 
 def _per_success(name: str, outcomes: Sequence[TaskOutcome]) -> float | None:
-    """Return what all tasks took that tell it, for each success among them: failures cost too."""
-    telling = [each for each in outcomes if getattr(each.figures, name) is not None]
-    successes = _arm(telling).successes
-    return sum(_values(name, telling)) / successes if successes else None
+    """Return what all tasks took of which it is known, for each success among them: failures cost too."""
+    known = [each for each in outcomes if getattr(each.figures, name) is not None]
+    successes = _arm(known).successes
+    return sum(_values(name, known)) / successes if successes else None
 
 
 def _values(name: str, outcomes: Sequence[TaskOutcome]) -> list[float]:
-    """Return a figure of the tasks that tell it; of success 1 or 0 of those that were decided."""
+    """Return a figure of the tasks of which it is known; of success 1 or 0 of those that were decided."""
     if name == SUCCESS:
         return [float(each.label == "Success") for each in outcomes if each.label != "Undecided"]
     values = (getattr(each.figures, name) for each in outcomes)

@@ -55,7 +55,7 @@ async def record_outcome(
     itself taught; outcomes move nothing that the user said. `trajectory` is one that may be kept (`archivable`); the
     stored one of the task when not given. Without any, no use can be seen but of those that the agent `named` as used.
     The same outcome twice changes nothing; a longer version of the task, or another label, replaces the former credit.
-    A way out that the task was seen to try is credited with what it did against its own error, however the task ended.
+    A fix that the task was seen to try is credited with what it did against its own error, however the task ended.
     A label that somebody gave (`given`) stays against what is only judged later. Raises `StorageError`.
     """
     store, settings = toolbox.store, toolbox.settings.credit
@@ -69,8 +69,8 @@ async def record_outcome(
     label, judge = verdict.label, verdict.judge
     if former is not None and former.given and not given:
         label, judge, given = former.label, former.judge, True
-    told = {**retrieved.beside, **retrieved.given}
-    ids = dict.fromkeys((*told, *(known.injected_memory_ids if known else ())))
+    since = {**retrieved.beside, **retrieved.given}
+    ids = dict.fromkeys((*since, *(known.injected_memory_ids if known else ())))
     had = await store.get_memories(toolbox.readable, list(ids))
     items = {item.id: item for item in had if item.provenance.task_id != task_id}
     if former is not None and known is not None and not known.steps:  # its words were removed: what was seen stays seen
@@ -87,7 +87,7 @@ async def record_outcome(
             figures=figures_of(reading, settings) if reading else TaskFigures(),
             at=(known.ended_at if known else None) or toolbox.clock.now(),
         )
-        uses = detect_uses(known, [*items.values()], told, named)
+        uses = detect_uses(known, [*items.values()], since, named)
     fixed = {item.id for item in items.values() if item.provenance.is_users_word}
     ends = await _ends(toolbox, [item.id for item in items.values() if item.use == "way_out"], task_id)
     credits = tuple(_credit(use, label, ends.get(use.memory_id), fixed=use.memory_id in fixed) for use in uses)
@@ -102,7 +102,7 @@ async def record_outcome(
 
 
 def figures_of(reading: Reading, settings: CreditSettings) -> TaskFigures:
-    """Return what a task took, by what its trajectory tells."""
+    """Return what a task took, by its trajectory."""
     usage, began, ended = reading.trajectory.usage, reading.trajectory.started_at, reading.trajectory.ended_at
     return TaskFigures(
         steps=steps_of(reading.trajectory),

@@ -55,7 +55,7 @@ def rests_on_evidence(item: MemoryItem) -> bool:
         return source.standing > 0
     if is_teams(item.scope):
         return True  # a reviewer accepted it
-    if source.hearsay:
+    if source.repeats_shown:
         return False
     is_here = source.distiller in {"extractive", "agent"} and source.imported_from is None
     return is_here and source.judge in {"evidence", "user"}
@@ -64,15 +64,15 @@ def rests_on_evidence(item: MemoryItem) -> bool:
 def is_borne_out(item: MemoryItem, history: Iterable[Event]) -> bool:
     """Whether the user restored or kept it, or another task of another session drew the same or succeeded by using it.
 
-    What was hearsay to begin with, or is of suspect wording, must be drawn by one who was not told. (`novelty`
+    What repeats what was shown, or is of suspect wording, must be found by one who was not shown it. (`novelty`
     reinforces by no other.)
     """
-    doubted = item.provenance.hearsay or item.provenance.suspect is not None
+    doubted = item.provenance.repeats_shown or item.provenance.suspect is not None
     own = [each for each in (item.provenance.task_id, item.provenance.session_id) if each is not None]
     vouched = 0
     for event in history:
         vouched += _vouches(event)
-        # Whoever follows what was planted succeeds as well: only one who finds it unprompted is a witness of hearsay.
+        # Whoever follows what was planted succeeds as well: only one who finds it unprompted is a witness.
         is_use = event.kind == CREDITED and _succeeded(event) and not doubted
         if event.kind == REINFORCED or is_use:
             witness = [str(told) for told in map(event.data.get, ("task_id", "session_id")) if told is not None]

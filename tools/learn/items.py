@@ -51,8 +51,8 @@ def drawn_item(
 ) -> MemoryItem:
     """Return a draft as a new item, which is not prepared for the bank yet.
 
-    What repeats memories that the task `had` and nobody vouches for is hearsay. That is looked for here, in time linear
-    in the length of the trajectory.
+    What repeats memories that the task `had` and nobody vouches for proves nothing. That is looked for here, in time
+    linear in the length of the trajectory.
     """
     drawing, trajectory = origin.drawing, origin.trajectory
     by_rules = drawing.distiller == "extractive"
@@ -69,7 +69,7 @@ def drawn_item(
         model=drawing.model,
         run_id=origin.run_id,
         handles=from_task(draft.title, draft.description, draft.content, calls),
-        hearsay=not is_said and repeats_what_was_told(draft, trajectory, had),
+        repeats_shown=not is_said and repeats_what_was_told(draft, trajectory, had),
     )
     return MemoryItem(
         id=new_id(MEMORY),
@@ -129,8 +129,8 @@ async def new_items(
     `made` is given the memories that the task had and nobody vouches for, and runs in a thread. Those that are suspect
     come in quarantine. Without vectors where the embedder fails, without the model where the one that screens does;
     that is said then. What the bank says stays, whoever gave it, and is reinforced where the trajectory is a witness:
-    trust never rises by hearsay, by repetition within one task or session, nor by what says a part of it. Raises
-    `StorageError`.
+    trust never rises by what repeats what was shown, by repetition within one task or session, nor by what says a part
+    of it. Raises `StorageError`.
     """
     retrieved = await toolbox.store.injections(toolbox.scope, trajectory.task_id)
     given = tuple(dict.fromkeys((*trajectory.injected_memory_ids, *retrieved.given)))
@@ -141,7 +141,7 @@ async def new_items(
     memories, unembedded = await prepare_or_say(toolbox, await anchored(toolbox, items))
     new: list[StoredMemory] = []
     known: dict[str, None] = {}
-    is_witness = not any(item.provenance.hearsay for item in items)
+    is_witness = not any(item.provenance.repeats_shown for item in items)
     for memory in memories:
         same = await same_in_bank(toolbox, memory)
         if same is None:

@@ -99,7 +99,7 @@ def query_vector_weight(
     """Return the share of the vector leg for one query, from the usual one: a leg counts for how its best stands out.
 
     That is by how many standard deviations the best of the pool is over its mean, squared. Where many share the query's
-    words alike, the words do not tell which is meant, and where one alone has them, they do; so for the vectors. The
+    words alike, the words do not say which is meant, and where one alone has them, they do; so for the vectors. The
     spread of a search's scores predicts how good it is (Shtok, Kurland, Carmel and others 2012). 0 and 1 stay.
     """
     by_vectors = vector_weight * _standing_out([each for each in cosines if each is not None]) ** 2
@@ -269,7 +269,7 @@ class Fit:
     def is_met_by(self, candidate: Candidate) -> bool:
         """Whether it may be given: the query has something here, and this is near the best.
 
-        Nearness alone is not enough for a way out of an error; a problem that nobody solved is no advice.
+        Nearness alone is not enough for a fix of an error; a problem that nobody solved is no advice.
         """
         if self.found < self.needed:
             return False

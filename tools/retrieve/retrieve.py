@@ -14,7 +14,7 @@ from swarm_memory.tools.credit.harm import is_held_out, rests
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.guard.trust import prefer_verified
 from swarm_memory.tools.ports.memories import ANY, Candidate, RetrievalRecord, SearchFilter, SearchQuery, SearchResult
-from swarm_memory.tools.retrieve.agreement import told_once, with_counts, with_fix_counts, without_contradictions
+from swarm_memory.tools.retrieve.agreement import with_counts, with_fix_counts, without_contradictions, without_repeats
 from swarm_memory.tools.retrieve.preamble import how_often, otherwise, preamble
 from swarm_memory.tools.retrieve.query import TargetTime, Vectors, mentioned_time, own_words, vectors_of
 from swarm_memory.tools.retrieve.rank import (
@@ -278,7 +278,7 @@ async def _read(toolbox: Toolbox, query: str, k: int | None, only: SearchFilter,
 
 async def _search(toolbox: Toolbox, question: Question) -> Found:
     """Find the candidates by words and by vectors, and decide whether the bank has anything for the query."""
-    result = await told_once(toolbox, await toolbox.store.search(question.search))
+    result = await without_repeats(toolbox, await toolbox.store.search(question.search))
     result, cosines = question.vectors.compared(result)
     fit = Fit.of(toolbox, result, question.search.tokens, question.text if question.hook else "")
     return Found(result, cosines, fit)

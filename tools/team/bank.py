@@ -270,5 +270,7 @@ def _why_withdrawn(evidence: Evidence) -> str:
     most = wilson(evidence.worked, evidence.tried).high
     if most >= FAILS_BELOW:
         return ""
-    told = f"worked {evidence.worked} of {counted(evidence.tried, 'time')} for {people(evidence.people)}"
-    return f"withdrawn by itself: {told}, so at most {most:.0%} of the times; restoring it weighs only what comes after"
+    counts = f"worked {evidence.worked} of {counted(evidence.tried, 'time')} for {people(evidence.people)}"
+    return (
+        f"withdrawn by itself: {counts}, so at most {most:.0%} of the times; restoring it weighs only what comes after"
+    )

@@ -85,9 +85,9 @@ async def _for_task(toolbox: Toolbox, task: str, names: Sequence[str] | None) ->
     unknown = tuple(name for name in names or () if name not in overall)
     if ranked:
         best = {each.tool_name for each in ranked}
-        told = tuple(memory for memory in memories if memory.totals.tool_name in best)
+        of_best = tuple(memory for memory in memories if memory.totals.tool_name in best)
         return ToolGuidance(
-            markdown=of_task(ranked, told, GUIDANCE_TOKENS), tools=told, experience=tuple(ranked), unknown=unknown
+            markdown=of_task(ranked, of_best, GUIDANCE_TOKENS), tools=of_best, experience=tuple(ranked), unknown=unknown
         )
     reason = "no evaluated call of this project was similar to the task"
     text = "No experience with tasks like this."
@@ -233,11 +233,11 @@ def name_of(tool_name: str) -> str:
 
 
 def _why(each: Experience) -> str:
-    told = [f"{each.similar_good} of {each.similar} similar calls went well"] if each.similar else []
+    parts = [f"{each.similar_good} of {each.similar} similar calls went well"] if each.similar else []
     if each.begin_alike:
-        told.append(f"{each.begin_alike_good} of {each.begin_alike} that begin alike")
-    told.append(f"{each.overall_good} of {each.overall_n} in all")
-    return f"{name_of(each.tool_name)}: expect success {each.expected_success:.0%} ({'; '.join(told)})"
+        parts.append(f"{each.begin_alike_good} of {each.begin_alike} that begin alike")
+    parts.append(f"{each.overall_good} of {each.overall_n} in all")
+    return f"{name_of(each.tool_name)}: expect success {each.expected_success:.0%} ({'; '.join(parts)})"
 
 
 def _tool(memory: ToolMemory, budget: int) -> str:
@@ -271,8 +271,8 @@ def _rate(measure: Measure) -> str:
 def _guidelines(tool_name: str, guidelines: Guidelines) -> str:
     lines = [f"### {name_of(tool_name)}"] if tool_name else []
     for field, title in _SECTIONS:
-        told: tuple[str, ...] = getattr(guidelines, field)
-        lines += [f"- {title}: {_safe(each, 400)}" for each in told]
+        sentences: tuple[str, ...] = getattr(guidelines, field)
+        lines += [f"- {title}: {_safe(each, 400)}" for each in sentences]
     return "" if guidelines.is_empty else "\n".join(lines)
 
 

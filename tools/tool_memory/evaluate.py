@@ -1,4 +1,4 @@
-"""What a call was worth: told by the chat model, or from what the call returned and what followed."""
+"""What a call was worth: by the chat model, or by what the call returned and what followed."""
 
 import asyncio
 import re
@@ -231,13 +231,13 @@ def _prompt(kept: KeptCall, around: Surroundings, schema: str | None) -> Rendere
 
 
 def _followed(kept: KeptCall, around: Surroundings) -> str:
-    told = ["The user corrected what was done."] if around.corrected else []
+    followed = ["The user corrected what was done."] if around.corrected else []
     following = around.next_call
     if following is not None and following.tool_name == kept.call.tool_name:
-        told.append(f"The same tool was called again with: {following.input[:600]}")
+        followed.append(f"The same tool was called again with: {following.input[:600]}")
     elif following is not None:
-        told.append("Another tool was called.")
-    return "\n".join(told) or "(not known)"
+        followed.append("Another tool was called.")
+    return "\n".join(followed) or "(not known)"
 
 
 def _said(text: str, toolbox: Toolbox, limit: int) -> str:
@@ -307,7 +307,7 @@ def _against(call: ToolCall, corrected: bool, names: frozenset[str]) -> str | No
 
 
 def _coverage(asked: str, call: ToolCall, names: frozenset[str]) -> float | None:
-    """Return the share of the words asked for that the output has; None where there are too few to tell.
+    """Return the share of the words asked for that the output has; None where there are too few.
 
     Sentences that name a tool speak of it and not of what was asked: they are left out.
     """
@@ -337,7 +337,7 @@ def _summary(call: ToolCall) -> str:
     shown = [f"{name}: {value}" for name in list(arguments)[:3] if (value := show_value(name, arguments[name]))]
     lines = len(call.output.splitlines())
     returned = "nothing" if not call.output.strip() else f"{lines} line{'s' if lines != 1 else ''}"
-    return f"called with {'; '.join(shown) or 'no telling arguments'}; returned {returned}"
+    return f"called with {'; '.join(shown) or 'no short arguments'}; returned {returned}"
 
 
 def resolving_call(failed: KeptCall, calls: Sequence[KeptCall]) -> KeptCall | None:

@@ -118,7 +118,7 @@ def _openings(asked: Sequence[_Made], *, best: bool) -> Iterator[str]:
 
 
 def _topics(asked: Sequence[_Made], *, best: bool) -> Iterator[str]:
-    """Yield what is said of requests by the words that they are about, each of which tells them apart by itself."""
+    """Yield what is said of requests by the words that they are about, each of which sets them apart by itself."""
     topics = [topics_of(each.request) - {opening_of(each.request)} for each in asked]
     found = _by(asked, lambda each: topics_of(each.request) - {opening_of(each.request)})
     total = _counts(asked)
@@ -149,7 +149,7 @@ def _programs(made: Sequence[_Made]) -> list[str]:
     found = _by(made, lambda each: filter(None, [programs[each.kept.seq]]))
     total = _counts(made)
     known = [each.kept for each in made]
-    told: list[str] = []
+    lines: list[str] = []
     for program, counts in sorted(found.items(), key=lambda item: (item[1].rate, item[0])):
         if counts.calls < _MIN_GROUP or not counts.differs_in(total, best=False):
             continue
@@ -159,8 +159,8 @@ def _programs(made: Sequence[_Made]) -> list[str]:
         )
         name = _safe_name(known[0].call.tool_name)
         said = f"`{name}` with `{program}`: {counts.calls - counts.good} of {counts.calls} failed here"
-        told.append(f"{said}; `{instead.most_common(1)[0][0]}` went through" if instead else said)
-    return told
+        lines.append(f"{said}; `{instead.most_common(1)[0][0]}` went through" if instead else said)
+    return lines
 
 
 def program_of(kept: KeptCall) -> str:
@@ -217,7 +217,7 @@ def resolution(failed: KeptCall, calls: Collection[KeptCall]) -> str:
     good = resolving_call(failed, list(calls))
     if good is None:
         return ""
-    told = difference(failed.call.input, good.call.input)
-    if told:
-        return f"the call {told} went through"
+    changed = difference(failed.call.input, good.call.input)
+    if changed:
+        return f"the call {changed} went through"
     return "the same call went through right after it" if good.seq == failed.seq + 1 else ""

@@ -76,7 +76,7 @@ def signature(text: str) -> str:
 def opening_of(text: str) -> str:
     """Return the word that a request begins with, in lower case; of a script without spaces the first two characters.
 
-    It tells best what kind of thing is asked for. Empty where there is none, or where it is no plain word.
+    It says best what kind of thing is asked for. Empty where there is none, or where it is no plain word.
     """
     words = words_as_written(text[: _MAX_OPENING * 4])
     first = "".join(words[:2]) if words and _is_unspaced(words) else "".join(words[:1])

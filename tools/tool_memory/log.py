@@ -130,7 +130,7 @@ def _ids(logged: LoggedCall) -> tuple[str | None, str | None]:
 
 def kept_call(logged: LoggedCall, scope: Scope, settings: Settings, now: datetime) -> ToolCall:
     """Return a call as it is stored."""
-    told, returned = as_text(logged.input), as_text(logged.output)
+    sent, returned = as_text(logged.input), as_text(logged.output)
     with_places = not settings.distill.redact_pii
     given, gave, task = (
         value if with_places else without_places(value) for value in (logged.input, logged.output, logged.task)
@@ -143,7 +143,7 @@ def kept_call(logged: LoggedCall, scope: Scope, settings: Settings, now: datetim
         output=kept_text(as_text(gave), settings, MAX_CALL_CHARS),
         success=logged.success,
         time_cost_s=logged.time_cost,
-        token_cost=_tokens(told) + _tokens(returned) if logged.token_cost is None else logged.token_cost,
+        token_cost=_tokens(sent) + _tokens(returned) if logged.token_cost is None else logged.token_cost,
         created_at=logged.create_time or now,
         session_id=session_id,
         task_id=clean(logged.task_id) if logged.task_id else None,

@@ -40,7 +40,7 @@ RECENT = 30
 """The newest calls of a tool that a summary is made of."""
 
 LEARNED_FROM = 200
-"""The newest calls, as far as they are kept, that guidelines are drawn from without a model: figures are of fewer."""
+"""The newest calls, as far as they are kept, that guidelines are made of without a model: figures are of fewer."""
 
 
 async def summarize_tool_memory(
@@ -54,7 +54,7 @@ async def summarize_tool_memory(
     """Summarize tools, or all of the scope, over their 30 newest calls; skip those without news.
 
     What is not evaluated yet is evaluated first, unless `evaluate` is False. A tool has news when at least `min_new` of
-    its newest calls are evaluated and in no summary. A tool that fails is told of and does not stop the others. Raises
+    its newest calls are evaluated and in no summary. A tool that fails is named and does not stop the others. Raises
     `InputError`, `StorageError`.
     """
     names = read_names(tool_names)
@@ -73,7 +73,7 @@ async def summarize_tool_memory(
         if memory not in due:
             outcomes[memory.totals.tool_name] = ToolOutcome(tool_name=memory.totals.tool_name, status="skipped")
     await spaced(due, one, interval_of(toolbox.chat), lambda: False)
-    return _told([outcomes[name] for name in sorted(outcomes)], evaluation)
+    return _in_a_sentence([outcomes[name] for name in sorted(outcomes)], evaluation)
 
 
 async def _summarize(toolbox: Toolbox, memory: ToolMemory, min_new: int) -> ToolOutcome:
@@ -104,7 +104,7 @@ async def news_of(toolbox: Toolbox, memory: ToolMemory) -> int:
     return await toolbox.store.tool_memory.new_calls(toolbox.scope, memory.totals.tool_name, RECENT)
 
 
-def _told(outcomes: Sequence[ToolOutcome], evaluation: EvaluateResult) -> SummarizeResult:
+def _in_a_sentence(outcomes: Sequence[ToolOutcome], evaluation: EvaluateResult) -> SummarizeResult:
     """Say it as one sentence too; what failed is added to it only where something did."""
     summarized, skipped, failed = (
         sum(each.status == status for each in outcomes) for status in ("summarized", "skipped", "failed")
@@ -144,7 +144,7 @@ async def summarize_calls(
 ) -> ToolSummary:
     """Return the summary of one tool from its calls, newest first; figures are of the first 30 alone.
 
-    The model is shown those too; without one all of `kept` are drawn from. Figures of scores rest on the evaluated
+    The model is shown those too; without one all of `kept` are read. Figures of scores rest on the evaluated
     calls. Raises `ModelError` when a model is given and gives no guidelines.
     """
     calls = kept[:RECENT]
@@ -194,13 +194,13 @@ async def _written(
     answer, by = await ask(model, prompt, WrittenGuidelines, purpose=PROMPT, effort=Effort(timeout_s=_TIMEOUT_S))
     if isinstance(answer, Unparsed):
         raise ModelAnswerInvalid(f"the guidelines cannot be used: {answer.reason}")
-    lists = {field: _sentences(told, settings) for field, told in answer.model_dump().items()}
+    lists = {field: _sentences(texts, settings) for field, texts in answer.model_dump().items()}
     return Guidelines.model_validate(lists), by
 
 
-def _sentences(told: Sequence[str], settings: Settings) -> tuple[str, ...]:
-    """Keep sentences that may be told: redacted, generalised, short, and none that speaks to its reader as a master."""
-    plain = (redact(clean(each), pii=settings.distill.redact_pii).text for each in told)
+def _sentences(texts: Sequence[str], settings: Settings) -> tuple[str, ...]:
+    """Keep sentences that may be shown: redacted, generalised, short, and none that gives its reader orders."""
+    plain = (redact(clean(each), pii=settings.distill.redact_pii).text for each in texts)
     shown = (show_symptom(each, limit=_MAX_SENTENCE) for each in plain)
     return tuple(each for each in shown if each)[:MAX_EACH]
 
