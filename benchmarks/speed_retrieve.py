@@ -34,7 +34,7 @@ from swarm_memory.server.storage.search.index import Index
 from swarm_memory.server.storage.search.vectors import QueryVector, find_space, nearest_in
 from swarm_memory.server.storage.search.words import EVERYTHING, MAX_QUERY_TOKENS, match_any
 from swarm_memory.server.storage.stores.rows import find_scopes
-from swarm_memory.tools.retrieve.retrieve import retrieve
+from swarm_memory.tools.retrieve.retrieve import POOL_FACTOR, retrieve
 from swarm_memory.tools.text.tokens import query_tokens
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -117,7 +117,7 @@ class Bare:
 
 async def measure(toolbox: Toolbox, bare: Bare, asked: list[str]) -> tuple[list[float], list[float], list[float]]:
     settings = toolbox.settings.retrieve
-    pool = max(settings.pool_factor * settings.k, settings.pool_floor)
+    pool = max(POOL_FACTOR * settings.k, settings.pool_floor)
     near_s: list[float] = []
     match_s: list[float] = []
     whole_s: list[float] = []

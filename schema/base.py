@@ -1,4 +1,4 @@
-"""What all values of the schema share: strictness, immutability, scope and ids; and how a number of things is told."""
+"""What all values of the schema share: strictness, immutability, scope and ids; and how a number of things is said."""
 
 import json
 from datetime import datetime

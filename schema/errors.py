@@ -17,7 +17,6 @@ SwarmMemoryError
 ├── TeamUnavailable         the team's server gave no answer that can be used; trying later may help
 └── ModelError              a chat model or embedding endpoint
     ├── ModelUnavailable    gave no answer; trying later may help
-    │   ├── ModelTooSlow    not within its time limit
     │   └── ModelWindowTooSmall  the request is longer than its context window; a shorter one may help
     └── ModelAnswerInvalid  answered, but with something that must not be used
 """
@@ -112,10 +111,6 @@ class ModelError(SwarmMemoryError):
 
 class ModelUnavailable(ModelError):
     """The endpoint was not reached, or gave no answer in its time limit."""
-
-
-class ModelTooSlow(ModelUnavailable):
-    """No whole answer came within the time limit."""
 
 
 class ModelWindowTooSmall(ModelUnavailable):

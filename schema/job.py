@@ -63,8 +63,8 @@ class Job(Model):
     @property
     def progress(self) -> Progress | None:
         """How far it is while it runs; None when nothing was reported."""
-        told = (self.result or {}).get("progress") if self.status == "running" else None
-        return None if told is None else Progress.model_validate(told)
+        reported = (self.result or {}).get("progress") if self.status == "running" else None
+        return None if reported is None else Progress.model_validate(reported)
 
 
 class JobEnd(NamedTuple):

@@ -3,7 +3,7 @@
 import re
 from typing import Literal
 
-from pydantic import Field, field_validator
+from pydantic import AliasChoices, ConfigDict, Field, field_validator
 
 from swarm_memory.schema.base import Model, Scope, Timestamp, Unit
 from swarm_memory.schema.trajectory import Judge, Verdict
@@ -20,13 +20,13 @@ Kind = Literal["preference", "convention", "fact", "procedure"]
 MAX_TITLE, MAX_DESCRIPTION, MAX_CONTENT = 200, 500, 4000
 
 WAY_OUT, OPEN_PROBLEM = "repair", "open-problem"
-"""Tags of what was drawn from calls: what was seen to end an error; of older banks: an error that nothing ended."""
+"""Tags of what was distilled from calls: what was seen to end an error; of older banks: an error that nothing ended."""
 
 CANDIDATE = "candidate"
 """Tag of a draft that is kept as a candidate."""
 
 _ACTION = r"(?m)^\d+\. Run (`[^`]+`)\.$"
-"""How an action is told (`tools.distill.repairs`)."""
+"""How an action is written (`tools.distill.repairs`)."""
 
 HeardIn = Literal["prompt", "result", "nowhere", "unseen"]
 """Where the words stand that an agent passed on as the user's: in a prompt of the user's, in a tool's result, in no
@@ -51,7 +51,7 @@ class MemoryDraft(Model):
     content: str = Field(min_length=3, max_length=MAX_CONTENT, description="Numbered steps, one line each")
     tags: tuple[str, ...] = Field(default=(), max_length=20)
     domain: str | None = Field(default=None, max_length=200)
-    evidence: tuple[str, ...] = Field(default=(), description="Ids of the steps that it was drawn from")
+    evidence: tuple[str, ...] = Field(default=(), description="Ids of the steps that it rests on")
 
     @field_validator("title", "content")
     @classmethod
@@ -78,6 +78,8 @@ class Note(Model):
 class Provenance(Model):
     """Where a memory item came from."""
 
+    model_config = ConfigDict(serialize_by_alias=True)
+
     task_id: str | None = None
     trajectory_id: str | None = None
     session_id: str | None = None
@@ -102,9 +104,11 @@ class Provenance(Model):
     `script:make test` as it is run, `package:click` as it is declared; older ones also hold versions and branches."""
     handles: tuple[str, ...] = ()
     """What calls for it beside what its text names (`tools.anchors.handles`): of its task, or named by its author."""
-    hearsay: bool = False
-    """Whether a step of it was told to the agent (by the task, an output, a memory nobody vouches for) before the agent
-    did it: following it proves nothing then."""
+    repeats_shown: bool = Field(
+        default=False, validation_alias=AliasChoices("repeats_shown", "hearsay"), serialization_alias="hearsay"
+    )
+    """Whether the agent was shown a step of it (by the task, an output, a memory nobody vouches for) before it did it:
+    following it proves nothing then. It is kept as `hearsay`."""
 
     heard_in: HeardIn | None = None
     """Of what an agent brought as the user's word; only `prompt` makes it that."""
@@ -190,9 +194,9 @@ class ScoredMemory(Model):
     changed: str = ""
     """What of the files, scripts … that it names has moved or is gone from the project."""
     worked: int = 0
-    """Of a way out: tasks in which it ended the error."""
+    """Of a fix: tasks in which it ended the error."""
     tried: int = 0
-    """Of a way out: tasks in which it was tried."""
+    """Of a fix: tasks in which it was tried."""
     people: int | None = None
     """Of what a team shares: for how many people it was tried; None: it is one's own."""
 
@@ -226,12 +230,12 @@ class Retrieval(Model):
 
 
 class Distillation(Model):
-    """What a distiller drew from one trajectory."""
+    """What was distilled from one trajectory."""
 
     drafts: tuple[MemoryDraft, ...]
     distiller: Distiller
     reason: str | None = None
-    """Why nothing, or less, was drawn."""
+    """Why nothing, or less, was distilled."""
     prompt_hash: str | None = None
     model: str | None = None
 

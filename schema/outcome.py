@@ -35,14 +35,13 @@ class Credit(Use):
     change: float = Field(ge=-1, le=1)
     """What the rule asks for."""
     worked: bool | None = None
-    """What a way out did against its own error in the task, which counts in place of the task's label. None: it was not
-    tried, or is none."""
+    """What a fix did against its own error, which counts in place of the task's label; None: it was not tried."""
     applied: float = Field(default=0.0, ge=-1, le=1)
     """What the confidence really changed by: at 0 and 1 it stops."""
 
 
 class TaskFigures(Model):
-    """What a task took. None: the host did not tell."""
+    """What a task took. None: the host did not say."""
 
     steps: int | None = Field(default=None, ge=0)
     """Actions of the agent: tool calls, or messages where it called no tool."""
@@ -82,7 +81,7 @@ class OutcomeRecord(Model):
 
 
 class RecordedTask(Model):
-    """One task as a list tells it, by one trajectory: mostly the newest."""
+    """One task as a list shows it, by one trajectory: mostly the newest."""
 
     trajectory_id: str
     task_id: str
@@ -96,7 +95,7 @@ class RecordedTask(Model):
     session_id: str | None
     began: Timestamp | None
     ended: Timestamp
-    """When it was recorded, where nothing tells when it ended."""
+    """When it was recorded, where it is not known when it ended."""
     label: Label | None
     """None: nobody judged it."""
     confidence: Unit | None
@@ -140,19 +139,19 @@ class Effect(Model):
     """What memories did for the tasks of one scope."""
 
     basis: Basis
-    """`hold_out`: tasks were kept from their memories by lot, so that the difference is the memories' doing.
+    """`hold_out`: tasks were kept from their memories at random, so that the difference is the memories' doing.
     `observed`: tasks for which nothing fitted are other tasks, and the difference may have any cause."""
     with_memory: ArmFigures
     without_memory: ArmFigures
     success_rate: Difference | None = None
     """None while one side has no decided task."""
     steps: Difference | None = None
-    """None while one side has fewer than two tasks that tell it; of failed calls and tokens too."""
+    """None while one side has fewer than two tasks of which it is known; of failed calls and tokens too."""
     failed_calls: Difference | None = None
     tokens: Difference | None = None
     tasks_wanted: int | None = None
     """So many more, about, until the difference of success is known to 20 points; None while one side has none that is
-    decided, or no lot is drawn."""
+    decided, or nothing is held out at random."""
     says: str
     """The same in one sentence."""
 
@@ -173,20 +172,14 @@ class WeekMetrics(Model):
     steps_to_success: float | None = None
     """Mean of the successful tasks."""
     tokens_per_success: float | None = None
-    """Tokens of all tasks that told them, for each success among those; cost likewise."""
+    """Tokens of all tasks whose tokens are known, for each success among those; cost likewise."""
     cost_usd_per_success: float | None = None
     time_to_resolution_s: float | None = None
     """Median of the successful tasks."""
     new_items: int = 0
     new_items_per_100_tasks: float | None = None
-    injected_per_task: None = None
-    """This and all that are always None are empty columns for those who read the file of weeks."""
     active_items_used_per_task: float | None = None
     """Memories that a task was seen to use, mean over all tasks."""
     matts_runs: int = 0
     matts_lift: float | None = None
     """Success rate of the rollouts that MaTTS chose less that of a single attempt at the same tasks."""
-    told_by_lot: None = None
-    left_out_by_lot: None = None
-    note_tokens: None = None
-    withdrawn: None = None

@@ -40,7 +40,7 @@ class RolloutRequest(Model):
     task: str
     """As it was asked, without anything added."""
     prompt: str
-    """What the agent is told: notes, task, and in a refinement the record of the former attempt."""
+    """What the agent is given: notes, task, and in a refinement the record of the former attempt."""
     number: int = Field(ge=1)
     """From 1; in sequential scaling 2 refines 1, and so on."""
     mode: ScalingMode
@@ -104,7 +104,7 @@ class RunSummary(Model):
     notes: tuple[str, ...] = ()
     """What the comparison found besides the items."""
     reason: str | None = None
-    """Why no items, or fewer, were drawn, or why the run failed."""
+    """Why no items, or fewer, were distilled, or why the run failed."""
 
 
 class MattsRun(Model):

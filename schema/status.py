@@ -109,8 +109,8 @@ class ChatStatus(Model):
     def says(self) -> str:
         """All of it in one line."""
         days = "; ".join(day.says for day in self.days) or "nothing"
-        told = f"{', '.join(self.models) or 'none'}; today {self.spent}; by day: {days}"
-        return f"{told}; audited verdicts: {self.agreement}"
+        models = ", ".join(self.models) or "none"
+        return f"{models}; today {self.spent}; by day: {days}; audited verdicts: {self.agreement}"
 
 
 class MemoryStatus(Model):

@@ -62,23 +62,37 @@ def _sections() -> dict[str, type[BaseModel]]:
 
 
 SECTIONS = _sections()
-_PROXY = "how often and how slowly a client asks is for a reverse proxy to limit"
-_SESSION = "a server over HTTP keeps no sessions"
+_PROXY = "a server over HTTP keeps no sessions, and limits of what clients ask are for a reverse proxy"
 _SHOWN = "what is known of a call is shown beside it by `hooks.at_calls`"
 _SCALED = "both legs are fused by their scaled scores, which ranks better than by reciprocal ranks"
+_OF_HTTP = (
+    "http.body_timeout_s", "http.burst", "http.header_timeout_s", "http.max_concurrent", "http.max_sessions",
+    "http.requests_per_s", "http.session_idle_s",
+)  # fmt: skip
+_OF_ONE_VALUE = (
+    "chat.cool_down_s", "chat.max_concurrency", "chat.max_failures", "chat.retries",
+    "consolidate.confidence_half_life_days", "consolidate.contradiction_threshold", "consolidate.min_confidence_keep",
+    "consolidate.prune_age_days", "credit.eta", "credit.holdout_seed", "credit.injected_weight", "credit.min_overlap",
+    "credit.price_cached", "distill.failure_prior", "distill.success_prior", "embedding.threads", "embedding.timeout_s",
+    "hooks.min_prompt_words", "http.max_connections", "jobs.long_timeout_s", "judge.temperature", "matts.model_steps",
+    "matts.temperature_max", "matts.temperature_min", "promote.max_per_skill", "retrieve.gone_penalty",
+    "retrieve.min_keyword_coverage", "retrieve.pool_factor", "retrieve.project_preference",
+    "retrieve.recency_half_life_days", "retrieve.rerank_timeout_s", "retrieve.rerank_top", "retrieve.time_boost",
+    "retrieve.user_preference", "sources.context_weight", "sources.description_weight", "sources.k",
+    "sources.rerank_timeout_s", "sources.rerank_top", "sources.server_timeout_s", "sources.title_weight",
+    "sources.vector_weight", "storage.connect_timeout_s", "storage.statement_timeout_s", "team.timeout_s",
+    "tool_memory.evaluation_sleep_interval", "tool_memory.guidance_tokens", "tool_memory.max_call_chars",
+    "tool_memory.recent_call_count", "tool_memory.retry_after_s", "tool_memory.settle_s",
+    "tool_memory.summarize_after", "tool_memory.summary_sleep_interval",
+)  # fmt: skip
 GONE = {
-    "credit.dropout": "no memory is left out by lot any more; `metrics --measure on` measures what they are worth",
+    "credit.dropout": "no memory is left out at random any more; `metrics --measure on` measures what they are worth",
     "hooks.warn_before_tools": _SHOWN,
     "hooks.warn_every_minutes": _SHOWN,
     "retrieve.fusion": _SCALED,
     "retrieve.rrf_k": _SCALED,
-    "http.requests_per_s": _PROXY,
-    "http.burst": _PROXY,
-    "http.max_concurrent": _PROXY,
-    "http.header_timeout_s": _PROXY,
-    "http.body_timeout_s": _PROXY,
-    "http.max_sessions": _SESSION,
-    "http.session_idle_s": _SESSION,
+    **dict.fromkeys(_OF_HTTP, _PROXY),
+    **dict.fromkeys(_OF_ONE_VALUE, "it has one value now"),
 }
 """Settings of former releases, which are taken and ignored, and why."""
 
@@ -118,11 +132,6 @@ def off_by(root: Path, resolved: ResolvedSettings) -> str | None:
     return switched_off(root) or (None if resolved.settings.enabled else resolved.origin[ENABLED])
 
 
-def _leads_out(path: Path) -> bool:
-    """Tell whether a project's file or its folder is a symbolic link, which may lead to any file of the user's."""
-    return path.is_symlink() or path.parent.is_symlink()
-
-
 def resolve_settings(
     root: Path, overrides: Mapping[str, str] | None = None, environ: Mapping[str, str] | None = None
 ) -> ResolvedSettings:
@@ -133,20 +142,24 @@ def resolve_settings(
     Raises `ConfigError` that names the key, the place and what it may be.
     """
     environ = os.environ if environ is None else environ
-    files = [path for path in (project_file(root), user_file(environ)) if path.is_file()]
+    of_project, of_user = project_file(root), user_file(environ)
     merged: Values = {}
-    for path in files:
-        if path == project_file(root) and _leads_out(path):
-            raise ConfigError(f"{path} is reached by a symbolic link: a project's settings must be a real file there")
-        values = _from_file(path, MAX_PROJECT_FILE_BYTES if path == project_file(root) else MAX_FILE_BYTES)
-        if path == project_file(root):
-            _refuse_dangerous(values)
-        merged.update(values)
-    merged.update(_from_environment(environ))
-    merged.update(_from_command_line(overrides or {}))
+    if of_project.is_file():
+        if of_project.is_symlink() or of_project.parent.is_symlink():  # it may lead to any file of the user's
+            raise ConfigError(f"{of_project} is reached by a symbolic link: a project's settings must be a real file")
+        merged = _from_file(of_project, MAX_PROJECT_FILE_BYTES)
+        _refuse_dangerous(merged)
+    if of_user.is_file():
+        merged |= _from_file(of_user, MAX_FILE_BYTES)
+    merged |= _from_environment(environ)
+    for key, text in (overrides or {}).items():
+        if key not in KEYS and key not in GONE:
+            raise _unknown(key, KEYS, "the command line")
+        merged[key] = (_unquoted(text), "command line")
+    files = tuple(path for path in (of_project, of_user) if path.is_file())
     gone = {key: merged.pop(key)[1] for key in GONE if key in merged}
     settings = _validated(merged)
-    return ResolvedSettings(settings, {key: origin for key, (_, origin) in merged.items()}, tuple(files), gone)
+    return ResolvedSettings(settings, {key: origin for key, (_, origin) in merged.items()}, files, gone)
 
 
 def _from_file(path: Path, max_bytes: int) -> Values:
@@ -164,10 +177,8 @@ def _document(text: str, origin: str) -> object:
 
     try:
         return yaml.safe_load(text)
-    except RecursionError as error:
-        raise ConfigError(f"{origin} cannot be read: {error}") from error
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{origin} is not valid YAML: {_one_line(error)}") from error
+    except (RecursionError, yaml.YAMLError) as error:
+        raise ConfigError(f"{origin} is not valid YAML: {' '.join(str(error).split())}") from error
 
 
 def _flatten(document: object, origin: str) -> Values:
@@ -262,22 +273,13 @@ def _from_environment(environ: Mapping[str, str]) -> Values:
     return values
 
 
+def _unquoted(text: str) -> str | None:
+    return None if text.lower() in {"null", "none"} else text
+
+
 def variable(key: str) -> str:
     """Return the environment variable of a key: `retrieve.k` → `SWARM_MEMORY_RETRIEVE__K`."""
     return ENV_PREFIX + key.upper().replace(".", "__", 1)
-
-
-def _from_command_line(overrides: Mapping[str, str]) -> Values:
-    values: Values = {}
-    for key, value in overrides.items():
-        if key not in KEYS and key not in GONE:
-            raise _unknown(key, KEYS, "the command line")
-        values[key] = (_unquoted(value), "command line")
-    return values
-
-
-def _unquoted(text: str) -> str | None:
-    return None if text.lower() in {"null", "none"} else text
 
 
 def _refuse_dangerous(values: Values) -> None:
@@ -389,7 +391,3 @@ def _shown(value: Any) -> JsonValue:
             each if isinstance(each, str) else each.model_dump(mode="json", exclude_defaults=True) for each in entries
         ]
     return "********" if isinstance(value, SecretStr) else value
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())

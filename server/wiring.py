@@ -115,7 +115,7 @@ def database_at(storage: StorageSettings, url: str | None = None) -> Place:
     from swarm_memory.server.storage.postgres.connection import Place
 
     named = url or ("" if storage.url is None else storage.url.get_secret_value())
-    place = Place(named, storage.connect_timeout_s, storage.statement_timeout_s, storage.busy_timeout_s)
+    place = Place(named, busy_timeout_s=storage.busy_timeout_s)
     place.check()
     return place
 
@@ -151,13 +151,14 @@ def make_reranker(settings: Settings) -> Reranker | None:
     if settings.sources.rerank_url is None:
         return None
     from swarm_memory.server.rerank.endpoint import EndpointReranker
+    from swarm_memory.tools.sources.rerank import RERANK_TIMEOUT_S
 
     key = settings.sources.rerank_api_key
     return EndpointReranker(
         settings.sources.rerank_url,
         settings.sources.rerank_model,
         None if key is None else key.get_secret_value(),
-        settings.sources.rerank_timeout_s,
+        RERANK_TIMEOUT_S,
     )
 
 
@@ -254,7 +255,7 @@ def make_embedder(settings: EmbeddingSettings, *, in_haste: bool = False) -> Emb
         case "auto" | "minilm" if not in_haste and (settings.provider == "minilm" or without_minilm(settings) is None):
             from swarm_memory.server.embedding.minilm import MiniLMEmbedder
 
-            return MiniLMEmbedder(settings.threads)
+            return MiniLMEmbedder()
         case "auto" | "minilm" | "static":
             from swarm_memory.server.embedding.static import StaticEmbedder
 

@@ -13,7 +13,7 @@ agent in a file that they were promoted to."""
 RESTED = "task.rested"
 """Memories that fitted a task and were not shown to it, since they are on trial; the subject is the task."""
 
-TOLD_AT_FAILURE = "failure.told"
+SHOWN_AT_FAILURE = "failure.told"
 """A way out of an error that a session was told, or that was kept from it; the subject is the session."""
 
 CLEARED = "session.cleared"

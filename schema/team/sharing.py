@@ -2,7 +2,7 @@
 
 from typing import Literal, NamedTuple
 
-from pydantic import Field
+from pydantic import AliasChoices, ConfigDict, Field
 
 from swarm_memory.schema.base import GLOBAL_PROJECT, MAX_PROJECT_CHARS, TEAM, Model, Scope, Timestamp, Unit, counted
 from swarm_memory.schema.memory import Distiller, MemoryDraft, Outcome
@@ -37,9 +37,13 @@ def team_scopes(tenant_id: str, project: str | None) -> tuple[Scope, ...]:
 class Evidence(Model):
     """What came of a memory, in whole tasks: absolute, so that saying it again changes nothing."""
 
+    model_config = ConfigDict(serialize_by_alias=True)
+
     worked: int = Field(default=0, ge=0, le=MAX_COUNT)
     tried: int = Field(default=0, ge=0, le=MAX_COUNT)
-    told: int = Field(default=0, ge=0, le=MAX_COUNT)
+    shown: int = Field(
+        default=0, ge=0, le=MAX_COUNT, validation_alias=AliasChoices("shown", "told"), serialization_alias="told"
+    )
     people: int = Field(default=1, ge=0, le=MAX_COUNT)
     """Of how many people these are the counts."""
 
@@ -47,7 +51,7 @@ class Evidence(Model):
     def says(self) -> str:
         """In words: `worked 9 of 11 times for 4 people`."""
         if not self.tried:
-            return f"told {counted(self.told, 'time')}, and not yet seen to be used"
+            return f"shown {counted(self.shown, 'time')}, and not yet seen to be used"
         return f"worked {self.worked} of {counted(self.tried, 'time')} for {people(self.people)}"
 
 
@@ -120,7 +124,7 @@ class SentProposal(Model):
 
 
 class SharedMemory(Shareable):
-    """A memory that the team shares, as its server tells it."""
+    """A memory that the team shares, as its server gives it."""
 
     id: str = Field(pattern=r"^rm_[0-9A-Z]{26}$")
     proposed_by: tuple[str, ...] = Field(default=(), max_length=100)

@@ -26,7 +26,7 @@ from swarm_memory.tools.benchmark.suite import Suite, SuiteContext, SuiteOptions
 from swarm_memory.tools.credit.outcome import steps_of
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.matts.matts import run_matts
-from swarm_memory.tools.matts.rollouts import prompt_of, seed_of
+from swarm_memory.tools.matts.rollouts import LEAST_TEMPERATURE, prompt_of, seed_of
 from swarm_memory.tools.ports.models import ChatAnswer, ChatModel, ChatRequest
 from swarm_memory.tools.ports.outside import AgentRunner
 from swarm_memory.tools.retrieve.retrieve import retrieve
@@ -242,7 +242,7 @@ class TaskRun:
             number=1,
             mode="parallel",
             seed=seed_of(place.run_id, 1),
-            temperature=bank.settings.matts.temperature_min,
+            temperature=LEAST_TEMPERATURE,
             timeout_s=bank.settings.matts.rollout_timeout_s,
             memory_ids=ids,
         )
@@ -363,7 +363,7 @@ def _agent(options: TaskOptions, bank: Toolbox, scenario: Scenario, scratch: Pat
 
     assert bank.chat is not None, "this was checked before anything was opened"
     tools = FolderTools(("List", "Read", "Write", "Bash"), workplace)
-    return ModelRunner(bank.chat, tools, max_steps=settings.matts.model_steps)
+    return ModelRunner(bank.chat, tools)
 
 
 SUITE = Suite(

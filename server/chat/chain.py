@@ -6,18 +6,21 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from swarm_memory.schema.errors import (
-    ModelAnswerInvalid,
-    ModelError,
-    ModelTooSlow,
-    ModelUnavailable,
-    ModelWindowTooSmall,
-)
+from swarm_memory.schema.errors import ModelAnswerInvalid, ModelError, ModelUnavailable, ModelWindowTooSmall
 from swarm_memory.schema.settings import ChatProviderSettings, ChatSettings
 from swarm_memory.server.chat.claude_cli import ClaudeCliChatModel
 from swarm_memory.server.chat.metering import CHARS_PER_TOKEN, ChatMeter
 from swarm_memory.server.chat.openai import OpenAIChatModel
 from swarm_memory.tools.ports.models import ChatAnswer, ChatModel, ChatRequest
+
+MAX_CONCURRENCY = 4
+"""Calls at the same time, in one process."""
+
+RETRIES = 2
+"""Further tries of one model after an answer such as 429 or 503, or a lost connection."""
+
+MAX_FAILURES, COOL_DOWN_S = 3, 60.0
+"""After so many failures in a row a model is passed over for so long."""
 
 _log = logging.getLogger(__name__)
 
@@ -30,17 +33,14 @@ class _Link:
     failures: int = 0
     """One after the other."""
     rests_until: float = 0.0
-    slow_task: str | None = None
-    """The task for which it was too slow last, until it answers again."""
 
 
 class ChainChatModel:
     """A list of models in their order of preference; `orders` are others, for purposes such as `judge`.
 
-    The next one is asked when one is unavailable, refuses, or answers with what cannot be used. After
-    `chat.max_failures` failures in a row a model is passed over for `chat.cool_down_s`; one that was too slow is passed
-    over for the rest of the task. What breaks a limit is never sent: calls under way count against the day's budget
-    with what their first try may cost at most, those of other processes with what they recorded.
+    The next one is asked when one is unavailable, refuses, or answers with what cannot be used; one that keeps failing
+    is passed over for a while. What breaks a limit is never sent: calls under way count against the day's budget with
+    what their first try may cost at most, those of other processes with what they recorded.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class ChainChatModel:
             for purpose, order in (orders or {}).items()
         }
         self._monotonic = monotonic
-        self._slots = asyncio.Semaphore(settings.max_concurrency)
+        self._slots = asyncio.Semaphore(MAX_CONCURRENCY)
         self._reserved_tokens = 0
 
     @property
@@ -85,8 +85,7 @@ class ChainChatModel:
                 await self._slots.acquire()
         except TimeoutError:
             raise ModelUnavailable(
-                f"{self.name} was busy for {request.timeout_s:g} s with other calls: raise chat.max_concurrency or try "
-                "later."
+                f"{self.name} was busy for {request.timeout_s:g} s with {MAX_CONCURRENCY} other calls: try later."
             ) from None
         wanted = (len(request.system) + len(request.user)) // CHARS_PER_TOKEN + request.max_tokens
         try:
@@ -113,9 +112,13 @@ class ChainChatModel:
 
     async def _answer(self, request: ChatRequest, deadline: float) -> ChatAnswer:
         links = self._orders.get(request.purpose) or self._links
-        passed_over = {id(link): why for link in links if (why := self._why_not(link, request))}
-        reasons = list(passed_over.values())
-        asked = [link for link in links if id(link) not in passed_over]
+        now = self._monotonic()
+        reasons = [
+            f"{link.model.name} rests for {link.rests_until - now:.0f} s after {link.failures} failures."
+            for link in links
+            if link.rests_until > now
+        ]
+        asked = [link for link in links if link.rests_until <= now]
         kind: type[ModelError] = ModelUnavailable
         for link in asked:
             left_s = deadline - self._monotonic()
@@ -124,36 +127,25 @@ class ChainChatModel:
                 continue
             share_s = left_s if link is asked[-1] else min(self._settings.timeout_s, left_s * 2 / 3)
             try:
-                return await self._ask(link, request.model_copy(update={"timeout_s": share_s}))
+                answer = await link.model.complete(request.model_copy(update={"timeout_s": share_s}))
             except ModelError as error:
                 if isinstance(error, ModelWindowTooSmall) and request.can_shorten:
                     raise
                 kind = ModelAnswerInvalid if isinstance(error, ModelAnswerInvalid) else kind
                 reasons.append(str(error))
                 _log.warning("%s", error)
+                self._note_failure(link, error)
+            else:
+                link.failures = 0
+                return answer
         raise kind(" ".join(reasons))
 
-    def _why_not(self, link: _Link, request: ChatRequest) -> str | None:
-        """Say why a model is passed over; None when it is asked."""
-        if request.task_id is not None and link.slow_task == request.task_id:
-            return f"{link.model.name} was too slow for this task before and is not waited for again."
-        left_s = link.rests_until - self._monotonic()
-        return f"{link.model.name} rests for {left_s:.0f} s after {link.failures} failures." if left_s > 0 else None
-
-    async def _ask(self, link: _Link, request: ChatRequest) -> ChatAnswer:
-        try:
-            answer = await link.model.complete(request)
-        except ModelWindowTooSmall:
-            raise  # it is there, and a shorter request may fit
-        except ModelUnavailable as error:
+    def _note_failure(self, link: _Link, error: ModelError) -> None:
+        """Count a failure; a model that answered badly, or that a shorter request may fit, is there."""
+        if isinstance(error, ModelUnavailable) and not isinstance(error, ModelWindowTooSmall):
             link.failures += 1
-            if link.failures >= self._settings.max_failures:
-                link.rests_until = self._monotonic() + self._settings.cool_down_s
-            if isinstance(error, ModelTooSlow):
-                link.slow_task = request.task_id
-            raise
-        link.failures, link.slow_task = 0, None
-        return answer
+            if link.failures >= MAX_FAILURES:
+                link.rests_until = self._monotonic() + COOL_DOWN_S
 
 
 def build_chat_model(
@@ -175,10 +167,10 @@ def build_chat_model(
 
     def model(provider: ChatProviderSettings) -> ChatModel:
         if provider.provider == "claude_cli":
-            return ClaudeCliChatModel(provider, environ, meter, retries=settings.retries)
+            return ClaudeCliChatModel(provider, environ, meter, retries=RETRIES)
         variable = provider.key_variable
         key = environ.get(variable, "").strip() if variable else None
-        return OpenAIChatModel(provider, key, meter, retries=settings.retries)
+        return OpenAIChatModel(provider, key, meter, retries=RETRIES)
 
     models = {provider: model(provider) for provider in settings.providers}
     orders = {"judge": settings.judging(judge), "rerank": settings.named(reranker)}

@@ -15,11 +15,11 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from swarm_memory.schema.errors import ModelAnswerInvalid, ModelUnavailable, ModelWindowTooSmall
 from swarm_memory.schema.settings import ChatProviderSettings
-from swarm_memory.server.chat.metering import ChatMeter, Reply, Tally, metered, system_with_schema
+from swarm_memory.server.chat.metering import ChatMeter, Reply, add, metered, system_with_schema
 from swarm_memory.server.child_process import OUTER_SESSION, Finished, run
 from swarm_memory.server.folders import CHILD_VARIABLE
 from swarm_memory.tools.guard.redact import redact
-from swarm_memory.tools.ports.models import ChatAnswer, ChatRequest
+from swarm_memory.tools.ports.models import ChatAnswer, ChatRequest, ChatUsage
 
 MAX_OUTPUT_BYTES = 4_000_000
 _DENIED = ["Read", "Edit", "Write", "Bash", "WebFetch"]
@@ -91,7 +91,7 @@ class ClaudeCliChatModel:
             )
         return await metered(self.name, request, self._ask, self._meter)
 
-    async def _ask(self, request: ChatRequest, tally: Tally) -> Reply:
+    async def _ask(self, request: ChatRequest, usage: ChatUsage) -> Reply:
         program = shutil.which(self._settings.command, path=self._environ.get("PATH"))
         if program is None:
             raise ModelUnavailable(
@@ -102,12 +102,12 @@ class ClaudeCliChatModel:
             command.append(f"--model={self._settings.model}")
         if request.answer_schema is not None and self._settings.structured in {"auto", "json_schema"}:
             command.append(f"--json-schema={json.dumps(request.answer_schema)}")
-        tally.tries += 1
+        usage.tries += 1
         try:
             finished = await self._run(command, request)
         except OSError as error:
             raise ModelUnavailable(f"{program} could not be started ({error.strerror}).") from None
-        return self._read(finished, tally)
+        return self._read(finished, usage)
 
     async def _run(self, command: list[str], request: ChatRequest) -> Finished:
         """Run the command in an empty folder of its own: no CLAUDE.md, no settings, no file of a project in reach."""
@@ -135,7 +135,7 @@ class ClaudeCliChatModel:
             "MAX_THINKING_TOKENS": "0",
         }
 
-    def _read(self, finished: Finished, tally: Tally) -> Reply:
+    def _read(self, finished: Finished, usage: ChatUsage) -> Reply:
         if finished.is_cut:
             raise ModelUnavailable(f"{self.name} printed more than {MAX_OUTPUT_BYTES:,} bytes and was ended.")
         try:
@@ -148,7 +148,7 @@ class ClaudeCliChatModel:
             ) from None
         used, text = result.usage, result.result or ""
         read = used.input_tokens + used.cache_creation_input_tokens + used.cache_read_input_tokens
-        tally.add(read, used.output_tokens, result.total_cost_usd)
+        add(usage, read, used.output_tokens, result.total_cost_usd)
         if not result.is_error and result.subtype == "success":
             structured = result.structured_output
             return Reply(json.dumps(structured) if isinstance(structured, dict) else text)

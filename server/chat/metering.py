@@ -4,14 +4,13 @@ import asyncio
 import json
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from datetime import UTC
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from pydantic import JsonValue
 
 from swarm_memory.schema.base import Scope
-from swarm_memory.schema.errors import ModelAnswerInvalid, ModelError, ModelTooSlow
+from swarm_memory.schema.errors import ModelAnswerInvalid, ModelError, ModelUnavailable
 from swarm_memory.tools.model.parse import Unparsed, parse_object
 from swarm_memory.tools.ports.journal import ChatRecord
 from swarm_memory.tools.ports.models import ChatAnswer, ChatRequest, ChatUsage
@@ -27,29 +26,6 @@ MAX_ROOM = 16_000
 """Tokens that an answer may take when it was cut with less: models that reason take them before they begin."""
 
 Outcome = Literal["answered", "invalid", "unavailable", "cancelled"]
-
-
-@dataclass(slots=True)
-class Tally:
-    """Adds up the tries of one call."""
-
-    tries: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cost_usd: float | None = None
-
-    def add(self, input_tokens: int, output_tokens: int, cost_usd: float | None = None) -> None:
-        """Add what one answer took; None where its cost is not known."""
-        self.input_tokens += input_tokens
-        self.output_tokens += output_tokens
-        if cost_usd is not None:
-            self.cost_usd = (self.cost_usd or 0.0) + cost_usd
-
-    def usage(self) -> ChatUsage:
-        """Return the sum so far."""
-        return ChatUsage(
-            input_tokens=self.input_tokens, output_tokens=self.output_tokens, cost_usd=self.cost_usd, tries=self.tries
-        )
 
 
 class ChatMeter:
@@ -74,6 +50,14 @@ class ChatMeter:
         self._store.record_chat(ChatRecord(self._scope, purpose, model, outcome, usage, latency_ms, at))
 
 
+def add(usage: ChatUsage, input_tokens: int, output_tokens: int, cost_usd: float | None = None) -> None:
+    """Add what one answer took; None where its cost is not known."""
+    usage.input_tokens += input_tokens
+    usage.output_tokens += output_tokens
+    if cost_usd is not None:
+        usage.cost_usd = (usage.cost_usd or 0.0) + cost_usd
+
+
 class Reply(NamedTuple):
     """What a model said, before any check."""
 
@@ -82,39 +66,39 @@ class Reply(NamedTuple):
     """Whether the room for the answer was used up."""
 
 
-Ask = Callable[[ChatRequest, Tally], Awaitable[Reply]]
-"""Sends a request and adds its tries and what they cost to the tally."""
+Ask = Callable[[ChatRequest, ChatUsage], Awaitable[Reply]]
+"""Sends a request, and adds its tries and what they cost to the usage."""
 
 
 async def metered(name: str, request: ChatRequest, ask: Ask, meter: ChatMeter) -> ChatAnswer:
     """Ask within the time limit, once more with `MAX_ROOM` where the answer was cut; check and record the answer.
 
-    Raises `ModelTooSlow` when `request.timeout_s` is over, `ModelAnswerInvalid` for an answer that cannot be used, and
-    what `ask` raises. All of it is recorded, cancelled calls too.
+    Raises `ModelUnavailable` when `request.timeout_s` is over, `ModelAnswerInvalid` for an answer that cannot be used,
+    and what `ask` raises. All of it is recorded, cancelled calls too.
     """
-    began, tally = time.perf_counter(), Tally()
+    began, usage = time.perf_counter(), ChatUsage()
     outcome: Outcome = "cancelled"
     try:
         async with asyncio.timeout(request.timeout_s):
-            reply = await ask(request, tally)
+            reply = await ask(request, usage)
             data = _checked(reply, request)
             if reply.is_cut and isinstance(data, Unparsed) and request.max_tokens < MAX_ROOM:
                 request = request.model_copy(update={"max_tokens": MAX_ROOM})
-                reply = await ask(request, tally)
+                reply = await ask(request, usage)
                 data = _checked(reply, request)
         if isinstance(data, Unparsed):
             raise ModelAnswerInvalid(f"{name} gave no usable answer: {data.reason}")
         outcome = "answered"
     except TimeoutError:
         outcome = "unavailable"
-        raise ModelTooSlow(f"{name} gave no whole answer within {request.timeout_s:g} s.") from None
+        raise ModelUnavailable(f"{name} gave no whole answer within {request.timeout_s:g} s.") from None
     except ModelError as error:
         outcome = "invalid" if isinstance(error, ModelAnswerInvalid) else "unavailable"
         raise
     finally:
         latency_ms = (time.perf_counter() - began) * 1000
-        meter.record(request.purpose, name, outcome, tally.usage(), latency_ms)
-    return ChatAnswer(text=reply.text, data=data, model=name, usage=tally.usage(), latency_ms=latency_ms)
+        meter.record(request.purpose, name, outcome, usage, latency_ms)
+    return ChatAnswer(text=reply.text, data=data, model=name, usage=usage, latency_ms=latency_ms)
 
 
 def _checked(reply: Reply, request: ChatRequest) -> dict[str, JsonValue] | Unparsed | None:

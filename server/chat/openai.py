@@ -13,12 +13,12 @@ from swarm_memory.server.chat.metering import (
     CHARS_PER_TOKEN,
     ChatMeter,
     Reply,
-    Tally,
+    add,
     metered,
     system_with_schema,
 )
 from swarm_memory.tools.guard.redact import redact
-from swarm_memory.tools.ports.models import ChatAnswer, ChatRequest
+from swarm_memory.tools.ports.models import ChatAnswer, ChatRequest, ChatUsage
 
 if TYPE_CHECKING:
     from ssl import SSLContext
@@ -80,7 +80,7 @@ class OpenAIChatModel:
             raise ModelUnavailable(f"{self.name} cannot be asked: {self._settings.key_variable} is not set.")
         return await metered(self.name, request, self._ask, self._meter)
 
-    async def _ask(self, request: ChatRequest, tally: Tally) -> Reply:
+    async def _ask(self, request: ChatRequest, usage: ChatUsage) -> Reply:
         """Send a request, again without each parameter that the endpoint refuses. Raises `ModelError`."""
         from openai import APIConnectionError, APIError, APIStatusError
 
@@ -88,7 +88,7 @@ class OpenAIChatModel:
         while True:
             body = self._body(request, refused)
             try:
-                async with self._client(tally) as client:
+                async with self._client(usage) as client:
                     completion = await cast("Any", client.chat.completions).create(**body)
                 break
             except APIStatusError as error:
@@ -108,13 +108,13 @@ class OpenAIChatModel:
         if refused != self._refused:
             _log.warning("%s does not take %s: not sent from now on", self.name, ", ".join(sorted(refused)))
             self._refused = refused
-        return self._read(completion, request, tally)
+        return self._read(completion, request, usage)
 
-    def _client(self, tally: Tally) -> "AsyncOpenAI":
+    def _client(self, usage: ChatUsage) -> "AsyncOpenAI":
         from openai import AsyncOpenAI, DefaultAsyncHttpxClient
 
         async def count_try(_: object) -> None:
-            tally.tries += 1
+            usage.tries += 1
 
         # A redirect would carry the request, and with it the trajectory, to a host that nobody named.
         http = DefaultAsyncHttpxClient(
@@ -172,7 +172,7 @@ class OpenAIChatModel:
             words = words.replace(self._api_key, "[key]")
         return f"HTTP {status}{hint}: {redact(words).text[:300]}"
 
-    def _read(self, completion: Any, request: ChatRequest, tally: Tally) -> Reply:
+    def _read(self, completion: Any, request: ChatRequest, usage: ChatUsage) -> Reply:
         """Return what an answer says, which the package does not check. Raises `ModelError` for none and a refusal."""
         try:
             choice = completion.choices[0]
@@ -185,7 +185,7 @@ class OpenAIChatModel:
         answered = _tokens(completion, "completion_tokens", len(text))
         price_in, price_out = self._settings.price_in, self._settings.price_out
         cost = None if price_in is None or price_out is None else (sent * price_in + answered * price_out) / 1_000_000
-        tally.add(sent, answered, cost)
+        add(usage, sent, answered, cost)
         if refusal or ended == "content_filter":
             raise ModelAnswerInvalid(f"{self.name} refused to answer.")
         return Reply(text, is_cut=ended == "length")

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 NATIVE_DIMENSIONS = {"text-embedding-3-small": 1536, "text-embedding-3-large": 3072, "text-embedding-ada-002": 1536}
 MAX_BATCH_TEXTS = 256
 MAX_BATCH_CHARS = 200_000
+TIMEOUT_S = 20.0
+"""Of a request with its retries."""
+
 MAX_FAILURES = 3
 REST_S = 60.0
 """So many failures in a row and the endpoint is not asked for so long: each caller would wait its whole time."""
@@ -29,7 +32,7 @@ REST_S = 60.0
 class OpenAIEmbedder(NeuralEmbedder):
     """Embeds in batches of at most 256 texts and 200,000 characters; a text counts to its 24,000th character.
 
-    The package tries a request again, all within ``timeout_s``; after `MAX_FAILURES` in a row the endpoint rests. An
+    The package tries a request again, all within `TIMEOUT_S`; after `MAX_FAILURES` in a row the endpoint rests. An
     answer is used only when it has one finite vector that is not zero, of the right dimensions, for each text. The key
     never stands in an error.
     """
@@ -71,7 +74,7 @@ class OpenAIEmbedder(NeuralEmbedder):
         if left_s > 0:
             raise ModelUnavailable(f"{self._model_name} rests for {left_s:.0f} s after {self._failures} failures.")
         try:
-            async with asyncio.timeout(self._settings.timeout_s):
+            async with asyncio.timeout(TIMEOUT_S):
                 answer = await self._request(texts)
         except (TimeoutError, ModelUnavailable) as error:
             self._failures += 1
@@ -80,8 +83,7 @@ class OpenAIEmbedder(NeuralEmbedder):
             if isinstance(error, ModelUnavailable):
                 raise
             raise ModelUnavailable(
-                f"{self._model_name} gave no embeddings within {self._settings.timeout_s:g} s: "
-                "try later or raise embedding.timeout_s."
+                f"{self._model_name} gave no embeddings within {TIMEOUT_S:g} s: try later."
             ) from None
         self._failures = 0
         return self._vectors(answer, len(texts))

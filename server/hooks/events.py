@@ -25,7 +25,7 @@ from swarm_memory.server.location import Location
 from swarm_memory.server.missed import note_missed
 from swarm_memory.server.storage.engine.registry import is_first_notice
 from swarm_memory.tools.anchors.handles import at_call, at_failure, handles_of
-from swarm_memory.tools.credit.holdout import is_held_out, rests
+from swarm_memory.tools.credit.harm import is_held_out, rests
 from swarm_memory.tools.guard.redact import kept_text
 from swarm_memory.tools.learn.worth import is_worth_asking, question
 from swarm_memory.tools.ports.journal import CORRECTED, Event, HostSession
@@ -45,7 +45,7 @@ from swarm_memory.tools.trajectory.tasks import (
     task_text,
 )
 
-_MAX_TASK_CHARS = 2000
+_MAX_TASK_CHARS, _MIN_PROMPT_WORDS = 2000, 4
 _TASKS_LOOKED_AT, _KNOWN_SHOWN = 200, 5
 _PROMPT_PATIENCE_S = 0.01
 """How long a server's answer to a prompt may wait for a write. The store ends what it has begun."""
@@ -186,7 +186,7 @@ async def _briefing(toolbox: Toolbox, event: HookEvent) -> str:
     store, hooks, credit = toolbox.store, toolbox.settings.hooks, toolbox.settings.credit
     session_id = event.session_id or ""
     first = session_task_id(session_id, 1)
-    if not (hooks.briefing_items and hooks.inject) or is_held_out(first, credit.holdout_rate, credit.holdout_seed):
+    if not (hooks.briefing_items and hooks.inject) or is_held_out(first, credit.holdout_rate):
         return ""
     elsewhere, sees_calls = toolbox.promoted(event.host), host(event.host).sees_calls
     surest = await store.surest_memories(toolbox.scope, _LOOKED_AT)
@@ -220,7 +220,7 @@ async def _on_prompt(toolbox: Toolbox, event: HookEvent, via: Way) -> str:
     former = await toolbox.store.get_session(toolbox.scope, event.session_id or "")
     continued = former is not None and former.task_id is not None and continues(prompt, former.task)
     session = _session(toolbox, event, prompt, former, continued)
-    wanted = _is_long_enough(toolbox, prompt) and not (continued and _is_long_enough(toolbox, session.task))
+    wanted = _is_long_enough(prompt) and not (continued and _is_long_enough(session.task))
     notes = _notes(toolbox, session, prompt if wanted and toolbox.settings.hooks.inject else "", via, event.host)
     corrected = continued and feedback(prompt) == "correction"
     writes = _writes(toolbox, session, former, continued, corrected)
@@ -275,7 +275,7 @@ async def _around(toolbox: Toolbox, event: HookEvent) -> Around:
     task_id = (session and session.task_id) or session_task_id(session_id, 1)
     shown = await _shown_before(toolbox, session_id, session.task_number if session else 1)
     credit = toolbox.settings.credit
-    withheld = is_held_out(task_id, credit.holdout_rate, credit.holdout_seed)
+    withheld = is_held_out(task_id, credit.holdout_rate)
     return Around(session_id, task_id, shown, toolbox.promoted(event.host), withheld)
 
 
@@ -337,7 +337,7 @@ async def _may_ask(toolbox: Toolbox, event: HookEvent, task_id: str) -> bool:
     is_on = settings.chat.learn_with == "agent" and host(event.host).asks and event.attended
     if not is_on or event.stop_hook_active is not False:
         return False
-    if is_held_out(task_id, settings.credit.holdout_rate, settings.credit.holdout_seed):
+    if is_held_out(task_id, settings.credit.holdout_rate):
         return False
     turn = await to_thread.run_sync(last_turn, event.transcript_path or "")
     if turn.taught or not is_worth_asking(turn.failed, turn.said, turn.seconds):
@@ -420,5 +420,5 @@ async def _queue_learning(toolbox: Toolbox, session: HostSession, after: timedel
         await toolbox.queue(LEARN, session.task_id, payload, after=after)
 
 
-def _is_long_enough(toolbox: Toolbox, prompt: str) -> bool:
-    return len(prompt.split()) >= toolbox.settings.hooks.min_prompt_words
+def _is_long_enough(prompt: str) -> bool:
+    return len(prompt.split()) >= _MIN_PROMPT_WORDS

@@ -27,7 +27,7 @@ from swarm_memory.server.http.issuer import Issuer
 from swarm_memory.server.http.team import team_routes
 
 PATH, VIEWER = "/mcp", "/ui"
-MAX_HEADER_BYTES = 32 * 1024
+MAX_HEADER_BYTES, MAX_CONNECTIONS = 32 * 1024, 256
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
 CLOSE_TIMEOUT_S = 2.0
 """How long the end may take, from the signal to the end of the process."""
@@ -186,7 +186,7 @@ def _run(
         access_log=False,
         proxy_headers=False,
         server_header=False,
-        limit_concurrency=limits.max_connections,
+        limit_concurrency=MAX_CONNECTIONS,
         timeout_keep_alive=15,
         timeout_graceful_shutdown=FINISH_TIMEOUT_S,
         h11_max_incomplete_event_size=MAX_HEADER_BYTES,

@@ -31,9 +31,9 @@ from swarm_memory.tools.consolidate.retention import RETENTION, remove_old
 from swarm_memory.tools.consolidate.upkeep import CONSOLIDATE
 from swarm_memory.tools.guard.redact import archivable
 from swarm_memory.tools.retrieve.embed import EMBED, REEMBED, embed_backlog
-from swarm_memory.tools.tool_memory.evaluate import evaluate_tool_calls
+from swarm_memory.tools.tool_memory.evaluate import RETRY_AFTER_S, evaluate_tool_calls
 from swarm_memory.tools.tool_memory.log import EVALUATE, queue_evaluation
-from swarm_memory.tools.tool_memory.summarize import summarize_tool_memory
+from swarm_memory.tools.tool_memory.summarize import SUMMARIZE_AFTER, summarize_tool_memory
 from swarm_memory.tools.toolbox import Toolbox
 
 SUMMARIZE = "summarize_tool_memory"
@@ -230,8 +230,8 @@ async def evaluate_logged(toolbox: Toolbox, job: Job, report: Report) -> Mapping
     done = await evaluate_tool_calls(toolbox, settled=True)
     await report(Progress(done=done.evaluated, message="evaluated"))
     if done.failed:
-        await queue_evaluation(toolbox, timedelta(seconds=toolbox.settings.tool_memory.retry_after_s))
-    made = await summarize_tool_memory(toolbox, min_new=toolbox.settings.tool_memory.summarize_after, evaluate=False)
+        await queue_evaluation(toolbox, timedelta(seconds=RETRY_AFTER_S))
+    made = await summarize_tool_memory(toolbox, min_new=SUMMARIZE_AFTER, evaluate=False)
     return {"evaluation": done.model_dump(mode="json"), "message": made.message}
 
 

@@ -32,7 +32,7 @@ MIN_REST_S = 0.05
 REPORT_S = 0.3
 """Progress is written at most so often; a long job looks as often whether it was cancelled."""
 
-MAX_RETRY_S = 3600.0
+LONG_TIMEOUT_S, MAX_RETRY_S = 21_600.0, 3600.0  # the first one of scaling, consolidation, imports, benchmarks
 
 log = logging.getLogger(__name__)
 
@@ -164,7 +164,7 @@ class Worker:
         if job.attempts > limits.max_attempts:
             await self._failed(job, "its worker died each time it was tried", again=False)
             return
-        limit_s = limits.long_timeout_s if job.kind in self._long else limits.timeout_s
+        limit_s = LONG_TIMEOUT_S if job.kind in self._long else limits.timeout_s
         try:
             with anyio.fail_after(limit_s):
                 outcome = await self._leased(job)

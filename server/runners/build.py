@@ -55,7 +55,7 @@ def make_runner(spec: RunnerSpec, toolbox: Toolbox, root: Path, scratch: Path) -
     workplace = Workplace(_within(root, spec.folder), scratch, toolbox.settings.matts)
     if toolbox.chat is not None and spec.kind == "model":
         tools = FolderTools(spec.tools, workplace) if spec.tools else None
-        return ModelRunner(toolbox.chat, tools, max_steps=toolbox.settings.matts.model_steps)
+        return ModelRunner(toolbox.chat, tools)
     return CommandRunner(spec.command or "", workplace, toolbox.settings.learn, spec.check)
 
 

@@ -191,7 +191,7 @@ def _groups(
         return ".swarm" not in parts and not (path / name).name.startswith(database.name)
 
     if kind == "tool" and path.is_file() and names_servers(path):
-        return read_servers(path, folder=root, environ=os.environ, timeout_s=settings.server_timeout_s)
+        return read_servers(path, folder=root, environ=os.environ)
     return in_thread(partial(_READERS[kind], path, allows=allows))
 
 

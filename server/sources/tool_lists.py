@@ -36,6 +36,8 @@ MAX_DEPTH = 4
 
 MAX_CONFIG_BYTES = 1_000_000
 MAX_SERVERS = 200
+SERVER_TIMEOUT_S = 30.0
+"""So long an MCP server may take to start and list its tools."""
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 SERVERS_READER = "tools_mcp-1"
 MAX_PAGES = 200
@@ -265,21 +267,19 @@ def _is_ours(server: McpServer) -> bool:
     return any(word.startswith(_OURSELVES) for word in words)
 
 
-async def read_servers(
-    config: Path, *, folder: Path, environ: Mapping[str, str], timeout_s: float
-) -> AsyncGenerator[Group]:
+async def read_servers(config: Path, *, folder: Path, environ: Mapping[str, str]) -> AsyncGenerator[Group]:
     """Yield the tools of each server of a `.mcp.json` as one group; servers run one after another, in `folder`.
 
-    One that cannot be asked within `timeout_s` is a group whose parsing raises `InputError` and says why. Raises
+    One that cannot be asked within `SERVER_TIMEOUT_S` is a group whose parsing raises `InputError` and says why. Raises
     `InputError` when the file is no such list.
     """
     for server in read_config(config, environ):
-        group = faulty(server.name, server.fault) if server.fault else await _read_server(server, folder, timeout_s)
+        group = faulty(server.name, server.fault) if server.fault else await _read_server(server, folder)
         if group is not None:
             yield group
 
 
-async def _read_server(server: McpServer, folder: Path, timeout_s: float) -> Group | None:
+async def _read_server(server: McpServer, folder: Path) -> Group | None:
     """Return the tools of a server; None when it turns out to be ourselves."""
     import anyio
     from httpx2 import HTTPError
@@ -288,13 +288,13 @@ async def _read_server(server: McpServer, folder: Path, timeout_s: float) -> Gro
     tools: list[dict[str, Any]] | None = None
     fault = ""
     try:
-        with anyio.fail_after(timeout_s):
+        with anyio.fail_after(SERVER_TIMEOUT_S):
             async with _connected(server, folder) as client:
                 info = client.server_info
                 if info is None or info.name != _OURSELVES:
                     tools = await _all_tools(client)
     except* TimeoutError:
-        fault = f"did not list its tools within {timeout_s:g} s"
+        fault = f"did not list its tools within {SERVER_TIMEOUT_S:g} s"
     except* (MCPError, HTTPError, OSError, ValueError, InputError) as group:
         fault = f"cannot be asked for its tools: {_reason(group, server)}"
     if fault:

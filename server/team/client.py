@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 from urllib.parse import quote, urlsplit
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
-from swarm_memory.schema.base import Model
 from swarm_memory.schema.errors import ConfigError, InputError, NotAllowed, NotFoundError, TeamUnavailable
 from swarm_memory.schema.settings import TeamSettings
 from swarm_memory.schema.team.sharing import Changes, Counted, Decided, Member, Proposal, ProposalStatus, Proposed
@@ -18,11 +17,11 @@ from swarm_memory.tools.text.cleaning import clean, one_line
 if TYPE_CHECKING:
     import httpx
 
-MAX_ANSWER_BYTES = 4_000_000
+MAX_ANSWER_BYTES, TIMEOUT_S = 4_000_000, 10.0
 MAX_SAID_CHARS = 300
 BASE = "/team/v1"
 
-M = TypeVar("M", bound=Model)
+T = TypeVar("T")
 
 
 class TeamClient:
@@ -41,7 +40,6 @@ class TeamClient:
         self._url = settings.url
         self._host = urlsplit(settings.url).hostname
         self._token = token
-        self._timeout_s = settings.timeout_s
         self._transport = transport
 
     async def me(self) -> Member:
@@ -49,11 +47,11 @@ class TeamClient:
 
     async def propose(self, bank: str, proposed: Sequence[Proposed]) -> list[Proposal]:
         body = {"bank": bank, "proposed": [each.model_dump(mode="json") for each in proposed]}
-        return _each(Proposal, await self._ask("POST", "/proposals", body))
+        return _as(list[Proposal], await self._ask("POST", "/proposals", body))
 
     async def proposals(self, status: ProposalStatus | None = "waiting", *, mine: bool = False) -> list[Proposal]:
         asked = {"status": status or "any", "mine": "yes" if mine else "no"}
-        return _each(Proposal, await self._ask("GET", "/proposals", given=asked))
+        return _as(list[Proposal], await self._ask("GET", "/proposals", given=asked))
 
     async def decide(self, proposal_id: str, decided: Decided) -> Proposal:
         path = f"/proposals/{quote(proposal_id, safe='')}"
@@ -75,15 +73,15 @@ class TeamClient:
         headers = {"authorization": f"Bearer {self._token}", "user-agent": "swarm-memory"}
         try:
             async with (
-                asyncio.timeout(self._timeout_s),
+                asyncio.timeout(TIMEOUT_S),
                 httpx.AsyncClient(
-                    headers=headers, timeout=self._timeout_s, trust_env=False, transport=self._transport
+                    headers=headers, timeout=TIMEOUT_S, trust_env=False, transport=self._transport
                 ) as client,
                 client.stream(method, f"{self._url}{BASE}{path}", params=given, json=body) as answer,
             ):
                 status, text = answer.status_code, await _body(answer)
         except TimeoutError:
-            raise TeamUnavailable(f"{self._host} gave no whole answer within {self._timeout_s:g} s") from None
+            raise TeamUnavailable(f"{self._host} gave no whole answer within {TIMEOUT_S:g} s") from None
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise TeamUnavailable(f"{self._host} was not reached ({type(error).__name__})") from None
         return self._answered(status, text)
@@ -99,8 +97,8 @@ class TeamClient:
             answer = None
         if status == 200 and answer is not None:
             return answer
-        told = cast("dict[str, Any]", answer).get("error") if isinstance(answer, dict) else None
-        said = one_line(clean(told), MAX_SAID_CHARS) if isinstance(told, str) else f"it answered {status}"
+        error = cast("dict[str, Any]", answer).get("error") if isinstance(answer, dict) else None
+        said = one_line(clean(error), MAX_SAID_CHARS) if isinstance(error, str) else f"it answered {status}"
         if status == 401:
             raise ConfigError(f"{self._host} does not know your token: it was revoked, or is another server's")
         for known, kind in ((400, InputError), (403, NotAllowed), (404, NotFoundError)):
@@ -118,14 +116,8 @@ async def _body(answer: "httpx.Response") -> bytes:
     return bytes(body)
 
 
-def _as(kind: type[M], answer: Any) -> M:
+def _as(kind: type[T], answer: Any) -> T:
     try:
-        return kind.model_validate(answer)
+        return TypeAdapter(kind).validate_python(answer)
     except ValidationError:
         raise TeamUnavailable("the team's server answered with something that cannot be used") from None
-
-
-def _each(kind: type[M], answer: Any) -> list[M]:
-    if not isinstance(answer, list):
-        raise TeamUnavailable("the team's server answered with something that cannot be used")
-    return [_as(kind, each) for each in answer]  # pyright: ignore[reportUnknownVariableType]

@@ -43,10 +43,12 @@ def _config(root: Path) -> Path | None:
     if git.is_dir():
         return git / "config"
     try:
-        told = git.read_text("utf-8", "replace")[:4096].strip() if git.is_file() else ""
-        folder = root / told.removeprefix("gitdir:").strip()
+        pointer = git.read_text("utf-8", "replace")[:4096].strip() if git.is_file() else ""
+        folder = root / pointer.removeprefix("gitdir:").strip()
         common = folder / "commondir"
-        return (folder / common.read_text("utf-8").strip() if common.is_file() else folder) / "config" if told else None
+        return (
+            (folder / common.read_text("utf-8").strip() if common.is_file() else folder) / "config" if pointer else None
+        )
     except OSError:
         return None
 

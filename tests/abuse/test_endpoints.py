@@ -20,6 +20,7 @@ from patience import FULL, is_in_time
 from scripted_server import HANG, NOTHING, ScriptedServer, Turn, completion, envelope, error, in_json, page
 
 from swarm_memory.schema.settings import ChatProviderSettings, ChatSettings, EmbeddingSettings
+from swarm_memory.server.chat import chain
 from swarm_memory.server.embedding.openai import MAX_FAILURES
 from swarm_memory.server.wiring import opened_toolbox, place_of
 from swarm_memory.tools.retrieve.retrieve import retrieve
@@ -33,9 +34,10 @@ Record = Callable[[str, str], None]
 
 
 @pytest.fixture(autouse=True)
-def imported() -> None:
-    """The client takes half a second to import; no call is to be measured with that."""
+def in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An embedder is waited for a moment only; the client, which takes half a second to import, is there."""
     importlib.import_module("openai")
+    monkeypatch.setattr("swarm_memory.server.embedding.openai.TIMEOUT_S", DEADLINE_S)
 
 
 CHAT: dict[str, list[Turn]] = {
@@ -136,7 +138,7 @@ async def test_a_bad_embedder_costs_the_vector_and_nothing_else(
 ) -> None:
     async with ScriptedServer([EMBEDDING[name]] * 40) as endpoint:
         told = {"provider": "openai", "model": "m", "dimensions": 8, "base_url": f"{endpoint.url}/v1"}
-        embedding = EmbeddingSettings.model_validate({**told, "api_key": KEY, "timeout_s": DEADLINE_S})
+        embedding = EmbeddingSettings.model_validate({**told, "api_key": KEY})
         async with abused(tmp_path, changed={"embedding": embedding}) as server:
             item = {"title": "Migrate before testing", "description": "When a table is missing.", "content": "Run it."}
             own = {"task_id": "t", "task": "Fix it", "steps": STEPS, "verdict": "Success", "items": [item]}
@@ -160,16 +162,17 @@ async def test_a_chat_model_that_is_gone_is_not_asked_again_and_again(
     tmp_path: Path, record: Record, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TEST_KEY", KEY)
+    monkeypatch.setattr("swarm_memory.server.chat.chain.RETRIES", 0)
     tasks = 6
     async with ScriptedServer([error(503)] * 99) as endpoint:
-        chat = _chat(endpoint.url, retries=0)
+        chat = _chat(endpoint.url)
         async with abused(tmp_path, changed={"chat": chat}) as server:
             for number in range(tasks):
                 told = {"task": f"Look at shop {number}", "steps": STEPS, "task_id": f"t{number}"}
                 assert '"is_error":false' in await server.call("learn_from_trajectory", told)
         asked = len(endpoint.requests)
     record("E1", f"{tasks} tasks under HTTP 503 without retries: {asked} requests, then the model rests")
-    assert asked == chat.max_failures
+    assert asked == chain.MAX_FAILURES
 
 
 async def test_no_more_tokens_than_a_day_has_are_spent_by_all_processes_together(
@@ -208,6 +211,7 @@ async def test_an_endpoint_that_echoes_its_key_shows_it_nowhere(
 ) -> None:
     caplog.set_level("DEBUG")
     monkeypatch.setenv("TEST_KEY", KEY)
+    monkeypatch.setattr("swarm_memory.server.chat.chain.RETRIES", 0)
     told = list[str]()
     statuses = (400, 401, 403, 404, 422, 429, 500, 503) if FULL else (401, 429)
     for status in statuses:
@@ -215,8 +219,8 @@ async def test_an_endpoint_that_echoes_its_key_shows_it_nowhere(
         folder = tmp_path / str(status)
         folder.mkdir()
         async with ScriptedServer([echo] * 99) as endpoint:
-            embedding = _embedding(f"{endpoint.url}/v1", api_key=KEY, timeout_s=DEADLINE_S)
-            changed = {"chat": _chat(endpoint.url, retries=0), "embedding": embedding}
+            embedding = _embedding(f"{endpoint.url}/v1", api_key=KEY)
+            changed = {"chat": _chat(endpoint.url), "embedding": embedding}
             async with abused(folder, changed=changed) as server:
                 told.append(
                     await server.call("learn_from_trajectory", {"task": "Look", "steps": STEPS, "task_id": "t"})

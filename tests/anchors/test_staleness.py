@@ -16,7 +16,7 @@ from swarm_memory.tools.anchors import staleness
 from swarm_memory.tools.anchors.staleness import MOVED, check_anchors
 from swarm_memory.tools.memories.remember import remember
 from swarm_memory.tools.retrieve.explain import explain
-from swarm_memory.tools.retrieve.retrieve import retrieve
+from swarm_memory.tools.retrieve.retrieve import GONE_PENALTY, retrieve
 from swarm_memory.tools.toolbox import Toolbox
 
 Add = Callable[..., Awaitable[str]]
@@ -74,9 +74,7 @@ async def test_of_what_lost_a_part_the_rest_is_told_lower_and_with_a_word(here: 
     (root / "run_checks.py").write_text("")
     whole = await retrieve(here, QUERY)
     assert "no more" not in whole.preamble
-    assert whole.memories[0].score - found.memories[0].score == pytest.approx(
-        here.settings.retrieve.gone_penalty / 2, abs=0.02
-    )
+    assert whole.memories[0].score - found.memories[0].score == pytest.approx(GONE_PENALTY / 2, abs=0.02)
 
 
 async def test_what_the_user_said_is_told_whatever_is_gone(here: Toolbox, root: Path) -> None:

@@ -119,7 +119,7 @@ async def test_hearsay_is_borne_out_by_one_who_was_not_told_and_not_by_those_who
     async with opened(tmp_path) as tools:
         await learn(tools, worked("a", told=STEP).done(), agent_drafts=[DRAFT])
         (stored,) = await items_of(tools)
-        assert stored.provenance.hearsay
+        assert stored.provenance.repeats_shown
         await learn(tools, worked("b", told=STEP).done(), agent_drafts=[DRAFT])
         assert not await is_trusted(tools, [stored])
         await retrieve(tools, "clear the price cache first", task_id="c:1")

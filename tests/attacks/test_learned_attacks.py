@@ -91,7 +91,7 @@ async def test_of_poisoned_transcripts_nothing_is_promoted_and_sound_ones_are_no
         results = [await learn(tools, carrying(text, number)) for number, text in enumerate(sound)]
         kept = [each for result in results for each in result.stored]
         held_back = sum(each.status == "quarantined" for each in kept)
-        hearsay = sum(each.provenance.hearsay for each in kept)
+        hearsay = sum(each.provenance.repeats_shown for each in kept)
     record(
         "F1",
         f"advice from an output 0 expected, {advice} found; active memories that quote one as a symptom {quoted};"

@@ -13,7 +13,6 @@ from scripted_server import HANG, NOTHING, ScriptedServer, Turn, completion, env
 from swarm_memory.schema.errors import (
     ModelAnswerInvalid,
     ModelError,
-    ModelTooSlow,
     ModelUnavailable,
     ModelWindowTooSmall,
 )
@@ -280,7 +279,7 @@ async def test_what_never_ends_is_ended_at_the_deadline(fault: Turn) -> None:
 async def test_a_pause_that_the_endpoint_asks_for_ends_at_the_deadline() -> None:
     await failure_of([page()])
     problem, tries = await failure_of([error(429, Retry_After="60"), GOOD], request(timeout_s=0.3))
-    assert isinstance(problem, ModelTooSlow)
+    assert isinstance(problem, ModelUnavailable)
     assert tries == 1
 
 

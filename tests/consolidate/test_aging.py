@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kept_bank import ADVICE, Kept, opened
 
-from swarm_memory.schema.settings import ConsolidateSettings
 from swarm_memory.tools.consolidate.aging import faded, is_worthless
 from swarm_memory.tools.consolidate.consolidate import consolidate, undo_consolidation
 from swarm_memory.tools.ports.upkeep import Aging, UpkeepBatch, UpkeepItem
@@ -33,10 +32,10 @@ def _item(confidence: float, age_days: float, used_days: float | None = None, us
 
 
 def test_confidence_halves_with_each_90_days_without_use() -> None:
-    assert faded(_item(0.8, 90), None, NOW, 90) == pytest.approx(0.4)
-    assert faded(_item(0.8, 180), None, NOW, 90) == pytest.approx(0.2)
-    assert faded(_item(0.8, 400, used_days=90, uses=1), None, NOW, 90) == pytest.approx(0.4)
-    assert faded(_item(0.8, 400, used_days=0, uses=1), None, NOW, 90) == 0.8
+    assert faded(_item(0.8, 90), None, NOW) == pytest.approx(0.4)
+    assert faded(_item(0.8, 180), None, NOW) == pytest.approx(0.2)
+    assert faded(_item(0.8, 400, used_days=90, uses=1), None, NOW) == pytest.approx(0.4)
+    assert faded(_item(0.8, 400, used_days=0, uses=1), None, NOW) == 0.8
 
 
 moments = st.datetimes(datetime(2020, 1, 1), datetime(2030, 1, 1)).map(lambda at: at.replace(tzinfo=NOW.tzinfo))
@@ -46,36 +45,35 @@ moments = st.datetimes(datetime(2020, 1, 1), datetime(2030, 1, 1)).map(lambda at
 def test_fading_never_raises_a_confidence_nor_leaves_the_unit(
     confidence: float, age_days: float, since: datetime | None, now: datetime
 ) -> None:
-    assert 0 <= faded(_item(confidence, age_days), since, now, 90) <= confidence
+    assert 0 <= faded(_item(confidence, age_days), since, now) <= confidence
 
 
 @given(st.floats(0, 1), st.floats(0, 700), st.floats(1, 300), st.floats(1, 300))
 def test_two_steps_fade_as_much_as_one(confidence: float, age: float, first: float, second: float) -> None:
     item = _item(confidence, age)
     halfway = NOW + first * DAY
-    at_once = faded(item, None, halfway + second * DAY, 90)
-    once = _item(faded(item, None, halfway, 90), age)
-    assert faded(once, halfway, halfway + second * DAY, 90) == pytest.approx(at_once, abs=2e-6)
-    assert faded(once, halfway, halfway, 90) == once.confidence
+    at_once = faded(item, None, halfway + second * DAY)
+    once = _item(faded(item, None, halfway), age)
+    assert faded(once, halfway, halfway + second * DAY) == pytest.approx(at_once, abs=2e-6)
+    assert faded(once, halfway, halfway) == once.confidence
 
 
 @given(st.floats(0, 1), st.floats(0, 700), st.floats(0, 3000))
 def test_a_clock_that_goes_backwards_does_nothing(confidence: float, age: float, back: float) -> None:
-    assert faded(_item(confidence, age), NOW, NOW - back * DAY, 90) == confidence
+    assert faded(_item(confidence, age), NOW, NOW - back * DAY) == confidence
 
 
 def test_less_than_a_day_without_use_does_not_count() -> None:
-    assert faded(_item(0.8, 0.9), None, NOW, 90) == 0.8
-    assert faded(_item(0.8, 90, used_days=0.9, uses=1), None, NOW, 90) == 0.8
+    assert faded(_item(0.8, 0.9), None, NOW) == 0.8
+    assert faded(_item(0.8, 90, used_days=0.9, uses=1), None, NOW) == 0.8
 
 
 def test_only_what_is_old_and_unused_and_hardly_believed_is_worthless() -> None:
-    settings = ConsolidateSettings()
-    assert is_worthless(_item(0.9, 181), 0.29, NOW, settings)
-    assert not is_worthless(_item(0.9, 179), 0.29, NOW, settings)
-    assert not is_worthless(_item(0.9, 181), 0.30, NOW, settings)
-    assert not is_worthless(_item(0.9, 181, uses=1), 0.29, NOW, settings)
-    assert not is_worthless(_item(0.9, 181, used_days=180), 0.29, NOW, settings)
+    assert is_worthless(_item(0.9, 181), 0.29, NOW)
+    assert not is_worthless(_item(0.9, 179), 0.29, NOW)
+    assert not is_worthless(_item(0.9, 181), 0.30, NOW)
+    assert not is_worthless(_item(0.9, 181, uses=1), 0.29, NOW)
+    assert not is_worthless(_item(0.9, 181, used_days=180), 0.29, NOW)
 
 
 async def test_a_bank_is_aged_once_for_one_moment_however_often_it_runs(kept: Kept) -> None:

@@ -8,13 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swarm_memory.schema.outcome import UseMethod
-from swarm_memory.schema.settings import CreditSettings
 from swarm_memory.schema.trajectory import Label
 from swarm_memory.tools.credit.outcome import change_for, credited
 
-DEFAULT = CreditSettings()
 LABELS, METHODS = st.sampled_from(get_args(Label)), st.sampled_from(get_args(UseMethod))
-SETTINGS = st.builds(CreditSettings, eta=st.floats(0, 1), injected_weight=st.floats(0, 1))
 
 
 @pytest.mark.parametrize(
@@ -33,24 +30,15 @@ SETTINGS = st.builds(CreditSettings, eta=st.floats(0, 1), injected_weight=st.flo
 def test_use_counts_more_than_injection_and_success_more_than_failure(
     label: Label, method: UseMethod, change: float
 ) -> None:
-    assert change_for(label, method, DEFAULT) == pytest.approx(change)
+    assert change_for(label, method) == pytest.approx(change)
 
 
-@given(LABELS, SETTINGS)
-def test_what_was_only_injected_never_counts_more_and_never_the_other_way(
-    label: Label, settings: CreditSettings
-) -> None:
-    used, injected = change_for(label, "cited", settings), change_for(label, "none", settings)
-    assert abs(injected) <= abs(used)
-    assert injected * used >= 0
-
-
-@given(st.floats(0, 1), st.lists(st.tuples(LABELS, METHODS), max_size=60), SETTINGS)
+@given(st.floats(0, 1), st.lists(st.tuples(LABELS, METHODS), max_size=60))
 def test_confidence_stays_between_nothing_and_certainty(
-    confidence: float, outcomes: list[tuple[Label, UseMethod]], settings: CreditSettings
+    confidence: float, outcomes: list[tuple[Label, UseMethod]]
 ) -> None:
     for label, method in outcomes:
-        confidence = credited(confidence, change_for(label, method, settings))
+        confidence = credited(confidence, change_for(label, method))
         assert 0 <= confidence <= 1
 
 
@@ -60,15 +48,15 @@ def test_in_between_the_order_of_outcomes_does_not_matter(outcomes: list[tuple[L
     for order in itertools.permutations(outcomes):
         confidence = 0.5
         for label, method in order:
-            confidence = credited(confidence, change_for(label, method, DEFAULT))
+            confidence = credited(confidence, change_for(label, method))
         ends.add(round(confidence, 8))
     assert len(ends) == 1
 
 
-@given(st.floats(0, 1), LABELS, METHODS, SETTINGS)
+@given(st.floats(0, 1), LABELS, METHODS)
 def test_a_change_that_was_applied_can_be_taken_back_exactly(
-    confidence: float, label: Label, method: UseMethod, settings: CreditSettings
+    confidence: float, label: Label, method: UseMethod
 ) -> None:
     start = round(confidence, 9)
-    after = credited(start, change_for(label, method, settings))
+    after = credited(start, change_for(label, method))
     assert credited(after, -round(after - start, 9)) == pytest.approx(start, abs=1e-12)

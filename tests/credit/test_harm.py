@@ -1,4 +1,4 @@
-"""Which memories are suspected, tried by lot and withdrawn, and which are not."""
+"""Which memories are suspected, tried at random and withdrawn, and which are not."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -14,8 +14,7 @@ from swarm_memory.schema.outcome import TaskFigures
 from swarm_memory.schema.trajectory import Label
 from swarm_memory.tools.consolidate.consolidate import undo_consolidation
 from swarm_memory.tools.consolidate.upkeep import Withdrawal, withdraw_harmful
-from swarm_memory.tools.credit.harm import CLEARED_BY, FEWEST_FAILURES, TRIAL, Record, Tasks
-from swarm_memory.tools.credit.holdout import rests
+from swarm_memory.tools.credit.harm import CLEARED_BY, FEWEST_FAILURES, TRIAL, Record, Tasks, rests
 from swarm_memory.tools.memories.decide import keep
 from swarm_memory.tools.memories.desk import desk
 from swarm_memory.tools.ports.trajectories import TaskOutcome
@@ -84,13 +83,13 @@ def test_a_trial_counts_only_what_the_lot_decided_after_it_had_begun() -> None:
 def test_a_memory_is_cleared_where_tasks_do_as_well_with_it_and_is_left_alone_for_long() -> None:
     record = Record()
     for _ in range(FEWEST_FAILURES):
-        record.count(failed=True, shown=True, by_lot=True, expected=0.1)
+        record.count(failed=True, shown=True, at_random=True, expected=0.1)
     assert record.resting
     for turn in range(CLEARED_BY + 1):
-        record.count(failed=turn % 2 == 0, shown=turn % 2 == 1, by_lot=True, expected=0.1)
+        record.count(failed=turn % 2 == 0, shown=turn % 2 == 1, at_random=True, expected=0.1)
     assert (record.resting, record.harmful) == (False, False)
     for _ in range(FEWEST_FAILURES):
-        record.count(failed=True, shown=True, by_lot=True, expected=0.1)
+        record.count(failed=True, shown=True, at_random=True, expected=0.1)
     assert not record.resting
 
 
@@ -108,7 +107,7 @@ def test_a_memory_that_changes_nothing_is_withdrawn_in_few_trials_and_one_that_h
         while record.resting:
             against = rng.random() < 0.5 - 0.05 * helps
             shown = rng.random() < 0.5
-            record.count(failed=against is shown, shown=shown, by_lot=True, expected=0.5)
+            record.count(failed=against is shown, shown=shown, at_random=True, expected=0.5)
         assert record.tried <= TRIAL
         return record.harmful
 

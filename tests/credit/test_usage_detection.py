@@ -19,7 +19,7 @@ BOTH = (FIRST, SECOND)
 
 
 def methods(trajectory: Trajectory, *items: MemoryItem) -> list[str]:
-    return [use.method for use in detect_uses(trajectory, items, {}, 0.5)]
+    return [use.method for use in detect_uses(trajectory, items, {})]
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_an_id_survives_the_redaction_of_what_is_kept() -> None:
 
 def test_doing_what_a_memory_names_is_use() -> None:
     trajectory = done(ran("cp config/test.example.toml config/test.toml && python -m shop.migrate"))
-    (use,) = detect_uses(trajectory, [FIRST], {}, 0.5)
+    (use,) = detect_uses(trajectory, [FIRST], {})
     assert (use.method, use.overlap) == ("overlap", 1.0)
 
 
@@ -86,7 +86,7 @@ def test_calls_made_before_the_injection_do_not_count() -> None:
     trajectory = done(ran("cp config/test.example.toml config/test.toml && python -m shop.migrate", minute=1))
     for later, method in ((0, "overlap"), (2, "none")):
         since = {FIRST.id: NOW + timedelta(minutes=later)}
-        assert [use.method for use in detect_uses(trajectory, [FIRST], since, 0.5)] == [method]
+        assert [use.method for use in detect_uses(trajectory, [FIRST], since)] == [method]
 
 
 def test_doing_what_a_memory_warns_of_is_no_use_of_it() -> None:
@@ -118,6 +118,6 @@ def test_calling_a_tool_that_a_memory_names_is_no_use_because_the_agent_knew_of_
 def test_no_text_breaks_the_detection_and_every_share_is_a_share(texts: list[str], content: str) -> None:
     item = made("A title", content)
     steps = [make(text) for text in texts for make in (said, ran, saw)]
-    for use in detect_uses(done(*steps), [item, FIRST], {}, 0.5):
+    for use in detect_uses(done(*steps), [item, FIRST], {}):
         assert 0 <= use.overlap <= 1
         assert (use.method == "none") == (use.overlap < 0.5)

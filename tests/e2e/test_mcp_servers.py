@@ -6,7 +6,6 @@ import os
 import shutil
 import socket
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -69,7 +68,7 @@ async def test_two_real_servers_are_indexed_over_stdio_searched_and_forgotten(to
 
 @pytest.mark.allow_hosts(["127.0.0.1"])
 async def test_servers_that_cannot_be_asked_are_told_and_do_not_stop_the_others(
-    toolbox: Toolbox, tmp_path: Path
+    toolbox: Toolbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     absent, dying = {"command": "/no/such/server"}, {"command": "false"}
     unreachable = {"type": "http", "url": "http://127.0.0.1:9/mcp"}
@@ -79,8 +78,8 @@ async def test_servers_that_cannot_be_asked_are_told_and_do_not_stop_the_others(
     assert (done.added, {fault.group for fault in done.faults}) == (1, {"absent", "dying", "unreachable"})
     silent, talking = {"command": "sleep", "args": ["600"]}, {"command": "yes"}
     configure(tmp_path, silent=silent, talking=talking, absent=absent)
-    hurried = replace(toolbox, settings=Settings.model_validate({"sources": {"server_timeout_s": 1}}))
-    reasons = {fault.group: fault.reason for fault in (await index(hurried, TOOLS, tmp_path, ALLOWED)).faults}
+    monkeypatch.setattr("swarm_memory.server.sources.tool_lists.SERVER_TIMEOUT_S", 1.0)
+    reasons = {fault.group: fault.reason for fault in (await index(toolbox, TOOLS, tmp_path, ALLOWED)).faults}
     assert set(reasons) == {"silent", "talking", "absent"}
     assert "within 1 s" in reasons["silent"]
 

@@ -149,9 +149,10 @@ async def test_a_refusal_is_not_tried_again_and_names_the_setting(endpoint: Endp
     assert len(endpoint.requests) == 1
 
 
-async def test_all_tries_together_keep_the_time_limit(endpoint: Endpoint) -> None:
+async def test_all_tries_together_keep_the_time_limit(endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("swarm_memory.server.embedding.openai.TIMEOUT_S", 0.2)
     endpoint.answers = [endpoint.hang]
-    assert "within 0.2 s" in await error_of(embedder(endpoint, timeout_s=0.2), ModelUnavailable)
+    assert "within 0.2 s" in await error_of(embedder(endpoint), ModelUnavailable)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,8 @@ from http_server import INITIALIZE, Answer, HttpServer
 from odd_messages import IDS, NO_MESSAGES
 from patience import FULL, HANG_S
 
+from swarm_memory.server.http.serve import MAX_CONNECTIONS
+
 Record = Callable[[str, str], None]
 pytestmark = [pytest.mark.allow_hosts(["127.0.0.1"]), pytest.mark.attack]
 
@@ -44,10 +46,9 @@ def test_a_body_without_a_length_is_refused_where_it_becomes_too_large(server: H
         assert connection.recv(100).startswith(b"HTTP/1.1 413 ")
 
 
-def test_more_connections_than_allowed_are_refused_until_others_end(serve: Callable[..., HttpServer]) -> None:
-    server = serve(max_connections=10)
+def test_more_connections_than_allowed_are_refused_until_others_end(server: HttpServer) -> None:
     with contextlib.ExitStack() as held:
-        for _ in range(12):
+        for _ in range(MAX_CONNECTIONS + 2):
             held.enter_context(server.connect())
         assert _first(server, 503) is not None
     assert _first(server, 200) is not None

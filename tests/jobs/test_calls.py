@@ -12,6 +12,7 @@ from swarm_memory.schema.job import Progress
 from swarm_memory.server.jobs.transcripts import import_files
 from swarm_memory.server.location import Location
 from swarm_memory.server.wiring import make_worker
+from swarm_memory.tools.tool_memory.log import MAX_CALL_CHARS
 from swarm_memory.tools.toolbox import Toolbox
 
 TASK = "The checkout tests fail with a SettingsError, please mend them"
@@ -87,7 +88,7 @@ async def test_a_call_is_kept_without_secrets_and_cut(toolbox: Toolbox, place: L
     (kept,) = await kept_calls(toolbox)
     assert KEY not in kept.input + kept.output
     assert "export" in kept.input
-    assert len(kept.output) <= toolbox.settings.tool_memory.max_call_chars
+    assert len(kept.output) <= MAX_CALL_CHARS
 
 
 async def test_our_own_tools_and_calls_that_were_interrupted_or_never_ended_are_not_logged(

@@ -12,7 +12,7 @@ from pydantic import JsonValue
 from records import broken, repaired
 from scripted_chat import ScriptedAnswer, ScriptedChatModel, chain_of
 
-from swarm_memory.schema.errors import ModelAnswerInvalid, ModelTooSlow, ModelUnavailable, ModelWindowTooSmall
+from swarm_memory.schema.errors import ModelAnswerInvalid, ModelUnavailable, ModelWindowTooSmall
 from swarm_memory.schema.trajectory import Step, Verdict
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.tools.judge.judge import AUDITED
@@ -75,15 +75,6 @@ async def test_a_task_is_learned_from_with_a_refusing_a_weak_and_a_good_model_ea
         learned = await learn(replace(tools, chat=chain_of(refusing, weak, good)), repaired())
     (item,) = learned.stored
     assert (learned.verdict.model, item.provenance.model) == ("good:m", "good:m")
-
-
-async def test_a_model_that_was_too_slow_to_judge_is_not_waited_for_to_distill(tmp_path: Path) -> None:
-    slow = ScriptedChatModel([ModelTooSlow("no answer within 45 s"), {"items": [ITEM]}])
-    async with bank(tmp_path, []) as (tools, _):
-        learned = await learn(replace(tools, chat=chain_of(slow)), repaired())
-    assert [request.purpose for request in slow.requests] == ["judge"]
-    assert (learned.verdict.judge, learned.distiller) == ("evidence", "extractive")
-    assert "not waited for again" in str(learned.reason)
 
 
 async def test_a_model_of_a_tiny_window_that_writes_almost_json_judges_and_distills(tmp_path: Path) -> None:

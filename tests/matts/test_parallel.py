@@ -63,10 +63,10 @@ async def test_k_is_six_unless_said_and_rollouts_stay_within_the_limit(tmp_path:
 
 async def test_rollouts_differ_in_seed_and_temperature(tmp_path: Path) -> None:
     runner = Scripted(mixed)
-    async with opened(tmp_path, matts(temperature_min=0.1, temperature_max=0.9)) as tools:
+    async with opened(tmp_path) as tools:
         await run_matts(tools, MattsRequest(task=TASK, count=3), runner)
     requests = sorted(runner.requests, key=lambda request: request.number)
-    assert [request.temperature for request in requests] == [0.1, 0.5, 0.9]
+    assert [request.temperature for request in requests] == [0.2, 0.6, 1.0]
     assert len({request.seed for request in requests}) == 3
 
 

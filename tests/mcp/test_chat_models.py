@@ -62,7 +62,7 @@ async def bank(
     place: Location, settings: Settings, providers: list[dict[str, str]], judge: str | None = None, **limits: Any
 ) -> AsyncGenerator[Toolbox]:
     """The place's bank with chat models."""
-    chat = ChatSettings.model_validate({"providers": providers, "retries": 0, **limits})
+    chat = ChatSettings.model_validate({"providers": providers, **limits})
     changed = settings.model_copy(update={"chat": chat, "judge": JudgeSettings(model=judge)})
     async with opened_toolbox(place, changed) as opened:
         yield opened

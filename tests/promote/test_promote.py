@@ -175,7 +175,7 @@ async def test_what_somebody_edited_by_hand_is_kept_until_it_may_be_overwritten(
 
 
 async def test_what_is_withdrawn_suspect_or_no_advice_or_finds_no_room_is_left_and_why(
-    toolbox: Toolbox, add: Add, root: Path
+    toolbox: Toolbox, add: Add, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     suspect = Provenance(distiller="model", suspect="sounds like an order")
     left = {
@@ -186,7 +186,8 @@ async def test_what_is_withdrawn_suspect_or_no_advice_or_finds_no_room_is_left_a
         await add(*BRANCH, confidence=0.1): "promote.max_skills",
     }
     good = await add("Quote YAML strings", "1. Quote them", confidence=0.9)
-    few = PromoteSettings(max_skills=1, max_per_skill=1, block_tokens=100)
+    monkeypatch.setattr("swarm_memory.tools.promote.promote.MAX_PER_SKILL", 1)
+    few = PromoteSettings(max_skills=1, block_tokens=100)
     toolbox = replace(toolbox, settings=toolbox.settings.model_copy(update={"promote": few}))
     done = await promote(toolbox, root, good, *left)
     assert set(done.added) == {good}

@@ -81,7 +81,7 @@ async def test_each_stage_says_what_it_left_behind(toolbox: Toolbox, add: Add) -
     explained = await explain(toolbox, QUERY)
     assert why(explained, against) == f'"{LOGIN[0]}" says otherwise, and is surer or newer'
     problem = await add(f"Unsolved: {LOGIN[0]}", LOGIN[1], tags=("open-problem",), outcome="Failure")
-    assert why(await explain(toolbox, QUERY), problem) == "it tells of an error that nothing ended: no advice"
+    assert why(await explain(toolbox, QUERY), problem) == "it is about an error that nothing ended: no advice"
 
 
 async def test_the_second_that_nobody_vouches_for_gives_way_to_a_verified_one(toolbox: Toolbox, add: Add) -> None:

@@ -65,7 +65,10 @@ def test_vectors_of_any_length_are_compared_by_direction() -> None:
     vectors = [array("b", [draw.randint(-127, 127) for _ in range(64)]) for _ in range(12)]
     scores = [draw.random() / 10 for _ in vectors]
     chosen = diversify(scores, vectors.__getitem__, 12, 0.5)
-    assert [index for index, _ in chosen] == plain_mmr(scores, [unit_vector(list(each)) for each in vectors], 12, 0.5)
+    of_unit_length = [unit_vector(list(each)) for each in vectors]
+    assert chosen == [
+        (index, pytest.approx(penalty)) for index, penalty in diversify(scores, of_unit_length.__getitem__, 12, 0.5)
+    ]
 
 
 def test_a_candidate_without_vector_or_with_an_opposite_one_has_no_penalty() -> None:
@@ -73,39 +76,23 @@ def test_a_candidate_without_vector_or_with_an_opposite_one_has_no_penalty() -> 
     assert diversify([0.9, 0.8, 0.7], vectors.__getitem__, 3, 0.5) == [(0, 0.0), (1, 0.0), (2, 0.0)]
 
 
-def plain_mmr(scores: list[float], vectors: list[list[float]], k: int, penalty: float) -> list[int]:
-    chosen: list[int] = []
-    while len(chosen) < min(k, len(scores)):
-        left = [index for index in range(len(scores)) if index not in chosen]
-
-        def value(index: int) -> float:
-            near = max((unit(cosine(vectors[index], vectors[other])) for other in chosen), default=0.0)
-            return scores[index] - penalty * near
-
-        chosen.append(max(left, key=value))
-    return chosen
-
-
 @given(
     st.lists(st.tuples(UNIT, st.floats(0, 360)), min_size=1, max_size=25, unique=True),
     st.integers(1, 8),
     st.sampled_from([0.0, 0.1, 0.5, 1.0]),
 )
-def test_lazy_choice_is_as_good_as_the_plain_one(pool: list[tuple[float, float]], k: int, penalty: float) -> None:
+def test_the_choice_is_that_of_marginal_relevance(pool: list[tuple[float, float]], k: int, penalty: float) -> None:
     scores, vectors = [each[0] for each in pool], [direction(each[1]) for each in pool]
-    plain = plain_mmr(scores, vectors, k, penalty)
-    lazy = diversify(scores, vectors.__getitem__, k, penalty)
-    assert len(lazy) == len(plain)
     chosen: list[int] = []
-    for index, subtracted in lazy:
-        near = max((unit(cosine(vectors[index], vectors[other])) for other in chosen), default=0.0)
-        assert subtracted == pytest.approx(penalty * near)
-        values = [
-            scores[other] - penalty * max((unit(cosine(vectors[other], vectors[c])) for c in chosen), default=0.0)
-            for other in range(len(scores))
-            if other not in chosen
-        ]
-        assert scores[index] - subtracted == pytest.approx(max(values))
+
+    def value(index: int) -> float:
+        return scores[index] - penalty * max((unit(cosine(vectors[index], vectors[c])) for c in chosen), default=0.0)
+
+    found = diversify(scores, vectors.__getitem__, k, penalty)
+    assert len(found) == min(k, len(pool))
+    for index, subtracted in found:
+        assert scores[index] - subtracted == pytest.approx(value(index))
+        assert value(index) == pytest.approx(max(value(each) for each in range(len(pool)) if each not in chosen))
         chosen.append(index)
 
 
@@ -123,18 +110,6 @@ def test_nothing_that_could_be_chosen_is_pruned(pool: list[tuple[float, float, b
     everyone = sorted((index for index in range(len(pool)) if pool[index][2]), key=lambda each: -pool[each][0])
     kept = contenders([each[0] for each in pool], lambda index: pool[index][2], k, penalty)
     assert best(kept) == pytest.approx(best(everyone))
-
-
-def test_few_vectors_are_asked_for() -> None:
-    """Of 200 candidates only those near the top can be chosen; decoding a vector costs time."""
-    draw, asked = random.Random(3), set[int]()
-
-    def vector_of(index: int) -> list[float]:
-        asked.add(index)
-        return unit_vector([draw.gauss(0, 1) for _ in range(8)])
-
-    diversify([1 - index / 200 for index in range(200)], vector_of, 3, 0.10)
-    assert len(asked) < 30
 
 
 def test_few_candidates_are_asked_whether_they_fit() -> None:

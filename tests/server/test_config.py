@@ -94,7 +94,7 @@ def test_a_setting_under_the_root_key_and_beside_it_is_refused(project: Write) -
     [
         ("retrieve: {kk: 3}", "retrieve.k"),
         ("retreive: {k: 3}", "retrieve"),
-        ("retrieve: {recency_halflife_days: 3}", "retrieve.recency_half_life_days"),
+        ("retrieve: {tokenbudget: 3}", "retrieve.token_budget"),
         ("reasoning_bank: {retrieve: {k: 3}}", "reasoningbank"),
     ],
 )
@@ -193,9 +193,9 @@ def test_every_section_is_either_allowed_in_a_projects_file_or_known_to_be_dange
 
 
 def test_chat_models_are_a_list_in_a_file_and_json_in_the_environment(own: Write, tmp_path: Path) -> None:
-    own("chat: {providers: [{provider: openai, model: m-1, base_url: 'http://127.0.0.1:1/v1'}], retries: 1}")
+    own("chat: {providers: [{provider: openai, model: m-1, base_url: 'http://127.0.0.1:1/v1'}], timeout_s: 9}")
     chat = resolve_settings(tmp_path, environ={}).settings.chat
-    assert ([provider.name for provider in chat.providers], chat.retries) == (["openai:m-1"], 1)
+    assert ([provider.name for provider in chat.providers], chat.timeout_s) == (["openai:m-1"], 9)
     outer = {"SWARM_MEMORY_CHAT__PROVIDERS": '[{"provider":"claude_cli"}]'}
     resolved = resolve_settings(tmp_path, environ=outer)
     assert [provider.name for provider in resolved.settings.chat.providers] == ["claude_cli:default"]

@@ -11,7 +11,7 @@ from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import ModelError, ModelUnavailable
 from swarm_memory.schema.settings import ChatSettings
 from swarm_memory.server.chat.chain import ChainChatModel
-from swarm_memory.server.chat.metering import ChatMeter, Outcome, Reply, Tally, metered
+from swarm_memory.server.chat.metering import ChatMeter, Outcome, Reply, add, metered
 from swarm_memory.tools.ports.journal import ChatRecord
 from swarm_memory.tools.ports.models import ChatAnswer, ChatModel, ChatRequest, ChatUsage
 
@@ -63,15 +63,15 @@ class ScriptedChatModel:
         answer = await metered(self.name, request, self._ask, self._meter)
         return answer.model_copy(update={"latency_ms": 0.0})
 
-    async def _ask(self, request: ChatRequest, tally: Tally) -> Reply:
+    async def _ask(self, request: ChatRequest, usage: ChatUsage) -> Reply:
         answer = next(self._answers, None)
         if answer is None:
             raise ModelUnavailable(f"{self.name} has no answer left for call {len(self.requests)}.")
-        tally.tries += 1
+        usage.tries += 1
         if isinstance(answer, ModelError):
             raise answer
         text = answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
-        tally.add((len(request.system) + len(request.user)) // 4, len(text) // 4)
+        add(usage, (len(request.system) + len(request.user)) // 4, len(text) // 4)
         return Reply(text)
 
 

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 import pytest
 
-from swarm_memory.schema.settings import SourceSettings
 from swarm_memory.schema.source import SourceKind
 from swarm_memory.tools.ports.sources import PassageCandidate, SourceResult
 from swarm_memory.tools.sources.rank import ScoredPassage, score_passages, vector_weight
@@ -16,7 +15,7 @@ def scored(kind: SourceKind, contents: Sequence[str], **frequency: int) -> dict[
         PassageCandidate(seq, kind, 1, seq, f"part{seq}", "", content, "", None) for seq, content in enumerate(contents)
     )
     result = SourceResult(candidates, len(contents), frequency, ("keyword",), ())
-    return {each.candidate.seq: each for each in score_passages(result, SourceSettings(), 0.0)}
+    return {each.candidate.seq: each for each in score_passages(result, 0.0)}
 
 
 @pytest.mark.parametrize(("kind", "reach"), [("document", 2), ("code", 1), ("tool", 0), ("api", 0)])

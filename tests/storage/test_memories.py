@@ -355,7 +355,7 @@ def test_a_row_that_cannot_be_an_item_is_told_as_damage_whichever_column_is_wron
     source = '{"outcome":"Success"}'
     of_task = text.replace(source, '{"task_id":"t","evidence":["s1"],"judge":"agent","hearsay":true}')
     told = item_of((*row[:3], of_task, *row[4:])).provenance
-    assert told == Provenance(task_id="t", evidence=("s1",), judge="agent", hearsay=True)
+    assert told == Provenance(task_id="t", evidence=("s1",), judge="agent", repeats_shown=True)
     assert told.model_dump(exclude_unset=True).keys() == {"task_id", "evidence", "judge", "hearsay"}
     sources = ('{"judge":"nobody"}', '{"evidence":"s1"}', '{"distiller":null}', '{"task_id":5}', "[]", "null")
     wrong: dict[int, tuple[Any, ...]] = {

@@ -113,7 +113,7 @@ async def test_nothing_is_known_in_other_projects_and_tenants_and_global_memorie
 
 
 async def test_what_only_repeats_what_was_read_comes_after_the_others(learn: Any, known: Any) -> None:
-    told = await learn("As the output said", confidence=0.9, provenance=Provenance(hearsay=True))
+    told = await learn("As the output said", confidence=0.9, provenance=Provenance(repeats_shown=True))
     found = await learn("As was found out", confidence=0.3)
     assert await known() == [found.id, told.id]
 

@@ -58,7 +58,7 @@ async def test_secrets_and_markup_of_a_proposal_are_taken_out_on_the_server_too(
 @BOTH_ENGINES
 async def test_counts_that_cannot_be_are_cut_and_too_many_proposals_refused(home: NewHome) -> None:
     ann = await home("ann")
-    boast = Evidence(worked=900, tried=3, told=1, people=99)
+    boast = Evidence(worked=900, tried=3, shown=1, people=99)
     (taken,) = await ann.server.propose("b", [proposed(*LOGIN, evidence=boast)])
     assert (taken.evidence.worked, taken.evidence.people) == (3, 1)
     with pytest.raises(InputError, match="at most 50"):

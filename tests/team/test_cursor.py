@@ -80,8 +80,8 @@ async def proposed(ann: Home, title: str) -> Proposal:
 
 
 async def count(server: Toolbox, bank: str, memory_id: str, tried: int) -> None:
-    told = Evidence(worked=tried, tried=tried, told=tried)
-    await TeamBank(server).send_evidence(bank, [Counted(memory_id=memory_id, evidence=told)])
+    counts = Evidence(worked=tried, tried=tried, shown=tried)
+    await TeamBank(server).send_evidence(bank, [Counted(memory_id=memory_id, evidence=counts)])
 
 
 async def edit(server: Toolbox, memory_id: str, description: str) -> None:

@@ -33,9 +33,9 @@ Connect = Callable[..., TeamClient]
 def connect(monkeypatch: pytest.MonkeyPatch) -> Connect:
     """Return what makes a client whose requests a transport answers."""
 
-    def made(answers: httpx.AsyncBaseTransport, token: str = "t" * 20, timeout_s: float = 30.0) -> TeamClient:
+    def made(answers: httpx.AsyncBaseTransport, token: str = "t" * 20) -> TeamClient:
         monkeypatch.setenv(VARIABLE, token)
-        return TeamClient(TeamSettings(url=URL, timeout_s=timeout_s), answers)
+        return TeamClient(TeamSettings(url=URL), answers)
 
     return made
 
@@ -53,7 +53,7 @@ async def test_what_is_asked_over_http_is_what_the_bank_answers(
         asgi = httpx.ASGITransport(team.guard)
         ann, rob = connect(asgi, await team.add("ann", "write")), connect(asgi, await team.add("rob", "review"))
         assert ((await ann.me()).name, (await rob.me()).role) == ("ann", "review")
-        given = proposed(signatures=("s1",), evidence=Evidence(worked=2, tried=3, told=4), word="a day")
+        given = proposed(signatures=("s1",), evidence=Evidence(worked=2, tried=3, shown=4), word="a day")
         (proposal,) = await ann.propose("bank-a", [given])
         (waiting,) = await rob.proposals()
         assert waiting == proposal
@@ -64,7 +64,7 @@ async def test_what_is_asked_over_http_is_what_the_bank_answers(
         changes = await ann.changes(PROJECT, "", 0)
         (shared,) = changes.shared
         assert (shared.accepted_by, shared.proposed_by, shared.origins) == ("rob", ("ann",), (given.origin_id,))
-        assert shared.evidence == Evidence(worked=4, tried=5, told=0, people=1)
+        assert shared.evidence == Evidence(worked=4, tried=5, shown=0, people=1)
         assert not (await ann.changes(PROJECT, changes.stamp, changes.cursor)).shared
         (mine,) = await ann.proposals(None, mine=True)
         assert (mine.status, mine.decided_by, mine.decision) == ("accepted", "rob", "yes")
@@ -178,10 +178,11 @@ class Drip(httpx.AsyncByteStream):
             await anyio.sleep(0.02)
 
 
-async def test_a_server_that_drips_is_given_up_in_time(connect: Connect) -> None:
+async def test_a_server_that_drips_is_given_up_in_time(connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("swarm_memory.server.team.client.TIMEOUT_S", 0.1)
     dripping = httpx.MockTransport(lambda request: httpx.Response(200, stream=Drip()))
     with pytest.raises(TeamUnavailable, match="no whole answer within"):
-        await connect(dripping, timeout_s=0.1).me()
+        await connect(dripping).me()
 
 
 @pytest.mark.parametrize(

@@ -124,7 +124,7 @@ async def test_each_further_failure_waits_twice_as_long(open_bank: Any) -> None:
 
 async def test_a_model_that_cannot_be_reached_is_not_asked_for_every_call(open_bank: Any) -> None:
     model = ScriptedChatModel([])
-    async with open_bank(model, evaluation_sleep_interval=0.001) as toolbox:
+    async with open_bank(model) as toolbox:
         await log_tool_calls(toolbox, [call() for _ in range(30)])
         result = await evaluate_tool_calls(toolbox)
     assert len(model.requests) < 10
@@ -150,9 +150,12 @@ class Remote:
         return ChatAnswer(text=json.dumps(GOOD), model=self.name, usage=ChatUsage(), latency_ms=0.0)
 
 
-async def test_evaluations_run_at_the_same_time_with_the_interval_between_their_starts(open_bank: Any) -> None:
+async def test_evaluations_run_at_the_same_time_with_the_interval_between_their_starts(
+    open_bank: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("swarm_memory.tools.tool_memory.evaluate.REMOTE_INTERVAL_S", 0.1)
     model = Remote()
-    async with open_bank(model, evaluation_sleep_interval=0.1) as toolbox:
+    async with open_bank(model) as toolbox:
         await log_tool_calls(toolbox, [call() for _ in range(4)])
         begun = anyio.current_time()
         with anyio.fail_after(HANG_S):
@@ -162,7 +165,7 @@ async def test_evaluations_run_at_the_same_time_with_the_interval_between_their_
 
 
 async def test_what_follows_is_waited_for_in_the_background(open_bank: Any) -> None:
-    async with open_bank(settle_s=60) as toolbox:
+    async with open_bank() as toolbox:
         await log_tool_calls(toolbox, [call()])
         assert (await evaluate_tool_calls(toolbox, settled=True)).evaluated == 0
         assert isinstance(toolbox.clock, SetClock)

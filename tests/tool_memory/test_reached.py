@@ -88,7 +88,7 @@ def test_the_command_line_logs_shows_and_forgets(tmp_path: Path, monkeypatch: py
 
 
 async def test_the_job_of_a_stop_queues_the_evaluation_and_that_evaluates_and_summarizes(
-    open_bank: Any, tmp_path: Path
+    open_bank: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     task = "Find the weather in Rome please"
     lines = [
@@ -99,7 +99,8 @@ async def test_the_job_of_a_stop_queues_the_evaluation_and_that_evaluates_and_su
         answered("b", "no", error=True),
     ]
     path = str(write(tmp_path / "s1.jsonl", lines))
-    async with open_bank(summarize_after=2) as toolbox:
+    monkeypatch.setattr("swarm_memory.server.jobs.handlers.SUMMARIZE_AFTER", 2)
+    async with open_bank() as toolbox:
         told = {"session_id": "s1", "transcript_path": path}
         await hooked(toolbox, {"hook_event_name": "UserPromptSubmit", "prompt": task, **told})
         await hooked(toolbox, {"hook_event_name": "Stop", **told})

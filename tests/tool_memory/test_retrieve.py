@@ -139,12 +139,14 @@ async def test_praise_of_a_tool_in_what_tools_return_does_not_change_its_rank(
     assert ranks[0][0][0] == "SearchY"
 
 
-async def test_guidance_keeps_to_its_budget_and_says_what_was_left_out(open_bank: Any) -> None:
-    async with open_bank(guidance_tokens=150) as toolbox:
-        names = [f"tool{n}" for n in range(12)]
-        await log_tool_calls(toolbox, [made for name in names for made in (call(name), failed(tool=name))])
-        await summarize_tool_memory(toolbox)
-        found = await retrieve_tool_memory(toolbox, names)
+async def test_guidance_keeps_to_its_budget_and_says_what_was_left_out(
+    toolbox: Toolbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("swarm_memory.tools.tool_memory.advise.GUIDANCE_TOKENS", 150)
+    names = [f"tool{n}" for n in range(12)]
+    await log_tool_calls(toolbox, [made for name in names for made in (call(name), failed(tool=name))])
+    await summarize_tool_memory(toolbox)
+    found = await retrieve_tool_memory(toolbox, names)
     assert count_tokens(found.markdown) <= 150
     assert "left out" in found.markdown
 

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from swarm_memory.schema.memory import Pruned
-from swarm_memory.schema.settings import ConsolidateSettings
 from swarm_memory.tools.consolidate.upkeep import UpkeepRun
 from swarm_memory.tools.ports.upkeep import Aging, UpkeepChange, UpkeepItem, UpkeepState
 from swarm_memory.tools.retrieve.rank import recency, unit
@@ -12,11 +11,15 @@ from swarm_memory.tools.retrieve.rank import recency, unit
 AGING_STEP = timedelta(days=1)
 """A scope is aged again when so much time has passed since the last pass, and an item when it was so long unused."""
 
+HALF_LIFE_DAYS, PRUNE_AGE_DAYS, WORTH_KEEPING = 90.0, 180.0, 0.30
+"""After how many days without use confidence is halved; from which age on, and below which confidence, what nobody ever
+used is archived."""
+
 _DIGITS = 6
 _PAGE = 200
 
 
-def faded(item: UpkeepItem, since: datetime | None, now: datetime, half_life_days: float) -> float:
+def faded(item: UpkeepItem, since: datetime | None, now: datetime) -> float:
     """Return the confidence of an item at `now`: it halves with every half-life without use.
 
     Counted from the item's last use (its making, if there was none), but not from before `since`, the moment that it
@@ -29,78 +32,64 @@ def faded(item: UpkeepItem, since: datetime | None, now: datetime, half_life_day
     confidence = unit(item.confidence)
     if now - start < AGING_STEP:
         return confidence
-    return min(confidence, round(confidence * recency((now - start).total_seconds(), half_life_days), _DIGITS))
+    return min(confidence, round(confidence * recency((now - start).total_seconds(), HALF_LIFE_DAYS), _DIGITS))
 
 
-def is_worthless(item: UpkeepItem, confidence: float, now: datetime, settings: ConsolidateSettings) -> bool:
+def is_worthless(item: UpkeepItem, confidence: float, now: datetime) -> bool:
     """Whether an item was never used, is hardly believed and is old. What somebody restored by hand stays."""
     return (
         item.usage_count == 0
         and item.last_used is None
         and item.status_reason is None
-        and confidence < settings.min_confidence_keep
-        and _age_days(item, now) > settings.prune_age_days
+        and confidence < WORTH_KEEPING
+        and _age_days(item, now) > PRUNE_AGE_DAYS
     )
 
 
-async def age_items(run: UpkeepRun, state: UpkeepState, full: bool) -> None:
-    """Let confidence fade and archive what is not worth keeping; a pass that was cut off is ended first."""
+async def age_items(run: UpkeepRun, state: UpkeepState) -> None:
+    """Let confidence fade and archive what is not worth keeping, once a day; a pass that was cut off is ended first."""
     before = state.aging
     if before is not None and run.now < before.at:
         return
     if before is not None and before.through is not None:
         before = await _pass(run, before, before)
-    due = _next_pass(before, run.now)
-    if due is not None or full:
-        await _pass(run, before, due)
-
-
-def _next_pass(before: Aging | None, now: datetime) -> Aging | None:
-    """Return the pass that is due: what is left of an unfinished one, else a new one; None when it is too early."""
     if before is None:
-        return Aging(now, 0, None)
-    if before.through is not None:
-        return before
-    return Aging(now, 0, before.at) if now - before.at >= AGING_STEP else None
+        await _pass(run, None, Aging(run.now, 0, None))
+    elif before.through is None and run.now - before.at >= AGING_STEP:
+        await _pass(run, before, Aging(run.now, 0, before.at))
 
 
-async def _pass(run: UpkeepRun, before: Aging | None, this: Aging | None) -> Aging | None:
-    """Go over all items, a page at a time, and return the state of aging that this leaves.
+async def _pass(run: UpkeepRun, before: Aging | None, this: Aging) -> Aging | None:
+    """Go over all items from where a pass stands, a page at a time, and return the state of aging that this leaves.
 
-    Without `this` nothing fades, and only what is not worth keeping goes. When another run ages the same items
-    meanwhile, the rest is left to it.
+    When another run ages the same items meanwhile, the rest is left to it.
     """
     store, scope, embedder = run.toolbox.store, run.toolbox.scope, run.toolbox.embedder
-    after, is_last = (this.through or 0) if this else 0, False
-    told_by_files = run.toolbox.promoted(None)  # no prompt is told these, and that they are not used says nothing
+    after, is_last = this.through or 0, False
+    in_files = run.toolbox.promoted(None)  # no prompt shows these, and that they are not used says nothing
     while not is_last:
         await run.toolbox.give_way()
         page = await store.upkeep_items(scope, embedder.name, embedder.dimensions, after=after, limit=_PAGE)
         is_last = len(page) < _PAGE
         after = page[-1].position if page else after
-        reached = None
-        if this is not None:
-            reached = Aging(this.at) if is_last else Aging(this.at, after, this.since)
-        told = (item for item in page if item.id not in told_by_files)
-        changes = [change for item in told if (change := _aged(run, item, this)) is not None]
-        if reached is not None or changes:
-            written = await run.write(changes, aging=None if reached is None else (before, reached))
-            if written.refused:
-                return before
-            _note(run, changes, set(written.changed))
-        run.tell(run.told + len(page))
-        before = reached or before
+        reached = Aging(this.at) if is_last else Aging(this.at, after, this.since)
+        aged = (_aged(run, item, this) for item in page if item.id not in in_files)
+        changes = [change for change in aged if change is not None]
+        written = await run.write(changes, aging=(before, reached))
+        if written.refused:
+            return before
+        _note(run, changes, set(written.changed))
+        run.tell(run.done + len(page))
+        before = reached
     return before
 
 
-def _aged(run: UpkeepRun, item: UpkeepItem, this: Aging | None) -> UpkeepChange | None:
+def _aged(run: UpkeepRun, item: UpkeepItem, this: Aging) -> UpkeepChange | None:
     """Return what time does to an item; None for nothing, as to all that the user said."""
     if item.id in run.gone or item.standing > 0:
         return None
-    settings, confidence = run.toolbox.settings.consolidate, item.confidence
-    if this is not None:
-        confidence = faded(item, this.since, this.at, settings.confidence_half_life_days)
-    if is_worthless(item, confidence, run.now, settings):
+    confidence = faded(item, this.since, this.at)
+    if is_worthless(item, confidence, run.now):
         reason = f"never used, confidence {confidence:.2f}, {_age_days(item, run.now):.0f} days old"
         return UpkeepChange(item, confidence, "archived", reason, unless_used=True)
     return None if confidence == item.confidence else UpkeepChange(item, confidence, unless_used=True)

@@ -53,7 +53,7 @@ async def consolidate(
     await _merge(run, await find_duplicates(toolbox, found))
     relations = await find_relations(toolbox, found, run.gone)
     await _relate(run, found, relations)
-    await age_items(run, state, full)
+    await age_items(run, state)
     notices = [*relations.notices]
     if found.without_vector:
         notices.append(
@@ -179,6 +179,6 @@ def _is_doubtful(one: UpkeepItem, other: UpkeepItem) -> bool:
 def _summary(result: Consolidation) -> dict[str, JsonValue]:
     """Return the figures of a run; its batches have the rest."""
     counted_only = ("merged", "related", "quarantined", "pruned", "skipped")
-    told = {name: len(getattr(result, name)) for name in counted_only}
+    counts = {name: len(getattr(result, name)) for name in counted_only}
     others = {"full": result.full, "compared": result.compared, "aged": result.aged, "asked": result.asked}
-    return {**others, **told, "notices": list(result.notices)}
+    return {**others, **counts, "notices": list(result.notices)}

@@ -16,7 +16,7 @@ from swarm_memory.tools.ports.memories import StoredMemory
 from swarm_memory.tools.ports.models import ChatModel
 from swarm_memory.tools.ports.upkeep import UpkeepBatch
 from swarm_memory.tools.text.cleaning import one_line
-from swarm_memory.tools.text.opposition import opposition
+from swarm_memory.tools.text.opposition import CONTRADICTS, opposition
 from swarm_memory.tools.toolbox import Toolbox
 
 PROMPT = "contradiction"
@@ -69,7 +69,7 @@ class _Suspect:
 
 
 async def find_relations(toolbox: Toolbox, survey: Survey, gone: set[str]) -> Relations:
-    """Return the relations between near memories that are at least as probable as the settings demand.
+    """Return the relations between near memories that are probable enough (`CONTRADICTS`).
 
     Without a model only contradictions are found, as far as the rules reach. With one it decides about `MAX_ASKED`
     pairs, and the rules about the rest and wherever the model gives no usable answer. Pairs that a link joins already
@@ -77,7 +77,6 @@ async def find_relations(toolbox: Toolbox, survey: Survey, gone: set[str]) -> Re
     """
     found, chat = Relations(), toolbox.chat
     suspects = await _suspects(toolbox, survey, gone, found, every=chat is not None)
-    threshold = toolbox.settings.consolidate.contradiction_threshold
     for number, suspect in enumerate(suspects):
         related: Related | None = None
         if chat is not None and number < MAX_ASKED:
@@ -89,7 +88,7 @@ async def find_relations(toolbox: Toolbox, survey: Survey, gone: set[str]) -> Re
                 chat = None
         if related is None:
             related = _related(suspect.newer.id, suspect.older.id, "contradicts", suspect.by_rules)
-        if related.link.weight >= threshold:
+        if related.link.weight >= CONTRADICTS:
             found.related.append(related)
     return found
 
@@ -97,9 +96,9 @@ async def find_relations(toolbox: Toolbox, survey: Survey, gone: set[str]) -> Re
 async def link_contradictions(toolbox: Toolbox, new: Sequence[StoredMemory], run_id: str) -> None:
     """Link what was just stored to what it contradicts by its words, as a batch of the run that stored it.
 
-    So nobody is told both before the next consolidation looks closer. Raises `StorageError`.
+    So nobody is shown both before the next consolidation looks closer. Raises `StorageError`.
     """
-    threshold, links = toolbox.settings.consolidate.contradiction_threshold, list[MemoryLink]()
+    links = list[MemoryLink]()
     for memory in new:
         if memory.vector is None or memory.item.status != "active":
             continue
@@ -107,7 +106,7 @@ async def link_contradictions(toolbox: Toolbox, new: Sequence[StoredMemory], run
         ids = [memory_id for memory_id, _ in near if memory_id != memory.item.id]
         for older in await toolbox.store.get_memories((toolbox.scope,), ids):
             weight = opposition(memory.item.advice, older.advice)
-            if weight >= threshold and not _of_one_agent(memory.item, older):
+            if weight >= CONTRADICTS and not _of_one_agent(memory.item, older):
                 links.append(_related(memory.item.id, older.id, "contradicts", weight).link)
     if links:
         batch = UpkeepBatch(run_id, toolbox.clock.now(), (), tuple(links))

@@ -10,7 +10,7 @@ from swarm_memory.tools.consolidate.pairs import Survey, duplicate_threshold, re
 from swarm_memory.tools.ports.trajectories import TriedWay
 from swarm_memory.tools.ports.upkeep import UpkeepBatch, UpkeepChange, UpkeepItem
 from swarm_memory.tools.retrieve.preamble import helps
-from swarm_memory.tools.text.opposition import is_negated, is_turned, opposition
+from swarm_memory.tools.text.opposition import CONTRADICTS, is_negated, is_turned, opposition
 from swarm_memory.tools.text.tokens import tokenize
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -31,7 +31,7 @@ class Duplicate(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Gist:
-    """What tells two near memories apart."""
+    """By what two near memories are compared."""
 
     outcome: Outcome
     title: str
@@ -50,7 +50,7 @@ async def find_duplicates(toolbox: Toolbox, survey: Survey) -> list[Duplicate]:
     joins already is left alone: somebody restored it, or it is known to be another matter. A memory that others were
     archived for stays, and so does what the user said.
     """
-    threshold, contradiction = duplicate_threshold(toolbox), toolbox.settings.consolidate.contradiction_threshold
+    threshold = duplicate_threshold(toolbox)
     pairs = [
         pair
         for pair in survey.pairs
@@ -67,13 +67,13 @@ async def find_duplicates(toolbox: Toolbox, survey: Survey) -> list[Duplicate]:
             one, other = gists.get(item.id), gists.get(better.id)
             if one is None or other is None or not gone.isdisjoint((item.id, better.id)):
                 continue
-            if is_same(one, other, contradiction):
+            if is_same(one, other):
                 gone.add(item.id)
                 found.append(Duplicate(item, better, round(cosine, 4)))
     return found
 
 
-def is_same(one: Gist, other: Gist, contradiction_threshold: float) -> bool:
+def is_same(one: Gist, other: Gist) -> bool:
     """Whether two memories whose vectors are near say the same.
 
     Both are strategies or both guardrails, they share words, their titles name the same commands and no different
@@ -88,7 +88,7 @@ def is_same(one: Gist, other: Gist, contradiction_threshold: float) -> bool:
         and not is_turned(one.title, other.title)
         and not (one.numbers and other.numbers and one.numbers.isdisjoint(other.numbers))
         and shared >= MIN_SHARED_WORDS
-        and opposition(one.text, other.text) < contradiction_threshold
+        and opposition(one.text, other.text) < CONTRADICTS
     )
 
 

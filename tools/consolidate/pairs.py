@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple, TypeVar
 from swarm_memory.schema.memory import MemoryItem, MemoryLink
 from swarm_memory.schema.settings import RetrieveSettings
 from swarm_memory.tools.ports.upkeep import UpkeepItem, UpkeepState
-from swarm_memory.tools.retrieve.rank import recency
+from swarm_memory.tools.retrieve.rank import HALF_LIFE_DAYS, recency
 from swarm_memory.tools.toolbox import Toolbox
 
 CANDIDATE_FLOOR, CANDIDATE_FLOOR_LARGE = 0.70, 0.80
@@ -121,7 +121,7 @@ def keep_score(item: UpkeepItem, now: datetime, settings: RetrieveSettings) -> f
     age_s = (now - (item.last_used or item.created_at)).total_seconds()
     return (
         settings.alpha * item.usage_count / (item.usage_count + SATURATION)
-        + settings.beta * recency(age_s, settings.recency_half_life_days)
+        + settings.beta * recency(age_s, HALF_LIFE_DAYS)
         + settings.gamma * item.confidence
     )
 

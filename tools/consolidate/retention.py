@@ -42,11 +42,11 @@ async def retention_status(toolbox: Toolbox) -> str:
     parts: list[str] = []
     for kind in RETAINED:
         days = _days(toolbox, kind)
-        told = f"{_name(kind)} after {days:,} days" if days else f"{_name(kind)} never"
+        text = f"{_name(kind)} after {days:,} days" if days else f"{_name(kind)} never"
         if days and kind in oldest:
             goes = oldest[kind] + timedelta(days=days)
-            told += " (the oldest now)" if goes <= now else f" (the oldest on {goes:%Y-%m-%d})"
-        parts.append(told)
+            text += " (the oldest now)" if goes <= now else f" (the oldest on {goes:%Y-%m-%d})"
+        parts.append(text)
     return ", ".join(parts)
 
 

@@ -51,7 +51,7 @@ class UpkeepRun:
     dry_run: bool
     on_progress: Progress | None
     total: int = 1
-    told: int = 0
+    done: int = 0
     gone: set[str] = field(default_factory=set[str])
     """Memories that are active no more."""
     merged: list[Merged] = field(default_factory=list[Merged])
@@ -70,9 +70,9 @@ class UpkeepRun:
         """Write one batch; a dry run takes it that all would be written."""
         if self.dry_run:
             return UpkeepWritten(tuple(change.seen.id for change in changes))
-        told = tuple(origin.model_dump(mode="json", exclude_none=True) for origin in origins)
+        found_by = tuple(origin.model_dump(mode="json", exclude_none=True) for origin in origins)
         await self.toolbox.give_way()
-        batch = UpkeepBatch(self.id, self.now, tuple(changes), tuple(links), aging, told)
+        batch = UpkeepBatch(self.id, self.now, tuple(changes), tuple(links), aging, found_by)
         written = await self.toolbox.store.write_upkeep(self.toolbox.scope, batch)
         self.skipped += written.skipped
         return written
@@ -85,9 +85,9 @@ class UpkeepRun:
 
     def tell(self, done: int) -> None:
         """Report progress, which never goes back."""
-        self.told = max(self.told, min(done, self.total))
+        self.done = max(self.done, min(done, self.total))
         if self.on_progress is not None:
-            self.on_progress(self.told, self.total)
+            self.on_progress(self.done, self.total)
 
 
 class Withdrawal(NamedTuple):
@@ -103,7 +103,7 @@ async def withdraw_harmful(toolbox: Toolbox) -> Withdrawal:
     """Archive the project's memories that proved harmful, with their figures, and keep which rest from now on.
 
     What the user said neither rests nor goes: it is put before him. What belongs to every project or to a team stays:
-    one project alone does not tell. Raises `StorageError`.
+    one project alone does not show it. Raises `StorageError`.
     """
     store, scope, embedder = toolbox.store, toolbox.scope, toolbox.embedder
     records = {each: it for each, it in (await memory_records(toolbox)).items() if it.resting or it.harmful}

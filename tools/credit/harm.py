@@ -1,19 +1,20 @@
-"""Which memories cost tasks their success: suspected by how their tasks end, tried by lot, then withdrawn or cleared.
+"""What is tried at random: tasks that work without any memory, and memories that may cost tasks their success.
 
-A memory is suspected where its tasks fail clearly more often than the project's others. It then rests: a lot for each
-session decides whether it is shown, with probability ½. Of a memory that changes nothing a task of the trial speaks
-against it (it failed with the memory, or succeeded without it) as often as for it, however hard its subject is, so that
-the tally is a fair walk: by the reflection principle it reaches `HARMS_BY` within `TRIAL` tasks in at most 12 of 100
-trials, whenever one looks, and where the memory helps, much more seldom.
+A memory is suspected where its tasks fail clearly more often than the project's others. It then rests: for each session
+it is chosen at random, with probability ½, whether it is shown. Of a memory that changes nothing a task of the trial
+speaks against it (it failed with the memory, or succeeded without it) as often as for it, however hard its subject is,
+so that the tally is a fair walk: by the reflection principle it reaches `HARMS_BY` within `TRIAL` tasks in at most 12
+of 100 trials, whenever one looks, and where the memory helps, much more seldom. It is then withdrawn, else cleared.
 """
 
+import hashlib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from math import sqrt
 
 from swarm_memory.schema.base import counted
-from swarm_memory.tools.credit.holdout import rests, unit_of
 from swarm_memory.tools.credit.intervals import wilson
 from swarm_memory.tools.guard.trust import RESTORED
 from swarm_memory.tools.ports.journal import DECIDED, TAKEN_BACK
@@ -37,6 +38,36 @@ RESTARTS = (RESTORED, "reasoning_memory.edited", DECIDED, TAKEN_BACK)
 """Events after which a memory is counted from the start: it is another one, or who decided may know more."""
 
 
+_IN_SESSION = re.compile(r"([0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}):.+", re.DOTALL)
+"""A task of a host's session: what was put into the context for one of them is still there for the next."""
+
+
+def is_held_out(task_id: str, rate: float) -> bool:
+    """Whether a task gets no memories: a share `rate` (0…1) of all tasks, chosen by a hash of the id.
+
+    The same id and rate always give the same answer, and a task that is held out at one rate is held out at every
+    higher one. The tasks of one session of a host go together, so that none sees what another of them was given.
+    """
+    return rate > 0.0 and _share("0", task_id) < rate
+
+
+def rests(task_id: str, memory_id: str) -> bool:
+    """Whether a suspected memory is not shown to a task: one session in two, by a hash of both ids."""
+    return _share(memory_id, task_id) < 0.5
+
+
+def _share(of: str, task_id: str) -> float:
+    """Return a number from 0 to 1 that is any for each session, or task of none, and always the same for it."""
+    found = hashlib.sha256(f"{of}\0{_unit_of(task_id)}".encode("utf-8", "replace")).digest()
+    return int.from_bytes(found[:8], "big") / 2**64
+
+
+def _unit_of(task_id: str) -> str:
+    """Return what is chosen as a whole: the session of a task of a host, any other task itself."""
+    found = _IN_SESSION.fullmatch(task_id)
+    return found[1] if found else task_id
+
+
 @dataclass(slots=True)
 class Record:
     """What the decided tasks say of one memory."""
@@ -50,7 +81,7 @@ class Record:
     """So many tasks must be shown it before it is suspected again."""
     resting: bool = False
     is_tried: bool = False
-    """Whether it has rested: until then, a task may still have been shown it whatever the lot said."""
+    """Whether it has rested: until then, a task may still have been shown it whatever was chosen."""
     tried: int = 0
     """Tasks of the trial; `against` is how many more of them speak against the memory than for it."""
     against: int = 0
@@ -68,14 +99,14 @@ class Record:
             shown = f"{self.failures} of {counted(self.tasks, 'task')} that were shown it failed"
             return f"{shown}, where {self.expected:.0%} are to be expected"
         more = (self.tried + self.against) // 2
-        return f"of {counted(self.tried, 'task')}, with it or without by lot, {more} spoke against it"
+        return f"of {counted(self.tried, 'task')}, with it or without at random, {more} spoke against it"
 
-    def count(self, *, failed: bool, shown: bool, by_lot: bool, expected: float) -> None:
-        """Count a task; `by_lot`: the lot decided whether it was shown; `expected`: the share of all that failed."""
+    def count(self, *, failed: bool, shown: bool, at_random: bool, expected: float) -> None:
+        """Count a task; `at_random`: whether chance chose if it was shown; `expected`: the share of all that failed."""
         self.expected = min(max(LEAST, expected), MOST)
         if self.harmful:
             return
-        if self.resting and self.is_tried and by_lot:
+        if self.resting and self.is_tried and at_random:
             self.tried, self.against = self.tried + 1, self.against + (1 if failed == shown else -1)
             self.harmful = self.against >= HARMS_BY
             if self.harmful or self.against <= -CLEARED_BY or self.tried >= TRIAL:
@@ -103,14 +134,14 @@ class Tasks:
         """Count a task; for a memory only the first of each session, for the later ones have it in sight anyway."""
         if task.label == "Undecided":
             return
-        failed, unit = task.label == "Failure", unit_of(task.task_id)
+        failed, unit = task.label == "Failure", _unit_of(task.task_id)
         for memory_id in (*task.shown, *task.rested):
             if (unit, memory_id) in self._counted or (memory_id in self._since and task.at <= self._since[memory_id]):
                 continue
             self._counted.add((unit, memory_id))
             record, shown = self.records.setdefault(memory_id, Record()), memory_id in task.shown
-            by_lot, expected = shown != rests(task.task_id, memory_id), self._failed / max(1, self._decided)
-            record.count(failed=failed, shown=shown, by_lot=by_lot, expected=expected)
+            at_random, expected = shown != rests(task.task_id, memory_id), self._failed / max(1, self._decided)
+            record.count(failed=failed, shown=shown, at_random=at_random, expected=expected)
         self._decided, self._failed = self._decided + 1, self._failed + failed
 
 

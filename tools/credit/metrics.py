@@ -50,25 +50,25 @@ async def weekly_metrics(toolbox: Toolbox) -> list[WeekMetrics]:
 def effect_of(outcomes: Sequence[TaskOutcome]) -> Effect | None:
     """Compare tasks with memory to tasks without.
 
-    Where tasks were held out by lot, only tasks for which something had been found count: they differ in nothing but
+    Where tasks were held out at random, only tasks for which something had been found count: they differ in nothing but
     whether they got it. Steps, failed calls and tokens are of all tasks, whatever their label.
     """
     if not outcomes:
         return None
-    is_drawn = any(each.arm == "held_out" for each in outcomes)
-    treated = [each for each in outcomes if each.arm == "memory" and (each.randomised or not is_drawn)]
-    control = [each for each in outcomes if each.arm == ("held_out" if is_drawn else "nothing_fitted")]
+    is_sampled = any(each.arm == "held_out" for each in outcomes)
+    treated = [each for each in outcomes if each.arm == "memory" and (each.randomised or not is_sampled)]
+    control = [each for each in outcomes if each.arm == ("held_out" if is_sampled else "nothing_fitted")]
     compared = {name: _difference(name, treated, control) for name in (SUCCESS, *COUNTED)}
-    how = "held out by lot"
-    if not is_drawn:
-        how = "not by lot, so that the tasks may differ in more than memory; `metrics --measure on` changes that"
-    wanted = _wanted(treated, control) if is_drawn else None
+    how = "held out at random"
+    if not is_sampled:
+        how = "not at random, so that the tasks may differ in more than memory; `metrics --measure on` changes that"
+    wanted = _wanted(treated, control) if is_sampled else None
     until = f"; about {counted(wanted, 'more task')} until this says something" if wanted else ""
     rate, said = compared[SUCCESS], f"{TOO_FEW}: {MIN_TASKS} on each side are needed"
     if rate and rate.conclusion != TOO_FEW:
         said = f"success {rate.value:+.0%} (95 % interval {rate.low:+.0%} to {rate.high:+.0%}): {rate.conclusion}"
     return Effect(
-        basis="hold_out" if is_drawn else "observed",
+        basis="hold_out" if is_sampled else "observed",
         with_memory=_arm(treated),
         without_memory=_arm(control),
         **compared,
@@ -144,14 +144,14 @@ def _week(week: date, outcomes: Sequence[TaskOutcome], new_items: int, runs: Seq
 
 
 def _per_success(name: str, outcomes: Sequence[TaskOutcome]) -> float | None:
-    """Return what all tasks took that tell it, for each success among them: failures cost too."""
-    telling = [each for each in outcomes if getattr(each.figures, name) is not None]
-    successes = _arm(telling).successes
-    return sum(_values(name, telling)) / successes if successes else None
+    """Return what all tasks took of which it is known, for each success among them: failures cost too."""
+    known = [each for each in outcomes if getattr(each.figures, name) is not None]
+    successes = _arm(known).successes
+    return sum(_values(name, known)) / successes if successes else None
 
 
 def _values(name: str, outcomes: Sequence[TaskOutcome]) -> list[float]:
-    """Return a figure of the tasks that tell it; of success 1 or 0 of those that were decided."""
+    """Return a figure of the tasks of which it is known; of success 1 or 0 of those that were decided."""
     if name == SUCCESS:
         return [float(each.label == "Success") for each in outcomes if each.label != "Undecided"]
     values = (getattr(each.figures, name) for each in outcomes)

@@ -12,21 +12,27 @@ from swarm_memory.tools.ports.trajectories import TaskInjections
 from swarm_memory.tools.toolbox import Toolbox
 from swarm_memory.tools.trajectory.reading import Reading, read
 
+ETA = 0.05
+"""Added to the confidence of a memory that a task used and succeeded."""
+
+INJECTED_WEIGHT = 0.25
+"""The share of that for a memory that was injected and not seen to be used."""
+
 FAILURE_FACTOR = -0.5
 """A failure weighs half as much as a success: it has more causes than the memory."""
 
 _DIGITS = 9
 
 
-def change_for(label: Label, method: UseMethod, settings: CreditSettings) -> float:
+def change_for(label: Label, method: UseMethod) -> float:
     """Return the change of confidence: +η for a success, half of η less for a failure, 0 when undecided.
 
-    A memory that was injected and not seen to be used gets `injected_weight` of it.
+    A memory that was injected and not seen to be used gets a quarter of it.
     """
     if label == "Undecided":
         return 0.0
-    change = settings.eta if label == "Success" else FAILURE_FACTOR * settings.eta
-    return round(change if method != "none" else change * settings.injected_weight, _DIGITS)
+    change = ETA if label == "Success" else FAILURE_FACTOR * ETA
+    return round(change if method != "none" else change * INJECTED_WEIGHT, _DIGITS)
 
 
 def credited(confidence: float, change: float) -> float:
@@ -49,7 +55,7 @@ async def record_outcome(
     itself taught; outcomes move nothing that the user said. `trajectory` is one that may be kept (`archivable`); the
     stored one of the task when not given. Without any, no use can be seen but of those that the agent `named` as used.
     The same outcome twice changes nothing; a longer version of the task, or another label, replaces the former credit.
-    A way out that the task was seen to try is credited with what it did against its own error, however the task ended.
+    A fix that the task was seen to try is credited with what it did against its own error, however the task ended.
     A label that somebody gave (`given`) stays against what is only judged later. Raises `StorageError`.
     """
     store, settings = toolbox.store, toolbox.settings.credit
@@ -63,8 +69,8 @@ async def record_outcome(
     label, judge = verdict.label, verdict.judge
     if former is not None and former.given and not given:
         label, judge, given = former.label, former.judge, True
-    told = {**retrieved.beside, **retrieved.given}
-    ids = dict.fromkeys((*told, *(known.injected_memory_ids if known else ())))
+    since = {**retrieved.beside, **retrieved.given}
+    ids = dict.fromkeys((*since, *(known.injected_memory_ids if known else ())))
     had = await store.get_memories(toolbox.readable, list(ids))
     items = {item.id: item for item in had if item.provenance.task_id != task_id}
     if former is not None and known is not None and not known.steps:  # its words were removed: what was seen stays seen
@@ -81,12 +87,10 @@ async def record_outcome(
             figures=figures_of(reading, settings) if reading else TaskFigures(),
             at=(known.ended_at if known else None) or toolbox.clock.now(),
         )
-        uses = detect_uses(known, [*items.values()], told, settings.min_overlap, named)
+        uses = detect_uses(known, [*items.values()], since, named)
     fixed = {item.id for item in items.values() if item.provenance.is_users_word}
     ends = await _ends(toolbox, [item.id for item in items.values() if item.use == "way_out"], task_id)
-    credits = tuple(
-        _credit(use, label, ends.get(use.memory_id), settings, fixed=use.memory_id in fixed) for use in uses
-    )
+    credits = tuple(_credit(use, label, ends.get(use.memory_id), fixed=use.memory_id in fixed) for use in uses)
     status: OutcomeStatus = "credited" if credits else "nothing_injected"
     if credits and label == "Undecided" and not any(credit.change for credit in credits):
         status = "undecided"
@@ -98,7 +102,7 @@ async def record_outcome(
 
 
 def figures_of(reading: Reading, settings: CreditSettings) -> TaskFigures:
-    """Return what a task took, by what its trajectory tells."""
+    """Return what a task took, by its trajectory."""
     usage, began, ended = reading.trajectory.usage, reading.trajectory.started_at, reading.trajectory.ended_at
     return TaskFigures(
         steps=steps_of(reading.trajectory),
@@ -110,12 +114,16 @@ def figures_of(reading: Reading, settings: CreditSettings) -> TaskFigures:
 
 
 def cost_of(usage: Usage, settings: CreditSettings) -> float | None:
-    """Return what the tokens cost in USD by the prices of the settings; None where those are not set."""
+    """Return what the tokens cost in USD by the prices of the settings; None where those are not set.
+
+    What is read from the cache costs a tenth.
+    """
     if settings.price_in is None or settings.price_out is None or not (usage.input_tokens or usage.output_tokens):
         return None
-    cached = settings.price_in / 10 if settings.price_cached is None else settings.price_cached
     fresh = (usage.input_tokens + usage.cache_creation_tokens) * settings.price_in
-    return (fresh + usage.output_tokens * settings.price_out + usage.cache_read_tokens * cached) / 1_000_000
+    return (
+        fresh + usage.output_tokens * settings.price_out + usage.cache_read_tokens * settings.price_in / 10
+    ) / 1_000_000
 
 
 def steps_of(trajectory: Trajectory) -> int:
@@ -139,12 +147,12 @@ async def _ends(toolbox: Toolbox, fixes: Sequence[str], task_id: str) -> dict[st
     }
 
 
-def _credit(use: Use, label: Label, worked: bool | None, settings: CreditSettings, *, fixed: bool) -> Credit:
+def _credit(use: Use, label: Label, worked: bool | None, *, fixed: bool) -> Credit:
     """What a fix did against its own error says more of it than how the task ended."""
     method = use.method
     if worked is not None:
         label, method = "Success" if worked else "Failure", "cited" if method == "cited" else "overlap"
-    change = 0.0 if fixed else change_for(label, method, settings)
+    change = 0.0 if fixed else change_for(label, method)
     return Credit(memory_id=use.memory_id, method=method, overlap=use.overlap, change=change, worked=worked)
 
 

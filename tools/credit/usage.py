@@ -15,6 +15,10 @@ from swarm_memory.tools.text.tokens import names_in
 MIN_TERMS = 2
 """A single name in common is chance."""
 
+MIN_OVERLAP = 0.5
+"""The share of what a memory names (commands, files, identifiers) that a task must have taken from it to count as use
+where the agent did not name the memory."""
+
 _MAX_TEXT = 20_000
 _ID = lazy(r"(?i)\brm_[0-9a-z]{6,26}(?![0-9a-z])")
 """The id of a memory or its beginning; fewer letters name nothing."""
@@ -36,13 +40,12 @@ def detect_uses(
     trajectory: Trajectory | None,
     items: Sequence[MemoryItem],
     since: Mapping[str, datetime],
-    min_overlap: float,
     named: Collection[str] = (),
 ) -> tuple[Use, ...]:
     """Return for each memory how it was seen to be used.
 
     `cited`: it is among the `named`, or a message of the agent names its id, or a beginning of the id that is of no
-    other one, in a sentence that does not say it was left aside. `overlap`: tool calls hold at least `min_overlap` of
+    other one, in a sentence that does not say it was left aside. `overlap`: tool calls hold at least half of
     the names that the memory advises, two or more, and these names stood neither in the task nor in anything that the
     agent had read before the call. Calls count from when the task was given the memory: `since`, by id, or from its
     beginning.
@@ -54,7 +57,7 @@ def detect_uses(
     uses: list[Use] = []
     for item in items:
         overlap = _overlap(since.get(item.id), advised_terms(item) - asked, steps)
-        method = "cited" if item.id in cited else "overlap" if overlap >= min_overlap > 0 else "none"
+        method = "cited" if item.id in cited else "overlap" if overlap >= MIN_OVERLAP else "none"
         uses.append(Use(memory_id=item.id, method=method, overlap=round(overlap, 4)))
     return tuple(uses)
 

@@ -76,7 +76,6 @@ async def distill_by_model(
         purpose="distill",
         effort=Effort(settings.judge.timeout_s or _TIMEOUT_S),
         record_tokens=settings.judge.max_trajectory_tokens,
-        task_id=kept.task_id,
     )
     distilled = Distillation(drafts=(), distiller="model", prompt_hash=asked.prompt.hash, model=asked.model)
     if isinstance(asked.answer, Unparsed):

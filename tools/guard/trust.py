@@ -54,7 +54,7 @@ def rests_on_evidence(item: MemoryItem) -> bool:
         return source.standing > 0
     if is_teams(item.scope):
         return True  # a reviewer accepted it
-    if source.hearsay:
+    if source.repeats_shown:
         return False
     is_here = source.distiller in {"extractive", "agent"} and source.imported_from is None
     return is_here and source.judge in {"evidence", "user"}
@@ -63,10 +63,10 @@ def rests_on_evidence(item: MemoryItem) -> bool:
 def is_borne_out(item: MemoryItem, history: Iterable[Event]) -> bool:
     """Whether the user restored or kept it, or a task of another session learned the same or succeeded by using it.
 
-    What repeats what was shown, or is of suspect wording, must be learned by one to whom it was not shown. (`novelty`
+    What repeats what was shown, or is of suspect wording, must be found by one who was not shown it. (`novelty`
     reinforces by no other.)
     """
-    doubted = item.provenance.hearsay or item.provenance.suspect is not None
+    doubted = item.provenance.repeats_shown or item.provenance.suspect is not None
     own = [each for each in (item.provenance.task_id, item.provenance.session_id) if each is not None]
     vouched = 0
     for event in history:

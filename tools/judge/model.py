@@ -32,7 +32,7 @@ class ModelVerdict(Answered):
 
 
 async def judge_by_model(model: ChatModel, trajectory: Trajectory, settings: Settings) -> Verdict:
-    """Return what the model says of a trajectory, at `settings.judge.temperature` (0 unless somebody set it).
+    """Return what the model says of a trajectory, at temperature 0.
 
     The trajectory is redacted, fenced and shortened to `settings.judge.max_trajectory_tokens` first, and to less for a
     model whose context window is smaller. Undecided, with the reason, when the answer cannot be used, and when the
@@ -51,9 +51,8 @@ async def judge_by_model(model: ChatModel, trajectory: Trajectory, settings: Set
         write,
         ModelVerdict,
         purpose="judge",
-        effort=Effort(settings.judge.timeout_s or _TIMEOUT_S, temperature=settings.judge.temperature),
+        effort=Effort(settings.judge.timeout_s or _TIMEOUT_S),
         record_tokens=settings.judge.max_trajectory_tokens,
-        task_id=kept.task_id,
     )
     if isinstance(asked.answer, Unparsed):
         why = f"the model's answer cannot be used: {asked.answer.reason}"

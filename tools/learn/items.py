@@ -8,7 +8,6 @@ from statistics import fmean
 
 from swarm_memory.schema.base import MEMORY, Scope, new_id
 from swarm_memory.schema.memory import CANDIDATE, Distillation, MemoryDraft, MemoryItem, Outcome, Provenance
-from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.tools.anchors.handles import from_task
 from swarm_memory.tools.anchors.staleness import anchored
@@ -24,6 +23,9 @@ from swarm_memory.tools.trajectory.calls import calls_of
 
 ASSUMED_CONFIDENCE = 0.6
 """Stands for the judge's confidence in what an undecided trajectory proves within itself."""
+
+SUCCESS_PRIOR, FAILURE_PRIOR = 0.7, 0.6
+"""What the judge's confidence is worth for what a success, and a failure, teaches."""
 
 REINFORCEMENT = 0.05
 """Added to the confidence of a memory that another task's trajectory gave again."""
@@ -49,7 +51,7 @@ def distilled_item(
 ) -> MemoryItem:
     """Return a draft as a new item, which is not prepared for the bank yet.
 
-    What repeats memories that the task `had` and nobody vouches for is marked so. That is looked for here, in time
+    What repeats memories that the task `had` and nobody vouches for proves nothing. That is looked for here, in time
     linear in the length of the trajectory.
     """
     distillation, trajectory = origin.distillation, origin.trajectory
@@ -67,7 +69,7 @@ def distilled_item(
         model=distillation.model,
         run_id=origin.run_id,
         handles=from_task(draft.title, draft.description, draft.content, calls),
-        hearsay=not is_said and repeats_what_was_shown(draft, trajectory, had),
+        repeats_shown=not is_said and repeats_what_was_shown(draft, trajectory, had),
     )
     return MemoryItem(
         id=new_id(MEMORY),
@@ -82,17 +84,17 @@ def distilled_item(
     )
 
 
-def confidence_of(verdict: Verdict, settings: Settings) -> float:
+def confidence_of(verdict: Verdict) -> float:
     """Return the first confidence of an item: that of the judge times the prior of its outcome."""
     sure = ASSUMED_CONFIDENCE if verdict.label == "Undecided" else verdict.confidence
-    prior = settings.distill.failure_prior if verdict.label == "Failure" else settings.distill.success_prior
+    prior = FAILURE_PRIOR if verdict.label == "Failure" else SUCCESS_PRIOR
     return round(sure * prior, 4)
 
 
-def mean_confidence(outcome: Outcome, verdicts: Iterable[Verdict], settings: Settings) -> float:
+def mean_confidence(outcome: Outcome, verdicts: Iterable[Verdict]) -> float:
     """Return the first confidence of what several rollouts teach: the mean of what the verdicts of its side give."""
     of_side = [verdict for verdict in verdicts if verdict.label == outcome] or [Verdict.by_agent("Undecided")]
-    return round(fmean(confidence_of(verdict, settings) for verdict in of_side), 4)
+    return round(fmean(confidence_of(verdict) for verdict in of_side), 4)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +129,8 @@ async def new_items(
     `made` is given the memories that the task had and nobody vouches for, and runs in a thread. Those that are suspect
     come in quarantine. Without vectors where the embedder fails, without the model where the one that screens does;
     that is said then. What the bank says stays, whoever gave it, and is reinforced where the trajectory is a witness:
-    trust never rises by what repeats what was shown, or what the same task or session said, nor by what says a part of
-    it. Raises `StorageError`.
+    trust never rises by what repeats what was shown, by repetition within one task or session, nor by what says a part
+    of it. Raises `StorageError`.
     """
     retrieved = await toolbox.store.injections(toolbox.scope, trajectory.task_id)
     given = tuple(dict.fromkeys((*trajectory.injected_memory_ids, *retrieved.given)))
@@ -139,7 +141,7 @@ async def new_items(
     memories, unembedded = await prepare_or_say(toolbox, await anchored(toolbox, items))
     new: list[StoredMemory] = []
     known: dict[str, None] = {}
-    is_witness = not any(item.provenance.hearsay for item in items)
+    is_witness = not any(item.provenance.repeats_shown for item in items)
     for memory in memories:
         same = await same_in_bank(toolbox, memory)
         if same is None:
@@ -180,6 +182,6 @@ async def same_in_bank(toolbox: Toolbox, memory: StoredMemory) -> MemoryItem | N
     worded = (other for other in others if other.advice.lower().split() == words and outcome_of(other) == outcome)
     if (same := next(worded, None)) is not None:
         return same
-    threshold, contradiction = duplicate_threshold(toolbox), toolbox.settings.consolidate.contradiction_threshold
+    threshold = duplicate_threshold(toolbox)
     near = (other for other in others if cosines.get(other.id, 0.0) >= threshold)
-    return next((other for other in near if is_same(gist_of(item), gist_of(other), contradiction)), None)
+    return next((other for other in near if is_same(gist_of(item), gist_of(other))), None)

@@ -106,7 +106,7 @@ async def _learned(
     trajectory_id = replaces.trajectory_id if replaces else new_id(TRAJECTORY)
     origin = Origin(new_id(RUN), toolbox.scope, trajectory_id, kept, verdict, distillations[0])
     outcome = "Failure" if verdict.label == "Failure" else "Success"
-    sure, now = confidence_of(verdict, toolbox.settings), toolbox.clock.now()
+    sure, now = confidence_of(verdict), toolbox.clock.now()
 
     def made(had: Sequence[MemoryItem]) -> list[MemoryItem]:
         return [

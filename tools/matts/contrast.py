@@ -119,7 +119,6 @@ async def _asked(
         purpose="self_contrast",
         effort=Effort(settings.judge.timeout_s or _TIMEOUT_S),
         record_tokens=ATTEMPTS_TOKENS,
-        task_id=attempts[0].trajectory.task_id,
     )
     answer, hash_, name = asked.answer, asked.prompt.hash, asked.model
     if isinstance(answer, Unparsed):

@@ -182,7 +182,7 @@ def _items(
             Origin(run.run_id, run.scope, owner.trajectory_id, owner.trajectory, owner.verdict, how),
             had,
             outcome=outcome,
-            confidence=mean_confidence(outcome, verdicts, toolbox.settings),
+            confidence=mean_confidence(outcome, verdicts),
             at=toolbox.clock.now(),
         )
         for draft, outcome, owner in contrast.lessons

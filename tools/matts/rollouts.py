@@ -33,6 +33,8 @@ OVERDUE_S = 5.0
 TIMED_OUT_CONFIDENCE = 0.7
 """That a rollout which its time limit ended has failed, where evidence says nothing."""
 
+LEAST_TEMPERATURE, GREATEST_TEMPERATURE = 0.2, 1.0  # parallel rollouts are spread evenly between both
+
 NOTE = "NOTE:"
 _MAX_NOTES, _MAX_NOTE_CHARS, _MAX_ERROR_CHARS = 10, 300, 400
 
@@ -85,10 +87,9 @@ def seed_of(run_id: str, number: int) -> int:
 
 def request_for(run: MattsRun, number: int, settings: Settings, former: Former | None) -> RolloutRequest:
     """Return what the runner is asked: the task with the run's notes, and in a refinement the former attempt."""
-    matts = settings.matts
-    temperature = matts.temperature_min
-    if run.mode == "parallel" and run.k > 1:  # spread evenly from the least to the greatest
-        spread = max(0.0, matts.temperature_max - matts.temperature_min)
+    temperature = LEAST_TEMPERATURE
+    if run.mode == "parallel" and run.k > 1:
+        spread = GREATEST_TEMPERATURE - LEAST_TEMPERATURE
         temperature = round(temperature + spread * (number - 1) / (run.k - 1), 3)
     return RolloutRequest(
         run_id=run.run_id,
@@ -99,7 +100,7 @@ def request_for(run: MattsRun, number: int, settings: Settings, former: Former |
         mode=run.mode,
         seed=seed_of(run.run_id, number),
         temperature=temperature,
-        timeout_s=matts.rollout_timeout_s,
+        timeout_s=settings.matts.rollout_timeout_s,
         memory_ids=run.summary.memory_ids,
     )
 

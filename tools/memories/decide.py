@@ -125,7 +125,7 @@ async def confirm(toolbox: Toolbox, memory_id: str, *, by_hand: bool = True) -> 
     source = item.provenance
     if source.heard_in is None or source.is_users_word:
         raise InputError(f"{memory_id} is nothing that an agent brought as the user's word")
-    users = {"distiller": "user", "hearsay": False, "suspect": source.suspect if not by_hand else None}
+    users = {"distiller": "user", "repeats_shown": False, "suspect": source.suspect if not by_hand else None}
     own = source.model_copy(update=users | ({"judge": None} if by_hand else {"heard_in": "prompt"}))
     changes = {"provenance": own} | ({"status": "active", "status_reason": _BY_USER} if by_hand else {})
     return await _decide(toolbox, "confirm", [item], {item.id: _with(item, **changes)})

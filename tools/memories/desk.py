@@ -158,7 +158,7 @@ def _why_unverified(item: MemoryItem) -> str:
         if source.imported_from
         else {"model": "a model", "agent": "an agent"}.get(source.distiller, f"{source.judge or 'no'} judgement")
     )
-    why = "; the agent had been shown a step of it before" if source.hearsay else ""
+    why = "; the agent had been shown a step of it before" if source.repeats_shown else ""
     return f"shown {counted(item.usage_count, 'time')}, and only {origin} vouches for it{why}"
 
 

@@ -192,7 +192,7 @@ def _provenance(heard: Heard | None, *, is_users: bool) -> Provenance:
         judge=None if heard is None else "agent",
         screened_by=LOCAL,
         heard_in=None if heard is None else heard.where,
-        hearsay=heard is not None and heard.where == "result",
+        repeats_shown=heard is not None and heard.where == "result",
     )
 
 

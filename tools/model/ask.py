@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict, JsonValue
 
-from swarm_memory.schema.errors import ModelAnswerInvalid, ModelTooSlow, ModelWindowTooSmall
+from swarm_memory.schema.errors import ModelAnswerInvalid, ModelUnavailable, ModelWindowTooSmall
 from swarm_memory.tools.model.parse import Unparsed, parse_object
 from swarm_memory.tools.model.prompt import Rendered
 from swarm_memory.tools.ports.models import ChatModel, ChatRequest
@@ -50,12 +50,11 @@ async def ask(
     *,
     purpose: str,
     effort: Effort,
-    task_id: str | None = None,
     can_shorten: bool = False,
 ) -> tuple[AnyAnswer | Unparsed, str]:
     """Return the answer, or why there is no usable one, and the name of the model that was asked or that answered.
 
-    `task_id` and `can_shorten` are those of `ChatRequest`. Raises `ModelUnavailable`.
+    `can_shorten` is that of `ChatRequest`. Raises `ModelUnavailable`.
     """
     request = ChatRequest(
         purpose=purpose,
@@ -66,7 +65,6 @@ async def ask(
         max_tokens=effort.max_tokens,
         timeout_s=effort.timeout_s,
         seed=effort.seed,
-        task_id=task_id,
         can_shorten=can_shorten,
     )
     try:
@@ -95,7 +93,6 @@ async def ask_about(
     purpose: str,
     effort: Effort,
     record_tokens: int,
-    task_id: str | None = None,
 ) -> Asked[AnyAnswer, Shown]:
     """Ask about a record that `write` puts into a prompt, within so many tokens.
 
@@ -107,16 +104,14 @@ async def ask_about(
         prompt, shown = await asyncio.to_thread(write, record_tokens)
         can_shorten = record_tokens > LEAST_RECORD_TOKENS
         try:
-            answer, name = await ask(
-                model, prompt, form, purpose=purpose, effort=effort, task_id=task_id, can_shorten=can_shorten
-            )
+            answer, name = await ask(model, prompt, form, purpose=purpose, effort=effort, can_shorten=can_shorten)
         except ModelWindowTooSmall as error:
             if not can_shorten:
                 raise
             record_tokens = max(record_tokens // 2, LEAST_RECORD_TOKENS)
             left_s, room = deadline - time.monotonic(), max(effort.max_tokens // 2, LEAST_ANSWER_TOKENS)
             if left_s <= 0:
-                raise ModelTooSlow(f"no time was left after: {error}") from error
+                raise ModelUnavailable(f"no time was left after: {error}") from error
             effort = replace(effort, timeout_s=left_s, max_tokens=room)
         else:
             return Asked(answer, name, prompt, shown)

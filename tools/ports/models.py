@@ -2,6 +2,7 @@
 
 from array import array
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from pydantic import Field, JsonValue
@@ -29,19 +30,18 @@ class ChatRequest(Model):
     seed: int | None = None
     timeout_s: float = Field(default=60.0, gt=0)
     """Limit of the whole call, retries included."""
-    task_id: str | None = None
-    """The task that the call is for: a model that was too slow for one call of it is not waited for in the next."""
     can_shorten: bool = False
     """Whether the caller has a shorter version for a model whose context window this one does not fit into."""
 
 
-class ChatUsage(Model):
+@dataclass(slots=True)
+class ChatUsage:
     """What a call cost, over all its tries."""
 
-    input_tokens: int = Field(default=0, ge=0)
-    output_tokens: int = Field(default=0, ge=0)
-    cost_usd: float | None = Field(default=None, ge=0)
-    tries: int = Field(default=1, ge=0)
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float | None = None
+    tries: int = 0
 
 
 class ChatAnswer(Model):

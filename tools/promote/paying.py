@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.schema.sqlite.events import PROMOTED
+from swarm_memory.tools.consolidate.aging import WORTH_KEEPING
 from swarm_memory.tools.credit.intervals import wilson
 from swarm_memory.tools.guard.trust import CREDITED
 from swarm_memory.tools.ports.journal import Event
@@ -46,9 +47,8 @@ async def not_paying(toolbox: Toolbox, promoted: Collection[str]) -> dict[str, s
 def _why(toolbox: Toolbox, item: MemoryItem, history: Sequence[Event]) -> str | None:
     if item.status != "active":
         return f"it is {item.status}{f': {item.status_reason}' if item.status_reason else ''}"
-    least = toolbox.settings.consolidate.min_confidence_keep
-    if item.confidence < least and not item.provenance.is_users_word:
-        return f"its confidence has fallen to {item.confidence:.2f}, and {least:.2f} is worth keeping"
+    if item.confidence < WORTH_KEEPING and not item.provenance.is_users_word:
+        return f"its confidence has fallen to {item.confidence:.2f}, and {WORTH_KEEPING:.2f} is worth keeping"
     since = max((place for place, event in enumerate(history) if event.kind == PROMOTED), default=-1)
     labels = _labels(history[since + 1 :])
     failed, succeeded = labels.count("Failure"), labels.count("Success")

@@ -21,8 +21,8 @@ from swarm_memory.tools.text.cleaning import is_memory_id
 from swarm_memory.tools.text.tokens import count_tokens
 from swarm_memory.tools.toolbox import Toolbox
 
-MAX_PROMOTED = 200
-"""Memories in all skills, or in one block."""
+MAX_PROMOTED, MAX_PER_SKILL = 200, 12
+"""Memories in all skills, or in one block; and in one skill."""
 
 
 class Document(NamedTuple):
@@ -195,7 +195,7 @@ async def _plan_skills(
     toolbox: Toolbox, items: Sequence[MemoryItem], mine: Sequence[Standing], taken: set[str], most: int, done: Promotion
 ) -> None:
     settings = toolbox.settings.promote
-    groups = await subjects_of(toolbox, items, [each.marked.ids for each in mine], most, settings.max_per_skill)
+    groups = await subjects_of(toolbox, items, [each.marked.ids for each in mine], most, MAX_PER_SKILL)
     for one, group in zip(mine, groups, strict=False):
         await _write_skill(toolbox, one.name, group, one, done)
     new = sorted(groups[len(mine) :], key=lambda group: -max(item.confidence for item in group))
@@ -223,7 +223,7 @@ async def _plan_block(
 ) -> None:
     """Put the surest memories into a block, as many as it has room for."""
     figures, settings = await figures_of(toolbox, items), toolbox.settings.promote
-    groups = await subjects_of(toolbox, items, (), settings.max_skills, settings.max_per_skill)
+    groups = await subjects_of(toolbox, items, (), settings.max_skills, MAX_PER_SKILL)
     subjects = [(words, group) for group in groups if (words := _words(group, done)) is not None]
     surest = sorted(
         (item for _, group in subjects for item in group),

@@ -7,29 +7,29 @@ from swarm_memory.schema.base import TEAM, is_teams
 from swarm_memory.schema.memory import MemoryItem, ScoredMemory
 from swarm_memory.tools.ports.memories import SearchResult
 from swarm_memory.tools.retrieve.preamble import helps
-from swarm_memory.tools.text.opposition import opposition
+from swarm_memory.tools.text.opposition import CONTRADICTS, opposition
 from swarm_memory.tools.toolbox import Toolbox
 
 
-async def told_once(toolbox: Toolbox, result: SearchResult) -> SearchResult:
+async def without_repeats(toolbox: Toolbox, result: SearchResult) -> SearchResult:
     """Return what a search found without own memories that one of the team's among them says too.
 
     The user's own word stays, and the team's goes. Raises `StorageError`.
     """
     found = {candidate.id: candidate for candidate in result.candidates}
     shared = [each for each, candidate in found.items() if candidate.project.startswith(TEAM)] if toolbox.team else []
-    gone = await _told_twice(toolbox, shared, {each: candidate.standing for each, candidate in found.items()})
+    gone = await _repeated(toolbox, shared, {each: candidate.standing for each, candidate in found.items()})
     return result._replace(candidates=tuple(each for each in result.candidates if each.id not in gone))
 
 
 async def listed_once(toolbox: Toolbox, items: Sequence[MemoryItem]) -> list[MemoryItem]:
-    """Return memories, as `told_once` what a search found. Raises `StorageError`."""
+    """Return memories, as `without_repeats` gives what a search found. Raises `StorageError`."""
     standing = {item.id: item.provenance.standing for item in items}
-    gone = await _told_twice(toolbox, [item.id for item in items if is_teams(item.scope)], standing)
+    gone = await _repeated(toolbox, [item.id for item in items if is_teams(item.scope)], standing)
     return [item for item in items if item.id not in gone]
 
 
-async def _told_twice(toolbox: Toolbox, shared: Sequence[str], standing: Mapping[str, int]) -> set[str]:
+async def _repeated(toolbox: Toolbox, shared: Sequence[str], standing: Mapping[str, int]) -> set[str]:
     """Return which ids say only what another one of those with a `standing` says."""
     own = await toolbox.store.team.own_same(shared) if shared else {}
     return {
@@ -68,13 +68,12 @@ async def without_contradictions(toolbox: Toolbox, found: Sequence[ScoredMemory]
     """Return the found ones, in their order, without those that a surer or newer one among them contradicts.
 
     The one that stays names them. They contradict each other where a link says so, or where their words do
-    (`text.opposition`, at least `consolidate.contradiction_threshold`). Raises `StorageError`.
+    (`text.opposition`). Raises `StorageError`.
     """
-    threshold = toolbox.settings.consolidate.contradiction_threshold
     items = sorted((each.item for each in found), key=_precedence, reverse=True)
 
     def are_opposites(one: MemoryItem, other: MemoryItem) -> bool:
-        return opposition(one.advice, other.advice) >= threshold
+        return opposition(one.advice, other.advice) >= CONTRADICTS
 
     stay = await first_of_opposites(toolbox, items, are_opposites)
     return tuple(

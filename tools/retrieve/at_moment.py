@@ -10,9 +10,9 @@ from pydantic import JsonValue
 
 from swarm_memory.schema.base import RETRIEVAL, new_id
 from swarm_memory.schema.memory import MemoryItem
-from swarm_memory.schema.sqlite.events import CALL, FAILURE, TOLD_AT_FAILURE
+from swarm_memory.schema.sqlite.events import CALL, FAILURE, SHOWN_AT_FAILURE
 from swarm_memory.tools.anchors.staleness import staleness_of
-from swarm_memory.tools.credit.holdout import rests
+from swarm_memory.tools.credit.harm import rests
 from swarm_memory.tools.guard.trust import MAX_UNVERIFIED, unverified
 from swarm_memory.tools.ports.journal import Event
 from swarm_memory.tools.ports.memories import KnownWay, RetrievalRecord
@@ -119,7 +119,7 @@ async def _shown(
         signature = counts[item.id].signature if item.id in counts else ""
         data: dict[str, JsonValue] = {"id": item.id, "signature": signature}
         data |= {"retrieval_id": record.retrieval_id, "withheld": around.withheld}
-        await toolbox.store.add_event(toolbox.scope, Event(TOLD_AT_FAILURE, started, around.session_id, data))
+        await toolbox.store.add_event(toolbox.scope, Event(SHOWN_AT_FAILURE, started, around.session_id, data))
     return "" if around.withheld else text
 
 

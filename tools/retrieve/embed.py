@@ -82,7 +82,7 @@ async def queue_embedding(toolbox: Toolbox, waiting: int) -> None:
 
 
 async def embed_backlog(toolbox: Toolbox, on_progress: Callable[[int], Awaitable[None]]) -> Embedded:
-    """Give each memory of the scope that has no vector at all one of the embedder; `on_progress` is told how many have.
+    """Give each memory of the scope that has no vector at all one of the embedder; `on_progress` gets how many have.
 
     Each batch is written as it is done, and no model is called in a transaction. Raises `ModelError`: what was embedded
     until then is kept.

@@ -25,9 +25,9 @@ class Considered(NamedTuple):
     parts: tuple[tuple[str, float], ...]
     """What makes up its score, by name; they sum to it."""
     place: int | None = None
-    """Its number in the notes; None: it is not told."""
+    """Its number in the notes; None: it is not shown."""
     why: str | None = None
-    """Why it is not told."""
+    """Why it is not shown."""
 
 
 class Explanation(NamedTuple):
@@ -41,7 +41,7 @@ class Explanation(NamedTuple):
     needed_beside: float
     """By every other one."""
     considered: tuple[Considered, ...]
-    """Those that are told, in their order; then the others, best first."""
+    """Those that are shown, in their order; then the others, best first."""
     aside: tuple[Considered, ...]
     """Near ones that no search finds: in quarantine, archived, of another project. Their score is not made."""
 
@@ -114,7 +114,7 @@ def _not_chosen(stages: Stages, scored: Scored) -> str:
         return f"too far from the query: it has {strength:.2f}, and {beside:.2f} is needed beside a better one"
     if not fit.is_met_by(candidate):
         if candidate.read_item().use == "open_problem":
-            return "it tells of an error that nothing ended: no advice"
+            return "it is about an error that nothing ended: no advice"
         return "it is a fix of an error that the query does not speak of"
     wanted = stages.question.wanted
     if candidate.id in {each.candidate.id for each in best_of(stages.choice.scored, fit, wanted, 0.0)}:

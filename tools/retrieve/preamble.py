@@ -109,8 +109,7 @@ def fix_note(way: Way, others: Sequence[str] = ()) -> Note:
     steps = [_NUMBERING.sub("", line.strip(), count=1) for line in content.splitlines()]
     steps = [step for step in steps if not _SYMPTOM.match(step)] or steps
     lines = sorted(steps, key=lambda step: step.startswith("What did not help"))
-    told = title[:_MAX_COUNTED] + how_often(worked, tried, people)
-    return memory_id, told, "\n".join([*lines, *others])
+    return memory_id, title[:_MAX_COUNTED] + how_often(worked, tried, people), "\n".join([*lines, *others])
 
 
 def otherwise(title: str) -> str:
@@ -119,7 +118,7 @@ def otherwise(title: str) -> str:
 
 
 def helps(worked: int, tried: int) -> bool:
-    """Whether a way out helped more often than not; one that nobody counted is taken to."""
+    """Whether a fix helped more often than not; one that nobody counted is taken to."""
     return not tried or 2 * worked > tried
 
 
@@ -162,8 +161,8 @@ def _entry(number: int, heading: str, body: _Body) -> str:
     parts, is_prose = body
     if not parts:
         return f"{number}) {heading}\n"
-    told = " ".join(map(_ended, parts)) if is_prose else f"Steps: {'; '.join(parts)}"
-    return f"{number}) {heading}\n   {told}\n"
+    text = " ".join(map(_ended, parts)) if is_prose else f"Steps: {'; '.join(parts)}"
+    return f"{number}) {heading}\n   {text}\n"
 
 
 def _ended(sentence: str) -> str:

@@ -4,7 +4,6 @@ The constants of what fits were chosen on six banks of 70 to 6,271 texts and hol
 docs/BENCHMARKS.md.
 """
 
-import heapq
 import math
 import re
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
@@ -45,8 +44,23 @@ FOLLOWS = 0.7
 NEAR = 0.5
 """The share of what the best one has that the others need too: what is not half as near is about something else."""
 
-_MIN_TOLD, _SHARE_TOLD = 3, 0.4
-"""So many words of an error, and so much of them, tell it."""
+MIN_COVERAGE = 0.6
+"""The idf-weighted share of the query's words that is enough however far the vector is."""
+
+PROJECT_PREFERENCE = 0.05
+"""Taken off the score of a global item, so that the project's own comes first."""
+
+USER_PREFERENCE = 0.3
+"""Added to the score of what the user said, and taken off that of what is of suspect wording."""
+
+TIME_BOOST = 0.4
+"""Added to the score of what was stored at a time that the query names ("last week", "on 3 May")."""
+
+HALF_LIFE_DAYS = 45.0
+"""After which recency is halved."""
+
+_MIN_WORDS, _SHARE_OF_WORDS = 3, 0.4
+"""So many words of an error, and so much of them, name it."""
 
 _QUOTED = re.compile(r'"([^"]{3,300})"')
 
@@ -85,7 +99,7 @@ def query_vector_weight(
     """Return the share of the vector leg for one query, from the usual one: a leg counts for how its best stands out.
 
     That is by how many standard deviations the best of the pool is over its mean, squared. Where many share the query's
-    words alike, the words do not tell which is meant, and where one alone has them, they do; so for the vectors. The
+    words alike, the words do not say which is meant, and where one alone has them, they do; so for the vectors. The
     spread of a search's scores predicts how good it is (Shtok, Kurland, Carmel and others 2012). 0 and 1 stay.
     """
     by_vectors = vector_weight * _standing_out([each for each in cosines if each is not None]) ** 2
@@ -121,11 +135,9 @@ def score_terms(
         "relevance": settings.alpha * relevance,
         "recency": settings.beta * recent,
         "confidence": settings.gamma * candidate.confidence,
-        "suspect wording" if candidate.standing < 0 else "the user's word": (
-            settings.user_preference * candidate.standing
-        ),
-        "time that the query names": settings.time_boost * near_in_time,
-        "of every project": -settings.project_preference if is_of_all else 0.0,
+        "suspect wording" if candidate.standing < 0 else "the user's word": (USER_PREFERENCE * candidate.standing),
+        "time that the query names": TIME_BOOST * near_in_time,
+        "of every project": -PROJECT_PREFERENCE if is_of_all else 0.0,
     }
 
 
@@ -153,35 +165,23 @@ def diversify(
 
     Returns (index, subtracted penalty) in the order of choice. Maximal marginal relevance (Carbonell, Goldstein 1998),
     with `penalty` as the weight of the diversity term alone, so that relevance dominates. A cosine below 0 counts as 0,
-    and so does one of a candidate without vector; vectors may have any length but 0. The result is exact although few
-    vectors are asked for: a penalty can only grow, so a candidate whose known bound is not the greatest need not be
-    looked at.
+    and so does one of a candidate without vector; vectors may have any length but 0.
     """
     import numpy
 
-    @cache
-    def unit_vector(index: int) -> "numpy.ndarray[tuple[int], numpy.dtype[numpy.float64]] | None":
-        numbers = vector_of(index)
-        if numbers is None:
-            return None
-        vector = numpy.asarray(numbers, dtype="f8")
-        return vector / numpy.linalg.norm(vector)
-
-    def likeness(first: int, second: int) -> float:
-        one, other = unit_vector(first), unit_vector(second)
-        return 0.0 if one is None or other is None else float(one @ other)
-
-    chosen: list[tuple[int, float]] = []
-    bounds = [(-score, index, 0, 0.0) for index, score in enumerate(scores)]
-    heapq.heapify(bounds)
-    while bounds and len(chosen) < k:
-        _, index, compared, subtracted = heapq.heappop(bounds)
-        if compared == len(chosen):
-            chosen.append((index, subtracted))
-            continue
-        nearest = max(likeness(index, other) for other, _ in chosen[compared:])
-        subtracted = max(subtracted, penalty * unit(nearest))
-        heapq.heappush(bounds, (subtracted - scores[index], index, len(chosen), subtracted))
+    numbers = (vector_of(index) for index in range(len(scores)))
+    vectors = [None if each is None else numpy.asarray(each, dtype="f8") for each in numbers]
+    directions = [None if each is None else each / numpy.linalg.norm(each) for each in vectors]
+    subtracted = [0.0] * len(scores)
+    left, chosen = list(range(len(scores))), list[tuple[int, float]]()
+    while left and len(chosen) < k:
+        best = max(left, key=lambda index: scores[index] - subtracted[index])
+        left.remove(best)
+        chosen.append((best, subtracted[best]))
+        for each in left:
+            one, other = directions[best], directions[each]
+            if one is not None and other is not None:
+                subtracted[each] = max(subtracted[each], penalty * unit(float(one @ other)))
     return chosen
 
 
@@ -223,7 +223,6 @@ class Fit:
 
     needed: float
     """By the best; 0 and less: everything fits."""
-    min_coverage: float
     weights: Mapping[str, float]
     """Of the query's words: the rarer, the more."""
     found: float = 0.0
@@ -238,13 +237,15 @@ class Fit:
         """Decide for what a search with these tokens gave."""
         settings = toolbox.settings.retrieve
         least = toolbox.embedder.min_cosine if settings.min_cosine is None else settings.min_cosine
-        everything = least <= 0.0 or settings.min_keyword_coverage <= 0.0
-        needed = 0.0 if everything else least + GROWTH * bank_size(result.documents)
+        size = min(max(result.documents, LEAST_SIZE), GREATEST_SIZE)
+        needed = 0.0 if least <= 0.0 else least + GROWTH * math.log(size / USUAL_SIZE)
         weights = token_weights(tokens, result.documents, result.document_frequency)
         covered = cache(partial(coverage, weights))  # many candidates share the same words with the query
         named = text if text and names_in(text) else ""
-        fit = cls(needed, settings.min_keyword_coverage, weights, covered=covered, text=named)
-        return replace(fit, found=fit.strength(*best_of(result, covered)))
+        fit = cls(needed, weights, covered=covered, text=named)
+        nearest = max((each.cosine for each in result.candidates if each.cosine is not None), default=None)
+        most = max(map(covered, {each.words for each in result.candidates}), default=0.0)
+        return replace(fit, found=fit.strength(nearest, most))  # the nearest and the one of most words may be two
 
     @property
     def needed_beside(self) -> float:
@@ -258,17 +259,17 @@ class Fit:
     def strength(self, cosine: float | None, covered: float) -> float:
         """Return nearness and shared words as one number, to be compared with what is needed.
 
-        `min_keyword_coverage` of the words is enough however far the vector is, half of that where there is none.
+        `MIN_COVERAGE` of the words is enough however far the vector is, half of that where there is none.
         """
         if self.needed <= 0.0:
             return 0.0
-        by_words = self.needed * covered / self.min_coverage
+        by_words = self.needed * covered / MIN_COVERAGE
         return 2 * by_words if cosine is None else max(cosine + WORDS * covered, by_words)
 
     def is_met_by(self, candidate: Candidate) -> bool:
         """Whether it may be given: the query has something here, and this is near the best.
 
-        Nearness alone is not enough for a way out of an error; a problem that nobody solved is no advice.
+        Nearness alone is not enough for a fix of an error; a problem that nobody solved is no advice.
         """
         if self.found < self.needed:
             return False
@@ -281,7 +282,7 @@ class Fit:
             return True
         item = candidate.read_item()
         if item.use == "way_out":
-            return covered >= self.min_coverage or speaks_of(self.weights.keys(), item)
+            return covered >= MIN_COVERAGE or speaks_of(self.weights.keys(), item)
         return item.use != "open_problem"
 
     def _is_about_the_same(self, candidate: Candidate) -> bool:
@@ -292,24 +293,12 @@ class Fit:
         named = {token for name in names_in(self.text) for token in tokenize(name)}
         beside = {token: weight for token, weight in self.weights.items() if token not in named}
         shared = sum(weight for token, weight in beside.items() if token in candidate.words)
-        return shared >= self.min_coverage * sum(beside.values()) > 0
-
-
-def best_of(result: SearchResult, covered: Callable[[frozenset[str]], float]) -> tuple[float | None, float]:
-    """Return the greatest cosine and the greatest coverage of the candidates, be they of two."""
-    nearest = max((each.cosine for each in result.candidates if each.cosine is not None), default=None)
-    return nearest, max(map(covered, {each.words for each in result.candidates}), default=0.0)
-
-
-def bank_size(memories: int) -> float:
-    """Return the natural logarithm of a bank's size by the usual one."""
-    return math.log(min(max(memories, LEAST_SIZE), GREATEST_SIZE) / USUAL_SIZE)
+        return shared >= MIN_COVERAGE * sum(beside.values()) > 0
 
 
 def speaks_of(words: Container[str], item: MemoryItem) -> bool:
-    """Whether a query, of which these are the tokens, names the program that a way out is of, or tells its error."""
+    """Whether a query, of which these are the tokens, names the program that a fix is of, or its error."""
     program = tokenize((item.domain or "").partition(".")[2])
     symptom = {token for quoted in _QUOTED.findall(item.description)[:1] for token in tokenize(quoted)}
-    told = sum(token in words for token in symptom)
     is_named = bool(program) and all(token in words for token in program)
-    return is_named or told >= max(_MIN_TOLD, _SHARE_TOLD * len(symptom))
+    return is_named or sum(token in words for token in symptom) >= max(_MIN_WORDS, _SHARE_OF_WORDS * len(symptom))

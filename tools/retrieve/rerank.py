@@ -17,6 +17,9 @@ from swarm_memory.tools.ports.models import ChatModel, Ranked, RerankCandidate, 
 from swarm_memory.tools.text.cleaning import clean, shorten
 from swarm_memory.tools.toolbox import Toolbox
 
+MEMORIES_TIMEOUT_S = 5.0
+"""After that the order of memories stays as it was, and the answer says so."""
+
 _MAX_JUSTIFICATION_CHARS = 300
 _MAX_TEXT_CHARS = 1_600
 
@@ -110,12 +113,12 @@ async def final_order(reranker: Reranker, query: str, candidates: Sequence[Reran
 
 async def reorder_memories(toolbox: Toolbox, query: str, shown: Sequence[tuple[str, str]]) -> Order:
     """Have memories, given as (title, text), put in order by whom `retrieve.rerank` names, within its time limit."""
-    settings = toolbox.settings.retrieve
-    limit_s = settings.rerank_timeout_s
-    reranker, notices = find_reranker(toolbox, ("retrieve.rerank", settings.rerank), MEMORIES, limit_s)
+    setting = ("retrieve.rerank", toolbox.settings.retrieve.rerank)
+    reranker, notices = find_reranker(toolbox, setting, MEMORIES, MEMORIES_TIMEOUT_S)
     if reranker is None:
         return Order(notices=notices)
-    order = await final_order(reranker, query, candidates_of([(title, "", text) for title, text in shown]), limit_s)
+    candidates = candidates_of([(title, "", text) for title, text in shown])
+    order = await final_order(reranker, query, candidates, MEMORIES_TIMEOUT_S)
     return replace(order, notices=(*notices, *order.notices))
 
 

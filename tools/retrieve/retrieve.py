@@ -10,14 +10,15 @@ from swarm_memory.schema.errors import InputError, StorageError
 from swarm_memory.schema.memory import MemoryItem, NearMiss, Retrieval, ScoredMemory, ScoreParts
 from swarm_memory.tools.anchors.handles import at_prompt
 from swarm_memory.tools.anchors.staleness import Staleness, staleness_of
-from swarm_memory.tools.credit.holdout import is_held_out, rests
+from swarm_memory.tools.credit.harm import is_held_out, rests
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.guard.trust import prefer_verified
 from swarm_memory.tools.ports.memories import ANY, Candidate, RetrievalRecord, SearchFilter, SearchQuery, SearchResult
-from swarm_memory.tools.retrieve.agreement import told_once, with_counts, with_fix_counts, without_contradictions
+from swarm_memory.tools.retrieve.agreement import with_counts, with_fix_counts, without_contradictions, without_repeats
 from swarm_memory.tools.retrieve.preamble import how_often, otherwise, preamble
 from swarm_memory.tools.retrieve.query import TargetTime, Vectors, mentioned_time, own_words, vectors_of
 from swarm_memory.tools.retrieve.rank import (
+    HALF_LIFE_DAYS,
     Fit,
     contenders,
     diversify,
@@ -42,8 +43,15 @@ OUTSIDE_HOLDOUT = "no task_id was given: tasks are being held out, and this retr
 MOST_CALLED = 3
 """So many memories come first that a prompt calls for by what it names."""
 
-RERANKED = "reranker"
-"""The term of a score that a reranker gave."""
+POOL_FACTOR = 3
+"""Each leg gives so many candidates for each memory that is wanted, at least `retrieve.pool_floor`."""
+
+RERANKED = 10
+"""So many of the best are given to the reranker."""
+
+GONE_PENALTY = 0.2
+"""Taken off the score of a memory when all is gone of what it names and was in the project (files, scripts, packages);
+its share for a part. When all is gone it is not shown, unless the user said it."""
 
 _MAX_RECORDED_CHARS = 2_000
 
@@ -88,7 +96,7 @@ async def retrieve(
     found = stages.found
     if task_id is None and credit.holdout_rate:
         found = found.model_copy(update={"notices": (*found.notices, OUTSIDE_HOLDOUT)})
-    is_withheld = task_id is not None and is_held_out(task_id, credit.holdout_rate, credit.holdout_seed)
+    is_withheld = task_id is not None and is_held_out(task_id, credit.holdout_rate)
     rested: tuple[str, ...] = ()
     if task_id is not None and not is_withheld:
         found, rested = await _without_resting(toolbox, found, task_id)
@@ -253,7 +261,7 @@ async def _read(toolbox: Toolbox, query: str, k: int | None, only: SearchFilter,
     vectors = await vectors_of(toolbox, own, notices)
     if len(tokens) > MAX_QUERY_TOKENS:
         notices.append(f"only the first {MAX_QUERY_TOKENS} distinct words of the query were looked up")
-    target = mentioned_time(text, toolbox.clock.now()) if settings.time_boost else None
+    target = mentioned_time(text, toolbox.clock.now())
     if target is not None:
         notices.append(f"what is of about {target.moment:%Y-%m-%d}, which the query names, was lifted")
     search = SearchQuery(
@@ -261,7 +269,7 @@ async def _read(toolbox: Toolbox, query: str, k: int | None, only: SearchFilter,
         embedder=toolbox.embedder.name,
         vector=vectors.whole,
         tokens=tokens[:MAX_QUERY_TOKENS],
-        pool=max(settings.pool_factor * wanted, settings.pool_floor),
+        pool=max(POOL_FACTOR * wanted, settings.pool_floor),
         only=only,
         views=vectors.views,
     )
@@ -270,7 +278,7 @@ async def _read(toolbox: Toolbox, query: str, k: int | None, only: SearchFilter,
 
 async def _search(toolbox: Toolbox, question: Question) -> Found:
     """Find the candidates by words and by vectors, and decide whether the bank has anything for the query."""
-    result = await told_once(toolbox, await toolbox.store.search(question.search))
+    result = await without_repeats(toolbox, await toolbox.store.search(question.search))
     result, cosines = question.vectors.compared(result)
     fit = Fit.of(toolbox, result, question.search.tokens, question.text if question.hook else "")
     return Found(result, cosines, fit)
@@ -290,7 +298,7 @@ def _score(toolbox: Toolbox, question: Question, hits: Found) -> list[Scored]:
         relevance = unit(value / best)
         near = 0.0 if target is None else target.closeness(candidate.created_at)
         age_s = (now - candidate.created_at).total_seconds()
-        recent = 1.0 if candidate.standing > 0 else recency(age_s, settings.recency_half_life_days)
+        recent = 1.0 if candidate.standing > 0 else recency(age_s, HALF_LIFE_DAYS)
         terms = score_terms(candidate, relevance, recent, near, settings, own=own)
         scored.append(Scored(candidate, relevance, recent, terms, sum(terms.values())))
     return scored
@@ -351,7 +359,7 @@ async def _reranked(toolbox: Toolbox, question: Question, scored: list[Scored], 
     """
     if toolbox.reorder is None:
         return scored
-    top = best_of(scored, fit, toolbox.settings.retrieve.rerank_top, 0.0)
+    top = best_of(scored, fit, RERANKED, 0.0)
     if len(top) < 2:
         return scored
     items = [each.candidate.read_item() for each in top]
@@ -362,7 +370,7 @@ async def _reranked(toolbox: Toolbox, question: Question, scored: list[Scored], 
     after = [*judged, *(each for each in top if each.candidate.id not in names)]
     moved = {each.candidate.id: old.score - each.score for each, old in zip(after, top, strict=True)}
     return [
-        each.with_term(RERANKED, moved[each.candidate.id]) if each.candidate.id in moved else each for each in scored
+        each.with_term("reranker", moved[each.candidate.id]) if each.candidate.id in moved else each for each in scored
     ]
 
 
@@ -374,23 +382,23 @@ async def _standing(
     One of whose anchors nothing is left is not given, and the next one is looked at in its place, but for what the
     user said; one that lost some goes down by as much.
     """
-    settings, seen, standing = toolbox.settings.retrieve, set[str](), dict[str, Staleness]()
+    seen, standing = set[str](), dict[str, Staleness]()
     while True:
-        chosen = best_of(scored, fit, wanted, settings.delta)
+        chosen = best_of(scored, fit, wanted, toolbox.settings.retrieve.delta)
         new = [each.candidate for each in chosen if each.candidate.id not in seen] if toolbox.project else []
         found = await staleness_of(toolbox, [candidate.read_item() for candidate in new]) if new else {}
         if not found:
             return scored, chosen, standing
         seen |= {each.candidate.id for each in chosen}
         standing |= found
-        scored = [_lowered(each, found.get(each.candidate.id), settings.gone_penalty) for each in scored]
+        scored = [_lowered(each, found.get(each.candidate.id)) for each in scored]
 
 
-def _lowered(scored: Scored, staleness: Staleness | None, penalty: float) -> Scored:
+def _lowered(scored: Scored, staleness: Staleness | None) -> Scored:
     if staleness is None:
         return scored
     applies = staleness.share_gone < 1.0 or scored.candidate.standing > 0
-    return scored.with_term("gone from the project", -penalty * staleness.share_gone)._replace(applies=applies)
+    return scored.with_term("gone from the project", -GONE_PENALTY * staleness.share_gone)._replace(applies=applies)
 
 
 def _applies(item: MemoryItem, standing: Mapping[str, Staleness]) -> bool:

@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from swarm_memory.schema.settings import SourceSettings
 from swarm_memory.schema.source import SourceKind
 from swarm_memory.tools.ports.sources import PassageCandidate, SourceResult
 from swarm_memory.tools.retrieve.rank import BM25_B, BM25_K1, ideal_keyword_score, scaled_fusion
@@ -24,6 +23,12 @@ _VECTOR_FACTOR_OF_OTHERS = 1.3
 TEST_SHARE = 0.8
 """What is left of the score of code in a test, unless the query asks for tests: a test says in many words what it is
 about, and whoever asks where a thing is done wants the place that does it."""
+
+TITLE_WEIGHT, DESCRIPTION_WEIGHT = 2.0, 1.2
+"""How often a word of the title or description counts where one of the content counts once."""
+
+CONTEXT_WEIGHT = 0.4
+"""What the neighbours of a passage and the name of its file or server add to its score, beside its own text."""
 
 _TEST = "test"
 
@@ -46,17 +51,17 @@ def vector_weight(calibrated: float, kind: SourceKind | None) -> float:
     return min(1.0, calibrated * _VECTOR_FACTOR.get(kind, _VECTOR_FACTOR_OF_OTHERS))
 
 
-def score_passages(result: SourceResult, settings: SourceSettings, vector_weight: float) -> list[ScoredPassage]:
+def score_passages(result: SourceResult, vector_weight: float) -> list[ScoredPassage]:
     """Return all candidates, best first.
 
-    The keyword side is the BM25F of the passage's own fields and, with `context_weight`, of its context: its
+    The keyword side is the BM25F of the passage's own fields and, with `CONTEXT_WEIGHT`, of its context: its
     neighbours, and the name of its file or server. The vector side is its cosine, raised towards that of its nearest
     neighbour by the same weight.
     """
     candidates = result.candidates
     beside = _neighbours(candidates)
-    keywords = keyword_scores(result, beside, settings)
-    cosines = [_raised(each, beside[each.seq], settings.context_weight) for each in candidates]
+    keywords = keyword_scores(result, beside)
+    cosines = [_raised(each, beside[each.seq], CONTEXT_WEIGHT) for each in candidates]
     ideal = ideal_keyword_score(result.passages, result.document_frequency)
     scores = scaled_fusion(cosines, keywords, ideal, vector_weight)
     if _TEST not in result.document_frequency:
@@ -70,28 +75,23 @@ def score_passages(result: SourceResult, settings: SourceSettings, vector_weight
     return sorted(scored, key=lambda each: (-each.score, each.candidate.seq))
 
 
-def keyword_scores(
-    result: SourceResult, beside: Mapping[int, Sequence[PassageCandidate]], settings: SourceSettings
-) -> list[float | None]:
-    """Return the BM25F of each candidate: a token counts as often as it is in each field, times the field's weight.
+def keyword_scores(result: SourceResult, beside: Mapping[int, Sequence[PassageCandidate]]) -> list[float | None]:
+    """Return the BM25F of each candidate: a token counts as often as it stands in each field, times the field's weight.
 
     Robertson, Zaragoza, Taylor (2004), "Simple BM25 extension to multiple weighted fields", with the idf of
     keyword scores; a passage's length is weighted alike. None: not one token in common.
     """
-    documents, weight = result.passages, settings.context_weight
+    documents = result.passages
     idf = {
         token: (BM25_K1 + 1) * math.log(1 + (documents - count + 0.5) / (count + 0.5))
         for token, count in result.document_frequency.items()
         if 0 < count <= documents
     }
-    own = {each.seq: _own(each, settings, idf) for each in result.candidates}
-    texts = [
-        _Words.sum(
-            [(1.0, own[each.seq]), (weight, _words(each.group_name, idf)), *((weight, own[it.seq]) for it in near)]
-        )
-        for each in result.candidates
-        for near in [beside[each.seq]]
-    ]
+    own = {each.seq: _own(each, idf) for each in result.candidates}
+    texts: list[_Words] = []
+    for each in result.candidates:
+        context = [_words(each.group_name, idf), *(own[it.seq] for it in beside[each.seq])]
+        texts.append(_Words.sum([(1.0, own[each.seq]), *((CONTEXT_WEIGHT, words) for words in context)]))
     mean = math.fsum(text.length for text in texts) / len(texts) if any(text.length for text in texts) else 1.0
     scores: list[float | None] = []
     for each, text in zip(result.candidates, texts, strict=True):
@@ -124,11 +124,11 @@ def _words(tokens: str, wanted: Container[str]) -> _Words:
     return _Words(Counter(filter(wanted.__contains__, every)), len(every))
 
 
-def _own(candidate: PassageCandidate, settings: SourceSettings, wanted: Container[str]) -> _Words:
+def _own(candidate: PassageCandidate, wanted: Container[str]) -> _Words:
     return _Words.sum(
         [
-            (settings.title_weight, _words(candidate.title, wanted)),
-            (settings.description_weight, _words(candidate.description, wanted)),
+            (TITLE_WEIGHT, _words(candidate.title, wanted)),
+            (DESCRIPTION_WEIGHT, _words(candidate.description, wanted)),
             (1.0, _words(candidate.content, wanted)),
         ]
     )

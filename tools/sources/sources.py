@@ -25,7 +25,7 @@ from swarm_memory.tools.text.cleaning import clean
 from swarm_memory.tools.text.tokens import query_tokens
 from swarm_memory.tools.toolbox import Toolbox
 
-MAX_K, MAX_OFFSET = 50, 1000
+K, MAX_K, MAX_OFFSET = 5, 50, 1000
 MAX_QUERY_CHARS = 20_000
 MAX_QUERY_TOKENS = 512
 BATCH_PASSAGES = 512
@@ -42,6 +42,9 @@ Prepare: TypeAlias = Callable[[Preparation], Awaitable[list[Prepared]]]
 
 _CALLED: frozenset[SourceKind | None] = frozenset({"tool", "api"})
 """What an agent calls: a chat model is asked about these alone, it would have to read too much of the others."""
+
+RERANKED, RERANK_TIMEOUT_S = 20, 20.0
+"""So many of the index's best are given to the reranker, and so long it may take."""
 
 _POOL_FACTOR, _POOL_FLOOR = 5, 100
 _REMOVED_AT_ONCE = 200
@@ -223,8 +226,7 @@ async def search_sources(
     `kind` None searches all. Raises `InputError` for an empty query, a `k` outside 1…50 or an offset outside 0…1000.
     """
     started = time.perf_counter()
-    settings = toolbox.settings.sources
-    wanted = settings.k if k is None else k
+    wanted = K if k is None else k
     text = _checked(query, wanted, offset)
     notices: list[str] = []
     search = SourceQuery(
@@ -237,11 +239,8 @@ async def search_sources(
         neighbours=NEIGHBOURS,
     )
     result = await toolbox.store.sources.search(search)
-    weight = settings.vector_weight
-    if weight is None:
-        weight = vector_weight(toolbox.embedder.fusion_weight, kind)
-    scored = score_passages(result, settings, weight)
-    top = scored[: max(settings.rerank_top, offset + wanted)]
+    scored = score_passages(result, vector_weight(toolbox.embedder.fusion_weight, kind))
+    top = scored[: max(RERANKED, offset + wanted)]
     hits = await _hits(toolbox, search, top)
     order, reranker, problems = await _reranked(toolbox, text, hits, kind)
     return SourceSearch(
@@ -272,19 +271,18 @@ def _checked(query: str, k: int, offset: int) -> str:
 async def _reranked(
     toolbox: Toolbox, query: str, hits: Sequence[SourceHit], kind: SourceKind | None
 ) -> tuple[Sequence[SourceHit], str | None, tuple[str, ...]]:
-    """Return the hits in their final order, who put the first `sources.rerank_top` into it, and what went wrong.
+    """Return the hits in their final order, who put the first `RERANKED` into it, and what went wrong.
 
     A reranker that fails leaves the order as it is, which a notice says.
     """
-    settings = toolbox.settings.sources
-    limit_s, setting = settings.rerank_timeout_s, ("sources.reranker", settings.reranker)
-    reranker, notices = find_reranker(toolbox, setting, TOOLS, limit_s, may_chat=kind in _CALLED)
+    setting = ("sources.reranker", toolbox.settings.sources.reranker)
+    reranker, notices = find_reranker(toolbox, setting, TOOLS, RERANK_TIMEOUT_S, may_chat=kind in _CALLED)
     if reranker is None or len(hits) < 2:
         return hits, None, notices
-    top = hits[: settings.rerank_top]
+    top = hits[:RERANKED]
     passages = [hit.passage for hit in top]
     shown = [(each.title, each.group, f"{each.description}\n{each.content}".strip("\n")) for each in passages]
-    done = await final_order(reranker, query, candidates_of(shown), limit_s)
+    done = await final_order(reranker, query, candidates_of(shown), RERANK_TIMEOUT_S)
     order = [
         top[each.place].model_copy(update={"rerank_score": each.score, "justification": each.justification})
         for each in done.ranked

@@ -156,13 +156,13 @@ class TeamBank:
     async def _same_waiting(self, there: Toolbox, asked: Proposed, stored: StoredMemory) -> str | None:
         """Return the proposal that says the same and waits already; only what its words let pass is embedded."""
         which = ProposalFilter(project=asked.project, limit=_COMPARED, leading=True)
-        gist, threshold = gist_of(stored.item), there.settings.consolidate.contradiction_threshold
+        gist = gist_of(stored.item)
         own = (None if self.person is None else self.person.id, asked.origin_id)
         near: list[tuple[str, MemoryItem]] = []
         for each in await there.store.team.proposals(there.scope.tenant_id, which):
             if each.held is None and (each.person_id, each.origin_id) != own:
                 other = _item(there, each)
-                if is_same(gist, gist_of(other), threshold):
+                if is_same(gist, gist_of(other)):
                     near.append((each.id, other))
         others, _ = await prepare_or_say(there, [item for _, item in near]) if near else ([], None)
         for (proposal_id, _), other in zip(near, others, strict=True):
@@ -269,5 +269,7 @@ def _why_withdrawn(evidence: Evidence) -> str:
     most = wilson(evidence.worked, evidence.tried).high
     if most >= FAILS_BELOW:
         return ""
-    told = f"worked {evidence.worked} of {counted(evidence.tried, 'time')} for {people(evidence.people)}"
-    return f"withdrawn by itself: {told}, so at most {most:.0%} of the times; restoring it weighs only what comes after"
+    counts = f"worked {evidence.worked} of {counted(evidence.tried, 'time')} for {people(evidence.people)}"
+    return (
+        f"withdrawn by itself: {counts}, so at most {most:.0%} of the times; restoring it weighs only what comes after"
+    )

@@ -25,7 +25,7 @@ from swarm_memory.tools.text.cleaning import clean
 from swarm_memory.tools.toolbox import Toolbox
 
 MAX_CACHED = 5_000
-"""So many memories of a project are kept; a team that shares more is told to tidy."""
+"""So many memories of a project are kept; a team that shares more is asked to tidy."""
 
 _MAX_PAGES = 500
 _MAX_DECLINED = 5
@@ -80,16 +80,16 @@ async def _pull(toolbox: Toolbox, team: Team, cache: Cache, done: Synced) -> lis
     """Take in the pages of changes, and return what is new; what a server that was made again does not name goes."""
     store, there = toolbox.store.team, team_scope(toolbox.scope.tenant_id, cache.project)
     stamp, after, seen = cache.stamp, cache.cursor, set[str]()
-    new, begun_anew = list[StoredMemory](), False
+    new, begun_again = list[StoredMemory](), False
     for _ in range(_MAX_PAGES):
         changes = await team.changes(cache.project, stamp, after)
-        begun_anew = begun_anew or changes.stamp != cache.stamp or changes.cursor < after
+        begun_again = begun_again or changes.stamp != cache.stamp or changes.cursor < after
         seen.update(each.id for each in changes.shared)
         if len(seen) > MAX_CACHED:
             raise TeamUnavailable(f"the team shares more than {MAX_CACHED:,} memories about {cache.project}: tidy them")
         prepared = await _prepared(toolbox, there, changes)
         # Until all was seen the cursor stays where it was: a pull that is cut off begins again too.
-        written = changes.model_copy(update={"stamp": "", "cursor": 0}) if begun_anew and changes.has_more else changes
+        written = changes.model_copy(update={"stamp": "", "cursor": 0}) if begun_again and changes.has_more else changes
         refused = await store.take_in(toolbox.scope, cache.project, written, prepared, toolbox.embedder.name)
         new += [memory for memory, _ in prepared if memory is not None and memory.item.status == "active"]
         done.pulled += len(changes.shared)
@@ -98,9 +98,9 @@ async def _pull(toolbox: Toolbox, team: Team, cache: Cache, done: Synced) -> lis
         if not changes.has_more:
             break
         if changes.stamp == stamp and changes.cursor <= after:
-            raise TeamUnavailable("the team's server tells the same changes again and again")
+            raise TeamUnavailable("the team's server gives the same changes again and again")
         stamp, after = changes.stamp, changes.cursor
-    if begun_anew and (gone := await store.cached_ids(there) - seen):
+    if begun_again and (gone := await store.cached_ids(there) - seen):
         await store.drop_cached(there, list(gone))
     return new
 
@@ -169,9 +169,9 @@ async def _say_the_same(toolbox: Toolbox, scopes: Sequence[Scope], memory: Store
         return []
     near = await toolbox.store.nearest(scopes, toolbox.embedder.name, memory.vector, _NEAREST)
     ids = [memory_id for memory_id, similarity in near if similarity >= duplicate_threshold(toolbox)]
-    gist, threshold = gist_of(memory.item), toolbox.settings.consolidate.contradiction_threshold
+    gist = gist_of(memory.item)
     found = await toolbox.store.get_memories(scopes, ids) if ids else []
-    return [item.id for item in found if is_same(gist, gist_of(item), threshold)]
+    return [item.id for item in found if is_same(gist, gist_of(item))]
 
 
 async def _send_evidence(toolbox: Toolbox, team: Team, projects: Sequence[str]) -> None:
@@ -179,14 +179,14 @@ async def _send_evidence(toolbox: Toolbox, team: Team, projects: Sequence[str]) 
     store, tenant = toolbox.store.team, toolbox.scope.tenant_id
     ids = [each for project in projects for each in sorted(await store.cached_ids(team_scope(tenant, project)))]
     known = await store.own_evidence(ids)
-    told = [
+    counts = [
         Counted(memory_id=each, evidence=found.evidence)
         for each, found in known.items()
-        if found.evidence.tried or found.evidence.told
+        if found.evidence.tried or found.evidence.shown
     ]
     bank = await store.bank_id()
-    for at in range(0, len(told), MAX_EVIDENCE):
-        await team.send_evidence(bank, told[at : at + MAX_EVIDENCE])
+    for at in range(0, len(counts), MAX_EVIDENCE):
+        await team.send_evidence(bank, counts[at : at + MAX_EVIDENCE])
 
 
 def says(caches: Sequence[Cache], now: datetime) -> str:
@@ -209,11 +209,11 @@ async def how_it_stands(toolbox: Toolbox) -> list[str]:
     url = toolbox.settings.team.url
     if url is None:
         return []
-    told = [f"the team: {says(await toolbox.store.team.caches(toolbox.scope), toolbox.clock.now())}"]
+    lines = [f"the team: {says(await toolbox.store.team.caches(toolbox.scope), toolbox.clock.now())}"]
     sent = list((await toolbox.store.team.sent(toolbox.scope, url)).values())
     if sent:
         counts = Counter(each.proposal.status for each in sent)
-        told.append(f"proposed: {', '.join(f'{number} {status}' for status, number in sorted(counts.items()))}")
+        lines.append(f"proposed: {', '.join(f'{number} {status}' for status, number in sorted(counts.items()))}")
     words = [each for each in sent if each.proposal.status == "declined" and each.proposal.decision]
-    told += [f"{each.memory_id} was declined: {each.proposal.decision}" for each in words[-_MAX_DECLINED:]]
-    return told
+    lines += [f"{each.memory_id} was declined: {each.proposal.decision}" for each in words[-_MAX_DECLINED:]]
+    return lines

@@ -57,7 +57,7 @@ def _checked(item: MemoryItem) -> MemoryItem:
     if is_teams(item.scope):
         raise InputError(f"{item.id} is the team's already")
     if item.status != "active":
-        raise InputError(f"{item.id} is {item.status}: only what is told here can be proposed")
+        raise InputError(f"{item.id} is {item.status}: only what is active can be proposed")
     if OPEN_PROBLEM in item.tags and WAY_OUT not in item.tags and item.provenance.distiller == "extractive":
         raise InputError(f"{item.id} is an open problem: there is no advice in it yet")
     return item

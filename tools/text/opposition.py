@@ -20,6 +20,9 @@ from swarm_memory.tools.text.tokens import tokenize
 NEGATED, TURNED = 0.95, 0.85
 """Probability that two instructions of exactly the same words are opposites: one negated, one with an antonym."""
 
+CONTRADICTS = 0.6
+"""The probability from which two memories count as contradicting each other."""
+
 MIN_SHARED = 0.6
 """So much of the words of both instructions, their negation and antonyms left out, must be the same (Jaccard)."""
 

@@ -1,4 +1,4 @@
-"""What a call was worth: told by the chat model, or from what the call returned and what followed."""
+"""What a call was worth: by the chat model, or by what the call returned and what followed."""
 
 import asyncio
 import re
@@ -28,6 +28,7 @@ from swarm_memory.tools.tool_memory.inputs import (
     show_value,
     similarity,
 )
+from swarm_memory.tools.tool_memory.log import SETTLE_S
 from swarm_memory.tools.toolbox import Toolbox
 from swarm_memory.tools.trajectory.calls import Call, says_nothing
 from swarm_memory.tools.trajectory.failures import error_line
@@ -42,6 +43,9 @@ GIVE_UP_AFTER = 3
 
 MAX_INDEXED = 64
 """Tokens of a call that it is found by."""
+
+RETRY_AFTER_S = 300.0
+"""An evaluation that failed is tried again after so long, twice as long each time, at most a day."""
 
 REMOTE_INTERVAL_S = 1.0
 _MAX_SUMMARY, _MAX_EVALUATION, _MAX_REASON = 300, 600, 300
@@ -89,12 +93,11 @@ async def evaluate_tool_calls(
 ) -> EvaluateResult:
     """Evaluate calls that have no evaluation, oldest first, at most `limit`; of the named tools, or of all.
 
-    With `settled` only those that are older than `tool_memory.settle_s`, so that what followed them is known. A call
+    With `settled` only those that are older than a minute, so that what followed them is known. A call
     whose evaluation fails stays as it is and is tried again later. Raises `StorageError`.
     """
     now = toolbox.clock.now()
-    settings = toolbox.settings.tool_memory
-    until = now - timedelta(seconds=settings.settle_s) if settled else now + timedelta(days=1)
+    until = now - timedelta(seconds=SETTLE_S) if settled else now + timedelta(days=1)
     memories = await toolbox.store.tool_memory.memories(toolbox.scope, None)
     schemas = {each.totals.tool_name: each.tool_schema for each in memories}
     after = total = failures = 0
@@ -114,7 +117,7 @@ async def evaluate_tool_calls(
         after = pending.calls[-1].seq
         done, failed, stop = await _evaluate_all(toolbox, pending, schemas)
         total += await toolbox.store.tool_memory.save_evaluations(
-            toolbox.scope, done, failed, now=toolbox.clock.now(), retry_after_s=settings.retry_after_s
+            toolbox.scope, done, failed, now=toolbox.clock.now(), retry_after_s=RETRY_AFTER_S
         )
         failures += len(failed)
         for each in done:
@@ -152,15 +155,12 @@ async def _evaluate_all(
         unreached = 0
         done.append(EvaluatedCall(kept.seq, found, indexed_tokens(kept)))
 
-    interval = interval_of(toolbox.settings.tool_memory.evaluation_sleep_interval, model)
-    await spaced(pending.calls, one, interval, lambda: unreached >= GIVE_UP_AFTER)
+    await spaced(pending.calls, one, interval_of(model), lambda: unreached >= GIVE_UP_AFTER)
     return done, failed, unreached >= GIVE_UP_AFTER
 
 
-def interval_of(given: float | None, model: ChatModel | None) -> float:
-    """Return the seconds between two starts: as set, or 1.0 for a remote model and 0 for a local one or none."""
-    if given is not None:
-        return given if model is not None else 0.0
+def interval_of(model: ChatModel | None) -> float:
+    """Return the seconds between two starts: 1.0 for a remote model and 0 for a local one or none."""
     return 0.0 if model is None or model.is_local else REMOTE_INTERVAL_S
 
 
@@ -231,13 +231,13 @@ def _prompt(kept: KeptCall, around: Surroundings, schema: str | None) -> Rendere
 
 
 def _followed(kept: KeptCall, around: Surroundings) -> str:
-    told = ["The user corrected what was done."] if around.corrected else []
+    followed = ["The user corrected what was done."] if around.corrected else []
     following = around.next_call
     if following is not None and following.tool_name == kept.call.tool_name:
-        told.append(f"The same tool was called again with: {following.input[:600]}")
+        followed.append(f"The same tool was called again with: {following.input[:600]}")
     elif following is not None:
-        told.append("Another tool was called.")
-    return "\n".join(told) or "(not known)"
+        followed.append("Another tool was called.")
+    return "\n".join(followed) or "(not known)"
 
 
 def _said(text: str, toolbox: Toolbox, limit: int) -> str:
@@ -307,7 +307,7 @@ def _against(call: ToolCall, corrected: bool, names: frozenset[str]) -> str | No
 
 
 def _coverage(asked: str, call: ToolCall, names: frozenset[str]) -> float | None:
-    """Return the share of the words asked for that the output has; None where there are too few to tell.
+    """Return the share of the words asked for that the output has; None where there are too few.
 
     Sentences that name a tool speak of it and not of what was asked: they are left out.
     """
@@ -337,7 +337,7 @@ def _summary(call: ToolCall) -> str:
     shown = [f"{name}: {value}" for name in list(arguments)[:3] if (value := show_value(name, arguments[name]))]
     lines = len(call.output.splitlines())
     returned = "nothing" if not call.output.strip() else f"{lines} line{'s' if lines != 1 else ''}"
-    return f"called with {'; '.join(shown) or 'no telling arguments'}; returned {returned}"
+    return f"called with {'; '.join(shown) or 'no short arguments'}; returned {returned}"
 
 
 def resolving_call(failed: KeptCall, calls: Sequence[KeptCall]) -> KeptCall | None:

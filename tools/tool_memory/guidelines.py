@@ -1,7 +1,7 @@
 """Guidelines that calls of one tool teach without a model: sentences with their counts, and none that chance explains.
 
 Requests are compared by the word that they begin with and the words that they are about, commands by their program,
-other arguments by value, errors by what went through after them.
+errors by what went through after them. Of other arguments only a model says something.
 """
 
 from collections import Counter, defaultdict
@@ -17,8 +17,6 @@ from swarm_memory.tools.tool_memory.inputs import (
     arguments_of,
     asked_of,
     difference,
-    features_of,
-    is_asking,
     opening_of,
     show_value,
     topics_of,
@@ -89,7 +87,6 @@ def extract_guidelines(calls: Sequence[KeptCall]) -> Guidelines:
     return Guidelines(
         best_for=best,
         worst_for=worst,
-        parameters=tuple(_parameters(made))[:MAX_EACH],
         errors=tuple(_errors(known))[:MAX_EACH],
         recommendations=(*_programs(made), *(() if best else _from_rate(made)))[:MAX_EACH],
     )
@@ -121,7 +118,7 @@ def _openings(asked: Sequence[_Made], *, best: bool) -> Iterator[str]:
 
 
 def _topics(asked: Sequence[_Made], *, best: bool) -> Iterator[str]:
-    """Yield what is said of requests by the words that they are about, each of which tells them apart by itself."""
+    """Yield what is said of requests by the words that they are about, each of which sets them apart by itself."""
     topics = [topics_of(each.request) - {opening_of(each.request)} for each in asked]
     found = _by(asked, lambda each: topics_of(each.request) - {opening_of(each.request)})
     total = _counts(asked)
@@ -139,28 +136,6 @@ def _listed(words: Sequence[str]) -> str:
     return " or ".join(filter(None, [", ".join(quoted[:-1]), quoted[-1]]))
 
 
-def _parameters(made: Sequence[_Made]) -> list[str]:
-    """Return which arguments work and which do not; requests and commands are compared otherwise."""
-    found = _by(made, lambda each: _features(each.kept))
-    total = _counts(made)
-    told = [
-        (abs(counts.rate - total.less(counts).rate), counts.calls, what, counts, best)
-        for what, counts in found.items()
-        for best in (True, False)
-        if counts.differs_in(total, best=best)
-    ]
-    return [
-        f"{'Works' if best else 'Does not work'}: {what}: {counts} calls good, without it {total.less(counts)}"
-        for _, _, what, counts, best in sorted(told, key=lambda each: (-each[0], -each[1], each[2]))
-    ]
-
-
-def _features(kept: KeptCall) -> set[str]:
-    arguments = arguments_of(kept.call.input)
-    plain = {name: value for name, value in arguments.items() if not is_asking(name) and name.lower() not in COMMANDS}
-    return features_of(plain)
-
-
 def _from_rate(made: Sequence[_Made]) -> list[str]:
     good, calls = _counts(made)
     if not calls or (wilson(good, calls).high >= 0.5 and (good or calls < _MIN_GROUP)):
@@ -174,7 +149,7 @@ def _programs(made: Sequence[_Made]) -> list[str]:
     found = _by(made, lambda each: filter(None, [programs[each.kept.seq]]))
     total = _counts(made)
     known = [each.kept for each in made]
-    told: list[str] = []
+    lines: list[str] = []
     for program, counts in sorted(found.items(), key=lambda item: (item[1].rate, item[0])):
         if counts.calls < _MIN_GROUP or not counts.differs_in(total, best=False):
             continue
@@ -184,8 +159,8 @@ def _programs(made: Sequence[_Made]) -> list[str]:
         )
         name = _safe_name(known[0].call.tool_name)
         said = f"`{name}` with `{program}`: {counts.calls - counts.good} of {counts.calls} failed here"
-        told.append(f"{said}; `{instead.most_common(1)[0][0]}` went through" if instead else said)
-    return told
+        lines.append(f"{said}; `{instead.most_common(1)[0][0]}` went through" if instead else said)
+    return lines
 
 
 def program_of(kept: KeptCall) -> str:
@@ -242,7 +217,7 @@ def resolution(failed: KeptCall, calls: Collection[KeptCall]) -> str:
     good = resolving_call(failed, list(calls))
     if good is None:
         return ""
-    told = difference(failed.call.input, good.call.input)
-    if told:
-        return f"the call {told} went through"
+    changed = difference(failed.call.input, good.call.input)
+    if changed:
+        return f"the call {changed} went through"
     return "the same call went through right after it" if good.seq == failed.seq + 1 else ""

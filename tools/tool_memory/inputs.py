@@ -18,8 +18,6 @@ from swarm_memory.tools.trajectory.phrasing import show_command, show_symptom
 
 MAX_VALUE = 60
 """Characters of a value that are shown."""
-_MAX_COMPARED = 24
-"""Characters of a value that calls are told apart by; longer ones are hardly ever the same."""
 
 _ASKING = frozenset({
     "query", "q", "question", "search", "search_query", "keywords", "keyword", "term", "terms", "topic", "prompt",
@@ -48,12 +46,8 @@ def arguments_of(text: str) -> dict[str, JsonValue]:
 
 def asked_of(arguments: Mapping[str, JsonValue]) -> str:
     """Return what a call asked for in words: the values of `query`, `question` …; empty where it asks for nothing."""
-    return " ".join(value for name, value in arguments.items() if is_asking(name) and isinstance(value, str)).strip()
-
-
-def is_asking(name: str) -> bool:
-    """Tell whether an argument holds what is asked for in words, by its name."""
-    return name.lower() in _ASKING
+    asked = (value for name, value in arguments.items() if name.lower() in _ASKING and isinstance(value, str))
+    return " ".join(asked).strip()
 
 
 def is_looking(tool_name: str, arguments: Mapping[str, JsonValue]) -> bool:
@@ -82,7 +76,7 @@ def signature(text: str) -> str:
 def opening_of(text: str) -> str:
     """Return the word that a request begins with, in lower case; of a script without spaces the first two characters.
 
-    It tells best what kind of thing is asked for. Empty where there is none, or where it is no plain word.
+    It says best what kind of thing is asked for. Empty where there is none, or where it is no plain word.
     """
     words = words_as_written(text[: _MAX_OPENING * 4])
     first = "".join(words[:2]) if words and _is_unspaced(words) else "".join(words[:1])
@@ -104,22 +98,8 @@ def topics_of(text: str) -> set[str]:
     return {word for word in _WORD.findall(text.lower()) if word not in STOP_WORDS}
 
 
-def features_of(arguments: Mapping[str, JsonValue]) -> set[str]:
-    """Return what can be said of the arguments, each as a short phrase: which are given, and their short values."""
-    found: set[str] = set()
-    for name, value in arguments.items():
-        shown = f"`{_safe_name(name)}`"
-        found.add(f"{shown} given")
-        if isinstance(value, str):
-            if len(value) <= _MAX_COMPARED and show_value(name, value):
-                found.add(f"{shown} = {_quoted(name, value)}")
-        elif not isinstance(value, list | dict) and len(text := json.dumps(value)) <= _MAX_COMPARED:
-            found.add(f"{shown} = {text}")
-    return found
-
-
 def show_value(name: str, value: JsonValue) -> str:
-    """Return a value as it may be told; empty when it reads like an instruction."""
+    """Return a value as it may be shown; empty when it reads like an instruction."""
     if isinstance(value, str):
         return show_command(value) if name.lower() in COMMANDS else show_symptom(value, limit=MAX_VALUE)
     return show_symptom(json.dumps(value, ensure_ascii=False), limit=MAX_VALUE)

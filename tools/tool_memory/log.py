@@ -33,6 +33,12 @@ MAX_CALLS = 1000
 PORTION = 20
 """So many calls are redacted in a thread at a time: one whose caller is gone ends soon."""
 
+SETTLE_S = 60.0
+"""So long a call waits for its evaluation in the background: what follows it in its session says much of it."""
+
+MAX_CALL_CHARS = 2000
+"""Of the input and of the output of a call that is kept; the middle of a longer one is left out."""
+
 MAX_TASK_CHARS, MAX_SCHEMA_CHARS = 500, 4000
 _COUNTED_CHARS = 400_000
 """The tokens of a longer text are extrapolated."""
@@ -81,7 +87,7 @@ async def _not_known(toolbox: Toolbox, logged: Sequence[LoggedCall]) -> list[Log
 
 async def queue_evaluation(toolbox: Toolbox, delay: timedelta | None = None) -> None:
     """Have what was logged evaluated when it has settled, or after `delay`; what is logged meanwhile goes with it."""
-    after = timedelta(seconds=toolbox.settings.tool_memory.settle_s) if delay is None else delay
+    after = timedelta(seconds=SETTLE_S) if delay is None else delay
     await toolbox.queue(EVALUATE, EVALUATE, after=after)
 
 
@@ -123,21 +129,20 @@ def _ids(logged: LoggedCall) -> tuple[str | None, str | None]:
 
 def kept_call(logged: LoggedCall, scope: Scope, settings: Settings, now: datetime) -> ToolCall:
     """Return a call as it is stored."""
-    told, returned = as_text(logged.input), as_text(logged.output)
+    sent, returned = as_text(logged.input), as_text(logged.output)
     with_places = not settings.distill.redact_pii
     given, gave, task = (
         value if with_places else without_places(value) for value in (logged.input, logged.output, logged.task)
     )
-    limit = settings.tool_memory.max_call_chars
     session_id, call_id = _ids(logged)
     return ToolCall(
         scope=scope,
         tool_name=_tool_name(logged),
         input=kept_input(given, settings),
-        output=kept_text(as_text(gave), settings, limit),
+        output=kept_text(as_text(gave), settings, MAX_CALL_CHARS),
         success=logged.success,
         time_cost_s=logged.time_cost,
-        token_cost=_tokens(told) + _tokens(returned) if logged.token_cost is None else logged.token_cost,
+        token_cost=_tokens(sent) + _tokens(returned) if logged.token_cost is None else logged.token_cost,
         created_at=logged.create_time or now,
         session_id=session_id,
         task_id=clean(logged.task_id) if logged.task_id else None,
@@ -161,12 +166,11 @@ def as_text(value: JsonValue) -> str:
 
 def kept_input(value: JsonValue, settings: Settings) -> str:
     """Return arguments as they are stored: of JSON that is too long, long texts are shortened before all of it is."""
-    max_chars = settings.tool_memory.max_call_chars
-    text = kept_text(as_text(value), settings, max_chars)
-    if isinstance(value, str) or value is None or len(as_text(value)) <= max_chars:
+    text = kept_text(as_text(value), settings, MAX_CALL_CHARS)
+    if isinstance(value, str) or value is None or len(as_text(value)) <= MAX_CALL_CHARS:
         return text
-    shortened = json.dumps(_shortened(value, max_chars // 8), ensure_ascii=False)
-    return kept_text(shortened, settings, max_chars)
+    shortened = json.dumps(_shortened(value, MAX_CALL_CHARS // 8), ensure_ascii=False)
+    return kept_text(shortened, settings, MAX_CALL_CHARS)
 
 
 def _shortened(value: JsonValue, max_chars: int) -> JsonValue:

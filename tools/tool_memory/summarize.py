@@ -33,8 +33,14 @@ PROMPT = "summarize_tool_memory"
 _MAX_SENTENCE = 300
 _MAX_SHOWN_INPUT, _MAX_SHOWN_TEXT = 500, 300
 _TIMEOUT_S = 60.0
+SUMMARIZE_AFTER = 10
+"""New evaluated calls of a tool after which it is summarized in the background; on request one is enough."""
+
+RECENT = 30
+"""The newest calls of a tool that a summary is made of."""
+
 LEARNED_FROM = 200
-"""The newest calls, as far as they are kept, that guidelines are drawn from without a model: figures are of fewer."""
+"""The newest calls, as far as they are kept, that guidelines are made of without a model: figures are of fewer."""
 
 
 async def summarize_tool_memory(
@@ -45,10 +51,10 @@ async def summarize_tool_memory(
     evaluate: bool = True,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> SummarizeResult:
-    """Summarize tools, or all of the scope, over their `recent_call_count` newest calls; skip those without news.
+    """Summarize tools, or all of the scope, over their 30 newest calls; skip those without news.
 
     What is not evaluated yet is evaluated first, unless `evaluate` is False. A tool has news when at least `min_new` of
-    its newest calls are evaluated and in no summary. A tool that fails is told of and does not stop the others. Raises
+    its newest calls are evaluated and in no summary. A tool that fails is named and does not stop the others. Raises
     `InputError`, `StorageError`.
     """
     names = read_names(tool_names)
@@ -66,25 +72,23 @@ async def summarize_tool_memory(
     for memory in memories:
         if memory not in due:
             outcomes[memory.totals.tool_name] = ToolOutcome(tool_name=memory.totals.tool_name, status="skipped")
-    interval = interval_of(toolbox.settings.tool_memory.summary_sleep_interval, toolbox.chat)
-    await spaced(due, one, interval, lambda: False)
-    return _told([outcomes[name] for name in sorted(outcomes)], evaluation)
+    await spaced(due, one, interval_of(toolbox.chat), lambda: False)
+    return _in_a_sentence([outcomes[name] for name in sorted(outcomes)], evaluation)
 
 
 async def _summarize(toolbox: Toolbox, memory: ToolMemory, min_new: int) -> ToolOutcome:
     name, store = memory.totals.tool_name, toolbox.store.tool_memory
-    recent = toolbox.settings.tool_memory.recent_call_count
     model = None if toolbox.settings.tool_memory.evaluator == "evidence" else toolbox.chat
     try:
-        kept = await store.recent_calls(toolbox.scope, name, max(recent, LEARNED_FROM))
-        calls = kept[:recent]
+        kept = await store.recent_calls(toolbox.scope, name, LEARNED_FROM)
+        calls = kept[:RECENT]
         try:
-            summary = await summarize_calls(kept, recent, model, toolbox.settings, memory.tool_schema)
+            summary = await summarize_calls(kept, model, toolbox.settings, memory.tool_schema)
         except ModelError as error:
             reason = redact(f"the model gave no guidelines: {error}").text
             if memory.summary is None:
                 # Better than nothing, but its calls stay unmarked: the model is asked again next time.
-                extracted = await summarize_calls(kept, recent, None, toolbox.settings, None)
+                extracted = await summarize_calls(kept, None, toolbox.settings, None)
                 noted = extracted.model_copy(update={"note": reason})
                 await store.save_summary(toolbox.scope, name, noted, (), toolbox.clock.now())
             return ToolOutcome(tool_name=name, status="failed", reason=reason)
@@ -97,11 +101,10 @@ async def _summarize(toolbox: Toolbox, memory: ToolMemory, min_new: int) -> Tool
 
 async def news_of(toolbox: Toolbox, memory: ToolMemory) -> int:
     """Return how many of a tool's newest calls are evaluated and in no summary yet."""
-    recent = toolbox.settings.tool_memory.recent_call_count
-    return await toolbox.store.tool_memory.new_calls(toolbox.scope, memory.totals.tool_name, recent)
+    return await toolbox.store.tool_memory.new_calls(toolbox.scope, memory.totals.tool_name, RECENT)
 
 
-def _told(outcomes: Sequence[ToolOutcome], evaluation: EvaluateResult) -> SummarizeResult:
+def _in_a_sentence(outcomes: Sequence[ToolOutcome], evaluation: EvaluateResult) -> SummarizeResult:
     """Say it as one sentence too; what failed is added to it only where something did."""
     summarized, skipped, failed = (
         sum(each.status == status for each in outcomes) for status in ("summarized", "skipped", "failed")
@@ -137,14 +140,14 @@ class WrittenGuidelines(Answered):
 
 
 async def summarize_calls(
-    kept: Sequence[KeptCall], recent: int, model: ChatModel | None, settings: Settings, tool_schema: str | None
+    kept: Sequence[KeptCall], model: ChatModel | None, settings: Settings, tool_schema: str | None
 ) -> ToolSummary:
-    """Return the summary of one tool from its calls, newest first; figures are of the first `recent` alone.
+    """Return the summary of one tool from its calls, newest first; figures are of the first 30 alone.
 
-    The model is shown those too; without one all of `kept` are drawn from. Figures of scores rest on the evaluated
+    The model is shown those too; without one all of `kept` are read. Figures of scores rest on the evaluated
     calls. Raises `ModelError` when a model is given and gives no guidelines.
     """
-    calls = kept[:recent]
+    calls = kept[:RECENT]
     if model is None:
         return _summary(calls, await asyncio.to_thread(extract_guidelines, kept))
     guidelines, name = await _written(calls, model, settings, tool_schema)
@@ -191,13 +194,13 @@ async def _written(
     answer, by = await ask(model, prompt, WrittenGuidelines, purpose=PROMPT, effort=Effort(timeout_s=_TIMEOUT_S))
     if isinstance(answer, Unparsed):
         raise ModelAnswerInvalid(f"the guidelines cannot be used: {answer.reason}")
-    lists = {field: _sentences(told, settings) for field, told in answer.model_dump().items()}
+    lists = {field: _sentences(texts, settings) for field, texts in answer.model_dump().items()}
     return Guidelines.model_validate(lists), by
 
 
-def _sentences(told: Sequence[str], settings: Settings) -> tuple[str, ...]:
-    """Keep sentences that may be told: redacted, generalised, short, and none that speaks to its reader as a master."""
-    plain = (redact(clean(each), pii=settings.distill.redact_pii).text for each in told)
+def _sentences(texts: Sequence[str], settings: Settings) -> tuple[str, ...]:
+    """Keep sentences that may be shown: redacted, generalised, short, and none that gives its reader orders."""
+    plain = (redact(clean(each), pii=settings.distill.redact_pii).text for each in texts)
     shown = (show_symptom(each, limit=_MAX_SENTENCE) for each in plain)
     return tuple(each for each in shown if each)[:MAX_EACH]
 

@@ -16,7 +16,7 @@ from swarm_memory.schema.memory import Retrieval
 from swarm_memory.schema.rollout import MattsRequest, RolloutRequest, RunnerAnswer
 from swarm_memory.schema.trajectory import Label, Step, Trajectory
 from swarm_memory.tools.anchors.handles import at_failure
-from swarm_memory.tools.credit.holdout import is_held_out
+from swarm_memory.tools.credit.harm import is_held_out
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.matts.matts import run_matts
 from swarm_memory.tools.memories.heard import Session as TaughtIn

@@ -14,8 +14,7 @@ from typing import NamedTuple
 from swarm_memory.schema.benchmark import Table
 from swarm_memory.schema.outcome import TaskFigures
 from swarm_memory.schema.trajectory import Label
-from swarm_memory.tools.credit.harm import Tasks
-from swarm_memory.tools.credit.holdout import rests
+from swarm_memory.tools.credit.harm import Tasks, rests
 from swarm_memory.tools.credit.intervals import wilson
 from swarm_memory.tools.ports.trajectories import TaskOutcome
 

@@ -201,9 +201,7 @@ def translated(error: psycopg.Error, place: Place) -> StorageError | InputError 
         case errors.LockNotAvailable() | errors.DeadlockDetected() | errors.SerializationFailure():
             return StoreBusy(f"{place} is busy with the same memories: nothing was written; try again")
         case errors.QueryCanceled():
-            return StoreBusy(
-                f"{place} took longer than {place.statement_timeout_s:g} s (storage.statement_timeout_s): {said}"
-            )
+            return StoreBusy(f"{place} took longer than {place.statement_timeout_s:g} s: {said}")
         case errors.ReadOnlySqlTransaction():
             return StoreReadOnly(f"{place} can only be read, as a stand-by can: name the one that is written to")
         case errors.InsufficientPrivilege():

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -202,9 +203,9 @@ def _write_retrieval(connection: "Connection", record: RetrievalRecord) -> None:
 
 
 def _write_call(connection: "Connection", record: ChatRecord) -> None:
-    usage = record.usage.model_dump(exclude_none=True)
-    told = {"purpose": record.purpose, "model": record.model, "outcome": record.outcome, **usage}
-    figure = to_json(told | {"latency_ms": round(record.latency_ms, 1)})
+    call = {"purpose": record.purpose, "model": record.model, "outcome": record.outcome, **asdict(record.usage)}
+    call["latency_ms"] = round(record.latency_ms, 1)
+    figure = to_json({name: value for name, value in call.items() if value is not None})
     values = (make_scope(connection, record.scope), CHAT_TOKENS, _tokens_of(record), figure, to_text(record.at))
     connection.execute(_QUERIES["add_metric"], values)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.memory import MemoryStatus
 from swarm_memory.schema.outcome import RecordedTask
-from swarm_memory.schema.sqlite.events import TOLD_AT_FAILURE, TRIED, VERDICT
+from swarm_memory.schema.sqlite.events import SHOWN_AT_FAILURE, TRIED, VERDICT
 from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.schema.trajectory import Trajectory, TrajectorySource, Verdict
 from swarm_memory.server.storage.engine.engine import Engine, author, reads, writes
@@ -134,7 +134,7 @@ class Trajectories(Engine):
     @reads
     def told_ways(self, connection: "Connection", scope: Scope) -> list[ToldWay]:
         """Return what came of each way out that was told at failures, in no order."""
-        values = {"scope_id": find_scope(connection, scope), "told": TOLD_AT_FAILURE, "tried": TRIED}
+        values = {"scope_id": find_scope(connection, scope), "told": SHOWN_AT_FAILURE, "tried": TRIED}
         return [ToldWay(*row) for row in connection.execute(_TASKS["told_ways"], values).fetchall()]
 
     @reads

@@ -235,7 +235,7 @@ async def measure(bench: SuiteContext, options: ToolSuiteOptions) -> SuiteResult
     questions = chosen(own_questions(), "own questions", options.per_level)
     bank = _judged_as_chosen(bench.toolbox, options)
     chooser = ChatChooser(bank.chat, TIMEOUT_S) if bank.chat is not None else GuidanceReader()
-    delay_s = interval_of(None, bank.chat) if options.delay_s is None else options.delay_s
+    delay_s = interval_of(bank.chat) if options.delay_s is None else options.delay_s
     run = _Run(bench, options, questions, chooser, delay_s)
     run.notes.append(
         f"chosen by: {run.chooser.name}; evaluated by {'evidence' if bank.chat is None else 'the settings'}"

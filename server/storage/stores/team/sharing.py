@@ -46,7 +46,7 @@ PROPOSED, RULED = "team.proposed", "team.ruled"
 
 _WIRE = set(Proposed.model_fields) - {"project", "word"}
 _OWN_USER = "the server's own user"
-_COUNTS = {"worked", "tried", "told"}
+_COUNTS = {"worked", "tried", "shown"}
 _QUERIES, _MEMORIES, _WAYS = queries("team"), queries("memories"), queries("ways_out")
 
 
@@ -233,7 +233,7 @@ class SharedMemories(Part):
                 stepped.add(found[0])
                 _take_step(connection, found[0])
             key = {"memory_id": each.memory_id, "person_id": person_id, "bank": bank}
-            counts = (each.evidence.worked, each.evidence.tried, each.evidence.told)
+            counts = (each.evidence.worked, each.evidence.tried, each.evidence.shown)
             if connection.execute(_QUERIES["find_evidence"], key).fetchone() == counts:
                 continue
             told = each.evidence.model_dump(include=_COUNTS)
@@ -251,7 +251,7 @@ class SharedMemories(Part):
             row = connection.execute(_QUERIES["failing"], {"memory_id": memory_id, "tenant_id": tenant_id}).fetchone()
             if row is not None:
                 tenant, project, worked, tried, told, people, at = row
-                counts = Evidence(worked=max(0, worked), tried=max(0, tried), told=told, people=people)
+                counts = Evidence(worked=max(0, worked), tried=max(0, tried), shown=told, people=people)
                 scope = Scope(tenant_id=tenant, project=project)
                 found.append((scope, Sharing(memory_id, counts, (), None, to_moment(at))))
         return found
@@ -514,7 +514,7 @@ def _sharing(connection: "Connection", memory_id: str) -> Sharing | None:
     if row is None:
         return None
     _, worked, tried, told, people, proposed_by, accepted_by, at = row
-    evidence = Evidence(worked=worked, tried=tried, told=told, people=people)
+    evidence = Evidence(worked=worked, tried=tried, shown=told, people=people)
     return Sharing(memory_id, evidence, tuple(json.loads(proposed_by)), accepted_by, to_moment(at))
 
 
@@ -568,5 +568,5 @@ def _proven(connection: "Connection", memory_id: str) -> Proven:
             if data.get("worked") or data.get("label") == "Success":
                 sessions.add(str(data.get("session_id") or task_id.rpartition(":")[0] or task_id))
     tasks = {**ended, **seen}
-    counts = Evidence(worked=sum(tasks.values()), tried=len(tasks), told=told)
+    counts = Evidence(worked=sum(tasks.values()), tried=len(tasks), shown=told)
     return Proven(memory_id, counts, len(sessions))
