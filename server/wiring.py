@@ -151,7 +151,7 @@ def make_reranker(settings: Settings) -> Reranker | None:
     if settings.sources.rerank_url is None:
         return None
     from swarm_memory.server.rerank.endpoint import EndpointReranker
-    from swarm_memory.tools.sources.rerank import RERANK_TIMEOUT_S
+    from swarm_memory.tools.sources.sources import RERANK_TIMEOUT_S
 
     key = settings.sources.rerank_api_key
     return EndpointReranker(
