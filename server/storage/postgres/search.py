@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from swarm_memory.tools.ports.models import Vector
 
 _PARTS = queries("search")
+_MAX_PLANS = 10_000
 _LOOKS = 3
 """So often a search is asked at most whose scopes or space are being made."""
 
@@ -240,9 +241,6 @@ def _ask(connection: "Connection", asked: Asked, parts: tuple[str, ...]) -> tupl
             plans.clear()
         plans[asked.key] = plan = now
     return plan, rows
-
-
-_MAX_PLANS = 10_000
 
 
 def _filter(asked: Asked) -> str:
