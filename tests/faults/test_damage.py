@@ -85,10 +85,10 @@ async def test_a_damaged_file_is_kept_noticed_and_never_replaced_by_an_empty_one
         done = await asyncio.to_thread(repair, database, choose(), 5.0)
         how = f"{len(await listed(database))} of {len(items)} kept by a repair"
     except StoreDamaged as refused:
-        told = str(refused)
+        message = str(refused)
         assert database.read_bytes() == harmed
         done, how = None, "not readable: the newest backup was restored"
-        assert "swarm-memory bank restore" in told
+        assert "swarm-memory bank restore" in message
         source, kept = await asyncio.to_thread(restore, database, None, choose(), 5.0)
         assert source == backup
         assert kept is not None
