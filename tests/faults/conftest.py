@@ -10,7 +10,7 @@ _KEY = "fault"
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Print the figures of all rows."""
-    told = [
+    lines = [
         value
         for reports in terminalreporter.stats.values()
         for report in reports
@@ -18,9 +18,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         for name, value in report.user_properties
         if name == _KEY
     ]
-    if told:
+    if lines:
         terminalreporter.section("faults")
-        for line in sorted(told):
+        for line in sorted(lines):
             terminalreporter.line(line.replace("\t", "  "))
 
 

@@ -1,4 +1,4 @@
-"""The processes whose disk is recorded: `python power_worker.py ROLE DATABASE …`. They tell a file what was done.
+"""The processes whose disk is recorded: `python power_worker.py ROLE DATABASE …`. They write into a file what was done.
 
 That file lies in the recorded folder, so that each word stands in the recording's order.
 """
@@ -20,7 +20,7 @@ from swarm_memory.server.storage.store import SqliteStore
 
 
 def say(*words: object) -> None:
-    """Tell one thing that was done, or is about to be."""
+    """Write one thing that was done, or is about to be."""
     path = Path(os.environ["RECORD_FOLDER"], TOLD)
     descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     os.write(descriptor, (" ".join(map(str, words)) + "\n").encode())

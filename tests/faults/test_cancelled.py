@@ -32,7 +32,7 @@ THERE = Scope(project="there")
 """Where others write beside: what is consolidated must not grow by it, or its end would never come nearer."""
 
 Work: TypeAlias = Callable[[int], Coroutine[Any, Any, Any]]
-"""A tool's call, told apart from the others of its kind by a number."""
+"""A tool's call, known among the others of its kind by a number."""
 
 
 class CancelledAt(Awaitable[Any]):
@@ -70,10 +70,10 @@ async def opened_toolbox(database: Path) -> Toolbox:
 
 def works(bank: Bank, kept: list[str], toolbox: Toolbox) -> dict[str, Work]:
     """Return the tools that write, each as a call that takes a number."""
-    told: list[object] = []
+    reports: list[object] = []
 
     async def report_progress(*progress: object, **more: object) -> None:
-        told.append((progress, more))
+        reports.append((progress, more))
 
     request = SimpleNamespace(lifespan_context=bank)
     context = cast(Any, SimpleNamespace(request_context=request, headers=None, report_progress=report_progress))
@@ -86,8 +86,8 @@ def works(bank: Bank, kept: list[str], toolbox: Toolbox) -> dict[str, Work]:
         return MemoryDraft(title=f"Mend {number}", description=f"When {number} fails.", content=f"Do {number}.")
 
     def event(name: str, number: int) -> HookEvent:
-        told = {"hook_event_name": name, "session_id": f"s{number}", "prompt": f"Mend the part {number} of the shop"}
-        return HookEvent.model_validate(told | {"tool_name": "Bash", "tool_input": {"command": "make"}})
+        event = {"hook_event_name": name, "session_id": f"s{number}", "prompt": f"Mend the part {number} of the shop"}
+        return HookEvent.model_validate(event | {"tool_name": "Bash", "tool_input": {"command": "make"}})
 
     def manage(action: str, **more: Any) -> Work:
         return lambda number: memories.manage_memories(

@@ -102,14 +102,14 @@ async def test_servers_hooks_and_commands_killed_at_random_lose_nothing(tmp_path
         items = [made_item(f"Round {number} memory {each}") for each in range(3)]
         export = tmp_path / f"export{number}.jsonl"
         export.write_text("".join(item.model_dump_json() + "\n" for item in items), "utf-8")
-        null, told = subprocess.DEVNULL, environment()
+        null, variables = subprocess.DEVNULL, environment()
         event = json.dumps({"session_id": f"s{number}", "transcript_path": "", "cwd": str(tmp_path), "reason": "other"})
         server = start_server(tmp_path)
         importing: subprocess.Popen[bytes] = subprocess.Popen(
             [*CLI, "--set", f"storage.project={HERE.project}", "import", str(export)],
-            stdout=null, stderr=null, env=told, cwd=tmp_path,
+            stdout=null, stderr=null, env=variables, cwd=tmp_path,
         )  # fmt: skip
-        hook = run([*HOOKS, "session-start"], input=event.encode(), env=told, cwd=tmp_path)
+        hook = run([*HOOKS, "session-start"], input=event.encode(), env=variables, cwd=tmp_path)
         hooks += hook.returncode == 0
         await asyncio.sleep(draw.uniform(0, 1.0))
         if draw.random() < 0.6:
@@ -208,12 +208,12 @@ async def test_jobs_of_killed_workers_are_taken_over_and_each_ends_once(database
     for number in range(4):
         crowd.add("claim", database, f"worker{number}", 0.05, lease_s)
     for number in range(12 if FULL else 3):
-        crowd.wait(lambda wanted=4 * (number + 1): len(crowd.told("claimed")) >= wanted)
+        crowd.wait(lambda wanted=4 * (number + 1): len(crowd.said("claimed")) >= wanted)
         crowd.kill(draw.choice(list(crowd.running)))
         crowd.add("claim", database, f"after{number}", 0.05, lease_s)
     await asyncio.to_thread(crowd.finish)
-    claims = [tuple(line) for line in crowd.told("claimed")]
-    ended = [line[0] for line in crowd.told("done") if line[1] == "True"]
+    claims = [tuple(line) for line in crowd.said("claimed")]
+    ended = [line[0] for line in crowd.said("done") if line[1] == "True"]
     async with opened(database) as store:
         jobs = await store.list_jobs(HERE, ("queued", "running", "completed", "failed", "cancelled"), 500)
     completed = sum(job.status == "completed" for job in jobs)

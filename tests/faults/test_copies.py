@@ -44,11 +44,11 @@ async def test_backups_made_while_others_write_are_whole_and_hold_what_was_ackno
     crowd = Crowd()
     for number in range(4 if FULL else 2):
         crowd.add("write", database, "auto", number, 0)
-    crowd.wait(lambda: len(crowd.told("ack")) >= 4)
+    crowd.wait(lambda: len(crowd.said("ack")) >= 4)
     rounds, consistent, seconds = (20 if FULL else 3), 0, list[float]()
     async with opened(database) as store:
         for number in range(rounds):
-            before = {line[0] for line in crowd.told("ack")}
+            before = {line[0] for line in crowd.said("ack")}
             began = time.monotonic()
             copy = await store.back_up(tmp_path / f"copy{number}.db")
             seconds.append(time.monotonic() - began)
@@ -60,7 +60,7 @@ async def test_backups_made_while_others_write_are_whole_and_hold_what_was_ackno
     await asyncio.to_thread(crowd.end)
     record("B7", f"consistent {consistent} of {rounds} under load, each restored; {max(seconds):.2f} s at most")
     assert consistent == rounds
-    assert not crowd.told("error")
+    assert not crowd.said("error")
 
 
 async def test_so_many_backups_are_kept_and_no_file_is_overwritten(database: Path, tmp_path: Path) -> None:

@@ -85,10 +85,10 @@ async def test_a_damaged_file_is_kept_noticed_and_never_replaced_by_an_empty_one
         done = await asyncio.to_thread(repair, database, choose(), 5.0)
         how = f"{len(await listed(database))} of {len(items)} kept by a repair"
     except StoreDamaged as refused:
-        told = str(refused)
+        message = str(refused)
         assert database.read_bytes() == harmed
         done, how = None, "not readable: the newest backup was restored"
-        assert "swarm-memory bank restore" in told
+        assert "swarm-memory bank restore" in message
         source, kept = await asyncio.to_thread(restore, database, None, choose(), 5.0)
         assert source == backup
         assert kept is not None
@@ -164,7 +164,7 @@ INDEX_FAULTS = {
 
 
 @pytest.mark.parametrize("fault", INDEX_FAULTS)
-async def test_indexes_that_are_lost_or_out_of_step_are_made_anew_from_the_rows(
+async def test_indexes_that_are_lost_or_out_of_step_are_made_again_from_the_rows(
     database: Path, fault: str, record: Any
 ) -> None:
     async with opened(database) as store:
@@ -188,7 +188,7 @@ async def test_indexes_that_are_lost_or_out_of_step_are_made_anew_from_the_rows(
 
 
 @pytest.mark.skipif(not FULL, reason="make faults runs it: 10,000 memories are written first")
-async def test_how_long_indexes_take_to_be_made_anew(database: Path, record: Any) -> None:
+async def test_how_long_indexes_take_to_be_made_again(database: Path, record: Any) -> None:
     count = 10_000
     async with opened(database) as store:
         await fill(store, count)

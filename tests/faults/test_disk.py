@@ -139,9 +139,9 @@ async def test_what_may_only_be_read_is_read_and_writes_are_refused(database: Pa
             subprocess.run, command, env=environment(PYTHONPATH=_paths()), capture_output=True, text=True
         )
     assert done.stderr == ""
-    told = done.stdout.split()
-    record(f"B2 {what}", f"{told[0]} of 3 memories read, read-only said {told[1]}, write {told[2]}")
-    assert told == ["3", "True", "refused"]
+    words = done.stdout.split()
+    record(f"B2 {what}", f"{words[0]} of 3 memories read, read-only said {words[1]}, write {words[2]}")
+    assert words == ["3", "True", "refused"]
 
 
 def _paths() -> str:
@@ -160,9 +160,9 @@ async def test_a_disk_that_fails_to_flush_gets_no_acknowledgement_that_is_false(
     rounds, false, acknowledged, refused = (30 if FULL else 3), 0, 0, 0
     for number in range(rounds):
         command = [sys.executable, str(WORKER), "write", str(database), "auto", f"eio{number}", "12"]
-        told = environment(LD_PRELOAD=str(shim), REFUSE_FROM=str(2 + number * 3))
+        variables = environment(LD_PRELOAD=str(shim), REFUSE_FROM=str(2 + number * 3))
         done = await asyncio.to_thread(
-            subprocess.run, command, env=told, capture_output=True, text=True, timeout=HANG_S, check=False
+            subprocess.run, command, env=variables, capture_output=True, text=True, timeout=HANG_S, check=False
         )
         lines = [line.split() for line in done.stdout.splitlines()]
         ids = [line[1] for line in lines if line[0] == "ack"]

@@ -80,8 +80,8 @@ def test_the_whole_suite_passes(driver_name: str, record: Any) -> None:
         text=True,
         check=False,
     )
-    told = done.stdout.strip().splitlines()[-1]
-    counts = {word: int(number) for number, word in re.findall(r"(\d+) (passed|failed|errors?|skipped)", told)}
+    summary = done.stdout.strip().splitlines()[-1]
+    counts = {word: int(number) for number, word in re.findall(r"(\d+) (passed|failed|errors?|skipped)", summary)}
     failures = sum(counts.get(word, 0) for word in ("failed", "error", "errors"))
     record(
         f"I1 {driver_name}",

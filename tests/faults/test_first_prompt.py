@@ -45,19 +45,19 @@ def test_first_prompts_have_their_notes_while_the_machine_is_busy(
     home.mkdir()
     swarm_memory(shop, "install", "--project")
     swarm_memory(shop, "learn", str(DEMO))
-    told, took = 0, list[float]()
+    noted, took = 0, list[float]()
     with burning(BURNERS):
         for _ in range(SESSIONS):
             with MessagesApi([Say("I see.")]) as api:
                 began = time.monotonic()
                 assert ClaudeCode(home, shop, api.url).run(NEXT_TASK).code == 0
                 took.append(time.monotonic() - began)
-            told += NOTES in api.text_of(0)
+            noted += NOTES in api.text_of(0)
         load = os.getloadavg()[0]
     wait_for_processes(shop)
     record(
         "C5 load",
-        f"{told} of {SESSIONS} first prompts had their notes beside {BURNERS} burners (load {load:.0f}), "
+        f"{noted} of {SESSIONS} first prompts had their notes beside {BURNERS} burners (load {load:.0f}), "
         f"session p50 {sorted(took)[len(took) // 2]:.1f} s; missed: {sum(each.times for each in missed(shop))}",
     )
-    assert told == SESSIONS
+    assert noted == SESSIONS

@@ -217,7 +217,7 @@ def _kill_database(server: Any) -> None:
 
 
 class Proxy:
-    """Between servers and the database: it forwards until it is told to cut, or to swallow."""
+    """Between servers and the database: it forwards until it is asked to cut, or to swallow."""
 
     def __init__(self, target: str) -> None:
         self._target, self.swallows, self._open = target, threading.Event(), True

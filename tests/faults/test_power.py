@@ -36,8 +36,8 @@ def recorded(folder: Path, role: str, *arguments: object, begin: dict[str, bytes
     source = HERE / "recording_disk.c"
     subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", str(shim), str(source), "-ldl", "-lpthread"], check=True)
     command = [sys.executable, str(HERE / "power_worker.py"), role, str(root / BANK), *map(str, arguments)]
-    told = environment(LD_PRELOAD=str(shim), RECORD_FOLDER=str(root), RECORD_LOG=str(log))
-    done = subprocess.run(command, env=told, capture_output=True, text=True, timeout=300, check=False)
+    variables = environment(LD_PRELOAD=str(shim), RECORD_FOLDER=str(root), RECORD_LOG=str(log))
+    done = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     recording = Recording(root, begin or {}, read_steps(log))
     disk = recording.disk()
@@ -48,7 +48,7 @@ def recorded(folder: Path, role: str, *arguments: object, begin: dict[str, bytes
     return recording
 
 
-def told(recording: Recording, found: Survey) -> str:
+def figures(recording: Recording, found: Survey) -> str:
     """Return the figure of a row."""
     return (
         f"lost {found.having('lost')}, damaged {found.having('damaged')}, forgotten or replaced and back "
@@ -64,8 +64,8 @@ async def test_a_power_cut_loses_nothing_acknowledged_and_a_disk_that_lies_does(
     found = await survey(recording, tmp_path / "disks", cuts(recording.steps, CUTS, seed=1), seed=1)
     few = cuts(recording.steps, CUTS // 6, seed=2)
     lied = await survey(recording, tmp_path / "lying", few, seed=2, lies=True)
-    record("A2 writers", told(recording, found))
-    record("A3 flushes ignored", told(recording, lied))
+    record("A2 writers", figures(recording, found))
+    record("A3 flushes ignored", figures(recording, lied))
     assert not found.faults, found.faults[:5]
     assert found.acknowledged > processes * each // 2
     assert lied.having("lost")
@@ -81,7 +81,7 @@ async def test_a_power_cut_finds_migration_backup_forgetting_and_restoring_done_
     recording = await asyncio.to_thread(recorded, tmp_path, "upkeep", 2 if FULL else 1, begin=begin)
     moments = [*cuts(recording.steps, CUTS, seed=3), *(changes_of_names(recording.steps) * 4 if FULL else ())]
     found = await survey(recording, tmp_path / "disks", moments, seed=3)
-    record("A2 migration, backup, forget, restore", told(recording, found))
+    record("A2 migration, backup, forget, restore", figures(recording, found))
     assert not found.faults, found.faults[:5]
     assert found.acknowledged
 
@@ -90,7 +90,7 @@ async def test_a_power_cut_finds_migration_backup_forgetting_and_restoring_done_
 async def test_a_power_cut_loses_nothing_from_a_rollback_journal(tmp_path: Path, record: Any) -> None:
     recording = await asyncio.to_thread(recorded, tmp_path, "with_journal", 2, 60)
     found = await survey(recording, tmp_path / "disks", cuts(recording.steps, CUTS, seed=4), seed=4)
-    record("A2 rollback journal", told(recording, found))
+    record("A2 rollback journal", figures(recording, found))
     assert not found.faults, found.faults[:5]
     assert found.acknowledged
 
@@ -100,6 +100,6 @@ async def test_a_power_cut_loses_nothing_from_a_rollback_journal(tmp_path: Path,
 async def test_the_simulation_sees_what_flushing_less_costs(tmp_path: Path, synchronous: str, record: Any) -> None:
     recording = await asyncio.to_thread(recorded, tmp_path, "writers", 4, 60, synchronous)
     found = await survey(recording, tmp_path / "disks", cuts(recording.steps, CUTS // 3, seed=5), seed=5)
-    record(f"A3 synchronous={synchronous}", told(recording, found))
+    record(f"A3 synchronous={synchronous}", figures(recording, found))
     assert found.having("lost")
     assert synchronous == "NORMAL" or found.having("damaged")

@@ -67,42 +67,42 @@ async def test_the_bank_of_every_release_opens_and_answers_as_it_did(
     database: Path, release: Path, driver_name: str, record: Any
 ) -> None:
     put_old_bank(database, release)
-    told = json.loads((FIXTURES / release.name.replace(".db.gz", ".json")).read_text("utf-8"))
+    kept = json.loads((FIXTURES / release.name.replace(".db.gz", ".json")).read_text("utf-8"))
     embedder, answers = StaticEmbedder(), dict[str, list[str]]()
     async with opened(database, sqlite=driver_name) as store:
-        for text in told["answers"]:
+        for text in kept["answers"]:
             vector = await embedder.embed_query(text)
             found = await store.search(SearchQuery((SHOP,), embedder.name, vector, tokenize(text), 10))
             answers[text] = sorted(candidate.id for candidate in found.candidates)
-        memories = await store.get_memories([SHOP], list(told["memories"]))
-        calls, passages = await _calls_and_passages(store, told)
+        memories = await store.get_memories([SHOP], list(kept["memories"]))
+        calls, passages = await _calls_and_passages(store, kept)
         health, inside = await store.health(), await store.inspect()
-    same = sum(answers[text] == expected for text, expected in told["answers"].items())
+    same = sum(answers[text] == expected for text, expected in kept["answers"].items())
     record(
         "A17",
         f"{release.name} on {driver_name}: {same} of {len(answers)} answers the same, {len(memories)} memories, "
         f"{sum(map(len, calls.values()))} tool calls and {len(passages)} searches of sources whole",
     )
-    assert calls == told.get("calls", {})
-    assert passages == {text: sorted(titles) for text, titles in told.get("passages", {}).items()}
-    assert answers == told["answers"]
-    assert memories == [MemoryItem.model_validate(each) for each in told["memories"].values()]
+    assert calls == kept.get("calls", {})
+    assert passages == {text: sorted(titles) for text, titles in kept.get("passages", {}).items()}
+    assert answers == kept["answers"]
+    assert memories == [MemoryItem.model_validate(each) for each in kept["memories"].values()]
     assert health.schema_version == NEWEST
     assert inside.sound, inside
     copies = [copy.reason for copy in list_backups(database)]
     assert copies == (["migration"] if release in OUTDATED.values() else [])
 
 
-async def _calls_and_passages(store: SqliteStore, told: dict[str, Any]) -> tuple[dict[str, Any], dict[str, list[str]]]:
+async def _calls_and_passages(store: SqliteStore, kept: dict[str, Any]) -> tuple[dict[str, Any], dict[str, list[str]]]:
     """Return the tool calls and the searches of sources that a release's bank holds answers for; v1 had none."""
     toolbox = Toolbox(store, StaticEmbedder(), SystemClock(), Settings(), SHOP)
     calls = {
         name: [kept.call.model_dump(mode="json") for kept in await store.tool_memory.recent_calls(SHOP, name, 100)]
-        for name in told.get("calls", {})
+        for name in kept.get("calls", {})
     }
     passages = {
         text: sorted(hit.passage.title for hit in (await search_sources(toolbox, text, kind="document")).hits)
-        for text in told.get("passages", {})
+        for text in kept.get("passages", {})
     }
     return calls, passages
 
@@ -118,15 +118,15 @@ async def test_eight_processes_that_migrate_at_once_migrate_once(database: Path,
             put_old_bank(bank, OUTDATED[begin])
         for _ in range(8):
             crowd.add("migrate", bank, "auto")
-        crowd.wait(lambda born=8 * (number + 1): len(crowd.told("ok")) + len(crowd.told("error")) >= born)
+        crowd.wait(lambda born=8 * (number + 1): len(crowd.said("ok")) + len(crowd.said("error")) >= born)
         copies += len(list_backups(bank))
     await asyncio.to_thread(crowd.finish)
-    ok = sum(line == ["20" if begin in OUTDATED else "0", str(NEWEST)] for line in crowd.told("ok"))
+    ok = sum(line == ["20" if begin in OUTDATED else "0", str(NEWEST)] for line in crowd.said("ok"))
     record(
         f"A14 {begin}",
         f"{ok} of {8 * rounds} processes got the migrated bank; {copies} copies before {rounds} migrations",
     )
-    assert not crowd.told("error")
+    assert not crowd.said("error")
     assert not crowd.errors
     assert ok == 8 * rounds
     assert copies == (rounds if begin in OUTDATED else 0)
@@ -139,7 +139,7 @@ async def test_a_kill_in_a_migration_leaves_the_old_or_the_new_schema(database: 
     for number in range(rounds + 1):
         put_old_bank(database)
         name = crowd.add("migrate", database, "auto")
-        crowd.wait(lambda name=name: any(line[0] == name for line in crowd.told("born")))
+        crowd.wait(lambda name=name: any(line[0] == name for line in crowd.said("born")))
         if number == 0:  # how long it takes to the end, which the kills are spread over
             began = time.monotonic()
             await asyncio.to_thread(crowd.wait_for_end, {name})
@@ -163,13 +163,13 @@ async def test_a_kill_while_indexes_are_rebuilt_leaves_them_whole(database: Path
     crowd = Crowd()
     for number in range(rounds):
         name = crowd.add("rebuild", database)
-        crowd.wait(lambda wanted=number + 1: len(crowd.told("ready")) >= wanted)
+        crowd.wait(lambda wanted=number + 1: len(crowd.said("ready")) >= wanted)
         await asyncio.sleep(draw.uniform(0, 0.05))
         crowd.kill(name)
         found = await inspected(database)
         broken += not found.sound
     await asyncio.to_thread(crowd.finish)
-    record("A15 rebuild", f"indexes out of step after {broken} of {rounds} kills ({len(crowd.told('built'))} rebuilt)")
+    record("A15 rebuild", f"indexes out of step after {broken} of {rounds} kills ({len(crowd.said('built'))} rebuilt)")
     assert broken == 0
 
 
@@ -179,7 +179,7 @@ async def test_a_kill_while_the_bank_is_copied_leaves_no_half_copy(database: Pat
     crowd = Crowd()
     for number in range(rounds):
         name = crowd.add("copy", database)
-        crowd.wait(lambda wanted=number + 1: len(crowd.told("ready")) >= wanted)
+        crowd.wait(lambda wanted=number + 1: len(crowd.said("ready")) >= wanted)
         await asyncio.sleep(draw.uniform(0, 0.05))
         crowd.kill(name)
         for copy in list_backups(database):
@@ -188,7 +188,7 @@ async def test_a_kill_while_the_bank_is_copied_leaves_no_half_copy(database: Pat
     found = await inspected(database)
     record(
         "A15 VACUUM",
-        f"half copies {broken} after {rounds} kills ({len(crowd.told('copied'))} copied); bank sound: {found.sound}",
+        f"half copies {broken} after {rounds} kills ({len(crowd.said('copied'))} copied); bank sound: {found.sound}",
     )
     assert broken == 0
     assert found.sound, found

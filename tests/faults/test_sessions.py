@@ -93,13 +93,13 @@ def processes_of(folder: Path) -> set[int]:
 
 def one_session(folder: Path, number: int, transcript: Path) -> None:
     """Do what a host does in a session: start hook, server, hooks of a turn, end hook, end of input."""
-    told = {"session_id": f"s{number}", "transcript_path": str(transcript), "cwd": str(folder)}
+    event_fields = {"session_id": f"s{number}", "transcript_path": str(transcript), "cwd": str(folder)}
     more = {"CLAUDE_PROJECT_DIR": str(folder), "CLAUDE_CONFIG_DIR": str(transcript.parent.parent.parent)}
 
     def hook(verb: str) -> None:
         of_event = {"reason": "other", "source": "startup", "prompt": "Make the tests pass", "tool_name": "Bash"}
         names = {"prompt": "UserPromptSubmit", "before-tool": "PreToolUse"}
-        event = json.dumps(told | of_event | {"hook_event_name": names.get(verb, verb)})
+        event = json.dumps(event_fields | of_event | {"hook_event_name": names.get(verb, verb)})
         run([*HOOKS, verb], cwd=folder, env=environment(**more), input=event.encode(), check=True)
 
     hook("session-start")
@@ -153,8 +153,8 @@ def learn_and_forget(server: Server, number: int) -> None:
     item = {"title": f"Lesson {number}", "description": f"When part {number} fails.", "content": f"Do {number} again."}
     steps = [{"role": "assistant", "content": f"I did {number}."}]
     own: dict[str, Any] = {"task_id": f"soak-{number}", "task": f"Mend {number}", "steps": steps, "items": [item]}
-    told = server.call("distill_memories", own | {"verdict": "Success"})["structuredContent"]
-    assert not server.call("manage_memories", {"action": "forget", "ids": told["stored"]}).get("isError"), told
+    taught = server.call("distill_memories", own | {"verdict": "Success"})["structuredContent"]
+    assert not server.call("manage_memories", {"action": "forget", "ids": taught["stored"]}).get("isError"), taught
 
 
 @pytest.mark.skipif(not FULL, reason="make faults runs it: it takes minutes")
@@ -168,7 +168,7 @@ async def test_a_hundred_thousand_calls_leave_memory_files_threads_and_log_flat(
             for number in range(start, start + IN_FLIGHT):
                 name, arguments = asked(number)
                 server.send("tools/call", {"name": name, "arguments": arguments})
-            failed += sum("error" in told or bool(told["result"].get("isError")) for told in answers(server))
+            failed += sum("error" in answer or bool(answer["result"].get("isError")) for answer in answers(server))
             largest_log = max(largest_log, size_of(f"{database}-wal"))
             if start % (64 * IN_FLIGHT) == 0:
                 learn_and_forget(server, start)

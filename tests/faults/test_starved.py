@@ -169,7 +169,7 @@ async def test_writers_that_hardly_get_the_processor_lose_nothing(database: Path
     crowd, burners = Crowd(niceness=19), list[subprocess.Popen[bytes]]()
     for number in range(6):
         crowd.add("write" if number < 4 else "read", database, "auto", number, 0)
-    crowd.wait(lambda: len(crowd.told("ready")) >= 6, 120)
+    crowd.wait(lambda: len(crowd.said("ready")) >= 6, 120)
     try:
         for _ in range(2 * (os.cpu_count() or 1) if FULL else 1):
             burners.append(subprocess.Popen([sys.executable, "-c", "while True: pass"]))
@@ -182,7 +182,7 @@ async def test_writers_that_hardly_get_the_processor_lose_nothing(database: Path
             burner.kill()
             burner.wait()
         await asyncio.to_thread(crowd.end)
-    acknowledged, errors = [line[0] for line in crowd.told("ack")], [line[0] for line in crowd.told("error")]
+    acknowledged, errors = [line[0] for line in crowd.said("ack")], [line[0] for line in crowd.said("error")]
     there = set[str]()
     for begin in range(0, len(acknowledged), 500):
         there |= await present(database, acknowledged[begin : begin + 500])
@@ -191,7 +191,7 @@ async def test_writers_that_hardly_get_the_processor_lose_nothing(database: Path
         "C8 processor",
         f"nice 19 beside {len(burners)} burners: lost {len(acknowledged) - len(there)} of {len(acknowledged)}; "
         f"{crowd.killed} killed; busy {errors.count('StoreBusy')}, other errors {len(set(errors) - {'StoreBusy'})}; "
-        f"write {spread([float(line[1]) for line in crowd.told('ack')])}",
+        f"write {spread([float(line[1]) for line in crowd.said('ack')])}",
     )
     assert acknowledged
     assert len(there) == len(acknowledged)

@@ -42,14 +42,14 @@ async def test_killed_writers_lose_nothing_that_was_acknowledged(database: Path,
     seconds, draw, crowd = (600.0 if FULL else 1.5), random.Random(1), Crowd()
     for number in range(12):
         crowd.add("write" if number < 8 else "read", database, "auto", number, 0)
-    crowd.wait(lambda: len(crowd.told("ready")) >= 12)
+    crowd.wait(lambda: len(crowd.said("ready")) >= 12)
     deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline or len(crowd.told("ack")) <= 20:
+    while time.monotonic() < deadline or len(crowd.said("ack")) <= 20:
         await asyncio.sleep(draw.uniform(0.1, 0.8 if FULL else 0.4))
         crowd.replace_one("write" if draw.random() < 0.8 else "read", draw)
     await asyncio.to_thread(crowd.end)
-    acknowledged = [line[0] for line in crowd.told("ack")]
-    latencies = [float(line[1]) for line in crowd.told("ack")]
+    acknowledged = [line[0] for line in crowd.said("ack")]
+    latencies = [float(line[1]) for line in crowd.said("ack")]
     there: set[str] = set()
     for begin in range(0, len(acknowledged), 500):
         there |= await present(database, acknowledged[begin : begin + 500])
@@ -58,16 +58,16 @@ async def test_killed_writers_lose_nothing_that_was_acknowledged(database: Path,
     lost = set(acknowledged) - there
     record(
         "A1",
-        f"lost {len(lost)} of {len(acknowledged)} acknowledged; torn {len(crowd.told('torn'))} in "
-        f"{len(crowd.told('read'))} searches; {crowd.killed} killed; errors {len(crowd.told('error'))}; "
+        f"lost {len(lost)} of {len(acknowledged)} acknowledged; torn {len(crowd.said('torn'))} in "
+        f"{len(crowd.said('read'))} searches; {crowd.killed} killed; errors {len(crowd.said('error'))}; "
         f"write {spread(latencies)}",
     )
     assert len(acknowledged) > 20
     assert not lost
     assert found.sound, found
     assert created[0] == created[1]
-    assert not crowd.told("torn")
-    assert not crowd.told("error")
+    assert not crowd.said("torn")
+    assert not crowd.said("error")
     assert not crowd.errors, "".join(crowd.errors)
 
 
@@ -90,8 +90,8 @@ async def test_a_storm_of_writers_gets_no_busy_error(database: Path, record: Any
     for number in range(8):
         crowd.add("write", database, "auto", f"storm{number}", each)
     await asyncio.to_thread(crowd.finish)
-    latencies = [float(line[1]) for line in crowd.told("ack")]
-    errors = crowd.told("error")
+    latencies = [float(line[1]) for line in crowd.said("ack")]
+    errors = crowd.said("error")
     record("A6", f"errors {len(errors)} of {8 * each} writes by 8 processes; {spread(latencies)}")
     assert not errors
     assert len(latencies) == 8 * each
@@ -146,8 +146,8 @@ async def test_overlapping_readers_do_not_let_the_log_grow(database: Path, recor
     await asyncio.to_thread(crowd.end)
     record(
         "A8",
-        f"largest log {largest / 1e6:.1f} MB in 30 s of {len(crowd.told('read'))} searches and "
-        f"{len(crowd.told('ack'))} writes",
+        f"largest log {largest / 1e6:.1f} MB in 30 s of {len(crowd.said('read'))} searches and "
+        f"{len(crowd.said('ack'))} writes",
     )
     assert largest <= 128 * 1024 * 1024
 
@@ -233,13 +233,13 @@ async def test_a_forked_child_is_refused_to_read_and_to_write(database: Path, re
                     refused += 1
             os.write(write, str(refused).encode())
             os._exit(0)
-        told = os.read(read, 10)
+        refused = os.read(read, 10)
         await asyncio.to_thread(os.waitpid, child, 0)
         os.close(read)
         os.close(write)
         assert await store.list_memories([HERE], MemoryFilter()) == []
-    record("A13", f"refused {told.decode()} of 2 uses after a fork")
-    assert told == b"2"
+    record("A13", f"refused {refused.decode()} of 2 uses after a fork")
+    assert refused == b"2"
 
 
 async def test_processes_with_different_sqlite_libraries_share_a_bank(database: Path, record: Any) -> None:
@@ -251,7 +251,7 @@ async def test_processes_with_different_sqlite_libraries_share_a_bank(database: 
         crowd.add("write", database, driver_name, number, each)
         crowd.add("read", database, driver_name, number, 5)
     await asyncio.to_thread(crowd.finish)
-    acknowledged = [line[0] for line in crowd.told("ack")]
+    acknowledged = [line[0] for line in crowd.said("ack")]
     async with opened(database) as store:
         await store.refresh()
     found = await inspected(database)
@@ -261,9 +261,9 @@ async def test_processes_with_different_sqlite_libraries_share_a_bank(database: 
         f"{there} of {len(acknowledged)} writes by {', '.join(driver_names)} there, indexes in step: {found.sound}",
     )
     assert there == len(acknowledged) == each * (len(driver_names) + 1)
-    assert not crowd.told("error")
+    assert not crowd.said("error")
     assert not crowd.errors, "".join(crowd.errors)
-    assert len(crowd.told("read")) == 5 * (len(driver_names) + 1)
+    assert len(crowd.said("read")) == 5 * (len(driver_names) + 1)
     assert found.sound, found
 
 
@@ -273,11 +273,11 @@ async def test_a_writers_p99_stays_near_its_median_when_readers_work(database: P
     crowd = Crowd()
     for number, role in enumerate(("write", "read", "read")):
         crowd.add(role, database, "auto", number, 0)
-    crowd.wait(lambda: len(crowd.told("ready")) == 3)
+    crowd.wait(lambda: len(crowd.said("ready")) == 3)
     await asyncio.sleep(10 if FULL else 1)
     await asyncio.to_thread(crowd.end)
-    latencies = [float(line[1]) for line in crowd.told("ack")]
-    reads = [float(line[0]) for line in crowd.told("read")]
+    latencies = [float(line[1]) for line in crowd.said("ack")]
+    reads = [float(line[0]) for line in crowd.said("read")]
     record("A6 beside readers", f"write {spread(latencies)}; search {spread(reads)}")
     assert is_in_time(percentile(latencies, 0.99), 1)
 
@@ -297,7 +297,7 @@ async def test_a_foreign_sqlite3_that_looks_at_the_live_file_costs_nothing(datab
         look = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.DEVNULL)
         looks += await look.wait() == 0
     await ended
-    acknowledged = [line[0] for line in crowd.told("ack")]
+    acknowledged = [line[0] for line in crowd.said("ack")]
     there, found = await present(database, acknowledged), await inspected(database)
     record(
         "A12", f"lost {len(acknowledged) - len(there)} of {len(acknowledged)} during {looks} looks of the sqlite3 shell"

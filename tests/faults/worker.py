@@ -71,10 +71,10 @@ async def read(database: str, driver_name: str, name: str, limit: str) -> None:
             await asyncio.sleep(PAUSE_S)
 
 
-async def hold(database: str, told: str) -> None:
+async def hold(database: str, sign: str) -> None:
     """Take the writer lock and keep it until killed."""
     with writer_lock(Path(database), 10):
-        Path(told).touch()
+        Path(sign).touch()
         while True:
             await asyncio.sleep(60)
 

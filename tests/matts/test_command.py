@@ -101,8 +101,8 @@ async def test_a_command_that_hangs_is_ended_in_time_with_what_it_started(tmp_pa
     while True:
         answer = await agent.runner().run(agent.request(number, timeout_s=timeout_s))
         assert answer.status == "timed_out"
-        told = agent.scratch / "run_1" / str(number) / "pids.txt"
-        if answer.trajectory is not None and told.exists() and len(pids := told.read_text().split()) == 2:
+        noted = agent.scratch / "run_1" / str(number) / "pids.txt"
+        if answer.trajectory is not None and noted.exists() and len(pids := noted.read_text().split()) == 2:
             break
         number, timeout_s = number + 1, timeout_s * 4  # a busy machine takes longer to begin
     assert "I have begun" in answer.trajectory.steps[0].text

@@ -155,14 +155,14 @@ async def test_a_runner_that_hangs_is_ended_and_the_others_count(
 
 
 async def test_progress_is_what_is_done_of_what_there_is_to_do(tmp_path: Path) -> None:
-    told: list[Progress] = []
+    reported: list[Progress] = []
 
     async def note(progress: Progress) -> None:
-        told.append(progress)
+        reported.append(progress)
 
     async with opened(tmp_path) as tools:
         await run_matts(tools, MattsRequest(task=TASK, count=3), Scripted(mixed), note)
-    assert [(each.done, each.total) for each in told] == [(0, 4), (1, 4), (2, 4), (3, 4), (4, 4)]
+    assert [(each.done, each.total) for each in reported] == [(0, 4), (1, 4), (2, 4), (3, 4), (4, 4)]
 
 
 async def test_secrets_of_a_rollout_are_never_stored(tmp_path: Path) -> None:
@@ -200,7 +200,7 @@ async def test_the_same_comparison_again_stores_nothing_twice(tmp_path: Path) ->
         assert statistics.memories["active"] == len(first.stored)
 
 
-async def test_a_way_out_that_a_failed_task_found_too_is_one_memory_that_both_bear_out(tmp_path: Path) -> None:
+async def test_a_fix_that_a_failed_task_found_too_is_one_memory_that_both_bear_out(tmp_path: Path) -> None:
     found = attempt(RED, MIGRATE, GREEN, ("make deploy", "make: *** No rule to make target 'deploy'", 2))
     failed = found.model_copy(update={"task_id": "earlier", "task": "Put the new release on the server."})
     own = Verdict(label="Failure", confidence=0.9, judge="agent")

@@ -11,27 +11,20 @@ from swarm_memory.schema.rollout import MattsRequest, RolloutRequest, RunnerAnsw
 from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.server.runners.build import GivenRunner
 from swarm_memory.tools.matts.matts import run_matts
-from swarm_memory.tools.toolbox import Toolbox
-
-NOTED = attempt(RED, MIGRATE, said="Migrated.\nNOTE: the table was missing; the error names it; migrate first")
 
 
-async def test_sequential_scaling_refines_one_attempt_r_times(tmp_path: Path) -> None:
-    runner = Scripted(lambda _: missed())
+@pytest.mark.parametrize(("count", "refinements"), [(2, 2), (None, 3)])
+async def test_sequential_scaling_refines_one_attempt_r_times(
+    tmp_path: Path, count: int | None, refinements: int
+) -> None:
+    runner, total = Scripted(lambda _: missed()), refinements + 1
     async with opened(tmp_path) as tools:
-        result = await run_matts(tools, MattsRequest(task=TASK, mode="sequential", count=2), runner)
-    assert [request.number for request in runner.requests] == [1, 2, 3]
-    assert (result.run.k, result.run.total, len(result.run.summary.rollouts)) == (2, 3, 3)
+        result = await run_matts(tools, MattsRequest(task=TASK, mode="sequential", count=count), runner)
+    assert [request.number for request in runner.requests] == [*range(1, total + 1)]
+    assert (result.run.k, result.run.total, len(result.run.summary.rollouts)) == (refinements, total, total)
 
 
-async def test_three_refinements_follow_the_first_attempt_unless_said(tmp_path: Path) -> None:
-    runner = Scripted(lambda _: missed())
-    async with opened(tmp_path) as tools:
-        await run_matts(tools, MattsRequest(task=TASK, mode="sequential"), runner)
-    assert len(runner.requests) == 4
-
-
-async def test_a_refinement_is_told_to_check_and_correct_the_former_attempt(tmp_path: Path) -> None:
+async def test_a_refinement_is_asked_to_check_and_correct_the_former_attempt(tmp_path: Path) -> None:
     runner = by_number({1: missed(), 2: met()})
     async with opened(tmp_path) as tools:
         await run_matts(tools, MattsRequest(task=TASK, mode="sequential", count=1), runner)
@@ -71,7 +64,7 @@ async def test_a_refinement_that_fails_to_run_leaves_the_attempt_before_it_to_be
 
 
 class Interrupted(Exception):
-    """Stands for the end of the process in the middle of a rollout."""
+    """The process ends in the middle of a rollout."""
 
 
 @pytest.mark.parametrize("mode", ["parallel", "sequential"])
@@ -143,19 +136,14 @@ async def test_a_cancelled_run_stops_its_rollouts_and_keeps_what_ended(
 
 
 async def test_a_rollout_that_ends_after_the_run_was_cancelled_is_not_written(tmp_path: Path) -> None:
-    async with opened(tmp_path) as tools:
-        result = await _cancelled_within(tools)
-        assert result == ("cancelled", [])
-
-
-async def _cancelled_within(tools: Toolbox) -> tuple[str, list[int]]:
     class Cancels(Scripted):
         async def run(self, request: RolloutRequest) -> RunnerAnswer:
             await tools.store.cancel_run(tools.scope, request.run_id)
             return await super().run(request)
 
-    result = await run_matts(tools, MattsRequest(task=TASK, count=1), Cancels(lambda _: met()))
-    return result.run.status, [each.number for each in result.run.summary.rollouts]
+    async with opened(tmp_path) as tools:
+        result = await run_matts(tools, MattsRequest(task=TASK, count=1), Cancels(lambda _: met()))
+    assert (result.run.status, result.run.summary.rollouts) == ("cancelled", ())
 
 
 async def test_an_error_that_every_rollout_would_meet_fails_the_run_and_it_can_be_gone_on_with(tmp_path: Path) -> None:

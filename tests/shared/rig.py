@@ -190,7 +190,7 @@ class Crowd:
             if not self._news.wait_for(until, timeout_s):
                 raise TimeoutError(self.lines[-20:])
 
-    def told(self, word: str) -> list[list[str]]:
+    def said(self, word: str) -> list[list[str]]:
         """Return what follows a word in the lines that begin with it."""
         return [line.split()[1:] for line in list(self.lines) if line.startswith(f"{word} ") or line == word]
 

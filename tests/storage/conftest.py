@@ -27,7 +27,7 @@ from swarm_memory.tools.text.tokens import tokenize
 
 @dataclass(frozen=True)
 class Numbers:
-    """An embedder whose vectors are drawn from the text by a seeded generator: unrelated, but always the same."""
+    """An embedder whose vectors are made from the text by a seeded generator: unrelated, but always the same."""
 
     name: str = "numbers"
     dimensions: int = 16

@@ -123,7 +123,7 @@ def damage(connection: "Connection") -> None:
     connection.execute("UPDATE pattern_tokens SET tokens = x'0011' WHERE seq = 2")
 
 
-async def test_damaged_tokens_are_found_and_made_anew(
+async def test_damaged_tokens_are_found_and_made_again(
     open_bank: Any, embedder: Any, here: Any, item: Any, with_indexes: Any, driver_name: str, database: Path
 ) -> None:
     memories = [with_indexes(item(f"Strategy {number}"), embedder) for number in range(3)]

@@ -267,8 +267,8 @@ async def test_a_call_that_is_logged_twice_is_one_row(open_store: Any, here: Sco
 async def test_calls_are_known_by_session_and_id_also_when_they_left_the_window(open_store: Any, here: Scope) -> None:
     def made(number: int, session_id: str | None, call_id: str | None) -> ToolCall:
         at = AT + timedelta(seconds=number)
-        told = {"scope": here, "tool_name": "Bash", "success": True, "created_at": at}
-        return ToolCall.model_validate(told | {"session_id": session_id, "call_id": call_id})
+        fields = {"scope": here, "tool_name": "Bash", "success": True, "created_at": at}
+        return ToolCall.model_validate(fields | {"session_id": session_id, "call_id": call_id})
 
     ids = [("s", "c0"), ("s", "c1"), ("", "c1"), ("s", "ü'\"")]
     unknown = [("s", "c9"), ("t", "c0"), ("", "c0"), ("s", "")]
@@ -502,8 +502,8 @@ async def test_runs_of_benchmarks_come_back_newest_first(open_store: Any, here: 
 
 async def test_a_tool_is_known_by_its_calls_their_evaluations_and_its_summary(open_store: Any, here: Scope) -> None:
     calls = [
-        ToolCall(scope=here, tool_name="Bash", input=told, success=told != "b", created_at=AT, session_id="s")
-        for told in ("a", "b")
+        ToolCall(scope=here, tool_name="Bash", input=text, success=text != "b", created_at=AT, session_id="s")
+        for text in ("a", "b")
     ]
     async with open_store() as store:
         tools = store.tool_memory

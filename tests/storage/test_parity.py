@@ -42,7 +42,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(postings, "FULL", 3)
 
 
-def told(found: SearchResult) -> dict[str, tuple[Any, ...]]:
+def shown(found: SearchResult) -> dict[str, tuple[Any, ...]]:
     return {each.id: (each.project, each.words, each.standing, each.is_strategy) for each in found.candidates}
 
 
@@ -52,7 +52,7 @@ def assert_same(one: SearchResult, other: SearchResult) -> None:
         other.document_frequency,
         other.notices,
     )
-    assert told(one) == told(other)
+    assert shown(one) == shown(other)
     theirs = {each.id: each for each in other.candidates}
     for each in one.candidates:
         twin = theirs[each.id]
@@ -69,7 +69,7 @@ async def rows_of(store: Any, text: str) -> list[tuple[Any, ...]]:
     return await store.read(read)
 
 
-def drawn_items(count: int) -> list[Any]:
+def sampled_items(count: int) -> list[Any]:
     draw = random.Random(3)
     items: list[Any] = []
     for number in range(count):
@@ -93,7 +93,7 @@ def drawn_items(count: int) -> list[Any]:
 async def test_the_same_bank_is_retrieved_from_in_the_same_order(
     bank_on: Any, embedder: Any, with_indexes: Any, small: None
 ) -> None:
-    items = drawn_items(110)
+    items = sampled_items(110)
     memories = [with_indexes(each, embedder if number % 9 else None) for number, each in enumerate(items)]
     filters = (
         ANY,
@@ -137,7 +137,7 @@ async def test_the_same_bank_is_retrieved_from_in_the_same_order(
 async def test_of_one_scope_the_pool_of_words_is_that_of_sqlites_index(
     bank_on: Any, embedder: Any, with_indexes: Any, small: None
 ) -> None:
-    items = [each.model_copy(update={"scope": HERE, "status": "active"}) for each in drawn_items(120)]
+    items = [each.model_copy(update={"scope": HERE, "status": "active"}) for each in sampled_items(120)]
     async with AsyncExitStack() as stack:
         stores = [await stack.enter_async_context(bank_on(engine)()) for engine in ENGINES]
         for store in stores:
@@ -239,7 +239,7 @@ async def test_a_large_scope_gets_an_index_of_its_own_and_finds_the_same_by_it(
         assert await store.vectors.refresh() == 0
         assert len(await rows_of(store, "SELECT relname FROM pg_class WHERE relname ~ 'hnsw'")) == 1
         after = [await store.search(query) for query in queries]
-        assert [told(each).keys() for each in after] == [told(each).keys() for each in before]
+        assert [shown(each).keys() for each in after] == [shown(each).keys() for each in before]
 
 
 def passage(embedder: Any, group: str, position: int, text: str) -> StoredPassage:

@@ -124,9 +124,9 @@ def test_an_error_says_where_and_never_the_password(url: str, kind: type[Excepti
             place.check()
             connect(place)
 
-    with pytest.raises(kind, match=said) as told:
+    with pytest.raises(kind, match=said) as raised:
         reach()
-    assert "secret" not in str(told.value)
+    assert "secret" not in str(raised.value)
 
 
 def test_a_nul_is_refused_with_the_reason(raw: RawConnection) -> None:

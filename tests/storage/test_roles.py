@@ -139,8 +139,8 @@ async def test_a_role_works_in_its_own_tenant_as_an_owner_does(
         ]
         assert await store.set_status([OURS], [mine], "archived", "old") == 1
         assert (await store.forget([OURS], [mine])).ids == (mine,)
-        told = await store.health()
-        assert told.notices == ()
+        health = await store.health()
+        assert health.notices == ()
     async with opened(owner, embedder) as store:
         assert "row-level security" in (await store.health()).notices[0]
 
@@ -171,8 +171,8 @@ async def test_a_role_searches_and_its_large_scope_is_indexed_with_the_rights_of
     theirs = await fill(owner, THEIRS, embedder, with_indexes)
     items = [made_item(f"Retry upload {number}", scope=OURS) for number in range(80)]
     query = SearchQuery((OURS, THEIRS), embedder.name, embedder.vector("upload"), ("upload", "79"), 100)
-    told = [Passage(kind="document", group="a", position=n, title="T", content="c") for n in range(2)]
-    group = StoredGroup("a", "h", ("a",), tuple(StoredPassage(each, None, ("a",), (), ("b",)) for each in told))
+    passages = [Passage(kind="document", group="a", position=n, title="T", content="c") for n in range(2)]
+    group = StoredGroup("a", "h", ("a",), tuple(StoredPassage(each, None, ("a",), (), ("b",)) for each in passages))
     async with opened(place, embedder) as store:
         await store.add_memories([with_indexes(each, embedder) for each in items[:66]], embedder.name)
         for each in items[66:]:

@@ -192,9 +192,9 @@ async def test_each_scope_gives_a_pool_of_its_own(
     open_bank: Any, embedder: Any, here: Scope, item: Make, with_indexes: WithIndexes
 ) -> None:
     shared = Scope(project=GLOBAL_PROJECT)
-    few, lots = many(item, 2, domain="d"), many(item, 50, scope=shared, domain="d")
+    few, plenty = many(item, 2, domain="d"), many(item, 50, scope=shared, domain="d")
     async with open_bank() as store:
-        await store.add_memories([with_indexes(each, embedder) for each in (*few, *lots)], embedder.name)
+        await store.add_memories([with_indexes(each, embedder) for each in (*few, *plenty)], embedder.name)
         for only in (ANY, SearchFilter(domain="d")):
             found = await store.search(SearchQuery((here, shared), embedder.name, embedder.vector("q"), (), 4, only))
             assert [each.project for each in found.candidates].count("here") == 2

@@ -217,6 +217,22 @@ async def test_a_log_that_a_pull_brings_is_not_read(
     close(connection, database)
 
 
+async def test_a_log_beside_a_backup_or_a_bank_that_was_put_in_place_is_not_read(
+    database: Path, driver: Driver, open_bank: Any
+) -> None:
+    """Nothing was ever committed to a log there."""
+    async with open_bank() as store:
+        backup = await store.back_up()
+    restore(database, backup, driver, 2.0)
+    for bank in (database, backup):
+        log = bank.with_name(f"{bank.name}-wal")
+        log.write_bytes(b"planted" * 100)
+        with pytest.raises(StoreUntrusted, match="not the log"):
+            registry.check(bank)
+        log.unlink()
+        registry.check(bank)
+
+
 @pytest.mark.parametrize("signed", [False, True], ids=["clone", "own bank"])
 async def test_no_journal_of_a_clone_is_played_and_no_file_is_deleted(
     origin: Any, driver: Driver, tmp_path: Path, signed: bool

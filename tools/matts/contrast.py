@@ -203,17 +203,15 @@ def contrast_by_extraction(attempts: Sequence[Attempt], settings: Settings) -> t
     met = [each for each in looked if each.label == "Success"]
     missed = [each for each in looked if each.label == "Failure"]
     fixes = fixes_of(looked)
-    failures = {each.mark: sum(one.label == "Failure" for one in each.open_in) for each in fixes}
-    fixes.sort(key=lambda each: (failures[each.mark], len(each.borne_out)), reverse=True)
     lessons = [_lesson(each) for each in fixes if is_seen(each.repair)]
     # What the user said while an attempt was made holds for the others too.
     lessons += [
         Lesson(draft, _outcome(each.attempt), each.attempt) for each in looked for draft in corrections(each.reading)
     ]
     # Where most failures ended with an error that others got past, all other differences are by the way.
-    explained = any(2 * count >= len(missed) for count in failures.values())
+    explained = any(2 * each.failures >= len(missed) for each in fixes)
     if missed and not explained:
-        lessons += pitfalls(looked, met, missed, failures.keys())
+        lessons += pitfalls(looked, met, missed, {each.mark for each in fixes})
     by_title: dict[str, Lesson] = {}
     for each in lessons:
         by_title.setdefault(each.draft.title, each)

@@ -64,6 +64,11 @@ class Fix:
     open_in: tuple[Looked, ...]
     """Those that met the error and had not got past it in the end."""
 
+    @property
+    def failures(self) -> int:
+        """How many failures it would have helped."""
+        return sum(each.label == "Failure" for each in self.open_in)
+
 
 def look(attempt: Attempt) -> Looked:
     """Return an attempt with the errors in it."""
@@ -88,13 +93,13 @@ def _in_vain(failed: Sequence[Call], calls: Sequence[Call]) -> Iterator[Call]:
 
 
 def fixes_of(every: Sequence[Looked]) -> list[Fix]:
-    """Return one way past each error that any attempt got past, those that most attempts bear out first."""
+    """Return one way past each error that any attempt got past: first those that failures lacked most."""
     found: list[Fix] = []
     for mark in dict.fromkeys(mark for each in every for mark in each.failed):
         repairs = [(each, repair) for each in every for repair in each.repaired.get(mark, ())]
         if repairs:
             found.append(_fix(mark, repairs, every))
-    return sorted(found, key=lambda each: -len(each.borne_out))
+    return sorted(found, key=lambda each: (each.failures, len(each.borne_out)), reverse=True)
 
 
 def _fix(mark: Mark, repairs: Sequence[tuple[Looked, Repair]], every: Sequence[Looked]) -> Fix:

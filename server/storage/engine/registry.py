@@ -93,6 +93,7 @@ def sign(database: Path, bank: str, file: Path | None = None, journal: str = "wa
     """Note that the complete bank at a path is this user's: its id, and `file`, which is to be moved there."""
     inode = inode_of(str(file or database)) or 0
     _write(Record(_place(database), [inode], [bank], journal))
+    note_end(database)
 
 
 def note_end(database: Path) -> None:
@@ -112,6 +113,7 @@ def replacing(database: Path, fresh: Path) -> Generator[None]:
         _write(record._replace(files=[*former.files, *record.files], banks=[*former.banks, *record.banks]))
     yield
     _write(record)
+    note_end(database)
     forget(fresh)
 
 

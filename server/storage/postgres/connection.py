@@ -87,14 +87,9 @@ class _Flag(Dumper):
         return b"1" if obj else b"0"
 
 
-def _adapters() -> AdaptersMap:
-    made = AdaptersMap(psycopg.adapters)
-    made.register_loader("numeric", _Number)
-    made.register_dumper(bool, _Flag)
-    return made
-
-
-_ADAPTERS = _adapters()
+_ADAPTERS = AdaptersMap(psycopg.adapters)
+_ADAPTERS.register_loader("numeric", _Number)
+_ADAPTERS.register_dumper(bool, _Flag)
 
 
 def connect(place: Place) -> RawConnection:
@@ -194,7 +189,7 @@ def postgres_errors(place: Place) -> Generator[None]:
 
 def translated(error: psycopg.Error, place: Place) -> StorageError | InputError | ConfigError:
     """Return an error in words of ours."""
-    said = _first_line(error)
+    said = (error.diag.message_primary or str(error).strip() or type(error).__name__).splitlines()[0]
     match error:
         case psycopg.DataError() if "NUL" in str(error):
             return InputError("a text holds a NUL character, which PostgreSQL cannot store")
@@ -237,8 +232,3 @@ def _is_refused(error: psycopg.Error) -> bool:
 def collides(error: BaseException | None) -> bool:
     """Return whether a transaction was undone because another one came first: run again it sees what that one wrote."""
     return isinstance(error, errors.DeadlockDetected | errors.SerializationFailure | errors.UniqueViolation)
-
-
-def _first_line(error: psycopg.Error) -> str:
-    text = error.diag.message_primary or str(error).strip()
-    return text.splitlines()[0] if text else type(error).__name__

@@ -22,11 +22,11 @@ from swarm_memory.server.storage.search.vectors import (
     QueryVector,
     Search,
     Space,
+    Vectors,
     check_vector,
     cosines,
-    cosines_to_each,
     encode,
-    find_space,
+    view_cosines,
 )
 from swarm_memory.server.storage.search.words import (
     MAX_POSTINGS,
@@ -38,7 +38,7 @@ from swarm_memory.server.storage.search.words import (
 )
 from swarm_memory.server.storage.stores.memories import candidate_of
 from swarm_memory.server.storage.stores.sources import compared
-from swarm_memory.tools.ports.memories import ANY, SearchFilter, SearchQuery, SearchResult, View
+from swarm_memory.tools.ports.memories import ANY, SearchFilter, SearchQuery, SearchResult
 from swarm_memory.tools.ports.sources import PassageCandidate, SourceQuery, SourceResult
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from swarm_memory.tools.ports.models import Vector
 
 _PARTS = queries("search")
+_MAX_PLANS = 10_000
 _LOOKS = 3
 """So often a search is asked at most whose scopes or space are being made."""
 
@@ -125,9 +126,11 @@ def search_memories(connection: "Connection", index: "PostgresIndex", query: Sea
     found = _search(
         connection, asked, ("memory_partitions", "passing", "keywords", "vectors", "found", "memories_found"), 2
     )
-    seen = _views(connection, asked, found, query.views)
+    vector = found.near.vector
+    read = vector and Vectors(vector.space, [(row[0], row[2]) for row in found.rows if row[2] is not None])
+    seen = view_cosines(connection, index, query.views, [row[0] for row in found.rows], read)
     scored = keyword_scores(found.near.items, found.keywords.frequency, [unpack(row[1]) for row in found.rows])
-    quantization = found.near.vector.space.quantization if found.near.vector else "float32"
+    quantization = vector.space.quantization if vector else "float32"
     search = Search(index, query, {})
     return SearchResult(
         candidates=tuple(
@@ -242,9 +245,6 @@ def _ask(connection: "Connection", asked: Asked, parts: tuple[str, ...]) -> tupl
     return plan, rows
 
 
-_MAX_PLANS = 10_000
-
-
 def _filter(asked: Asked) -> str:
     """Return the name of the part that says what may be found."""
     if asked.narrowed:
@@ -271,29 +271,3 @@ def _text(
     for of, seq in (("h.", "h.seq"), ("v.", "v.seq")):
         text = text.replace(f"{{{of}passes}}", _PARTS[passes].replace("{seq}", seq))
     return with_placeholders(text).encode()
-
-
-def _views(
-    connection: "Connection", asked: Asked, found: Found, views: Sequence[View]
-) -> dict[int, tuple[float | None, ...]]:
-    """Return the cosines to each view of memories; a row begins with position, words, vector in the query's space."""
-    seen: dict[int, tuple[float | None, ...]] = {row[0]: () for row in found.rows}
-    for (embedder, dims), of_one in groupby(views, lambda view: (view.embedder, len(view.vector))):
-        vectors = [view.vector for view in of_one]
-        nothing, known = (None,) * len(vectors), dict[int, tuple[float, ...]]()
-        of_query = (embedder, dims) == (asked.embedder, asked.dims)
-        if of_query:
-            space = found.near.vector and found.near.vector.space
-        else:
-            space = find_space(connection, embedder, dims, asked.index.statements)
-        if space is not None:
-            if of_query:
-                rows = [(seq, blob) for seq, _, blob, *_ in found.rows if blob is not None]
-            else:
-                values = {"seqs": json.dumps(list(seen)), "space_id": space.id}
-                rows = connection.execute(asked.index.statements["vectors_of_items"], values).fetchall()
-            encoded = [encode(vector, space.quantization) for vector in vectors]
-            alike = cosines_to_each(encoded, [blob for _, blob in rows], space.quantization)
-            known = dict(zip((seq for seq, _ in rows), alike, strict=True))
-        seen = {seq: before + known.get(seq, nothing) for seq, before in seen.items()}
-    return seen
