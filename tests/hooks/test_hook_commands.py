@@ -12,7 +12,7 @@ from patience import UNHURRIED
 from swarm_memory.server.missed import missed
 from swarm_memory.server.storage.engine.lock import writer_lock
 
-HEAVY = {"mcp", "openai", "numpy", "pydantic", "asyncio", "anyio", "yaml", "click", "rich"}
+HEAVY = {"mcp", "openai", "numpy", "pydantic", "aiosqlite", "asyncio", "anyio", "yaml", "click", "rich"}
 VERBS = ("session-start", "prompt", "before-tool", "stop", "session-end")
 
 

@@ -40,6 +40,9 @@ def writing_as(person_id: str | None) -> Generator[None]:
         _author.reset(before)
 
 
+FORKED = "the bank was opened before this process forked: open it again in the child"
+
+
 class Workers:
     """Threads on which whole functions run, each to its end: a cancelled caller leaves at once and breaks none."""
 
@@ -55,7 +58,7 @@ class Workers:
     async def run(self, function: Callable[[], T]) -> T:
         """Run a function on a thread. Raises `StorageError` after a fork and after `end`, and what it raises."""
         if self.forked:
-            raise StorageError("the bank was opened before this process forked: open it again in the child")
+            raise StorageError(FORKED)
         try:
             running = asyncio.get_running_loop().run_in_executor(self._executor, function)
         except RuntimeError as error:

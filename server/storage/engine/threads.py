@@ -2,13 +2,16 @@
 
 import asyncio
 import logging
+import os
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
 
-from swarm_memory.schema.errors import StoreReadOnly, StoreReplaced
+import aiosqlite
+
+from swarm_memory.schema.errors import StorageError, StoreReadOnly, StoreReplaced
 from swarm_memory.server.storage.driver import Driver
 from swarm_memory.server.storage.engine.connection import (
     close,
@@ -17,7 +20,7 @@ from swarm_memory.server.storage.engine.connection import (
     truncate_wal,
     write_transaction,
 )
-from swarm_memory.server.storage.engine.engine import Engine, Workers
+from swarm_memory.server.storage.engine.engine import FORKED, Engine
 from swarm_memory.server.storage.engine.files import OpenedFile, inode_of, size_of
 from swarm_memory.server.storage.engine.lock import writer_lock
 from swarm_memory.server.storage.engine.registry import mark_file
@@ -33,9 +36,47 @@ T = TypeVar("T")
 READ_CACHE_KB = 16_000
 """Pages that a reader keeps. With SQLite's 2 MB a search of 100,000 memories reads most of its pages again."""
 
+END_WAIT_S = 2.0
+"""How long the thread of a connection that failed to open is waited for."""
+
 SAVE_WAIT_S = 10.0
 
 log = logging.getLogger(__name__)
+
+
+class _Host(aiosqlite.Connection):
+    """aiosqlite's thread, on which a whole function runs in one go: a transaction and the reading of its rows."""
+
+    def __init__(self, connector: "Callable[[], SqliteConnection]") -> None:
+        super().__init__(connector, 64)
+        self._thread.daemon = True  # an open connection must not keep the process alive
+        self._process = os.getpid()
+
+    @property
+    def forked(self) -> bool:
+        """Whether this is a child of the process whose thread it is."""
+        return os.getpid() != self._process
+
+    async def open(self) -> None:
+        """Start the thread and connect there. Raises what the connector raises."""
+        try:
+            await self
+        except BaseException:
+            # The thread still answers to this loop, which the caller may be about to close. A cancelled caller could
+            # not await it: it is cancelled again at once.
+            self._thread.join(END_WAIT_S)
+            raise
+
+    async def run(self, function: Callable[[], T]) -> T:
+        """Run a function on the thread, to its end. Raises `StorageError` after a fork and after `close`."""
+        if self.forked:
+            raise StorageError(FORKED)
+        try:
+            return await asyncio.shield(self._execute(function))  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+        except ValueError as error:
+            if str(error) != "Connection closed":
+                raise
+            raise StorageError("the bank is closed") from error
 
 
 class ConnectionThread:
@@ -49,18 +90,14 @@ class ConnectionThread:
         self._driver = driver
         self._timeout_s = timeout_s
         self._writes = writes
-        self._thread = Workers(1)
+        self._host = _Host(partial(self._connect, create=True))
         self._connection: SqliteConnection | None = None
         self.opened = OpenedFile(database, str(mark_file(database)))
         """What the connection opened, for a look under the writer lock."""
 
     async def open(self) -> Self:
         """Connect on a new thread; a writer makes the bank where there is none. Raises what connecting raises."""
-        try:
-            await self._thread.run(partial(self._connect, create=True))
-        except BaseException:
-            await self.close()
-            raise
+        await self._host.open()
         return self
 
     async def run(self, function: "Callable[[SqliteConnection], T]") -> T:
@@ -70,30 +107,31 @@ class ConnectionThread:
             with storage_errors(self._driver.module, self._database):
                 return function(self._checked())
 
-        return await self._thread.run(guarded)
+        return await self._host.run(guarded)
 
     async def reconnect(self) -> None:
         """Open what lies at the path now. Raises what connecting raises; then the thread stays without a connection."""
-        await self._thread.run(partial(self._connect, create=False))
+        await self._host.run(partial(self._connect, create=False))
 
     async def disconnect(self) -> None:
         """Close the connection; until `reconnect` nothing runs."""
-        if not self._thread.forked:
-            await self._thread.run(self._disconnect)
+        if not self._host.forked:
+            await self._host.run(self._disconnect)
 
     async def close(self) -> None:
         """Close the connection and end the thread."""
         try:
             await self.disconnect()
         finally:
-            self._thread.end(wait=False)
+            if not self._host.forked:
+                await asyncio.shield(self._host.close())
 
     @property
     def is_right(self) -> bool:
         """Whether the connection is open on what lies at its path."""
         return self._connection is not None and self.opened.look() == "same"
 
-    def _connect(self, *, create: bool) -> None:
+    def _connect(self, *, create: bool) -> "SqliteConnection":
         opened = OpenedFile(self._database, self.opened.mark_file)
         connection = connect(
             self._database,
@@ -106,6 +144,7 @@ class ConnectionThread:
             connection.create_function("says", 2, says, deterministic=True)
             connection.execute(f"PRAGMA cache_size = -{READ_CACHE_KB}")
         self._connection, self.opened = connection, opened
+        return connection
 
     def _checked(self) -> "SqliteConnection":
         """Return the connection. Raises `StoreReplaced` when it is gone, or what it opened is."""
