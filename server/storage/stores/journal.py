@@ -204,8 +204,8 @@ def _write_retrieval(connection: "Connection", record: RetrievalRecord) -> None:
 
 
 def _write_call(connection: "Connection", record: ChatRecord) -> None:
-    call = {"purpose": record.purpose, "model": record.model, "outcome": record.outcome, **asdict(record.usage)}
-    call["latency_ms"] = round(record.latency_ms, 1)
+    made = {"purpose": record.purpose, "model": record.model, "outcome": record.outcome}
+    call = {**made, **asdict(record.usage), "latency_ms": round(record.latency_ms, 1)}
     figure = to_json({name: value for name, value in call.items() if value is not None})
     values = (make_scope(connection, record.scope), CHAT_TOKENS, _tokens_of(record), figure, to_text(record.at))
     connection.execute(_QUERIES["add_metric"], values)
