@@ -200,11 +200,11 @@ async def test_the_incremental_way_finds_what_the_full_way_finds(kept: Kept) -> 
 
 
 async def test_memories_without_a_vector_are_named_and_left_alone(kept: Kept) -> None:
-    from swarm_memory.tools.retrieve.embed import prepare_without_vectors
+    from swarm_memory.tools.retrieve.embed import with_indexes
 
     first = await kept.add(*ADVICE[0])
     item = (await kept.item(first)).model_copy(update={"id": "rm_01JZZZZZZZZZZZZZZZZZZZZZZZ"})
-    await kept.store.add_memories(prepare_without_vectors([item]), kept.toolbox.embedder.name)
+    await kept.store.add_memories([with_indexes(item, None)], kept.toolbox.embedder.name)
     done = await consolidate(kept.toolbox, full=True)
     assert done.merged == ()
     assert any("1 memory without a vector" in notice for notice in done.notices)
