@@ -111,7 +111,7 @@ def figures_of(reading: Reading, settings: CreditSettings) -> TaskFigures:
 
 
 def cost_of(usage: Usage, settings: CreditSettings) -> float | None:
-    """Return the cost in USD by the settings' prices, of what is read from the cache a tenth of it; None without them."""
+    """Return the cost in USD by the settings' prices, of what was read from the cache a tenth; None without them."""
     if settings.price_in is None or settings.price_out is None or not (usage.input_tokens or usage.output_tokens):
         return None
     read = usage.input_tokens + usage.cache_creation_tokens + usage.cache_read_tokens / 10
