@@ -110,7 +110,7 @@ def difference(before: str, after: str) -> str:
     old, new = arguments_of(before), arguments_of(after)
     parts: list[str] = []
     for name in sorted(new.keys() | old.keys()):
-        shown = f"`{_safe_name(name)}`"
+        shown = f"`{safe_name(name) or '?'}`"
         if name not in new:
             parts.append(f"without {shown}")
         elif name not in old:
@@ -127,8 +127,9 @@ def _quoted(name: str, value: JsonValue) -> str:
     return f'"{shown}"' if isinstance(value, str) else shown
 
 
-def _safe_name(name: str) -> str:
-    return "".join(char for char in name if char.isalnum() or char in "_-.")[:40] or "?"
+def safe_name(name: str) -> str:
+    """Return the name of an argument, tool or program as it may stand between back-ticks."""
+    return "".join(char for char in name if char.isalnum() or char in "_-.+/")[:60]
 
 
 def _strings(value: JsonValue, depth: int = 0) -> Iterator[str]:
