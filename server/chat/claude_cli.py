@@ -15,10 +15,9 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from swarm_memory.schema.errors import ModelAnswerInvalid, ModelUnavailable, ModelWindowTooSmall
 from swarm_memory.schema.settings import ChatProviderSettings
-from swarm_memory.server.chat.metering import ChatMeter, Reply, add, metered, system_with_schema
+from swarm_memory.server.chat.metering import ChatMeter, Reply, add, metered, shown, system_with_schema
 from swarm_memory.server.child_process import OUTER_SESSION, Finished, run
 from swarm_memory.server.folders import CHILD_VARIABLE
-from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.ports.models import ChatAnswer, ChatRequest, ChatUsage
 
 MAX_OUTPUT_BYTES = 4_000_000
@@ -142,7 +141,7 @@ class ClaudeCliChatModel:
             # Warnings may stand before the result.
             result = _Result.model_validate_json(finished.output.rstrip().rpartition(b"\n")[2])
         except ValidationError:
-            said = _shown(finished.error.decode("utf-8", "replace"))
+            said = shown(finished.error.decode("utf-8", "replace"))
             raise ModelUnavailable(
                 f"{self.name} ended with code {finished.code} and without a result: {said}"
             ) from None
@@ -157,10 +156,6 @@ class ClaudeCliChatModel:
         if result.subtype == "error_max_structured_output_retries":
             raise ModelAnswerInvalid(f"{self.name} gave no answer that is valid by the schema.")
         if "prompt is too long" in text.lower():
-            raise ModelWindowTooSmall(f"{self.name} cannot take so long a request: {_shown(text)}")
+            raise ModelWindowTooSmall(f"{self.name} cannot take so long a request: {shown(text)}")
         advice = " Run `claude` once and sign in." if "login" in text or "authenticate" in text else ""
-        raise ModelUnavailable(f"{self.name} gave no answer ({result.subtype}): {_shown(text)}{advice}")
-
-
-def _shown(text: str) -> str:
-    return redact(" ".join(text.split())[:2000]).text[:300] or "nothing was said"
+        raise ModelUnavailable(f"{self.name} gave no answer ({result.subtype}): {shown(text)}{advice}")

@@ -11,6 +11,7 @@ from pydantic import JsonValue
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import ModelAnswerInvalid, ModelError, ModelUnavailable
+from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.model.parse import Unparsed, parse_object
 from swarm_memory.tools.ports.journal import ChatRecord
 from swarm_memory.tools.ports.models import ChatAnswer, ChatRequest, ChatUsage
@@ -56,6 +57,11 @@ def add(usage: ChatUsage, input_tokens: int, output_tokens: int, cost_usd: float
     usage.output_tokens += output_tokens
     if cost_usd is not None:
         usage.cost_usd = (usage.cost_usd or 0.0) + cost_usd
+
+
+def shown(said: str) -> str:
+    """Return what an endpoint or a program said, redacted and on one line, at most 300 characters."""
+    return redact(" ".join(said.split())[:2000]).text[:300] or "nothing was said"
 
 
 class Reply(NamedTuple):

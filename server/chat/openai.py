@@ -15,9 +15,9 @@ from swarm_memory.server.chat.metering import (
     Reply,
     add,
     metered,
+    shown,
     system_with_schema,
 )
-from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.ports.models import ChatAnswer, ChatRequest, ChatUsage
 
 if TYPE_CHECKING:
@@ -167,10 +167,8 @@ class OpenAIChatModel:
         key = f"check the key in {self._settings.key_variable or 'chat.providers: api_key_env is not set'}"
         advice = {401: key, 403: key, 404: "check model and base_url", 307: "it redirects", 308: "it redirects"}
         hint = f" ({advice[status]})" if status in advice else ""
-        words = " ".join(error.message.split())[:2000]
-        if self._api_key:
-            words = words.replace(self._api_key, "[key]")
-        return f"HTTP {status}{hint}: {redact(words).text[:300]}"
+        words = error.message.replace(self._api_key, "[key]") if self._api_key else error.message
+        return f"HTTP {status}{hint}: {shown(words)}"
 
     def _read(self, completion: Any, request: ChatRequest, usage: ChatUsage) -> Reply:
         """Return what an answer says, which the package does not check. Raises `ModelError` for none and a refusal."""

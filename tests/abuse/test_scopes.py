@@ -24,7 +24,7 @@ from swarm_memory.schema.base import Scope, new_id
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.server.storage.store import SqliteStore
 from swarm_memory.server.wiring import opened_toolbox, place_of
-from swarm_memory.tools.retrieve.embed import prepare, prepare_without_vectors
+from swarm_memory.tools.retrieve.embed import prepare, with_indexes
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -221,7 +221,7 @@ async def test_how_long_a_search_takes_does_not_say_what_words_another_tenant_ha
         store = cast(SqliteStore, other.store)
         for _ in range(100):
             items = [_made(other.scope, SECRET) for _ in range(200)]
-            await store.add_memories(prepare_without_vectors(items), other.embedder.name)
+            await store.add_memories([with_indexes(item, None) for item in items], other.embedder.name)
     async with open_bank(shop, "default") as own:
         store = cast(SqliteStore, own.store)
         await store.add_memories(await prepare(own, [_made(own.scope, "orders") for _ in range(50)]), own.embedder.name)

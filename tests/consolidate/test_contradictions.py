@@ -63,26 +63,19 @@ async def test_a_newcomer_against_several_well_used_memories_is_quarantined_and_
     assert (await kept.item(newer)).confidence == 0.6
 
 
-async def test_one_much_used_opponent_is_enough(kept: Kept) -> None:
-    old = await kept.add(*OLD[0], usage_count=6)
-    newer = await kept.add(*NEW)
-    (quarantined,) = (await consolidate(kept.toolbox)).quarantined
-    assert (quarantined.id, quarantined.contradicts) == (newer, (old,))
-
-
-@pytest.mark.parametrize("used", [(5, 0), (2, 2)])
-async def test_one_well_used_opponent_is_not_enough(kept: Kept, used: tuple[int, int]) -> None:
+@pytest.mark.parametrize(
+    ("used", "newer_used", "is_doubted"),
+    [((6, 0), 0, True), ((5, 0), 0, False), ((2, 2), 0, False), ((4, 4), 5, False)],
+    ids=["one that is much used", "one that is well used", "several that are hardly used", "it is well used itself"],
+)
+async def test_how_much_used_opponents_must_be(
+    kept: Kept, used: tuple[int, int], newer_used: int, is_doubted: bool
+) -> None:
     for texts, count in zip(OLD, used, strict=True):
         await kept.add(*texts, usage_count=count)
-    await kept.add(*NEW)
-    assert (await consolidate(kept.toolbox)).quarantined == ()
-
-
-async def test_a_well_used_memory_is_not_quarantined_for_contradicting_others(kept: Kept) -> None:
-    for texts in OLD:
-        await kept.add(*texts, usage_count=4)
-    await kept.add(*NEW, usage_count=5)
-    assert (await consolidate(kept.toolbox)).quarantined == ()
+    newer = await kept.add(*NEW, usage_count=newer_used)
+    found = (await consolidate(kept.toolbox)).quarantined
+    assert [each.id for each in found] == ([newer] if is_doubted else [])
 
 
 @pytest.mark.parametrize(

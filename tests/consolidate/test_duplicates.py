@@ -4,6 +4,7 @@ import asyncio
 import random
 from datetime import timedelta
 
+import pytest
 from clock import NOW
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -41,49 +42,45 @@ async def test_the_best_is_kept_and_the_other_is_archived_with_a_link_and_a_reas
     assert await kept.status(better) == "active"
 
 
-async def test_use_counts_more_than_confidence_for_who_is_kept(kept: Kept) -> None:
+async def test_use_counts_more_than_confidence_and_time_counts_too_for_who_is_kept(kept: Kept) -> None:
     used = await kept.add(*ADVICE[0], confidence=0.4, usage_count=6, last_used=NOW)
-    await kept.add(*ADVICE[1], confidence=0.7)
-    done = await consolidate(kept.toolbox)
-    assert [each.kept for each in done.merged] == [used]
+    unused = await kept.add(*ADVICE[1], confidence=0.7)
+    assert [each.kept for each in (await consolidate(kept.toolbox)).merged] == [used]
+    await kept.store.forget([kept.toolbox.scope], [used, unused])
+    stale = await kept.add(*ADVICE[0], created_at=NOW - timedelta(days=89))
+    fresh = await kept.add(*ADVICE[1])
+    assert [(each.id, each.kept) for each in (await consolidate(kept.toolbox)).merged] == [(stale, fresh)]
 
 
-async def test_a_strategy_and_a_guardrail_are_no_duplicates(kept: Kept) -> None:
+RUN_IT = "1. Run it in the root of the repository.\n2. Read the first error."
+
+
+@pytest.mark.parametrize(
+    ("content", "titles"),
+    [
+        ("1. Run them before the tests.", (MIGRATIONS, f"Do not {MIGRATIONS.lower()}")),
+        (RUN_IT, ("Check the exit code of `ruff`", "Check the exit code of `mypy`")),
+        (RUN_IT, ("Handle a status of 404 from the server", "Handle a status of 503 from the server")),
+        ("1. Look which version the build asks for.", ("Use python 3.11 to build", "Use python 3.12 to build")),
+        ("1. Run pip.\n2. Read what it printed.", ("Trust the exit code of pip", "Ignore the exit code of pip")),
+        ("1. Wheels come from the index.", ("Take the wheel of numpy", "Never take the wheel of numpy")),
+    ],
+    ids=["opposites", "commands", "numbers", "versions", "antonyms", "a warning"],
+)
+async def test_of_titles_that_say_another_matter_none_is_a_duplicate(
+    kept: Kept, content: str, titles: tuple[str, str]
+) -> None:
+    await kept.add_all([(title, content) for title in titles])
+    assert (await consolidate(kept.toolbox, full=True)).merged == ()
+
+
+async def test_neither_is_a_guardrail_one_of_a_strategy_nor_what_another_project_has(kept: Kept) -> None:
     await kept.add(*ADVICE[0], outcome="Success")
     await kept.add(*ADVICE[0], outcome="Failure")
-    assert (await consolidate(kept.toolbox, full=True)).merged == ()
-
-
-async def test_opposite_advice_is_no_duplicate_however_near_its_words(kept: Kept) -> None:
-    await kept.add(MIGRATIONS, "1. Run them before the tests.")
-    await kept.add(f"Do not {MIGRATIONS.lower()}", "1. Run them before the tests.")
-    assert (await consolidate(kept.toolbox, full=True)).merged == ()
-
-
-async def test_other_commands_or_numbers_in_the_title_are_another_matter(kept: Kept) -> None:
-    content = "1. Run it in the root of the repository.\n2. Read the first error."
-    await kept.add_all([(f"Check the exit code of `{name}`", content) for name in ("ruff", "mypy")])
-    await kept.add_all([(f"Handle a status of {code} from the server", content) for code in (404, 503)])
-    assert (await consolidate(kept.toolbox, full=True)).merged == ()
-
-
-async def test_neither_versions_nor_advice_and_its_warning_are_the_same(kept: Kept) -> None:
-    rows = (
-        (
-            "1. Look which version the build asks for.\n2. Choose it.",
-            "Use python 3.11 to build",
-            "Use python 3.12 to build",
-        ),
-        ("1. Run pip install.\n2. Read what it printed.", "Trust the exit code of pip", "Ignore the exit code of pip"),
-        (
-            "1. Wheels come from the index.\n2. They are large.",
-            "Take the wheel of numpy",
-            "Never take the wheel of numpy",
-        ),
-    )
-    for content, *titles in rows:
-        await kept.add_all([(title, content) for title in titles])
-    assert (await consolidate(kept.toolbox, full=True)).merged == ()
+    elsewhere = kept.toolbox.in_project("elsewhere")
+    await kept.add(*ADVICE[0], scope=elsewhere.scope)
+    for toolbox in (kept.toolbox, elsewhere):
+        assert (await consolidate(toolbox, full=True)).merged == ()
 
 
 async def test_the_setting_goes_before_the_embedders_own_threshold(kept: Kept) -> None:
@@ -155,10 +152,14 @@ async def test_one_that_others_were_archived_for_stays(kept: Kept) -> None:
     assert [(each.id, each.kept) for each in done.merged] == [(better, kept_id)]
 
 
-async def test_what_a_person_restored_is_not_archived_again(kept: Kept) -> None:
+async def test_what_is_undone_is_as_it_was_and_what_a_person_restored_is_not_archived_again(kept: Kept) -> None:
     worse = await kept.add(*ADVICE[0], confidence=0.4)
     await kept.add(*ADVICE[1], confidence=0.6)
-    await consolidate(kept.toolbox)
+    undone = await undo_consolidation(kept.toolbox, (await consolidate(kept.toolbox)).run_id)
+    assert (undone.restored, undone.links_removed, undone.skipped) == (1, 1, ())
+    assert (await kept.item(worse)).status_reason is None
+    assert await kept.links(worse) == []
+    await consolidate(kept.toolbox, full=True)
     await kept.store.set_status([kept.toolbox.scope], [worse], "active", "restored")
     assert (await consolidate(kept.toolbox, full=True)).merged == ()
 
@@ -172,14 +173,6 @@ async def test_a_run_compares_only_what_is_new_unless_it_is_full(kept: Kept) -> 
     done = await consolidate(kept.toolbox)
     assert (done.compared, [each.id for each in done.merged]) == (1, [twin])
     assert (await consolidate(kept.toolbox, full=True)).compared == 3
-
-
-async def test_another_project_is_not_touched(kept: Kept) -> None:
-    await kept.add(*ADVICE[0])
-    elsewhere = kept.toolbox.in_project("elsewhere")
-    await kept.add(*ADVICE[0], scope=elsewhere.scope)
-    assert (await consolidate(kept.toolbox, full=True)).merged == ()
-    assert (await consolidate(elsewhere, full=True)).merged == ()
 
 
 async def test_a_crowd_of_copies_shrinks_to_one(kept: Kept) -> None:
@@ -200,11 +193,11 @@ async def test_the_incremental_way_finds_what_the_full_way_finds(kept: Kept) -> 
 
 
 async def test_memories_without_a_vector_are_named_and_left_alone(kept: Kept) -> None:
-    from swarm_memory.tools.retrieve.embed import prepare_without_vectors
+    from swarm_memory.tools.retrieve.embed import with_indexes
 
     first = await kept.add(*ADVICE[0])
     item = (await kept.item(first)).model_copy(update={"id": "rm_01JZZZZZZZZZZZZZZZZZZZZZZZ"})
-    await kept.store.add_memories(prepare_without_vectors([item]), kept.toolbox.embedder.name)
+    await kept.store.add_memories([with_indexes(item, None)], kept.toolbox.embedder.name)
     done = await consolidate(kept.toolbox, full=True)
     assert done.merged == ()
     assert any("1 memory without a vector" in notice for notice in done.notices)
@@ -229,20 +222,3 @@ def test_near_copies_are_found_and_unrelated_memories_stay(seed: int, chosen: se
                 assert await kept.active() == set(originals.values())
 
     asyncio.run(go())
-
-
-async def test_the_score_decides_by_time_of_use_as_well(kept: Kept) -> None:
-    stale = await kept.add(*ADVICE[0], created_at=NOW - timedelta(days=89))
-    fresh = await kept.add(*ADVICE[1])
-    done = await consolidate(kept.toolbox, dry_run=True)
-    assert [(each.id, each.kept) for each in done.merged] == [(stale, fresh)]
-
-
-async def test_a_merge_is_undone_with_its_link(kept: Kept) -> None:
-    worse = await kept.add(*ADVICE[0], confidence=0.4)
-    await kept.add(*ADVICE[1], confidence=0.6)
-    done = await consolidate(kept.toolbox)
-    undone = await undo_consolidation(kept.toolbox, done.run_id)
-    assert (undone.restored, undone.links_removed, undone.skipped) == (1, 1, ())
-    assert (await kept.item(worse)).status_reason is None
-    assert await kept.links(worse) == []

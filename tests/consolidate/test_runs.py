@@ -45,63 +45,55 @@ async def _fill(kept: Kept, draw: random.Random) -> None:
     await kept.add(f"Never {MIGRATIONS.lower()}", "1. Never run the migrations before the tests.", confidence=0.7)
 
 
-@settings(max_examples=6)
-@given(st.integers(0, 2**20), st.booleans())
-def test_a_dry_run_writes_nothing_and_says_what_the_run_then_does(seed: int, full: bool) -> None:
+def _on_a_bank(seed: int, check: Callable[[Kept], Awaitable[None]]) -> None:
+    """Run a check on a bank of its own that is filled."""
+
     async def go() -> None:
         with own_folder() as folder:
             async with opened(folder) as kept:
                 await _fill(kept, random.Random(seed))
-                before = kept.rows()
-                shown = await consolidate(kept.toolbox, dry_run=True, full=full)
-                assert kept.rows() == before
-                done = await consolidate(kept.toolbox, full=full)
-                assert figures(done) == figures(shown)
-                assert kept.rows() != before
+                await check(kept)
 
     asyncio.run(go())
+
+
+@settings(max_examples=6)
+@given(st.integers(0, 2**20), st.booleans())
+def test_a_dry_run_says_what_the_run_then_does_and_a_second_run_does_nothing_more(seed: int, full: bool) -> None:
+    async def check(kept: Kept) -> None:
+        before = kept.rows()
+        shown = await consolidate(kept.toolbox, dry_run=True, full=full)
+        assert kept.rows() == before
+        assert figures(await consolidate(kept.toolbox, full=full)) == figures(shown)
+        after = kept.rows()
+        assert after != before
+        again = await consolidate(kept.toolbox, full=full)
+        assert (again.merged, again.related, again.pruned, again.aged) == ((), (), (), 0)
+        for table in ("patterns", "pattern_links", "meta", "pattern_embeddings"):
+            assert kept.rows()[table] == after[table]
+
+    _on_a_bank(seed, check)
 
 
 @settings(max_examples=5)
 @given(st.integers(0, 2**20), st.integers(1, 2))
 def test_undoing_all_runs_restores_what_the_bank_shows_byte_for_byte(seed: int, runs: int) -> None:
-    async def go() -> None:
-        with own_folder() as folder:
-            async with opened(folder) as kept:
-                await _fill(kept, random.Random(seed))
-                before, links = await kept.shown(QUERY, "api 429"), kept.rows()["pattern_links"]
-                for _ in range(runs):
-                    await consolidate(kept.toolbox, full=True)
-                    kept.clock.forward(days=30)
-                assert await kept.shown(QUERY, "api 429") != before
-                kept.clock.at = NOW
-                for run_id in kept.runs():
-                    assert (await undo_consolidation(kept.toolbox, run_id)).skipped == ()
-                assert await kept.shown(QUERY, "api 429") == before
-                assert kept.rows()["pattern_links"] == links
+    async def check(kept: Kept) -> None:
+        before, links = await kept.shown(QUERY, "api 429"), kept.rows()["pattern_links"]
+        for _ in range(runs):
+            await consolidate(kept.toolbox, full=True)
+            kept.clock.forward(days=30)
+        assert await kept.shown(QUERY, "api 429") != before
+        kept.clock.at = NOW
+        for run_id in kept.runs():
+            assert (await undo_consolidation(kept.toolbox, run_id)).skipped == ()
+        assert await kept.shown(QUERY, "api 429") == before
+        assert kept.rows()["pattern_links"] == links
 
-    asyncio.run(go())
+    _on_a_bank(seed, check)
 
 
-@settings(max_examples=6)
-@given(st.integers(0, 2**20))
-def test_a_second_run_at_the_same_moment_changes_no_memory_and_no_link(seed: int) -> None:
-    async def go() -> None:
-        with own_folder() as folder:
-            async with opened(folder) as kept:
-                await _fill(kept, random.Random(seed))
-                await consolidate(kept.toolbox, full=True)
-                before = kept.rows()
-                again = await consolidate(kept.toolbox, full=True)
-                after = kept.rows()
-                assert (again.merged, again.related, again.pruned, again.aged) == ((), (), (), 0)
-                for table in ("patterns", "pattern_links", "meta", "pattern_embeddings"):
-                    assert after[table] == before[table]
-
-    asyncio.run(go())
-
-
-async def test_undoing_twice_changes_nothing_more(kept: Kept) -> None:
+async def test_undoing_twice_changes_nothing_more_and_an_unknown_run_is_refused(kept: Kept) -> None:
     await _fill(kept, random.Random(3))
     done = await consolidate(kept.toolbox)
     assert (await undo_consolidation(kept.toolbox, done.run_id)).restored > 0
@@ -109,43 +101,29 @@ async def test_undoing_twice_changes_nothing_more(kept: Kept) -> None:
     again = await undo_consolidation(kept.toolbox, done.run_id)
     assert (again.restored, again.links_removed) == (0, 0)
     assert await kept.shown(QUERY) == before
-
-
-async def test_undoing_an_unknown_run_is_refused(kept: Kept) -> None:
-    await kept.add(*ADVICE[0])
     with pytest.raises(NotFoundError, match="no consolidation"):
         await undo_consolidation(kept.toolbox, new_id(RUN))
-    done = await consolidate(kept.toolbox)
     with pytest.raises(NotFoundError):
         await undo_consolidation(kept.toolbox.in_project("elsewhere"), done.run_id)
 
 
-async def test_what_was_changed_after_the_run_is_left_alone_and_named(kept: Kept) -> None:
-    worse = await kept.add(*ADVICE[0], confidence=0.4)
-    await kept.add(*ADVICE[1], confidence=0.6)
-    done = await consolidate(kept.toolbox)
-    await kept.store.set_status([SHOP], [worse], "quarantined", "looks odd")
-    undone = await undo_consolidation(kept.toolbox, done.run_id)
-    assert undone.skipped == (worse,)
-    assert await kept.status(worse) == "quarantined"
-
-
-async def test_what_was_forgotten_after_the_run_stays_forgotten(kept: Kept) -> None:
-    worse = await kept.add(*ADVICE[0], confidence=0.4)
-    await kept.add(*ADVICE[1], confidence=0.6)
-    done = await consolidate(kept.toolbox)
-    await kept.store.forget([SHOP], [worse])
-    assert (await undo_consolidation(kept.toolbox, done.run_id)).skipped == (worse,)
-    assert await kept.store.get_memories([SHOP], [worse]) == []
-
-
-async def test_the_history_of_a_memory_names_the_run_and_the_reason(kept: Kept) -> None:
+@pytest.mark.parametrize("is_forgotten", [False, True])
+async def test_what_was_changed_or_forgotten_after_the_run_is_left_alone_and_named(
+    kept: Kept, is_forgotten: bool
+) -> None:
     worse = await kept.add(*ADVICE[0], confidence=0.4)
     await kept.add(*ADVICE[1], confidence=0.6)
     done = await consolidate(kept.toolbox)
     (event,) = [each for each in await kept.store.memory_history([SHOP], worse) if each.kind.endswith(".archived")]
     assert event.data["run_id"] == done.run_id
     assert str(event.data["reason"]).startswith("duplicate of rm_")
+    if is_forgotten:
+        await kept.store.forget([SHOP], [worse])
+    else:
+        await kept.store.set_status([SHOP], [worse], "quarantined", "looks odd")
+    assert (await undo_consolidation(kept.toolbox, done.run_id)).skipped == (worse,)
+    left = await kept.store.get_memories([SHOP], [worse])
+    assert [item.status for item in left] == ([] if is_forgotten else ["quarantined"])
 
 
 async def test_an_empty_bank_is_in_order(kept: Kept) -> None:
@@ -156,13 +134,13 @@ async def test_an_empty_bank_is_in_order(kept: Kept) -> None:
 
 async def test_progress_never_goes_back_and_ends_at_the_total(kept: Kept) -> None:
     await _fill(kept, random.Random(5))
-    told: list[tuple[int, int]] = []
-    await consolidate(kept.toolbox, full=True, on_progress=lambda done, total: told.append((done, total)))
-    assert told == sorted(told)
-    assert told[-1][0] == told[-1][1]
+    seen: list[tuple[int, int]] = []
+    await consolidate(kept.toolbox, full=True, on_progress=lambda done, total: seen.append((done, total)))
+    assert seen == sorted(seen)
+    assert seen[-1][0] == seen[-1][1]
 
 
-async def test_the_counter_of_new_memories_begins_anew_and_counts_what_came_meanwhile(kept: Kept) -> None:
+async def test_the_counter_of_new_memories_begins_again_and_counts_what_came_meanwhile(kept: Kept) -> None:
     @dataclass
     class Meanwhile(_Watched):
         async def before(self, name: str) -> None:
@@ -274,26 +252,24 @@ async def test_an_undo_that_is_cancelled_at_any_of_its_calls_can_be_repeated() -
 @settings(max_examples=5)
 @given(st.integers(0, 2**20))
 def test_two_runs_at_once_leave_one_of_each_and_both_can_be_undone(seed: int) -> None:
-    async def go() -> None:
-        with own_folder() as folder:
-            async with opened(folder) as kept, opened(folder) as other:
-                await _fill(kept, random.Random(seed))
-                before = await kept.shown(QUERY)
-                await asyncio.gather(consolidate(kept.toolbox, full=True), consolidate(other.toolbox, full=True))
-                await _check_whole(kept)
-                again = await consolidate(kept.toolbox, full=True, dry_run=True)
-                assert (again.merged, again.pruned, again.aged) == ((), (), 0)
-                archived = [item for item in await _all(kept) if (item.status_reason or "").startswith("duplicate of")]
-                active = await kept.active()
-                gone = {item.id for item in await _all(kept)} - active
-                for item in archived:
-                    kept_id = str(item.status_reason).split()[2]
-                    assert kept_id in active or kept_id in gone - {each.id for each in archived}
-                for run_id in kept.runs():
-                    await undo_consolidation(kept.toolbox, run_id)
-                assert await kept.shown(QUERY) == before
+    async def check(kept: Kept) -> None:
+        before = await kept.shown(QUERY)
+        async with opened(kept.database.parent.parent) as other:
+            await asyncio.gather(consolidate(kept.toolbox, full=True), consolidate(other.toolbox, full=True))
+        await _check_whole(kept)
+        again = await consolidate(kept.toolbox, full=True, dry_run=True)
+        assert (again.merged, again.pruned, again.aged) == ((), (), 0)
+        archived = [item for item in await _all(kept) if (item.status_reason or "").startswith("duplicate of")]
+        active = await kept.active()
+        gone = {item.id for item in await _all(kept)} - active
+        for item in archived:
+            kept_id = str(item.status_reason).split()[2]
+            assert kept_id in active or kept_id in gone - {each.id for each in archived}
+        for run_id in kept.runs():
+            await undo_consolidation(kept.toolbox, run_id)
+        assert await kept.shown(QUERY) == before
 
-    asyncio.run(go())
+    _on_a_bank(seed, check)
 
 
 async def _all(kept: Kept) -> list[Any]:

@@ -51,7 +51,7 @@ def test_with_few_tasks_nothing_is_concluded_however_clear_they_look() -> None:
     assert "100%" not in found.says
 
 
-def test_a_clear_difference_is_told_with_its_interval_and_counts() -> None:
+def test_a_clear_difference_is_said_with_its_interval_and_counts() -> None:
     found = effect(tasks("memory", 56, 14, steps=6), tasks("held_out", 48, 32, steps=9))
     rate, steps, tokens = found.success_rate, found.steps, found.tokens
     assert rate is not None
@@ -64,17 +64,17 @@ def test_a_clear_difference_is_told_with_its_interval_and_counts() -> None:
     assert found.basis == "hold_out"
 
 
-def test_a_harm_is_told_as_well() -> None:
-    found = effect(tasks("memory", 10, 40, steps=20), tasks("held_out", 40, 10, steps=5))
+@pytest.mark.parametrize(
+    ("ours", "theirs", "conclusion"),
+    [((10, 40, 20), (40, 10, 5), "worse with memory"), ((20, 20, 10), (20, 20, 10), "no difference shown")],
+)
+def test_a_harm_is_said_as_well_and_no_difference_is_none(
+    ours: tuple[int, int, int], theirs: tuple[int, int, int], conclusion: str
+) -> None:
+    found = effect(tasks("memory", *ours[:2], steps=ours[2]), tasks("held_out", *theirs[:2], steps=theirs[2]))
     assert found.success_rate is not None
     assert found.steps is not None
-    assert {found.success_rate.conclusion, found.steps.conclusion} == {"worse with memory"}
-
-
-def test_no_difference_is_no_difference() -> None:
-    found = effect(tasks("memory", 20, 20), tasks("held_out", 20, 20))
-    assert found.success_rate is not None
-    assert found.success_rate.conclusion == "no difference shown"
+    assert {found.success_rate.conclusion, found.steps.conclusion} == {conclusion}
 
 
 def test_undecided_tasks_count_for_steps_and_not_for_the_rate() -> None:

@@ -22,36 +22,29 @@ def methods(trajectory: Trajectory, *items: MemoryItem) -> list[str]:
     return [use.method for use in detect_uses(trajectory, items, {})]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        f"I follow [{FIRST.id}] here.",
-        f"used: {FIRST.id.lower()}",
-        "As [rm_01JXYZABCD] says, I copy the example first.",
-        "Used [rm_01JXYZABCD…].",
-        f"I could not run it at first. With [{FIRST.id}] it went well.",
-        f"[{FIRST.id}] says not to use npm, so I take pnpm.",
-    ],
+CITED = (
+    f"I follow [{FIRST.id}] here.",
+    f"used: {FIRST.id.lower()}",
+    "As [rm_01JXYZABCD] says, I copy the example first.",
+    "Used [rm_01JXYZABCD…].",
+    f"I could not run it at first. With [{FIRST.id}] it went well.",
+    f"[{FIRST.id}] says not to use npm, so I take pnpm.",
 )
-def test_a_memory_that_the_agent_names_is_cited(text: str) -> None:
-    assert methods(done(said(text)), *BOTH) == ["cited", "none"]
+ASIDE = (
+    f"I did not use [{FIRST.id}].",
+    f"[{FIRST.id}] doesn't apply here.",
+    f"I ignored {FIRST.id}; it is about another project.",
+    f"None of the notes ({FIRST.id}) fit.",
+    "The ids begin with rm_01JXYZ.",
+    "rm_01JX",
+    "rm_01JXYZABCDX",
+    "The agent platform rm_ tools",
+)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        f"I did not use [{FIRST.id}].",
-        f"[{FIRST.id}] doesn't apply here.",
-        f"I ignored {FIRST.id}; it is about another project.",
-        f"None of the notes ({FIRST.id}) fit.",
-        "The ids begin with rm_01JXYZ.",
-        "rm_01JX",
-        "rm_01JXYZABCDX",
-        "The agent platform rm_ tools",
-    ],
-)
-def test_a_memory_that_is_set_aside_or_not_told_apart_is_not_cited(text: str) -> None:
-    assert methods(done(said(text)), *BOTH) == ["none", "none"]
+@pytest.mark.parametrize("text", [*CITED, *ASIDE])
+def test_a_memory_that_the_agent_names_is_cited_unless_it_is_set_aside_or_could_be_another(text: str) -> None:
+    assert methods(done(said(text)), *BOTH) == ["cited" if text in CITED else "none", "none"]
 
 
 def test_an_id_that_a_tool_or_a_person_says_is_no_use() -> None:
@@ -65,28 +58,22 @@ def test_an_id_survives_the_redaction_of_what_is_kept() -> None:
     assert methods(kept, FIRST) == ["cited"]
 
 
-def test_doing_what_a_memory_names_is_use() -> None:
-    trajectory = done(ran("cp config/test.example.toml config/test.toml && python -m shop.migrate"))
-    (use,) = detect_uses(trajectory, [FIRST], {})
+COPY = "cp config/test.example.toml config/test.toml"
+COMMAND = f"{COPY} && python -m shop.migrate"
+
+
+def test_doing_what_a_memory_names_is_use_also_where_the_agent_said_so_first() -> None:
+    (use,) = detect_uses(done(ran(COMMAND)), [FIRST], {})
     assert (use.method, use.overlap) == ("overlap", 1.0)
+    assert methods(done(said(f"I run `{COPY}` first."), ran(COPY)), FIRST) == ["overlap"]
 
 
-def test_saying_first_what_will_be_done_does_not_hide_the_use() -> None:
-    command = "cp config/test.example.toml config/test.toml"
-    assert methods(done(said(f"I run `{command}` first."), ran(command)), FIRST) == ["overlap"]
-
-
-def test_what_the_task_or_a_tool_had_named_before_is_not_taken_from_the_memory() -> None:
-    command = "cp config/test.example.toml config/test.toml && python -m shop.migrate"
-    assert methods(done(saw(f"README: {command}"), ran(command)), FIRST) == ["none"]
-    assert methods(done(ran(command), task=f"please run {command}"), FIRST) == ["none"]
-
-
-def test_calls_made_before_the_injection_do_not_count() -> None:
-    trajectory = done(ran("cp config/test.example.toml config/test.toml && python -m shop.migrate", minute=1))
+def test_what_was_named_or_called_before_the_memory_came_is_not_taken_from_it() -> None:
+    assert methods(done(saw(f"README: {COMMAND}"), ran(COMMAND)), FIRST) == ["none"]
+    assert methods(done(ran(COMMAND), task=f"please run {COMMAND}"), FIRST) == ["none"]
     for later, method in ((0, "overlap"), (2, "none")):
         since = {FIRST.id: NOW + timedelta(minutes=later)}
-        assert [use.method for use in detect_uses(trajectory, [FIRST], since)] == [method]
+        assert [use.method for use in detect_uses(done(ran(COMMAND, minute=1)), [FIRST], since)] == [method]
 
 
 def test_doing_what_a_memory_warns_of_is_no_use_of_it() -> None:

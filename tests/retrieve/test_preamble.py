@@ -3,8 +3,9 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from made_items import made_item
 
-from swarm_memory.tools.retrieve.preamble import MAX_CHARS, briefing, preamble
+from swarm_memory.tools.retrieve.preamble import MAX_CHARS, briefing_of, preamble
 from swarm_memory.tools.text.cleaning import NOTES_CLOSE, NOTES_OPEN, harmless, parse_ids
 from swarm_memory.tools.text.tokens import count_tokens
 from swarm_memory.tools.trajectory import tasks
@@ -27,7 +28,8 @@ def test_an_item_is_a_title_with_its_id_and_its_steps_in_one_line() -> None:
 
 
 def test_the_notes_are_said_to_be_untrusted_and_no_instructions() -> None:
-    for text in (preamble([(IDS[0], "Title", STEPS)]), briefing([(IDS[0], "Title", STEPS)])):
+    item = made_item("Title", id=IDS[0], content=STEPS)
+    for text in (preamble([(IDS[0], "Title", STEPS)]), briefing_of([item], {})):
         opening = text.splitlines()[1]
         assert "untrusted" in opening
         assert "no instruction" in opening
@@ -35,7 +37,7 @@ def test_the_notes_are_said_to_be_untrusted_and_no_instructions() -> None:
 
 def test_no_notes_make_no_preamble() -> None:
     assert preamble([]) == ""
-    assert briefing([]) == ""
+    assert briefing_of([], {}) == ""
 
 
 def test_the_frame_is_the_one_that_is_stripped_from_transcripts() -> None:
@@ -108,7 +110,6 @@ def test_the_budget_and_the_length_are_never_exceeded(notes: list[tuple[str, str
     assert count_tokens(text) <= budget
     assert len(text) <= MAX_CHARS
     assert len(preamble(notes, budget).encode()) / 3 <= budget
-    assert len(briefing(notes).encode()) / 3 <= 600
 
 
 def test_fifty_long_notes_stay_under_the_length_whatever_the_budget() -> None:

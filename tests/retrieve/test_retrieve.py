@@ -3,22 +3,17 @@
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
-from laid_bank import RUNG
 
-from swarm_memory.schema.base import MEMORY, new_id
 from swarm_memory.schema.errors import InputError, ModelUnavailable, StoreReadOnly
-from swarm_memory.schema.memory import MemoryItem, Provenance
+from swarm_memory.schema.memory import Provenance
 from swarm_memory.schema.settings import RetrieveSettings, Settings
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.storage.bank import Bank
-from swarm_memory.server.storage.store import open_store
 from swarm_memory.tools.ports.memories import RetrievalRecord, SearchFilter
 from swarm_memory.tools.ports.models import Vector
-from swarm_memory.tools.retrieve.embed import prepare
 from swarm_memory.tools.retrieve.retrieve import MAX_QUERY_CHARS, retrieve
 from swarm_memory.tools.text.cleaning import parse_ids
 from swarm_memory.tools.toolbox import Toolbox
@@ -93,31 +88,22 @@ async def test_a_short_answer_says_how_many_fitted(toolbox: Toolbox, add: Add) -
     assert found.reason.startswith(f"{len(found.memories)} of 3 memories")
 
 
-@pytest.mark.parametrize("k", [0, -1, 51, 5000])
-async def test_a_k_out_of_range_is_refused(toolbox: Toolbox, k: int) -> None:
-    with pytest.raises(InputError, match=r"k is .* from 1 to 50"):
-        await retrieve(toolbox, "anything", k=k)
-
-
-@pytest.mark.parametrize("query", ["", "   \n", "\u200b\x00"])
-async def test_a_blank_query_is_refused(toolbox: Toolbox, query: str) -> None:
-    with pytest.raises(InputError, match="query is empty"):
-        await retrieve(toolbox, query)
+@pytest.mark.parametrize(
+    ("query", "k", "said"),
+    [
+        *(("anything", k, r"k is .* from 1 to 50") for k in (0, -1, 51, 5000)),
+        *((query, 3, "query is empty") for query in ("", "   \n", "\u200b\x00")),
+    ],
+)
+async def test_a_k_out_of_range_and_a_blank_query_are_refused(toolbox: Toolbox, query: str, k: int, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        await retrieve(toolbox, query, k=k)
 
 
 async def test_a_query_of_the_worst_characters_is_answered(toolbox: Toolbox, add: Add) -> None:
     await add(*LOGIN)
-    for query in (
-        '"',
-        "NEAR(a b)",
-        "a AND OR NOT",
-        "* ^ :",
-        "title:x",
-        "\ud800 login",
-        "登录 CSRF",
-        "🙂",
-        "1' OR '1'='1",
-    ):
+    worst = ('"', "NEAR(a b)", "a AND OR NOT", "* ^ :", "title:x", "\ud800 login", "登录 CSRF", "🙂", "1' OR '1'='1")
+    for query in worst:
         found = await retrieve(toolbox, query)
         assert found.retrieval_id.startswith("rt_")
 
@@ -202,7 +188,7 @@ async def test_of_near_duplicates_one_gives_way_to_another_subject(toolbox: Tool
 
 
 async def test_ten_relevant_memories_among_two_hundred_are_the_ten_that_come(toolbox: Toolbox, add: Add) -> None:
-    subjects = (
+    subjects = [
         "bread",
         "tides",
         "chess",
@@ -213,7 +199,7 @@ async def test_ten_relevant_memories_among_two_hundred_are_the_ten_that_come(too
         "comets",
         "saffron",
         "sonnets",
-    )
+    ]
     relevant = {
         await add(f"Renew TLS certificates, case {at}", f"1. Check the expiry date of the certificate.\n2. Renew {at}.")
         for at in range(10)
@@ -266,26 +252,12 @@ async def test_a_retrieval_is_recorded_with_its_scores_and_without_secrets(toolb
     assert (record.task_id, record.session_id, record.scope) == ("t", "s", toolbox.scope)
 
 
-async def test_usage_is_counted(toolbox: Toolbox, tmp_path: Path) -> None:
-    other = tmp_path / "other" / "memory.db"
-    store = await open_store(other, sqlite=RUNG, embedder=toolbox.embedder)
-    counted = replace(toolbox, store=store)
-    item = MemoryItem(
-        id=new_id(MEMORY),
-        scope=toolbox.scope,
-        title=LOGIN[0],
-        content=LOGIN[1],
-        confidence=0.5,
-        created_at=toolbox.clock.now(),
-    )
-    await store.add_memories(await prepare(counted, [item]), toolbox.embedder.name)
-    await retrieve(counted, LOGIN[0])
-    await store.close()
-    store = await open_store(other, sqlite=RUNG, embedder=toolbox.embedder)
-    (found,) = await store.get_memories(toolbox.scope.readable(), [item.id])
-    await store.close()
-    assert found.usage_count == 1
-    assert found.last_used == toolbox.clock.now()
+async def test_usage_is_counted(toolbox: Toolbox, add: Add) -> None:
+    memory_id = await add(*LOGIN)
+    await retrieve(toolbox, LOGIN[0])
+    await toolbox.store.injections(toolbox.scope, "t1")  # what is queued is written
+    (found,) = await toolbox.store.get_memories(toolbox.scope.readable(), [memory_id])
+    assert (found.usage_count, found.last_used) == (1, toolbox.clock.now())
 
 
 async def test_a_bank_that_cannot_be_written_still_answers_and_says_so(toolbox: Toolbox, add: Add) -> None:

@@ -1,4 +1,4 @@
-"""How numbers of things are told, and the ids of rows."""
+"""How numbers of things are said, the ids of rows, and keys that stay."""
 
 import re
 import time
@@ -6,6 +6,8 @@ import time
 import pytest
 
 from swarm_memory.schema.base import counted, new_id
+from swarm_memory.schema.memory import Provenance
+from swarm_memory.schema.team.sharing import Evidence
 
 CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
@@ -37,3 +39,10 @@ def test_an_id_is_a_ulid_of_its_kind_that_sorts_by_time() -> None:
             times[number] = times[number] * 32 + CROCKFORD.index(sign)
     assert [before, *times, after] == sorted([before, *times, after])
     assert [each[:14] for each in made] == sorted(each[:14] for each in made)
+
+
+def test_fields_that_were_renamed_keep_their_keys_in_banks_and_on_the_wire() -> None:
+    for value, key in ((Evidence(shown=3), "told"), (Provenance(repeats_shown=True), "hearsay")):
+        kept = value.model_dump(mode="json", exclude_defaults=True)
+        assert kept.keys() == {key}
+        assert type(value).model_validate(kept) == value

@@ -12,8 +12,9 @@ from logged import bank, call, failed
 from swarm_memory.schema.errors import InputError
 from swarm_memory.server.storage.stores.tool_memory import PastCall, PastCalls
 from swarm_memory.tools.text.tokens import count_tokens
-from swarm_memory.tools.tool_memory.advise import Overall, rank_tools, retrieve_tool_memory
+from swarm_memory.tools.tool_memory.advise import rank_tools, retrieve_tool_memory
 from swarm_memory.tools.tool_memory.evaluate import evaluate_tool_calls
+from swarm_memory.tools.tool_memory.guidelines import Counts
 from swarm_memory.tools.tool_memory.log import log_tool_calls
 from swarm_memory.tools.tool_memory.summarize import summarize_tool_memory
 from swarm_memory.tools.toolbox import Toolbox
@@ -184,7 +185,7 @@ def test_a_good_similar_call_never_lowers_a_tool_and_a_bad_one_never_raises_its_
     frequency = dict.fromkeys("uvw", 3)
 
     def expected(more: tuple[PastCall, ...]) -> float | None:
-        ranked = rank_tools(["u", "v", "w"], PastCalls((*calls, *more), 50, frequency), {"a": Overall(10, 5)})
+        ranked = rank_tools(["u", "v", "w"], PastCalls((*calls, *more), 50, frequency), {"a": Counts(5, 10)})
         return next((each.expected_success for each in ranked if each.tool_name == "a"), None)
 
     before = expected(())

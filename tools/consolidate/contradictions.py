@@ -160,15 +160,11 @@ async def _by_model(chat: ChatModel, suspect: _Suspect, found: Relations) -> Rel
     first, second = suspect.newer.id, suspect.older.id
     if answer.relation.startswith("second_"):
         first, second = second, first
-    relation, weight = _relation(answer), 0.0 if answer.relation == "unrelated" else answer.probability
-    related = _related(first, second, relation, weight)
+    relation: Relation = "contradicts"
+    if answer.relation.startswith(("first_", "second_")):
+        relation = "refines" if "refines" in answer.relation else "entails"
+    related = _related(first, second, relation, 0.0 if answer.relation == "unrelated" else answer.probability)
     return related.model_copy(update={"method": "model", "prompt_hash": prompt.hash, "model": name})
-
-
-def _relation(answer: ModelRelation) -> Relation:
-    if "refines" in answer.relation:
-        return "refines"
-    return "entails" if "entails" in answer.relation else "contradicts"
 
 
 def _related(src: str, dst: str, relation: Relation, weight: float) -> Related:

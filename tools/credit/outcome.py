@@ -12,11 +12,8 @@ from swarm_memory.tools.ports.trajectories import TaskInjections
 from swarm_memory.tools.toolbox import Toolbox
 from swarm_memory.tools.trajectory.reading import Reading, read
 
-ETA = 0.05
-"""Added to the confidence of a memory that a task used and succeeded."""
-
-INJECTED_WEIGHT = 0.25
-"""The share of that for a memory that was injected and not seen to be used."""
+ETA, INJECTED_WEIGHT = 0.05, 0.25
+"""Added to the confidence of a memory that a task used and succeeded; the share of that for one not seen to be used."""
 
 FAILURE_FACTOR = -0.5
 """A failure weighs half as much as a success: it has more causes than the memory."""
@@ -114,16 +111,11 @@ def figures_of(reading: Reading, settings: CreditSettings) -> TaskFigures:
 
 
 def cost_of(usage: Usage, settings: CreditSettings) -> float | None:
-    """Return what the tokens cost in USD by the prices of the settings; None where those are not set.
-
-    What is read from the cache costs a tenth.
-    """
+    """Return the cost in USD by the settings' prices, of what was read from the cache a tenth; None without them."""
     if settings.price_in is None or settings.price_out is None or not (usage.input_tokens or usage.output_tokens):
         return None
-    fresh = (usage.input_tokens + usage.cache_creation_tokens) * settings.price_in
-    return (
-        fresh + usage.output_tokens * settings.price_out + usage.cache_read_tokens * settings.price_in / 10
-    ) / 1_000_000
+    read = usage.input_tokens + usage.cache_creation_tokens + usage.cache_read_tokens / 10
+    return (read * settings.price_in + usage.output_tokens * settings.price_out) / 1_000_000
 
 
 def steps_of(trajectory: Trajectory) -> int:

@@ -45,10 +45,9 @@ def detect_uses(
     """Return for each memory how it was seen to be used.
 
     `cited`: it is among the `named`, or a message of the agent names its id, or a beginning of the id that is of no
-    other one, in a sentence that does not say it was left aside. `overlap`: tool calls hold at least half of
-    the names that the memory advises, two or more, and these names stood neither in the task nor in anything that the
-    agent had read before the call. Calls count from when the task was given the memory: `since`, by id, or from its
-    beginning.
+    other one, in a sentence that does not say it was left aside. `overlap`: tool calls hold at least half of the names
+    that the memory advises, two or more, and these names stood neither in the task nor in anything that the agent had
+    read before the call. Calls count from when the task was given the memory: `since`, by id, or from its beginning.
     """
     given = trajectory.steps if trajectory else ()
     cited = {*named, *_cited(given, [item.id for item in items])}

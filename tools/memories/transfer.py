@@ -13,7 +13,7 @@ from swarm_memory.tools.guard.gate import gated, notice_of
 from swarm_memory.tools.memories.edit import checked_texts, pages_of_memories, with_authors
 from swarm_memory.tools.ports.memories import DayLimit
 from swarm_memory.tools.ports.models import Accompanied
-from swarm_memory.tools.retrieve.embed import prepare_or_say, prepare_without_vectors
+from swarm_memory.tools.retrieve.embed import prepare_or_say, with_indexes
 from swarm_memory.tools.text.cleaning import faults, is_memory_id
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -133,7 +133,9 @@ async def _add(toolbox: Toolbox, batch: list[MemoryItem], result: Imported) -> N
         return
     is_later = isinstance(toolbox.embedder, Accompanied) and result.added >= _EMBEDDED_AT_ONCE
     result.later += len(batch) if is_later else 0
-    prepared, fault = (prepare_without_vectors(batch), None) if is_later else await prepare_or_say(toolbox, batch)
+    prepared, fault = (
+        ([with_indexes(item, None) for item in batch], None) if is_later else await prepare_or_say(toolbox, batch)
+    )
     if fault is not None and fault not in result.notices:
         result.notices.append(fault)
     limit = None if toolbox.new_per_day is None else DayLimit(toolbox.new_per_day, toolbox.clock.now())

@@ -1,6 +1,6 @@
 """What of memories that belong together is given: one of two that contradict each other, fixes that mostly worked."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from swarm_memory.schema.base import TEAM, is_teams
@@ -70,12 +70,7 @@ async def without_contradictions(toolbox: Toolbox, found: Sequence[ScoredMemory]
     The one that stays names them. They contradict each other where a link says so, or where their words do
     (`text.opposition`). Raises `StorageError`.
     """
-    items = sorted((each.item for each in found), key=_precedence, reverse=True)
-
-    def are_opposites(one: MemoryItem, other: MemoryItem) -> bool:
-        return opposition(one.advice, other.advice) >= CONTRADICTS
-
-    stay = await first_of_opposites(toolbox, items, are_opposites)
+    stay = await first_of_opposites(toolbox, sorted((each.item for each in found), key=_precedence, reverse=True))
     return tuple(
         each.model_copy(update={"contradicts": tuple(stay[each.item.id])}) if stay[each.item.id] else each
         for each in found
@@ -84,11 +79,11 @@ async def without_contradictions(toolbox: Toolbox, found: Sequence[ScoredMemory]
 
 
 async def first_of_opposites(
-    toolbox: Toolbox, items: Sequence[MemoryItem], are_opposites: Callable[[MemoryItem, MemoryItem], bool] | None = None
+    toolbox: Toolbox, items: Sequence[MemoryItem], *, by_words: bool = True
 ) -> dict[str, list[str]]:
     """Return the ids of those that stay: of two that contradict each other the first; with the titles of the others.
 
-    They do where a link says so, or `are_opposites` does. Raises `StorageError`.
+    They do where a link says so, and `by_words` where their words do. Raises `StorageError`.
     """
     linked = set[frozenset[str]]()
     if len(items) > 1:
@@ -96,15 +91,13 @@ async def first_of_opposites(
     kept: list[MemoryItem] = []
     stay: dict[str, list[str]] = {}
     for item in items:
-        against = next(
-            (
-                each
-                for each in kept
-                if frozenset((each.id, item.id)) in linked or (are_opposites is not None and are_opposites(each, item))
-            ),
-            None,
+        opposed = (
+            each
+            for each in kept
+            if frozenset((each.id, item.id)) in linked
+            or (by_words and opposition(each.advice, item.advice) >= CONTRADICTS)
         )
-        if against is None:
+        if (against := next(opposed, None)) is None:
             kept.append(item)
             stay[item.id] = []
         else:

@@ -66,18 +66,14 @@ async def beside_failure(toolbox: Toolbox, around: Around, handles: Sequence[str
     """
     errors = [each.removeprefix("error:") for each in handles if each.startswith("error:")]
     every = await toolbox.store.known_ways(toolbox.scope, errors) if errors else []
-    known = [each for each in every if _may_help(each, every)]
+    may_end = {each.signature for each in every if helps(each.worked, each.tried)}
+    known = [each for each in every if each.signature in may_end]
     codes = [each for each in handles if not each.startswith("error:")]
     coded = await toolbox.store.called_for(toolbox.readable, codes, LOOKED_AT) if codes else []
     ids = list(dict.fromkeys(each.memory_id for each in known))
     found = await toolbox.store.get_memories(toolbox.readable, ids) if ids else []
     found += [item for item in coded if item.id not in ids]
     return await _shown(toolbox, around, FAILURE, found, {each.memory_id: each for each in reversed(known)})
-
-
-def _may_help(way: KnownWay, known: Sequence[KnownWay]) -> bool:
-    """Whether anything that is known of the same error helped more often than not."""
-    return any(helps(each.worked, each.tried) for each in known if each.signature == way.signature)
 
 
 async def _shown(
@@ -97,7 +93,7 @@ async def _shown(
     trusted = [item for item in new if item.id not in doubtful]
     beside = [item for item in new if item.id in doubtful][: MAX_UNVERIFIED if trusted else None]
     best = [*trusted, *beside][:MOST]
-    against = await first_of_opposites(toolbox, best)
+    against = await first_of_opposites(toolbox, best, by_words=False)
     kept = sorted((item for item in best if item.id in against), key=lambda item: -item.provenance.standing)
     text, shown = _worded(at, kept, counts, against) if kept else ("", ())
     record = RetrievalRecord(

@@ -28,7 +28,7 @@ _PIECE = 8
 async def prepare(toolbox: Toolbox, items: Sequence[MemoryItem]) -> list[StoredMemory]:
     """Return the items, in order, with their vectors and the tokens of each field.
 
-    Raises `ModelError` when the embedder's endpoint fails; `prepare_without_vectors` needs none.
+    Raises `ModelError` when the embedder's endpoint fails.
     """
     if not items:
         return []
@@ -42,16 +42,11 @@ async def prepare_or_say(toolbox: Toolbox, items: Sequence[MemoryItem]) -> tuple
         return await prepare(toolbox, items), None
     except ModelError as error:
         fault = f"stored without vectors, found by keywords until the embedder answers again: {redact(str(error)).text}"
-        return prepare_without_vectors(items), fault
-
-
-def prepare_without_vectors(items: Sequence[MemoryItem]) -> list[StoredMemory]:
-    """Return the items with tokens only: keywords find them, vectors follow when the embedder answers again."""
-    return [with_indexes(item, None) for item in items]
+        return [with_indexes(item, None) for item in items], fault
 
 
 def with_indexes(item: MemoryItem, vector: Vector | None) -> StoredMemory:
-    """Return an item with all that its indexes hold."""
+    """Return an item with all that its indexes hold; without a vector words find it until the embedder answers."""
     return StoredMemory(
         item=item,
         vector=vector,

@@ -83,13 +83,8 @@ def preamble(
     return f"{NOTES_OPEN}\n{frame(kept_said)}\n{''.join(kept)}{NOTES_CLOSE}" if kept else ""
 
 
-def briefing(notes: Sequence[Note], said: int = 0) -> str:
-    """Return what a session begins with: the given notes, framed and bounded as `preamble` does."""
-    return preamble(notes, opening=_SESSION, said=said)
-
-
 def briefing_of(surest: Sequence[MemoryItem], counts: Mapping[str, tuple[int, int, int]]) -> str:
-    """Return what a session begins with, of memories; empty for none.
+    """Return what a session begins with, of memories, framed and bounded as `preamble` does; empty for none.
 
     `counts` are of those that a team shares, as `how_often` takes them.
     """
@@ -97,7 +92,7 @@ def briefing_of(surest: Sequence[MemoryItem], counts: Mapping[str, tuple[int, in
     often = {memory_id: how_often(*each) for memory_id, each in counts.items()}
     titles = [each.title[:_MAX_COUNTED] + often[each.id] if each.id in often else each.title for each in surest]
     notes = [(each.id, title, each.content) for each, title in zip(surest, titles, strict=True)]
-    return briefing(notes, said) if notes else ""
+    return preamble(notes, opening=_SESSION, said=said)
 
 
 def fix_note(way: Way, others: Sequence[str] = ()) -> Note:

@@ -184,7 +184,13 @@ class Scored(NamedTuple):
         """Return it with a further part of its score."""
         return self._replace(terms={**self.terms, name: value}, score=self.score + value)
 
+    def lowered(self, share_gone: float) -> "Scored":
+        """Return it with what it loses by that share of what it names."""
+        lowered = self.with_term("gone from the project", -GONE_PENALTY * share_gone)
+        return lowered._replace(applies=share_gone < 1.0 or self.candidate.standing > 0)
+
     def memory(self, item: MemoryItem) -> ScoredMemory:
+        """Return its item, scored."""
         parts = ScoreParts(
             relevance=self.relevance,
             recency=self.recency,
@@ -316,24 +322,21 @@ async def _choose(toolbox: Toolbox, question: Question, hits: Found, every: Sequ
     best = _memories(picked)
     offered = await with_fix_counts(toolbox, best)
     fitting = await prefer_verified(
-        toolbox,
-        offered,
-        lambda most, had: _memories(best_of(scored, fit, most, 0.0), had),
-        wanted,
+        toolbox, offered, lambda most, had: _memories(best_of(scored, fit, most, 0.0), had), wanted
     )
     agreeing = await with_counts(toolbox, await without_contradictions(toolbox, fitting))
     memories = [
         each.model_copy(update={"changed": standing[each.item.id].note}) if each.item.id in standing else each
         for each in agreeing
     ]
-    if hook is not None:
-        by_id = {each.candidate.id: each for each in new}
-        memories = await _called_first(toolbox, question.text, memories, hook, by_id)
-    memories.sort(key=lambda each: -each.item.provenance.standing)
     read: tuple[str, ...] = ()
-    if hook is not None and known:
-        fits = [each.candidate.id for each in best_of(every, fit, wanted, 0.0)]
+    if hook is not None:
+        memories = await _called_first(
+            toolbox, question.text, memories, hook, {each.candidate.id: each for each in new}
+        )
+        fits = [each.candidate.id for each in best_of(every, fit, wanted, 0.0)] if known else []
         read = tuple(memory_id for memory_id in fits if memory_id in hook.elsewhere)
+    memories.sort(key=lambda each: -each.item.provenance.standing)
     return Choice(scored, standing, best, offered, fitting, tuple(memories), read)
 
 
@@ -391,19 +394,9 @@ async def _standing(
             return scored, chosen, standing
         seen |= {each.candidate.id for each in chosen}
         standing |= found
-        scored = [_lowered(each, found.get(each.candidate.id)) for each in scored]
-
-
-def _lowered(scored: Scored, staleness: Staleness | None) -> Scored:
-    if staleness is None:
-        return scored
-    applies = staleness.share_gone < 1.0 or scored.candidate.standing > 0
-    return scored.with_term("gone from the project", -GONE_PENALTY * staleness.share_gone)._replace(applies=applies)
-
-
-def _applies(item: MemoryItem, standing: Mapping[str, Staleness]) -> bool:
-    """Return whether anything is left of what a memory names, or the user said it."""
-    return item.id not in standing or standing[item.id].share_gone < 1.0 or item.provenance.standing > 0
+        scored = [
+            each.lowered(found[each.candidate.id].share_gone) if each.candidate.id in found else each for each in scored
+        ]
 
 
 def _memories(chosen: Sequence[Scored], known: Container[str] = ()) -> tuple[ScoredMemory, ...]:
@@ -423,7 +416,7 @@ async def _called_first(
     first = [
         scored[item.id].memory(item) if item.id in scored else ScoredMemory(item=item, score=0.0, parts=none)
         for item in new
-        if _applies(item, gone)
+        if item.id not in gone or gone[item.id].share_gone < 1.0 or item.provenance.standing > 0
     ]
     named = {item.id for item in called}
     return [*first[:MOST_CALLED], *sorted(found, key=lambda each: each.item.id not in named)]
@@ -433,15 +426,12 @@ def _put_into_words(toolbox: Toolbox, question: Question, hits: Found, choice: C
     """Return the answer: the memories, their notes, and why fewer came than were wanted."""
     memories, result = choice.memories, hits.result
     nearest = None if memories else _near_miss(hits)
-    refused = len(choice.fitting) - len(memories)
     return Retrieval(
         retrieval_id=new_id(RETRIEVAL),
         query=clean(question.text, _MAX_RECORDED_CHARS),
         memories=memories,
         preamble=_notes(toolbox, memories),
-        reason=_why_fewer(question.search, hits, len(choice.fitting), nearest, refused)
-        if len(memories) < question.wanted
-        else None,
+        reason=None if len(memories) >= question.wanted else _why_fewer(question.search, hits, choice, nearest),
         nearest=nearest,
         legs=result.legs,
         embedder=toolbox.embedder.name,
@@ -460,8 +450,8 @@ def _near_miss(hits: Found) -> NearMiss | None:
     return NearMiss(id=best.id, title=title, cosine=best.cosine, keyword_coverage=fit.coverage(best))
 
 
-def _why_fewer(search: SearchQuery, hits: Found, fits: int, nearest: NearMiss | None, refused: int) -> str:
-    """Say why fewer came than were wanted; `refused` of those that fit are contradicted by others among them."""
+def _why_fewer(search: SearchQuery, hits: Found, choice: Choice, nearest: NearMiss | None) -> str:
+    """Say why fewer came than were wanted."""
     of_all = (GLOBAL_PROJECT, f"{TEAM}{GLOBAL_PROJECT}")
     own = [f"project {scope.project!r}" for scope in search.scopes if not (scope.project in of_all or is_teams(scope))]
     team = ("what the team shares",) if any(map(is_teams, search.scopes)) else ()
@@ -469,8 +459,8 @@ def _why_fewer(search: SearchQuery, hits: Found, fits: int, nearest: NearMiss | 
     every, fit = f"{counted(hits.result.documents, 'memory')} in {where}", hits.fit
     if hits.result.documents == 0:
         return f"no memories yet in {where}"
-    if fits:
-        shown = f"{fits} of {every} {'fits' if fits == 1 else 'fit'}"
+    if fits := len(choice.fitting):
+        shown, refused = f"{fits} of {every} {'fits' if fits == 1 else 'fit'}", fits - len(choice.memories)
         return f"{shown}; {refused} left out, for another of them says otherwise" if refused else shown
     if nearest is None:
         return f"none of {every} {'passes the filters and ' if search.only != ANY else ''}resembles the query"

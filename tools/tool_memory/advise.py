@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from swarm_memory.schema.base import counted
@@ -10,6 +9,7 @@ from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.tool_memory import Experience, Guidelines, Measure, ToolGuidance, ToolMemory, ToolSummary
 from swarm_memory.tools.text.cleaning import clean, harmless, one_line
 from swarm_memory.tools.text.tokens import count_tokens, query_tokens
+from swarm_memory.tools.tool_memory.guidelines import Counts
 from swarm_memory.tools.tool_memory.inputs import OPENING, opening_token
 from swarm_memory.tools.tool_memory.log import read_names
 from swarm_memory.tools.tool_memory.summarize import news_of
@@ -80,7 +80,7 @@ async def _for_task(toolbox: Toolbox, task: str, names: Sequence[str] | None) ->
     past = await toolbox.store.tool_memory.past_calls(toolbox.scope, tokens, names)
     candidates = sorted({call.tool_name for call in past.calls})
     memories = await toolbox.store.tool_memory.memories(toolbox.scope, candidates if names is None else names)
-    overall = {memory.totals.tool_name: Overall(memory.totals.evaluated, memory.totals.good) for memory in memories}
+    overall = {memory.totals.tool_name: Counts(memory.totals.good, memory.totals.evaluated) for memory in memories}
     ranked = rank_tools(tokens, past, overall, named=names is not None)[:MAX_RANKED]
     unknown = tuple(name for name in names or () if name not in overall)
     if ranked:
@@ -97,21 +97,8 @@ async def _for_task(toolbox: Toolbox, task: str, names: Sequence[str] | None) ->
     return ToolGuidance(markdown=text, unknown=unknown, reason=reason)
 
 
-@dataclass(frozen=True, slots=True)
-class Overall:
-    """All evaluated calls of a tool, over all time."""
-
-    evaluated: int
-    good: int
-
-    @property
-    def rate(self) -> float:
-        """The share of good ones, smoothed (Laplace): one half for a tool without any."""
-        return (self.good + 1) / (self.evaluated + 2)
-
-
 def rank_tools(
-    tokens: Sequence[str], past: "PastCalls", overall: Mapping[str, Overall], *, named: bool = False
+    tokens: Sequence[str], past: "PastCalls", overall: Mapping[str, Counts], *, named: bool = False
 ) -> list[Experience]:
     """Return the tools with calls that fit the tokens of a task, best first: by reach times expected success.
 
@@ -135,7 +122,7 @@ def rank_tools(
         found = _Past(likeness(weights, words), bool(opening) and opening in own, call.score)
         by_tool.setdefault(call.tool_name, []).append(found)
     ranked = [
-        _experience(tool, found, overall.get(tool, Overall(0, 0)), named=named)
+        _experience(tool, found, overall.get(tool, Counts(0, 0)), named=named)
         for tool, found in by_tool.items()
         if any(each.alike >= MIN_FIT or (named and each.begins_alike) for each in found)
     ]
@@ -178,7 +165,7 @@ def _idf(tokens: Sequence[str], past: "PastCalls") -> dict[str, float]:
     return {token: seen.get(token, mean) for token in dict.fromkeys(tokens)}
 
 
-def _experience(tool: str, found: Sequence[_Past], overall: Overall, *, named: bool) -> Experience:
+def _experience(tool: str, found: Sequence[_Past], overall: Counts, *, named: bool) -> Experience:
     begin_alike = [each.score for each in found if each.begins_alike]
     rate = overall.rate
     if named:
@@ -199,7 +186,7 @@ def _experience(tool: str, found: Sequence[_Past], overall: Overall, *, named: b
         similar_good=sum(each.score >= 1.0 for each in fitting),
         begin_alike=len(begin_alike),
         begin_alike_good=sum(score >= 1.0 for score in begin_alike),
-        overall_n=overall.evaluated,
+        overall_n=overall.calls,
         overall_good=overall.good,
     )
 

@@ -18,6 +18,7 @@ from swarm_memory.tools.tool_memory.inputs import (
     asked_of,
     difference,
     opening_of,
+    safe_name,
     show_value,
     topics_of,
 )
@@ -157,7 +158,7 @@ def _programs(made: Sequence[_Made]) -> list[str]:
         instead = Counter(
             shown for each in failed if (good := resolving_call(each, known)) and (shown := _instead(each, good))
         )
-        name = _safe_name(known[0].call.tool_name)
+        name = safe_name(known[0].call.tool_name)
         said = f"`{name}` with `{program}`: {counts.calls - counts.good} of {counts.calls} failed here"
         lines.append(f"{said}; `{instead.most_common(1)[0][0]}` went through" if instead else said)
     return lines
@@ -167,7 +168,7 @@ def program_of(kept: KeptCall) -> str:
     """Return the program that a call runs; empty for a call that runs no command."""
     text = _command_of(kept)
     main = parse_command(text).main if text else None
-    return _safe_name(main.program) if main else ""
+    return safe_name(main.program) if main else ""
 
 
 def _command_of(kept: KeptCall) -> str:
@@ -182,10 +183,6 @@ def _instead(failed: KeptCall, good: KeptCall) -> str:
         return after
     shown = show_value("command", _command_of(good)).replace("`", "")
     return shown if difference(failed.call.input, good.call.input) else ""
-
-
-def _safe_name(text: str) -> str:
-    return "".join(char for char in text if char.isalnum() or char in "_-.+/")[:60]
 
 
 def _errors(known: Sequence[KeptCall]) -> Iterator[str]:

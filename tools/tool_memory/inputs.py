@@ -79,7 +79,8 @@ def opening_of(text: str) -> str:
     It says best what kind of thing is asked for. Empty where there is none, or where it is no plain word.
     """
     words = words_as_written(text[: _MAX_OPENING * 4])
-    first = "".join(words[:2]) if words and _is_unspaced(words) else "".join(words[:1])
+    is_unspaced = len(words) > 1 and len(words[0]) == len(words[1]) == 1 and not words[0].isascii()
+    first = "".join(words[: 2 if is_unspaced else 1])
     return first if len(first) <= _MAX_OPENING and _LETTERS.fullmatch(first) else ""
 
 
@@ -87,10 +88,6 @@ def opening_token(text: str) -> tuple[str, ...]:
     """Return the token by which calls that begin as a request does are known; none where it has no opening."""
     opening = opening_of(text)
     return (f"{OPENING}{opening}",) if opening else ()
-
-
-def _is_unspaced(words: list[str]) -> bool:
-    return len(words[0]) == 1 and not words[0].isascii() and len(words) > 1 and len(words[1]) == 1
 
 
 def topics_of(text: str) -> set[str]:
@@ -110,7 +107,7 @@ def difference(before: str, after: str) -> str:
     old, new = arguments_of(before), arguments_of(after)
     parts: list[str] = []
     for name in sorted(new.keys() | old.keys()):
-        shown = f"`{_safe_name(name)}`"
+        shown = f"`{safe_name(name) or '?'}`"
         if name not in new:
             parts.append(f"without {shown}")
         elif name not in old:
@@ -127,8 +124,9 @@ def _quoted(name: str, value: JsonValue) -> str:
     return f'"{shown}"' if isinstance(value, str) else shown
 
 
-def _safe_name(name: str) -> str:
-    return "".join(char for char in name if char.isalnum() or char in "_-.")[:40] or "?"
+def safe_name(name: str) -> str:
+    """Return the name of an argument, tool or program as it may stand between back-ticks."""
+    return "".join(char for char in name if char.isalnum() or char in "_-.+/")[:60]
 
 
 def _strings(value: JsonValue, depth: int = 0) -> Iterator[str]:

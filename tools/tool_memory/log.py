@@ -65,8 +65,9 @@ async def log_tool_calls(
     for start in range(0, len(new), PORTION):
         kept += await asyncio.to_thread(keep, new[start : start + PORTION])
     added = await store.add_calls(kept, toolbox.settings.tool_memory.max_history_tool_call_cnt) if kept else 0
-    for name, last in {_tool_name(each): each for each in logged if each.tool_schema}.items():
-        if schema := await asyncio.to_thread(kept_schema, last, toolbox.settings):
+    schemas = {_tool_name(each): as_text(each.tool_schema).strip() for each in logged if each.tool_schema}
+    for name, last in schemas.items():
+        if schema := await asyncio.to_thread(kept_text, last, toolbox.settings, MAX_SCHEMA_CHARS):
             await store.put_schema(scope, name, schema)
     if added and evaluate_later:
         await queue_evaluation(toolbox)
@@ -149,12 +150,6 @@ def kept_call(logged: LoggedCall, scope: Scope, settings: Settings, now: datetim
         call_id=call_id,
         task=kept_text(as_text(task), settings, MAX_TASK_CHARS) if task else None,
     )
-
-
-def kept_schema(logged: LoggedCall, settings: Settings) -> str | None:
-    """Return what the tool says of itself as it is stored; None where the caller did not say."""
-    text = as_text(logged.tool_schema)
-    return kept_text(text, settings, MAX_SCHEMA_CHARS) if text.strip() else None
 
 
 def as_text(value: JsonValue) -> str:

@@ -109,7 +109,7 @@ class Journal(Engine):
         waiting = [each for each in self.recorder.waiting if isinstance(each, ChatRecord)]
         calls, tokens, cost = await self._written_spending(since)
         for record in (each for each in (*waiting, *self.unwritable) if each.at >= since):
-            calls, tokens = calls + 1, tokens + _tokens_of(record)
+            calls, tokens = calls + 1, tokens + record.usage.input_tokens + record.usage.output_tokens
             if record.usage.cost_usd is not None:
                 cost = (cost or 0.0) + record.usage.cost_usd
         return ChatSpending(calls, tokens, cost)
@@ -203,15 +203,12 @@ def _write_retrieval(connection: "Connection", record: RetrievalRecord) -> None:
 
 
 def _write_call(connection: "Connection", record: ChatRecord) -> None:
-    call = {"purpose": record.purpose, "model": record.model, "outcome": record.outcome, **asdict(record.usage)}
-    call["latency_ms"] = round(record.latency_ms, 1)
+    made = {"purpose": record.purpose, "model": record.model, "outcome": record.outcome}
+    call = {**made, **asdict(record.usage), "latency_ms": round(record.latency_ms, 1)}
     figure = to_json({name: value for name, value in call.items() if value is not None})
-    values = (make_scope(connection, record.scope), CHAT_TOKENS, _tokens_of(record), figure, to_text(record.at))
+    tokens = record.usage.input_tokens + record.usage.output_tokens
+    values = (make_scope(connection, record.scope), CHAT_TOKENS, tokens, figure, to_text(record.at))
     connection.execute(_QUERIES["add_metric"], values)
-
-
-def _tokens_of(record: ChatRecord) -> int:
-    return record.usage.input_tokens + record.usage.output_tokens
 
 
 def _counts(connection: "Connection", query: str, scope_id: int | None) -> dict[str, int]:

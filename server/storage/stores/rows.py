@@ -125,6 +125,7 @@ def pattern_data(item: MemoryItem) -> str:
     return to_json(data)
 
 
+_OF_SOURCE = {field.serialization_alias or name for name, field in Provenance.model_fields.items()}
 _OWN_COLUMNS = {"id", "confidence", "usage_count", "status", "status_reason", "outcome", "domain"}
 
 
@@ -153,7 +154,7 @@ def item_of(row: Sequence[Any]) -> MemoryItem:
         if type(usage) is not int or not (isinstance(created_at, str) and isinstance(last_used, str | None)):
             raise ValueError("a number or a moment is of another type")  # pydantic would take `"2"`, and 5 as a moment
         kept = json.loads(data)
-        source = {name: value for name, value in kept["source"].items() if name in Provenance.model_fields}
+        source = {name: value for name, value in kept["source"].items() if name in _OF_SOURCE}
         values = {
             "id": item_id,
             "scope": {"tenant_id": tenant_id, "project": project},
