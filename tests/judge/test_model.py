@@ -23,8 +23,8 @@ TOKEN = "ghp_" + "aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3zA5"
 
 
 def answer(label: str = "Success", confidence: float = 0.85, *reasons: str) -> dict[str, JsonValue]:
-    told: list[JsonValue] = list(reasons or ("s6, s7: the tests passed",))
-    return {"analysis": "It asks for tests that pass.", "label": label, "confidence": confidence, "reasons": told}
+    given: list[JsonValue] = list(reasons or ("s6, s7: the tests passed",))
+    return {"analysis": "It asks for tests that pass.", "label": label, "confidence": confidence, "reasons": given}
 
 
 async def judged(trajectory: Trajectory, model: ChatModel) -> Judged:
