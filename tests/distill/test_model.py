@@ -9,7 +9,7 @@ from records import HOSTILE, LURE, broken, call, message, outside_the_fence, rec
 from scripted_chat import InMemoryMeter, ScriptedAnswer, ScriptedChatModel
 from scripted_server import ScriptedServer, completion, error
 
-from swarm_memory.schema.errors import ModelUnavailable, ModelWindowTooSmall
+from swarm_memory.schema.errors import ModelUnavailable
 from swarm_memory.schema.memory import Distillation
 from swarm_memory.schema.settings import ChatProviderSettings, DistillSettings, Settings
 from swarm_memory.schema.trajectory import Label, Trajectory, Verdict
@@ -108,13 +108,6 @@ async def test_the_model_thinks_before_it_writes_items() -> None:
     assert schema is not None
     assert list(cast("dict[str, object]", schema["properties"])) == ["analysis", "items"]
     assert schema["required"] == ["analysis", "items"]
-
-
-async def test_for_a_small_context_window_the_record_is_halved() -> None:
-    long = record(*(message("assistant", "word " * 200) for _ in range(200)))
-    model = ScriptedChatModel([ModelWindowTooSmall("8192 tokens at most"), items()])
-    await by_model(model, long, verdict("Failure"), SETTINGS)
-    assert len(model.requests[1].user) < len(model.requests[0].user) * 0.6
 
 
 async def test_success_asks_for_strategies_and_failure_for_guardrails() -> None:
@@ -238,17 +231,6 @@ async def test_the_number_of_items_is_a_setting_and_can_be_lowered() -> None:
     model = ScriptedChatModel([items(*given), items(*given)])
     assert len((await by_model(model, repaired(), verdict("Success"), five)).drafts) == 5
     assert len((await by_model(model, repaired(), verdict("Success"), one)).drafts) == 1
-
-
-async def test_an_answer_that_cannot_be_parsed_gives_nothing_with_the_reason() -> None:
-    found = await by_model(ScriptedChatModel(["Sure!", "Yes."]), repaired(), verdict("Success"), SETTINGS)
-    assert found.drafts == ()
-    assert str(found.reason).startswith("the model's answer cannot be used: ")
-
-
-async def test_a_model_that_is_not_to_be_had_is_the_callers_business() -> None:
-    with pytest.raises(ModelUnavailable):
-        await by_model(ScriptedChatModel([]), repaired(), verdict("Success"), SETTINGS)
 
 
 @pytest.mark.parametrize(

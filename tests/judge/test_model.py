@@ -166,11 +166,6 @@ async def test_the_settings_say_at_which_temperature_and_from_which_confidence()
     assert model.requests[0].temperature == 0.4
 
 
-async def test_a_model_that_is_not_to_be_had_is_the_callers_business() -> None:
-    with pytest.raises(ModelUnavailable, match="down"):
-        await judge_by_model(ScriptedChatModel([ModelUnavailable("down")]), repaired(), SETTINGS)
-
-
 async def test_without_the_model_the_evidence_judges_and_says_so() -> None:
     trajectory = repaired()
     result = await judged(trajectory, ScriptedChatModel([ModelUnavailable(f"down, key {TOKEN}")]))

@@ -92,9 +92,5 @@ def test_a_text_that_quotes_the_fence_it_was_given_before_gets_another(text: str
     assert fence_of(forged).casefold() not in forged.casefold()
 
 
-def test_the_fence_follows_from_each_of_the_texts() -> None:
-    assert len({fence_of("a", "b"), fence_of("ab", ""), fence_of("", "ab"), fence_of("b", "a"), fence_of("a")}) == 5
-
-
 def test_invisible_characters_do_not_reach_the_model() -> None:
     assert fenced("log", "a\u200bb\x1b[31m\u202ec\U000e0041", "00") == "<log 00>\nabc\n</log 00>"

@@ -21,12 +21,6 @@ def written(script: Script) -> dict[str, bool]:
     return {file.path: file.is_own for file in reading_of(script).files if file.writes}
 
 
-def test_what_was_read_is_not_read_again() -> None:
-    reading = reading_of(Script("x").shell("ship", "done"))
-    assert read(reading) is reading
-    assert reading.calls is reading.calls
-
-
 def test_what_json_holds_under_the_name_of_a_person_or_an_order_is_of_this_task_alone() -> None:
     given: dict[str, JsonValue] = {
         "user": {"first_name": "Mia", "user_ids": ["mia_li_3668", "raj_7"]},

@@ -1,8 +1,5 @@
 """When two failures are the same error: whatever is of one run may differ, what failed and how may not."""
 
-import subprocess
-import sys
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -134,10 +131,3 @@ def test_a_tool_with_arguments_is_its_own_program() -> None:
     shown = "<tool_use_error>Error: customer 12 has no credit line</tool_use_error>"
     found = signature_of_call("mcp__shop__order", {"id": 12}, shown)
     assert found == Signature("mcp__shop__order", "error", "error: customer # has no credit line")
-
-
-def test_it_is_read_without_anything_heavy() -> None:
-    code = "import sys, swarm_memory.tools.trajectory.failures as s; print(' '.join(sys.modules))"
-    command = [sys.executable, "-S", "-c", f"import sys; sys.path[:] = {sys.path!r}; {code}"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert HEAVY.isdisjoint(done.stdout.split())
