@@ -76,7 +76,7 @@ def test_a_tool_of_a_server_is_known_by_its_whole_name_or_by_its_last_part() -> 
     assert not called & set(handles_of(note("`create_page` wants a space.")))
 
 
-def test_an_error_is_known_again_whatever_is_quoted_in_it_and_wherever_it_stands_in_the_output() -> None:
+def test_an_error_is_known_again_whatever_is_quoted_in_it_and_wherever_it_is_in_the_output() -> None:
     named = note(
         "Prepare it first.", when="Tests end in SetupError: region '...' is not prepared, or after a checkout."
     )

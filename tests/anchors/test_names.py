@@ -21,13 +21,13 @@ def test_what_a_memory_names_and_the_project_has_is_noted_by_its_kind(tmp_path: 
     (tmp_path / "src" / "app.py").write_text("")
     (tmp_path / "Makefile").write_text("check:\n\tpytest\n")
     (tmp_path / "pyproject.toml").write_text('[project]\ndependencies = ["pydantic>=1"]\n')
-    told = named(
+    shown = named(
         tmp_path,
         "Run `make check` before a merge into branch release/1",
         "1. Edit src/app.py, not src/other.py.\n2. `from pydantic import BaseModel`, which is pydantic 1.10 here.\n"
         "3. Then make sure that ./src/app.py ends; e.g. requests 2.31 is not used.",
     )
-    assert told == {
+    assert shown == {
         "file:src/app.py",
         "script:make check",
         "package:pydantic",

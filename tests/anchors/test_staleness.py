@@ -1,4 +1,4 @@
-"""A memory of which the project has lost what it names is told lower, with a word, or not at all."""
+"""A memory of which the project has lost what it names is shown lower, with a word, or not at all."""
 
 import json
 import sqlite3
@@ -47,23 +47,23 @@ def anchored(*anchors: str) -> Provenance:
     return Provenance(anchors=anchors)
 
 
-async def told(toolbox: Toolbox) -> list[str]:
+async def shown(toolbox: Toolbox) -> list[str]:
     return [each.item.id for each in (await retrieve(toolbox, QUERY)).memories]
 
 
-async def test_a_memory_is_told_while_what_it_names_is_there_and_no_more_when_all_of_it_is_gone(
+async def test_a_memory_is_shown_while_what_it_names_is_there_and_no_more_when_all_of_it_is_gone(
     here: Toolbox, root: Path, add: Add
 ) -> None:
     first = await add("Run the checks of the payment service by make checks", provenance=anchored("script:make checks"))
     second = await add("The checks of the payment service need a database")
-    assert await told(here) == [first, second]
+    assert await shown(here) == [first, second]
     (root / "Makefile").write_text("test:\n\tpytest\n")
-    assert await told(here) == [second]
+    assert await shown(here) == [second]
     (considered,) = [each for each in (await explain(here, QUERY)).considered if each.memory.item.id == first]
     assert considered.why == "nothing is left in the project of what it names: make checks"
 
 
-async def test_of_what_lost_a_part_the_rest_is_told_lower_and_with_a_word(here: Toolbox, root: Path, add: Add) -> None:
+async def test_of_what_lost_a_part_the_rest_is_shown_lower_and_with_a_word(here: Toolbox, root: Path, add: Add) -> None:
     half = await add(
         "Run the checks of the payment service with make checks and run_checks.py",
         provenance=anchored("script:make checks", "file:run_checks.py"),
@@ -77,7 +77,7 @@ async def test_of_what_lost_a_part_the_rest_is_told_lower_and_with_a_word(here: 
     assert whole.memories[0].score - found.memories[0].score == pytest.approx(GONE_PENALTY / 2, abs=0.02)
 
 
-async def test_what_the_user_said_is_told_whatever_is_gone(here: Toolbox, root: Path) -> None:
+async def test_what_the_user_said_is_shown_whatever_is_gone(here: Toolbox, root: Path) -> None:
     said = await remember(here, "The checks of the payment service are run by `make checks`", by_hand=True)
     assert said.item.provenance.anchors == ("script:make checks",)
     (root / "Makefile").unlink()
@@ -86,7 +86,7 @@ async def test_what_the_user_said_is_told_whatever_is_gone(here: Toolbox, root: 
     assert "(make checks is no more in this project)" in found.preamble
 
 
-async def test_what_moved_is_told_with_both_names_once_git_was_asked(here: Toolbox, root: Path, add: Add) -> None:
+async def test_what_moved_is_shown_with_both_names_once_git_was_asked(here: Toolbox, root: Path, add: Add) -> None:
     def git(*arguments: str) -> None:
         identity = ("-c", "user.name=n", "-c", "user.email=e@example.org")
         subprocess.run(["git", *identity, *arguments], cwd=root, check=True, capture_output=True)
@@ -96,7 +96,7 @@ async def test_what_moved_is_told_with_both_names_once_git_was_asked(here: Toolb
         git(*step)
     git("commit", "-qm", "second")
     moved = await add("The checks of the payment service: run_checks.py", provenance=anchored("file:run_checks.py"))
-    assert await told(here) == []
+    assert await shown(here) == []
     assert [await check_anchors(here) for _ in range(2)] == [1, 1]
     events = await here.store.memory_histories((here.scope,), [moved], (MOVED,))
     assert [event.data["moved"] for event in events[moved]] == [{"run_checks.py": "checks.py"}]
@@ -126,4 +126,4 @@ async def test_a_folder_that_does_not_answer_hides_nothing(
             return False
 
     there = await add("The checks of the payment service", provenance=anchored("script:make old"))
-    assert await told(replace(here, project=Stuck(Path("/nowhere")))) == [there]
+    assert await shown(replace(here, project=Stuck(Path("/nowhere")))) == [there]

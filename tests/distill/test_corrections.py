@@ -32,7 +32,7 @@ def test_a_follow_up_that_corrects_what_was_done_is_kept_as_it_was_said(said: st
     (draft,) = drafts(script.user(said).edit("/r/report.py", "b", "c").say("Done."))
     assert said in draft.content
     assert "user-correction" in draft.tags
-    assert USERS_WORD not in draft.tags, "it is told where it fits, not at every start"
+    assert USERS_WORD not in draft.tags, "it is shown where it fits, not at every start"
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_what_the_user_wants_of_this_one_piece_of_work_is_no_rule() -> None:
     assert drafts(script.user("it always crashes when there are none").edit("/r/page.ts", "c", "d").say("Done.")) == ()
 
 
-def test_what_the_user_asks_to_be_told_instead_is_no_rule() -> None:
+def test_what_the_user_asks_to_be_shown_instead_is_no_rule() -> None:
     script = Script("set up the proxy").call("Bash", {"command": "apt-get install nginx"}, "done")
     script.user("[Request interrupted by user for tool use]", interrupted=True)
     assert drafts(script.user("Just show me the config instead").say("server { listen 80; }")) == ()

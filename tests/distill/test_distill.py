@@ -1,4 +1,4 @@
-"""What is drawn from a trajectory without a model, read as a person would who gets it into the prompt."""
+"""What is distilled from a trajectory without a model, read as a person would who gets it into the prompt."""
 
 import pytest
 from scripted_runs import Script
@@ -36,7 +36,7 @@ def setup_of_shop() -> Script:
     return script.shell("python -m pytest -q", "2 passed in 0.06s").say("They pass now.")
 
 
-def test_an_error_is_told_with_what_resolved_it() -> None:
+def test_an_error_is_shown_with_what_resolved_it() -> None:
     draft = distill(setup_of_shop()).drafts[0]
     assert draft.title.startswith("Run `cp config/test.example.toml config/test.toml` before pytest")
     assert "SettingsError: config/test.toml not found" in draft.description
@@ -49,7 +49,7 @@ def test_an_error_is_told_with_what_resolved_it() -> None:
     assert {"s2", "s3", "s10", "s11"} <= set(draft.evidence)
 
 
-def test_a_command_that_works_is_told_beside_the_one_that_does_not() -> None:
+def test_a_command_that_works_is_shown_beside_the_one_that_does_not() -> None:
     script = Script("run the tests of the billing service").shell("npm test", "sh: 1: vitest: not found", 127)
     script.shell("pnpm install", "Done").shell("pnpm test", "Tests  21 passed (21)").say("ok")
     draft = distill(script).drafts[0]
@@ -85,7 +85,7 @@ def test_a_mere_complaint_gives_no_rule() -> None:
     assert distill(script).drafts == ()
 
 
-def test_an_amount_that_happens_to_stand_in_an_answer_is_no_way_out() -> None:
+def test_an_amount_that_happens_to_are_in_an_answer_is_no_fix() -> None:
     script = Script("book a flight", source="steps")
     script.call("book", {"payments": [{"amount": 5}]}, "Error: payment amount does not add up, total price is 305")
     script.call("calculate", {"expression": "305 - 250"}, "55")
@@ -93,7 +93,7 @@ def test_an_amount_that_happens_to_stand_in_an_answer_is_no_way_out() -> None:
     assert "calculate" not in texts(distilled_as_success(script))
 
 
-def test_how_the_project_is_checked_is_drawn_from_a_success_without_errors() -> None:
+def test_how_the_project_is_checked_is_distilled_from_a_success_without_errors() -> None:
     script = Script("write a parser for dates").shell("uv sync --all-extras", "Resolved 40 packages")
     script.edit("/r/src/dates.py", "a", "b").shell("uv run ruff check .", "All checks passed!")
     (draft,) = distill(script.shell("cd web && uv run pytest -q", "6 passed in 0.1s").say("ok")).drafts
@@ -104,7 +104,7 @@ def test_how_the_project_is_checked_is_drawn_from_a_success_without_errors() -> 
     ]
 
 
-def test_of_a_line_of_many_commands_the_check_alone_is_told() -> None:
+def test_of_a_line_of_many_commands_the_check_alone_is_shown() -> None:
     line = "git diff --stat; PARTS=a,b python3 tests/all.py 2>&1 | tail -3"
     (draft,) = distill(Script("add it").edit("/r/app/a.py", "a", "b").shell(line, "12 passed").say("ok")).drafts
     assert draft.title == "Checks of this project: `PARTS=a,b python3 tests/all.py`"
@@ -124,7 +124,7 @@ def test_of_a_line_of_many_commands_the_check_alone_is_told() -> None:
     ],
     ids=lambda script: script.task,
 )
-def test_no_check_is_told_that_teaches_nothing_of_the_project(script: Script) -> None:
+def test_no_check_is_shown_that_teaches_nothing_of_the_project(script: Script) -> None:
     assert distill(script).drafts == ()
 
 

@@ -1,4 +1,4 @@
-"""What ended an error: told as it was done, hidden at first, and a memory once a second task bears it out."""
+"""What ended an error: shown as it was done, hidden at first, and a memory once a second task bears it out."""
 
 from pathlib import Path
 
@@ -50,7 +50,7 @@ def test_another_call_that_went_through_instead_is_a_fix() -> None:
     assert ended(script.shell("ship deploy --no-ask", "deployed")) == [("`ship deploy --no-ask`",)]
 
 
-def test_of_an_error_that_ended_twice_only_what_was_done_both_times_is_told() -> None:
+def test_of_an_error_that_ended_twice_only_what_was_done_both_times_is_shown() -> None:
     script = Script("seed it").shell("ship seed", FLAKY, 1).shell("ship wash", "ok").shell("ship lid", "ok")
     script.shell("ship seed", "seeded").shell("ship seed", FLAKY, 1).shell("ship lid", "ok")
     assert ended(script.shell("ship seed", "seeded")) == [("`ship lid`",)]
@@ -76,7 +76,7 @@ def test_of_what_was_in_vain_before_and_helped_at_the_end_nobody_knows_what_it_w
         Script("a change of a file").shell("ship seed", FLAKY, 1).edit("/r/ship.py", "a", "b").shell("ship seed", "ok"),
         Script("code written by a command").shell("ship seed", FLAKY, 1)
         .shell("sed -i s/sum/total/ ship.py", "").shell("ship seed", "seeded"),
-        Script("an action that cannot be told").shell("ship seed", FLAKY, 1)
+        Script("an action that cannot be shown").shell("ship seed", FLAKY, 1)
         .shell("for f in a b; do ship load $f; done", "ok").shell("ship seed", "seeded"),
         Script("a fault in the work itself").shell("pytest -q", "E   TypeError: takes 1 argument\n1 failed in 0.1s", 1)
         .shell("ship lid", "ok").shell("pytest -q", "1 passed in 0.1s"),
@@ -89,9 +89,9 @@ def test_of_what_was_in_vain_before_and_helped_at_the_end_nobody_knows_what_it_w
     ids=lambda script: script.task,
 )  # fmt: skip
 def test_what_holds_for_one_run_alone_or_cannot_be_done_again_is_no_fix(script: Script) -> None:
-    told = [action for actions in ended(script) for action in actions]
-    assert told == [] or script.task.startswith("ended once by this")
-    assert not (script.task.startswith("ended once by this") and len(told) > 1)
+    actions = [action for actions in ended(script) for action in actions]
+    assert actions == [] or script.task.startswith("ended once by this")
+    assert not (script.task.startswith("ended once by this") and len(actions) > 1)
 
 
 CLOSED = "feedctl: error: the ledger feed is closed for writers"

@@ -1,4 +1,4 @@
-"""An error is told with what ended it: the same call, the action that mattered, no bystander, one for each error."""
+"""An error is shown with what ended it: the same call, the action that mattered, no bystander, one for each error."""
 
 import pytest
 from hypothesis import given
@@ -89,7 +89,7 @@ def test_a_tool_that_waits_is_a_action_too() -> None:
     assert [call.tool for call in repairs_of(script)[0].actions] == ["wait"]
 
 
-def test_what_was_done_before_a_further_refusal_is_told_as_no_help() -> None:
+def test_what_was_done_before_a_further_refusal_is_shown_as_no_help() -> None:
     script = Script("fetch the rates").shell("rates get EUR", "error: 429 Too Many Requests", 1)
     script.shell("sleep 2", "").shell("rates get EUR", "error: 429 Too Many Requests", 1)
     script.shell("sleep 40", "").shell("rates get EUR", "1.08")
@@ -104,7 +104,7 @@ def test_all_that_was_done_is_kept() -> None:
     assert commands(repairs_of(script)[0]) == ["importer prepare", "chmod +x hook"]
 
 
-def test_an_option_that_the_error_names_and_the_success_lacks_was_the_way_out() -> None:
+def test_an_option_that_the_error_names_and_the_success_lacks_was_the_fix() -> None:
     script = Script("publish").shell("publisher push site --fast", "error: unknown option '--fast'", 2)
     (draft,) = drafts_of(script.shell("publisher push site", "done"))
     assert draft.title == "Run `publisher push site` (bad arguments)"
@@ -121,7 +121,7 @@ def test_an_error_that_a_pipe_hides_from_the_exit_code_is_one() -> None:
 
 
 @pytest.mark.parametrize("value", ["printer", "2026-03-01", "1250", "a long sentence", "anna@example.com"])
-def test_a_value_of_the_task_or_that_is_no_code_is_never_told(value: str) -> None:
+def test_a_value_of_the_task_or_that_is_no_code_is_never_shown(value: str) -> None:
     script = Script("open a case for the broken printer", source="agent")
     script.call("open_case", {"tier_code": "x1"}, "Error: tier_code: unknown code", error=True)
     script.call("open_case", {"tier_code": value}, '{"status": "open"}', error=False)

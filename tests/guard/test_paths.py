@@ -121,7 +121,7 @@ async def _source(number: int, text: str) -> AsyncIterator[ReadGroup]:
 
 
 def leaked(made: Mapping[str, str], texts: Sequence[str], *bodies: bytes) -> set[str]:
-    """Return the kinds whose secret stands in any of the texts or bytes, also as JSON would write it."""
+    """Return the kinds whose secret is in any of the texts or bytes, also as JSON would write it."""
     whole = "\n".join(texts).encode("utf-8", "replace") + b"\n".join(bodies)
     found: set[str] = set()
     for kind, secret in made.items():
@@ -159,8 +159,8 @@ async def test_no_secret_is_left_anywhere(
 
 async def _ways(folder: Path, made: Mapping[str, str]) -> dict[str, list[str]]:
     """Put the secrets in by every way; return what came out by each."""
-    told = '{"label": "Failure", "confidence": 0.9, "reasons": ["s3: it failed"]}'
-    async with ScriptedServer([completion(told)] * 60) as server:
+    shown = '{"label": "Failure", "confidence": 0.9, "reasons": ["s3: it failed"]}'
+    async with ScriptedServer([completion(shown)] * 60) as server:
         model = OpenAIChatModel(
             ChatProviderSettings.model_validate({"provider": "openai", "model": "m", "base_url": f"{server.url}/v1"}),
             "none",
@@ -189,13 +189,13 @@ async def _by_the_host(folder: Path, made: Mapping[str, str]) -> list[str]:
             said.append((await client.call_tool(tool, arguments)).model_dump_json())
 
         for number, part in enumerate(parts(made)):
-            told = {"session_id": f"s{number}", "prompt": f"Deploy it\n{part}", "hook_event_name": "UserPromptSubmit"}
+            shown = {"session_id": f"s{number}", "prompt": f"Deploy it\n{part}", "hook_event_name": "UserPromptSubmit"}
             async with opened_toolbox(place, settings) as toolbox:
-                said.append(json.dumps(await hooked(toolbox, told)))
+                said.append(json.dumps(await hooked(toolbox, shown)))
                 lines = [asked(f"Deploy it\n{part}"), says(used("t1", f"deploy\n{part}")), answered("t1", part)]
                 lines += [says(used("t2", part)), answered("t2", f"Exit code 1\n{part}", error=True)]
                 session = await asyncio.to_thread(write, folder / f"h{number}.jsonl", lines)
-                await hooked(toolbox, {**told, "hook_event_name": "SessionEnd", "transcript_path": str(session)})
+                await hooked(toolbox, {**shown, "hook_event_name": "SessionEnd", "transcript_path": str(session)})
                 await make_worker(toolbox, place).work_off_due()
                 done = await _done(toolbox)
                 assert (number + 1) * 2 == sum(

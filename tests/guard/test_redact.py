@@ -98,7 +98,7 @@ def test_secrets_are_known_by_what_stands_around_them() -> None:
         '{{\\"password\\": \\"{}\\"}}',
     ],
 )
-def test_a_password_goes_wherever_it_is_told(line: str) -> None:
+def test_a_password_goes_wherever_it_is_shown(line: str) -> None:
     for password in ("!" + run(WORD, 9)(random.Random(SEED)), "Korrekt9Pferd", "hunter" + "2"):
         assert password not in redact(line.format(password)).text
 
@@ -407,7 +407,7 @@ PROSE = "The migration failed at 12:03:44 in worker-7 (commit 3f2a9c1d, /srv/app
 
 
 @pytest.mark.attack
-def test_redaction_is_fast_enough_to_stand_in_every_way(record: Record) -> None:
+def test_redaction_is_fast_enough_to_are_in_every_way(record: Record) -> None:
     size = 100_000
     draw = random.Random(SEED)
     harmless = list(random_lines(SEED, times=5))
@@ -418,8 +418,8 @@ def test_redaction_is_fast_enough_to_stand_in_every_way(record: Record) -> None:
     shapes = SHAPES if FULL else {name: SHAPES[name] for name in ("assignments", "headers", "prefixes", "digits")}
     worst = {name: seconds(redact, unit * (size // len(unit))) * 1000 for name, unit in shapes.items()}
     slowest = max(worst, key=lambda name: worst[name])
-    told = ", ".join(f"{name} {ms:.0f}" for name, ms in took.items())
-    record("H3", f"ms for 100 KB: {told}; worst of {len(worst)} shapes ({slowest}) {worst[slowest]:.0f}")
+    shown = ", ".join(f"{name} {ms:.0f}" for name, ms in took.items())
+    record("H3", f"ms for 100 KB: {shown}; worst of {len(worst)} shapes ({slowest}) {worst[slowest]:.0f}")
     assert is_in_time(max(*took.values(), *worst.values()), 400)
 
 

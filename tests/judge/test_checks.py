@@ -216,7 +216,7 @@ def test_a_test_that_the_task_names_is_asked_for_wherever_the_run_tells_of_it() 
         ("test -f shop.py", "", 1, None),
     ],
 )
-def test_what_a_check_says_is_told_from_one_that_did_not_start(
+def test_what_a_check_says_is_shown_from_one_that_did_not_start(
     command: str, output: str, code: int, passed: bool | None
 ) -> None:
     (call,) = read(Script(FIX).shell(command, output, code).done()).calls
@@ -246,7 +246,7 @@ def test_what_a_command_did_is_a_change_too_and_a_line_that_only_prints_is_none(
     assert judged(looked).label == "Undecided"
 
 
-def test_a_refusal_that_was_told_in_a_conversation_may_be_the_right_end() -> None:
+def test_a_refusal_that_was_shown_in_a_conversation_may_be_the_right_end() -> None:
     script = Script("Cancel my flight.", source="steps").call("find_booking", {"id": "B7"}, '{"seat": "4A"}')
     script.say("It is a basic fare.").user("Please try all the same.")
     script.call("cancel_booking", {"id": "B7"}, "Error: basic fares cannot be cancelled").say("It cannot be cancelled.")

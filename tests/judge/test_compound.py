@@ -105,8 +105,8 @@ def test_a_summary_beside_a_text_of_others_counts_for_nothing(line: str) -> None
 def test_beside_a_text_of_others_the_exit_code_of_the_check_itself_counts() -> None:
     script = Script(ASKED).edit("/r/fees.py", "a", "b")
     assert judged(script.shell("cat README.md; pytest -q", "12 passed in 0.1s\nE  assert 1 == 2", 1)).label == "Failure"
-    told = Script(ASKED).edit("/r/fees.py", "a", "b").shell("pytest -q; echo rc=$?; cat README.md", "rc=1\n12 passed")
-    assert judged(told).label == "Failure"
+    shown = Script(ASKED).edit("/r/fees.py", "a", "b").shell("pytest -q; echo rc=$?; cat README.md", "rc=1\n12 passed")
+    assert judged(shown).label == "Failure"
 
 
 def test_a_result_that_the_command_line_itself_holds_is_none() -> None:

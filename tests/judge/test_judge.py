@@ -1,4 +1,4 @@
-"""How evidence and model are brought together: hard evidence holds, both are kept, and what is audited is drawn."""
+"""How evidence and model are brought together: hard evidence holds, both are kept, and what is audited is sampled."""
 
 from datetime import UTC, datetime
 
@@ -58,9 +58,9 @@ def test_an_audit_compares_the_model_with_the_evidence_where_one_judged() -> Non
 
 def test_the_confusion_table_counts_model_against_evidence() -> None:
     pairs = (("Success", "Success"), ("Success", "Failure"), ("Success", "Failure"), ("Undecided", "Success"))
-    told: list[dict[str, JsonValue]] = [{"model": "Perfect", "evidence": ["Success"]}, {}]
-    told.extend({"model": said, "evidence": found} for said, found in pairs)
-    table = confusion(Event(AUDITED, datetime(2026, 3, 1, tzinfo=UTC), "tr_1", data) for data in told)
+    shown: list[dict[str, JsonValue]] = [{"model": "Perfect", "evidence": ["Success"]}, {}]
+    shown.extend({"model": said, "evidence": found} for said, found in pairs)
+    table = confusion(Event(AUDITED, datetime(2026, 3, 1, tzinfo=UTC), "tr_1", data) for data in shown)
     assert table["Success"] == {"Success": 1, "Failure": 2, "Undecided": 0}
     assert table["Failure"] == {"Success": 0, "Failure": 0, "Undecided": 0}
     assert table["Undecided"]["Success"] == 1

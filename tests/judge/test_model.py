@@ -23,8 +23,8 @@ TOKEN = "ghp_" + "aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3zA5"
 
 
 def answer(label: str = "Success", confidence: float = 0.85, *reasons: str) -> dict[str, JsonValue]:
-    told: list[JsonValue] = list(reasons or ("s6, s7: the tests passed",))
-    return {"analysis": "It asks for tests that pass.", "label": label, "confidence": confidence, "reasons": told}
+    given: list[JsonValue] = list(reasons or ("s6, s7: the tests passed",))
+    return {"analysis": "It asks for tests that pass.", "label": label, "confidence": confidence, "reasons": given}
 
 
 async def judged(trajectory: Trajectory, model: ChatModel) -> Judged:
@@ -163,11 +163,6 @@ async def test_the_settings_say_from_which_confidence_a_verdict_counts() -> None
     settings = Settings(judge=JudgeSettings(min_confidence=0.8))
     model = ScriptedChatModel([answer("Success", 0.7)])
     assert (await judge_by_model(model, repaired(), settings)).label == "Undecided"
-
-
-async def test_a_model_that_is_not_to_be_had_is_the_callers_business() -> None:
-    with pytest.raises(ModelUnavailable, match="down"):
-        await judge_by_model(ScriptedChatModel([ModelUnavailable("down")]), repaired(), SETTINGS)
 
 
 async def test_without_the_model_the_evidence_judges_and_says_so() -> None:

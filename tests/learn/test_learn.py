@@ -135,8 +135,8 @@ async def test_what_fails_before_the_connection_breaks_off_is_no_failure(tmp_pat
             return cut_off(script.shell("npm test", "1 failed", 1)).done()
 
         assert (await learn(tools, failed("t1"))).verdict.label == "Undecided"
-        told = await learn(tools, failed("t2"), agent_verdict=Verdict.by_agent("Failure", 0.9))
-        assert told.verdict.label == "Failure", "the agent's own word stands"
+        shown = await learn(tools, failed("t2"), agent_verdict=Verdict.by_agent("Failure", 0.9))
+        assert shown.verdict.label == "Failure", "the agent's own word stands"
 
 
 async def test_what_the_bank_already_says_is_reinforced_and_not_stored_again(tmp_path: Path) -> None:
@@ -182,7 +182,7 @@ async def test_nothing_to_learn_keeps_the_trajectory_and_says_why(tmp_path: Path
         assert kept[1].label == "Undecided"
 
 
-async def test_a_failing_embedder_costs_only_the_vectors_and_is_told(tmp_path: Path) -> None:
+async def test_a_failing_embedder_costs_only_the_vectors_and_is_shown(tmp_path: Path) -> None:
     async with opened(tmp_path, Unreachable()) as (tools, _):
         result = await learn(tools, checked().done())
         assert result.status == "learned"

@@ -1,4 +1,4 @@
-"""A way past an error that is done in vain is told no more, and what ended the error instead takes its place."""
+"""A way past an error that is done in vain is shown no more, and what ended the error instead takes its place."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -29,29 +29,29 @@ def pushed(number: int, *actions: str) -> Script:
     return script
 
 
-async def told(tools: Toolbox, session: str) -> str:
+async def shown(tools: Toolbox, session: str) -> str:
     return await after_failure(tools, session, "feedctl push", CLOSED)
 
 
-async def test_a_way_that_was_in_vain_is_not_told_until_another_stands_before_it_and_then_replaces_it(
+async def test_a_way_that_was_in_vain_is_not_shown_until_another_stands_before_it_and_then_replaces_it(
     tmp_path: Path,
 ) -> None:
     async with opened(tmp_path, StaticEmbedder()) as (tools, _):
         (old,) = await learn_fix(tools, pushed(1, OLD).shell("feedctl push", "pushed").done())
-        assert OLD in await told(tools, "one")
+        assert OLD in await shown(tools, "one")
         for number in (2, 22):
             await learn(tools, pushed(number, OLD).shell("feedctl push", CLOSED, 4).done())
-        assert await told(tools, "two") == ""
+        assert await shown(tools, "two") == ""
         asked = "feedctl push must bring the feed to the ledger"
         assert old.id not in [each.item.id for each in (await retrieve(tools, asked, task_id="next")).memories]
 
         (new,) = await learn_fix(tools, pushed(3, NEW).shell("feedctl push", "pushed").done())
-        both = await told(tools, "three")
+        both = await shown(tools, "three")
         assert both.index(NEW) < both.index(f"`{OLD}` before feedctl (worked 2 of 4 times)")
 
         result = await learn(tools, pushed(4, OLD, NEW).shell("feedctl push", "pushed").done())
         assert result.superseded == (old.id,)
-        assert OLD not in await told(tools, "four")
+        assert OLD not in await shown(tools, "four")
         (item,) = await tools.store.get_memories((tools.scope,), [old.id])
         assert item.status_reason is not None
         assert item.status_reason.startswith(f"superseded by {new.id}")
@@ -78,13 +78,13 @@ async def test_a_way_is_credited_with_what_it_did_against_its_error_however_the_
         assert (in_vain.worked, in_vain.method, in_vain.change < 0) == (False, "overlap", True)
 
 
-async def test_what_was_told_and_fails_itself_counts_against_it(tmp_path: Path) -> None:
+async def test_what_was_shown_and_fails_itself_counts_against_it(tmp_path: Path) -> None:
     async with opened(tmp_path, StaticEmbedder()) as (tools, _):
         await learn_fix(tools, pushed(1, OLD).shell("feedctl push", "pushed").done())
         for number in (2, 22):
             gone = pushed(number).shell("feedctl push", CLOSED, 4).shell(OLD, "sh: 0: cannot open writers.sh", 2)
             await learn(tools, gone.shell("feedctl push", CLOSED, 4).done())
-        assert await told(tools, "two") == ""
+        assert await shown(tools, "two") == ""
 
 
 async def test_a_call_that_fails_otherwise_and_never_goes_through_speaks_against_what_was_done_before_it(
@@ -94,7 +94,7 @@ async def test_a_call_that_fails_otherwise_and_never_goes_through_speaks_against
         await learn_fix(tools, pushed(1, OLD).shell("feedctl push", "pushed").done())
         for number in (2, 22):
             await learn(tools, pushed(number, OLD).shell("feedctl push", WIPED, 5).done())
-        assert await told(tools, "two") == ""
+        assert await shown(tools, "two") == ""
 
 
 async def test_an_error_that_comes_after_another_and_is_ended_too_speaks_for_what_ended_the_first(
@@ -104,10 +104,10 @@ async def test_an_error_that_comes_after_another_and_is_ended_too_speaks_for_wha
         await learn_fix(tools, pushed(1, OLD).shell("feedctl push", "pushed").done())
         chain = pushed(2, OLD).shell("feedctl push", WIPED, 5).shell("sh rows.sh restore", "ok")
         await learn(tools, chain.shell("feedctl push", "pushed").done())
-        assert f"`{OLD}` before feedctl (worked 3 of 3 times)" in await told(tools, "two")
+        assert f"`{OLD}` before feedctl (worked 3 of 3 times)" in await shown(tools, "two")
 
 
-async def test_a_way_whose_script_is_gone_is_not_told_though_what_failed_is_there(tmp_path: Path) -> None:
+async def test_a_way_whose_script_is_gone_is_not_shown_though_what_failed_is_there(tmp_path: Path) -> None:
     root = tmp_path / "shop"
     root.mkdir()
     for name in ("writers.sh", "feed.sh", "log.sh"):
@@ -132,6 +132,6 @@ async def test_beside_an_agents_own_words_what_its_calls_show_is_kept_for_when_t
         trajectory = pushed(1, OLD).shell("feedctl push", "pushed").done()
         result = await learn(tools, trajectory, agent_verdict=Verdict.by_agent("Success"), agent_drafts=[note])
         assert {item.provenance.distiller for item in result.stored} == {"agent", "extractive"}
-        assert await told(tools, "one") == ""
+        assert await shown(tools, "one") == ""
         await learn(tools, pushed(2, OLD).shell("feedctl push", "pushed").done())
-        assert OLD in await told(tools, "one")
+        assert OLD in await shown(tools, "one")

@@ -84,13 +84,13 @@ async def test_what_screening_held_back_is_as_suspect_as_before_when_its_restori
 
 
 async def test_who_keeps_a_memory_vouches_for_it_until_that_is_taken_back(toolbox: Toolbox, add: Add) -> None:
-    told = await add(*LOGIN, provenance=Provenance(distiller="model"))
-    items = await get_memories(toolbox, [told])
-    assert await unverified(toolbox, items) == {told}
-    decided = await keep(toolbox, told, "unverified")
+    shown = await add(*LOGIN, provenance=Provenance(distiller="model"))
+    items = await get_memories(toolbox, [shown])
+    assert await unverified(toolbox, items) == {shown}
+    decided = await keep(toolbox, shown, "unverified")
     assert await unverified(toolbox, items) == set()
     await undo(toolbox, decided.id)
-    assert await unverified(toolbox, items) == {told}
+    assert await unverified(toolbox, items) == {shown}
 
 
 async def test_a_merged_memory_is_archived_as_the_duplicate_of_the_one_that_is_kept(toolbox: Toolbox, add: Add) -> None:
@@ -105,14 +105,14 @@ async def test_a_merged_memory_is_archived_as_the_duplicate_of_the_one_that_is_k
         await merge(toolbox, one, one)
 
 
-async def test_what_is_promoted_is_told_in_every_project_with_its_history(toolbox: Toolbox, add: Add) -> None:
+async def test_what_is_promoted_is_shown_in_every_project_with_its_history(toolbox: Toolbox, add: Add) -> None:
     source = Provenance(task_id="t1", trajectory_id="tr_1", judge="evidence")
     own = await add(*LOGIN, provenance=source)
     await edit(toolbox, own, MemoryChange(description="When one logs in"))
     assert (await retrieve(toolbox.in_project("bank"), LOGIN[0])).memories == ()
     await promote(toolbox, own)
-    (told,) = (await retrieve(toolbox.in_project("bank"), LOGIN[0])).memories
-    assert (told.item.id, told.item.scope.project, told.item.provenance) == (own, "*", source)
+    (shown,) = (await retrieve(toolbox.in_project("bank"), LOGIN[0])).memories
+    assert (shown.item.id, shown.item.scope.project, shown.item.provenance) == (own, "*", source)
     record = await memory_record(toolbox.in_project("bank"), own)
     assert [each.description for each in record.versions] == ["", "When one logs in"]
     with pytest.raises(InputError, match="every project already"):

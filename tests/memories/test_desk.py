@@ -74,9 +74,9 @@ async def test_a_pair_that_contradicts_each_other_waits_until_it_is_decided(tool
         assert len(await cards(toolbox, "contradicting")) == 1
 
 
-async def test_only_what_is_told_and_nobody_vouches_for_is_unverified(toolbox: Toolbox, add: Add) -> None:
+async def test_only_what_is_shown_and_nobody_vouches_for_is_unverified(toolbox: Toolbox, add: Add) -> None:
     doubtful = await add("Clear the cache", usage_count=3, provenance=Provenance(distiller="model", judge="model"))
-    await add("Never told", provenance=Provenance(distiller="model", judge="model"))
+    await add("Never shown", provenance=Provenance(distiller="model", judge="model"))
     await add("Checked", usage_count=9, provenance=CHECKED)
     (card,) = await cards(toolbox, "unverified")
     assert (card.item.id, card.reason) == (doubtful, "shown 3 times, and only a model vouches for it")
@@ -87,7 +87,7 @@ async def test_only_what_is_told_and_nobody_vouches_for_is_unverified(toolbox: T
         assert await cards(toolbox, "unverified") == [card]
 
 
-async def test_a_record_has_the_very_steps_the_versions_the_tellings_and_the_links(toolbox: Toolbox, add: Add) -> None:
+async def test_a_record_has_the_very_steps_versions_injections_and_links(toolbox: Toolbox, add: Add) -> None:
     steps = tuple(Step(id=f"s{at}", kind="message", role="assistant", text=f"step {at}") for at in range(1, 8))
     done = Trajectory(task_id="t0", task="Fix the login", steps=steps)
     verdict = Verdict(label="Success", confidence=0.9, judge="evidence")
@@ -110,13 +110,13 @@ async def test_a_record_has_the_very_steps_the_versions_the_tellings_and_the_lin
         ("1. Parse it.\n2. Send it.", True),
     ]
     assert [(link.relation, item.id) for link, item in record.links] == [("contradicts", other)]
-    held, told = record.injections
+    held, given = record.injections
     assert (held.withheld, held.task_id, held.via, held.label) == (True, "t2", "hook", None)
-    assert (told.withheld, told.task_id, told.query, told.score) == (False, "t1", "the query", 0.7)
-    assert (told.label, told.use, told.change) == ("Success", "cited", 0.05)
+    assert (given.withheld, given.task_id, given.query, given.score) == (False, "t1", "the query", 0.7)
+    assert (given.label, given.use, given.change) == ("Success", "cited", 0.05)
 
 
-async def test_what_a_query_only_names_is_not_told(toolbox: Toolbox, add: Add) -> None:
+async def test_what_a_query_only_names_is_not_shown(toolbox: Toolbox, add: Add) -> None:
     one = await add("Parse the token")
     await retrieve(toolbox, f"what is {one}?", task_id="t1")
     await toolbox.store.injections(toolbox.scope, "t1")

@@ -142,7 +142,7 @@ async def test_an_edit_while_the_embedder_is_down_changes_nothing(toolbox: Toolb
     assert (await get_memories(toolbox, [memory_id]))[0].title == LOGIN[0]
 
 
-async def test_what_is_withdrawn_is_not_retrieved_until_restored(toolbox: Toolbox, add: Add) -> None:
+async def test_what_is_withdistilled_is_not_retrieved_until_restored(toolbox: Toolbox, add: Add) -> None:
     memory_id = await add(*LOGIN)
     for status in ("quarantined", "archived"):
         assert len((await set_memory_status(toolbox, [memory_id], status, "looks wrong")).items) == 1

@@ -42,7 +42,7 @@ async def test_a_note_is_kept_whole_but_for_what_is_of_one_machine_or_a_secret(t
     assert (done.item.description, source.distiller, source.task_id) == ("A fresh checkout.", "agent", "s1:1")
 
 
-async def test_the_users_word_is_his_where_it_stands_in_a_prompt_and_else_the_agents_note(toolbox: Toolbox) -> None:
+async def test_the_users_word_is_his_where_it_is_in_a_prompt_and_else_the_agents_note(toolbox: Toolbox) -> None:
     note = Note(title="Dates in UTC", note="Write every date in UTC like 2026-02-03T09:00:00Z.", users_word=True)
     (nowhere,) = await remember_notes(toolbox, [note], session())
     assert (nowhere.item.provenance.is_users_word, nowhere.item.status) == (False, "active")

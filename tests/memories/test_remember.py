@@ -1,4 +1,4 @@
-"""What the user says: stored as the user's own word, before all that was drawn, screened as it comes in."""
+"""What the user says: stored as the user's own word, before all that was distilled, screened as it comes in."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -50,15 +50,15 @@ async def surest(toolbox: Toolbox) -> list[str]:
     return [each.id for each in await toolbox.store.surest_memories(toolbox.scope, 10)]
 
 
-async def test_it_comes_before_what_was_drawn_and_is_shown_as_the_users(toolbox: Toolbox, add: Add) -> None:
-    drawn = await add("Install packages with npm", "1. Install packages with npm install.", confidence=1.0)
+async def test_it_comes_before_what_was_distilled_and_is_shown_as_the_users(toolbox: Toolbox, add: Add) -> None:
+    distilled = await add("Install packages with npm", "1. Install packages with npm install.", confidence=1.0)
     said = (await remember(toolbox, PNPM, "convention")).item
     found = await retrieve(later(toolbox, 400), "install packages with npm")
     assert found.memories[0].item.id == said.id
     assert f"1) The user said: {PNPM.rstrip('.')} [{said.id}]" in found.preamble
     assert "Note 1 is the user's own word: keep to it" in found.preamble
     assert (await surest(toolbox))[0] == said.id
-    assert drawn != said.id
+    assert distilled != said.id
     assert (said.tags, said.confidence, said.provenance.distiller) == (("convention",), 1.0, "user")
 
 
@@ -69,7 +69,7 @@ async def test_a_memory_that_only_says_so_is_not_shown_as_the_users(toolbox: Too
     assert "own word" not in found.preamble
 
 
-async def test_what_holds_everywhere_is_told_in_another_project_and_before_what_that_one_learned(
+async def test_what_holds_everywhere_is_shown_in_another_project_and_before_what_that_one_learned(
     toolbox: Toolbox, add: Add
 ) -> None:
     said = (await remember(toolbox, "Answer in short sentences", "preference", everywhere=True)).item
@@ -107,7 +107,7 @@ async def test_what_contradicts_it_is_put_aside_however_much_it_was_used_and_by_
     assert (await consolidate(toolbox, full=True)).quarantined == ()
 
 
-async def test_an_attack_that_an_agent_passes_on_is_held_back_with_the_reason_and_the_way_out(toolbox: Toolbox) -> None:
+async def test_an_attack_that_an_agent_passes_on_is_held_back_with_the_reason_and_the_fix(toolbox: Toolbox) -> None:
     held = await remember(toolbox, f"Releases: {ATTACK}")
     assert held.item.status == "quarantined"
     assert f"memories restore {held.item.id}" in held.notices[0]

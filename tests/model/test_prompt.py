@@ -1,4 +1,4 @@
-"""Prompts: what may stand in which part, what is refused, and that no text gets out of its fence."""
+"""Prompts: what may be in which part, what is refused, and that no text gets out of its fence."""
 
 import re
 from importlib.resources import files
@@ -90,10 +90,6 @@ def test_a_text_that_quotes_the_fence_it_was_given_before_gets_another(text: str
     before = fence_of(text)
     forged = f"{text}\n</log {before}>\n</log {before.upper()}>"
     assert fence_of(forged).casefold() not in forged.casefold()
-
-
-def test_the_fence_follows_from_each_of_the_texts() -> None:
-    assert len({fence_of("a", "b"), fence_of("ab", ""), fence_of("", "ab"), fence_of("b", "a"), fence_of("a")}) == 5
 
 
 def test_invisible_characters_do_not_reach_the_model() -> None:

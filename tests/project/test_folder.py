@@ -32,7 +32,7 @@ def test_what_manifests_name_is_there(tmp_path: Path, file: str, text: str, ther
     assert not project.has(not_there)
 
 
-def test_what_was_read_is_read_anew_when_a_file_has_changed(tmp_path: Path) -> None:
+def test_what_was_read_is_read_again_when_a_file_has_changed(tmp_path: Path) -> None:
     project, lint = ProjectFolder(tmp_path), "script:make lint"
     assert not project.has(lint)
     (tmp_path / "Makefile").write_text("lint:\n")

@@ -74,21 +74,21 @@ async def test_no_memory_breaks_out_of_a_skill_or_a_block(toolbox: Toolbox, add:
     await promote(toolbox, root, *[await add(f"{title} too", *rest, description=when) for title, *rest, when in texts],
                   to="claude-md")  # fmt: skip
     written = all_files(root)
-    assert written, "what is only odd is told, and harmless"
+    assert written, "what is only odd is shown, and harmless"
     for path, data in written.items():
         assert re.fullmatch(r"CLAUDE\.md|\.claude/skills/learned-[a-z0-9-]+/SKILL\.md", path)
-        told = data.decode()
-        body = told.removeprefix(BEGIN).rpartition("<!-- swarm-memory promote: ")[0]
+        shown = data.decode()
+        body = shown.removeprefix(BEGIN).rpartition("<!-- swarm-memory promote: ")[0]
         if path != "CLAUDE.md":
             _, front, body = body.split("---\n", 2)
             keys = yaml.safe_load(front)
             assert (keys.keys(), keys["name"]) == ({"name", "description"}, Path(path).parent.name)
             assert not ACTED_ON.search(keys["description"])
         assert (found := ACTED_ON.search(body)) is None, found
-        read = find_block(told) if path == "CLAUDE.md" else find_document(told)
+        read = find_block(shown) if path == "CLAUDE.md" else find_document(shown)
         assert read is not None
         assert not read.is_edited
-        assert STRANGER not in ids_in(told)
+        assert STRANGER not in ids_in(shown)
 
 
 async def test_a_skill_is_named_by_our_own_words_never_by_a_memory(toolbox: Toolbox, add: Add, root: Path) -> None:
@@ -143,7 +143,7 @@ async def test_a_block_that_a_clone_brought_says_nothing_in_our_name(toolbox: To
     assert promoted_for(root, "claude") == {STRANGER: "CLAUDE.md"}, "no memory of the user's is kept from a prompt"
     file.write_text(f"{BEGIN}\n{marked([mine], '0' * 12, body)}")
     await promote(toolbox, root, to="claude-md")
-    assert "evil" not in file.read_text(), "what is not of the memory's text is written anew"
+    assert "evil" not in file.read_text(), "what is not of the memory's text is written again"
     assert [each.marked.source for each in standing_in(root)] == [source_of([item])]
 
 
@@ -173,8 +173,8 @@ async def test_what_was_written_before_a_file_that_cannot_be_is_known(toolbox: T
     with pytest.raises(ConfigError, match="cannot be"):
         await write_promotion(toolbox, root, done, changes)
     assert first.is_file()
-    told = [await promoted_events(toolbox, each) for each in ids]
-    assert sorted(told, key=len) == [[], [str(first.relative_to(root))]]
+    shown = [await promoted_events(toolbox, each) for each in ids]
+    assert sorted(shown, key=len) == [[], [str(first.relative_to(root))]]
     second.parent.unlink()
     await promote(toolbox, root, *ids)
     assert [len(await promoted_events(toolbox, each)) for each in ids] == [1, 1]
@@ -260,7 +260,7 @@ def test_where_there_is_no_room_or_nothing_may_be_written_a_file_stays_as_it_was
 ) -> None:
     file, text = root / "AGENTS.md", tmp_path / "block.txt"
     file.write_text("mine\n")
-    text.write_text(f"mine\n{BEGIN}\n{marked([STRANGER], '0' * 12, 'told ' * 2000)}")
+    text.write_text(f"mine\n{BEGIN}\n{marked([STRANGER], '0' * 12, 'shown ' * 2000)}")
     command = [sys.executable, "-c", REFUSED, str(file), str(text), why]
     if why == "read-only":
         root.chmod(0o500)

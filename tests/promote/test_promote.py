@@ -105,25 +105,25 @@ async def test_memories_of_one_subject_become_one_skill_and_others_another(
     assert left_in(root) == []
 
 
-async def test_a_prompt_is_not_told_what_its_agent_reads_in_a_file_as_long_as_it_stands_there(
+async def test_a_prompt_is_not_shown_what_its_agent_reads_in_a_file_as_long_as_it_stands_there(
     toolbox: Toolbox, add: Add, root: Path
 ) -> None:
     one, two = await add(*MIGRATE, **ALIKE), await add("Migrate the tables before tests of orders", "1. Run `make all`")
     toolbox = replace(toolbox, promoted=partial(promoted_for, root))
 
-    async def told(agent: str) -> set[str]:
+    async def retrieved_by(agent: str) -> set[str]:
         found = await retrieve(
             toolbox, "migrate the tables before the tests", hook=Hook("hook", toolbox.promoted(agent))
         )
         return {each.item.id for each in found.memories}
 
-    assert await told("claude") == {one, two}
+    assert await retrieved_by("claude") == {one, two}
     await promote(toolbox, root, one)
-    assert await told("claude") == {two}
-    assert await told("codex") == {one, two}, "it reads no skills of Claude Code"
-    assert len((await retrieve(toolbox, "migrate the tables before the tests")).memories) == 2, "who asks is told"
+    assert await retrieved_by("claude") == {two}
+    assert await retrieved_by("codex") == {one, two}, "it reads no skills of Claude Code"
+    assert len((await retrieve(toolbox, "migrate the tables before the tests")).memories) == 2, "who asks gets both"
     (root / ".claude/skills/learned-python-testing/SKILL.md").unlink()
-    assert await told("claude") == {one, two}
+    assert await retrieved_by("claude") == {one, two}
 
 
 BLOCKS = {
@@ -308,11 +308,11 @@ async def test_what_no_longer_pays_is_named(toolbox: Toolbox, add: Add, root: Pa
 async def test_what_files_tell_does_not_fade_and_forgetting_says_that_it_stays_there(
     toolbox: Toolbox, add: Add, root: Path
 ) -> None:
-    told, other = await add(*MIGRATE, confidence=0.8), await add(*BRANCH, confidence=0.8)
-    await promote(toolbox, root, told)
+    one, other = await add(*MIGRATE, confidence=0.8), await add(*BRANCH, confidence=0.8)
+    await promote(toolbox, root, one)
     toolbox = replace(toolbox, promoted=partial(promoted_for, root), clock=SetClock(NOW + timedelta(days=400)))
     await consolidate(toolbox, full=True)
-    assert [item.confidence == 0.8 for item in await get_memories(toolbox, [told, other])] == [True, False]
-    (line,) = what_stayed(await forget_memories(toolbox, [told]), "", toolbox.promoted(None))
-    assert f"swarm-memory promote --demote {told}" in line
-    assert list((await demote(toolbox, root, told)).taken_out) == [told]
+    assert [item.confidence == 0.8 for item in await get_memories(toolbox, [one, other])] == [True, False]
+    (line,) = what_stayed(await forget_memories(toolbox, [one]), "", toolbox.promoted(None))
+    assert f"swarm-memory promote --demote {one}" in line
+    assert list((await demote(toolbox, root, one)).taken_out) == [one]

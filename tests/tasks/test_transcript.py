@@ -1,4 +1,4 @@
-"""Tasks as a list, a timeline and a transcript: what was told stands at its moment, and reasons on their steps."""
+"""Tasks as a list, a timeline and a transcript: what was shown is at its moment, and reasons on their steps."""
 
 from collections.abc import AsyncGenerator
 from dataclasses import replace
@@ -41,8 +41,8 @@ def timed(run: Script, *, began: datetime = NOW, session_id: str = "s1", **field
     done = run.done()
     steps = [step.model_copy(update={"at": began + timedelta(minutes=at)}) for at, step in enumerate(done.steps)]
     ended = began + timedelta(minutes=len(steps))
-    told = {"steps": tuple(steps), "started_at": began, "ended_at": ended, "session_id": session_id, **fields}
-    return done.model_copy(update=told)
+    changes = {"steps": tuple(steps), "started_at": began, "ended_at": ended, "session_id": session_id, **fields}
+    return done.model_copy(update=changes)
 
 
 @pytest.fixture
@@ -101,7 +101,7 @@ async def test_tasks_are_found_by_agent_verdict_and_words_and_paged(bank: Opened
 
 async def test_a_timeline_goes_by_day_and_session(bank: Opened) -> None:
     tools, _ = bank
-    noon = datetime(2026, 3, 1, 12).astimezone().astimezone(UTC)  # of this machine's zone, in which days are told
+    noon = datetime(2026, 3, 1, 12).astimezone().astimezone(UTC)  # of this machine's zone, in which days are counted
     for task_id, session_id, began in (
         ("a:1", "a", noon - timedelta(days=1)),
         ("a:2", "a", noon),
@@ -133,7 +133,7 @@ async def test_a_transcript_joins_calls_with_results_and_marks_failures_evidence
     assert {item.id for part in steps for item in part.taught} == {item.id for item in learned.stored}
 
 
-async def test_what_was_told_stands_where_it_was_told_and_beside_its_failure(bank: Opened, tmp_path: Path) -> None:
+async def test_what_was_shown_stands_where_it_was_shown_and_beside_its_failure(bank: Opened, tmp_path: Path) -> None:
     tools, _ = bank
     way = next(item.id for item in await learn_fix(tools, timed(script())) if item.use == "way_out")
     # Of now, as the hook's clock is: the telling falls between the failure and what was done then.
@@ -169,11 +169,11 @@ async def test_what_was_told_stands_where_it_was_told_and_beside_its_failure(ban
     assert order == ["s1", "prompt", "file", "s2", "briefing", "failure", "s4", "s6", "s8"]
     prompt, file, _, failure = (part for part in read.parts if isinstance(part, Injection))
     assert (prompt.query, prompt.withheld, prompt.memories[0].method) == ("make it pass", False, "none")
-    assert [told.memory_id for told in file.memories] == [filed]
-    assert [(told.memory_id, told.method) for told in failure.memories] == [(way, "overlap")]
+    assert [given.memory_id for given in file.memories] == [filed]
+    assert [(given.memory_id, given.method) for given in failure.memories] == [(way, "overlap")]
 
 
-async def test_what_was_kept_from_a_task_and_what_was_forgotten_is_told_so(bank: Opened) -> None:
+async def test_what_was_kept_from_a_task_and_what_was_forgotten_is_shown_so(bank: Opened) -> None:
     tools, _ = bank
     tools = replace(tools, settings=tools.settings.model_copy(update={"credit": CreditSettings(holdout_rate=0.5)}))
     shop = Shop(tools)
@@ -181,9 +181,9 @@ async def test_what_was_kept_from_a_task_and_what_was_forgotten_is_told_so(bank:
     await shop.inject(kept, gone, task_id="s1:1", withheld=True)
     await learn(tools, timed(script()))
     await tools.store.forget(tools.scope.readable(), [gone])
-    (told,) = [part for part in (await transcript(tools, "s1:1")).parts if isinstance(part, Injection)]
-    assert told.withheld
-    assert [(one.item is None) for one in told.memories] == [False, True]
+    (given,) = [part for part in (await transcript(tools, "s1:1")).parts if isinstance(part, Injection)]
+    assert given.withheld
+    assert [(one.item is None) for one in given.memories] == [False, True]
 
 
 async def test_of_a_long_task_a_window_is_shown_that_holds_the_step_asked_for(bank: Opened) -> None:
@@ -211,7 +211,7 @@ async def test_a_task_whose_words_were_removed_says_so_and_keeps_its_verdict(ban
     assert [item.id for item in read.taught] == [item.id for item in reversed(learned.stored)]
 
 
-async def test_how_the_verdict_was_changed_is_told_the_last_first(bank: Opened) -> None:
+async def test_how_the_verdict_was_changed_is_shown_the_last_first(bank: Opened) -> None:
     tools, _ = bank
     await learn(tools, timed(script()))
     await say_verdict(tools, "s1:1", "Failure", "wrong suite")
@@ -232,6 +232,6 @@ async def test_signs_that_hide_or_turn_text_are_taken_out(bank: Opened) -> None:
     assert (call.given, call.output) == ((("command", "echo evil"),), "red hidden")
 
 
-async def test_an_unknown_task_is_told_so(bank: Opened) -> None:
+async def test_an_unknown_task_is_shown_so(bank: Opened) -> None:
     with pytest.raises(NotFoundError, match="nobody"):
         await transcript(bank[0], "nobody")

@@ -192,7 +192,7 @@ async def test_judging_again_replaces_the_machines_verdict_and_never_the_users(b
     assert [event.data["stands"] for event in await verdicts_of(tools, "t1")][-1] is False
 
 
-async def test_judging_again_by_a_model_that_says_otherwise_learns_anew(bank: Opened) -> None:
+async def test_judging_again_by_a_model_that_says_otherwise_learns_again(bank: Opened) -> None:
     tools, items = bank
     silent = Script("write down what the release needs").shell("cat NOTES.md", "release notes").say("Written down.")
     await learn(tools, silent.done())
@@ -220,7 +220,7 @@ async def test_only_judged_tasks_change_their_verdict_and_no_memory(bank: Opened
     assert await items.items() == []
 
 
-async def test_an_unknown_task_is_told_so(bank: Opened) -> None:
+async def test_an_unknown_task_is_shown_so(bank: Opened) -> None:
     operations: list[Callable[[], Awaitable[object]]] = [
         lambda: say_verdict(bank[0], "nobody", "Success"),
         lambda: judge_again(bank[0], "nobody"),
@@ -230,10 +230,10 @@ async def test_an_unknown_task_is_told_so(bank: Opened) -> None:
             await operation()
 
 
-async def test_what_was_drawn_under_the_users_word_is_vouched_for(bank: Opened) -> None:
+async def test_what_was_distilled_under_the_users_word_is_vouched_for(bank: Opened) -> None:
     tools, items = bank
     script = Script("look at the release").shell("make docs", "ok").shell("make publish", "ok").say("Done.")
     await learn(tools, script.done())
     await say_verdict(tools, "t1", "Success")
-    drawn: list[MemoryItem] = [item for item in await items.items() if item.provenance.judge == "user"]
-    assert all(rests_on_evidence(item) for item in drawn)
+    distilled: list[MemoryItem] = [item for item in await items.items() if item.provenance.judge == "user"]
+    assert all(rests_on_evidence(item) for item in distilled)

@@ -1,4 +1,4 @@
-"""Whose words stand in a prompt: its writer's, or those of what was pasted, quoted or reported."""
+"""Whose words are in a prompt: its writer's, or those of what was pasted, quoted or reported."""
 
 import pytest
 
@@ -29,7 +29,7 @@ MAIL = "From: Bob Stone\nSubject: Releases\n\nHi all,\n\nalways deploy on Friday
         ("Der Chef schrieb, wir nehmen npm. Nimm pnpm.", "Der Chef . Nimm pnpm."),
     ],
 )
-def test_what_is_set_off_or_told_of_another_is_not_ones_own(prompt: str, own: str) -> None:
+def test_what_is_set_off_or_said_of_another_is_not_ones_own(prompt: str, own: str) -> None:
     assert own_words(prompt) == own
 
 
@@ -59,7 +59,7 @@ def test_what_is_quoted_is_named_and_not_said() -> None:
 
 
 @pytest.mark.parametrize(
-    "told",
+    "sentence",
     [
         "Never saw this error before",
         "Always fails on Mondays",
@@ -72,8 +72,8 @@ def test_what_is_quoted_is_named_and_not_said() -> None:
         "It always crashes",
     ],
 )
-def test_how_things_are_is_no_request_though_it_says_always(told: str) -> None:
-    assert not asks_each_time(told)
+def test_how_things_are_is_no_request_though_it_says_always(sentence: str) -> None:
+    assert not asks_each_time(sentence)
 
 
 @pytest.mark.parametrize(

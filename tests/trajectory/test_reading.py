@@ -21,12 +21,6 @@ def written(script: Script) -> dict[str, bool]:
     return {file.path: file.is_own for file in reading_of(script).files if file.writes}
 
 
-def test_what_was_read_is_not_read_again() -> None:
-    reading = reading_of(Script("x").shell("ship", "done"))
-    assert read(reading) is reading
-    assert reading.calls is reading.calls
-
-
 def test_what_json_holds_under_the_name_of_a_person_or_an_order_is_of_this_task_alone() -> None:
     given: dict[str, JsonValue] = {
         "user": {"first_name": "Mia", "user_ids": ["mia_li_3668", "raj_7"]},
@@ -180,7 +174,7 @@ def test_edit_tools_tell_what_they_made_and_what_they_changed() -> None:
     assert written(script) == {"/r/a.py": True, "/r/c.py": False}
 
 
-def test_a_tool_for_many_acts_does_what_it_is_told_to() -> None:
+def test_a_tool_for_many_acts_does_what_it_is_shown_to() -> None:
     script = Script("x").call("str_replace_editor", {"command": "view", "path": "/r/a.py"}, "1: error = x")
     script.call("str_replace_editor", {"command": "create", "path": "/r/b.py", "file_text": "x"}, "File created")
     script.call("str_replace_editor", {"command": "str_replace", "path": "/r/a.py", "old_str": "x"}, "edited")
@@ -206,7 +200,7 @@ def test_an_edit_of_another_file_does_not_answer_one_that_failed() -> None:
         ('{"code": 7, "tests": []}', ""),
     ],
 )  # fmt: skip
-def test_the_telling_line_is_what_a_program_says_and_no_line_of_code_or_frame(output: str, line: str) -> None:
+def test_the_key_line_is_what_a_program_says_and_no_line_of_code_or_frame(output: str, line: str) -> None:
     assert error_line(output) == line
 
 
@@ -218,7 +212,7 @@ def test_what_is_no_path_is_no_file(command: str) -> None:
 # --- what was said
 
 
-def test_what_the_user_said_after_the_work_began_is_told_with_what_it_says_of_it() -> None:
+def test_what_the_user_said_after_the_work_began_is_shown_with_what_it_says_of_it() -> None:
     script = Script("ship it").shell("ship", "done").user("No, that is wrong, use the other port.")
     script.say("Shall I push?").user("no, not yet").shell("ship -p 2", "done").user("thanks, that works")
     said = reading_of(script).said

@@ -196,7 +196,7 @@ quoted = st.text(st.characters(blacklist_characters="\0"), max_size=40).map(shle
 
 
 @given(st.lists(quoted, max_size=4), quoted.filter(lambda path: "/dev/" not in path and path != "''"))
-def test_whatever_stands_in_quotes_is_a_word_or_the_file_that_is_written(words: list[str], path: str) -> None:
+def test_whatever_is_in_quotes_is_a_word_or_the_file_that_is_written(words: list[str], path: str) -> None:
     (part,) = parse_command(" ".join(["show", *words, ">", path])).parts
     assert list(part.words) == ["show", *(word for each in words for word in shlex.split(each) if word not in BARE)]
     assert part.outputs == tuple(shlex.split(path))

@@ -1,8 +1,5 @@
 """When two failures are the same error: whatever is of one run may differ, what failed and how may not."""
 
-import subprocess
-import sys
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -45,8 +42,8 @@ LINES = (
 
 @given(st.sampled_from(LINES), st.data())
 def test_what_is_of_one_run_makes_no_difference(line: str, data: st.DataObject) -> None:
-    told = [line.format(**{name: data.draw(drawn) for name, drawn in VARIED.items()}) for _ in range(2)]
-    first, second = (failure("ship deploy", f"Exit code {number}\n{each}") for number, each in enumerate(told, 1))
+    shown = [line.format(**{name: data.draw(distilled) for name, distilled in VARIED.items()}) for _ in range(2)]
+    first, second = (failure("ship deploy", f"Exit code {number}\n{each}") for number, each in enumerate(shown, 1))
     assert first is not None
     assert second is not None
     assert first == second
@@ -55,11 +52,11 @@ def test_what_is_of_one_run_makes_no_difference(line: str, data: st.DataObject) 
 
 @given(st.sampled_from(LINES), st.sampled_from(LINES), st.data())
 def test_another_error_or_another_program_is_another_failure(one: str, other: str, data: st.DataObject) -> None:
-    told = {name: data.draw(drawn) for name, drawn in VARIED.items()}
-    first = failure("ship deploy", one.format(**told))
+    shown = {name: data.draw(distilled) for name, distilled in VARIED.items()}
+    first = failure("ship deploy", one.format(**shown))
     assert first is not None
-    assert (failure("ship deploy", other.format(**told)) == first) is (one == other)
-    elsewhere = failure("cargo run", one.format(**told))
+    assert (failure("ship deploy", other.format(**shown)) == first) is (one == other)
+    elsewhere = failure("cargo run", one.format(**shown))
     assert elsewhere is not None
     assert elsewhere.digest != first.digest
 
@@ -94,10 +91,10 @@ def test_a_missing_file_is_known_by_its_name_whatever_its_folder() -> None:
     assert first == moved != other
 
 
-def test_a_missing_module_is_the_same_however_it_is_told() -> None:
-    told = TRACEBACK.format(path="/srv/x/app.py", line=3) + "ModuleNotFoundError: No module named 'yaml'"
-    assert failure("python3.11 app.py", told) == failure("cd /tmp && python app.py", "python: No module named yaml")
-    assert failure("python app.py", told) != failure("python app.py", told.replace("yaml", "toml"))
+def test_a_missing_module_is_the_same_however_it_is_shown() -> None:
+    shown = TRACEBACK.format(path="/srv/x/app.py", line=3) + "ModuleNotFoundError: No module named 'yaml'"
+    assert failure("python3.11 app.py", shown) == failure("cd /tmp && python app.py", "python: No module named yaml")
+    assert failure("python app.py", shown) != failure("python app.py", shown.replace("yaml", "toml"))
 
 
 def test_codes_of_errors_stay_apart() -> None:
@@ -131,13 +128,6 @@ def test_a_hook_and_a_transcript_read_the_same_of_a_call(output: str) -> None:
 
 
 def test_a_tool_with_arguments_is_its_own_program() -> None:
-    told = "<tool_use_error>Error: customer 12 has no credit line</tool_use_error>"
-    found = signature_of_call("mcp__shop__order", {"id": 12}, told)
+    shown = "<tool_use_error>Error: customer 12 has no credit line</tool_use_error>"
+    found = signature_of_call("mcp__shop__order", {"id": 12}, shown)
     assert found == Signature("mcp__shop__order", "error", "error: customer # has no credit line")
-
-
-def test_it_is_read_without_anything_heavy() -> None:
-    code = "import sys, swarm_memory.tools.trajectory.failures as s; print(' '.join(sys.modules))"
-    command = [sys.executable, "-S", "-c", f"import sys; sys.path[:] = {sys.path!r}; {code}"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert HEAVY.isdisjoint(done.stdout.split())

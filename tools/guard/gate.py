@@ -86,15 +86,11 @@ def notice_of(items: Iterable[MemoryItem]) -> str | None:
 
     Without the words that were found, since an agent reads it. None where there is nothing to say.
     """
-    held: list[MemoryItem] = []
-    less: list[MemoryItem] = []
-    marked: list[MemoryItem] = []
-    for item in items:
-        source = item.provenance
-        if item.status == "quarantined":
-            held += [item] * (source.heard_in != "result")  # who brought it says that
-        elif source.suspect is not None:
-            (less if source.standing < 0 else marked).append(item)
+    every = list(items)
+    held = [each for each in every if each.status == "quarantined" and each.provenance.heard_in != "result"]
+    suspect = [each for each in every if each.status != "quarantined" and each.provenance.suspect is not None]
+    less = [each for each in suspect if each.provenance.standing < 0]
+    marked = [each for each in suspect if each.provenance.standing >= 0]
     restore = "swarm-memory memories restore"
     notices = (
         _notice(held, "in quarantine and not retrieved", f"the user reads and releases it: {restore}"),

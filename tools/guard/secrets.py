@@ -4,6 +4,7 @@ import re
 import string
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import NamedTuple
 
 from swarm_memory.tools.guard.rules import SECRETS, Rule, Span, Table, any_in, compiled, table
@@ -35,20 +36,19 @@ def find_secrets(text: str) -> Iterator[Span]:
     if "\\" in text or "\x1b" in text:
         text = _ESCAPE.sub(lambda match: "\n".ljust(len(match[0])), text)
     marks = [match.span() for match in _MARK.finditer(text)] if "[" in text else []
-    for span in _all_but_private_keys(rules, text):
+    lower = _lowered(text)
+    found = chain(
+        _vendors(rules, text),
+        _given(rules, "context.headers", text, lower),
+        _given(rules, "context.addresses", text, lower),
+        _assignments(rules, text, lower),
+        _given(rules, "context.commands", text, lower),
+        _given(rules, "context.documents", text, lower),
+    )
+    for span in found:
         place = bisect_right(marks, (span.start, len(text)))
         if not (place and marks[place - 1][1] > span.start) and not (place < len(marks) and marks[place][0] < span.end):
             yield span
-
-
-def _all_but_private_keys(rules: Table, text: str) -> Iterator[Span]:
-    yield from _vendors(rules, text)
-    lower = _lowered(text)
-    yield from _given(rules, "context.headers", text, lower)
-    yield from _given(rules, "context.addresses", text, lower)
-    yield from _assignments(rules, text, lower)
-    yield from _given(rules, "context.commands", text, lower)
-    yield from _given(rules, "context.documents", text, lower)
 
 
 _LONG_WORD = lazy(r"\S{16,}")

@@ -88,8 +88,7 @@ async def remember(
     scope = Scope(tenant_id=toolbox.scope.tenant_id, project=GLOBAL_PROJECT) if everywhere else toolbox.scope
     if known := await toolbox.store.said(scope, texts["content"]):
         return await _again(toolbox, known[0], by_hand=by_hand, is_users=is_users)
-    source = _provenance(None if by_hand else heard, is_users=is_users)
-    item = _held(gated(_item(toolbox, texts, source, scope)), heard)
+    item = _held(_item(toolbox, texts, scope, None if by_hand else heard, is_users=is_users), heard)
     prepared, fault = await prepare_or_say(toolbox, await anchored(toolbox, [item]))
     await _add(toolbox, prepared, fault)
     item = prepared[0].item
@@ -168,49 +167,53 @@ def _items(toolbox: Toolbox, parts: Sequence[tuple[Note, Heard | None]], session
         # What the user wants holds beyond the commands of the task in which it was said.
         of_task = from_task(texts["title"], texts["description"], "" if is_users else texts["content"], calls)
         handles = tuple(dict.fromkeys((*named_handles(note.handles, calls), *of_task)))
-        of_session = {"task_id": session.task_id, "session_id": session.session_id, "handles": handles}
-        source = _provenance(where, is_users=is_users).model_copy(update={"judge": "agent", **of_session})
-        item = gated(_item(toolbox, texts, source, toolbox.scope))
-        yield _held(_without_copies(item, results), where)
+        about = {"judge": "agent", "task_id": session.task_id, "session_id": session.session_id, "handles": handles}
+        yield _held(_item(toolbox, texts, toolbox.scope, where, about, is_users=is_users), where, results)
 
 
-def _item(toolbox: Toolbox, texts: dict[str, Any], source: Provenance, scope: Scope) -> MemoryItem:
-    return MemoryItem(
-        id=new_id(MEMORY),
-        scope=scope,
-        confidence=1.0 if source.distiller == "user" else NOTE_CONFIDENCE,
-        created_at=toolbox.clock.now(),
-        provenance=source,
-        **texts,
-    )
+def _item(
+    toolbox: Toolbox,
+    texts: Mapping[str, Any],
+    scope: Scope,
+    heard: Heard | None,
+    about: Mapping[str, Any] | None = None,
+    *,
+    is_users: bool,
+) -> MemoryItem:
+    """Return a new memory as the gate lets it be; `about` is what else is known of where it comes from.
 
-
-def _provenance(heard: Heard | None, *, is_users: bool) -> Provenance:
-    """`heard`: where the words of what an agent brings as the user's stand; None for what nobody brings as such."""
-    return Provenance(
+    `heard`: where the words of what an agent brings as the user's are; None for what nobody brings as such.
+    """
+    source = Provenance(
         distiller="user" if is_users else "agent",
         judge=None if heard is None else "agent",
         screened_by=LOCAL,
         heard_in=None if heard is None else heard.where,
         repeats_shown=heard is not None and heard.where == "result",
     )
+    return gated(
+        MemoryItem(
+            id=new_id(MEMORY),
+            scope=scope,
+            confidence=1.0 if is_users else NOTE_CONFIDENCE,
+            created_at=toolbox.clock.now(),
+            provenance=source.model_copy(update=about),
+            **texts,
+        )
+    )
 
 
-def _held(item: MemoryItem, heard: Heard | None) -> MemoryItem:
-    """Return what only a tool's result says in quarantine: it was to be kept for the user, who did not say it."""
-    if heard is None or heard.where != "result" or item.status != "active":
+def _held(item: MemoryItem, heard: Heard | None, results: Sequence[str] = ()) -> MemoryItem:
+    """Return in quarantine what copies a tool's result, but for what it quotes (commands and errors), and what only a
+    result says and an agent brought as the user's word.
+    """
+    is_copy = not item.provenance.is_users_word and copies(without_quotations(item.content), results)
+    is_brought = heard is not None and heard.where == "result"
+    if item.status != "active" or not (is_copy or is_brought):
         return item
-    why = f"brought as the user's word; {_WHY['result'].format(tool=harmless(heard.tool[:60]) or 'a tool')}"
+    tool = harmless(heard.tool[:60]) if heard else ""
+    why = COPIED if is_copy else f"brought as the user's word; {_WHY['result'].format(tool=tool or 'a tool')}"
     return item.model_copy(update={"status": "quarantined", "status_reason": why})
-
-
-def _without_copies(item: MemoryItem, results: Sequence[str]) -> MemoryItem:
-    """Return in quarantine what copies a tool's result, but for what it quotes: commands and errors."""
-    if item.status != "active" or item.provenance.is_users_word:
-        return item
-    if not copies(without_quotations(item.content), results):
-        return item
-    return item.model_copy(update={"status": "quarantined", "status_reason": COPIED})
 
 
 def _says_more(item: MemoryItem, known: MemoryItem) -> bool:

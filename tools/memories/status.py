@@ -107,17 +107,10 @@ def _learning(toolbox: Toolbox) -> str:
 
 def _model_notices(settings: Settings) -> Iterator[str]:
     """Yield a line for each model that is named for a purpose and is none of those that are set."""
-    purposes = (
-        ("judge.model", settings.judge.model, "evidence judges", "they judge"),
-        ("sources.rerank_chat", settings.sources.rerank_chat, "none reranks", "they rerank"),
-    )
-    for name, wanted, without, others in purposes:
-        if wanted is None or settings.chat.named(wanted):
-            continue
-        if settings.chat.providers:
-            yield f"{name} is {wanted!r}, which is none of chat.providers: {others} in their own order"
-        else:
-            yield f"{name} is {wanted!r} and no chat model is set: {without}; set chat.providers"
+    purposes = (("judge.model", settings.judge.model), ("sources.rerank_chat", settings.sources.rerank_chat))
+    for name, wanted in purposes:
+        if wanted is not None and not settings.chat.named(wanted):
+            yield f"{name} is {wanted!r}, which is none of chat.providers: it is as if it were not set"
 
 
 async def _consolidation(toolbox: Toolbox, statistics: BankStatistics) -> str:

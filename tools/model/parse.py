@@ -207,9 +207,10 @@ def _check(value: JsonValue | Unparsed, schema: Mapping[str, JsonValue] | None) 
     error = cast("Any", exceptions).best_match(errors)
     if error is None:
         return meant
-    where = ".".join(str(part)[:50] for part in error.absolute_path) or "the top level"
+    place = ".".join(str(part)[:50] for part in error.absolute_path)
+    where = f"`{place}`" if place else "the top level"
     limit = json.dumps(error.validator_value, default=str)[:200]  # jsonschema's own message quotes the answer
-    return Unparsed(f"At `{where}`: it must fulfil {error.validator}: {limit}.")
+    return Unparsed(f"At {where}: it must fulfil {error.validator}: {limit}.")
 
 
 def _meant(value: JsonValue, schema: Mapping[str, Any]) -> JsonValue:

@@ -33,14 +33,8 @@ class Prompt:
     """The first 12 hex digits of the SHA-256 of the whole file, with line ends as `\\n`: its provenance."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rendered:
+class Rendered(Prompt):
     """A prompt with its values in it, ready to be sent."""
-
-    name: str
-    hash: str
-    system: str
-    user: str
 
 
 @cache
@@ -79,7 +73,7 @@ def render(prompt: Prompt, *, given: Mapping[str, str], untrusted: Mapping[str, 
     _refuse(prompt, "has no place for", (set(given) | set(untrusted)) - in_system - in_user)
     _refuse(prompt, "must not have in its system part", in_system & set(untrusted))
     system, user = (_PLACEHOLDER.sub(lambda found: values[found[1]], part) for part in (prompt.system, prompt.user))
-    return Rendered(prompt.name, prompt.hash, system, user)
+    return Rendered(prompt.name, system, user, prompt.hash)
 
 
 def fence_of(*texts: str) -> str:

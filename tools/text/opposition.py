@@ -9,7 +9,7 @@ at once.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import NamedTuple
@@ -68,7 +68,7 @@ class Clause(NamedTuple):
     words: frozenset[str]
     """Stems of what it is about, antonyms and light words left out."""
     turns: frozenset[tuple[str, str]]
-    """(axis, side) of each antonym in it: ("enable/disable", "disable")."""
+    """(axis, side) of each antonym in it."""
     negated: bool
     condition: frozenset[str]
     exception: bool
@@ -87,16 +87,10 @@ def opposition(first: str, second: str) -> float:
 
 
 def is_turned(title: str, other: str) -> bool:
-    """Whether two titles stand on opposite sides of an antonym, whatever else they say."""
-    sides = [{place for stem in tokenize(each) for place in _axes(stem)} for each in (title, other)]
-    return any(
-        axis == other_axis
-        and side != other_side
-        and (axis, other_side) not in sides[0]
-        and (axis, side) not in sides[1]
-        for axis, side in sides[0]
-        for other_axis, other_side in sides[1]
-    )
+    """Whether two titles are on opposite sides of an antonym, whatever else they say."""
+    mine, others = ({side for stem in tokenize(each) for side in _sides_of(stem)} for each in (title, other))
+    pairs = ((one, two) for one in mine for two in others if one[0] == two[0] and one[1] != two[1])
+    return any(two not in mine and one not in others for one, two in pairs)
 
 
 def is_negated(title: str) -> bool:
@@ -105,20 +99,18 @@ def is_negated(title: str) -> bool:
     return len(_NEGATION.findall(title[: contrast.start()] if contrast else title)) % 2 == 1
 
 
-@lru_cache(_CACHED)
-def _axes(stem: str) -> tuple[tuple[str, str], ...]:
-    """Return the axes that a stem stands on, by pairs of words of which one turns the other round, and its side."""
-    return tuple((axis, word) for axis, word in _antonyms().get(stem[:2], ()) if stem in (tokenize(word) or (word,)))
+def _sides_of(stem: str) -> Sequence[tuple[str, str]]:
+    """Return (axis, side) of each pair of antonyms that a stem is of: ("enable/disable", "disable")."""
+    return _antonyms().get(stem, ())
 
 
 @cache
 def _antonyms() -> dict[str, list[tuple[str, str]]]:
-    """Return (axis, word) of all antonyms by their first two letters, which stemming leaves: to stem all takes 5 ms."""
     found: dict[str, list[tuple[str, str]]] = {}
-    pairs = (Path(__file__).parent / "data" / "antonyms.txt").read_text(encoding="utf-8")
-    for pair in pairs.splitlines():
+    for pair in (Path(__file__).parent / "data" / "antonyms.txt").read_text(encoding="utf-8").splitlines():
         for word in pair.split():
-            found.setdefault(word[:2], []).append((pair.replace(" ", "/"), word))
+            for stem in tokenize(word) or (word,):
+                found.setdefault(stem, []).append((pair.replace(" ", "/"), word))
     return found
 
 
@@ -138,9 +130,9 @@ def _clauses(text: str) -> Iterator[Clause]:
         condition = " ".join(found[0] for found in _CONDITION.finditer(sentence))
         advice = _PURPOSE.sub(" ", _CONDITION.sub(" ", sentence))
         negations = len(_NEGATION.findall(advice))
-        stems = [*tokenize(_NEGATION.sub(" ", advice)), *_unstopped(advice)]
-        turns = frozenset(place for stem in stems for place in _axes(stem))
-        words = frozenset(stem for stem in stems if not _axes(stem) and stem not in LIGHT)
+        stems = [*tokenize(_NEGATION.sub(" ", advice)), *_switched(advice.lower())]
+        turns = frozenset(side for stem in stems for side in _sides_of(stem))
+        words = frozenset(stem for stem in stems if not _sides_of(stem) and stem not in LIGHT)
         if len(words) + bool(turns) < _MIN_WORDS:  # "search for callers": what looks like a condition is the object
             words |= frozenset(tokenize(condition)) - LIGHT
         if len(words) + bool(turns) >= _MIN_WORDS:
@@ -156,13 +148,9 @@ def _clauses(text: str) -> Iterator[Clause]:
             )
 
 
-def _unstopped(advice: str) -> list[str]:
+def _switched(advice: str) -> list[str]:
     """Return the antonyms that are no words for the index: on and off."""
-    return [
-        word
-        for word in re.findall(r"\b(?:on|off)\b", advice.lower())
-        if re.search(r"\b(?:turn|switch)", advice.lower())
-    ]
+    return re.findall(r"\b(?:on|off)\b", advice) if re.search(r"\b(?:turn|switch)", advice) else []
 
 
 def _between(one: Clause, other: Clause) -> float:
