@@ -7,7 +7,7 @@ import sys
 from collections.abc import AsyncIterable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import click
 from pydantic import BaseModel
@@ -51,11 +51,41 @@ def say(text: str = "", **style: Any) -> None:
     click.secho(printable(text), **style)
 
 
-def print_row(row: Mapping[str, object]) -> None:
-    """Print an answer by its fields, for people."""
-    for name, value in row.items():
-        told = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-        say(f"{name.replace('_', ' ')}: {told}")
+def print_answer(answer: object, indent: str = "") -> None:
+    """Print an answer for people: each field of a row on a line of its own, entries and long texts below theirs."""
+    if isinstance(answer, BaseModel):
+        answer = answer.model_dump(mode="json")
+    if isinstance(answer, Mapping):
+        for name, value in cast(Mapping[str, object], answer).items():
+            label = f"{indent}{str(name).replace('_', ' ')}:"
+            if value is None:
+                continue
+            if _is_plain(value):
+                say(f"{label} {_in_line(value)}", bold=name == "title")
+            else:
+                say(label)
+                print_answer(value, indent + "  ")
+    elif isinstance(answer, list | tuple):
+        for number, entry in enumerate(cast(Sequence[object], answer)):
+            if number and not _is_plain(entry):
+                say()
+            print_answer(entry, indent)
+    else:
+        for line in str(answer).splitlines():
+            say(f"{indent}{line}")
+
+
+def _is_plain(value: object) -> bool:
+    """Whether a value fits on the line of its name."""
+    if isinstance(value, list | tuple):
+        return all(_is_plain(entry) for entry in cast(Sequence[object], value))
+    return not isinstance(value, Mapping) and "\n" not in str(value)
+
+
+def _in_line(value: object) -> str:
+    if isinstance(value, list | tuple):
+        return ", ".join(map(str, cast(Sequence[object], value))) or "none"
+    return ("yes" if value else "no") if isinstance(value, bool) else str(value)
 
 
 def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> None:

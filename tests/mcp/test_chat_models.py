@@ -203,14 +203,16 @@ async def test_learning_from_the_command_line_asks_the_model_over_http(shell: Sh
     async with ScriptedServer([*script(), screened]) as server:
         providers = json.dumps([provider(server)])
         code, out, err = await shell("learn", "run.json", "--json", providers=providers)
+        items = json.loads((await shell("memories", "list", "--json"))[1])
         _, told, _ = await shell("status", "--json", providers=providers)
         _, days, _ = await shell("metrics", providers=providers)
     assert days.partition("Calls to chat models")[2].split()[-3:] == ["3", f"{3 * TOKENS}", "-"]
     assert code == 0, err
     learned = json.loads(out)
-    (item,) = learned["stored"]
-    assert (learned["verdict"]["judge"], learned["distiller"]) == ("model", "model")
-    assert (item["title"], item["provenance"]["model"]) == (ITEM["title"], "openai:m")
+    (item,) = items
+    assert (learned["judge"], learned["distiller"]) == ("openai:m", "model")
+    assert (item["id"], item["title"]) == (*learned["stored"], ITEM["title"])
+    assert item["provenance"]["model"] == "openai:m"
     assert item["provenance"]["screened_by"] == "rules and classifier, openai:m"
     assert [request.body["model"] for request in server.requests] == ["m", "m", "m"]
     chat = json.loads(told)["chat"]
@@ -229,9 +231,9 @@ async def test_a_spent_budget_leaves_it_to_evidence_and_the_answer_says_so(
     assert code == 0, err
     answer = json.loads(out)
     assert server.requests == []
-    assert (answer["verdict"]["judge"], answer["distiller"]) == ("evidence", "extractive")
-    assert "judged by the evidence alone" in answer["verdict"]["reasons"][0]
-    assert "token budget" in answer["verdict"]["reasons"][0]
+    assert (answer["judge"], answer["distiller"]) == ("evidence", "extractive")
+    assert "judged by the evidence alone" in answer["reasons"][0]
+    assert "token budget" in answer["reasons"][0]
     assert "drawn without a model" in answer["reason"]
 
 
@@ -239,7 +241,7 @@ async def test_a_model_that_is_down_leaves_it_to_evidence(shell: Shell) -> None:
     async with ScriptedServer([error(401, "no such key"), error(401, "no such key")]) as server:
         code, out, _ = await shell("learn", "run.json", "--dry-run", providers=json.dumps([provider(server)]))
     assert code == 0
-    assert "by evidence" in out
+    assert "judge: evidence" in out
     assert "judged by the evidence alone" in out
 
 
