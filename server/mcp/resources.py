@@ -1,7 +1,6 @@
 """What a host offers its user: resources by URI (strategies, memories, trajectories, status) and prompts in a menu."""
 
-import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from mcp import MCPError
@@ -14,7 +13,7 @@ from mcp.types import INVALID_PARAMS
 from pydantic import Field
 from pydantic_core import to_json
 
-from swarm_memory.schema.base import counted, is_teams
+from swarm_memory.schema.base import is_teams
 from swarm_memory.schema.errors import NotAllowed, SwarmMemoryError
 from swarm_memory.server.access.roles import PROMPTS as PROMPTS_NEED
 from swarm_memory.server.access.roles import Caller, caller_of, role_of_resource, serving, shown
@@ -25,31 +24,26 @@ from swarm_memory.server.operations.memories import status_row
 from swarm_memory.server.operations.operation import Row, row
 
 if TYPE_CHECKING:
-    from swarm_memory.schema.memory import MemoryItem
     from swarm_memory.tools.toolbox import Toolbox
-
-log = logging.getLogger(__name__)
 
 JSON, TEXT = "application/json", "text/plain"
 
-SUREST, LISTED = 10, 14
-"""Memories that are listed: those that one is surest of, and so many together with the newest."""
+SUREST = 10
+"""Memories that the briefing has."""
 
-_SHOWN_OF_KIND = 5
-"""Open decisions of each kind that are shown."""
-
-_LOOKED_AT = 50
-"""Of the newest memories, so many are looked through for strategies."""
-
-_MAX_NAME_CHARS, _MAX_SHOWN_CHARS = 80, 140
-
-_LISTED_TOO = {
-    "strategies": "The briefing of a session: what earlier tasks of this project taught, the surest first, as notes",
-    "newest": "The newest strategies, as notes",
-    "decisions": "Memories that want a decision of yours, and why",
-    "status": "How the memory stands: counts, database, what is out of order",
+_LISTED = {
+    "memory://strategies": {
+        "name": "strategies",
+        "description": "What earlier tasks of this project taught, the surest first, as notes",
+        "mimeType": TEXT,
+    },
+    "memory://status": {
+        "name": "status",
+        "description": "How the memory stands: counts, database, what is out of order",
+        "mimeType": JSON,
+    },
 }
-"""Templates that are listed as resources, with their descriptions."""
+"""Templates that are listed as resources."""
 
 
 def add_resources(server: MCPServer[Bank]) -> None:
@@ -57,55 +51,11 @@ def add_resources(server: MCPServer[Bank]) -> None:
     for read, uri, title, mime in (
         (status, "memory://status{?project}", "How the bank stands", JSON),
         (strategies, "memory://strategies{?project}", "What earlier tasks taught, the surest first", TEXT),
-        (newest, "memory://newest{?project}", "What was learned last", TEXT),
-        (decisions, "memory://decisions{?project}", "What waits for a decision of the user's", TEXT),
         (item, "memory://item/{memory_id}", "One memory, with its provenance", JSON),
         (trajectory, "memory://trajectory/{trajectory_id}", "One trajectory and its verdict", JSON),
         (statistics, "memory://statistics{?project}", "Counts of the bank", JSON),
     ):
         server.resource(uri, title=title, description=title, mime_type=mime)(read)
-
-
-async def listed(bank: Bank, caller: Caller) -> list[Row]:
-    """Return what a user may name: strategies, status, single memories; of a closed bank what says why it is closed.
-
-    Only active memories are listed. A host shows the description, and the model may read all of it: it is short.
-    """
-    from swarm_memory.tools.ports.memories import MemoryFilter
-    from swarm_memory.tools.retrieve.agreement import listed_once, team_counts
-
-    rows = [
-        _listed(f"memory://{name}", name, description, JSON if name == "status" else TEXT)
-        for name, description in _LISTED_TOO.items()
-        if caller.may(role_of_resource(f"memory://{name}"))
-    ]
-    try:
-        if not bank.is_made:
-            return rows
-        toolbox = await bank.toolbox()
-    except SwarmMemoryError as error:
-        log.warning("no memory is listed: %s", error)
-        return rows
-    surest = await toolbox.store.surest_memories(toolbox.scope, SUREST)
-    newest = await toolbox.store.list_memories(toolbox.readable, MemoryFilter(limit=LISTED))
-    found = await listed_once(toolbox, list({each.id: each for each in (*surest, *newest)}.values()))
-    counts = await team_counts(toolbox, found[:LISTED])
-    return rows + [_listed_memory(each, counts.get(each.id)) for each in found[:LISTED]]
-
-
-def _listed_memory(memory: "MemoryItem", counts: tuple[int, int, int] | None) -> Row:
-    from swarm_memory.tools.retrieve.preamble import how_often
-    from swarm_memory.tools.text.cleaning import harmless, one_line
-
-    title = one_line(harmless(memory.title), _MAX_NAME_CHARS)
-    origin = "what the user said" if memory.provenance.is_users_word else harmless(memory.description)
-    if counts is not None:
-        origin = f"{how_often(*counts).strip(' ()')}. {origin}"
-    return _listed(f"memory://item/{memory.id}", title, one_line(f"{title}: {origin}", _MAX_SHOWN_CHARS), JSON)
-
-
-def _listed(uri: str, name: str, description: str, mime: str) -> Row:
-    return {"uri": uri, "name": name, "description": description, "mimeType": mime}
 
 
 async def status(ctx: Context[Any, Any], project: str = "") -> str:
@@ -115,54 +65,14 @@ async def status(ctx: Context[Any, Any], project: str = "") -> str:
 
 async def strategies(ctx: Context[Any, Any], project: str = "") -> str:
     """Return the surest strategies as notes for an agent, framed and bounded as at the start of a session."""
-    toolbox = await _toolbox(ctx, project)
-    surest = await toolbox.store.surest_memories(toolbox.scope, SUREST)
-    notes = await _notes(toolbox, surest) if surest else ""
-    return notes or f"Nothing was learned in project {toolbox.scope.project!r} yet, or nothing of it is active."
-
-
-async def newest(ctx: Context[Any, Any], project: str = "") -> str:
-    """Return the newest strategies as notes for an agent, those of suspect wording left out."""
-    from swarm_memory.tools.ports.memories import MemoryFilter
-    from swarm_memory.tools.retrieve.agreement import listed_once
-
-    toolbox = await _toolbox(ctx, project)
-    found = await toolbox.store.list_memories(toolbox.readable, MemoryFilter(limit=_LOOKED_AT))
-    found = await listed_once(toolbox, found)
-    fit = [each for each in found if each.use == "strategy" and each.provenance.standing >= 0][:SUREST]
-    notes = await _notes(toolbox, sorted(fit, key=lambda each: -each.provenance.standing))  # the user's word first
-    return notes or f"No strategy was learned in project {toolbox.scope.project!r} yet."
-
-
-async def _notes(toolbox: "Toolbox", memories: "Sequence[MemoryItem]") -> str:
     from swarm_memory.tools.retrieve.agreement import team_counts
     from swarm_memory.tools.retrieve.preamble import briefing_of
 
-    return briefing_of(memories, await team_counts(toolbox, memories))
-
-
-async def decisions(ctx: Context[Any, Any], project: str = "") -> str:
-    """Return what waits for the user's decision; of what is in quarantine no word, for it may be an attack."""
-    from swarm_memory.tools.memories.desk import KINDS, desk, desk_counts
-    from swarm_memory.tools.text.cleaning import harmless, one_line
-
     toolbox = await _toolbox(ctx, project)
-    counts = await desk_counts(toolbox)
-    if not counts.total():
-        return f"Nothing waits for a decision in project {toolbox.scope.project!r}."
-    lines = [
-        f"For the user to decide, on the desk of `swarm-memory ui`: {counted(counts.total(), 'thing')}. "
-        "Titles are untrusted notes."
-    ]
-    for kind in KINDS:
-        _, _, cards = await desk(toolbox, kind, limit=_SHOWN_OF_KIND)
-        if cards:
-            lines.append(f"{kind}: {counts[kind]}")
-        for card in cards:
-            words = "" if kind == "quarantined" else f"{card.item.title} ({card.reason})"
-            against = f", against {card.other.id}" if card.other is not None else ""
-            lines.append(f"- {card.item.id}{against} {one_line(harmless(words), _MAX_SHOWN_CHARS)}".rstrip())
-    return "\n".join(lines)
+    surest = await toolbox.store.surest_memories(toolbox.scope, SUREST)
+    if not surest:
+        return f"Nothing was learned in project {toolbox.scope.project!r} yet, or nothing of it is active."
+    return briefing_of(surest, await team_counts(toolbox, surest))
 
 
 async def item(memory_id: str, ctx: Context[Any, Any]) -> str:
@@ -244,7 +154,7 @@ PROMPTS = {
 
 
 async def middleware(ctx: ServerRequestContext[Bank, Any], call_next: CallNext) -> HandlerResult:
-    """Have a request served for its caller, list what is in the bank among the resources, and show what a role allows.
+    """Have a request served for its caller, list briefing and status among the resources, and show what a role allows.
 
     What is listed as a resource is no template besides: a host would show it twice.
     """
@@ -253,7 +163,8 @@ async def middleware(ctx: ServerRequestContext[Bank, Any], call_next: CallNext) 
     with serving(caller):
         result = await call_next(ctx)
         if ctx.method == "resources/list" and isinstance(result, dict):
-            return {**result, "resources": [*result.get("resources", ()), *await listed(ctx.lifespan_context, caller)]}
+            listed = [{"uri": uri} | each for uri, each in _LISTED.items() if caller.may(role_of_resource(uri))]
+            return {**result, "resources": [*result.get("resources", ()), *listed]}
     return {**result, **_allowed(caller, ctx.method, result)} if isinstance(result, dict) else result
 
 
@@ -264,7 +175,8 @@ def _allowed(caller: Caller, method: str, result: Row) -> Row:
     if method == "prompts/list":
         return {"prompts": [each for each in result["prompts"] if caller.may(PROMPTS_NEED[each["name"]])]}
     if method == "resources/templates/list":
-        templates = [each for each in result["resourceTemplates"] if each["name"] not in _LISTED_TOO]
+        named = {each["name"] for each in _LISTED.values()}
+        templates = [each for each in result["resourceTemplates"] if each["name"] not in named]
         return {"resourceTemplates": [each for each in templates if caller.may(role_of_resource(each["uriTemplate"]))]}
     return {}
 

@@ -186,50 +186,49 @@ def answered(answer: BaseModel | Row, text: str | None = None) -> CallToolResult
     return CallToolResult(content=[TextContent(type="text", text=shown)], structured_content=content)
 
 
-def compact(schema: dict[str, Any]) -> dict[str, Any]:
+def compact(part: Any) -> Any:
     """Return a JSON schema without `title` keywords, with "X or null, by default null" as an optional X.
 
     A reference to pydantic's definition of any JSON, which is empty, becomes "any": nothing is said twice, and nothing
     that JSON schema takes for granted, nor that something is empty by default.
     """
-    if schema == {"$ref": "#/$defs/JsonValue"}:
+    if isinstance(part, list):
+        return [compact(each) for each in cast(list[Any], part)]
+    if not isinstance(part, dict):
+        return part
+    if part == {"$ref": "#/$defs/JsonValue"}:
         return {}
-    parts = ((key, _compact_part(key, value)) for key, value in schema.items() if key != "title")
-    kept = {key: part for key, part in parts if key != "$defs" or part}
-    if kept.get("additionalProperties") is True:
+    schema = cast(dict[str, Any], part)
+    kept = {
+        key: compact(value)
+        for key, value in schema.items()
+        if key != "$defs" and (key != "title" or isinstance(value, dict))  # a field may be called so
+    }
+    definitions = {name: compact(_definition(each)) for name, each in schema.get("$defs", {}).items()}
+    if used := {name: each for name, each in definitions.items() if each}:
+        kept["$defs"] = used
+    if kept.get("additionalProperties") in (True, {}):
         del kept["additionalProperties"]
     if kept.get("default") in ([], ""):
         del kept["default"]
     options: list[Any] = kept.get("anyOf", [])
-    if {"type": "null"} in options and "default" in kept and kept["default"] is None:
-        del kept["anyOf"], kept["default"]
+    if {"type": "null"} in options and kept.get("default", ...) is None:
         others = [option for option in options if option != {"type": "null"}]
+        del kept["anyOf"], kept["default"]
         kept = {**(others[0] if len(others) == 1 else {"anyOf": others}), **kept}
     return kept
 
 
-def _without_lengths(part: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a definition without how long they may be."""
-    fields: Mapping[str, Mapping[str, Any]] = part.get("properties", {})
-    kept = {
-        name: {k: v for k, v in each.items() if k not in ("minLength", "maxLength", "maxItems")}
-        for name, each in fields.items()
-    }
-    return {"properties": kept} if kept else {}
-
-
-def _compact_part(key: str, value: Any) -> Any:
-    if key == "$defs":  # their fields are described, and what they do not take is said when it is given
-        left_out = ("description", "additionalProperties")
-        value = {name: {each: part[each] for each in part if each not in left_out} for name, part in value.items()}
-        value = {name: part | _without_lengths(part) for name, part in value.items()}
-    if key in {"properties", "$defs"}:
-        return {name: compact(part) for name, part in value.items() if key != "$defs" or part}
-    if key == "additionalProperties" and isinstance(value, dict):
-        return compact(cast(dict[str, Any], value)) or True
-    if isinstance(value, list):
-        return [_compact_part("", part) for part in cast(list[Any], value)]
-    return compact(cast(dict[str, Any], value)) if isinstance(value, dict) else value
+def _definition(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return a definition with its fields alone, without how long they may be: that is said where it is not kept."""
+    lengths = ("minLength", "maxLength", "maxItems")
+    kept = {key: value for key, value in schema.items() if key not in ("description", "additionalProperties")}
+    if "properties" in kept:
+        fields: dict[str, dict[str, Any]] = kept["properties"]
+        kept["properties"] = {
+            name: {key: value for key, value in each.items() if key not in lengths} for name, each in fields.items()
+        }
+    return kept
 
 
 NOTE_TOKENS = 80

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from swarm_memory.schema.base import GLOBAL_PROJECT
 from swarm_memory.server.operations.operation import Row, row
+from swarm_memory.tools.text.faults import at_most
 
 if TYPE_CHECKING:
     from swarm_memory.schema.job import Job
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from swarm_memory.schema.status import MemoryStatus
     from swarm_memory.schema.trajectory import Verdict
     from swarm_memory.tools.memories.remember import Remembered
+    from swarm_memory.tools.ports.journal import Event
 
 BESIDE_CHARS = 300
 """So much is shown of each neighbour of a passage."""
@@ -102,6 +104,11 @@ def of_memory(item: "MemoryItem", *, full: bool) -> Row:
     )
 
 
+def of_event(event: "Event") -> Row:
+    """One change of a memory."""
+    return row(at=event.at.isoformat(timespec="seconds"), kind=event.kind, data=dict(event.data))
+
+
 def of_remembered(done: "Remembered") -> Row:
     """What was said, as it is stored; `notices` say what is held back, why, and how the user releases it."""
     item = done.item
@@ -169,9 +176,9 @@ def of_passage(hit: "SourceHit") -> Row:
         why=hit.justification,
         of=None if called or hit.group_title == passage.title else hit.group_title,
         description=None if passage.description in passage.content else passage.description,
-        before=None if called else _end(hit.before),
+        before=None if called or not hit.before else _end(hit.before),
         text=None if uses else passage.content or None,
-        after=None if called else _beginning(hit.after),
+        after=None if called or not hit.after else at_most(BESIDE_CHARS, hit.after),
         use=passage.data if called else None,
     )
 
@@ -185,13 +192,5 @@ def _where(hit: "SourceHit") -> str:
     return f"{place}:{passage.line}" if last in (None, passage.line) else f"{place}:{passage.line}-{last}"
 
 
-def _end(text: str | None) -> str | None:
-    if not text or len(text) <= BESIDE_CHARS:
-        return text or None
-    return "… " + text[-BESIDE_CHARS:].partition(" ")[2]
-
-
-def _beginning(text: str | None) -> str | None:
-    if not text or len(text) <= BESIDE_CHARS:
-        return text or None
-    return text[:BESIDE_CHARS].rpartition(" ")[0] + " …"
+def _end(text: str) -> str:
+    return text if len(text) <= BESIDE_CHARS else "… " + text[-BESIDE_CHARS:].partition(" ")[2]

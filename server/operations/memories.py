@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.memory import Kind, MemoryStatus, Note, ScoredMemory
-from swarm_memory.server.operations.answers import of_memory, of_remembered, of_status, said_by
+from swarm_memory.server.operations.answers import of_event, of_memory, of_remembered, of_status, said_by
 from swarm_memory.server.operations.operation import (
     ADDS,
     AGAIN,
@@ -169,16 +169,22 @@ async def manage_memories(
     ids: Annotated[
         list[str] | None, Field(max_length=100, description="Memory ids; for all but list"), Word("[ID]...")
     ] = None,
-    text: Annotated[str | None, Field(description="list: part of the title or content")] = None,
-    domain: Annotated[str | None, Field(description="list: of this domain")] = None,
-    tags: Annotated[list[str] | None, Field(description="list: with every tag"), "--tag"] = None,
-    status: Annotated[
-        Literal["active", "quarantined", "archived"] | None, Field(description="list: of this status, else active")
+    text: Annotated[
+        str | None, Field(description="list: part of the title or content"), "Part of the title or content."
     ] = None,
-    task_id: Annotated[str | None, Field(description="list: what this task taught")] = None,
-    title: str | None = None,
-    description: str | None = None,
-    content: str | None = None,
+    domain: Annotated[str | None, Field(description="list: of this domain"), "Such as python.testing."] = None,
+    tags: Annotated[
+        list[str] | None, Field(description="list: with every tag"), "Its tags; repeatable.", "--tag"
+    ] = None,
+    status: Annotated[
+        Literal["active", "quarantined", "archived"] | None,
+        Field(description="list: of this status, else active"),
+        "By default active.",
+    ] = None,
+    task_id: Annotated[str | None, Field(description="list: what this task taught"), "What this task taught."] = None,
+    title: Annotated[str | None, "What to do, or not to."] = None,
+    description: Annotated[str | None, "When it is of use."] = None,
+    content: Annotated[str | None, "The steps."] = None,
     reason: Annotated[str | None, Field(max_length=500, description="Why")] = None,
     limit: Annotated[int, Field(ge=1, le=200)] = 20,
     offset: Annotated[int, Field(ge=0)] = 0,
@@ -219,10 +225,7 @@ async def manage_memories(
             return row(action=action, memories=[of_memory(item, full=True) for item in found])
         case "history":
             events = await memories.memory_history(toolbox, _single(chosen))
-            return row(action=action, events=[
-                {"at": event.at.isoformat(timespec="seconds"), "kind": event.kind, "data": dict(event.data)}
-                for event in events
-            ])  # fmt: skip
+            return row(action=action, events=[of_event(event) for event in events])
         case "edit":
             texts: Row = {"title": title, "description": description, "content": content, "domain": domain}
             texts["tags"] = None if tags is None else tuple(tags)

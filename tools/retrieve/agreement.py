@@ -22,13 +22,6 @@ async def told_once(toolbox: Toolbox, result: SearchResult) -> SearchResult:
     return result._replace(candidates=tuple(each for each in result.candidates if each.id not in gone))
 
 
-async def listed_once(toolbox: Toolbox, items: Sequence[MemoryItem]) -> list[MemoryItem]:
-    """Return memories, as `told_once` what a search found. Raises `StorageError`."""
-    standing = {item.id: item.provenance.standing for item in items}
-    gone = await _told_twice(toolbox, [item.id for item in items if is_teams(item.scope)], standing)
-    return [item for item in items if item.id not in gone]
-
-
 async def _told_twice(toolbox: Toolbox, shared: Sequence[str], standing: Mapping[str, int]) -> set[str]:
     """Return which ids say only what another one of those with a `standing` says."""
     own = await toolbox.store.team.own_same(shared) if shared else {}
