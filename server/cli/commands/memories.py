@@ -199,7 +199,7 @@ def _forget_person(invocation: Invocation, name: str, yes: bool) -> Row:
     person = invocation.run(lambda toolbox: find_person(toolbox, name))
     _ask(yes, f"Delete {person.name} with all that they brought, for good?")
     done = invocation.run(lambda toolbox: forget_person(toolbox, name))
-    return {"forgotten": len(done.ids), "records": done.records, "alike": done.alike}
+    return {"person": name, "forgotten": len(done.ids), "records": done.records, "alike": done.alike}
 
 
 @command(of=memories, name="export")

@@ -135,7 +135,9 @@ def index(
     where = path if path is None or kind == "github" else str(Path(path).absolute())
     kinds: Sequence[SourceKind] = [kind] if kind else kinds_of(Path(where or invocation.root))
     if not kinds:
-        raise InputError(f"{path} holds nothing that is known: no document, code, API description or list of functions")
+        raise InputError(
+            f"{path or invocation.root} holds nothing that is known: no document, code, API description or list of functions"
+        )
     place, has_failed = "." if kind is None and where is None else where, False
     for each in kinds:
         try:
