@@ -65,7 +65,7 @@ def test_learning_twice_changes_nothing(swarm: Shell, learned: str) -> None:
     assert len(swarm("memories", "list", "--json").json) == 1
 
 
-def test_a_dry_run_answers_one_line_of_json_for_each_task_of_each_file(
+def test_a_dry_run_answers_one_line_of_json_for_each_task_of_each_file_and_makes_no_bank(
     swarm: Shell, project: Path, fixed: Task, talk: Task
 ) -> None:
     (project / "two.jsonl.gz").write_bytes(gzip.compress("\n".join(map(json.dumps, (fixed, talk))).encode()))
@@ -78,12 +78,7 @@ def test_a_dry_run_answers_one_line_of_json_for_each_task_of_each_file(
         ("fix-2", "Success"),
     ]
     assert all(row["judge"] == "evidence" and row["reasons"] for row in ran.rows)
-
-
-def test_a_dry_run_makes_no_bank(swarm: Shell, project: Path, fixed: Task) -> None:
-    proposed = swarm("learn", "-", "--dry-run", "--json", stdin=json.dumps(fixed)).json
-    assert proposed["items"]
-    assert proposed["verdict"] == "Success"
+    assert swarm("learn", "-", "--dry-run", "--json", stdin=json.dumps(fixed)).json["items"]
     assert not (project / ".swarm").exists()
 
 
@@ -115,6 +110,8 @@ def test_post_task_records_under_its_own_id_and_pre_task_leaves_that_out(swarm: 
     given = swarm("pre-task", "--task-id", "T-18", "--query", SIMILAR)
     assert "migrate" in given.out
     assert swarm("pre-task", "--task-id", "T-18", "--query", SIMILAR, "--json").json["preamble"] in given.out
+    done = swarm("post-task", "--task-id", "never-seen", "--outcome", "success", "--json").json
+    assert done == {"status": "nothing_injected", "changed": {}}
 
 
 def test_post_task_refuses_more_than_one_task_and_records_none(
@@ -137,14 +134,10 @@ def test_a_memory_is_listed_shown_edited_withdrawn_and_forgotten(swarm: Shell, l
     assert swarm("memories", "restore", learned, "--json").json == {"action": "restore", "changed": 1}
     kinds = [event["kind"] for event in swarm("memories", "get", "--history", learned, "--json").json["events"]]
     assert len(kinds) >= 3
+    assert "edited" in swarm("memories", "get", "--history", learned).out
     assert swarm("memories", "quarantine", "--archive", learned).out == "action: archive\nchanged: 1\n"
     assert swarm("memories", "forget", learned, "--yes", "--json").json["changed"] == 1
     assert swarm("memories", "get", learned).code == 2
-
-
-def test_forgetting_asks_first(swarm: Shell, learned: str) -> None:
-    assert swarm("memories", "forget", learned, stdin="n\n").code == 130
-    assert len(swarm("memories", "list", "--json").json) == 1
 
 
 def test_status_says_how_answers_are_made(swarm: Shell, learned: str) -> None:
@@ -198,14 +191,6 @@ def test_doctor_names_what_is_wrong_and_fails(swarm: Shell, project: Path) -> No
     ran = swarm("doctor")
     assert ran.code == 1
     assert "did you mean retrieve?" in ran.out
-
-
-def test_doctor_says_which_key_a_chat_model_is_missing(swarm: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SWARM_MEMORY_CHAT__PROVIDERS", '[{"provider": "anthropic", "model": "m"}]')
-    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
-    assert "anthropic:m: ANTHROPIC_API_KEY is not set" in swarm("doctor").out
-    monkeypatch.setenv("ANTHROPIC_API_KEY", "k")
-    assert "ANTHROPIC_API_KEY" not in swarm("doctor").out
 
 
 KILLED_WHILE_COPYING = """
@@ -409,18 +394,11 @@ def test_who_forgets_is_shown_first_what_goes(swarm: Shell, learned: str) -> Non
     assert refused.code == 130
     assert learned in refused.err
     assert "Delete 1 memory for good" in refused.err
+    assert len(swarm("memories", "list", "--json").json) == 1
     unknown = swarm("memories", "forget", "rm_01M804WTA6C88AGFGF9Y6591J1", stdin="y\n")
     assert unknown.code == 2
     assert "[y/N]" not in unknown.err
     assert swarm("memories", "forget", stdin="y\n").code == 2
-
-
-def test_the_history_is_told_in_words(swarm: Shell, learned: str) -> None:
-    title = swarm("memories", "get", learned, "--json").json[0]["title"]
-    swarm("memories", "edit", learned, "--title", "Migrate first", "--reason", "shorter")
-    shown = swarm("memories", "get", "--history", learned).out
-    assert "edited" in shown
-    assert title in shown
 
 
 def test_the_status_counts_what_is_indexed(swarm: Shell, project: Path) -> None:
@@ -428,11 +406,6 @@ def test_the_status_counts_what_is_indexed(swarm: Shell, project: Path) -> None:
     (project / "notes.md").write_text("# Retries\n\nThe retry limit is three.\n", "utf-8")
     swarm("sources", "index", "notes.md", "--kind", "document")
     assert "1 passage (1 of kind document)" in swarm("status").out
-
-
-def test_an_outcome_of_a_task_without_memories_says_that_none_is_credited(swarm: Shell, learned: str) -> None:
-    done = swarm("post-task", "--task-id", "never-seen", "--outcome", "success", "--json").json
-    assert done == {"status": "nothing_injected", "changed": {}}
 
 
 def test_a_verdict_is_said_otherwise_and_given_back(swarm: Shell, learned: str) -> None:

@@ -91,23 +91,19 @@ async def test_the_judge_of_the_settings_is_asked_first_to_judge_and_only_to_jud
 
 
 @pytest.mark.parametrize(
-    ("providers", "told"), [([], "evidence judges"), ([{"provider": "claude_cli"}], "none of chat.providers")]
+    ("providers", "judge", "reranker"),
+    [([], "evidence judges", None), ([{"provider": "claude_cli"}], "none of chat.providers", "small")],
 )
-async def test_a_judge_that_cannot_be_chosen_is_told(
-    place: Location, settings: Settings, providers: list[dict[str, str]], told: str
+async def test_a_judge_or_a_reranker_that_cannot_be_chosen_is_named(
+    place: Location, settings: Settings, providers: list[dict[str, str]], judge: str, reranker: str | None
 ) -> None:
-    async with bank(place, settings, providers, judge="claude-sonnet-4.5") as toolbox:
-        status = await memory_status(toolbox)
-    assert any("claude-sonnet-4.5" in notice and told in notice for notice in status.notices)
-
-
-async def test_a_reranker_that_cannot_be_chosen_is_told(place: Location, settings: Settings) -> None:
-    sources = settings.sources.model_copy(update={"rerank_chat": "small"})
-    async with bank(place, settings.model_copy(update={"sources": sources}), [{"provider": "claude_cli"}]) as toolbox:
-        status = await memory_status(toolbox)
-    assert "sources.rerank_chat is 'small', which is none of chat.providers: they rerank in their own order" in (
-        status.notices
-    )
+    sources = settings.sources.model_copy(update={"rerank_chat": reranker})
+    changed = settings.model_copy(update={"sources": sources})
+    async with bank(place, changed, providers, judge="claude-sonnet-4.5") as toolbox:
+        notices = (await memory_status(toolbox)).notices
+    assert any("claude-sonnet-4.5" in notice and judge in notice for notice in notices)
+    said = "sources.rerank_chat is 'small', which is none of chat.providers: they rerank in their own order"
+    assert (said in notices) == (reranker is not None)
 
 
 async def test_what_one_process_spent_counts_for_the_next_and_only_today(place: Location, settings: Settings) -> None:

@@ -44,16 +44,6 @@ def test_it_lists_its_tools_and_answers_a_call(tmp_path: Path) -> None:
         assert locate(tmp_path).database.is_file()
 
 
-@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_it_cleanly_within_two_seconds(tmp_path: Path, end: signal.Signals) -> None:
-    with serving(tmp_path) as server:
-        server.initialize()
-        server.call("memory_status")
-        server.process.send_signal(end)
-        assert is_in_time(seconds_to_end(server), END_LIMIT_S)
-        assert server.process.returncode == 0
-
-
 def test_sigint_followed_by_sigterm_still_writes_what_was_queued(tmp_path: Path) -> None:
     with serving(tmp_path) as server:
         server.initialize()
@@ -67,16 +57,6 @@ def test_sigint_followed_by_sigterm_still_writes_what_was_queued(tmp_path: Path)
     with serving(tmp_path) as server:
         server.initialize()
         assert server.call("memory_status")["structuredContent"]["retrievals"] == before + 1
-
-
-def test_the_end_of_its_input_ends_it(tmp_path: Path) -> None:
-    with serving(tmp_path) as server:
-        server.initialize()
-        server.call("memory_status")
-        assert server.process.stdin is not None
-        server.process.stdin.close()
-        assert is_in_time(seconds_to_end(server), END_LIMIT_S)
-        assert server.process.returncode == 0
 
 
 @pytest.mark.fault

@@ -85,7 +85,7 @@ def test_a_folder_with_nothing_that_is_known_and_a_config_of_servers_say_what_to
     (project / "bin" / "x.dat").write_bytes(b"\0\1")
     code, _, err = run(monkeypatch, capsys, "index", "bin")
     assert code == 2
-    assert "holds nothing that is known" in err
+    assert "holds no document, code" in err
     code, _, err = run(monkeypatch, capsys, "index", ".mcp.json")
     assert code == 1
     assert "--start-servers" in err

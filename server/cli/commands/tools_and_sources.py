@@ -136,7 +136,7 @@ def index(
     kinds: Sequence[SourceKind] = [kind] if kind else kinds_of(Path(where or invocation.root))
     if not kinds:
         raise InputError(
-            f"{path or invocation.root} holds nothing that is known: no document, code, API description or list of functions"
+            f"{path or invocation.root} holds no document, code, API description or list of functions that is known"
         )
     place, has_failed = "." if kind is None and where is None else where, False
     for each in kinds:
