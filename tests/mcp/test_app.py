@@ -67,32 +67,32 @@ async def _never() -> Toolbox:
     raise StoreUntrusted("this is no bank of ours: run `swarm-memory trust`")
 
 
-async def test_all_tools_together_cost_an_agent_little() -> None:
-    async with Client(build_server(_never)) as client:
-        tools = (await client.list_tools()).tools
-    assert {tool.name for tool in tools} == TOOLS
-    schemas = json.dumps([tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in tools])
-    assert count_tokens(schemas) <= 5000
-    assert len(INSTRUCTIONS.encode()) < 2048
-    for tool in tools:
-        assert len((tool.description or "").encode()) < 2048
-        assert tool.description
+async def taught(caller: Caller, fixed: Task) -> Task:
+    """Have the bank learn the task, and a second one that bears the fix out; return what the first one taught."""
+    (task,) = (await caller.call("learn_from_trajectory", **fixed))["tasks"]
+    await caller.call("learn_from_trajectory", **{**fixed, "task_id": "fix-2", "agent_id": "other"})
+    return task
 
 
-async def test_every_tool_says_what_it_does_to_the_world_and_refuses_what_it_does_not_know() -> None:
+async def test_all_tools_cost_an_agent_little_and_say_what_they_take_and_do_to_the_world() -> None:
     async with Client(build_server(_never)) as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+    assert set(tools) == TOOLS
+    schemas = json.dumps([tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in tools.values()])
+    assert count_tokens(schemas) <= 5000
+    assert "JsonValue" not in schemas
+    assert tools["judge_trajectory"].input_schema["properties"]["steps"]["items"] == {"type": "object"}
+    assert len(INSTRUCTIONS.encode()) < 2048
     for tool in tools.values():
+        assert 0 < len((tool.description or "").encode()) < 2048
         hints = tool.annotations
         assert hints is not None
         assert None not in (tool.title, hints.read_only_hint, hints.open_world_hint, hints.idempotent_hint)
+        assert hints.destructive_hint is not True or tool.name == "manage_memories"
         assert tool.input_schema["additionalProperties"] is False
         assert all(
             "description" in field or name in SAID_BY_NAME for name, field in tool.input_schema["properties"].items()
         )
-    assert [name for name, tool in tools.items() if tool.annotations and tool.annotations.destructive_hint] == [
-        "manage_memories"
-    ]
     loaded = [name for name, tool in tools.items() if (tool.meta or {}).get("anthropic/alwaysLoad")]
     assert loaded == ["retrieve_memories"]
 
@@ -125,8 +125,7 @@ async def test_a_server_that_is_switched_off_says_so_and_by_what(
     connected: Connected, place: Location, fixed: Task, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with connected() as caller:
-        await caller.call("learn_from_trajectory", **fixed)
-        await caller.call("learn_from_trajectory", **{**fixed, "task_id": "fix-2"})  # it bears the fix out
+        await taught(caller, fixed)
         pause(place.root)
         for tool, arguments in (("retrieve_memories", {"query": SIMILAR}), ("learn_from_trajectory", fixed)):
             assert "switched off in this project, by `swarm-memory pause`" in await caller.error(tool, **arguments)
@@ -145,8 +144,7 @@ async def test_a_server_that_is_switched_off_says_so_and_by_what(
 
 async def test_what_was_learned_is_retrieved_with_scores_and_provenance(connected: Connected, fixed: Task) -> None:
     async with connected() as caller:
-        (task,) = (await caller.call("learn_from_trajectory", **fixed))["tasks"]
-        await caller.call("learn_from_trajectory", **{**fixed, "task_id": "fix-2"})  # it bears the fix out
+        task = await taught(caller, fixed)
         assert (task["status"], task["verdict"], task["judge"]) == ("learned", "Success", "evidence")
         found = await caller.call("retrieve_memories", query=SIMILAR)
     (memory,) = found["memories"]
@@ -171,8 +169,7 @@ async def test_learning_over_mcp_logs_the_calls_of_the_session_once(connected: C
 
 async def test_an_outcome_changes_only_the_memories_that_the_task_was_given(connected: Connected, fixed: Task) -> None:
     async with connected() as caller:
-        (memory,) = (await caller.call("learn_from_trajectory", **fixed))["tasks"][0]["stored"]
-        await caller.call("learn_from_trajectory", **{**fixed, "task_id": "fix-2"})  # it bears the fix out
+        (memory,) = (await taught(caller, fixed))["stored"]
         await caller.call("retrieve_memories", query=SIMILAR, task_id="next")
         told = await caller.call("record_outcome", task_id="next", outcome="Success", used=[memory, "rm_x"])
         assert told == {"status": "credited", "changed": {memory: 0.05}}
@@ -190,8 +187,7 @@ async def test_an_answer_is_small_and_its_text_holds_the_same_or_what_a_model_re
     connected: Connected, fixed: Task
 ) -> None:
     async with connected() as caller:
-        await caller.call("learn_from_trajectory", **fixed)
-        await caller.call("learn_from_trajectory", **{**fixed, "task_id": "fix-2"})  # it bears the fix out
+        await taught(caller, fixed)
         found = await caller.client.call_tool("retrieve_memories", {"query": SIMILAR})
         none = await caller.client.call_tool("retrieve_memories", {"query": "xylophone", "domain": "none"})
         listed = await caller.client.call_tool("manage_memories", {"action": "list"})
@@ -235,8 +231,7 @@ async def test_what_only_reads_makes_no_bank_and_the_first_write_does(place: Loc
 
 async def test_a_task_can_leave_out_what_it_or_others_taught(connected: Connected, fixed: Task) -> None:
     async with connected() as caller:
-        await caller.call("learn_from_trajectory", **fixed, agent_id="reviewer")
-        await caller.call("learn_from_trajectory", **{**fixed, "task_id": "fix-2"})  # it bears the fix out
+        await taught(caller, {**fixed, "agent_id": "reviewer"})
         found = await caller.call("retrieve_memories", query=SIMILAR, exclude_task="fix-1")
         own = await caller.call("retrieve_memories", query=SIMILAR, agent_id="reviewer")
         others = await caller.call("retrieve_memories", query=SIMILAR, agent_id="planner")
@@ -273,38 +268,26 @@ async def test_the_verdict_that_is_given_is_kept_once_unless_only_looked_at(conn
     assert shown["memories"][0]["provenance"]["agent_id"] == "reviewer"
 
 
-async def test_items_that_say_the_same_as_another_of_their_call_are_told(connected: Connected, fixed: Task) -> None:
+async def test_the_agent_can_be_the_distiller_and_without_items_it_is_only_proposed(
+    connected: Connected, fixed: Task
+) -> None:
     again = ITEM | {"title": f"{ITEM['title']}!"}
     async with connected() as caller:
+        proposed = await caller.call("distill_memories", **fixed)
+        assert sum((await caller.call("memory_status"))["memories"].values()) == 0
         kept = await caller.call(
             "distill_memories", **fixed, verdict="Success", confidence=0.9, items=[ITEM, ITEM, again]
         )
-    assert len(kept["stored"]) == 2, "the item, and the way out that the calls show"
-    assert "item 2: says the same as an earlier one" in kept["reason"]
-
-
-async def test_the_agent_can_be_the_distiller_and_what_its_calls_show_is_kept_beside(
-    connected: Connected, fixed: Task
-) -> None:
-    async with connected() as caller:
-        kept = await caller.call("distill_memories", **fixed, verdict="Success", confidence=0.9, items=[ITEM])
-        assert kept["distiller"] == "agent"
         shown = await caller.call("manage_memories", action="get", ids=kept["stored"])
-    memory, seen = shown["memories"]
+    assert proposed["items"]
+    assert "stored" not in proposed
+    assert kept["distiller"] == "agent"
+    assert "item 2: says the same as an earlier one" in kept["reason"]
+    memory, seen = shown["memories"]  # the item, and the fix that the calls show
     assert memory["title"] == ITEM["title"]
-    assert memory["provenance"]["judge"] == "agent"
-    assert memory["provenance"]["distiller"] == "agent"
+    assert (memory["provenance"]["judge"], memory["provenance"]["distiller"]) == ("agent", "agent")
     assert seen["provenance"]["distiller"] == "extractive"
     assert "repair" in seen["tags"]
-
-
-async def test_without_items_distilling_only_proposes(connected: Connected, fixed: Task) -> None:
-    async with connected() as caller:
-        drawn = await caller.call("distill_memories", **fixed)
-        status = await caller.call("memory_status")
-    assert drawn["items"]
-    assert "stored" not in drawn
-    assert sum(status["memories"].values()) == 0
 
 
 def is_there(path: str) -> bool:
@@ -313,8 +296,7 @@ def is_there(path: str) -> bool:
 
 async def test_a_memory_is_looked_at_mended_withdrawn_and_forgotten(connected: Connected, fixed: Task) -> None:
     async with connected() as caller:
-        (task,) = (await caller.call("learn_from_trajectory", **fixed))["tasks"]
-        await caller.call("learn_from_trajectory", **{**fixed, "task_id": "fix-2"})  # it bears the fix out
+        task = await taught(caller, fixed)
         ids = task["stored"]
         listed = await caller.call("manage_memories", action="list")
         assert [memory["id"] for memory in listed["memories"]] == ids
@@ -431,8 +413,7 @@ async def test_the_tasks_of_a_transcript_are_learned_with_progress(
 
 async def test_resources_show_a_memory_a_trajectory_and_the_counts(connected: Connected, fixed: Task) -> None:
     async with connected() as caller:
-        (task,) = (await caller.call("learn_from_trajectory", **fixed))["tasks"]
-        await caller.call("learn_from_trajectory", **{**fixed, "task_id": "fix-2"})  # it bears the fix out
+        task = await taught(caller, fixed)
 
         async def read(uri: str) -> Any:
             (content,) = (await caller.client.read_resource(uri)).contents
@@ -465,8 +446,7 @@ async def test_briefing_and_status_are_listed_and_nothing_is_shown_twice(connect
         assert {each.name for each in templates} == {"item", "trajectory", "statistics"}
         assert all(each.description == each.title for each in templates), "what a person reads, not our docstrings"
         assert "Nothing was learned" in await text_of(caller.client, "memory://strategies")
-        (task,) = (await caller.call("learn_from_trajectory", **fixed))["tasks"]
-        await caller.call("learn_from_trajectory", **{**fixed, "task_id": "fix-2"})  # it bears the fix out
+        task = await taught(caller, fixed)
         notes = await text_of(caller.client, "memory://strategies")
         assert task["stored"][0] in notes
         assert "untrusted notes" in notes
@@ -539,8 +519,7 @@ async def test_a_wrong_request_for_a_prompt_says_what_is_right_and_logs_no_trace
 
 async def test_memories_of_another_project_are_not_seen(connected: Connected, fixed: Task) -> None:
     async with connected() as caller:
-        (task,) = (await caller.call("learn_from_trajectory", **fixed))["tasks"]
-        await caller.call("learn_from_trajectory", **{**fixed, "task_id": "fix-2"})  # it bears the fix out
+        task = await taught(caller, fixed)
         found = await caller.call("retrieve_memories", query=SIMILAR, project="another")
         own = await caller.call("retrieve_memories", query=SIMILAR, project="shop")
         hidden = await caller.error("manage_memories", action="get", ids=task["stored"], project="another")
@@ -566,14 +545,6 @@ async def test_secrets_of_the_settings_are_in_no_answer(place: Location, tmp_pat
     async with Client(build_server(lambda: open_toolbox(place, settings))) as client:
         result = await client.call_tool("memory_status", {})
     assert "sk-very-secret" not in result.model_dump_json()
-
-
-async def test_a_schema_says_any_json_in_one_word() -> None:
-    async with Client(build_server(_never)) as client:
-        tools = {tool.name: tool.input_schema for tool in (await client.list_tools()).tools}
-    assert [name for name, schema in tools.items() if "JsonValue" in json.dumps(schema)] == []
-    steps = tools["judge_trajectory"]["properties"]["steps"]
-    assert steps["items"] == {"type": "object"}
 
 
 async def test_without_a_prompt_that_was_seen_what_an_agent_passes_on_is_its_own_note(connected: Connected) -> None:
@@ -614,5 +585,3 @@ async def test_what_the_user_said_is_kept_for_every_session_and_what_is_held_bac
         assert "only the user may restore" in refused
         assert "text is empty" in await caller.error("remember", text="  ")
         assert "text is empty" in await caller.error("remember", text="\x00\x1b[3")
-    async with Client(build_server(_never)) as client:
-        assert len((await client.list_tools()).tools) <= 17
