@@ -103,7 +103,7 @@ def command_of(
         and Only.AGENT not in _unwrapped(each.annotation)
     ]
     shown = "\n".join(f"  swarm-memory {line}" for line in examples)
-    text = help or inspect.getdoc(operation.run)
+    text = inspect.cleandoc(help or operation.run.__doc__ or "")
     run.__doc__ = f"{text}\n\n\b\nExamples:\n{shown}" if examples else text
     run.__dict__["__signature__"] = signature.replace(parameters=[first, *kept])
     options.setdefault("show", print_answer)

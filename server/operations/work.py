@@ -35,8 +35,11 @@ async def run_matts(
     k: Annotated[int | None, Field(ge=1, le=32, description="Rollouts (6) or refinements (3)"), "-k"] = None,
     task_id: Annotated[str | None, Field(max_length=500)] = None,
     given: Annotated[
-        list[Path] | None, Field(description="With --runner given: a rollout that was made; repeatable."), Only.USER
+        list[Path] | None, Field(description="Compare this made rollout instead; repeatable."), Only.USER
     ] = None,
+    by_model: Annotated[
+        bool, Field(description="Let the chat model of the settings do it."), "--model", Only.USER
+    ] = False,
     run_id: Annotated[
         str | None, Field(description="Go on with a run that was interrupted or failed."), Only.USER
     ] = None,
@@ -49,6 +52,7 @@ async def run_matts(
     from swarm_memory.server.runners.build import MattsJob, RunnerSpec
 
     toolbox = await site.toolbox()
+    runner = "model" if by_model else "given" if given else runner
     who = RunnerSpec(kind=runner, command=command, check=check, folder=folder, tools=tools)
     asked = MattsJob(task=task, mode=mode, count=k, task_id=task_id, runner=who)
     if given:

@@ -49,7 +49,7 @@ def test_a_run_is_not_done_again_by_its_id(swarm: Shell, allowed: tuple[str, ...
 def test_rollouts_that_were_made_before_are_compared(swarm: Shell, project: Path, fixed: dict[str, Any]) -> None:
     (project / "one.json").write_text(json.dumps({"id": "a", "task": fixed["task"], "steps": fixed["steps"][:2]}))
     (project / "two.json").write_text(json.dumps({"id": "b", "task": fixed["task"], "steps": fixed["steps"]}))
-    ran = swarm("matts", fixed["task"], "--runner", "given", "--given", "one.json", "--given", "two.json", "--json")
+    ran = swarm("matts", fixed["task"], "--given", "one.json", "--given", "two.json", "--json")
     assert ran.code == 0, ran.err
     assert [each["label"] for each in ran.json["rollouts"]] == ["Failure", "Success"]
     assert ran.json["stored"]
@@ -61,7 +61,7 @@ def test_rollouts_that_were_made_before_are_compared(swarm: Shell, project: Path
         (("matts", TASK), 2, "give the command line too"),
         (("matts", TASK, "--runner", "given"), 2, "give the attempts"),
         (("matts", TASK, "--command", "rm -rf ."), 3, "matts.allowed_commands"),
-        (("matts", TASK, "--runner", "model"), 3, "no chat model"),
+        (("matts", TASK, "--model"), 3, "no chat model"),
         (("matts", "--command", "x"), 2, "Missing argument 'TASK'"),
     ],
 )

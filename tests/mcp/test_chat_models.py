@@ -159,10 +159,10 @@ async def test_the_tools_judge_and_distill_by_the_model_and_name_it(
         wired = settings.model_copy(update={"chat": chat})
         async with Client(build_server(lambda: open_toolbox(place, wired))) as client:
             verdict = await _call(client, "judge_trajectory", fixed)
-            drawn = await _call(client, "distill_memories", fixed)
+            found = await _call(client, "distill_memories", fixed)
             status = await _call(client, "memory_status", {})
     assert (verdict["verdict"], verdict["judge"]) == ("Success", "openai:m")
-    assert (drawn["distiller"], drawn["items"][0]["title"]) == ("openai:m", ITEM["title"])
+    assert (found["distiller"], found["items"][0]["title"]) == ("openai:m", ITEM["title"])
     assert status["judge"] == "openai:m"
     assert f"{3 * TOKENS} tokens of 500,000 in 3 calls" in status["chat"]
 
@@ -200,7 +200,7 @@ async def test_learning_from_the_command_line_asks_the_model_over_http(shell: Sh
         providers = json.dumps([provider(server)])
         code, out, err = await shell("learn", "run.json", "--json", providers=providers)
         items = json.loads((await shell("memories", "list", "--json"))[1])
-        _, told, _ = await shell("status", "--json", providers=providers)
+        _, shown, _ = await shell("status", "--json", providers=providers)
         _, days, _ = await shell("metrics", providers=providers)
     assert days.partition("Calls to chat models")[2].split()[-3:] == ["3", f"{3 * TOKENS}", "-"]
     assert code == 0, err
@@ -211,7 +211,7 @@ async def test_learning_from_the_command_line_asks_the_model_over_http(shell: Sh
     assert item["provenance"]["model"] == "openai:m"
     assert item["provenance"]["screened_by"] == "rules and classifier, openai:m"
     assert [request.body["model"] for request in server.requests] == ["m", "m", "m"]
-    chat = json.loads(told)["chat"]
+    chat = json.loads(shown)["chat"]
     assert (chat["models"], chat["calls_today"], chat["tokens_today"]) == (["openai:m"], 3, 3 * TOKENS)
 
 

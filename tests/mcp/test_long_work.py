@@ -69,17 +69,17 @@ async def test_an_agent_gives_its_attempts_and_gets_the_comparison(
 async def test_progress_reaches_the_client_while_it_waits(
     connected: Callable[[], Any], attempts: list[dict[str, Any]]
 ) -> None:
-    told: list[tuple[float, float | None]] = []
+    reports: list[tuple[float, float | None]] = []
 
     async def note(progress: float, total: float | None, _: str | None) -> None:
-        told.append((progress, total))
+        reports.append((progress, total))
 
     async with connected() as caller:
         arguments = {"task": TASK, "runner": "given", "attempts": attempts}
         await caller.client.call_tool("run_matts", arguments, progress_callback=note)
-    assert told[0] == (0, None)
-    assert [done for done, _ in told] == sorted({done for done, _ in told})
-    assert all(done <= 3 == total for done, total in told[1:])
+    assert reports[0] == (0, None)
+    assert [done for done, _ in reports] == sorted({done for done, _ in reports})
+    assert all(done <= 3 == total for done, total in reports[1:])
 
 
 async def test_work_that_takes_longer_gives_a_job_id_and_can_be_cancelled(

@@ -31,9 +31,9 @@ def seconds_to_end(server: Server) -> float:
 
 def test_it_lists_its_tools_and_answers_a_call(tmp_path: Path) -> None:
     with serving(tmp_path) as server:
-        told = server.initialize()
-        assert told["serverInfo"]["name"] == "swarm-memory"
-        assert "retrieve_memories" in told["instructions"]
+        said = server.initialize()
+        assert said["serverInfo"]["name"] == "swarm-memory"
+        assert "retrieve_memories" in said["instructions"]
         assert "retrieve_memories" in {tool["name"] for tool in server.ask("tools/list", {})["tools"]}
         answer = server.call("retrieve_memories", query="fix the flaky date test")
         assert not answer.get("isError")
@@ -158,5 +158,5 @@ def test_the_bank_is_consolidated_by_itself_and_the_status_says_so(
         (listed,) = server.call("job", action="list")["structuredContent"]["jobs"]
         (job,) = server.call("job", action="result", job_id=listed["job_id"])["structuredContent"]["jobs"]
         assert (job["kind"], job["status"]) == ("consolidate", "completed")
-        told = server.call("memory_status")["structuredContent"]["consolidation"]
-        assert told.startswith("0 new memories; by itself at 1; last run ")
+        said = server.call("memory_status")["structuredContent"]["consolidation"]
+        assert said.startswith("0 new memories; by itself at 1; last run ")

@@ -30,7 +30,7 @@ matts = command_of(
     examples=(
         'matts "make the tests pass" --command "claude -p" --check "pytest -q" -k 4',
         'matts "make the tests pass" --command "claude -p" --mode sequential -k 3',
-        'matts "book a flight" --runner given --given one.json --given two.json',
+        'matts "book a flight" --given one.json --given two.json',
     ),
 )
 
