@@ -76,14 +76,14 @@ def print_answer(answer: object, indent: str = "") -> None:
 
 
 def _is_plain(value: object) -> bool:
-    """Whether a value fits on the line of its name."""
+    """Whether a value fits on the line of its name: no row, no text of several lines, no list of sentences."""
     if isinstance(value, list | tuple):
-        return all(_is_plain(entry) for entry in cast(Sequence[object], value))
-    return not isinstance(value, Mapping) and "\n" not in str(value)
+        return not any(isinstance(entry, Mapping) or " " in str(entry) for entry in cast(Sequence[object], value))
+    return not value if isinstance(value, Mapping) else "\n" not in str(value)
 
 
 def _in_line(value: object) -> str:
-    if isinstance(value, list | tuple):
+    if isinstance(value, list | tuple | Mapping):
         return ", ".join(map(str, cast(Sequence[object], value))) or "none"
     return ("yes" if value else "no") if isinstance(value, bool) else str(value)
 
