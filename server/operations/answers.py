@@ -8,10 +8,8 @@ from swarm_memory.tools.text.faults import at_most
 
 if TYPE_CHECKING:
     from swarm_memory.schema.job import Job
-    from swarm_memory.schema.memory import Distillation, LearnResult, MemoryDraft, MemoryItem
-    from swarm_memory.schema.outcome import OutcomeRecord
+    from swarm_memory.schema.memory import LearnResult, MemoryDraft, MemoryItem
     from swarm_memory.schema.source import SourceHit
-    from swarm_memory.schema.status import MemoryStatus
     from swarm_memory.schema.trajectory import Verdict
     from swarm_memory.tools.memories.remember import Remembered
     from swarm_memory.tools.ports.journal import Event
@@ -27,21 +25,14 @@ def of_verdict(task_id: str, verdict: "Verdict", **more: object) -> Row:
         verdict=verdict.label,
         confidence=round(verdict.confidence, 3),
         reasons=verdict.reasons,
-        judge=_who(verdict.judge, verdict.model),
+        judge=who(verdict.judge, verdict.model),
         **more,
     )
 
 
-def _who(by: str, model: str | None) -> str:
+def who(by: str, model: str | None) -> str:
     """Return the chat model's name, else `evidence`, `extractive`, `agent` or `user`."""
     return model if by == "model" and model else by
-
-
-def of_proposed(task_id: str, verdict: "Verdict", found: "Distillation") -> Row:
-    """What was distilled from a trajectory and is not stored."""
-    items = [of_draft(draft, draft.evidence) for draft in found.drafts]
-    by = _who(found.distiller, found.model)
-    return of_verdict(task_id, verdict, items=items, distiller=by, reason=found.reason)
 
 
 def of_draft(texts: "MemoryDraft | MemoryItem", evidence: tuple[str, ...]) -> Row:
@@ -64,11 +55,6 @@ def of_learned(result: "LearnResult") -> Row:
         calls=result.calls,
         reason=result.reason,
     )
-
-
-def of_outcome(record: "OutcomeRecord") -> Row:
-    """What an outcome changed: of the confidence, by memory id."""
-    return row(status=record.status, changed={credit.memory_id: credit.applied for credit in record.credits})
 
 
 def said_by(item: "MemoryItem") -> str | None:
@@ -120,23 +106,6 @@ def of_remembered(done: "Remembered") -> Row:
         scope="global" if item.scope.project == GLOBAL_PROJECT else "project",
         said_by=said_by(item),
         notices=done.notices or None,
-    )
-
-
-def of_status(status: "MemoryStatus") -> Row:
-    """How the bank stands, without the settings that are at their defaults."""
-    storage, counts = status.storage, status.statistics
-    kept = {"version", "embedder", "judge", "learning", "consolidation", "tools", "sources", "notices"}
-    return row(
-        **status.model_dump(mode="json", include=kept),
-        **counts.model_dump(mode="json", include={"memories", "verdicts", "jobs", "trajectories", "retrievals"}),
-        database=storage.path,
-        schema_version=storage.schema_version,
-        sqlite=f"{storage.sqlite_version} ({storage.driver}: {storage.driver_reason})",
-        vector_search=storage.vector_search,
-        chat=status.chat.says if status.chat else "none",
-        project=counts.scope.project,
-        effect=status.effect.says if status.effect else "no task has an outcome yet",
     )
 
 

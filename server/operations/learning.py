@@ -12,7 +12,7 @@ from swarm_memory.schema.job import Progress
 from swarm_memory.schema.memory import MemoryDraft
 from swarm_memory.schema.trajectory import Verdict
 from swarm_memory.server.hosts.input import Given, folder_of, read_all, read_one
-from swarm_memory.server.operations.answers import of_draft, of_learned, of_outcome, of_proposed, of_verdict
+from swarm_memory.server.operations.answers import of_draft, of_learned, of_verdict, who
 from swarm_memory.server.operations.operation import ADDS, AGAIN, Only, Operation, Row, Site, row
 
 if TYPE_CHECKING:
@@ -97,7 +97,10 @@ async def _proposed(toolbox: "Toolbox", trajectory: "Trajectory", own: Verdict |
     from swarm_memory.tools.judge.judge import judge_given
 
     kept, judged, _ = await judge_given(toolbox, trajectory, own, store=own is not None)
-    return of_proposed(kept.task_id, judged, await distill(toolbox, kept, judged))
+    found = await distill(toolbox, kept, judged)
+    items = [of_draft(draft, draft.evidence) for draft in found.drafts]
+    by = who(found.distiller, found.model)
+    return of_verdict(kept.task_id, judged, items=items, distiller=by, reason=found.reason)
 
 
 async def learn_from_trajectory(
@@ -187,7 +190,8 @@ async def record_outcome(
     from swarm_memory.tools.credit.outcome import record_outcome as record
 
     verdict = Verdict.by_agent(outcome, reasons=reasons or ())
-    return of_outcome(await record(await site.toolbox(), task_id, verdict, given=True, named=used or ()))
+    done = await record(await site.toolbox(), task_id, verdict, given=True, named=used or ())
+    return row(status=done.status, changed={credit.memory_id: credit.applied for credit in done.credits})
 
 
 def _own_verdict(label: Label | None, confidence: float, reasons: Sequence[str] | None) -> Verdict | None:

@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.memory import Kind, MemoryStatus, Note, ScoredMemory
-from swarm_memory.server.operations.answers import of_event, of_memory, of_remembered, of_status, said_by
+from swarm_memory.server.operations.answers import of_event, of_memory, of_remembered, said_by
 from swarm_memory.server.operations.operation import (
     ADDS,
     AGAIN,
@@ -154,13 +154,25 @@ async def memory_status(site: Site) -> Row:
 
 
 async def status_row(site: Site, toolbox: "Toolbox") -> Row:
-    """Return how the bank stands, and what the hooks of its project missed."""
+    """Return how the bank stands, without settings that are at their defaults, and what the project's hooks missed."""
     from swarm_memory.server.missed import told
     from swarm_memory.tools.memories.status import memory_status as status
 
-    found = of_status(await status(toolbox))
-    found["notices"] = [*told(site.root), *found["notices"]]
-    return found if site.has_bank else found | {"database": "none yet: the first task makes it"}
+    found = await status(toolbox)
+    storage, counts = found.storage, found.statistics
+    kept = {"version", "embedder", "judge", "learning", "consolidation", "tools", "sources"}
+    return row(
+        **found.model_dump(mode="json", include=kept),
+        **counts.model_dump(mode="json", include={"memories", "verdicts", "jobs", "trajectories", "retrievals"}),
+        database=storage.path if site.has_bank else "none yet: the first task makes it",
+        schema_version=storage.schema_version,
+        sqlite=f"{storage.sqlite_version} ({storage.driver}: {storage.driver_reason})",
+        vector_search=storage.vector_search,
+        chat=found.chat.says if found.chat else "none",
+        project=counts.scope.project,
+        effect=found.effect.says if found.effect else "no task has an outcome yet",
+        notices=[*told(site.root), *found.notices],
+    )
 
 
 async def manage_memories(
