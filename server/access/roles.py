@@ -20,10 +20,8 @@ ARGUMENTS: dict[str, Role] = {"transcript_path": "admin", "repository": "admin"}
 RESOURCES: dict[str, Role] = {
     "memory://status": "read",
     "memory://strategies": "read",
-    "memory://newest": "read",
     "memory://statistics": "read",
     "memory://item/": "read",
-    "memory://decisions": "review",
     "memory://trajectory/": "review",  # all that was said in somebody's task
 }
 """By how the address begins."""

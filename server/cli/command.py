@@ -1,21 +1,19 @@
 """Makes commands of functions: options and arguments come from the annotations, the help from the docstring."""
 
 import inspect
+import sys
 import types
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar, Union, cast, get_args, get_origin
+from typing import Annotated, Any, Literal, TypedDict, Union, Unpack, cast, get_args, get_origin
 
 import annotated_types
-import anyio
 import click
 from pydantic.fields import FieldInfo
 
-from swarm_memory.server.cli.console import print_json, print_row
-from swarm_memory.server.cli.invocation import Invocation
-from swarm_memory.server.operations.operation import Flag, Operation, Word
-
-T = TypeVar("T")
+from swarm_memory.server.cli.console import print_answer, print_json
+from swarm_memory.server.cli.invocation import CommandSite, Invocation
+from swarm_memory.server.operations.operation import Flag, Only, Operation, Word
 
 JSON = click.Option(["--json", "as_json"], is_flag=True, help="Print JSON, for programs.")
 EXISTING_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -34,24 +32,25 @@ def command(
 ) -> Callable[[Callable[..., Any]], click.Command]:
     """Return a decorator that makes a command of a function, in the group `of` where one is given.
 
-    Its first parameter is `invocation`, or `toolbox` of the bank that is then opened: only for reading with `reads`.
-    With `show` the result is printed: by that for people, with `--json` as `json` gives it. Keyword-only parameters of
-    `show` are options too. Where the result has `failed` the command ends with code 1.
+    Its first parameter is `invocation`, the `site` that operations are called with, or the `toolbox` of the bank that
+    is then opened: only for reading with `reads`. With `show` the result is printed: by that for people, with `--json`
+    as `json` gives it. Keyword-only parameters of `show` are options too. Where the result has `failed` the command
+    ends with code 1.
     """
 
     def decorate(function: Callable[..., Any]) -> click.Command:
         given, shown = _parameters(function), _parameters(show, keyword_only=True) if show else {}
-        on_bank = next(iter(inspect.signature(function).parameters)) == "toolbox"
+        first = next(iter(inspect.signature(function).parameters))
 
         def callback(**values: Any) -> None:
             invocation: Invocation = click.get_current_context().obj
             as_json = values.pop("as_json", False) if show else False
             styles = {name: values.pop(name) for name in shown}
-            if on_bank:
-                open_bank = invocation.read if reads else invocation.run
-                result = open_bank(lambda toolbox: function(toolbox, **values))
-            else:
+            if first == "invocation":
                 result = function(invocation, **values)
+            else:
+                run = invocation.call if first == "site" else invocation.read if reads else invocation.run
+                result = run(lambda given: function(given, **values))
             if show is not None:
                 print_json(json(result)) if as_json else cast(Callable[..., object], show)(result, **styles)
             if failed(result):
@@ -67,29 +66,48 @@ def command(
     return decorate
 
 
+class Options(TypedDict, total=False):
+    """What `command` takes, for a command that is made of an operation."""
+
+    of: click.Group
+    show: Callable[[Any], object]
+    json: Callable[[Any], object]
+    failed: Callable[[Any], bool]
+
+
 def command_of(
-    operation: Operation[T],
+    operation: Operation,
     name: str,
     *,
-    of: click.Group | None = None,
-    show: Callable[[Any], object] | None = None,
-    json: Callable[[Any], object] = lambda result: result,
+    fixed: Mapping[str, object] | None = None,
+    takes: Sequence[str] | None = None,
+    help: str | None = None,
     examples: Sequence[str] = (),
+    **options: Unpack[Options],
 ) -> click.Command:
-    """Make a command of an operation that the server has as a tool; without `show` its answer is printed by fields."""
+    """Make a command of an operation that the server has as a tool, printed by its fields unless `show` is given.
 
-    def run(invocation: Invocation, **values: Any) -> T:
-        return anyio.run(_called, invocation, operation.run, values)
+    `fixed` are arguments that the command gives by itself, and `takes` those that it has, by default all.
+    """
 
+    async def run(site: CommandSite, **values: Any) -> Any:
+        return await operation.run(site, **{**values, **(fixed or {})})
+
+    signature = inspect.signature(operation.run)
+    first, *others = signature.parameters.values()
+    kept = [
+        each
+        for each in others
+        if each.name not in (fixed or {})
+        and (takes is None or each.name in takes)
+        and Only.AGENT not in _unwrapped(each.annotation)
+    ]
     shown = "\n".join(f"  swarm-memory {line}" for line in examples)
-    run.__doc__ = f"{inspect.getdoc(operation.run)}\n\n\b\nExamples:\n{shown}" if examples else operation.run.__doc__
-    run.__dict__["__signature__"] = inspect.signature(operation.run)
-    return command(of=of, name=name, show=show or (lambda result: print_row(operation.answer(result))), json=json)(run)
-
-
-async def _called(invocation: Invocation, run: Callable[..., Awaitable[T]], values: dict[str, Any]) -> T:
-    async with invocation.site() as site:
-        return await run(site, **values)
+    text = inspect.cleandoc(help or operation.run.__doc__ or "")
+    run.__doc__ = f"{text}\n\n\b\nExamples:\n{shown}" if examples else text
+    run.__dict__["__signature__"] = signature.replace(parameters=[first, *kept])
+    options.setdefault("show", print_answer)
+    return command(name=name, **options)(run)
 
 
 def _parameters(function: Callable[..., Any], *, keyword_only: bool = False) -> dict[str, click.Parameter]:
@@ -104,6 +122,8 @@ def _parameter(given: inspect.Parameter) -> click.Parameter:
     annotation, *marks = _unwrapped(given.annotation)
     word = next((mark for mark in marks if isinstance(mark, Word)), None)
     flag = next((mark for mark in marks if isinstance(mark, Flag)), Flag())
+    if given.default is given.empty and flag.default is not None:
+        given = given.replace(default=flag.default)
     is_list, is_required = get_origin(annotation) in (list, tuple), given.default is given.empty
     kind = (word or flag).type or _type(get_args(annotation)[0] if is_list else annotation, marks)
     default = None if is_list or is_required else given.default
@@ -111,15 +131,22 @@ def _parameter(given: inspect.Parameter) -> click.Parameter:
         {} if is_list or is_required else {"default": default}
     )  # None would stand for what must be given
     if word is not None:
-        must = not (word.metavar or "").startswith("[") if is_list else is_required
-        number = -1 if is_list else 1
-        return click.Argument([given.name], type=kind, nargs=number, required=must, metavar=word.metavar, **defaults)
+        metavar = word.metavar or ""
+        return click.Argument(
+            [given.name],
+            type=kind,
+            nargs=-1 if is_list or metavar.endswith("...") else 1,
+            required=not metavar.startswith("[") if is_list or metavar.endswith("...") else is_required,
+            metavar=word.metavar,
+            callback=None if is_list or not metavar.endswith("...") else _joined,
+            **defaults,
+        )
     texts = [mark for mark in marks if isinstance(mark, str)]
     names = [text for text in texts if text.startswith("-")] or ["--" + given.name.replace("_", "-")]
     described = (mark.description for mark in marks if isinstance(mark, FieldInfo) and mark.description)
-    told = next((text for text in texts if not text.startswith("-")), next(described, None))
+    about = next((text for text in texts if not text.startswith("-")), next(described, None))
     if annotation is bool:
-        return click.Option([*names, given.name], is_flag=True, default=given.default, help=told)
+        return click.Option([*names, given.name], is_flag=True, default=given.default, help=about)
     return click.Option(
         [*names, given.name],
         type=kind,
@@ -128,9 +155,14 @@ def _parameter(given: inspect.Parameter) -> click.Parameter:
         **defaults,
         show_default=default not in (None, ""),
         metavar=flag.metavar,
-        help=told,
+        help=about,
         callback=_none_for_nothing if is_list and given.default is None else None,
     )
+
+
+def _joined(context: click.Context, parameter: click.Parameter, value: Sequence[str]) -> str:
+    """Return the rest of the line as one text; - is the standard input."""
+    return sys.stdin.read() if tuple(value) == ("-",) else " ".join(value)
 
 
 def _none_for_nothing(context: click.Context, parameter: click.Parameter, value: Sequence[Any]) -> list[Any] | None:

@@ -55,12 +55,12 @@ def say(text: str = "", **style: Any) -> None:
     click.secho(printable(text), **style)
 
 
-def print_answer(answer: object, otherwise: str = "None.") -> None:
-    """Print an answer for people: rows as a table, or `otherwise` where there is none; all else by its fields."""
-    if isinstance(answer, list):
-        print_rows(cast("list[object]", answer), otherwise=otherwise)
+def print_found(found: object) -> None:
+    """Print what was found: rows as a table, or that there are none; all else by its fields."""
+    if isinstance(found, list):
+        print_rows(cast("list[object]", found), otherwise="None.")
     else:
-        print_row(answer)
+        print_row(found)
 
 
 def print_row(row: object) -> None:
@@ -116,6 +116,43 @@ def _plain(row: object) -> dict[str, Any]:
     """Return the fields of a model, of a tuple with names or of a mapping, as they become JSON."""
     named = row._asdict() if isinstance(row, tuple) else row  # pyright: ignore
     return to_jsonable_python(named, exclude_none=True, fallback=str)
+
+
+def print_answer(answer: object, indent: str = "") -> None:
+    """Print an answer for people: each field of a row on a line of its own, entries and long texts below theirs."""
+    if isinstance(answer, BaseModel):
+        answer = answer.model_dump(mode="json")
+    if isinstance(answer, Mapping):
+        for name, value in cast(Mapping[str, object], answer).items():
+            label = f"{indent}{str(name).replace('_', ' ')}:"
+            if value is None:
+                continue
+            if _is_plain(value):
+                say(f"{label} {_in_line(value)}", bold=name == "title")
+            else:
+                say(label)
+                print_answer(value, indent + "  ")
+    elif isinstance(answer, list | tuple):
+        for number, entry in enumerate(cast(Sequence[object], answer)):
+            if number and not _is_plain(entry):
+                say()
+            print_answer(entry, indent)
+    else:
+        for line in str(answer).splitlines():
+            say(f"{indent}{line}")
+
+
+def _is_plain(value: object) -> bool:
+    """Whether a value fits on the line of its name: no row, no text of several lines, no list of sentences."""
+    if isinstance(value, list | tuple):
+        return not any(isinstance(entry, Mapping) or " " in str(entry) for entry in cast(Sequence[object], value))
+    return not value if isinstance(value, Mapping) else "\n" not in str(value)
+
+
+def _in_line(value: object) -> str:
+    if isinstance(value, list | tuple | Mapping):
+        return ", ".join(map(str, cast(Sequence[object], value))) or "none"
+    return ("yes" if value else "no") if isinstance(value, bool) else str(value)
 
 
 def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> None:

@@ -1,14 +1,19 @@
 """What every command is given: the project and the settings, opened when they are asked for."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import click
+
 if TYPE_CHECKING:
+    from contextlib import AbstractAsyncContextManager, AbstractContextManager
+
     from pydantic import JsonValue
 
+    from swarm_memory.schema.job import Progress, Report
     from swarm_memory.schema.settings import Settings
     from swarm_memory.server.config import ResolvedSettings
     from swarm_memory.server.location import Location
@@ -106,6 +111,7 @@ class CommandSite:
     is_users: bool = True
     _opened: "Toolbox | None" = None
     _empty: "Toolbox | None" = None
+    _moved: "Report | None" = None
 
     async def toolbox(self) -> "Toolbox":
         """Open the bank at the first call, and make it where there is none. Raises `ConfigError`, `StorageError`."""
@@ -125,19 +131,51 @@ class CommandSite:
             self._empty = await self.stack.enter_async_context(empty_toolbox(*self.invocation.bank()))
         return self._empty
 
-    async def task_id(self) -> str | None:
-        """Return None: nobody's hooks say which task a person works on."""
-        return None
+    async def session(self) -> None:
+        """Return None: nobody's hooks say in which session a person works."""
 
-    async def work(self, kind: str, payload: "Mapping[str, JsonValue]") -> dict[str, Any]:
-        """Do what a worker would do with such a job, and return its result. Raises `SwarmMemoryError`."""
+    @property
+    def root(self) -> Path:
+        """The project's root."""
+        return self.invocation.root
+
+    @property
+    def folders(self) -> None:
+        """None: the user may name any file."""
+
+    @property
+    def has_bank(self) -> bool:
+        """Whether there is a bank yet. Raises `ConfigError`."""
+        return self.invocation.place.has_bank
+
+    async def report(self, progress: "Progress") -> None:
+        """Show how far the work is, where a person looks."""
+        if self._moved is None:
+            from swarm_memory.server.cli.console import as_report
+            from swarm_memory.server.cli.console import progress as shown
+
+            self._moved = as_report(self.stack.enter_context(shown("working")))
+        await self._moved(progress)
+
+    def wake(self) -> None:
+        """Do nothing: what was queued waits for `jobs work`, or for a server."""
+
+    def waiting(self) -> "AbstractContextManager[None]":
+        """Mark nothing: no worker runs here."""
+        return nullcontext()
+
+    async def work(self, kind: str, payload: "Mapping[str, JsonValue]", key: str | None = None) -> dict[str, Any]:
+        """Do what a worker would do with such a job, and return its result. Raises `SwarmMemoryError`.
+
+        The `key` of what can be gone on with is shown first.
+        """
         from swarm_memory.schema.job import Job
-        from swarm_memory.server.cli.console import as_report, progress
         from swarm_memory.server.jobs.handlers import long_handlers
 
+        if key is not None:
+            click.echo(f"{kind} {key}", err=True)
         toolbox = await self.toolbox()
         now = toolbox.clock.now()
         given = {"kind": kind, "key": kind, "payload": dict(payload), "run_after": now, "created_at": now}
         job = Job.model_validate({"id": kind, "scope": toolbox.scope, **given})
-        with progress(kind.replace("_", " ")) as moved:
-            return dict(await long_handlers(self.invocation.root)[kind](toolbox, job, as_report(moved)))
+        return dict(await long_handlers(self.invocation.root)[kind](toolbox, job, self.report))

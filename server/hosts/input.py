@@ -2,10 +2,11 @@
 
 import io
 import json
+import sys
 from collections import deque
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple, TypeAlias
 
 import anyio.to_thread
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from swarm_memory.schema.settings import LearnSettings
     from swarm_memory.schema.trajectory import Trajectory
 
-Source: TypeAlias = Path | io.StringIO
+Source: TypeAlias = Path | io.StringIO | BinaryIO
 
 A_STEP = (
     'give each step as {"role": "user", "assistant" or "tool", "content": "what was said, or what the tool returned"}, '
@@ -41,37 +42,33 @@ class Given(NamedTuple):
     agent_id: str | None = None
     """Who acted; what a transcript says of it when not given."""
     folders: tuple[Path, ...] | None = None
-    """Below one of these a transcript must lie; None, for what a person names on the command line: anywhere."""
+    """Below one of these a transcript must lie; None: anywhere, for a person names it, who may give - for stdin."""
 
     def source(self) -> Source:
         """Return what is to be read. Raises `InputError` that names the argument to change."""
+        from swarm_memory.server.hosts.messages import is_step
+
         if (self.transcript_path is None) == (self.steps is None):
             raise InputError("give either transcript_path, or task together with steps")
-        if self.transcript_path is not None:
-            return Path(checked_file(self.transcript_path, self.folders))
+        if (path := self.transcript_path) is not None:
+            if self.folders is None:
+                return sys.stdin.buffer if path == "-" else Path(path)
+            return Path(checked_file(path, self.folders))
         if not self.task or not self.task.strip():
             raise InputError("task is missing: what was asked, in the words of who asked it")
         if not self.steps:
             raise InputError("steps is empty: give what was done, as {role, content} in order")
-        _check_steps(self.steps)
+        for number, step in enumerate(self.steps, 1):  # a verdict on what cannot be read would be one on nothing
+            if not is_step(step):
+                keys = ", ".join(repr(key[:40]) for key in list(step)[:8]) or "no keys"
+                raise InputError(f"step {number} of steps says nothing that can be read (it has {keys}): {A_STEP}")
         record = {"id": self.task_id or f"task-{digest(self.task)[:16]}", "task": self.task, "steps": self.steps}
         return io.StringIO(json.dumps(record))
 
     def named(self, trajectory: "Trajectory") -> "Trajectory":
         """Return the trajectory as that of the agent that was given."""
-        if self.agent_id is None:
-            return trajectory
-        return trajectory.model_copy(update={"agent_id": redact(clean(self.agent_id, 200)).text})
-
-
-def _check_steps(steps: Sequence[Mapping[str, JsonValue]]) -> None:
-    """Refuse what no step can be read from: a verdict on it would be one on nothing. Raises `InputError`."""
-    from swarm_memory.server.hosts.messages import is_step
-
-    for number, step in enumerate(steps, 1):
-        if not is_step(step):
-            keys = ", ".join(repr(key[:40]) for key in list(step)[:8]) or "no keys"
-            raise InputError(f"step {number} of steps says nothing that can be read (it has {keys}): {A_STEP}")
+        agent_id = None if self.agent_id is None else redact(clean(self.agent_id, 200)).text
+        return trajectory if agent_id is None else trajectory.model_copy(update={"agent_id": agent_id})
 
 
 class GivenAttempt(BaseModel):
@@ -106,7 +103,7 @@ async def read_all(given: Given, limits: "LearnSettings") -> "AsyncGenerator[Tra
     from swarm_memory.server.hosts.transcript import read_asked
 
     source = given.source()
-    wanted = given.task_id if isinstance(source, Path) else None
+    wanted = None if isinstance(source, io.StringIO) else given.task_id
     async for trajectory in in_thread(lambda: read_asked(source, wanted, limits=limits)):
         yield given.named(trajectory)
 
@@ -114,7 +111,7 @@ async def read_all(given: Given, limits: "LearnSettings") -> "AsyncGenerator[Tra
 def _read_one(source: Source, task_id: str | None, limits: "LearnSettings") -> "Trajectory":
     from swarm_memory.server.hosts.transcript import read_task, read_trajectories
 
-    if task_id is not None and isinstance(source, Path):
+    if task_id is not None and not isinstance(source, io.StringIO):
         return read_task(source, task_id, limits=limits)
     last = deque(read_trajectories(source, limits=limits, subagents=False), maxlen=1)
     if not last:

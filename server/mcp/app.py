@@ -1,7 +1,4 @@
-"""The MCP server: its tools, resources and prompts put together.
-
-Operations are imported by the handler that calls them: a client waits for the list of tools, not for their code.
-"""
+"""The MCP server: its tools, resources and prompts put together."""
 
 from collections.abc import Callable
 from importlib.metadata import version
@@ -11,8 +8,10 @@ from mcp.server import MCPServer
 
 from swarm_memory.server.bank import Bank, HoldEmpty, Listen, MakeWorker, OpenToolbox, running
 from swarm_memory.server.location import Location
-from swarm_memory.server.mcp import jobs, learning, memories, tools_and_sources
-from swarm_memory.server.mcp.resources import add_prompts, add_resources, middleware
+from swarm_memory.server.mcp.resources import PROMPTS, add_resources, middleware
+from swarm_memory.server.mcp.tool import tool_of
+from swarm_memory.server.operations import learning, memories, tools_and_sources, work
+from swarm_memory.server.operations.operation import Operation
 
 NAME = "swarm-memory"
 
@@ -33,7 +32,13 @@ swarm-memory keeps strategies that earlier tasks of this project taught: what wo
 No result is also an answer: when nothing fits, the reply says what came nearest and why it was left out.
 """
 
-_LISTED = (*memories.TOOLS, *learning.TOOLS, *jobs.TOOLS, *tools_and_sources.TOOLS)
+_TOOLS = [
+    tool_of(each)
+    for module in (memories, learning, work, tools_and_sources)
+    for each in vars(module).values()
+    if isinstance(each, Operation)
+]
+"""Each operation is a tool."""
 
 
 def build_server(
@@ -61,8 +66,9 @@ def build_server(
         log_level="WARNING",
         lifespan=lambda _: running(Bank(open_toolbox, make_worker, root, place, hold_empty), on_closed, listen),
         middleware=[middleware],
-        tools=[*_LISTED],
+        tools=[*_TOOLS],
     )
     add_resources(server)
-    add_prompts(server)
+    for prompt in PROMPTS.values():
+        server.add_prompt(prompt)
     return server

@@ -1,6 +1,5 @@
 """What a host offers its user: resources by URI (strategies, memories, trajectories, status) and prompts in a menu."""
 
-import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -19,102 +18,49 @@ from swarm_memory.schema.errors import NotAllowed, SwarmMemoryError
 from swarm_memory.server.access.roles import PROMPTS as PROMPTS_NEED
 from swarm_memory.server.access.roles import Caller, caller_of, role_of_resource, serving, shown
 from swarm_memory.server.bank import Bank
-from swarm_memory.server.mcp.answers import of_memory, of_sharing
-from swarm_memory.server.mcp.arguments import unknown
-from swarm_memory.server.mcp.memories import status_row
-from swarm_memory.server.operations.operation import Row
+from swarm_memory.server.mcp.tool import ServedSite
+from swarm_memory.server.operations.answers import of_memory
+from swarm_memory.server.operations.memories import status_row
+from swarm_memory.server.operations.operation import Row, row
 
 if TYPE_CHECKING:
-    from swarm_memory.schema.memory import MemoryItem
     from swarm_memory.tools.toolbox import Toolbox
 
-log = logging.getLogger(__name__)
-
-_LISTED_TOO = ("status", "strategies", "newest", "decisions")
-"""Templates that are listed as resources."""
-
 JSON, TEXT = "application/json", "text/plain"
-STATUS, STRATEGIES = "memory://status", "memory://strategies"
-NEWEST, DECISIONS = "memory://newest", "memory://decisions"
 
-SUREST, LISTED = 10, 14
-"""Memories that are listed: those that one is surest of, and so many together with the newest."""
+SUREST = 10
+"""Memories that the briefing has."""
 
-_SHOWN_OF_KIND = 5
-"""Open decisions of each kind that are told."""
-
-_LOOKED_AT = 50
-"""Of the newest memories, so many are looked through for strategies."""
-
-_MAX_NAME_CHARS, _MAX_TOLD_CHARS = 80, 140
+_LISTED = {
+    "memory://strategies": {
+        "name": "strategies",
+        "description": "What earlier tasks of this project taught, the surest first, as notes",
+        "mimeType": TEXT,
+    },
+    "memory://status": {
+        "name": "status",
+        "description": "How the memory stands: counts, database, what is out of order",
+        "mimeType": JSON,
+    },
+}
+"""Templates that are listed as resources."""
 
 
 def add_resources(server: MCPServer[Bank]) -> None:
     """Register the templates. What is one thing is a template too, because a static resource is given no context."""
     for read, uri, title, mime in (
-        (status, STATUS, "How the bank stands", JSON),
-        (strategies, STRATEGIES, "What earlier tasks taught, the surest first", TEXT),
-        (newest, NEWEST, "What was learned last", TEXT),
-        (decisions, DECISIONS, "What waits for a decision of the user's", TEXT),
+        (status, "memory://status{?project}", "How the bank stands", JSON),
+        (strategies, "memory://strategies{?project}", "What earlier tasks taught, the surest first", TEXT),
         (item, "memory://item/{memory_id}", "One memory, with its provenance", JSON),
         (trajectory, "memory://trajectory/{trajectory_id}", "One trajectory and its verdict", JSON),
-        (statistics, "memory://statistics", "Counts of the bank", JSON),
+        (statistics, "memory://statistics{?project}", "Counts of the bank", JSON),
     ):
-        named = uri if "{" in uri else uri + "{?project}"
-        server.resource(named, title=title, description=title, mime_type=mime)(read)
-
-
-async def listed(bank: Bank, caller: Caller) -> list[Row]:
-    """Return what a user may name: the strategies, the status, single memories; of a closed bank what tells why it is.
-
-    Only active memories are listed. A host shows the description, and the model may read all of it: it is short.
-    """
-    from swarm_memory.tools.ports.memories import MemoryFilter
-    from swarm_memory.tools.retrieve.agreement import listed_once, team_counts
-
-    told = "The briefing of a session: what earlier tasks of this project taught, the surest first, as notes"
-    rows = [
-        _listed(STRATEGIES, "strategies", told, TEXT),
-        _listed(NEWEST, "newest", "The newest strategies, as notes", TEXT),
-        _listed(DECISIONS, "decisions", "Memories that want a decision of yours, and why", TEXT),
-        _listed(STATUS, "status", "How the memory stands: counts, database, what is out of order", JSON),
-    ]
-    rows = [each for each in rows if caller.may(role_of_resource(each["uri"]))]
-    try:
-        if not bank.is_made:
-            return rows
-        toolbox = await bank.toolbox()
-    except SwarmMemoryError as error:
-        log.warning("no memory is listed: %s", error)
-        return rows
-    surest = await toolbox.store.surest_memories(toolbox.scope, SUREST)
-    newest = await toolbox.store.list_memories(toolbox.readable, MemoryFilter(limit=LISTED))
-    found = await listed_once(toolbox, list({each.id: each for each in (*surest, *newest)}.values()))
-    counts = await team_counts(toolbox, found[:LISTED])
-    return rows + [_listed_memory(each, counts.get(each.id)) for each in found[:LISTED]]
-
-
-def _listed_memory(memory: "MemoryItem", counts: tuple[int, int, int] | None) -> Row:
-    from swarm_memory.tools.retrieve.preamble import how_often
-    from swarm_memory.tools.text.cleaning import harmless, one_line
-
-    title = one_line(harmless(memory.title), _MAX_NAME_CHARS)
-    origin = "what the user said" if memory.provenance.is_users_word else harmless(memory.description)
-    if counts is not None:
-        origin = f"{how_often(*counts).strip(' ()')}. {origin}"
-    told = one_line(f"{title}: {origin}", _MAX_TOLD_CHARS)
-    return _listed(f"memory://item/{memory.id}", title, told, JSON)
-
-
-def _listed(uri: str, name: str, description: str, mime: str) -> Row:
-    return {"uri": uri, "name": name, "description": description, "mimeType": mime}
+        server.resource(uri, title=title, description=title, mime_type=mime)(read)
 
 
 async def status(ctx: Context[Any, Any], project: str = "") -> str:
     """Return how the bank stands as JSON."""
-    bank: Bank = ctx.request_context.lifespan_context
-    toolbox = (await _toolbox(ctx)).in_project(project or None)
-    return to_json(await status_row(toolbox, bank)).decode()
+    return to_json(await status_row(ServedSite(ctx), await _toolbox(ctx, project))).decode()
 
 
 async def strategies(ctx: Context[Any, Any], project: str = "") -> str:
@@ -122,49 +68,11 @@ async def strategies(ctx: Context[Any, Any], project: str = "") -> str:
     from swarm_memory.tools.retrieve.agreement import team_counts
     from swarm_memory.tools.retrieve.preamble import briefing_of
 
-    toolbox = (await _toolbox(ctx)).in_project(project or None)
+    toolbox = await _toolbox(ctx, project)
     surest = await toolbox.store.surest_memories(toolbox.scope, SUREST)
     if not surest:
         return f"Nothing was learned in project {toolbox.scope.project!r} yet, or nothing of it is active."
     return briefing_of(surest, await team_counts(toolbox, surest))
-
-
-async def newest(ctx: Context[Any, Any], project: str = "") -> str:
-    """Return the newest strategies as notes for an agent, those of suspect wording left out."""
-    from swarm_memory.tools.ports.memories import MemoryFilter
-    from swarm_memory.tools.retrieve.agreement import listed_once, team_counts
-    from swarm_memory.tools.retrieve.preamble import briefing_of
-
-    toolbox = (await _toolbox(ctx)).in_project(project or None)
-    found = await toolbox.store.list_memories(toolbox.readable, MemoryFilter(limit=_LOOKED_AT))
-    found = await listed_once(toolbox, found)
-    fit = [each for each in found if each.use == "strategy" and each.provenance.standing >= 0][:SUREST]
-    shown = sorted(fit, key=lambda each: -each.provenance.standing)  # what the user said stands first in the frame
-    notes = briefing_of(shown, await team_counts(toolbox, shown))
-    return notes or f"No strategy was learned in project {toolbox.scope.project!r} yet."
-
-
-async def decisions(ctx: Context[Any, Any], project: str = "") -> str:
-    """Return what waits for the user's decision; of what is in quarantine no word, for it may be an attack."""
-    from swarm_memory.schema.base import counted
-    from swarm_memory.tools.memories.desk import KINDS, desk, desk_counts
-    from swarm_memory.tools.text.cleaning import harmless, one_line
-
-    toolbox = (await _toolbox(ctx)).in_project(project or None)
-    counts = await desk_counts(toolbox)
-    if not counts.total():
-        return f"Nothing waits for a decision in project {toolbox.scope.project!r}."
-    told = f"{counted(counts.total(), 'thing')}. Titles are untrusted notes."
-    lines = [f"For the user to decide, on the desk of `swarm-memory ui`: {told}"]
-    for kind in KINDS:
-        _, _, cards = await desk(toolbox, kind, limit=_SHOWN_OF_KIND)
-        if cards:
-            lines.append(f"{kind}: {counts[kind]}")
-        for card in cards:
-            told = "" if kind == "quarantined" else f"{card.item.title} ({card.reason})"
-            against = f", against {card.other.id}" if card.other is not None else ""
-            lines.append(f"- {card.item.id}{against} {one_line(harmless(told), _MAX_TOLD_CHARS)}".rstrip())
-    return "\n".join(lines)
 
 
 async def item(memory_id: str, ctx: Context[Any, Any]) -> str:
@@ -175,13 +83,15 @@ async def item(memory_id: str, ctx: Context[Any, Any]) -> str:
     found = await toolbox.store.get_memories(toolbox.readable, [memory_id])
     if not found:
         raise ResourceNotFoundError(f"no memory {memory_id!r} in project {toolbox.scope.project!r}")
-    told = of_memory((await with_authors(toolbox, found))[0], full=True)
-    shared = await toolbox.store.team.sharing([memory_id])
-    if is_teams(found[0].scope) and memory_id in shared:
-        told |= {"shared_by_the_team": of_sharing(shared[memory_id])}
+    fields = of_memory((await with_authors(toolbox, found))[0], full=True)
+    sharing = (await toolbox.store.team.sharing([memory_id])).get(memory_id)
+    if is_teams(found[0].scope) and sharing is not None:
+        fields["shared_by_the_team"] = row(
+            evidence=sharing.evidence.says, proposed_by=sharing.proposed_by, accepted_by=sharing.accepted_by
+        )
     if found[0].status != "active":
-        told = {"notice": f"this memory is {found[0].status}: it is not retrieved, and not to be relied on"} | told
-    return to_json(told).decode()
+        fields = {"notice": f"this memory is {found[0].status}: it is not retrieved, and not to be relied on"} | fields
+    return to_json(fields).decode()
 
 
 async def trajectory(trajectory_id: str, ctx: Context[Any, Any]) -> str:
@@ -196,24 +106,16 @@ async def trajectory(trajectory_id: str, ctx: Context[Any, Any]) -> str:
 
 
 async def statistics(ctx: Context[Any, Any], project: str = "") -> str:
-    """Return the counts of a project (default: this one) as JSON."""
-    toolbox = (await _toolbox(ctx)).in_project(project or None)
-    counted = await toolbox.store.statistics(toolbox.scope, toolbox.embedder.name)
-    return counted.model_dump_json()
+    """Return the counts of a project as JSON."""
+    toolbox = await _toolbox(ctx, project)
+    return (await toolbox.store.statistics(toolbox.scope, toolbox.embedder.name)).model_dump_json()
 
 
-async def _toolbox(ctx: Context[Any, Any]) -> "Toolbox":
-    bank: Bank = ctx.request_context.lifespan_context
+async def _toolbox(ctx: Context[Any, Any], project: str = "") -> "Toolbox":
     try:
-        return await bank.for_reading()
+        return (await ServedSite(ctx).for_reading()).in_project(project or None)
     except SwarmMemoryError as error:
         raise ResourceError(str(error)) from error
-
-
-def add_prompts(server: MCPServer[Bank]) -> None:
-    """Register the prompts."""
-    for prompt in PROMPTS:
-        server.add_prompt(prompt)
 
 
 def what_do_we_know(
@@ -242,39 +144,27 @@ def learn_from_this_session() -> str:
     )
 
 
-PROMPTS = (
-    Prompt.from_function(what_do_we_know, title="What do we know about …"),
-    Prompt.from_function(learn_from_this_session, title="Learn from this session"),
-)
-
-
-def _check_prompt(name: object, given: object) -> None:
-    """Raise `MCPError` that says which prompts there are, or what one takes."""
-    named = {prompt.name: prompt for prompt in PROMPTS}
-    prompt = named.get(name) if isinstance(name, str) else None
-    if prompt is None:
-        raise MCPError(INVALID_PARAMS, f"there is no prompt {str(name)[:80]!r}: there are {', '.join(named)}")
-    known = {each.name: {"type": "string", "description": each.description} for each in prompt.arguments or ()}
-    arguments = cast(dict[str, Any], given) if isinstance(given, dict) else {}
-    for argument in arguments:
-        if argument not in known:
-            raise MCPError(INVALID_PARAMS, unknown(prompt.name, argument, arguments, {"properties": known}))
+PROMPTS = {
+    each.name: each
+    for each in (
+        Prompt.from_function(what_do_we_know, title="What do we know about …"),
+        Prompt.from_function(learn_from_this_session, title="Learn from this session"),
+    )
+}
 
 
 async def middleware(ctx: ServerRequestContext[Bank, Any], call_next: CallNext) -> HandlerResult:
-    """Have a request served for its caller, list what is in the bank among the resources, and show what a role allows.
+    """Have a request served for its caller, list briefing and status among the resources, and show what a role allows.
 
-    Of a wrong request for a prompt it is said what is right. What is listed as a resource is no template besides: a
-    host would show it twice.
+    What is listed as a resource is no template besides: a host would show it twice.
     """
     caller, params = caller_of(ctx.request), ctx.params or {}
-    if ctx.method == "prompts/get" and ctx.params is not None:
-        _check_prompt(params.get("name"), params.get("arguments"))
-    _check_role(caller, ctx.method, params)
+    _check_request(caller, ctx.method, params)
     with serving(caller):
         result = await call_next(ctx)
         if ctx.method == "resources/list" and isinstance(result, dict):
-            return {**result, "resources": [*result.get("resources", ()), *await listed(ctx.lifespan_context, caller)]}
+            listed = [{"uri": uri} | each for uri, each in _LISTED.items() if caller.may(role_of_resource(uri))]
+            return {**result, "resources": [*result.get("resources", ()), *listed]}
     return {**result, **_allowed(caller, ctx.method, result)} if isinstance(result, dict) else result
 
 
@@ -285,17 +175,27 @@ def _allowed(caller: Caller, method: str, result: Row) -> Row:
     if method == "prompts/list":
         return {"prompts": [each for each in result["prompts"] if caller.may(PROMPTS_NEED[each["name"]])]}
     if method == "resources/templates/list":
-        templates = [each for each in result["resourceTemplates"] if each["name"] not in _LISTED_TOO]
+        named = {each["name"] for each in _LISTED.values()}
+        templates = [each for each in result["resourceTemplates"] if each["name"] not in named]
         return {"resourceTemplates": [each for each in templates if caller.may(role_of_resource(each["uriTemplate"]))]}
     return {}
 
 
-def _check_role(caller: Caller, method: str, params: Mapping[str, Any]) -> None:
-    """Raise `MCPError` that names the role that reading a resource, or a prompt, needs; a tool answers it itself."""
+def _check_request(caller: Caller, method: str, params: Mapping[str, Any]) -> None:
+    """Raise `MCPError` that names the role that a resource or a prompt needs, or what a prompt takes.
+
+    Of a tool its own answer says this.
+    """
     try:
         if "uri" in params:
             caller.require(role_of_resource(str(params["uri"])), "this resource")
-        if method == "prompts/get":
-            caller.require(PROMPTS_NEED[params["name"]], f"the prompt {params['name']}")
+        if method == "prompts/get" and params:
+            name, given = str(params.get("name")), cast(dict[str, Any], params.get("arguments") or {})
+            if name not in PROMPTS:
+                raise MCPError(INVALID_PARAMS, f"there is no prompt {name[:80]!r}: there are {', '.join(PROMPTS)}")
+            known = [each.name for each in PROMPTS[name].arguments or ()]
+            if not set(given).issubset(known):
+                raise MCPError(INVALID_PARAMS, f"{name} takes {', '.join(known) or 'no arguments'}")
+            caller.require(PROMPTS_NEED[name], f"the prompt {name}")
     except NotAllowed as error:
         raise MCPError(INVALID_PARAMS, str(error)) from error

@@ -1,5 +1,6 @@
 """An MCP server over stdin and stdout: each message is answered, each end clean."""
 
+import contextlib
 import io
 import os
 import signal
@@ -68,7 +69,7 @@ def _is_request(message: JSONRPCMessage | Refusal, method: str) -> bool:
 
 
 def _has_more(source: IO[bytes]) -> bool:
-    """Tell whether something can be read at once; on Windows nothing tells."""
+    """Return whether something can be read at once; on Windows nobody knows."""
     if sys.platform == "win32" or not isinstance(source, io.BufferedReader):
         return False
     os.set_blocking(source.fileno(), False)
@@ -92,8 +93,8 @@ CLOSE_TIMEOUT_S = 2.0
 """How long a lifespan may take to write what is queued. Claude Code kills soon after it asked."""
 
 PARENT_CHECK_S = 1.0
-"""How often the parent is looked for where nothing tells of its end: when it is killed while a sibling holds the pipe,
-no end of input ever comes."""
+"""How often the parent is looked for where no call waits for its end: when it is killed while a sibling holds the
+pipe, no end of input ever comes."""
 
 ENDING = ("SIGINT", "SIGTERM", "SIGHUP")
 """Signals that end the server, where the platform has them; one that the starter ignores stays ignored."""
@@ -162,24 +163,18 @@ async def _watch_signals(stop: anyio.Event) -> None:
 
 
 async def _watch_parent(stop: anyio.Event) -> None:
-    parent = os.getppid()
-    if (watched := _process_handle(parent)) is not None:
+    """On Linux a descriptor becomes readable when a process ends, so that nobody need wake up to look."""
+    parent, watched = os.getppid(), None
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError):  # an older kernel, a sandbox, or a parent outside of this container
+            watched = os.pidfd_open(parent)
+    if watched is None:
+        while os.getppid() == parent:  # noqa: ASYNC110 - nothing says when a parent ends
+            await anyio.sleep(PARENT_CHECK_S)
+    else:
         try:
             if os.getppid() == parent:
                 await anyio.wait_readable(watched)
         finally:
             os.close(watched)
-    else:
-        while os.getppid() == parent:  # noqa: ASYNC110 - nothing tells of a parent's end
-            await anyio.sleep(PARENT_CHECK_S)
     stop.set()
-
-
-def _process_handle(pid: int) -> int | None:
-    """Return what becomes readable when a process ends, so that nobody need wake up to look; Linux has such a thing."""
-    if sys.platform != "linux":
-        return None
-    try:
-        return os.pidfd_open(pid)
-    except OSError:  # an older kernel, a sandbox, or a parent outside of this container
-        return None

@@ -1,16 +1,19 @@
 """What an operation is that agents and people call: declared once, made into a tool of the server and a command."""
 
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 from pydantic import JsonValue
 
 if TYPE_CHECKING:
+    from swarm_memory.schema.job import Progress
     from swarm_memory.schema.team.person import Role
+    from swarm_memory.tools.ports.journal import HostSession
     from swarm_memory.tools.toolbox import Toolbox
-
-T = TypeVar("T")
 
 Row: TypeAlias = dict[str, Any]
 """An answer, or a part of one, as it becomes JSON."""
@@ -31,13 +34,25 @@ class Flag(NamedTuple):
     metavar: str | None = None
     type: Any = None
     """A type of click."""
+    default: Any = None
+    """Of what only the tool must be given."""
 
 
 class Word(NamedTuple):
-    """In an argument's annotation: the command line takes it without a flag."""
+    """In an argument's annotation: the command line takes it without a flag.
+
+    `[NAME]` may be left out. A text called `NAME...` is the rest of the line, or with - the standard input.
+    """
 
     metavar: str | None = None
     type: Any = None
+
+
+class Only(Enum):
+    """In an argument's annotation: who alone can give it."""
+
+    AGENT = "the tool has it, the command has not"
+    USER = "the command has it, the tool has not"
 
 
 class Site(Protocol):
@@ -48,19 +63,46 @@ class Site(Protocol):
         """Whether the user asks, who may do more than the settings let an agent do."""
         ...
 
+    @property
+    def root(self) -> Path:
+        """The project's folder."""
+        ...
+
+    @property
+    def folders(self) -> tuple[Path, ...] | None:
+        """The folders below which the caller may name a transcript; None: anywhere."""
+        ...
+
+    @property
+    def has_bank(self) -> bool:
+        """Whether there is a bank yet. Raises `ConfigError`."""
+        ...
+
     async def toolbox(self) -> "Toolbox":
         """Return the bank's toolbox; the bank is made where there is none. Raises `ConfigError`, `StorageError`."""
         ...
 
     async def for_reading(self) -> "Toolbox":
-        """As `toolbox`, but an empty bank stands for one that is not there, and none is made."""
+        """As `toolbox`, but where there is no bank an empty one is read, and none is made."""
         ...
 
-    async def task_id(self) -> str | None:
-        """Return the task that the caller works on, where its host's hooks said so."""
+    async def session(self) -> "HostSession | None":
+        """Return the host's session that the caller works in, where its hooks said so."""
         ...
 
-    async def work(self, kind: str, payload: Mapping[str, JsonValue]) -> Row:
+    async def report(self, progress: "Progress") -> None:
+        """Show the caller how far the work is."""
+        ...
+
+    def wake(self) -> None:
+        """Have a worker look for what was queued."""
+        ...
+
+    def waiting(self) -> AbstractContextManager[None]:
+        """Mark that the caller waits for the worker while the block runs."""
+        ...
+
+    async def work(self, kind: str, payload: Mapping[str, JsonValue], key: str | None = None) -> Row:
         """Do a job of a kind and return what it gave; over MCP how it stands when a host would wait no longer.
 
         Raises `InputError` with what a failed job says, `StorageError`.
@@ -69,16 +111,22 @@ class Site(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Operation(Generic[T]):
+class Operation:
     """One operation: `run` has its name, its help (the docstring) and its arguments with their descriptions."""
 
-    run: Callable[..., Awaitable[T]]
-    """Its first parameter is the `Site`; the others are annotated as pydantic does. Raises `SwarmMemoryError`."""
+    run: Callable[..., Awaitable[Any]]
+    """Its first parameter is the `Site`; the others are annotated as pydantic does. Raises `SwarmMemoryError`.
+
+    It returns a `Row`, or a model whose `text` is what an agent reads: the schema of such a model is published.
+    """
     title: str
     hints: dict[str, bool]
     """What the tool does to the world, in the words of MCP."""
     role: "Role | dict[str, Role]"
     """The least role over HTTP; by action where `action` is an argument."""
-    answer: Callable[[T], Any]
-    """Shapes the result for a model: a `Row`, or a model whose `text` is shown beside its structure."""
     meta: dict[str, Any] | None = None
+
+
+def row(**fields: object) -> Row:
+    """Return the fields without those that are None."""
+    return {name: value for name, value in fields.items() if value is not None}

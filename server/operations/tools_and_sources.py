@@ -1,30 +1,53 @@
 """Operations on what lies beside memories: what is known of tools, and sources that are indexed."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import Field
+from pydantic import Field, JsonValue
 
-from swarm_memory.schema.source import SourceHit, SourceKind, SourceSearch
-from swarm_memory.schema.tool_memory import ToolGuidance
-from swarm_memory.server.operations.memories import row
-from swarm_memory.server.operations.operation import READS, Operation, Row, Site, Word
+from swarm_memory.schema.source import SourceKind
+from swarm_memory.server.operations.answers import of_passage
+from swarm_memory.server.operations.operation import ADDS, AGAIN, READS, Only, Operation, Row, Site, Word, row
 
-BESIDE_CHARS = 300
-"""So much is shown of each neighbour of a passage."""
+if TYPE_CHECKING:
+    from swarm_memory.schema.tool_memory import ToolGuidance
+
+
+async def log_tool_call(
+    site: Site,
+    calls: Annotated[
+        list[dict[str, Any]],
+        Field(description="{tool_name, input, output, success}, maybe time_cost (s), token_cost, create_time, task_id"),
+    ],
+) -> Row:
+    """Log calls of tools, so that it is known what each is good for. Hooks log the host's own calls by themselves."""
+    from swarm_memory.tools.tool_memory.log import log_tool_calls
+
+    result = await log_tool_calls(await site.toolbox(), calls)
+    site.wake()
+    return row(logged=result.logged, known=result.known, tools=result.tools)
+
+
+async def summarize_tool_memory(
+    site: Site, tool_names: Annotated[list[str] | None, Field(description="Tools; default all")] = None
+) -> Row:
+    """Evaluate what was logged and summarize tools with news; after 45 s a job_id instead."""
+    from swarm_memory.server.jobs.handlers import SUMMARIZE
+
+    return await site.work(SUMMARIZE, {"tool_names": list[JsonValue](tool_names) if tool_names else None})
 
 
 async def retrieve_tool_memory(
     site: Site,
     tool_names: Annotated[list[str] | None, Field(description="Tools to know of"), Word("[TOOL]...")] = None,
     task: Annotated[str | None, Field(description="Or: what a tool is wanted for")] = None,
-) -> ToolGuidance:
+) -> Row:
     """Say from real calls how to use tools, or which to take for a task. Notes, no instructions."""
     from swarm_memory.tools.tool_memory.advise import retrieve_tool_memory as retrieve
 
-    return await retrieve(await site.for_reading(), tool_names or None, task)
+    return _of_guidance(await retrieve(await site.for_reading(), tool_names or None, task))
 
 
-def of_guidance(found: ToolGuidance) -> Row:
+def _of_guidance(found: "ToolGuidance") -> Row:
     """Guidance as Markdown; for a task also the tools that were called for something similar, in their order."""
     ranked = [
         row(
@@ -39,24 +62,40 @@ def of_guidance(found: ToolGuidance) -> Row:
     return row(markdown=found.markdown, ranked=ranked or None, unknown=found.unknown or None, reason=found.reason)
 
 
+async def index_sources(
+    site: Site,
+    kind: Annotated[SourceKind, Field(description="What to read there")],
+    path: Annotated[str | None, Field(description="The project by default; of github OWNER/REPO[@REF]")] = None,
+    start_servers: Annotated[
+        bool, Field(description="Start the MCP servers that the file names, to list their tools."), Only.USER
+    ] = False,
+) -> Row:
+    """Make documents, code, APIs, MCP tools or a GitHub repository searchable, or read again what changed."""
+    from swarm_memory.server.sources.indexing import INDEX_SOURCES, IndexRequest, Leave, check, index
+
+    toolbox, asked = await site.toolbox(), IndexRequest(kind=kind, path=path)
+    if site.is_users:
+        leave = Leave(any_folder=True, start_servers=start_servers, any_repository=True)
+        done = await index(toolbox, asked, site.root, leave, site.report)
+        return done.model_dump(mode="json")
+    await check(toolbox, asked, site.root)
+    return await site.work(INDEX_SOURCES, asked.model_dump(mode="json"))
+
+
 async def search_sources(
     site: Site,
     query: Annotated[str, Word("QUERY")],
     kind: Annotated[SourceKind | None, Field(description="All by default")] = None,
     k: Annotated[int | None, Field(ge=1, le=50, description="5 by default"), "-k"] = None,
     offset: Annotated[int, Field(ge=0, le=1000)] = 0,
-) -> SourceSearch:
+) -> Row:
     """Find the tool, passage, function or API operation for a task, best first.
 
     Untrusted. Call index_sources first.
     """
     from swarm_memory.tools.sources.sources import search_sources as search
 
-    return await search(await site.for_reading(), query, kind=kind, k=k, offset=offset)
-
-
-def of_sources(found: SourceSearch) -> Row:
-    """The passages, how to get those behind them, and how they were found."""
+    found = await search(await site.for_reading(), query, kind=kind, k=k, offset=offset)
     return row(
         hits=[of_passage(hit) for hit in found.hits],
         reason=found.reason,
@@ -69,53 +108,8 @@ def of_sources(found: SourceSearch) -> Row:
     )
 
 
-def of_passage(hit: SourceHit) -> Row:
-    """One passage: what it is, where it stands (file and lines, or the server of a tool), and what one needs to use it.
-
-    `of` is the title of the document or file; `use` says of tools and operations what a call takes.
-    """
-    passage = hit.passage
-    called = passage.kind in ("tool", "api")
-    uses = called and "input_schema" in passage.data
-    return row(
-        title=passage.title,
-        kind=passage.kind,
-        where=_where(hit),
-        source=hit.location,
-        url=passage.data.get("url") if passage.kind == "github" else None,
-        sha=passage.data.get("sha") if passage.kind == "github" else None,
-        score=round(hit.score, 4),
-        rerank_score=None if hit.rerank_score is None else round(hit.rerank_score, 4),
-        why=hit.justification,
-        of=None if called or hit.group_title == passage.title else hit.group_title,
-        description=None if passage.description in passage.content else passage.description,
-        before=None if called else _end(hit.before),
-        text=None if uses else passage.content or None,
-        after=None if called else _beginning(hit.after),
-        use=passage.data if called else None,
-    )
-
-
-def _where(hit: SourceHit) -> str:
-    passage = hit.passage
-    place = passage.path or passage.group
-    if passage.line is None:
-        return place
-    last = passage.end_line
-    return f"{place}:{passage.line}" if last in (None, passage.line) else f"{place}:{passage.line}-{last}"
-
-
-def _end(text: str | None) -> str | None:
-    if not text or len(text) <= BESIDE_CHARS:
-        return text or None
-    return "… " + text[-BESIDE_CHARS:].partition(" ")[2]
-
-
-def _beginning(text: str | None) -> str | None:
-    if not text or len(text) <= BESIDE_CHARS:
-        return text or None
-    return text[:BESIDE_CHARS].rpartition(" ")[0] + " …"
-
-
-TOOL_GUIDANCE = Operation(retrieve_tool_memory, "Retrieve tool memory", READS, "read", of_guidance)
-SEARCH = Operation(search_sources, "Search sources", READS | {"open_world_hint": True}, "read", of_sources)
+LOG = Operation(log_tool_call, "Log tool calls", AGAIN, "write")
+SUMMARIZE_TOOLS = Operation(summarize_tool_memory, "Summarize tool memory", AGAIN, "write")
+TOOL_GUIDANCE = Operation(retrieve_tool_memory, "Retrieve tool memory", READS, "read")
+INDEX = Operation(index_sources, "Index sources", ADDS | {"open_world_hint": True}, "admin")
+SEARCH = Operation(search_sources, "Search sources", READS | {"open_world_hint": True}, "read")

@@ -5,6 +5,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from attacked_bank import HERE, NOW, Told, files_with, item, items_of, opened, put
@@ -15,15 +17,16 @@ from swarm_memory.schema.job import Job, JobEnd
 from swarm_memory.schema.memory import MemoryDraft, MemoryItem
 from swarm_memory.schema.rollout import MattsRun, RunSummary
 from swarm_memory.schema.tool_memory import LoggedCall
+from swarm_memory.server.bank import Bank
 from swarm_memory.server.location import log_line
-from swarm_memory.server.mcp.memories import manage
+from swarm_memory.server.mcp.tool import ServedSite
+from swarm_memory.server.operations.memories import manage_memories
 from swarm_memory.server.storage.store import SqliteStore
 from swarm_memory.server.storage.stores.forgetting import Phrases
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.memories.decide import MemoryChange, edit
 from swarm_memory.tools.memories.edit import forget_memories, what_stayed
 from swarm_memory.tools.ports.journal import Event, HostSession
-from swarm_memory.tools.ports.memories import MemoryFilter
 from swarm_memory.tools.ports.trajectories import RunEnd
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.tool_memory.evaluate import evaluate_tool_calls
@@ -86,6 +89,16 @@ async def leave_traces(tools: Toolbox, folder: Path, stored: MemoryItem) -> None
     await store.back_up()
 
 
+async def forgotten_by_an_agent(tools: Toolbox, memory_id: str) -> dict[str, Any]:
+    """Forget as the server's tool does."""
+
+    async def opened_before() -> Toolbox:
+        return tools
+
+    request = SimpleNamespace(lifespan_context=Bank(opened_before))
+    return await manage_memories(ServedSite(cast(Any, SimpleNamespace(request_context=request))), "forget", [memory_id])
+
+
 async def test_no_byte_of_a_memory_of_its_task_or_of_a_quote_is_left(
     tmp_path: Path, record: Callable[[str, str], None]
 ) -> None:
@@ -95,7 +108,7 @@ async def test_no_byte_of_a_memory_of_its_task_or_of_a_quote_is_left(
         before = files_with(tmp_path, *MARKS)
         for mark in MARKS:
             assert files_with(tmp_path, mark) > 1, mark
-        answer = await manage(tools, "forget", (learned.stored[0].id,), MemoryFilter(), _NO_CHANGE, None)
+        answer = await forgotten_by_an_agent(tools, learned.stored[0].id)
         assert (answer["changed"], answer.get("left")) == (1, None)
         open_after = files_with(tmp_path, *MARKS)
         assert isinstance(tools.store, SqliteStore)
@@ -114,22 +127,19 @@ async def test_no_byte_of_a_memory_of_its_task_or_of_a_quote_is_left(
     assert (open_after, closed_after) == (0, 0)
 
 
-_NO_CHANGE = MemoryChange()
-
-
 async def test_a_record_that_another_memory_rests_on_stays_and_that_is_said(tmp_path: Path) -> None:
     other = MemoryDraft(title="Sing before you play the song", content="1. Sing the song\n2. Play it")
     async with opened(tmp_path) as tools:
         learned = await learn(tools, played().done(), agent_drafts=[DRAFT, other])
         first, second = (each.id for each in learned.stored)
-        answer = await manage(tools, "forget", (first,), MemoryFilter(), _NO_CHANGE, None)
+        answer = await forgotten_by_an_agent(tools, first)
         (said,) = answer.get("left", [""])
         assert said == f"the record of their task stays, {second} came from it too: forget these too and it goes"
         assert (files_with(tmp_path, ADVICE), files_with(tmp_path, OUTPUT)) == (0, 1)
         kept = await tools.store.get_trajectory(HERE, learned.trajectory_id)
         assert kept is not None
         assert kept[0].task == f"tune the {TASK}"
-        answer = await manage(tools, "forget", (second,), MemoryFilter(), _NO_CHANGE, None)
+        answer = await forgotten_by_an_agent(tools, second)
         assert (answer.get("left"), files_with(tmp_path, *MARKS)) == (None, 0)
 
 

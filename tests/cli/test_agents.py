@@ -114,12 +114,12 @@ def test_import_all_learns_what_every_agent_did_in_this_project_and_tells_it_on_
     (mine / "s1.jsonl").write_bytes(DEMO.read_bytes())
     page = swarm("import", "--all", "--months", "1200")
     assert page.code == 0, page.err
-    assert "No session" not in page.out
-    assert "Ways past an error (2)" in page.out
-    assert "1 of Codex CLI. `--everywhere` learns from them too" in page.out
+    assert "fixes of errors (2):" in page.out
+    assert page.out.count("of other projects, without --everywhere: 1") == 1
     again = swarm("import", "--all", "--json").json
     assert {name: each["sessions"] for name, each in again["agents"].items() if each["sessions"]} == {
         "claude": 1, "codex": 1
     }  # fmt: skip
-    assert (again["agents"]["codex"]["older"], again["learned"]) == (1, [])
+    assert again["agents"]["codex"]["left_out"]["older than --months"] == 1
+    assert again["learned"] == []
     assert swarm("import", "--all", "x.jsonl").code == 2

@@ -131,6 +131,17 @@ def test_the_text_of_a_memory_cannot_steer_the_terminal(swarm: Shell) -> None:
     assert printable("a\x1b[2Jb\x07\u202ec\nd\te") == "a\ufffd[2Jb\ufffd\ufffdc\nd\te"
 
 
+def test_an_answer_is_printed_by_its_fields_for_people(capsys: pytest.CaptureFixture[str]) -> None:
+    from swarm_memory.server.cli.console import print_answer
+
+    rows = [{"title": "a", "was_used": True}, {"title": "b\x1b[2J", "reason": None}]
+    print_answer({"rows": rows, "legs": ["vector", "keyword"], "reasons": ["it is so"], "text": "1\n2", "more": {}})
+    assert capsys.readouterr().out == (
+        "rows:\n  title: a\n  was used: yes\n\n  title: b\ufffd[2J\n"
+        "legs: vector, keyword\nreasons:\n  it is so\ntext:\n  1\n  2\nmore: none\n"
+    )
+
+
 @pytest.mark.parametrize(("columns", "gap"), [(120, 3), (80, 1), (20, 1)])
 def test_a_table_in_a_narrow_terminal_breaks_no_figure(
     columns: int, gap: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -26,7 +26,7 @@ def test_a_person_is_let_in_changed_revoked_and_forgotten_by_commands(swarm: Any
     assert ("revoked at" in people, "https://login.example.org" in people) == (True, True)
     assert swarm("memories", "forget", "--person", "eve", "rm_1").code == 2
     assert swarm("memories", "forget", "--person", "nobody", "--yes").code == 2
-    assert "eve is forgotten" in swarm("memories", "forget", "--person", "eve", "--yes").out
+    assert "person: eve\nforgotten: 0" in swarm("memories", "forget", "--person", "eve", "--yes").out
     trail = json.loads(swarm("team", "people", "--audit", "--json").out)
     done = [each["action"].removeprefix("person.") for each in trail]
     assert done == ["forgotten", "revoked", "revoked", "role", "token", "added", "added"]

@@ -59,4 +59,4 @@ def test_two_rollouts_of_claude_are_told_apart_by_what_they_did(tmp_path: Path) 
     status = json.loads(swarm_memory(claude, "status", "--json"))
     assert status["statistics"]["trajectories"] == 2, "the rollouts' own hooks learned nothing"
     found = json.loads(swarm_memory(claude, "retrieve", "SettingsError: config/test.toml not found", "--json"))
-    assert [memory["item"]["id"] for memory in found["memories"]] == [item["id"] for item in run["stored"]][:3]
+    assert [memory["id"] for memory in found["memories"]] == [item["id"] for item in run["stored"]][:3]

@@ -18,9 +18,8 @@ from swarm_memory.schema.settings import Settings
 from swarm_memory.server.bank import Bank
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.hooks.events import HookEvent, handle_hook
-from swarm_memory.server.mcp import learning, memories, tools_and_sources
 from swarm_memory.server.mcp.tool import ServedSite
-from swarm_memory.server.operations.memories import retrieve_memories
+from swarm_memory.server.operations import learning, memories, tools_and_sources
 from swarm_memory.server.storage.store import SqliteStore, open_store
 from swarm_memory.server.wiring import SystemClock
 from swarm_memory.tools.consolidate.consolidate import consolidate
@@ -76,7 +75,8 @@ def works(bank: Bank, kept: list[str], toolbox: Toolbox) -> dict[str, Work]:
         reports.append((progress, more))
 
     request = SimpleNamespace(lifespan_context=bank)
-    context = cast(Any, SimpleNamespace(request_context=request, headers=None, report_progress=report_progress))
+    context = SimpleNamespace(request_context=request, headers=None, report_progress=report_progress)
+    site = ServedSite(cast(Any, context))
 
     def steps(number: int) -> dict[str, Any]:
         said = [{"role": "assistant", "content": f"I did part {number} of it."}]
@@ -91,24 +91,22 @@ def works(bank: Bank, kept: list[str], toolbox: Toolbox) -> dict[str, Work]:
 
     def manage(action: str, **more: Any) -> Work:
         return lambda number: memories.manage_memories(
-            context, cast(Any, action), ids=[kept[number % len(kept)]], reason="x", **more
+            site, cast(Any, action), ids=[kept[number % len(kept)]], reason="x", **more
         )
 
     return {
-        "distill_memories": lambda number: learning.distill_memories(context, **steps(number), items=[draft(number)]),
-        "learn_from_trajectory": lambda number: learning.learn_from_trajectory(context, **steps(number)),
-        "judge_trajectory": lambda number: learning.judge_trajectory(context, **steps(number)),
-        "record_outcome": lambda number: learning.record_outcome(context, f"t{number}", "Success", used=kept[:1]),
-        "retrieve_memories": lambda number: retrieve_memories(
-            ServedSite(context), f"Mend {number}", task_id=f"t{number}"
-        ),
+        "distill_memories": lambda number: learning.distill_memories(site, **steps(number), items=[draft(number)]),
+        "learn_from_trajectory": lambda number: learning.learn_from_trajectory(site, **steps(number)),
+        "judge_trajectory": lambda number: learning.judge_trajectory(site, **steps(number)),
+        "record_outcome": lambda number: learning.record_outcome(site, f"t{number}", "Success", used=kept[:1]),
+        "retrieve_memories": lambda number: memories.retrieve_memories(site, f"Mend {number}", task_id=f"t{number}"),
         "quarantine": manage("quarantine"),
         "restore": manage("restore"),
         "archive": manage("archive"),
         "edit": manage("edit", title="Mend it otherwise"),
         "forget": manage("forget"),
         "log_tool_call": lambda number: tools_and_sources.log_tool_call(
-            context, [{"tool_name": "Bash", "input": str(number), "output": "done", "success": True}]
+            site, [{"tool_name": "Bash", "input": str(number), "output": "done", "success": True}]
         ),
         "hook UserPromptSubmit": lambda number: handle_hook(bank.toolbox, event("UserPromptSubmit", number), "server"),
         "hook PreToolUse": lambda number: handle_hook(bank.toolbox, event("PreToolUse", number), "server"),

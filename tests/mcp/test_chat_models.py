@@ -90,22 +90,20 @@ async def test_the_judge_of_the_settings_is_asked_first_to_judge_and_only_to_jud
     assert not [notice for notice in status.notices if "judge.model" in notice]
 
 
-@pytest.mark.parametrize("providers", [[], [{"provider": "claude_cli"}]])
-async def test_a_judge_that_cannot_be_chosen_is_named(
-    place: Location, settings: Settings, providers: list[dict[str, str]]
+@pytest.mark.parametrize(
+    ("providers", "judge", "reranker"),
+    [([], "evidence judges", None), ([{"provider": "claude_cli"}], "none of chat.providers", "small")],
+)
+async def test_a_judge_or_a_reranker_that_cannot_be_chosen_is_named(
+    place: Location, settings: Settings, providers: list[dict[str, str]], judge: str, reranker: str | None
 ) -> None:
-    async with bank(place, settings, providers, judge="claude-sonnet-4.5") as toolbox:
-        status = await memory_status(toolbox)
-    assert any("'claude-sonnet-4.5', which is none of chat.providers" in notice for notice in status.notices)
-
-
-async def test_a_reranker_that_cannot_be_chosen_is_told(place: Location, settings: Settings) -> None:
-    sources = settings.sources.model_copy(update={"rerank_chat": "small"})
-    async with bank(place, settings.model_copy(update={"sources": sources}), [{"provider": "claude_cli"}]) as toolbox:
-        status = await memory_status(toolbox)
-    assert "sources.rerank_chat is 'small', which is none of chat.providers: it is as if it were not set" in (
-        status.notices
-    )
+    sources = settings.sources.model_copy(update={"rerank_chat": reranker})
+    changed = settings.model_copy(update={"sources": sources})
+    async with bank(place, changed, providers, judge="claude-sonnet-4.5") as toolbox:
+        notices = (await memory_status(toolbox)).notices
+    assert any("claude-sonnet-4.5" in notice and judge in notice for notice in notices)
+    said = "sources.rerank_chat is 'small', which is none of chat.providers: they rerank in their own order"
+    assert (said in notices) == (reranker is not None)
 
 
 async def test_what_one_process_spent_counts_for_the_next_and_only_today(place: Location, settings: Settings) -> None:
@@ -161,10 +159,10 @@ async def test_the_tools_judge_and_distill_by_the_model_and_name_it(
         wired = settings.model_copy(update={"chat": chat})
         async with Client(build_server(lambda: open_toolbox(place, wired))) as client:
             verdict = await _call(client, "judge_trajectory", fixed)
-            drawn = await _call(client, "distill_memories", fixed)
+            found = await _call(client, "distill_memories", fixed)
             status = await _call(client, "memory_status", {})
     assert (verdict["verdict"], verdict["judge"]) == ("Success", "openai:m")
-    assert (drawn["distiller"], drawn["items"][0]["title"]) == ("openai:m", ITEM["title"])
+    assert (found["distiller"], found["items"][0]["title"]) == ("openai:m", ITEM["title"])
     assert status["judge"] == "openai:m"
     assert f"{3 * TOKENS} tokens of 500,000 in 3 calls" in status["chat"]
 
@@ -201,17 +199,19 @@ async def test_learning_from_the_command_line_asks_the_model_over_http(shell: Sh
     async with ScriptedServer([*script(), screened]) as server:
         providers = json.dumps([provider(server)])
         code, out, err = await shell("learn", "run.json", "--json", providers=providers)
-        _, told, _ = await shell("status", "--json", providers=providers)
+        items = json.loads((await shell("memories", "list", "--json"))[1])
+        _, shown, _ = await shell("status", "--json", providers=providers)
         _, days, _ = await shell("metrics", providers=providers)
     assert days.partition("Calls to chat models")[2].split()[-3:] == ["3", f"{3 * TOKENS}", "-"]
     assert code == 0, err
     learned = json.loads(out)
-    (item,) = learned["stored"]
-    assert (learned["verdict"]["judge"], learned["distiller"]) == ("model", "model")
-    assert (item["title"], item["provenance"]["model"]) == (ITEM["title"], "openai:m")
+    (item,) = items
+    assert (learned["judge"], learned["distiller"]) == ("openai:m", "model")
+    assert (item["id"], item["title"]) == (*learned["stored"], ITEM["title"])
+    assert item["provenance"]["model"] == "openai:m"
     assert item["provenance"]["screened_by"] == "rules and classifier, openai:m"
     assert [request.body["model"] for request in server.requests] == ["m", "m", "m"]
-    chat = json.loads(told)["chat"]
+    chat = json.loads(shown)["chat"]
     assert (chat["models"], chat["calls_today"], chat["tokens_today"]) == (["openai:m"], 3, 3 * TOKENS)
 
 
@@ -227,17 +227,17 @@ async def test_a_spent_budget_leaves_it_to_evidence_and_the_answer_says_so(
     assert code == 0, err
     answer = json.loads(out)
     assert server.requests == []
-    assert (answer["verdict"]["judge"], answer["distiller"]) == ("evidence", "extractive")
-    assert "judged by the evidence alone" in answer["verdict"]["reasons"][0]
-    assert "token budget" in answer["verdict"]["reasons"][0]
-    assert "distilled without a model" in answer["reason"]
+    assert (answer["judge"], answer["distiller"]) == ("evidence", "extractive")
+    assert "judged by the evidence alone" in answer["reasons"][0]
+    assert "token budget" in answer["reasons"][0]
+    assert "drawn without a model" in answer["reason"]
 
 
 async def test_a_model_that_is_down_leaves_it_to_evidence(shell: Shell) -> None:
     async with ScriptedServer([error(401, "no such key"), error(401, "no such key")]) as server:
         code, out, _ = await shell("learn", "run.json", "--dry-run", providers=json.dumps([provider(server)]))
     assert code == 0
-    assert "by evidence" in out
+    assert "judge: evidence" in out
     assert "judged by the evidence alone" in out
 
 

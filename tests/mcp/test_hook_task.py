@@ -1,4 +1,4 @@
-"""An agent that asks for memories by itself gets what its host's task may have: the hooks told which task that is."""
+"""An agent that asks for memories by itself gets what its host's task may have: the hooks said which task that is."""
 
 from collections.abc import Callable
 from typing import Any

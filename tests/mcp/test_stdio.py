@@ -31,9 +31,9 @@ def seconds_to_end(server: Server) -> float:
 
 def test_it_lists_its_tools_and_answers_a_call(tmp_path: Path) -> None:
     with serving(tmp_path) as server:
-        told = server.initialize()
-        assert told["serverInfo"]["name"] == "swarm-memory"
-        assert "retrieve_memories" in told["instructions"]
+        said = server.initialize()
+        assert said["serverInfo"]["name"] == "swarm-memory"
+        assert "retrieve_memories" in said["instructions"]
         assert "retrieve_memories" in {tool["name"] for tool in server.ask("tools/list", {})["tools"]}
         answer = server.call("retrieve_memories", query="fix the flaky date test")
         assert not answer.get("isError")
@@ -42,16 +42,6 @@ def test_it_lists_its_tools_and_answers_a_call(tmp_path: Path) -> None:
         assert not locate(tmp_path).folder.exists()
         server.call("remember", text="The shop's tests need a migrated database.")
         assert locate(tmp_path).database.is_file()
-
-
-@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_it_cleanly_within_two_seconds(tmp_path: Path, end: signal.Signals) -> None:
-    with serving(tmp_path) as server:
-        server.initialize()
-        server.call("memory_status")
-        server.process.send_signal(end)
-        assert is_in_time(seconds_to_end(server), END_LIMIT_S)
-        assert server.process.returncode == 0
 
 
 def test_sigint_followed_by_sigterm_still_writes_what_was_queued(tmp_path: Path) -> None:
@@ -67,16 +57,6 @@ def test_sigint_followed_by_sigterm_still_writes_what_was_queued(tmp_path: Path)
     with serving(tmp_path) as server:
         server.initialize()
         assert server.call("memory_status")["structuredContent"]["retrievals"] == before + 1
-
-
-def test_the_end_of_its_input_ends_it(tmp_path: Path) -> None:
-    with serving(tmp_path) as server:
-        server.initialize()
-        server.call("memory_status")
-        assert server.process.stdin is not None
-        server.process.stdin.close()
-        assert is_in_time(seconds_to_end(server), END_LIMIT_S)
-        assert server.process.returncode == 0
 
 
 @pytest.mark.fault
@@ -178,5 +158,5 @@ def test_the_bank_is_consolidated_by_itself_and_the_status_says_so(
         (listed,) = server.call("job", action="list")["structuredContent"]["jobs"]
         (job,) = server.call("job", action="result", job_id=listed["job_id"])["structuredContent"]["jobs"]
         assert (job["kind"], job["status"]) == ("consolidate", "completed")
-        told = server.call("memory_status")["structuredContent"]["consolidation"]
-        assert told.startswith("0 new memories; by itself at 1; last run ")
+        said = server.call("memory_status")["structuredContent"]["consolidation"]
+        assert said.startswith("0 new memories; by itself at 1; last run ")

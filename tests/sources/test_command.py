@@ -43,7 +43,7 @@ def test_what_is_indexed_is_found_listed_and_removed(
     assert sources("index", "--kind", "document", "--json")["added"] == 1
     assert sources("index", "tools.json", "--kind", "tool", "--json")["passages"] == 1
     (hit, *_) = sources("search", "where is the retry limit", "--json")["hits"]
-    assert (hit["passage"]["path"], hit["location"]) == ("guide.md", ".")
+    assert (hit["where"].partition(":")[0], hit["source"]) == ("guide.md", ".")
     assert "add" in sources("search", "sum of numbers", "--kind", "tool")
     assert [(each["kind"], each["location"]) for each in sources("list", "--json")] == [
         ("document", "."),
@@ -66,14 +66,10 @@ def test_the_kinds_are_told_from_the_files(
     (project / "shop.py").write_text('"""The shop."""\n\n\ndef order() -> None:\n    """Orders."""\n')
     code, out, err = run(monkeypatch, capsys, "index")
     assert (code, err) == (0, "")
-    assert [line.partition(",")[0] for line in out.splitlines() if ": " in line and " new" in line] == [
-        "tool .: 1 new",
-        "document .: 1 new",
-        "code .: 1 new",
-        "api .: 1 new",
-    ]
-    kinds = {"shop.py": "code", "shop.yaml": "api", "tools.json": "tool", "settings.json": "document"}
-    for name, kind in kinds.items():
+    lines = [line for line in out.splitlines() if line.startswith(("kind", "added"))]
+    kinds = ("kind: tool", "added: 1", "kind: document", "added: 1", "kind: code", "added: 2", "kind: api", "added: 1")
+    assert lines == list(kinds)
+    for name, kind in (("run", "code"), ("shop.yaml", "api"), ("tools.json", "tool"), ("settings.json", "document")):
         assert run(monkeypatch, capsys, "index", name, "--json")[1]["kind"] == kind
     assert run(monkeypatch, capsys, "list", "--remove", ".")[0] == 0
     assert {each["location"] for each in run(monkeypatch, capsys, "list", "--json")[1]} == {*kinds}
@@ -86,7 +82,7 @@ def test_a_folder_with_nothing_that_is_known_and_a_config_of_servers_say_what_to
     (project / "bin" / "x.dat").write_bytes(b"\0\1")
     code, _, err = run(monkeypatch, capsys, "index", "bin")
     assert code == 2
-    assert "holds nothing that is known" in err
+    assert "holds no document, code" in err
     code, _, err = run(monkeypatch, capsys, "index", ".mcp.json")
     assert code == 1
     assert "--start-servers" in err
@@ -117,7 +113,7 @@ def test_a_file_of_another_kind_is_refused_and_leaves_no_source(
 ) -> None:
     code, out, _ = run(monkeypatch, capsys, "index", "guide.md", "--kind", "api")
     assert code == 1
-    assert "Nothing of guide.md is indexed: 1 found, none could be read." in out
+    assert "reason: nothing of guide.md is indexed: 1 found, none could be read" in out
     assert run(monkeypatch, capsys, "list", "--json")[1] == []
 
 
@@ -133,6 +129,6 @@ def test_a_repository_of_github_is_indexed_found_and_removed(
         assert (code, done["location"], done["added"]) == (0, "github:acme/shop", 3), err
         shown = run(monkeypatch, capsys, "search", "count the cash", "--kind", "github")[1]
         link = f"https://github.com/acme/shop/blob/{api.commit}/till.py"
-        assert f"{link}#L1-L3 · {blob_sha(till)}" in shown
+        assert f"url: {link}#L1-L3\n  sha: {blob_sha(till)}" in shown
     assert run(monkeypatch, capsys, "index", "--kind", "github", "shop")[0] == 2
-    assert "passages removed" in run(monkeypatch, capsys, "list", "--remove", "github:acme/shop")[1]
+    assert "passages: " in run(monkeypatch, capsys, "list", "--remove", "github:acme/shop")[1]

@@ -6,10 +6,10 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swarm_memory.server.mcp.tool import Paging, capped, is_within
+from swarm_memory.server.mcp.tool import capped, is_within
 from swarm_memory.tools.text.tokens import count_tokens
 
-PAGED = Paging(offset=10, counts=("k",))
+OFFSET = 10
 
 
 def tokens(value: Any) -> int:
@@ -24,27 +24,27 @@ def test_a_short_answer_is_left_as_it_is() -> None:
 
 def test_the_last_entries_are_left_out_whole_and_the_next_offset_is_named() -> None:
     answer = {"hits": [{"title": f"hit {n}", "text": "word " * 100} for n in range(20)], "embedder": "static"}
-    cut = capped(answer, 1000, PAGED)
+    cut = capped(answer, 1000, OFFSET)
     kept = len(cut["hits"])
     assert cut["hits"] == answer["hits"][:kept]
     assert 5 <= kept < 20
     assert cut["embedder"] == "static"
     assert tokens(cut) <= 1000
     assert cut["cut"]["left_out_tokens"] == tokens(answer) - tokens({key: cut[key] for key in ("hits", "embedder")})
-    assert f"offset={10 + kept}" in cut["cut"]["how"]
+    assert f"offset={OFFSET + kept}" in cut["cut"]["how"]
 
 
 def test_a_long_text_is_cut_at_a_boundary() -> None:
     text = "\n\n".join(f"Paragraph {n} says something of its own. It has two sentences." for n in range(500))
-    cut = capped({"preamble": text, "ids": ["a"]}, 1000, Paging(counts=("k",)))
+    cut = capped({"preamble": text, "ids": ["a"]}, 1000)
     assert tokens(cut) <= 1000
     assert cut["preamble"].endswith("two sentences. …")
-    assert "smaller k" in cut["cut"]["how"]
+    assert "ask for less at once" in cut["cut"]["how"]
 
 
 def test_one_hit_that_is_longer_than_all_is_cut_within() -> None:
     answer = {"hits": [{"title": "one", "text": "word " * 20_000}, {"title": "two", "text": "short"}]}
-    cut = capped(answer, 800, PAGED)
+    cut = capped(answer, 800, OFFSET)
     assert tokens(cut) <= 800
     assert cut["hits"][0]["title"] == "one"
     assert cut["hits"][0]["text"].startswith("word word")
@@ -60,6 +60,6 @@ JSON = st.recursive(
 @given(answer=st.dictionaries(st.text(min_size=1, max_size=8), JSON, max_size=6), limit=st.integers(150, 600))
 def test_whatever_is_answered_is_within_the_limit_and_never_silent_about_it(answer: dict[str, Any], limit: int) -> None:
     if not is_within(answer, limit):
-        cut = capped(answer, limit, PAGED)
+        cut = capped(answer, limit, OFFSET)
         assert tokens(cut) <= limit
         assert cut["cut"]["left_out_tokens"] > 0

@@ -22,13 +22,6 @@ async def without_repeats(toolbox: Toolbox, result: SearchResult) -> SearchResul
     return result._replace(candidates=tuple(each for each in result.candidates if each.id not in gone))
 
 
-async def listed_once(toolbox: Toolbox, items: Sequence[MemoryItem]) -> list[MemoryItem]:
-    """Return memories, as `without_repeats` gives what a search found. Raises `StorageError`."""
-    standing = {item.id: item.provenance.standing for item in items}
-    gone = await _repeated(toolbox, [item.id for item in items if is_teams(item.scope)], standing)
-    return [item for item in items if item.id not in gone]
-
-
 async def _repeated(toolbox: Toolbox, shared: Sequence[str], standing: Mapping[str, int]) -> set[str]:
     """Return which ids say only what another one of those with a `standing` says."""
     own = await toolbox.store.team.own_same(shared) if shared else {}

@@ -11,7 +11,7 @@ import click
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.memory import Consolidation, Undone
 from swarm_memory.server.cli.command import A_FILE, command, command_of
-from swarm_memory.server.cli.console import print_answer, print_json, print_row, print_table, progress, say
+from swarm_memory.server.cli.console import print_found, print_json, print_row, print_table, progress, say
 from swarm_memory.server.cli.invocation import Invocation
 from swarm_memory.server.operations.memories import CONSOLIDATE_BANK
 from swarm_memory.server.operations.operation import Word
@@ -86,7 +86,7 @@ def backup(invocation: Invocation, to: Annotated[str | None, Word("[FILE|URL]")]
     return {"path": str(made), "size_bytes": made.stat().st_size}
 
 
-@command(of=bank, show=print_answer)
+@command(of=bank, show=print_found)
 def restore(
     invocation: Invocation,
     path: Annotated[Path | None, Word("[FILE]", A_FILE)] = None,

@@ -1,0 +1,204 @@
+"""Operations of the loop: judge, distill, learn, credit."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import anyio.to_thread
+from pydantic import Field, JsonValue
+
+from swarm_memory.schema.errors import InputError
+from swarm_memory.schema.job import Progress
+from swarm_memory.schema.memory import MemoryDraft
+from swarm_memory.schema.trajectory import Verdict
+from swarm_memory.server.hosts.input import Given, folder_of, read_all, read_one
+from swarm_memory.server.operations.answers import of_draft, of_learned, of_verdict, who
+from swarm_memory.server.operations.operation import ADDS, AGAIN, Only, Operation, Row, Site, row
+
+if TYPE_CHECKING:
+    from swarm_memory.schema.trajectory import Trajectory
+    from swarm_memory.tools.toolbox import Toolbox
+
+TranscriptPath = Annotated[str | None, Field(description="Transcript or trajectory (.jsonl, .json)")]
+Task = Annotated[str | None, Field(description="With steps: what was asked"), Only.AGENT]
+TaskId = Annotated[str | None, Field(max_length=500)]
+Steps = Annotated[
+    list[dict[str, JsonValue]] | None,
+    Field(description="In order: {role, content}, or chat messages with calls and results"),
+    Only.AGENT,
+]
+Label = Literal["Success", "Failure", "Undecided"]
+Outcome = Annotated[Label | None, Field(description="Yours; else from evidence"), Only.AGENT]
+Sure = Annotated[float, Field(ge=0, le=1), Only.AGENT]
+Reasons = Annotated[list[str] | None, Field(max_length=20), Only.AGENT]
+AgentId = Annotated[str | None, Field(description="Who acted"), Only.AGENT]
+
+
+async def judge_trajectory(
+    site: Site,
+    transcript_path: TranscriptPath = None,
+    task: Task = None,
+    steps: Steps = None,
+    task_id: TaskId = None,
+    verdict: Outcome = None,
+    confidence: Sure = 0.8,
+    reasons: Reasons = None,
+    agent_id: AgentId = None,
+    store: Annotated[bool, Field(description="false: only look")] = True,
+) -> Row:
+    """Say whether a task was met, why and by which steps, and keep that verdict.
+
+    Give either transcript_path (its last task, or task_id) or task and steps. Without `verdict` evidence and a chat
+    model, if one is set, judge.
+    """
+    from swarm_memory.tools.judge.judge import judge_given
+
+    toolbox = await site.toolbox()
+    own = _own_verdict(verdict, confidence, reasons)
+    given = Given(transcript_path, task, steps, task_id, agent_id, site.folders)
+    trajectory = await read_one(given, toolbox.settings.learn)
+    kept, judged, trajectory_id = await judge_given(toolbox, trajectory, own, store=store)
+    return of_verdict(kept.task_id, judged, evidence=judged.evidence, trajectory_id=trajectory_id)
+
+
+async def distill_memories(
+    site: Site,
+    transcript_path: TranscriptPath = None,
+    task: Task = None,
+    steps: Steps = None,
+    task_id: TaskId = None,
+    verdict: Outcome = None,
+    confidence: Sure = 0.8,
+    reasons: Reasons = None,
+    items: Annotated[list[MemoryDraft] | None, Field(max_length=10, description="Your own")] = None,
+    agent_id: AgentId = None,
+) -> Row:
+    """Distill general strategies (of a success) or guardrails (of a failure) from a trajectory.
+
+    Without `items` they are only proposed. With `items` and your `verdict`, yours are checked, cleaned and
+    stored.
+    """
+    from swarm_memory.tools.tool_memory.log import learn_and_log
+
+    toolbox = await site.toolbox()
+    given = Given(transcript_path, task, steps, task_id, agent_id, site.folders)
+    trajectory = await read_one(given, toolbox.settings.learn)
+    own = _own_verdict(verdict, confidence, reasons)
+    if not items:
+        return await _proposed(toolbox, trajectory, own)
+    result = await learn_and_log(toolbox, trajectory, agent_verdict=own, agent_drafts=items)
+    site.wake()
+    return of_learned(result) | {"items": [of_draft(item, item.provenance.evidence) for item in result.stored]}
+
+
+async def _proposed(toolbox: "Toolbox", trajectory: "Trajectory", own: Verdict | None = None) -> Row:
+    """Judge and distill; only an agent's own verdict is stored."""
+    from swarm_memory.tools.distill.distill import distill
+    from swarm_memory.tools.judge.judge import judge_given
+
+    kept, judged, _ = await judge_given(toolbox, trajectory, own, store=own is not None)
+    found = await distill(toolbox, kept, judged)
+    items = [of_draft(draft, draft.evidence) for draft in found.drafts]
+    by = who(found.distiller, found.model)
+    return of_verdict(kept.task_id, judged, items=items, distiller=by, reason=found.reason)
+
+
+async def learn_from_trajectory(
+    site: Site,
+    transcript_path: Annotated[
+        str | None, Field(description="Transcript or trajectory (.jsonl, .json), or a folder of them: as a job")
+    ] = None,
+    task: Task = None,
+    steps: Steps = None,
+    task_id: TaskId = None,
+    verdict: Outcome = None,
+    confidence: Sure = 0.8,
+    reasons: Reasons = None,
+    agent_id: AgentId = None,
+    dry_run: Annotated[bool, Only.USER] = False,
+) -> Row:
+    """Learn from finished work: judge it, distill what it teaches, and store that for later tasks.
+
+    Give either transcript_path (all its tasks, or only task_id) or task and steps. Twice from the same work changes
+    nothing. Says what was stored, or why nothing.
+    """
+    from swarm_memory.tools.learn.learn import Contained
+    from swarm_memory.tools.tool_memory.log import learn_and_log
+
+    own = _own_verdict(verdict, confidence, reasons)
+    if own is not None and transcript_path is not None and task_id is None:
+        raise InputError("your verdict is of one task: say which by task_id")
+    if transcript_path is not None and (folder := folder_of(transcript_path)) is not None:
+        if dry_run:
+            raise InputError("--dry-run looks at files of transcripts, not at a folder")
+        if task_id is not None:
+            raise InputError("task_id is of one transcript: name its file, or leave task_id out")
+        return await _imported(site, folder)
+    given = Given(transcript_path, task, steps, task_id, agent_id, site.folders)
+    settings = (await site.for_reading()).settings
+    contained, tasks, consolidation_due = Contained(), list[Row](), False
+
+    async def answer(trajectory: "Trajectory") -> Row:
+        nonlocal consolidation_due
+        if dry_run:
+            spends = settings.chat.providers  # what a model spends is kept in the bank
+            return await _proposed(await (site.toolbox() if spends else site.for_reading()), trajectory)
+        result = await learn_and_log(await site.toolbox(), trajectory, agent_verdict=own)
+        consolidation_due = result.consolidation_due
+        return of_learned(result)
+
+    async for trajectory in read_all(given, settings.learn):
+        done = await contained.answer(trajectory.task_id, answer(trajectory))
+        tasks += [] if done is None else [done]
+        await site.report(Progress(done=contained.tasks, message=trajectory.task[:80]))
+    site.wake()
+    return row(tasks=tasks, consolidation_due=consolidation_due, fault=contained.told)
+
+
+async def _imported(site: Site, folder: str) -> Row:
+    """Take in a folder; an agent's as a job. An export in it may be anybody's: its memories wait in quarantine."""
+    from swarm_memory.server.jobs.transcripts import IMPORT, checked_files
+
+    if site.is_users:
+        return await learn_from_files(site, [Path(folder)])
+    await anyio.to_thread.run_sync(checked_files, [folder], site.root)
+    return await site.work(IMPORT, {"paths": [folder], "quarantine": True})
+
+
+async def learn_from_files(site: Site, given: Sequence[Path]) -> Row:
+    """Take in the user's files and folders. Raises `InputError` where there is nothing to read."""
+    from swarm_memory.server.hosts.transcript import ACCEPTED
+    from swarm_memory.server.jobs.transcripts import as_row, files_of, import_files
+
+    if not (files := files_of(given)):
+        raise InputError(f"there are no .jsonl files below {', '.join(map(str, given))}")
+    tally = await import_files(await site.toolbox(), files, True, site.report)
+    skipped = [name for name, why in tally.faults.items() if why.endswith(ACCEPTED)]  # no transcripts
+    for name in skipped:
+        del tally.faults[name]
+    return as_row(tally) | {"skipped": skipped}
+
+
+async def record_outcome(
+    site: Site,
+    task_id: Annotated[str, Field(min_length=1, max_length=500, description="As in retrieve_memories")],
+    outcome: Label,
+    used: Annotated[list[str] | None, Field(description="Memory ids that helped")] = None,
+    reasons: Annotated[list[str] | None, Field(description="Why; repeatable"), "--reason", Only.USER] = None,
+) -> Row:
+    """Say what came of a task: its memories are trusted more, or less. Learning does so by itself; your word wins."""
+    from swarm_memory.tools.credit.outcome import record_outcome as record
+
+    verdict = Verdict.by_agent(outcome, reasons=reasons or ())
+    done = await record(await site.toolbox(), task_id, verdict, given=True, named=used or ())
+    return row(status=done.status, changed={credit.memory_id: credit.applied for credit in done.credits})
+
+
+def _own_verdict(label: Label | None, confidence: float, reasons: Sequence[str] | None) -> Verdict | None:
+    return None if label is None else Verdict.by_agent(label, confidence, reasons or ())
+
+
+JUDGE = Operation(judge_trajectory, "Judge a trajectory", AGAIN, "write")
+DISTILL = Operation(distill_memories, "Distill memories", AGAIN, "write")
+LEARN = Operation(learn_from_trajectory, "Learn from a trajectory", ADDS, "write")
+OUTCOME = Operation(record_outcome, "Record an outcome", AGAIN, "write")

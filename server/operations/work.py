@@ -1,0 +1,112 @@
+"""Operations that take long: several attempts at one task, benchmarks, and the jobs that such work becomes."""
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from swarm_memory.schema.job import JobAction
+from swarm_memory.schema.rollout import ToolName
+from swarm_memory.server.hosts.input import Given, GivenAttempt, read_one
+from swarm_memory.server.operations.answers import of_job
+from swarm_memory.server.operations.operation import AGAIN, Flag, Only, Operation, Row, Site, Word
+
+NONE: dict[str, Any] = {}
+
+
+async def run_matts(
+    site: Site,
+    task: Annotated[str, Field(min_length=1, max_length=20_000), Word("TASK")],
+    runner: Annotated[
+        Literal["given", "command", "model"],
+        Field(description="Who does it: you did, a command, the chat model"),
+        Flag(default="command"),
+    ],
+    attempts: Annotated[
+        list[GivenAttempt] | None, Field(max_length=32, description="given: yours, in order"), Only.AGENT
+    ] = None,
+    command: Annotated[str | None, Field(description="One of the user's matts.allowed_commands")] = None,
+    check: Annotated[str | None, Field(description="Test after each command; likewise")] = None,
+    folder: Annotated[str, Field(description="Copied for each, unless given")] = ".",
+    tools: Annotated[tuple[ToolName, ...], Field(description="Those of the model, in its copy"), "--tool"] = (),
+    mode: Annotated[
+        Literal["parallel", "sequential"], Field(description="sequential: each corrects the last")
+    ] = "parallel",
+    k: Annotated[int | None, Field(ge=1, le=32, description="Rollouts (6) or refinements (3)"), "-k"] = None,
+    task_id: Annotated[str | None, Field(max_length=500)] = None,
+    given: Annotated[
+        list[Path] | None, Field(description="Compare this made rollout instead; repeatable."), Only.USER
+    ] = None,
+    by_model: Annotated[
+        bool, Field(description="Let the chat model of the settings do it."), "--model", Only.USER
+    ] = False,
+    run_id: Annotated[
+        str | None, Field(description="Go on with a run that was interrupted or failed."), Only.USER
+    ] = None,
+) -> Row:
+    """Do a task several times, judge each attempt, and store what tells success from failure.
+
+    For attempts of your own, or when the user wants several. Answers the best and the items; after 45 s a job_id.
+    """
+    from swarm_memory.server.jobs.handlers import RUN_MATTS, check_runner, with_attempts
+    from swarm_memory.server.runners.build import MattsJob, RunnerSpec
+
+    toolbox = await site.toolbox()
+    runner = "model" if by_model else "given" if given else runner
+    who = RunnerSpec(kind=runner, command=command, check=check, folder=folder, tools=tools)
+    asked = MattsJob(task=task, mode=mode, count=k, task_id=task_id, runner=who)
+    if given:
+        made = [await read_one(Given(str(file), folders=site.folders), toolbox.settings.learn) for file in given]
+        changed = {"runner": who.model_copy(update={"trajectories": tuple(made)}), "count": k or len(made)}
+        asked = asked.model_copy(update=changed)
+    else:
+        asked = await with_attempts(toolbox, asked, attempts or ())
+    if run_id is not None:
+        asked = asked.model_copy(update={"run_id": run_id})
+    check_runner(toolbox, asked, site.root)
+    return await site.work(RUN_MATTS, asked.model_dump(mode="json"), asked.run_id)
+
+
+async def run_benchmark(
+    site: Site,
+    suite: Annotated[
+        str | None, Field(description="retrieval, tool-memory, performance, learning"), Word("[SUITE]")
+    ] = None,
+    options: Annotated[dict[str, Any], Field(description="Its options: dataset, path, limit …")] = NONE,
+    out: Annotated[Path | None, Field(description="The results file."), Only.USER] = None,
+) -> Row:
+    """When the user asks: measure this memory. Answers tables, or a job_id; without arguments what each suite costs."""
+    from swarm_memory.server.benchmark.job import BENCHMARK, brief, checked_payload, what_there_is
+    from swarm_memory.server.benchmark.running import run_benchmark as run
+
+    toolbox = await site.toolbox()
+    if suite is None and not options:
+        return {"suites": what_there_is(), "hint": "nothing was run: call again with a suite"}
+    if site.is_users:
+        done, file = await run(toolbox, Path.cwd(), suite or "retrieval", options, report=site.report, out=out)
+        return brief(done, file)
+    return await site.work(BENCHMARK, checked_payload(suite or "retrieval", options))
+
+
+async def job(
+    site: Site,
+    action: Annotated[JobAction, Field(description="result waits up to 45 s for the end")],
+    job_id: Annotated[str | None, Field(description="Or run_id; for all but list")] = None,
+) -> Row:
+    """Ask how a tool's work stands; cancel it; resume what failed or was cancelled: what is done stays. List all."""
+    from swarm_memory.server.jobs.control import manage_jobs
+
+    toolbox = await site.toolbox()
+    with site.waiting():
+        found = await manage_jobs(toolbox, action, job_id, wake=site.wake, on_progress=site.report)
+    return {"jobs": [of_job(each) for each in found]}
+
+
+SCALE = Operation(run_matts, "Scale a task", AGAIN | {"open_world_hint": True}, "admin")
+MEASURE = Operation(run_benchmark, "Run a benchmark", AGAIN, "admin")
+JOB = Operation(
+    job,
+    "Long work",
+    AGAIN,
+    {"status": "write", "result": "write", "list": "write", "cancel": "review", "resume": "review"},
+)
