@@ -150,9 +150,9 @@ def test_a_long_text_in_a_table_is_broken_between_words(
     from swarm_memory.server.cli.console import print_table
 
     monkeypatch.setenv("COLUMNS", "40")
-    print_table(("option", "what"), [("limit", "Questions at most, sampled evenly from all the groups")])
+    print_table(("option", "what"), [("limit", "Questions at most, taken evenly from all the groups")])
     lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
-    assert lines[2:] == ["limit    Questions at most, sampled evenly", "         from all the groups"]
+    assert lines[2:] == ["limit    Questions at most, taken evenly", "         from all the groups"]
 
 
 def test_reading_only_the_first_line_of_the_output_is_no_error(project: Path) -> None:

@@ -103,19 +103,18 @@ async def test_a_job_that_is_not_due_waits_unless_all_are_asked_for(toolbox: Too
     assert await worker.work_off_all() == 1
 
 
-async def test_a_resting_worker_wakes_when_it_is_told_of_a_job(toolbox: Toolbox) -> None:
+@pytest.mark.parametrize("by", ["a call", "use", "time"])
+async def test_a_resting_worker_wakes_at_a_call_at_use_and_when_a_job_falls_due(toolbox: Toolbox, by: str) -> None:
     once = Once()
     worker = Worker(toolbox, doing(once))
+    if by == "time":
+        await toolbox.store.enqueue(job_of(toolbox, delay_s=0.3))
     async with running(worker):
-        await toolbox.store.enqueue(job_of(toolbox))
-        worker.wake()
-        await once.is_done()
-
-
-async def test_a_resting_worker_wakes_by_itself_when_a_job_falls_due(toolbox: Toolbox) -> None:
-    once = Once()
-    await toolbox.store.enqueue(job_of(toolbox, delay_s=0.3))
-    async with running(Worker(toolbox, doing(once))):
+        if by != "time":
+            worker.wake()
+            await anyio.wait_all_tasks_blocked()
+            await toolbox.store.enqueue(job_of(toolbox))  # as another process does
+            (worker.wake if by == "a call" else worker.note_use)()
         await once.is_done()
 
 
@@ -210,17 +209,6 @@ async def test_the_worker_of_a_server_that_is_switched_off_does_no_job(
         with anyio.fail_after(HANG_S):
             while (await toolbox.store.list_jobs(toolbox.scope, ("completed",), 9)) == []:
                 await anyio.lowlevel.checkpoint()
-
-
-async def test_a_job_that_another_process_left_is_done_when_the_server_is_used(toolbox: Toolbox) -> None:
-    once = Once()
-    worker = Worker(toolbox, doing(once))
-    async with running(worker):
-        worker.wake()
-        await anyio.wait_all_tasks_blocked()
-        await toolbox.store.enqueue(job_of(toolbox))
-        worker.note_use()
-        await once.is_done()
 
 
 async def test_a_job_whose_worker_died_is_taken_up_by_another(toolbox: Toolbox) -> None:

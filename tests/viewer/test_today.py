@@ -9,7 +9,7 @@ from swarm_memory.tools.memories.remember import remember
 from swarm_memory.tools.retrieve.retrieve import retrieve
 
 
-async def test_a_project_without_a_bank_is_told_how_one_fills_and_none_is_made(
+async def test_a_project_without_a_bank_is_shown_how_one_fills_and_none_is_made(
     place: Location, settings: Settings
 ) -> None:
     async with browsing(place, settings, made=False) as browser:
@@ -17,7 +17,7 @@ async def test_a_project_without_a_bank_is_told_how_one_fills_and_none_is_made(
     assert not place.database.exists()
 
 
-async def test_what_was_learned_and_told_stands_on_the_first_page(browser: Browsing) -> None:
+async def test_what_was_learned_and_shown_is_on_the_first_page(browser: Browsing) -> None:
     toolbox = await browser.toolbox()
     await remember(toolbox, "Always run `make migrate` before the tests <script>alert(1)</script>")
     await retrieve(toolbox, "run the tests of the shop", task_id="task-1")
@@ -29,6 +29,6 @@ async def test_what_was_learned_and_told_stands_on_the_first_page(browser: Brows
     assert "run the tests of the shop" in page
 
 
-async def test_what_hooks_missed_is_told(browser: Browsing, place: Location) -> None:
+async def test_what_hooks_missed_is_shown(browser: Browsing, place: Location) -> None:
     note_missed(place.root, "UserPromptSubmit", "no answer in time")
     assert "UserPromptSubmit missed 1 time in 30 days" in await browser.text()
