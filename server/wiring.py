@@ -191,7 +191,7 @@ def admit_role(settings: Settings, name: str, tenant_id: str, projects: Sequence
     return admit(database, name, tenant_id, projects)
 
 
-async def move_bank(place: Location, settings: Settings, to: str, tell: Callable[[str], None]) -> int:
+async def move_bank(place: Location, settings: Settings, to: str, report: Callable[[str], None]) -> int:
     """Copy the bank of a project to a URL or a file, row for row with its ids; return how many rows.
 
     The settings stay as they are. Raises `InputError`, `ConfigError`, `StorageError`.
@@ -220,7 +220,7 @@ async def move_bank(place: Location, settings: Settings, to: str, tell: Callable
         database = database_at(others.storage if to_server else settings.storage)
         with sqlite_side(file, driver, settings.storage.busy_timeout_s) as own, postgres_side(database) as served:
             sides = (own, served) if to_server else (served, own)
-            return move(*sides, own.tables(), tell, lambda: from_thread.run(reindex))
+            return move(*sides, own.tables(), report, lambda: from_thread.run(reindex))
 
     async def reindex() -> None:
         async with await _open_store(target, others, embedder) as store:

@@ -72,7 +72,7 @@ class Identity:
         if found is None:
             return None
         people, tenant_id = found
-        # Looked up by its hash, of which nobody can choose the beginning: the time of the look-up tells nothing.
+        # Looked up by its hash, of which nobody can choose the beginning: the time of the look-up gives nothing away.
         person = await people.by_token(tenant_id, hash_of(token))
         return None if person is None else Caller(person)
 

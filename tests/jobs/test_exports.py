@@ -1,4 +1,4 @@
-"""Files of memories that an export wrote are known by what stands in them."""
+"""Files of memories that an export wrote are known by what is in them."""
 
 import json
 from collections.abc import AsyncGenerator

@@ -119,7 +119,7 @@ async def test_a_resting_worker_wakes_at_a_call_at_use_and_when_a_job_falls_due(
 
 
 class Looks:
-    """Counts the looks of a worker, and tells it whether it is off."""
+    """Counts the looks of a worker, and says whether it is off."""
 
     def __init__(self, *, off: bool = False) -> None:
         self.off = off
