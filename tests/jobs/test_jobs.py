@@ -119,17 +119,16 @@ async def test_a_resting_worker_wakes_at_a_call_at_use_and_when_a_job_falls_due(
 
 
 class Looks:
-    """Counts the looks of a worker, and says whether it is off."""
+    """Counts the looks of a worker, which is never off."""
 
-    def __init__(self, *, off: bool = False) -> None:
-        self.off = off
+    def __init__(self) -> None:
         self.count = 0
         self._more = anyio.Event()
 
     def __call__(self) -> bool:
         self.count += 1
         self._more.set()
-        return self.off
+        return False
 
     async def reach(self, count: int) -> None:
         with anyio.fail_after(HANG_S):
@@ -158,30 +157,6 @@ async def test_a_worker_that_nobody_tells_looks_again_and_again(toolbox: Toolbox
     looks = Looks()
     async with running(Worker(toolbox, doing(nothing), is_off=looks), 0.02):
         await looks.reach(6)
-
-
-async def test_a_worker_that_is_off_does_no_job_until_it_is_on(
-    toolbox: Toolbox, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    done: list[str] = []
-
-    async def note(job: Job) -> Result:
-        done.append(job.key)
-        return {}
-
-    monkeypatch.setattr(jobs, "RECHECK_S", 0.02)
-    await toolbox.store.enqueue(job_of(toolbox))
-    looks = Looks(off=True)
-    worker = Worker(toolbox, doing(note), is_off=looks)
-    async with running(worker):
-        await looks.reach(3)
-        worker.wake()
-        await looks.reach(5)
-        assert done == []
-        looks.off = False
-        with anyio.fail_after(HANG_S):
-            while not done:
-                await anyio.lowlevel.checkpoint()
 
 
 @pytest.mark.parametrize("by", ["pause", "pause everywhere", "the environment", "the setting"])
