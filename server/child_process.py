@@ -1,14 +1,14 @@
 """Runs one program to its end with input, a limit on its output, and no survivors."""
 
 import asyncio
-import contextlib
 import os
 import signal
 import sys
-from asyncio.subprocess import PIPE, Process
+from asyncio.subprocess import PIPE
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 import anyio
 
@@ -49,82 +49,75 @@ async def run(
     SIGKILL, and the program is reaped. Raises `OSError` when it cannot be started. A process that makes itself a
     session of its own leaves the group and is not ended.
     """
-    process = await asyncio.create_subprocess_exec(
-        *command, stdin=PIPE, stdout=PIPE, stderr=PIPE, cwd=cwd, env=for_others(environment), start_new_session=True
-    )
+    program = _Program(max_output_bytes, bytearray() if printed is None else printed)
+    transport, _ = await asyncio.get_running_loop().subprocess_exec(
+        lambda: program, *command, stdin=PIPE, stdout=PIPE, stderr=PIPE, cwd=cwd, env=for_others(environment),
+        start_new_session=True,
+    )  # fmt: skip
     try:
-        return await _collect(process, stdin, max_output_bytes, bytearray() if printed is None else printed)
+        feed = cast(asyncio.WriteTransport, transport.get_pipe_transport(0))
+        feed.write(stdin)
+        feed.close()  # once all is written
+        await program.ended.wait()
+        with anyio.move_on_after(_GRACE_S):  # a grandchild may hold the pipes: what it said itself is there by now
+            await program.silent.wait()
+        code = transport.get_returncode()
+        output, error = bytes(program.output[:max_output_bytes]), bytes(program.error[:max_output_bytes])
+        return Finished(-1 if code is None else code, output, error, len(program.output) > max_output_bytes)
     finally:
         with anyio.CancelScope(shield=True):
-            await _end(process)
+            await _end(transport, program)
 
 
-async def _collect(process: Process, stdin: bytes, max_bytes: int, output: bytearray) -> Finished:
-    assert process.stdin is not None
-    assert process.stdout is not None
-    assert process.stderr is not None
-    error = bytearray()
-    feeding = asyncio.create_task(_feed(process.stdin, stdin))
-    reading = asyncio.create_task(_read(process.stdout, output, max_bytes))
-    warned = asyncio.create_task(_read(process.stderr, error, max_bytes))
-    exiting = asyncio.create_task(_exited(process))
-    try:
-        while not exiting.done() and len(output) <= max_bytes:
-            await asyncio.wait([reading, exiting] if not reading.done() else [exiting], return_when="FIRST_COMPLETED")
-        # A grandchild may hold the pipes open: what the program itself said is there by now.
-        await asyncio.wait([reading, warned], timeout=_GRACE_S)
-        is_cut = len(output) > max_bytes
-        code = process.returncode if process.returncode is not None else -1
-        return Finished(code, bytes(output[:max_bytes]), bytes(error[:max_bytes]), is_cut)
-    finally:
-        tasks = (feeding, reading, warned, exiting)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+class _Program(asyncio.SubprocessProtocol):
+    """Gathers what a program prints, as far as is allowed, and notes when it is over."""
+
+    def __init__(self, max_bytes: int, output: bytearray) -> None:
+        self.output, self.error = output, bytearray()
+        self.exited, self.silent = asyncio.Event(), asyncio.Event()
+        self.ended = asyncio.Event()
+        """It exited, or printed more than is allowed."""
+        self._max_bytes = max_bytes
+        self._open = {1, 2}
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        into = self.output if fd == 1 else self.error
+        if len(into) <= self._max_bytes:
+            into += data
+        if len(self.output) > self._max_bytes:
+            self.ended.set()
+
+    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
+        self._open.discard(fd)
+        if not self._open:
+            self.silent.set()
+
+    def process_exited(self) -> None:
+        self.exited.set()
+        self.ended.set()
 
 
-async def _feed(pipe: asyncio.StreamWriter, data: bytes) -> None:
-    with contextlib.suppress(ConnectionError):
-        pipe.write(data)
-        await pipe.drain()
-        pipe.close()
-        await pipe.wait_closed()
-
-
-async def _read(pipe: asyncio.StreamReader, into: bytearray, max_bytes: int) -> None:
-    """Read to the end, or until `into` holds more than `max_bytes`."""
-    while len(into) <= max_bytes and (chunk := await pipe.read(65_536)):
-        into += chunk
-
-
-async def _exited(process: Process) -> None:
-    """Wait for the program itself: `Process.wait` may also wait for whoever holds its pipes."""
-    while process.returncode is None:  # noqa: ASYNC110 - no event tells it on every Python that is supported
-        await asyncio.sleep(_POLL_S)
-
-
-async def _end(process: Process) -> None:
-    if process.returncode is None:
-        _signal_group(process, signal.SIGTERM)
+async def _end(transport: asyncio.SubprocessTransport, program: _Program) -> None:
+    if not program.exited.is_set():
+        _signal_group(transport, signal.SIGTERM)
         with anyio.move_on_after(_GRACE_S):
-            await _exited(process)
-    _signal_group(process, signal.SIGTERM if sys.platform == "win32" else signal.SIGKILL)
+            await program.exited.wait()
+    _signal_group(transport, signal.SIGTERM if sys.platform == "win32" else signal.SIGKILL)
     with anyio.move_on_after(_REAP_S):
-        await _exited(process)
-        while _signal_group(process, 0):  # noqa: ASYNC110 - grandchildren are not ours to wait for
+        await program.exited.wait()
+        while _signal_group(transport, 0):  # noqa: ASYNC110 - grandchildren are not ours to wait for
             await asyncio.sleep(_POLL_S)
-    # A process that left the group may still hold the pipes; ours are closed all the same.
-    process._transport.close()  # pyright: ignore
+    transport.close()  # a process that left the group may still hold the pipes; ours are closed all the same
 
 
-def _signal_group(process: Process, number: int) -> bool:
+def _signal_group(transport: asyncio.SubprocessTransport, number: int) -> bool:
     """Send the signal (0: none) to the group; return whether anybody was in it."""
     if sys.platform == "win32":
-        if process.returncode is None:
-            process.kill()
+        if transport.get_returncode() is None:
+            transport.kill()
         return False
     try:
-        os.killpg(process.pid, number)
+        os.killpg(transport.get_pid(), number)
     except (ProcessLookupError, PermissionError):
         return False
     return True

@@ -72,14 +72,19 @@ def project_file(root: Path) -> Path:
 
 
 def log_line(folder: Path, text: str) -> None:
-    """Add one line to the log in `folder`; a log that has grown large is put aside once."""
-    path = folder / LOG
+    """Add one line to the log in `folder`. Raises `OSError`."""
     refuse_links(folder)
+    line = f"{time.strftime('%Y-%m-%d %H:%M:%S')} hooks {' '.join(text.split())[:1000]}"
+    append_private(folder / LOG, line, MAX_LOG_BYTES)
+
+
+def append_private(path: Path, line: str, max_bytes: int) -> None:
+    """Add a line to a file that only this user can read; one that has grown large is put aside. Raises `OSError`."""
     descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
     with os.fdopen(descriptor, "a", encoding="utf-8", errors="replace") as file:
-        file.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} hooks {' '.join(text.split())[:1000]}\n")
+        file.write(f"{line}\n")
         size = file.tell()
-    if size > MAX_LOG_BYTES:
+    if size > max_bytes:
         path.replace(f"{path}.1")
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from swarm_memory.schema.errors import ConfigError
-from swarm_memory.server.location import state_folder
+from swarm_memory.server.location import append_private, state_folder
 
 MAX_BYTES = 200_000
 KEPT_DAYS = 30
@@ -29,13 +29,8 @@ def note_missed(root: str | Path, event: str, reason: str) -> None:
     """Note that a hook could not do its work. Raises `OSError`."""
     path = _file()
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    line = json.dumps({"at": time.time(), "root": os.path.realpath(root), "event": event, "reason": reason[:300]})
-    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
-    with os.fdopen(descriptor, "a", encoding="utf-8") as file:
-        file.write(f"{line}\n")
-        size = file.tell()
-    if size > MAX_BYTES:
-        path.replace(f"{path}.1")
+    line = {"at": time.time(), "root": os.path.realpath(root), "event": event, "reason": reason[:300]}
+    append_private(path, json.dumps(line), MAX_BYTES)
 
 
 def missed(root: Path) -> list[Missed]:

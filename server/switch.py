@@ -26,7 +26,7 @@ def switched_off(root: Path) -> str | None:
 
 
 def is_disabled(value: str) -> bool:
-    """Tell whether a value of the variable switches off: whatever it is, unless it says no."""
+    """Say whether a value of the variable switches off: whatever it is, unless it says no."""
     return value.strip().lower() not in _NO
 
 

@@ -12,7 +12,7 @@ SCOPE_KEY = "swarm_memory.caller"
 """Under which a request over HTTP that was let in carries its caller."""
 
 TOOLS: dict[str, Role | dict[str, Role]] = {}
-"""By name, of a tool with actions by action: each stands in the tool's declaration, and is entered as it is made."""
+"""By name, of a tool with actions by action: each is in the tool's declaration, and is entered as it is made."""
 
 ARGUMENTS: dict[str, Role] = {"transcript_path": "admin", "repository": "admin"}
 """Arguments that read files of the server's machine, or use its user's own access elsewhere; of any tool."""

@@ -144,9 +144,9 @@ def _parameter(given: inspect.Parameter) -> click.Parameter:
     texts = [mark for mark in marks if isinstance(mark, str)]
     names = [text for text in texts if text.startswith("-")] or ["--" + given.name.replace("_", "-")]
     described = (mark.description for mark in marks if isinstance(mark, FieldInfo) and mark.description)
-    about = next((text for text in texts if not text.startswith("-")), next(described, None))
+    described_as = next((text for text in texts if not text.startswith("-")), next(described, None))
     if annotation is bool:
-        return click.Option([*names, given.name], is_flag=True, default=given.default, help=about)
+        return click.Option([*names, given.name], is_flag=True, default=given.default, help=described_as)
     return click.Option(
         [*names, given.name],
         type=kind,
@@ -155,7 +155,7 @@ def _parameter(given: inspect.Parameter) -> click.Parameter:
         **defaults,
         show_default=default not in (None, ""),
         metavar=flag.metavar,
-        help=about,
+        help=described_as,
         callback=_none_for_nothing if is_list and given.default is None else None,
     )
 

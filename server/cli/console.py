@@ -26,7 +26,6 @@ _WHOLE = {"id", "run", "key", "file", "system"}
 _PIPED = 200
 """Columns where nobody looks: a program that reads a table wants whole lines."""
 
-
 SHOWN = 20
 """Rows of a table within an answer; `--json` has all."""
 
@@ -99,10 +98,8 @@ def in_words(value: object) -> str:
         fields = cast("Mapping[str, object]", value)
         if says := fields.get("says"):
             return str(says)
-        texts = [(name.replace("_", " "), each, in_words(each)) for name, each in fields.items() if each]
-        return ", ".join(
-            f"{text} {name}" if isinstance(each, int) else f"{name} {text}" for name, each, text in texts if text
-        )
+        texts = [(name.replace("_", " "), type(each) is int, in_words(each)) for name, each in fields.items() if each]
+        return ", ".join(f"{text} {name}" if is_count else f"{name} {text}" for name, is_count, text in texts if text)
     if isinstance(value, list | tuple):
         return ", ".join(map(in_words, cast("Sequence[object]", value)))
     if isinstance(value, bool):

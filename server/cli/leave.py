@@ -35,7 +35,7 @@ def planned_leave(invocation: Invocation, given: str | None, *, may_ask: bool, a
 
 
 def is_asked_at() -> bool:
-    """Tell whether somebody sits before the terminal."""
+    """Say whether somebody sits before the terminal."""
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 

@@ -1,23 +1,39 @@
-"""Knows who sends a request: by the server's own token, by a person's, or by one that an issuer signed."""
+"""Knows who sends a request: by the server's own token, which is made here, by a person's, or by an issuer's."""
 
 import asyncio
 import hmac
 import logging
+import os
+import secrets
+import stat
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from starlette.datastructures import Headers
 from starlette.types import Scope
 
-from swarm_memory.schema.errors import SwarmMemoryError
+from swarm_memory.schema.base import digest
+from swarm_memory.schema.errors import ConfigError, SwarmMemoryError
 from swarm_memory.server.access.roles import OWNER, Caller
 from swarm_memory.server.bank import Bank
+from swarm_memory.server.location import write_private
 from swarm_memory.tools.team.people import TOKEN_PREFIX, SignedIn, add_signed_in, hash_of
 
 if TYPE_CHECKING:
     from swarm_memory.server.http.issuer import Issuer
 
+TOKEN_BYTES = 32
+"""Of the server's own token."""
+
+MIN_CHARS, MAX_CHARS = 32, 4096
+"""Of what its file may hold."""
+
+AGAIN = "Remove it, and the next start makes a new one"
+
 MAX_TOKEN_CHARS = 16_384
+"""Of a token that somebody sends."""
+
 COUNTED_S = 60.0
 """Requests without a valid token are written to the audit trail together, so often."""
 
@@ -56,7 +72,7 @@ class Identity:
         if found is None:
             return None
         people, tenant_id = found
-        # Looked up by its hash, of which nobody can choose the beginning: the time of the look-up tells nothing.
+        # Looked up by its hash, of which nobody can choose the beginning: the time of the look-up gives nothing away.
         person = await people.by_token(tenant_id, hash_of(token))
         return None if person is None else Caller(person)
 
@@ -97,3 +113,36 @@ class Identity:
             except SwarmMemoryError as error:
                 log.warning("%d requests without a valid token are not in the audit trail: %s", count, error)
             await asyncio.sleep(COUNTED_S)
+
+
+def token_file(database: Path, user_folder: Path) -> Path:
+    """Return where the token for a bank is kept.
+
+    It is in the user's own folder and not beside the bank: a token that comes with a cloned repository is known.
+    """
+    return user_folder / "http" / f"{digest(str(database))[:16]}.token"
+
+
+def load_token(path: Path) -> str:
+    """Return the token of a file, which is made at the first call.
+
+    Raises `ConfigError` when the file is not a private file of this user, or holds nothing that could be a token.
+    """
+    try:
+        if not os.path.lexists(path):
+            write_private(path, secrets.token_urlsafe(TOKEN_BYTES) + "\n")
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+    except OSError as error:
+        reason = error.strerror or error
+        raise ConfigError(f"the token file {path} cannot be used: {reason}; name another by --token-file") from error
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode):
+        os.close(descriptor)
+        raise ConfigError(f"the token file {path} is not a file")
+    with os.fdopen(descriptor, "rb") as file:
+        if os.name == "posix" and (status.st_mode & 0o077 or status.st_uid != os.geteuid()):
+            raise ConfigError(f"the token file {path} is not private to you: others may know the token. {AGAIN}")
+        token = file.read(MAX_CHARS).decode("ascii", "replace").strip()
+    if len(token) < MIN_CHARS or not token.isprintable() or not token.isascii() or " " in token:
+        raise ConfigError(f"the token file {path} holds no token of {MIN_CHARS} or more printable characters. {AGAIN}")
+    return token

@@ -108,7 +108,7 @@ def _so_far(path: str | None, folders: Sequence[Path]) -> list[Trajectory]:
 
 
 def is_worth_a_model(given: Trajectory | Reading) -> bool:
-    """Tell whether a model is asked about a finished task, where one may be."""
+    """Say whether a model is asked about a finished task, where one may be."""
     reading = read(given)
     said = (step.text for step in reading.trajectory.steps if step.kind == "message" and step.role == "user")
     return is_worth_asking([call.failed for call in reading.calls], said)

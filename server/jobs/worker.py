@@ -1,6 +1,6 @@
 """The worker that takes due jobs and works them off; what a job of a kind does is given to it.
 
-Short jobs are done one at a time. Long ones, which tell how far they are, are done one at a time beside them.
+Short jobs are done one at a time. Long ones, which report how far they are, are done one at a time beside them.
 """
 
 import logging
@@ -88,7 +88,7 @@ class Worker:
         long_handlers: Mapping[str, LongHandler] | None = None,
         is_off: Callable[[], bool] = lambda: False,
     ) -> None:
-        """`is_off` tells whether nothing is to be done by itself now."""
+        """`is_off` says whether nothing is to be done by itself now."""
         self._toolbox = toolbox
         self._handlers = dict(handlers)
         self._long = dict(long_handlers or {})
@@ -107,7 +107,7 @@ class Worker:
             rest.note_use()
 
     async def run(self, recheck_s: float | None = None) -> None:
-        """Work until cancelled; look at least every `recheck_s` where it is given, for a worker that nobody tells.
+        """Work until cancelled; look at least every `recheck_s` where it is given, for a worker that nobody wakes.
 
         A database that is busy or gone is tried again after `RECHECK_S`.
         """

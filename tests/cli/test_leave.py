@@ -44,7 +44,7 @@ def at_a_terminal(project: Path, *arguments: str, types: str) -> str:
             while piece := os.read(ours, 65_536):
                 shown += piece
         except OSError:
-            pass  # so Linux tells that the other side has ended
+            pass  # so Linux says that the other side has ended
         assert process.wait(HANG_S) == 0, shown
     os.close(ours)
     return shown.decode().replace("\r\n", "\n")

@@ -65,7 +65,7 @@ def test_promote_shows_the_difference_and_asks_and_what_it_wrote_is_taken_out_on
     assert not skill.exists()
     assert f"Wrote {skill}" in swarm("promote", memory, stdin="y\n").out
     assert "Nothing to change" in swarm("promote").out
-    assert "grammar" not in swarm("install", "--rules", "AGENTS.md", "--dry-run").out, "a skill tells it already"
+    assert "grammar" not in swarm("install", "--rules", "AGENTS.md", "--dry-run").out, "a skill has it already"
     done = swarm("promote", other, "--to", "agents-md", "--yes", "--json").json
     assert (done["status"], done["promoted"], done["files"][0]["path"]) == (
         "written",

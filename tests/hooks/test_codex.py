@@ -11,7 +11,7 @@ from forked import STARTS, run
 from hook_project import NOTE, TASK, HookProject
 
 from swarm_memory.schema.errors import ConfigError
-from swarm_memory.server.cli.mcp_clients import CLIENTS, configuration
+from swarm_memory.server.cli.agents import CLIENTS, configuration
 from swarm_memory.server.hosts.codex.host import answered, heard
 from swarm_memory.server.hosts.codex.settings import SETTINGS
 from swarm_memory.server.hosts.host import ROOMS, host

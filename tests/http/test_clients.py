@@ -1,5 +1,7 @@
-"""Several clients of one server over HTTP: each gets its own answers, and the bank is opened once for all."""
+"""Clients of one server over HTTP: each gets its own answers, the bank is opened once, and nothing of them stays."""
 
+import sys
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -9,7 +11,7 @@ import pytest
 from http_server import INITIALIZE, HttpServer
 from mcp.client import Client
 from mcp.types import CallToolResult
-from patience import FULL
+from patience import FULL, HANG_S
 
 Record = Callable[[str, str], None]
 pytestmark = [pytest.mark.allow_hosts(["127.0.0.1"]), pytest.mark.attack]
@@ -75,3 +77,33 @@ def _handles(server: HttpServer, folder: Path) -> list[str]:
         with suppress(FileNotFoundError):
             links.append(str(link.readlink()))
     return sorted(link for link in links if link.startswith(str(folder)) and link.endswith(".db"))
+
+
+SESSIONS = 20 if FULL else 3
+
+
+def held(server: HttpServer) -> tuple[int, int]:
+    """Return how many files and threads a server has."""
+    place = Path(f"/proc/{server.process.pid}")
+    return len(list((place / "fd").iterdir())), len(list((place / "task").iterdir()))
+
+
+@pytest.mark.fault
+@pytest.mark.skipif(sys.platform != "linux", reason="what a process holds is looked up in /proc")
+async def test_closed_sessions_leave_no_file_and_no_thread_of_the_server(server: HttpServer, record: Record) -> None:
+    async def session() -> None:
+        async with server.client() as client:
+            await client.call_tool("memory_status", {})
+
+    for _ in range(2):
+        await session()
+    before = held(server)
+    for _ in range(SESSIONS):
+        await session()
+    deadline = time.monotonic() + HANG_S
+    while held(server)[0] > before[0] and time.monotonic() < deadline:  # noqa: ASYNC110 - another process closes them
+        await anyio.sleep(0.02)
+    files, threads = (now - then for now, then in zip(held(server), before, strict=True))
+    record("C6 HTTP", f"{SESSIONS} sessions of one server: open files {files:+d}, threads {threads:+d}")
+    assert files <= 0
+    assert threads <= 0

@@ -13,8 +13,8 @@ from http_server import INITIALIZE, HttpServer, serving_http
 from patience import HANG_S
 
 from swarm_memory.schema.errors import ConfigError
+from swarm_memory.server.http.identity import load_token
 from swarm_memory.server.http.serve import Address, allowed_names, transport_security
-from swarm_memory.server.http.token import load_token
 
 Record = Callable[[str, str], None]
 pytestmark = [pytest.mark.allow_hosts(["127.0.0.1", "::1"]), pytest.mark.attack]

@@ -16,7 +16,7 @@ from swarm_memory.tools.tool_memory.log import MAX_CALL_CHARS
 from swarm_memory.tools.toolbox import Toolbox
 
 TASK = "The checkout tests fail with a SettingsError, please mend them"
-TOLD = {"session_id": SESSION}
+EVENT = {"session_id": SESSION}
 KEY = "AKIA" + "IOSFODNN7" + "ABCDEFG"
 WAYS = ("Stop", "SessionEnd", "import")
 
@@ -39,7 +39,7 @@ async def read_by(way: str, toolbox: Toolbox, place: Location, transcript: Path)
     """Let a transcript be read in one way; return how many calls were logged by that."""
     if way == "import":
         return (await import_files(toolbox, [transcript], False, _ignore)).calls
-    await hooked(toolbox, {"hook_event_name": way, "transcript_path": str(transcript), **TOLD})
+    await hooked(toolbox, {"hook_event_name": way, "transcript_path": str(transcript), **EVENT})
     await make_worker(toolbox, place).work_off_all()
     done = await toolbox.store.list_jobs(toolbox.scope, ("completed",), 20)
     key = f"{SESSION}:1" if way == "Stop" else f"{SESSION}:all"
@@ -62,10 +62,10 @@ async def kept_calls(toolbox: Toolbox, tool: str = "Bash") -> list[Any]:
 async def test_each_call_is_one_row_in_whatever_order_the_transcript_is_read(
     toolbox: Toolbox, place: Location, transcript: Path, ways: tuple[str, ...]
 ) -> None:
-    await hooked(toolbox, {"hook_event_name": "UserPromptSubmit", "prompt": TASK, **TOLD})
+    await hooked(toolbox, {"hook_event_name": "UserPromptSubmit", "prompt": TASK, **EVENT})
     assert [await read_by(way, toolbox, place, transcript) for way in ways] == [2, 0, 0]
-    told = [(each.output, each.success, each.call_id) for each in await kept_calls(toolbox)]
-    assert told == [("Exit code 2\nno rule", False, "c1"), ("2 passed", True, "c2")]
+    logged = [(each.output, each.success, each.call_id) for each in await kept_calls(toolbox)]
+    assert logged == [("Exit code 2\nno rule", False, "c1"), ("2 passed", True, "c2")]
     (memory,) = await toolbox.store.tool_memory.memories(toolbox.scope, ["Bash"])
     assert (memory.totals.calls, memory.totals.kept) == (2, 2)
 
@@ -73,7 +73,7 @@ async def test_each_call_is_one_row_in_whatever_order_the_transcript_is_read(
 async def test_a_task_that_goes_on_has_its_new_calls_logged_and_the_old_ones_once(
     toolbox: Toolbox, place: Location, transcript: Path
 ) -> None:
-    await hooked(toolbox, {"hook_event_name": "UserPromptSubmit", "prompt": TASK, **TOLD})
+    await hooked(toolbox, {"hook_event_name": "UserPromptSubmit", "prompt": TASK, **EVENT})
     assert await read_by("Stop", toolbox, place, transcript) == 2
     write(transcript, [*LINES, prompt("now run them again"), says(call("c3", "make tests")), result("c3", "2 passed")])
     assert await read_by("SessionEnd", toolbox, place, transcript) == 1

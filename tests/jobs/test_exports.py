@@ -1,4 +1,4 @@
-"""Files of memories that an export wrote are known by what stands in them."""
+"""Files of memories that an export wrote are known by what is in them."""
 
 import json
 from collections.abc import AsyncGenerator
@@ -52,7 +52,7 @@ async def test_an_export_is_known_by_its_first_line_and_gives_the_same_bank(
         assert (await taken_in(other, tmp_path, memories)).known == 2
 
 
-async def test_what_cannot_be_read_of_a_file_is_told_and_the_rest_is_kept(shop: Shop, tmp_path: Path) -> None:
+async def test_what_cannot_be_read_of_a_file_is_said_and_the_rest_is_kept(shop: Shop, tmp_path: Path) -> None:
     await shop.add("Migrate first")
     (line,) = await exported(shop)
     row = json.loads(line)

@@ -21,10 +21,10 @@ def _folder(place: Location, fixed: dict[str, Any]) -> Path:
 async def test_a_folder_is_learned_from_once(
     connected: Callable[[], Any], place: Location, fixed: dict[str, Any]
 ) -> None:
-    told: list[tuple[float, float | None]] = []
+    reported: list[tuple[float, float | None]] = []
 
     async def note(progress: float, total: float | None, _: str | None) -> None:
-        told.append((progress, total))
+        reported.append((progress, total))
 
     folder = str(_folder(place, fixed))
     async with connected() as caller:
@@ -37,7 +37,7 @@ async def test_a_folder_is_learned_from_once(
         again = await caller.call("learn_from_trajectory", transcript_path=folder)
         assert (again["result"]["transcripts"]["known"], again["result"]["transcripts"]["stored"]) == (1, 0)
         assert "leave task_id out" in await caller.error("learn_from_trajectory", transcript_path=folder, task_id="x")
-    assert all(total == 1 for _, total in told[1:])
+    assert all(total == 1 for _, total in reported[1:])
 
 
 async def test_an_export_waits_in_quarantine(
@@ -66,7 +66,7 @@ async def test_a_folder_elsewhere_is_refused(connected: Callable[[], Any], place
     async with connected() as caller:
         refused = await caller.error("learn_from_trajectory", transcript_path=str(other))
         assert "must lie in" in refused
-        assert "x.jsonl" not in refused, "what lies there is not told"
+        assert "x.jsonl" not in refused, "what lies there is not named"
         (place.root / "empty").mkdir()
         empty = str(place.root / "empty")
         assert "no .jsonl files" in await caller.error("learn_from_trajectory", transcript_path=empty)

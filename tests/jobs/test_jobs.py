@@ -103,34 +103,32 @@ async def test_a_job_that_is_not_due_waits_unless_all_are_asked_for(toolbox: Too
     assert await worker.work_off_all() == 1
 
 
-async def test_a_resting_worker_wakes_when_it_is_told_of_a_job(toolbox: Toolbox) -> None:
+@pytest.mark.parametrize("by", ["a call", "use", "time"])
+async def test_a_resting_worker_wakes_at_a_call_at_use_and_when_a_job_falls_due(toolbox: Toolbox, by: str) -> None:
     once = Once()
     worker = Worker(toolbox, doing(once))
+    if by == "time":
+        await toolbox.store.enqueue(job_of(toolbox, delay_s=0.3))
     async with running(worker):
-        await toolbox.store.enqueue(job_of(toolbox))
-        worker.wake()
-        await once.is_done()
-
-
-async def test_a_resting_worker_wakes_by_itself_when_a_job_falls_due(toolbox: Toolbox) -> None:
-    once = Once()
-    await toolbox.store.enqueue(job_of(toolbox, delay_s=0.3))
-    async with running(Worker(toolbox, doing(once))):
+        if by != "time":
+            worker.wake()
+            await anyio.wait_all_tasks_blocked()
+            await toolbox.store.enqueue(job_of(toolbox))  # as another process does
+            (worker.wake if by == "a call" else worker.note_use)()
         await once.is_done()
 
 
 class Looks:
-    """Counts the looks of a worker, and tells it whether it is off."""
+    """Counts the looks of a worker, which is never off."""
 
-    def __init__(self, *, off: bool = False) -> None:
-        self.off = off
+    def __init__(self) -> None:
         self.count = 0
         self._more = anyio.Event()
 
     def __call__(self) -> bool:
         self.count += 1
         self._more.set()
-        return self.off
+        return False
 
     async def reach(self, count: int) -> None:
         with anyio.fail_after(HANG_S):
@@ -161,30 +159,6 @@ async def test_a_worker_that_nobody_tells_looks_again_and_again(toolbox: Toolbox
         await looks.reach(6)
 
 
-async def test_a_worker_that_is_off_does_no_job_until_it_is_on(
-    toolbox: Toolbox, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    done: list[str] = []
-
-    async def note(job: Job) -> Result:
-        done.append(job.key)
-        return {}
-
-    monkeypatch.setattr(jobs, "RECHECK_S", 0.02)
-    await toolbox.store.enqueue(job_of(toolbox))
-    looks = Looks(off=True)
-    worker = Worker(toolbox, doing(note), is_off=looks)
-    async with running(worker):
-        await looks.reach(3)
-        worker.wake()
-        await looks.reach(5)
-        assert done == []
-        looks.off = False
-        with anyio.fail_after(HANG_S):
-            while not done:
-                await anyio.lowlevel.checkpoint()
-
-
 @pytest.mark.parametrize("by", ["pause", "pause everywhere", "the environment", "the setting"])
 async def test_the_worker_of_a_server_that_is_switched_off_does_no_job(
     toolbox: Toolbox, place: Location, fixed: dict[str, Any], by: str, monkeypatch: pytest.MonkeyPatch
@@ -210,17 +184,6 @@ async def test_the_worker_of_a_server_that_is_switched_off_does_no_job(
         with anyio.fail_after(HANG_S):
             while (await toolbox.store.list_jobs(toolbox.scope, ("completed",), 9)) == []:
                 await anyio.lowlevel.checkpoint()
-
-
-async def test_a_job_that_another_process_left_is_done_when_the_server_is_used(toolbox: Toolbox) -> None:
-    once = Once()
-    worker = Worker(toolbox, doing(once))
-    async with running(worker):
-        worker.wake()
-        await anyio.wait_all_tasks_blocked()
-        await toolbox.store.enqueue(job_of(toolbox))
-        worker.note_use()
-        await once.is_done()
 
 
 async def test_a_job_whose_worker_died_is_taken_up_by_another(toolbox: Toolbox) -> None:

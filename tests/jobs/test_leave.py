@@ -53,8 +53,8 @@ class Claude:
         program = folder / "claude"
         program.write_text(
             f"#!{sys.executable} -IS\nimport json, sys, uuid\n"
-            "told = json.dumps([sys.argv[1:], sys.stdin.read()])\n"
-            f"open({str(folder)!r} + '/call-' + uuid.uuid4().hex, 'w').write(told)\n"
+            "call = json.dumps([sys.argv[1:], sys.stdin.read()])\n"
+            f"open({str(folder)!r} + '/call-' + uuid.uuid4().hex, 'w').write(call)\n"
             f"print({json.dumps(ANSWER | {'usage': USAGE})!r})\n"
         )
         program.chmod(0o755)
@@ -65,9 +65,9 @@ class Claude:
 
 @pytest.fixture
 def claude(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Claude:
-    stand_in = Claude(tmp_path / "programs")
-    monkeypatch.setenv("PATH", f"{stand_in.folder}{os.pathsep}{os.environ['PATH']}")
-    return stand_in
+    program = Claude(tmp_path / "programs")
+    monkeypatch.setenv("PATH", f"{program.folder}{os.pathsep}{os.environ['PATH']}")
+    return program
 
 
 @pytest.fixture
@@ -94,68 +94,59 @@ async def queue(toolbox: Toolbox, transcript: Path) -> None:
     )
 
 
+async def worked_off(toolbox: Toolbox, place: Location, transcript: Path, leave: Settings) -> int:
+    """Have a worker learn from a transcript with this leave; return how many jobs that took."""
+    await queue(toolbox, transcript)
+    return await make_worker(toolbox, place, lambda: leave).work_off_due()
+
+
 async def verdicts(toolbox: Toolbox) -> Mapping[str, str]:
     """Return what was said of each task that was learned from."""
-    jobs = await toolbox.store.list_jobs(toolbox.scope, ("completed", "failed"), 10)
-    told: dict[str, str] = {}
-    for job in jobs:
+    said: dict[str, str] = {}
+    for job in await toolbox.store.list_jobs(toolbox.scope, ("completed", "failed"), 10):
         tasks = (job.result or {}).get("tasks")
         assert isinstance(tasks, dict), job.error
-        told |= {task: str(said) for task, said in tasks.items() if not str(said).startswith("queued")}
-    return told
+        said |= {task: str(each) for task, each in tasks.items() if not str(each).startswith("queued")}
+    return said
 
 
-async def test_with_leave_claude_code_is_asked_about_the_task_that_is_worth_it_alone(
+async def test_with_leave_claude_code_is_asked_about_the_task_that_is_worth_it_alone_and_counted_by_day(
     toolbox: Toolbox, place: Location, transcript: Path, claude: Claude
 ) -> None:
-    await queue(toolbox, transcript)
-    leave = with_leave(learn_with="claude")
-    assert await make_worker(toolbox, place, lambda: leave).work_off_due() == 2
+    assert await worked_off(toolbox, place, transcript, with_leave(learn_with="claude")) == 2
     assert set(await verdicts(toolbox)) == {f"{SESSION}:1", f"{SESSION}:2"}
     calls = claude.calls()
     assert calls
-    for arguments, told in calls:
+    for arguments, sent in calls:
         assert "--model=haiku" in arguments
-        assert "make settings" in told
-        assert "print the version" not in told
-
-
-async def test_what_was_asked_is_told_by_day_with_its_tokens_and_money(
-    toolbox: Toolbox, place: Location, transcript: Path, claude: Claude
-) -> None:
-    await queue(toolbox, transcript)
-    leave = with_leave(learn_with="claude")
-    await make_worker(toolbox, place, lambda: leave).work_off_due()
+        assert "make settings" in sent
+        assert "print the version" not in sent
     status = await memory_status(toolbox)
     assert status.chat is not None
     (day,) = status.chat.days
-    tries = len(claude.calls())
-    assert (day.day, day.tokens) == (f"{datetime.now(UTC):%Y-%m-%d}", 1100 * tries)
-    assert day.cost_usd == pytest.approx(0.01 * tries)
+    assert (day.day, day.tokens) == (f"{datetime.now(UTC):%Y-%m-%d}", 1100 * len(calls))
+    assert day.cost_usd == pytest.approx(0.01 * len(calls))
 
 
-async def test_a_key_in_the_environment_and_claude_code_on_the_path_are_no_leave(
-    toolbox: Toolbox, place: Location, transcript: Path, claude: Claude, monkeypatch: pytest.MonkeyPatch
+NAMED: list[dict[str, str]] = [{"provider": "claude_cli"}]
+
+
+@pytest.mark.parametrize("chat", [{}, {"learn_with": "rules"}, {"learn_with": "rules", "providers": NAMED}], ids=str)
+async def test_a_key_in_the_environment_a_program_and_models_for_other_things_are_no_leave(
+    toolbox: Toolbox,
+    place: Location,
+    transcript: Path,
+    claude: Claude,
+    monkeypatch: pytest.MonkeyPatch,
+    chat: dict[str, Any],
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-environment")
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-environment")
-    for leave in (Settings(), with_leave(learn_with="rules")):
-        await queue(toolbox, transcript)
-        await make_worker(toolbox, place, lambda leave=leave: leave).work_off_due()
+    await worked_off(toolbox, place, transcript, with_leave(**chat))
     assert len(await verdicts(toolbox)) == 2
     assert claude.calls() == []
     assert (await memory_status(toolbox)).chat is None
-
-
-async def test_rules_are_taken_at_their_word_where_models_are_named_for_other_things(
-    toolbox: Toolbox, place: Location, transcript: Path, claude: Claude
-) -> None:
-    named: list[dict[str, str]] = [{"provider": "claude_cli"}]
-    await queue(toolbox, transcript)
-    leave = with_leave(learn_with="rules", providers=named)
-    await make_worker(toolbox, place, lambda: leave).work_off_due()
-    assert claude.calls() == []
-    assert [each.name for each in with_leave(providers=named).chat.learning] == ["claude_cli:default"]
+    assert [each.name for each in with_leave(providers=NAMED).chat.learning] == ["claude_cli:default"]
 
 
 async def test_leave_that_is_taken_back_or_cannot_be_read_counts_at_once(
@@ -183,21 +174,16 @@ async def test_leave_that_is_taken_back_or_cannot_be_read_counts_at_once(
 async def test_nothing_is_sent_beyond_the_days_budget_and_rules_learn_from_the_rest(
     toolbox: Toolbox, place: Location, transcript: Path, claude: Claude
 ) -> None:
-    await queue(toolbox, transcript)
-    leave = with_leave(learn_with="claude", daily_token_budget=100)
-    await make_worker(toolbox, place, lambda: leave).work_off_due()
+    assert ChatSettings().daily_token_budget == 500_000
+    await worked_off(toolbox, place, transcript, with_leave(learn_with="claude", daily_token_budget=100))
     assert claude.calls() == []
     assert len(await verdicts(toolbox)) == 2
-
-
-def test_a_day_has_a_budget_unless_it_is_taken_off() -> None:
-    assert ChatSettings().daily_token_budget == 500_000
 
 
 async def test_once_the_user_has_said_who_learns_no_model_is_asked_about_calls_of_tools_either(
     place: Location, transcript: Path, claude: Claude
 ) -> None:
-    named = with_leave(learn_with="rules", providers=[{"provider": "claude_cli"}])
+    named = with_leave(learn_with="rules", providers=NAMED)
     async with opened_toolbox(place, named) as toolbox:
         await queue(toolbox, transcript)
         worker = make_worker(toolbox, place)
@@ -214,7 +200,7 @@ async def test_where_whole_files_are_read_a_named_model_is_asked_about_what_is_w
     async def ignore(_: Progress) -> None:
         return None
 
-    async with opened_toolbox(place, with_leave(providers=[{"provider": "claude_cli"}])) as toolbox:
+    async with opened_toolbox(place, with_leave(providers=NAMED)) as toolbox:
         assert (await import_files(toolbox, [transcript], False, ignore)).tasks == 2
     assert claude.calls()
-    assert not any("print the version" in told for _, told in claude.calls())
+    assert not any("print the version" in sent for _, sent in claude.calls())

@@ -202,7 +202,7 @@ async def test_learning_from_the_command_line_asks_the_model_over_http(shell: Sh
         items = json.loads((await shell("memories", "list", "--json"))[1])
         _, shown, _ = await shell("status", "--json", providers=providers)
         _, days, _ = await shell("metrics", providers=providers)
-    assert days.partition("Calls to chat models")[2].split()[-3:] == ["3", f"{3 * TOKENS}", "-"]
+    assert days.partition("chat days")[2].split()[-2:] == ["3", f"{3 * TOKENS}"]
     assert code == 0, err
     learned = json.loads(out)
     (item,) = items

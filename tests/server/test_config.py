@@ -115,7 +115,7 @@ def test_an_unknown_key_of_the_command_line_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "complaint"),
     [
         ("retrieve: {k: many}", r"retrieve\.k in .*config\.yaml: .*integer.*it is 'many'.*default is 3"),
         ("retrieve: {k: 99}", r"retrieve\.k in .*less than or equal to 50"),
@@ -129,9 +129,9 @@ def test_an_unknown_key_of_the_command_line_is_refused(tmp_path: Path) -> None:
         ("a: !!python/object/apply:os.system [id]", "is not valid YAML"),
     ],
 )
-def test_a_wrong_value_names_key_file_and_what_it_may_be(project: Write, text: str, told: str) -> None:
+def test_a_wrong_value_names_key_file_and_what_it_may_be(project: Write, text: str, complaint: str) -> None:
     root = project(text)
-    with pytest.raises(ConfigError, match=told):
+    with pytest.raises(ConfigError, match=complaint):
         resolve_settings(root, environ={})
 
 
@@ -210,7 +210,7 @@ def test_a_projects_file_cannot_say_which_models_are_asked(project: Write) -> No
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "complaint"),
     [
         (
             '[{"provider":"openai","modle":"m"}]',
@@ -231,8 +231,10 @@ def test_a_projects_file_cannot_say_which_models_are_asked(project: Write) -> No
         ("[" + ",".join(['{"provider":"claude_cli"}'] * 21) + "]", "20 are the most"),
     ],
 )
-def test_a_wrong_chat_model_is_named_and_a_pasted_key_is_never_repeated(given: str, told: str, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=told) as raised:
+def test_a_wrong_chat_model_is_named_and_a_pasted_key_is_never_repeated(
+    given: str, complaint: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ConfigError, match=complaint) as raised:
         resolve_settings(tmp_path, environ={"SWARM_MEMORY_CHAT__PROVIDERS": given})
     assert "sk-pasted" not in str(raised.value)
     assert "sk-pasted" not in str(raised.value.__cause__)

@@ -1,4 +1,4 @@
-"""numpy is loaded without threads of its own, of which no program that is started is told; threads share a heap."""
+"""numpy is loaded without threads of its own, of which no program that is started hears; threads share a heap."""
 
 import json
 import os
@@ -28,15 +28,15 @@ print(json.dumps([threads, json.loads(anyio.run(child).output)]))
 
 
 def loaded(**added: str) -> tuple[int, dict[str, str]]:
-    """Return how many threads a process has that loaded numpy, and what a child of it is told of threads."""
+    """Return how many threads a process has that loaded numpy, and what a child of it hears of threads."""
     environ = {name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")}
     done = subprocess.run([sys.executable, "-c", PROGRAM], env=environ | added, capture_output=True, check=True)
-    threads, told = json.loads(done.stdout)
-    return threads, told
+    threads, heard = json.loads(done.stdout)
+    return threads, heard
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="threads as Linux lists them")
-def test_loading_numpy_starts_no_thread_and_children_are_told_nothing() -> None:
+def test_loading_numpy_starts_no_thread_and_children_hear_nothing() -> None:
     assert loaded() == (1, {})
 
 

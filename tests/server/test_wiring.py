@@ -38,15 +38,18 @@ def test_the_shipped_embedder_is_used_unless_another_is_named() -> None:
     embedder = make_embedder(endpoint)
     assert isinstance(embedder, OpenAIEmbedder)
     assert embedder.dimensions == 64
+    with pytest.raises(ConfigError, match=r"embedding\.model"):
+        make_embedder(EmbeddingSettings(provider="openai"))
 
 
-async def test_without_onnxruntime_the_static_table_stands_in_and_the_status_says_so(
+async def test_without_onnxruntime_the_static_table_embeds_and_the_status_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("swarm_memory.server.wiring.find_spec", lambda name: None)  # pyright: ignore
-    settings = Settings(storage=StorageSettings(db=str(tmp_path / "bank.db")))
+    settings = Settings(storage=StorageSettings(db=str(tmp_path / "deep" / "bank.db")))
     async with opened_toolbox(place_of(tmp_path, settings), settings) as toolbox:
         status = await memory_status(toolbox)
+    assert status.storage.path == str(tmp_path / "deep" / "bank.db")
     assert status.embedder == StaticEmbedder().name
     assert any("onnxruntime is not installed" in notice for notice in status.notices)
 
@@ -80,7 +83,7 @@ async def test_a_bank_is_moved_to_a_database_server_and_back_and_is_found_at_eac
     url, said = served.storage.url.get_secret_value(), "Always use pnpm in this repository"
     here = served.model_copy(update={"storage": StorageSettings(db=str(tmp_path / "bank.db"))})
     back = served.model_copy(update={"storage": StorageSettings(db=str(tmp_path / "back.db"))})
-    told: list[str] = []
+    said_so: list[str] = []
 
     async def found(settings: Settings) -> list[str]:
         place = place_of(tmp_path, settings)
@@ -90,13 +93,13 @@ async def test_a_bank_is_moved_to_a_database_server_and_back_and_is_found_at_eac
     async with opened_toolbox(place_of(tmp_path, here), here) as toolbox:
         await remember(toolbox, said, "convention", by_hand=True)
     expected = await found(here)
-    rows = await move_bank(place_of(tmp_path, here), here, url, told.append)
-    assert "every row is the same" in told[-1]
+    rows = await move_bank(place_of(tmp_path, here), here, url, said_so.append)
+    assert "every row is the same" in said_so[-1]
     assert await found(served) == expected
-    assert await move_bank(place_of(tmp_path, served), served, str(tmp_path / "back.db"), told.append) >= rows
+    assert await move_bank(place_of(tmp_path, served), served, str(tmp_path / "back.db"), said_so.append) >= rows
     assert await found(back) == expected != []
     with pytest.raises(InputError, match="from a file to a PostgreSQL database"):
-        await move_bank(place_of(tmp_path, here), here, str(tmp_path / "other.db"), told.append)
+        await move_bank(place_of(tmp_path, here), here, str(tmp_path / "other.db"), said_so.append)
 
 
 def test_a_hook_that_no_server_answers_asks_the_file_and_no_network(
@@ -107,11 +110,6 @@ def test_a_hook_that_no_server_answers_asks_the_file_and_no_network(
     event = {"hook_event_name": "UserPromptSubmit", "session_id": "s", "prompt": "Mend the failing tests of orders now"}
     assert answer_alone(str(tmp_path), json.dumps(event).encode(), "claude UserPromptSubmit 0") == b"{}\n"
     assert (tmp_path / ".swarm" / "memory.db").is_file()
-
-
-def test_an_endpoint_without_a_model_is_a_fault_of_the_settings() -> None:
-    with pytest.raises(ConfigError, match=r"embedding\.model"):
-        make_embedder(EmbeddingSettings(provider="openai"))
 
 
 def test_the_environments_key_goes_to_openai_only(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,9 +127,3 @@ def test_a_project_is_named_by_its_root_folder_or_by_its_setting(tmp_path: Path)
     assert place.database == tmp_path / "shop" / ".swarm" / "memory.db"
     assert scope_of(place, Settings()).project == "shop"
     assert scope_of(place, Settings(storage=StorageSettings(project="other"))).project == "other"
-
-
-async def test_the_database_of_the_settings_is_opened(tmp_path: Path) -> None:
-    settings = Settings(storage=StorageSettings(db=str(tmp_path / "deep" / "bank.db")))
-    async with opened_toolbox(place_of(tmp_path, settings), settings) as toolbox:
-        assert (await toolbox.store.health()).path == str(tmp_path / "deep" / "bank.db")

@@ -24,7 +24,7 @@ def cookie(access: Access, value: str | None) -> dict[str, object]:
     return {"type": "http", "headers": [(b"cookie", f"{access.cookie}={value}".encode())]}
 
 
-async def test_a_browser_without_the_link_is_told_how_to_come_in_and_nothing_else(
+async def test_a_browser_without_the_link_is_shown_how_to_come_in_and_nothing_else(
     place: Location, settings: Settings
 ) -> None:
     async with browsing(place, settings, let_in=False) as stranger:
@@ -44,21 +44,15 @@ async def test_a_link_lets_in_once(browser: Browsing) -> None:
     assert (await browser.client.get(link)).status_code == 401
 
 
-def test_a_link_that_nobody_followed_in_time_lets_nobody_in() -> None:
+def test_a_link_and_a_browser_that_was_not_heard_of_hold_for_their_time() -> None:
     now = Watch()
     access = Access(NAMES, now=now)
     key, late = access.new_key(), access.new_key()
     now.at = KEY_LIFETIME_S
-    assert access.enter(key) is not None
-    now.at += 1
+    value = access.enter(key)
+    assert value is not None
+    now.at += SESSION_IDLE_S
     assert access.enter(late) is None
-
-
-def test_a_browser_that_was_not_heard_of_for_long_comes_in_anew() -> None:
-    now = Watch()
-    access = Access(NAMES, now=now)
-    value = access.enter(access.new_key())
-    now.at = SESSION_IDLE_S
     assert access.session(cookie(access, value))
     now.at += SESSION_IDLE_S + 1
     assert not access.session(cookie(access, value))

@@ -64,7 +64,7 @@ async def test_a_card_is_kept_or_withdrawn_and_leads_back_to_the_desk_alone(brow
     await browser.post("/desk/explode", id=kept, status=400)
 
 
-async def test_what_an_agent_would_be_told_is_shown_exactly_and_recorded_nowhere(browser: Browsing) -> None:
+async def test_what_an_agent_would_read_is_shown_exactly_and_recorded_nowhere(browser: Browsing) -> None:
     await browser.put("Handle login flows with CSRF tokens <b>")
     page = await browser.page("/ask?q=handle+login+flows+with+CSRF+tokens")
     toolbox = await browser.toolbox()

@@ -25,7 +25,7 @@ HOSTILE = (
 STEPS = "1. Parse the token.\n2. Attach it to the POST."
 
 
-async def test_a_search_tells_the_parts_of_each_score_and_why_the_others_are_not_told(browser: Browsing) -> None:
+async def test_a_search_shows_the_parts_of_each_score_and_why_the_others_are_left_out(browser: Browsing) -> None:
     await browser.put("Handle login flows with CSRF tokens", content=STEPS)
     await browser.put("Rotate certificates of the cluster")
     await browser.put("Handle login flows", status="quarantined", status_reason="screened: an order")
@@ -66,7 +66,7 @@ async def test_another_project_is_looked_at_and_changed_in_its_own_place(browser
     assert "It is not shown: withdrawn by the user" in answer
 
 
-async def test_a_memory_shows_the_very_steps_that_it_was_drawn_from(browser: Browsing) -> None:
+async def test_a_memory_shows_the_very_steps_that_it_was_distilled_from(browser: Browsing) -> None:
     toolbox = await browser.toolbox()
     steps = (
         Step(id="s1", kind="message", role="user", text="Fix the login"),

@@ -94,7 +94,7 @@ async def test_a_verdict_is_said_otherwise_judged_again_and_given_back(browser: 
     assert "nothing left to judge" in await browser.post(f"{at}/again", status=404)
 
 
-async def test_tools_are_told_with_their_errors_and_what_ended_them(browser: Browsing) -> None:
+async def test_tools_are_shown_with_their_errors_and_what_ended_them(browser: Browsing) -> None:
     assert "No call of a tool is known yet" in await browser.text("/tools")
     tools = await browser.toolbox()
     await learn_and_log(tools, run())

@@ -116,10 +116,9 @@ def _worker(invocation: Invocation, toolbox: "Toolbox") -> "Worker":
 
 def _serve_http(invocation: Invocation, host: str, port: int, names: tuple[str, ...], token_file: Path | None) -> None:
     """Raises `ConfigError`: a setting, the token file, the address or the names are wrong."""
-    from swarm_memory.server.http.identity import Identity
+    from swarm_memory.server.http.identity import Identity, load_token
+    from swarm_memory.server.http.identity import token_file as file_for
     from swarm_memory.server.http.serve import PATH, VIEWER, Address, allowed_names, is_loopback, issuer_of, run_http
-    from swarm_memory.server.http.token import load_token
-    from swarm_memory.server.http.token import token_file as file_for
     from swarm_memory.server.location import user_file
     from swarm_memory.server.viewer.access import Access
     from swarm_memory.server.viewer.viewer import Viewed, Viewer

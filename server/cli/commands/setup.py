@@ -10,7 +10,7 @@ import click
 
 from swarm_memory.schema.memory import LearnResult, MemoryItem, Note, Retrieval
 from swarm_memory.schema.trajectory import Trajectory
-from swarm_memory.server.cli.agents import CLAUDE, all_agents, chosen, examined
+from swarm_memory.server.cli.agents import CLAUDE, all_agents, chosen, configuration, examined
 from swarm_memory.server.cli.changes import carry_out
 from swarm_memory.server.cli.command import A_FILE, command
 from swarm_memory.server.cli.console import print_json, say, say_findings
@@ -84,7 +84,6 @@ def install(
       swarm-memory install --print vscode > .vscode/mcp.json
     """
     if client is not None:
-        from swarm_memory.server.cli.mcp_clients import configuration
         from swarm_memory.server.hosts.entries import server_command
 
         where, text = configuration(client, server_command(), invocation.root)
