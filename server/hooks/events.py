@@ -98,6 +98,11 @@ class HookEvent(BaseModel):
     attended: bool = False
     """Whether a person reads what the agent says last."""
 
+    @property
+    def given(self) -> Mapping[str, object]:
+        """What a tool is called with."""
+        return self.tool_input if isinstance(self.tool_input, dict) else {}
+
 
 async def answer_hook(
     open_toolbox: OpenToolbox, event: Said, via: Way, place: Location, called: str = ""
@@ -281,7 +286,7 @@ async def _around(toolbox: Toolbox, event: HookEvent) -> Around:
 
 async def _before_call(toolbox: Toolbox, event: HookEvent, root: Path) -> str | None:
     """Return what is tied to the command, file or tool of a call."""
-    hooks, given = toolbox.settings.hooks, _given(event)
+    hooks, given = toolbox.settings.hooks, event.given
     if hooks.inject and hooks.at_calls and (handles := at_call(event.tool_name or "", given, str(root))):
         async with toolbox.showing:
             found = await toolbox.store.called_for(toolbox.readable, handles, LOOKED_AT)
@@ -294,17 +299,13 @@ async def _after_failure(toolbox: Toolbox, event: HookEvent) -> str | None:
 
     Nothing for a command that prints what it was asked for, where the host does not distinguish failures.
     """
-    tool, given = event.tool_name or "", _given(event)
+    tool, given = event.tool_name or "", event.given
     is_text = event.may_have_worked is True and parse_command(command_text(tool, given) or "").purpose in SHOWS_TEXT
     handles = at_failure(tool, given, event.error or "") if toolbox.settings.hooks.inject and not is_text else ()
     if not handles:
         return None
     async with toolbox.showing:
         return await beside_failure(toolbox, await _around(toolbox, event), handles)
-
-
-def _given(event: HookEvent) -> Mapping[str, object]:
-    return event.tool_input if isinstance(event.tool_input, dict) else {}
 
 
 ANSWERED_WELL = "Kept for later tasks; the answer stands above."

@@ -96,7 +96,7 @@ class Transcripts(NamedTuple):
     """Tells whether a record is a line of such a transcript; the first record known to any host decides for a file."""
     read: Callable[[Iterator["JsonObject"], Origin], Iterator["Trajectory"]]
     """Yields one trajectory for each task, in order."""
-    find: Callable[[Path | None], Iterable[Path]]
+    find: Callable[[Path | None], Iterable[Path]] = lambda root: ()
     """Returns the files of the sessions held in a project; None: of all."""
     subagents: Callable[[Path], list[Path]] = lambda transcript: []
     """Returns the files of a session's subagents that lie beside its transcript and are read after it."""

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from pathlib import Path
 from typing import get_args
 
 from swarm_memory.schema.base import digest
@@ -223,9 +222,5 @@ def _repeats(text: str, task: str) -> bool:
     return said == asked or (len(asked) >= _MIN_QUOTED and asked in said)
 
 
-def _nowhere(root: Path | None) -> list[Path]:
-    return []
-
-
-OBJECTS = Transcripts(has_steps, _read_objects, _nowhere)
-MESSAGES = Transcripts(is_message, _read_messages, _nowhere)
+OBJECTS = Transcripts(has_steps, _read_objects)
+MESSAGES = Transcripts(is_message, _read_messages)

@@ -122,7 +122,7 @@ MAX_LINE_CHARS = 8_000_000
 """A longer line is skipped, and counted; it is never held in memory as a whole."""
 
 MAX_DOCUMENT_CHARS = 32_000_000
-"""What is not one record a line must fit in memory."""
+"""What is not one record a line must fit in memory, in lines that are not too long."""
 
 _SNIFFED_LINES = 50
 _CHUNK = 1 << 20
@@ -182,8 +182,7 @@ class Records:
         while piece := self._read_line(MAX_LINE_CHARS):
             line = _decoded(piece)
             if not _ended(piece) and len(piece) >= MAX_LINE_CHARS:
-                is_array = not self._first and line.lstrip("\ufeff \t").startswith("[")
-                line = line + self._rest_of_document() if is_array else self._skip_rest()
+                line = self._skip_rest()
             line = line.strip("\ufeff \t\r\n\0")
             self.chars += len(line)
             if line:
@@ -201,12 +200,6 @@ class Records:
             return self._stream.readline(limit)
         except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
             raise InputError(f"the transcript cannot be read to its end: {error}") from error
-
-    def _rest_of_document(self) -> str:
-        rest = self._stream.read(MAX_DOCUMENT_CHARS)
-        if len(rest) >= MAX_DOCUMENT_CHARS:
-            raise InputError(f"a JSON array of more than {MAX_DOCUMENT_CHARS // 1_000_000} MB: write one record a line")
-        return _decoded(rest)
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """How a transcript becomes trajectories: the format is found from the content."""
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from swarm_memory.schema.errors import InputError, NotFoundError
@@ -31,9 +31,11 @@ def read_trajectories(
     """
     path = Path(source) if isinstance(source, str | Path) else None
     limits = limits or LearnSettings()
-    if path is not None and (store := _store_reader(path)):
-        yield from store(path, limits, session_id)
-        return
+    if path is not None:
+        stores = (each.transcripts for each in hosts() if each.transcripts.is_store(path))
+        if (store := next(stores, None)) is not None and store.read_store is not None:
+            yield from store.read_store(path, limits, session_id)
+            return
     with open_source(source) as records:
         stream = iter(records)
         form, first = _form_of(stream, records)
@@ -52,10 +54,6 @@ def _form_of(stream: Iterator[JsonObject], records: Records) -> tuple[Transcript
             return form, record
         records.skipped += 1
     raise InputError(f"no transcript that is known: it holds {records.describe()}; {ACCEPTED}")
-
-
-def _store_reader(path: Path) -> Callable[[Path, LearnSettings, str | None], Iterator[Trajectory]] | None:
-    return next((each.transcripts.read_store for each in hosts() if each.transcripts.is_store(path)), None)
 
 
 def read_task(

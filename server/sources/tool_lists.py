@@ -134,12 +134,9 @@ def _entries(document: Any) -> list[dict[str, Any]]:
         candidates = [found] if listed is None else listed
     else:
         candidates = list_of(document)
-    entries = [_unwrapped(mapping_of(each)) for each in candidates]
+    objects = map(mapping_of, candidates)
+    entries = [mapping_of(each.get("function")) or each for each in objects]  # OpenAI's are wrapped
     return entries if entries and all(_is_function(each) for each in entries) else []
-
-
-def _unwrapped(entry: dict[str, Any]) -> dict[str, Any]:
-    return mapping_of(entry["function"]) if isinstance(entry.get("function"), dict) else entry
 
 
 def _is_function(entry: Mapping[str, Any]) -> bool:

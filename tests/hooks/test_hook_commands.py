@@ -31,14 +31,10 @@ def test_a_session_without_a_task_in_a_project_without_a_bank_leaves_nothing(sho
             told = shop.event(hook_event_name="UserPromptSubmit", prompt="/help", tool_name="Bash")
             done = shop.hook(verb, told)
             assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+        for prompt in ("/cost now", "", "<command-name>/clear</command-name>"):
+            assert shop.prompt(prompt) == ""
     assert list(shop.root.iterdir()) == []
     assert missed(shop.root) == []
-
-
-@pytest.mark.parametrize("prompt", ["/help", "/cost now", "", "<command-name>/clear</command-name>"])
-def test_a_prompt_that_is_no_task_makes_no_bank(shop: HookProject, prompt: str) -> None:
-    assert shop.prompt(prompt) == ""
-    assert list(shop.root.iterdir()) == []
 
 
 def test_the_first_task_of_a_project_makes_its_bank_and_is_noted_there(shop: HookProject) -> None:
@@ -69,6 +65,8 @@ def test_a_session_starts_with_what_the_project_taught(learned: HookProject) -> 
     assert SAID in answer["additionalContext"]
     assert NOTE not in answer["additionalContext"], "a way out is told where its error is spoken of"
     assert len(answer["additionalContext"]) < 9000
+    learned.extra["SWARM_MEMORY_HOOKS__BRIEFING_ITEMS"] = "0"
+    assert learned.hook("session-start").stdout == ""
 
 
 def test_a_session_starts_with_the_users_words_but_for_those_that_come_with_a_command(shop: HookProject) -> None:
@@ -78,19 +76,6 @@ def test_a_session_starts_with_the_users_words_but_for_those_that_come_with_a_co
     assert "Sort `guests.csv` by the last name" in told
     assert "Answer in English" in told
     assert "git commit" not in told
-
-
-def test_the_briefing_can_be_switched_off(learned: HookProject) -> None:
-    learned.extra["SWARM_MEMORY_HOOKS__BRIEFING_ITEMS"] = "0"
-    assert learned.hook("session-start").stdout == ""
-
-
-def test_the_end_of_a_session_starts_a_worker_that_learns_from_it(shop: HookProject) -> None:
-    shop.cli("jobs", "work", "--until-idle")
-    with shop.no_workers_left():
-        assert shop.hook("session-end").stdout == ""
-    assert [(job["key"], job["status"]) for job in learning(shop)] == [("s1:all", "completed")]
-    assert "SettingsError" in str(shop.rows("SELECT pattern_data FROM patterns"))
 
 
 def test_hooks_run_unharmed_in_a_folder_that_shadows_their_modules(learned: HookProject) -> None:
@@ -163,18 +148,16 @@ def test_an_event_that_is_none_never_reaches_the_host(shop: HookProject) -> None
     assert "no-such-verb" in {each.event for each in missed(shop.root)}
 
 
-def test_a_transcript_from_elsewhere_is_refused_with_a_reason_in_the_log(learned: HookProject, tmp_path: Path) -> None:
+def test_a_transcript_from_elsewhere_is_refused_with_a_reason_in_the_log_and_one_that_is_not_there_is_none(
+    learned: HookProject, tmp_path: Path
+) -> None:
+    nowhere = learned.event(transcript_path=f"{learned.config}/projects/none.jsonl")
+    assert learned.hook("session-end", nowhere).stdout == ""
+    assert learned.log() == ""
     (tmp_path / "other.jsonl").write_bytes(DEMO.read_bytes())
     assert learned.hook("session-end", learned.event(transcript_path=str(tmp_path / "other.jsonl"))).stdout == ""
     assert "transcript_path must lie in" in learned.log()
     assert learning(learned) == []
-
-
-def test_a_session_without_a_transcript_leaves_no_job_and_no_complaint(learned: HookProject) -> None:
-    assert (
-        learned.hook("session-end", learned.event(transcript_path=f"{learned.config}/projects/none.jsonl")).stdout == ""
-    )
-    assert learned.log() == ""
 
 
 def test_an_event_that_is_too_large_is_told_as_such(learned: HookProject) -> None:

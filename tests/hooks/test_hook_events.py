@@ -85,16 +85,15 @@ async def test_a_short_prompt_or_a_slash_command_gets_nothing(tmp_path: Path, pr
         assert await send(toolbox, "UserPromptSubmit", prompt=prompt) == {}
 
 
-async def test_a_task_that_nothing_fits_gets_nothing(tmp_path: Path) -> None:
-    async with bank(tmp_path) as toolbox:
-        prompt = "translate the landing page into French and keep its layout"
+@pytest.mark.parametrize(
+    ("prompt", "hooks"),
+    [("translate the landing page into French and keep its layout", {}), (TASK, {"inject": False})],
+)
+async def test_a_task_that_nothing_fits_or_that_is_to_get_nothing_is_noted(
+    tmp_path: Path, prompt: str, hooks: dict[str, Any]
+) -> None:
+    async with bank(tmp_path, **hooks) as toolbox:
         assert await send(toolbox, "UserPromptSubmit", prompt=prompt) == {}
-        assert await current_task(toolbox) == "s1:1"
-
-
-async def test_injection_can_be_switched_off_and_tasks_are_still_noted(tmp_path: Path) -> None:
-    async with bank(tmp_path, inject=False) as toolbox:
-        assert await send(toolbox, "UserPromptSubmit", prompt=TASK) == {}
         assert await current_task(toolbox) == "s1:1"
 
 
@@ -116,6 +115,8 @@ async def test_a_task_that_began_with_too_few_words_is_told_when_it_goes_on(tmp_
 
 async def test_a_stop_queues_the_task_and_a_later_one_replaces_it(tmp_path: Path) -> None:
     async with bank(tmp_path, settle_s=20) as toolbox:
+        assert await send(toolbox, "Stop") == {}
+        assert await jobs(toolbox) == [], "there is no task yet"
         await send(toolbox, "UserPromptSubmit", prompt=TASK)
         assert await send(toolbox, "Stop", last_assistant_message="done") == {}
         await send(toolbox, "Stop")
@@ -146,12 +147,6 @@ async def test_a_new_task_sets_the_former_one_free(tmp_path: Path) -> None:
         assert await current_task(toolbox) == "s1:2"
 
 
-async def test_a_stop_without_a_task_queues_nothing(tmp_path: Path) -> None:
-    async with bank(tmp_path) as toolbox:
-        assert await send(toolbox, "Stop") == {}
-        assert await jobs(toolbox) == []
-
-
 async def test_the_end_of_a_session_makes_all_of_it_due(tmp_path: Path) -> None:
     async with bank(tmp_path, settle_s=3600) as toolbox:
         await send(toolbox, "UserPromptSubmit", prompt=TASK)
@@ -166,13 +161,6 @@ async def test_an_event_without_a_proper_session_is_ignored(tmp_path: Path, sess
         assert await send(toolbox, "UserPromptSubmit", session_id=session_id, prompt=TASK) == {}
 
 
-async def test_an_event_that_is_not_ours_is_ignored(tmp_path: Path) -> None:
-    async with bank(tmp_path) as toolbox:
-        for name in ("PreCompact", "PostToolUse", "PostToolUseFailure"):
-            assert await send(toolbox, name, tool_name="Bash", tool_input={"command": "make"}) == {}
-        assert await jobs(toolbox) == []
-
-
 async def test_the_bank_is_not_opened_where_there_is_nothing_to_do() -> None:
     async def opened() -> Toolbox:
         raise AssertionError("it is opened")
@@ -180,8 +168,8 @@ async def test_the_bank_is_not_opened_where_there_is_nothing_to_do() -> None:
     for fields in (
         {"hook_event_name": "UserPromptSubmit", "prompt": "/help"},
         {"hook_event_name": "PreToolUse", "tool_name": "mcp__swarm-memory__retrieve_memories"},
-        {"hook_event_name": "PreToolUse"},
-        {"hook_event_name": "PreCompact"},
+        *({"hook_event_name": name} for name in ("PreToolUse", "PreCompact", "PostToolUse", "PostToolUseFailure")),
+        {"hook_event_name": "PostToolUseFailure", "tool_name": "Bash", "tool_input": {"command": "make"}},
     ):
         assert await handle_hook(opened, HookEvent.model_validate({"session_id": "s1", **fields}), "hook") == {}
 

@@ -263,10 +263,6 @@ def test_a_server_with_settings_of_its_command_line_leaves_hooks_to_themselves(l
         assert learned.sockets() == []
 
 
-def _has_embedder(pid: int) -> bool:
-    return "onnxruntime" in Path(f"/proc/{pid}/maps").read_text()
-
-
 @pytest.mark.skipif(sys.platform != "linux", reason="what a process has loaded as Linux tells it")
 def test_a_server_makes_itself_ready_for_the_first_prompt_of_its_session(learned: HookProject) -> None:
     learned.extra["SWARM_MEMORY_EMBEDDING__PROVIDER"] = "minilm"

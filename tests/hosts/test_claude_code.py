@@ -136,11 +136,8 @@ def test_what_a_slash_command_did_belongs_to_no_task(tmp_path: Path) -> None:
         says(text("You are welcome.")),
     )
     assert [step.text for step in trajectory.steps] == ["Done.", "thanks", "You are welcome."]
-
-
-def test_a_command_that_only_changes_the_host_interrupts_nothing(tmp_path: Path) -> None:
     trajectory = one(tmp_path, prompt(FIRST), prompt("<command-name>/model</command-name>"), says(text("Going on.")))
-    assert [step.text for step in trajectory.steps] == ["Going on."]
+    assert [step.text for step in trajectory.steps] == ["Going on."], "this one only changes the host"
 
 
 def test_an_interruption_is_marked(tmp_path: Path) -> None:
@@ -166,13 +163,9 @@ def test_an_interruption_is_marked(tmp_path: Path) -> None:
 def test_only_a_command_that_the_host_reports_as_done_has_exit_code_0(
     tmp_path: Path, told: dict[str, Any], code: int | None
 ) -> None:
-    trajectory = one(tmp_path, prompt(FIRST), says(call("t1", "make")), result("t1", "out", **told))
+    words = "Exit code 3 was seen before"
+    trajectory = one(tmp_path, prompt(FIRST), says(call("t1", "make")), result("t1", words, **told))
     assert trajectory.steps[1].exit_code == code
-
-
-def test_words_about_an_exit_code_in_a_good_answer_are_no_exit_code(tmp_path: Path) -> None:
-    trajectory = one(tmp_path, prompt(FIRST), says(call("t1", "cat log")), result("t1", "Exit code 3 was seen before"))
-    assert trajectory.steps[1].exit_code == 0
 
 
 def test_our_own_words_never_come_back(tmp_path: Path) -> None:
@@ -235,15 +228,11 @@ def test_a_subagent_has_a_trajectory_of_its_own(tmp_path: Path) -> None:
 
 def test_one_task_is_found_by_its_number_or_its_id(tmp_path: Path) -> None:
     path = write(tmp_path / "s.jsonl", [prompt(FIRST), says(text("a")), prompt(SECOND), says(text("b"))])
+    assert [each.task_id for each in read(path, session_id="mine")] == ["mine:1", "mine:2"]
     assert read_task(path, 2).task == SECOND
     assert read_task(path, f"{SESSION}:1").task == FIRST
     with pytest.raises(NotFoundError, match=r"no task '3'.*:1.*:2"):
         read_task(path, 3)
-
-
-def test_the_session_id_of_the_caller_comes_first(tmp_path: Path) -> None:
-    path = write(tmp_path / "s.jsonl", [prompt(FIRST)])
-    assert [each.task_id for each in read(path, session_id="mine")] == ["mine:1"]
 
 
 def test_lines_that_cannot_be_read_are_counted_and_the_rest_is_kept(tmp_path: Path) -> None:
@@ -252,13 +241,10 @@ def test_lines_that_cannot_be_read_are_counted_and_the_rest_is_kept(tmp_path: Pa
     trajectory = one(tmp_path, *broken[:2], prompt(FIRST), *broken[2:], "", "[]", "17", says(text("Done.")))
     assert trajectory.skipped_lines == len(broken)
     assert [step.text for step in trajectory.steps] == ["Done."]
-
-
-def test_a_byte_order_mark_and_other_line_ends_change_nothing(tmp_path: Path) -> None:
     path = write(tmp_path / "s.jsonl", [prompt(FIRST), says(text("Done."))])
     path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes().replace(b"\n", b"\r\n"))
     (trajectory,) = read(path)
-    assert (trajectory.task, trajectory.skipped_lines, len(trajectory.steps)) == (FIRST, 0, 1)
+    assert (trajectory.task, trajectory.skipped_lines, len(trajectory.steps)) == (FIRST, 0, 1), "nothing is odd in it"
 
 
 def test_texts_come_out_clean(tmp_path: Path) -> None:
@@ -279,28 +265,20 @@ def test_input_of_a_tool_is_bounded_in_every_direction(tmp_path: Path) -> None:
     assert len(trajectory.model_dump_json()) < 1_000_000
 
 
-def test_steps_that_do_not_fit_fall_out_of_the_middle(tmp_path: Path) -> None:
+def test_steps_that_do_not_fit_fall_out_of_the_middle_and_so_does_what_is_too_long_in_a_step(tmp_path: Path) -> None:
     path = write(tmp_path / "s.jsonl", [prompt(FIRST), *(says(text(f"step {number}")) for number in range(1, 31))])
     (trajectory,) = read(path, limits=LearnSettings(max_steps=10, max_step_chars=200))
     assert trajectory.dropped_steps == 20
     assert [step.text for step in trajectory.steps] == [f"step {n}" for n in (1, 2, 3, 4, 5, 26, 27, 28, 29, 30)]
-
-
-def test_a_long_step_is_shortened_in_its_middle(tmp_path: Path) -> None:
     path = write(tmp_path / "s.jsonl", [prompt(FIRST), says(text("begin " + "x" * 5000 + " end"))])
     (trajectory,) = read(path, limits=LearnSettings(max_step_chars=300))
     said = trajectory.steps[0].text
-    assert len(said) <= 300
-    assert said.startswith("begin")
+    assert (len(said) <= 300, said[:5], said[-3:]) == (True, "begin", "end")
     assert "characters left out" in said
-    assert said.endswith("end")
 
 
-def test_a_session_without_a_task_gives_nothing(tmp_path: Path) -> None:
+def test_a_session_without_a_task_gives_nothing_and_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     assert read(write(tmp_path / "s.jsonl", [{"type": "summary", "summary": "x", "leafUuid": "y"}])) == []
-
-
-def test_a_file_that_is_not_there_is_named() -> None:
     with pytest.raises(InputError, match=r"no file '/nowhere/x\.jsonl'"):
         list(read_trajectories("/nowhere/x.jsonl"))
 

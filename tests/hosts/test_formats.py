@@ -93,15 +93,11 @@ def test_an_array_of_objects_gives_one_trajectory_each() -> None:
     assert [each.task_id for each in both] == ["run-7", "run-8"]
 
 
-def test_a_packed_file_is_unpacked(tmp_path: Path) -> None:
-    path = tmp_path / "runs.jsonl.gz"
+def test_a_packed_file_is_unpacked_and_one_that_was_cut_off_is_an_error_of_the_input(tmp_path: Path) -> None:
+    path, packed = tmp_path / "runs.jsonl.gz", gzip.compress(json.dumps(STEPS).encode() * 50)
     path.write_bytes(gzip.compress(json.dumps(STEPS).encode()))
     assert [each.task_id for each in read_trajectories(path)] == ["run-7"]
-
-
-def test_a_packed_file_that_was_cut_off_is_an_error_of_the_input(tmp_path: Path) -> None:
-    path = tmp_path / "runs.jsonl.gz"
-    path.write_bytes(gzip.compress(json.dumps(STEPS).encode() * 50)[:-20])
+    path.write_bytes(packed[:-20])
     with pytest.raises(InputError, match="cannot be read to its end"):
         list(read_trajectories(path))
 
@@ -193,12 +189,7 @@ def test_what_is_no_transcript_is_refused_with_what_was_found_and_what_is_accept
     with pytest.raises(InputError, match="accepted are a Claude Code transcript") as caught:
         list(read_trajectories(io.StringIO(content)))
     assert found in str(caught.value)
-
-
-def test_a_refusal_quotes_nothing_of_the_content() -> None:
-    with pytest.raises(InputError) as caught:
-        list(read_trajectories(io.StringIO("the very private text\n")))
-    assert "private" not in str(caught.value)
+    assert "world" not in str(caught.value), "it quotes nothing of the content"
 
 
 @pytest.mark.parametrize("name", ["", "a\0b"])

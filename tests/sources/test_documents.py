@@ -109,21 +109,18 @@ def test_control_characters_are_taken_out(tmp_path: Path) -> None:
     assert (found.title, found.content) == ("Title", "# Title\n\nred text and more")
 
 
-def test_a_binary_file_is_a_fault_and_the_rest_goes_on(tmp_path: Path) -> None:
+def test_a_file_that_is_binary_or_too_large_is_a_fault_and_the_rest_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("swarm_memory.server.sources.documents.MAX_TEXT_BYTES", 1000)
     write(tmp_path, "a.md", b"\x00\x01\x02" * 100)
     write(tmp_path, "b.md", "fine")
-    bad, good = read_documents(tmp_path)
-    with pytest.raises(InputError, match=r"a\.md is binary"):
-        bad.parse()
+    write(tmp_path, "c.md", "much too long a text" * 100)
+    binary, good, large = read_documents(tmp_path)
+    for bad, reason in ((binary, r"a\.md is binary"), (large, "larger than 1,000 bytes")):
+        with pytest.raises(InputError, match=reason):
+            bad.parse()
     assert [each.content for each in good.parse()] == ["fine"]
-
-
-def test_a_file_that_is_too_large_is_a_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("swarm_memory.server.sources.documents.MAX_TEXT_BYTES", 10)
-    write(tmp_path, "a.md", "much too long a text")
-    (group,) = read_documents(tmp_path)
-    with pytest.raises(InputError, match="larger than 10 bytes"):
-        group.parse()
 
 
 def test_html_becomes_sections_without_scripts(tmp_path: Path) -> None:

@@ -171,23 +171,17 @@ async def test_an_answer_is_within_the_limit_and_says_how_to_go_on(place: Locati
     assert len(set(whole)) == len(whole) == 21
 
 
-async def test_nothing_indexed_and_nothing_asked_say_what_to_do(place: Location) -> None:
+async def test_nothing_indexed_nothing_asked_and_nothing_found_say_what_to_do(place: Location) -> None:
     async with connected(place) as call:
+        done = structure(await call("index_sources", kind="api", path="docs"))
         empty = structure(await call("search_sources", query="anything"))
         blank = await call("search_sources", query=" ")
         many = await call("search_sources", query="x", k=500)
+    assert "no api was found there; read are OpenAPI 3" in done["result"]["reason"]
     assert empty["hits"] == []
-    assert "index_sources" in empty["reason"]
+    assert "no source is indexed yet: index_sources" in empty["reason"]
     assert "query is empty" in said(blank)
     assert "k: Input should be less than or equal to 50" in said(many)
-
-
-async def test_where_nothing_is_found_the_answer_says_what_is_read(place: Location) -> None:
-    async with connected(place) as call:
-        done = structure(await call("index_sources", kind="api", path="docs"))
-        found = structure(await call("search_sources", query="retry limit"))
-    assert "no api was found there; read are OpenAPI 3" in done["result"]["reason"]
-    assert "no source is indexed yet" in found["reason"]
 
 
 @pytest.mark.parametrize("asked", [{"kind": "document", "path": "nowhere"}, {"kind": "tool", "path": ".mcp.json"}])

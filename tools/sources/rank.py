@@ -1,13 +1,17 @@
 """How passages are put in order: their own fields, their context, both legs fused. Pure; it knows no store."""
 
 import math
-from collections import Counter
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from swarm_memory.schema.source import SourceKind
 from swarm_memory.tools.ports.sources import PassageCandidate, SourceResult
 from swarm_memory.tools.retrieve.rank import BM25_B, BM25_K1, ideal_keyword_score, scaled_fusion
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 NEIGHBOURS: Mapping[SourceKind, int] = {"document": 2, "code": 1, "github": 1}
 """So many passages on each side are a passage's context. Tools and operations stand beside each other by chance."""
@@ -81,57 +85,39 @@ def keyword_scores(result: SourceResult, beside: Mapping[int, Sequence[PassageCa
     Robertson, Zaragoza, Taylor (2004), "Simple BM25 extension to multiple weighted fields", with the idf of
     keyword scores; a passage's length is weighted alike. None: not one token in common.
     """
-    documents = result.passages
+    import numpy as np
+
+    documents, candidates = result.passages, result.candidates
+    if not candidates:
+        return []
     idf = {
         token: (BM25_K1 + 1) * math.log(1 + (documents - count + 0.5) / (count + 0.5))
         for token, count in result.document_frequency.items()
         if 0 < count <= documents
     }
-    own = {each.seq: _own(each, idf) for each in result.candidates}
-    texts: list[_Words] = []
-    for each in result.candidates:
-        context = [_words(each.group_name, idf), *(own[it.seq] for it in beside[each.seq])]
-        texts.append(_Words.sum([(1.0, own[each.seq]), *((CONTEXT_WEIGHT, words) for words in context)]))
-    mean = math.fsum(text.length for text in texts) / len(texts) if any(text.length for text in texts) else 1.0
-    scores: list[float | None] = []
-    for each, text in zip(result.candidates, texts, strict=True):
-        k1, b = _SATURATION.get(each.kind, _SATURATION_OF_OTHERS)
-        shift = k1 * (1 - b + b * text.length / mean)
-        found = [idf[token] * times / (times + shift) for token, times in text.times.items()]
-        scores.append(math.fsum(found) if found else None)
-    return scores
 
+    def counted(tokens: str) -> "NDArray[np.float64]":
+        """Return how often each token of the query is in a text, and how many tokens it has."""
+        every = tokens.split()
+        return np.array([*(every.count(token) for token in idf), len(every)], dtype=np.float64)
 
-@dataclass(frozen=True, slots=True)
-class _Words:
-    """How often each token of the query is in a text, and how many tokens it has, both weighted."""
-
-    times: Mapping[str, float]
-    length: float
-
-    @classmethod
-    def sum(cls, parts: Sequence[tuple[float, "_Words"]]) -> "_Words":
-        times: dict[str, float] = {}
-        for weight, words in parts:
-            if weight:
-                for token, count in words.times.items():
-                    times[token] = times.get(token, 0.0) + weight * count
-        return cls(times, math.fsum(weight * words.length for weight, words in parts))
-
-
-def _words(tokens: str, wanted: Container[str]) -> _Words:
-    every = tokens.split()
-    return _Words(Counter(filter(wanted.__contains__, every)), len(every))
-
-
-def _own(candidate: PassageCandidate, wanted: Container[str]) -> _Words:
-    return _Words.sum(
+    own = {
+        each.seq: TITLE_WEIGHT * counted(each.title)
+        + DESCRIPTION_WEIGHT * counted(each.description)
+        + counted(each.content)
+        for each in candidates
+    }
+    texts = np.array(
         [
-            (TITLE_WEIGHT, _words(candidate.title, wanted)),
-            (DESCRIPTION_WEIGHT, _words(candidate.description, wanted)),
-            (1.0, _words(candidate.content, wanted)),
+            own[each.seq] + CONTEXT_WEIGHT * sum((own[near.seq] for near in beside[each.seq]), counted(each.group_name))
+            for each in candidates
         ]
     )
+    times, lengths = texts[:, :-1], texts[:, -1]
+    k1, b = np.array([_SATURATION.get(each.kind, _SATURATION_OF_OTHERS) for each in candidates]).T
+    shift = k1 * (1 - b + b * lengths / (lengths.mean() or 1.0))
+    found = np.array([*idf.values()]) * times / (times + shift[:, None])
+    return [sum(scores) or None for scores in found.tolist()]
 
 
 def _is_test(candidate: PassageCandidate) -> bool:

@@ -135,15 +135,16 @@ class _Rollout:
 
     def _item(self, item: JsonObject, at: datetime | None) -> bool:
         kind = as_text(item.get("type"))
-        if kind == "message":
-            self._message(as_text(item.get("role")), text_of(item.get("content")), at)
-            return True
-        if kind == "agent_message":
-            self._from_agent(text_of(item.get("content")), at)
-            return True
-        if kind == "reasoning":
+        text = text_of(item.get("content"))
+        if kind == "message" and item.get("role") == "assistant":
+            self.session.say(text, at)
+        elif kind == "message":
+            self.session.note(text)  # what the user typed is in an event; all else in their name was not typed
+        elif kind == "agent_message":
+            self._from_agent(text, at)
+        elif kind == "reasoning":
             summary = "\n".join(text_of([each]) for each in as_list(item.get("summary")))
-            self.session.say(summary or text_of(item.get("content")), at, thought=True)
+            self.session.say(summary or text, at, thought=True)
         elif kind in ("function_call", "custom_tool_call", "local_shell_call", "tool_search_call", "web_search_call"):
             self._call(kind, item, at)
         elif kind in ("function_call_output", "custom_tool_call_output"):
@@ -182,13 +183,6 @@ class _Rollout:
                 self._mcp(as_text(item.get("id")), item)
             case _:
                 pass
-
-    def _message(self, role: str, text: str, at: datetime | None) -> None:
-        """Take a message. What the user typed is in an event; all else in the user's name was not typed."""
-        if role == "assistant":
-            self.session.say(text, at)
-        else:
-            self.session.note(text)
 
     def _from_agent(self, text: str, at: datetime | None) -> None:
         """Take what another agent said: where that gives the task, what came before is a copy of the other's work."""
