@@ -40,9 +40,8 @@ audit: .venv/ready ## known holes in the locked dependencies, as far as the inde
 sbom: .venv/ready ## the locked dependencies as a CycloneDX bill of materials
 	$(BIN)/python scripts/audit.py --sbom build/sbom.cdx.json
 
-ALONE := $(filter-out benchmarks/speed_pair.py, $(wildcard benchmarks/speed_*.py))
-bench: .venv/ready ## speed, as ratios measured in one run; speed_pair.py needs another version beside
-	for each in $(ALONE); do $(BIN)/python $$each || exit 1; done
+bench: .venv/ready ## speed of the server and of hooks, as ratios measured in one run
+	$(BIN)/python benchmarks/speed_server.py
 
 MCPB := @anthropic-ai/mcpb@2.1.2
 bundle: .venv/ready ## dist/swarm-memory.mcpb, for Claude Desktop

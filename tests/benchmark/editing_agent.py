@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 SOLUTIONS = Path(__file__).with_name("solutions")
-FILES = {"extract.py": "web_scraping", "payments.py": "payment_api", "migrate.py`": "schema_migration"}
+FILES = {"payments.py": "payment_api", "migrate.py`": "schema_migration"}
 
 
 def main() -> None:

@@ -73,7 +73,7 @@ async def test_what_is_missing_of_the_tasks_is_named_and_where_they_are(
     (root / "mine" / "half" / "task.md").write_text("Do half of it.", encoding="utf-8")
     with pytest.raises(InputError, match=r"half lacks work, check\.py"):
         await _run(toolbox, root, told, tasks="mine")
-    with pytest.raises(InputError, match=r"option scenarios: .* has no task 'rocket_science'; it has batch_csv"):
+    with pytest.raises(InputError, match=r"option scenarios: .* has no task 'rocket_science'; it has payment_api"):
         await _run(toolbox, root, told, tasks=str(TASKS), scenarios="rocket_science")
 
 
@@ -109,10 +109,10 @@ def _scenarios(*names: str) -> tuple[Scenario, ...]:
 
 def test_every_arm_does_the_same_tasks_with_the_same_seeds() -> None:
     places = schedule(7, _scenarios(), 3)
-    assert len({place.run_id for place in places}) == 15
+    assert len({place.run_id for place in places}) == 6
     assert places == schedule(7, _scenarios(), 3)
     for at in range(3):
-        assert {place.scenario for place in places[5 * at : 5 * at + 5]} == set(_scenarios())
+        assert {place.scenario for place in places[2 * at : 2 * at + 2]} == set(_scenarios())
 
 
 def _result(arm: TaskArm, at: int, met: bool, tokens: int) -> TaskResult:
