@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,6 @@ from stdio_server import CLIENT
 from swarm_memory.server.jsonrpc import Message, Refusal, memory_to_read, read_message, without_lone_surrogates
 from swarm_memory.server.mcp.stdio import MAX_MESSAGE_BYTES, next_message, opening_messages
 
-Record = Callable[[str, str], None]
 pytestmark = pytest.mark.fault
 
 SERVE = [*CLI, "serve"]
@@ -82,19 +81,16 @@ def hostile() -> Iterator[bytes]:
     yield b'{"jsonrpc":"2.0","id":7,"method":"no/such/method"}\n'
 
 
-def test_every_request_is_answered_whatever_stands_in_it(tmp_path: Path, record: Record) -> None:
+def test_every_request_is_answered_whatever_stands_in_it(tmp_path: Path) -> None:
     with serving(tmp_path) as server:
-        count = 0
         for line in hostile():
             send(server, line)
             assert answer(server)["id"] == 7, line[:200]
-            count += 1
         send(server, call(8, "{}", "memory_status"))
         assert answer(server)["id"] == 8
-    record("D3", f"hostile lines: unanswered 0 of {count}")
 
 
-def test_an_id_is_answered_as_it_was_given_or_refused_and_never_left_waiting(tmp_path: Path, record: Record) -> None:
+def test_an_id_is_answered_as_it_was_given_or_refused_and_never_left_waiting(tmp_path: Path) -> None:
     with serving(tmp_path) as server:
         for sent, known in IDS:
             send(server, b'{"jsonrpc":"2.0","id":%b,"method":"ping"}\n' % sent)
@@ -102,19 +98,18 @@ def test_an_id_is_answered_as_it_was_given_or_refused_and_never_left_waiting(tmp
             assert given["id"] == known, sent[:80]
             assert ("result" in given) is (known is not None), sent[:80]
             assert known is not None or given["error"]["code"] in (-32600, -32700)
-        for told, code in NO_MESSAGES:
-            send(server, told + b"\n")
+        for sent, code in NO_MESSAGES:
+            send(server, sent + b"\n")
             given = answer(server)
-            assert (given["id"], given["error"]["code"]) == (None, code), told
+            assert (given["id"], given["error"]["code"]) == (None, code), sent
         for silent in (b'{"jsonrpc":"2.0","id":null,"result":{}}', b'{"jsonrpc":"2.0","id":null,"error":{}}', b" "):
             send(server, silent + b"\n")
         send(server, b'{"jsonrpc":"2.0","id":"last","method":"ping"}\n')
         assert answer(server)["id"] == "last"
-    record("D3", f"ids of every kind: unanswered 0 of {len(IDS) + len(NO_MESSAGES)}")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is read from /proc")
-def test_an_argument_of_100_mb_is_refused_in_bounded_memory(tmp_path: Path, record: Record) -> None:
+def test_an_argument_of_100_mb_is_refused_in_bounded_memory(tmp_path: Path) -> None:
     with serving(tmp_path) as server:
         send(server, call(1, "{}", "memory_status"))
         answer(server)
@@ -130,7 +125,6 @@ def test_an_argument_of_100_mb_is_refused_in_bounded_memory(tmp_path: Path, reco
     assert refused["id"] == 2
     assert "larger than" in refused["error"]["message"] + str(refused["error"].get("data"))
     assert rise <= 2 * MAX_MESSAGE_BYTES
-    record("D7", f"an argument of 100 MB: refused, memory +{rise / MIB:.0f} MiB")
 
 
 @pytest.mark.parametrize(
@@ -175,9 +169,9 @@ def test_a_good_line_is_taken_as_it_is_and_the_next_follows_a_line_that_was_too_
 
 def test_only_values_count_as_values_not_the_signs_in_a_text() -> None:
     assert isinstance(read_message(call(1, '{"query":"' + "1,2,[3,{" * 400_000 + '"}')), Message)
-    of, _, told = refusal(call(2, '{"query":[' + "[]," * 1_000_000 + "[]]}"))
+    of, _, said = refusal(call(2, '{"query":[' + "[]," * 1_000_000 + "[]]}"))
     assert of == 2
-    assert "too many values" in told
+    assert "too many values" in said
     unended = b'"' + rb"\"" * 2_000_000
     assert memory_to_read(unended) < 14 * len(unended)
 
@@ -189,9 +183,7 @@ def ended(process: "subprocess.Popen[bytes]", began: float) -> float:
 
 @pytest.mark.parametrize("way", ["EOF", "SIGTERM", "SIGINT", "SIGHUP"])
 @pytest.mark.parametrize("busy", [False, True], ids=["idle", "writing"])
-def test_every_end_is_soon_and_keeps_what_was_acknowledged(
-    tmp_path: Path, way: str, busy: bool, record: Record
-) -> None:
+def test_every_end_is_soon_and_keeps_what_was_acknowledged(tmp_path: Path, way: str, busy: bool) -> None:
     times: list[float] = []
     acknowledged: list[str] = []
     for number in range(STARTS):
@@ -209,16 +201,8 @@ def test_every_end_is_soon_and_keeps_what_was_acknowledged(
                 server.send_signal(getattr(signal, way))
             times.append(ended(server, began))
             assert server.returncode == 0
-    lost = _lost(tmp_path, acknowledged) if acknowledged else 0
-    times.sort()
-    p95 = times[min(STARTS - 1, round(0.95 * STARTS))]
-    record(
-        "C1, C2",
-        f"{way} {'writing' if busy else 'idle'}: {STARTS} ended, p95 {p95:.2f}, max {times[-1]:.2f} s, "
-        f"lost {lost} of {len(acknowledged)}",
-    )
-    assert lost == 0
-    assert is_in_time(times[-1], END_LIMIT_S)
+    assert not acknowledged or _lost(tmp_path, acknowledged) == 0
+    assert is_in_time(max(times), END_LIMIT_S)
 
 
 def _lost(folder: Path, tasks: list[str]) -> int:

@@ -1,6 +1,5 @@
 """No text of a bank becomes markup, a script, a link or a request on any page of the viewer."""
 
-from collections.abc import Callable
 from html.parser import HTMLParser
 
 import pytest
@@ -15,7 +14,6 @@ from swarm_memory.server.location import Location
 
 __all__ = ["place", "settings"]
 
-Record = Callable[[str, str], None]
 PAYLOADS = list(payloads())
 pytestmark = pytest.mark.attack
 
@@ -50,9 +48,7 @@ class Page(HTMLParser):
             self.strange.append(f"script {data[:80]}")
 
 
-async def test_no_text_of_a_bank_becomes_markup_on_any_page(
-    place: Location, settings: Settings, record: Record
-) -> None:
+async def test_no_text_of_a_bank_becomes_markup_on_any_page(place: Location, settings: Settings) -> None:
     texts = PAYLOADS if FULL else PAYLOADS[::4]
     async with browsing(place, settings) as browser:
         await lay_everywhere(await browser.toolbox(), texts)
@@ -67,9 +63,5 @@ async def test_no_text_of_a_bank_becomes_markup_on_any_page(
         read.feed(page)
         strange += [f"{path}: {each}" for each in read.strange]
     shown = sum(page.count("data-owned") for page in pages.values())
-    record(
-        "G5",
-        f"{len(texts)} payloads in {shown} places of {len(pages)} pages of the viewer: {len(strange)} became markup",
-    )
     assert shown > len(texts)
     assert strange == []

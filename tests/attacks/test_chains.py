@@ -1,6 +1,5 @@
 """What chains of poisoned sessions get into the bank, and what of it is trusted, with the defences and without them."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -64,18 +63,14 @@ async def ask(tools: Toolbox, chain: Chain, tally: Tally) -> None:
     tally.injected += hit
 
 
-async def test_a_chain_of_sessions_gets_no_step_trusted(tmp_path: Path, record: Callable[[str, str], None]) -> None:
+async def test_a_chain_of_sessions_gets_no_step_trusted(tmp_path: Path) -> None:
     tally = await attacked(tmp_path)
-    record("F2", str(tally))
     assert tally.trusted == 0
 
 
-async def test_without_the_gate_the_same_chains_get_in(
-    tmp_path: Path, record: Callable[[str, str], None], monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_without_the_gate_the_same_chains_get_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     undefended(monkeypatch)
     tally = await attacked(tmp_path)
-    record("F2 without the gate", str(tally))
     lessons = sum(chain.drafts for chain in CHAINS) / tally.chains
     assert tally.injected >= 0.9 * lessons * tally.chains, "the rules draw no lesson from such work; agents do"
     assert tally.trusted >= 0.9 * lessons * tally.queries

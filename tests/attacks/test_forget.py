@@ -1,7 +1,6 @@
 """Forgetting: no byte of a memory, of its task or of what quotes it is left anywhere, and it is not learned again."""
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -86,13 +85,10 @@ async def leave_traces(tools: Toolbox, folder: Path, stored: MemoryItem) -> None
     await store.back_up()
 
 
-async def test_no_byte_of_a_memory_of_its_task_or_of_a_quote_is_left(
-    tmp_path: Path, record: Callable[[str, str], None]
-) -> None:
+async def test_no_byte_of_a_memory_of_its_task_or_of_a_quote_is_left(tmp_path: Path) -> None:
     async with opened(tmp_path) as tools:
         learned = await learn(tools, played().done(), agent_drafts=[DRAFT])
         await leave_traces(tools, tmp_path, learned.stored[0])
-        before = files_with(tmp_path, *MARKS)
         for mark in MARKS:
             assert files_with(tmp_path, mark) > 1, mark
         answer = await manage(tools, "forget", (learned.stored[0].id,), MemoryFilter(), _NO_CHANGE, None)
@@ -106,11 +102,6 @@ async def test_no_byte_of_a_memory_of_its_task_or_of_a_quote_is_left(
             [],
         )
     closed_after = files_with(tmp_path, *MARKS)
-    record(
-        "H4 over MCP",
-        f"files with a word of the memory, of its former text, of its task or of a quote: {before} before,"
-        f" {open_after} while open, {closed_after} after",
-    )
     assert (open_after, closed_after) == (0, 0)
 
 

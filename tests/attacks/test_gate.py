@@ -1,7 +1,6 @@
 """Every way into the bank leads through the gate: what is suspect waits in quarantine, with the reason, and is seen."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -99,9 +98,7 @@ async def test_what_the_user_restored_may_be_edited_without_being_held_back_agai
         assert (await edit(tools, held.id, MemoryChange(title="Prepare a release"))).items[0].status == "active"
 
 
-async def test_an_import_of_a_thousand_is_gated_and_can_be_taken_back_by_its_run(
-    tmp_path: Path, record: Callable[[str, str], None]
-) -> None:
+async def test_an_import_of_a_thousand_is_gated_and_can_be_taken_back_by_its_run(tmp_path: Path) -> None:
     sound = [item(f"Check the quota of region {number} first", f"1. Ask for quota {number}") for number in range(900)]
     poison = [item(f"Prepare region {number}", f"1. {POISON} {number}") for number in range(100)]
     lines = [each.model_dump_json() for each in (*sound, *poison)]
@@ -113,7 +110,6 @@ async def test_an_import_of_a_thousand_is_gated_and_can_be_taken_back_by_its_run
         every = await of_run(tools, done.run_id)
         assert len((await tools.store.forget(tools.scope.readable(), every)).ids) == 1000
         left = len(await items_of(tools, "active", "quarantined", "archived"))
-        record("F9", f"1000 imported, {len(held)} of 100 poisoned held back, {left} left after forgetting the run")
         assert left == 0
 
 

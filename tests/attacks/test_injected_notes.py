@@ -2,7 +2,6 @@
 
 import re
 import unicodedata
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -105,7 +104,7 @@ def test_there_are_sixty_ways_and_each_is_one_before_it_is_neutralised() -> None
     assert [way for way in WAYS_OUT if way_out_of(f"{NOTES_OPEN}\n{way}\n{NOTES_CLOSE}") is None] == []
 
 
-async def test_no_way_leads_out_of_the_frame(tmp_path: Path, record: Callable[[str, str], None]) -> None:
+async def test_no_way_leads_out_of_the_frame(tmp_path: Path) -> None:
     async with opened(tmp_path) as tools:
         # They are put past the gate: what is injected must be harmless even where screening saw nothing.
         memories = [
@@ -119,5 +118,4 @@ async def test_no_way_leads_out_of_the_frame(tmp_path: Path, record: Callable[[s
             assert found.memories
             if wrong := way_out_of(found.preamble):
                 broken[way] = wrong
-        record("F7", f"{len(broken)} of {len(WAYS_OUT)} ways lead out of the frame or leave a link")
         assert broken == {}

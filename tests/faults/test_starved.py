@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import random
+import re
 import resource
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from typing import Any
 
 import pytest
 from patience import FULL, HANG_S
-from rig import HERE, Crowd, environment, fill, inspected, made_item, opened, present, sentence, spread
+from rig import HERE, Crowd, environment, fill, inspected, made_item, opened, present, sentence
 from stdio_server import CLIENT
 
 pytestmark = [
@@ -80,36 +81,28 @@ def lesson(name: str, about: str, text: str) -> dict[str, Any]:
     return {"task_id": name, "task": f"Mend {name}", "steps": steps, "items": [item], "verdict": "Success"}
 
 
-async def test_a_server_with_little_memory_refuses_what_is_too_large_and_keeps_the_rest(
-    tmp_path: Path, record: Any
-) -> None:
-    draw, stored, refusals = random.Random(9), list[str](), list[str]()
+async def test_a_server_with_little_memory_refuses_what_is_too_large_and_keeps_the_rest(tmp_path: Path) -> None:
+    chance, stored, refusals = random.Random(9), list[str](), list[str]()
     unanswered = calls = 0
     for cap in (CAP_MB, *((448, 480, 512) if FULL else ())):
         with capped_server(tmp_path, cap) as server:
             for number in range(8 if FULL else 3):
                 name = f"part {cap} {calls}"
-                size = (10, 4_000_000, 100, 7_000_000)[number % 4] if number < 4 else draw.randint(1, 7_000_000)
+                size = (10, 4_000_000, 100, 7_000_000)[number % 4] if number < 4 else chance.randint(1, 7_000_000)
                 answer, refusal = server.call(
-                    "distill_memories", **lesson(name, sentence(draw), "a word " * (size // 7))
+                    "distill_memories", **lesson(name, sentence(chance), "a word " * (size // 7))
                 )
                 stored += answer.get("stored", [])
                 refusals += [refusal] if refusal else []
-                steps = [{"role": "user", "content": "x"}] * draw.randint(1, 150_000)
+                steps = [{"role": "user", "content": "x"}] * chance.randint(1, 150_000)
                 _, refusal = server.call("learn_from_trajectory", task_id=f"{name} steps", task="Mend", steps=steps)
                 refusals += [refusal] if refusal else []
                 calls += 2
             asked = (server.call("memory_status") for _ in range(3))  # what a large call held is given back after it
             assert any(status for status, _ in asked)
             unanswered += server.unanswered
-    found, there = await inspected(tmp_path / ".swarm" / "memory.db"), set[str]()
-    for begin in range(0, len(stored), 500):
-        there |= await present(tmp_path / ".swarm" / "memory.db", stored[begin : begin + 500])
-    record(
-        "C8 memory",
-        f"{CAP_MB} MB for a server: {calls} calls of up to 8 MB, {len(refusals)} refused for want of memory, "
-        f"unanswered {unanswered}; lost {len(stored) - len(there)} of {len(stored)}",
-    )
+    database = tmp_path / ".swarm" / "memory.db"
+    found, there = await inspected(database), await present(database, stored)
     assert not unanswered
     assert refusals
     assert all("memory" in refusal for refusal in refusals), refusals
@@ -126,8 +119,8 @@ def capped_command(folder: Path, megabytes: int, *arguments: str) -> "subprocess
     )  # fmt: skip
 
 
-async def test_commands_with_little_memory_end_with_a_word_and_a_whole_bank(tmp_path: Path, record: Any) -> None:
-    database, draw = tmp_path / ".swarm" / "memory.db", random.Random(10)
+async def test_commands_with_little_memory_end_with_a_word_and_a_whole_bank(tmp_path: Path) -> None:
+    database, chance = tmp_path / ".swarm" / "memory.db", random.Random(10)
     async with opened(database) as store:
         await fill(store, 2000 if FULL else 50)
     items = [made_item(f"Imported {number}", content="a word " * 500) for number in range(3000 if FULL else 100)]
@@ -140,59 +133,43 @@ async def test_commands_with_little_memory_end_with_a_word_and_a_whole_bank(tmp_
         ("consolidate",),
         ("memories", "export", "-o", out),
     )
-    wrong, refused, blas, rounds = list[tuple[str, int, str]](), 0, 0, 30 if FULL else 1
-    for number in range(rounds):
+    for number in range(30 if FULL else 1):
         command = commands[number % len(commands)]
-        megabytes = CAP_MB if number < len(commands) else draw.choice((320, 384, 448, CAP_MB))
+        megabytes = CAP_MB if number < len(commands) else chance.choice((320, 384, 448, CAP_MB))
         done = await asyncio.to_thread(capped_command, tmp_path, megabytes, *command)
-        refused += done.returncode != 0
-        if "OpenBLAS" in done.stderr and done.returncode:
-            blas += 1  # numpy's library says itself what it lacks, and ends the process by SIGINT
-        elif done.returncode not in (0, 1, 3, 4) or "internal error" in done.stderr or "Traceback" in done.stderr:
-            wrong.append((command[0], megabytes, done.stderr[-600:] or str(done.returncode)))
+        if not (
+            done.returncode and "OpenBLAS" in done.stderr
+        ):  # numpy's library says what it lacks, and ends by SIGINT
+            assert done.returncode in (0, 1, 3, 4), (command, megabytes, done.stderr)
+            assert not re.search("internal error|Traceback", done.stderr), (command, megabytes, done.stderr)
         if done.returncode == 0 and command[0] == "import":
             assert len(await present(database, [item.id for item in items[:500]])) == min(500, len(items))
     found = await inspected(database)
-    record(
-        "C8 commands",
-        f"{rounds} commands with 320 to {CAP_MB} MB: {refused} ended for want of memory, {blas} of them by OpenBLAS; "
-        f"without a word {len(wrong)}; bank sound: {found.sound}",
-    )
     assert found.sound, found
-    assert not wrong, "\n".join(map(str, wrong))
 
 
-async def test_writers_that_hardly_get_the_processor_lose_nothing(database: Path, record: Any) -> None:
+async def test_writers_that_hardly_get_the_processor_lose_nothing(database: Path) -> None:
     async with opened(database):
         pass
-    seconds, draw = (20.0 if FULL else 1.5), random.Random(11)
+    seconds, chance = (20.0 if FULL else 1.5), random.Random(11)
     crowd, burners = Crowd(niceness=19), list[subprocess.Popen[bytes]]()
     for number in range(6):
         crowd.add("write" if number < 4 else "read", database, "auto", number, 0)
-    crowd.wait(lambda: len(crowd.told("ready")) >= 6, 120)
+    crowd.wait(lambda: len(crowd.said("ready")) >= 6, 120)
     try:
         for _ in range(2 * (os.cpu_count() or 1) if FULL else 1):
             burners.append(subprocess.Popen([sys.executable, "-c", "while True: pass"]))
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
-            await asyncio.sleep(draw.uniform(0.3, 1))
-            crowd.replace_one("write", draw)
+            await asyncio.sleep(chance.uniform(0.3, 1))
+            crowd.replace_one("write", chance)
     finally:
         for burner in burners:
             burner.kill()
             burner.wait()
         await asyncio.to_thread(crowd.end)
-    acknowledged, errors = [line[0] for line in crowd.told("ack")], [line[0] for line in crowd.told("error")]
-    there = set[str]()
-    for begin in range(0, len(acknowledged), 500):
-        there |= await present(database, acknowledged[begin : begin + 500])
-    found = await inspected(database)
-    record(
-        "C8 processor",
-        f"nice 19 beside {len(burners)} burners: lost {len(acknowledged) - len(there)} of {len(acknowledged)}; "
-        f"{crowd.killed} killed; busy {errors.count('StoreBusy')}, other errors {len(set(errors) - {'StoreBusy'})}; "
-        f"write {spread([float(line[1]) for line in crowd.told('ack')])}",
-    )
+    acknowledged, errors = [line[0] for line in crowd.said("ack")], [line[0] for line in crowd.said("error")]
+    there, found = await present(database, acknowledged), await inspected(database)
     assert acknowledged
     assert len(there) == len(acknowledged)
     assert set(errors) <= {"StoreBusy"}

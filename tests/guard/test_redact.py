@@ -9,7 +9,7 @@ from harmless_lines import FIXED, random_lines
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from patience import FULL, grows_by, is_in_time
-from secret_lines import VENDORS, WORD, context_lines, join, pem, rare_lines, run, vendor_lines
+from secret_lines import VENDORS, WORD, after, context_lines, pem, rare_lines, run, vendor_lines
 
 from swarm_memory.tools.guard.generalize import generalize, without_places
 from swarm_memory.tools.guard.redact import Redacted, is_card_number, is_iban, redact, redact_each
@@ -151,7 +151,7 @@ def test_a_text_about_a_password_stays(line: str) -> None:
         "AKIA" + "IOSFODNN7" + "EXAMPLE",
         "sk-ant-api03-" + "A" * 95,
         "sk-ant-api03-" + "A" * 20,
-        join(run(WORD, 20), "/", run(WORD, 10), "+", run(WORD, 8))(random.Random(SEED)),
+        after("<WORD 20>/<WORD 10>+<WORD 8>")(random.Random(SEED)),
     ],
 )
 @pytest.mark.parametrize(

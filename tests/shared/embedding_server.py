@@ -52,7 +52,7 @@ class EmbeddingServer(Loopback):
 def _vector(model: str, text: str) -> list[float]:
     total = [0.0] * DIMENSIONS
     for word in text.lower().split():
-        draw = random.Random(f"{model} {word}")
-        total = [value + draw.gauss(0, 1) for value in total]
+        chance = random.Random(f"{model} {word}")
+        total = [value + chance.gauss(0, 1) for value in total]
     length = math.hypot(*total) or 1.0
     return [value / length for value in total]
