@@ -18,8 +18,7 @@ test: .venv/ready ## all tests but those of `make e2e`
 e2e: .venv/ready ## the tests with real agents, the Inspector, the conformance suite and a browser, as far as they are there
 	$(PYTEST) -m e2e
 
-faults: .venv/ready ## the fault rig at full length, with its figures
-	rm -f build/faults.jsonl
+faults: .venv/ready ## the fault rig at full length
 	$(BIN)/python scripts/build_affected_sqlite.py
 	FAULTS=full $(BIN)/pytest --timeout=3600 -m "fault or attack" -q
 

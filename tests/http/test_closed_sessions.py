@@ -2,7 +2,6 @@
 
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import anyio
@@ -10,7 +9,6 @@ import pytest
 from http_server import HttpServer
 from patience import FULL, HANG_S
 
-Record = Callable[[str, str], None]
 pytestmark = [
     pytest.mark.allow_hosts(["127.0.0.1"]),
     pytest.mark.fault,
@@ -26,7 +24,7 @@ def held(server: HttpServer) -> tuple[int, int]:
     return len(list((place / "fd").iterdir())), len(list((place / "task").iterdir()))
 
 
-async def test_closed_sessions_leave_no_file_and_no_thread_of_the_server(server: HttpServer, record: Record) -> None:
+async def test_closed_sessions_leave_no_file_and_no_thread_of_the_server(server: HttpServer) -> None:
     async def session() -> None:
         async with server.client() as client:
             await client.call_tool("memory_status", {})
@@ -40,6 +38,5 @@ async def test_closed_sessions_leave_no_file_and_no_thread_of_the_server(server:
     while held(server)[0] > before[0] and time.monotonic() < deadline:  # noqa: ASYNC110 - another process closes them
         await anyio.sleep(0.02)
     files, threads = (now - then for now, then in zip(held(server), before, strict=True))
-    record("C6 HTTP", f"{SESSIONS} sessions of one server: open files {files:+d}, threads {threads:+d}")
     assert files <= 0
     assert threads <= 0

@@ -6,7 +6,6 @@ import re
 import subprocess
 import sys
 import tomllib
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -97,7 +96,6 @@ def test_the_bill_of_materials_holds_every_dependency_and_extra_and_nothing_of_d
 
 
 @pytest.mark.skipif(not FULL, reason="asks the index: make faults, make audit")
-def test_no_locked_dependency_has_a_known_hole(record: Callable[[str, str], None]) -> None:
+def test_no_locked_dependency_has_a_known_hole() -> None:
     done = audit()
-    record("G10", done.stdout.strip().splitlines()[-1])
     assert done.returncode == 0, done.stdout
