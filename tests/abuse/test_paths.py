@@ -41,32 +41,13 @@ def escapes(shop: Path) -> Iterator[str]:
     (shop / "loop.jsonl").symlink_to("loop.jsonl")
     os.mkfifo(shop / "pipe.jsonl")
     (shop / "runs" / "a.jsonl").mkdir()
-    yield from (
-        str(outside / "secret.jsonl"),
-        f"{shop}/../outside/secret.jsonl",
-        f"{shop}/runs/../../outside/secret.jsonl",
-    )
+    secret = f"{outside}/secret.jsonl"
+    yield from (secret, f"{shop}/../outside/secret.jsonl", f"{shop}/runs/../../outside/secret.jsonl")
     yield from (f"{shop}/link.jsonl", f"{shop}/folder/secret.jsonl", f"{shop}/loop.jsonl", f"{shop}/pipe.jsonl")
-    yield from (
-        "../outside/secret.jsonl",
-        "~root/secret.jsonl",
-        "~nobody-here/x.jsonl",
-        "~/secret.jsonl",
-        "//etc//passwd.json",
-    )
-    yield from (
-        f"{outside}/secret.jsonl\0",
-        f"{shop}\0/../outside/secret.jsonl",
-        "file:///etc/passwd.json",
-        "\\\\host\\x.json",
-    )
-    yield from (
-        "/dev/zero",
-        "/dev/stdin.jsonl",
-        "/proc/self/environ",
-        "/proc/self/environ/x.json",
-        f"{shop}/runs/a.jsonl",
-    )
+    yield from ("../outside/secret.jsonl", "~root/secret.jsonl", "~nobody-here/x.jsonl", "~/secret.jsonl")
+    yield from (f"{secret}\0", f"{shop}\0/../outside/secret.jsonl", "file:///etc/passwd.json", "\\\\host\\x.json")
+    yield from ("//etc//passwd.json", "/dev/zero", "/dev/stdin.jsonl", "/proc/self/environ", f"{shop}/runs/a.jsonl")
+    yield "/proc/self/environ/x.json"
     yield from ("", " ", ".", "/", ".jsonl", "x" * 5000 + ".jsonl", "\ud800.jsonl".encode("utf-8", "replace").decode())
 
 

@@ -18,7 +18,7 @@ from laid_bank import laid
 from mcp import MCPError
 from patience import FULL
 from postgres_server import ENGINES, lent_database
-from tool_arguments import TEXTS, drawn, string_fields, valid
+from tool_arguments import TEXTS, sampled, string_fields, valid
 
 from swarm_memory.schema.base import Scope, new_id
 from swarm_memory.schema.memory import MemoryItem
@@ -123,7 +123,7 @@ async def test_no_tool_resource_or_id_shows_a_row_of_another_tenant(shop: Path) 
         while len(calls) < CALLS:
             tool = chance.choice(server.tools)
             if tool.name != BENCHMARK:
-                calls.append((tool, drawn(tool.input_schema, chance)))
+                calls.append((tool, sampled(tool.input_schema, chance)))
         for tool, arguments in calls:
             answer = await server.call(tool.name, arguments)
             if _shows(answer, arguments):

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mcp.types import Tool
 from patience import FULL
-from tool_arguments import drawn, string_fields, valid
+from tool_arguments import sampled, string_fields, valid
 
 pytestmark = [pytest.mark.attack]
 
@@ -18,13 +18,13 @@ SEED = 20261121
 NASTY = (
     *("a\0b", "\0" * 500, "\u202eevil\u2066", "\u200b\u200d\ufeff", "\x1b]0;x\x07\x1b[2J", "\uffff\ufffe\ufdd0"),
     *(
-        "e" + "\u0301" * 50_000,
         "\U000e0041\U000e007f",
         "\U0010ffff",
         "\r\n\r",
         "\u2028\u2029",
         "\x85\x1c",
         "x" * 15_000,
+        "e" + "\u0301" * 50_000,
     ),
 )
 MARKS = "e" + "\u0301" * (1 << 19)
@@ -93,7 +93,7 @@ async def test_arguments_at_and_past_every_limit_give_no_internal_error(shop: Pa
             tool = chance.choice(server.tools)
             benchmarks += tool.name == BENCHMARK
             if tool.name != BENCHMARK or benchmarks <= 2:
-                await server.call(tool.name, drawn(tool.input_schema, chance))
+                await server.call(tool.name, sampled(tool.input_schema, chance))
     hold(server)
 
 
@@ -141,10 +141,10 @@ async def test_no_query_is_a_syntax_error_of_the_search(shop: Path) -> None:
         await teach(server, "orders")
         server.tally = Tally()
         blank = 0
-        drawn_ones = (
+        sampled_ones = (
             chance.choice(("", " ")).join(chance.choices(words, k=chance.randint(1, 8))) for _ in range(CALLS)
         )
-        for query in (*TYPED, *drawn_ones):
+        for query in (*TYPED, *sampled_ones):
             answer = await server.call("retrieve_memories", {"query": query})
             blank += "query is empty" in answer
     assert blank == server.tally.refused

@@ -7,8 +7,9 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from attacked_bank import EMBEDDER, HERE, NOW, Told, item, items_of, opened, put
+from attacked_bank import EMBEDDER, HERE, NOW, item, items_of, opened, put
 from patience import FULL
+from scripted_runs import Script
 
 from swarm_memory.schema.errors import ConfigError, QuotaReached
 from swarm_memory.schema.memory import LearnResult, MemoryDraft
@@ -43,14 +44,14 @@ def limited(tools: Toolbox, quota: int) -> Toolbox:
 
 async def flood(tools: Toolbox, number: int) -> LearnResult | None:
     """Store one memory more; None where that was refused."""
-    told = Told(f"prepare batch {number:06d}", f"s:{number}", "s").shell(f"make batch-{number}", "ok")
+    run = Script(f"prepare batch {number:06d}", f"s:{number}", "s").shell(f"make batch-{number}", "ok")
     words = random.Random(number).sample(_WORDS, 9)
     draft = MemoryDraft(
         title=f"{words[0]} the {words[1]} of {words[2]} {number}".capitalize(),
         content=f"1. {words[3]} the {words[4]} by {words[5]}\n2. {words[6]} {words[7]} with {words[8]} {number}",
     )
     try:
-        return await learn(tools, told.done(), agent_drafts=[draft])
+        return await learn(tools, run.done(), agent_drafts=[draft])
     except QuotaReached:
         return None
 
@@ -79,12 +80,12 @@ async def test_the_error_says_what_to_change_and_the_task_can_be_learned_later(t
     async with opened(tmp_path) as tools:
         agents = limited(tools, 1)
         assert await flood(agents, 1) is not None
-        told = Told("prepare another", "t").shell("make it", "ok").done()
+        run = Script("prepare another", "t").shell("make it", "ok").done()
         with pytest.raises(QuotaReached, match=r"learn\.max_new_per_day.*swarm-memory learn"):
-            await learn(agents, told)
+            await learn(agents, run)
         tomorrow = NOW + timedelta(days=1)
         assert await tools.store.added_on(HERE, tomorrow) == 0
-        assert (await learn(tools, told)).status != "already_learned"
+        assert (await learn(tools, run)).status != "already_learned"
 
 
 async def test_what_the_user_imports_is_not_limited_and_what_an_agent_imports_is(tmp_path: Path) -> None:

@@ -6,8 +6,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from attacked_bank import HERE, NOW, Told, files_with, item, items_of, opened, put
+from attacked_bank import HERE, NOW, files_with, item, items_of, opened, put
 from pydantic import JsonValue
+from scripted_runs import Script
 
 from swarm_memory.schema.base import JOB, Scope, new_id
 from swarm_memory.schema.job import Job, JobEnd
@@ -38,9 +39,9 @@ TITLE = f"Tune the {ADVICE} first"
 DRAFT = MemoryDraft(title=TITLE, content=f"1. Tune the {ADVICE} of the {TASK}\n2. Play")
 
 
-def played(task_id: str = "t1") -> Told:
-    told = Told(f"tune the {TASK}", task_id).shell(f"play {OUTPUT}", f"Error: no {OUTPUT}", 1)
-    return told.shell("play again", "3 passed").say(f"the {TASK} sounds")
+def played(task_id: str = "t1") -> Script:
+    run = Script(f"tune the {TASK}", task_id).shell(f"play {OUTPUT}", f"Error: no {OUTPUT}", 1)
+    return run.shell("play again", "3 passed").say(f"the {TASK} sounds")
 
 
 async def leave_traces(tools: Toolbox, folder: Path, stored: MemoryItem) -> None:
@@ -51,15 +52,15 @@ async def leave_traces(tools: Toolbox, folder: Path, stored: MemoryItem) -> None
     await retrieve(tools, f"tune the {TASK}", task_id="t1")
     await retrieve(tools, f"how to do this: {TITLE}")
     await retrieve(tools, f"tune the {TASK}")
-    quoting = Told("play a song of another kind", "t2").say(f'The notes say: "{TITLE}", so I do.')
+    quoting = Script("play a song of another kind", "t2").say(f'The notes say: "{TITLE}", so I do.')
     await learn(tools, quoting.shell("sing", "3 passed").done())
     calls = [
         LoggedCall(tool_name="Bash", input={"command": f"play {OUTPUT}"}, output=f"no {OUTPUT}", success=False),
         LoggedCall(tool_name="Edit", input={"text": f"# {TITLE}\n"}, output="ok", success=True),
     ]
     for number, call in enumerate(calls):
-        told = {"task_id": f"t{number + 1}", "session_id": "s", "call_id": f"c{number}", "task": f"tune the {TASK}"}
-        own = told if number == 0 else told | {"task": "another"}
+        about = {"task_id": f"t{number + 1}", "session_id": "s", "call_id": f"c{number}", "task": f"tune the {TASK}"}
+        own = about if number == 0 else about | {"task": "another"}
         await log_tool_calls(tools, [call.model_copy(update=own)])
     await evaluate_tool_calls(tools)
     await summarize_tool_memory(tools)

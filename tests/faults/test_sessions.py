@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forked import CLI, STARTS, Forked, run
+import stdio_server
+from forked import STARTS, run
 from patience import FULL, HANG_S
 from rig import HERE, environment, fill, inspected, opened
-from stdio_server import CLIENT
+from stdio_server import Server
 
 from swarm_memory.server.hooks.client import run_folder
 from swarm_memory.server.storage.engine.files import size_of
@@ -28,56 +29,29 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="processes and their files are looked up in /proc"),
 ]
 
-SERVE = [*CLI, "--set", f"storage.project={HERE.project}", "serve"]
 HOOKS = [*STARTS, "swarm_memory.server.hooks"]
 CALLS = 100_000
 IN_FLIGHT = 16
 
 
-class Server:
-    """A server over stdio that is asked several things at once."""
-
-    def __init__(self, process: "subprocess.Popen[bytes]") -> None:
-        self.process = process
-        self._id = 0
-
-    def send(self, method: str, params: dict[str, Any]) -> None:
-        self._id += 1
-        line = json.dumps({"jsonrpc": "2.0", "id": self._id, "method": method, "params": params})
-        assert self.process.stdin is not None
-        self.process.stdin.write(line.encode() + b"\n")
-        self.process.stdin.flush()
-
-    def answer(self) -> dict[str, Any]:
-        assert self.process.stdout is not None
-        return json.loads(self.process.stdout.readline())
-
-    def call(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        self.send("tools/call", {"name": name, "arguments": arguments})
-        return self.answer()["result"]
-
-    def state(self) -> Counter[str]:
-        """Return resident kB, open files and threads."""
-        place = Path(f"/proc/{self.process.pid}")
-        resident = int((place / "statm").read_text("ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE") // 1024
-        files, threads = len(list((place / "fd").iterdir())), len(list((place / "task").iterdir()))
-        return Counter(resident=resident, files=files, threads=threads)
+def state(server: Server) -> Counter[str]:
+    """Return resident kB, open files and threads."""
+    place = Path(f"/proc/{server.process.pid}")
+    resident = int((place / "statm").read_text("ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE") // 1024
+    files, threads = len(list((place / "fd").iterdir())), len(list((place / "task").iterdir()))
+    return Counter(resident=resident, files=files, threads=threads)
 
 
 @contextmanager
 def serving(folder: Path) -> Generator[Server]:
-    pipe, null = subprocess.PIPE, subprocess.DEVNULL
-    with Forked(SERVE, cwd=folder, env=environment(), stdin=pipe, stdout=pipe, stderr=null) as process:
-        try:
-            server = Server(process)
-            server.send("initialize", CLIENT)
-            assert "result" in server.answer()
-            yield server
-            assert process.stdin is not None
-            process.stdin.close()
-            assert process.wait(20) == 0
-        finally:
-            process.kill()
+    """Hold a server that ends by itself when its input does."""
+    options = ("--set", f"storage.project={HERE.project}")
+    with stdio_server.serving(folder, *options, env=environment(), stderr=subprocess.DEVNULL) as server:
+        server.initialize()
+        yield server
+        assert server.process.stdin is not None
+        server.process.stdin.close()
+        assert server.process.wait(20) == 0
 
 
 def processes_of(folder: Path) -> set[int]:
@@ -107,7 +81,7 @@ def one_session(folder: Path, number: int, transcript: Path) -> None:
     with serving(folder) as server:
         for verb in ("prompt", "before-tool", "stop"):
             hook(verb)
-        assert not server.call("memory_status", {}).get("isError")
+        assert not server.call("memory_status").get("isError")
         hook("session-end")
 
 
@@ -153,8 +127,8 @@ def learn_and_forget(server: Server, number: int) -> None:
     item = {"title": f"Lesson {number}", "description": f"When part {number} fails.", "content": f"Do {number} again."}
     steps = [{"role": "assistant", "content": f"I did {number}."}]
     own: dict[str, Any] = {"task_id": f"soak-{number}", "task": f"Mend {number}", "steps": steps, "items": [item]}
-    learned = server.call("distill_memories", own | {"verdict": "Success"})["structuredContent"]
-    assert not server.call("manage_memories", {"action": "forget", "ids": learned["stored"]}).get("isError"), learned
+    learned = server.call("distill_memories", **own, verdict="Success")["structuredContent"]
+    assert not server.call("manage_memories", action="forget", ids=learned["stored"]).get("isError"), learned
 
 
 @pytest.mark.skipif(not FULL, reason="make faults runs it: it takes minutes")
@@ -167,13 +141,13 @@ async def test_a_hundred_thousand_calls_leave_memory_files_threads_and_log_flat(
         for start in range(0, CALLS, IN_FLIGHT):
             for number in range(start, start + IN_FLIGHT):
                 name, arguments = asked(number)
-                server.send("tools/call", {"name": name, "arguments": arguments})
-            answers = [server.answer() for _ in range(IN_FLIGHT)]
+                server.request("tools/call", {"name": name, "arguments": arguments})
+            answers = [server.read() for _ in range(IN_FLIGHT)]
             failed += sum("error" in each or bool(each["result"].get("isError")) for each in answers)
             largest_log = max(largest_log, size_of(f"{database}-wal"))
             if start % (64 * IN_FLIGHT) == 0:
                 learn_and_forget(server, start)
-                samples.append((start, server.state()))
+                samples.append((start, state(server)))
     warm = [(number, state) for number, state in samples if number >= CALLS // 5]
     numbers, kilobytes = zip(*((number, state["resident"]) for number, state in warm), strict=True)
     slope = 1000 * statistics.linear_regression(numbers, kilobytes).slope

@@ -1,7 +1,6 @@
 """Processes without memory and without processor time: errors say what is missing, nothing acknowledged is lost."""
 
 import asyncio
-import json
 import os
 import random
 import re
@@ -17,7 +16,7 @@ from typing import Any
 import pytest
 from patience import FULL, HANG_S
 from rig import HERE, Crowd, environment, fill, inspected, made_item, opened, present, sentence
-from stdio_server import CLIENT
+from stdio_server import Server
 
 pytestmark = [
     pytest.mark.fault,
@@ -28,33 +27,15 @@ CLI = [sys.executable, "-I", "-m", "swarm_memory.server.cli", "--set", f"storage
 CAP_MB = 512
 
 
-class CappedServer:
-    """A server that may have so much memory, spoken to in lines of JSON."""
-
-    def __init__(self, process: "subprocess.Popen[bytes]") -> None:
-        self._process = process
-        self._id = 0
-        self.unanswered = 0
-        self.ask("initialize", CLIENT)
-
-    def ask(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
-        self._id += 1
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        line = json.dumps({"jsonrpc": "2.0", "id": self._id, "method": method, "params": params})
-        self._process.stdin.write(line.encode() + b"\n")
-        self._process.stdin.flush()
-        answer = json.loads(self._process.stdout.readline() or "{}")
-        self.unanswered += answer.get("id") != self._id
-        return answer
-
-    def call(self, name: str, **arguments: Any) -> tuple[dict[str, Any], str]:
-        """Return what a tool answered, empty where it refused, and what the refusal said."""
-        answer = self.ask("tools/call", {"name": name, "arguments": arguments})
-        if "result" not in answer:
-            return {}, str(answer.get("error", {}).get("message"))
-        result = answer["result"]
-        return ({}, result["content"][0]["text"]) if result.get("isError") else (result["structuredContent"], "")
+def call(server: Server, name: str, **arguments: Any) -> tuple[dict[str, Any], str]:
+    """Return what a tool answered, empty where it refused, and what the refusal said."""
+    number = server.request("tools/call", {"name": name, "arguments": arguments})
+    answer = server.read()
+    assert answer["id"] == number
+    if "result" not in answer:
+        return {}, str(answer.get("error", {}).get("message"))
+    result = answer["result"]
+    return ({}, result["content"][0]["text"]) if result.get("isError") else (result["structuredContent"], "")
 
 
 def _cap_memory(megabytes: int) -> None:
@@ -62,14 +43,16 @@ def _cap_memory(megabytes: int) -> None:
 
 
 @contextmanager
-def capped_server(folder: Path, megabytes: int) -> Generator[CappedServer]:
+def capped_server(folder: Path, megabytes: int) -> Generator[Server]:
     pipe, null = subprocess.PIPE, subprocess.DEVNULL
     with subprocess.Popen(
         [*CLI, "serve"], cwd=folder, env=environment(MALLOC_ARENA_MAX="1"), stdin=pipe, stdout=pipe, stderr=null,
         preexec_fn=lambda: _cap_memory(megabytes),
     ) as process:  # fmt: skip
         try:
-            yield CappedServer(process)
+            server = Server(process)
+            server.initialize()
+            yield server
         finally:
             process.kill()
 
@@ -83,27 +66,24 @@ def lesson(name: str, about: str, text: str) -> dict[str, Any]:
 
 async def test_a_server_with_little_memory_refuses_what_is_too_large_and_keeps_the_rest(tmp_path: Path) -> None:
     chance, stored, refusals = random.Random(9), list[str](), list[str]()
-    unanswered = calls = 0
+    calls = 0
     for cap in (CAP_MB, *((448, 480, 512) if FULL else ())):
         with capped_server(tmp_path, cap) as server:
             for number in range(8 if FULL else 3):
                 name = f"part {cap} {calls}"
                 size = (10, 4_000_000, 100, 7_000_000)[number % 4] if number < 4 else chance.randint(1, 7_000_000)
-                answer, refusal = server.call(
-                    "distill_memories", **lesson(name, sentence(chance), "a word " * (size // 7))
-                )
+                learned = lesson(name, sentence(chance), "a word " * (size // 7))
+                answer, refusal = call(server, "distill_memories", **learned)
                 stored += answer.get("stored", [])
                 refusals += [refusal] if refusal else []
                 steps = [{"role": "user", "content": "x"}] * chance.randint(1, 150_000)
-                _, refusal = server.call("learn_from_trajectory", task_id=f"{name} steps", task="Mend", steps=steps)
+                _, refusal = call(server, "learn_from_trajectory", task_id=f"{name} steps", task="Mend", steps=steps)
                 refusals += [refusal] if refusal else []
                 calls += 2
-            asked = (server.call("memory_status") for _ in range(3))  # what a large call held is given back after it
+            asked = (call(server, "memory_status") for _ in range(3))  # what a large call held is given back after it
             assert any(status for status, _ in asked)
-            unanswered += server.unanswered
     database = tmp_path / ".swarm" / "memory.db"
     found, there = await inspected(database), await present(database, stored)
-    assert not unanswered
     assert refusals
     assert all("memory" in refusal for refusal in refusals), refusals
     assert stored
