@@ -56,7 +56,7 @@ class Folder(World):
         return self._folder is not None and self.is_right(self.folder / self.made)
 
     def is_right(self, made: Path) -> bool:
-        """Tell whether what was made is what was asked for."""
+        """Whether what was made is what was asked for."""
         return made.exists()
 
 
