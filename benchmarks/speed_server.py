@@ -242,7 +242,7 @@ def hooks_over_ms(
 
 
 def wait_for_workers(root: Path) -> None:
-    """Wait until no process has the project as its folder (only where /proc tells)."""
+    """Wait until no process has the project as its folder (only where there is /proc)."""
 
     def works_here(process: Path) -> bool:
         try:

@@ -125,7 +125,7 @@ def _result(arm: TaskArm, at: int, met: bool, tokens: int) -> TaskResult:
         ([(True, 50), (True, 50), (True, 50), (True, 50)], "met"),
         ([(True, 95), (True, 95), (True, 95), (True, 95)], "not met"),
         ([(True, 10), (False, 10), (False, 10), (False, 10)], "not met"),
-        ([(False, 10)] * 4, "cannot be told: an arm has no success"),
+        ([(False, 10)] * 4, "cannot be said: an arm has no success"),
         ([(True, 20), (True, 20), (True, 20), (True, 250)], "met by the mean; the interval does not show it"),
     ],
 )
