@@ -36,7 +36,7 @@ QUICK = ("locked", "missing", "a link", "full", "no key")
 """Without those that `hooks/test_hook_commands.py` has processes for too."""
 
 STRANGE = ("not ours", "a link")
-"""Of these the user is told, once."""
+"""Of these the user is warned, once."""
 EVENTS = ("UserPromptSubmit", "PreToolUse")
 VERBS = ("session-start", "prompt", "stop", "session-end")
 COMMAND_LIMIT_S = 2.0
@@ -95,8 +95,8 @@ def test_a_hook_command_ends_with_code_0_in_its_time_and_says_nothing(tmp_path: 
         registry.begin(folder / ".swarm" / "memory.db")
         with broken(folder, condition) as more:
             for verb in VERBS:
-                told = {"session_id": "s1", "transcript_path": str(transcript), "cwd": str(folder), "reason": "other"}
-                told |= {"hook_event_name": "UserPromptSubmit", "prompt": "Make the tests of the shop pass"}
+                given = {"session_id": "s1", "transcript_path": str(transcript), "cwd": str(folder), "reason": "other"}
+                given |= {"hook_event_name": "UserPromptSubmit", "prompt": "Make the tests of the shop pass"}
                 began = time.monotonic()
                 done = subprocess.run(
                     [sys.executable, "-I", *(("-m", "swarm_memory.server.hooks") if FULL else ("-c", UNHURRIED)), verb],
@@ -108,7 +108,7 @@ def test_a_hook_command_ends_with_code_0_in_its_time_and_says_nothing(tmp_path: 
                         "CLAUDE_PROJECT_DIR": str(folder),
                         **more,
                     },
-                    input=json.dumps(told),
+                    input=json.dumps(given),
                     capture_output=True,
                     text=True,
                     timeout=HANG_S,
@@ -117,9 +117,9 @@ def test_a_hook_command_ends_with_code_0_in_its_time_and_says_nothing(tmp_path: 
                 took = time.monotonic() - began
                 times.append(took)
                 assert is_in_time(took, PROMPT_LIMIT_S if verb == "prompt" else COMMAND_LIMIT_S), (condition, verb)
-                told = json.loads(done.stdout or "{}")
+                said = json.loads(done.stdout or "{}")
                 is_strange = verb == "session-start" and condition in STRANGE
-                assert (done.returncode, list(told)) == (0, ["systemMessage"] * is_strange), (condition, verb, done)
+                assert (done.returncode, list(said)) == (0, ["systemMessage"] * is_strange), (condition, verb, done)
 
 
 async def test_a_server_answers_a_hook_to_go_on(tmp_path: Path, home: Path) -> None:
@@ -145,7 +145,7 @@ async def test_a_server_answers_a_hook_to_go_on(tmp_path: Path, home: Path) -> N
         with broken(folder, condition):
             async with running(Bank(partial(open_toolbox, place, settings), root=folder)) as bank:
                 for event in EVENTS:
-                    told = {
+                    given = {
                         "hook_event_name": event,
                         "session_id": "s1",
                         "prompt": "Make the tests of the shop pass",
@@ -153,6 +153,6 @@ async def test_a_server_answers_a_hook_to_go_on(tmp_path: Path, home: Path) -> N
                     }
                     began = time.monotonic()
                     with anyio.fail_after(HANG_S):
-                        assert await answer_hook(bank.toolbox, told, "server", place) == {}
+                        assert await answer_hook(bank.toolbox, given, "server", place) == {}
                     times.append(time.monotonic() - began)
     assert is_in_time(max(times), 6)

@@ -146,7 +146,7 @@ def peak_kb():
 (read,) = read_trajectories(sys.argv[1])
 print(sum("migration" in step.text for step in read.steps), peak_kb() // 1024)
 """
-"""What `getrusage` tells of a new process includes the memory of the one that started it; VmHWM does not."""
+"""What `getrusage` says of a new process includes the memory of the one that started it; VmHWM does not."""
 
 HUGE: dict[str, tuple[int, int, int]] = {
     "100 MB": (85_000, 1_000, 7_000),

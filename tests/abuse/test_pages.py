@@ -138,7 +138,7 @@ def test_a_browser_runs_no_payload(tmp_path: Path) -> None:
 
 
 def is_owned(path: Path) -> bool:
-    """Tell whether a browser that shows a page runs what marks it."""
+    """Whether a browser that shows a page runs what marks it."""
     assert BROWSER is not None
     options = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--virtual-time-budget=3000")
     profile = f"--user-data-dir={path.parent / 'profile'}"

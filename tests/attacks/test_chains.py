@@ -146,7 +146,7 @@ class Tally:
 
     chains: int = 0
     injected: int = 0
-    """Chains whose step stands in an active memory that a victim is given."""
+    """Chains whose step is in an active memory that a victim is given."""
     queries: int = 0
     given: int = 0
     """Queries of victims whose answer holds the step."""

@@ -61,7 +61,7 @@ def payloads() -> list[str]:
 
 
 def is_carried(stored: MemoryItem, payload: str, *, quotes: bool) -> bool:
-    """Whether four words in a row of the payload stand in the item; without `quotes` only outside of quotes."""
+    """Whether four words in a row of the payload are in the item; without `quotes` only outside of quotes."""
     text = f"{stored.title}\n{stored.description}\n{stored.content}"
     said = _words(text if quotes else _QUOTED.sub(" ", text))
     words = _words(payload).split()

@@ -20,7 +20,7 @@ from swarm_memory.server.storage.bank import Bank
 from swarm_memory.tools.benchmark.suite import SuiteContext
 from swarm_memory.tools.ports.models import Embedder
 from swarm_memory.tools.toolbox import Toolbox
-from tests.benchmark.conftest import TASKS, Told
+from tests.benchmark.conftest import TASKS, Reports
 
 COMMAND = shlex.join([sys.executable, str(Path(__file__).with_name("editing_agent.py"))])
 ASKED: dict[str, Any] = {
@@ -33,15 +33,15 @@ def _allowing(toolbox: Toolbox) -> Toolbox:
     return replace(toolbox, settings=toolbox.settings.model_copy(update={"matts": matts}))
 
 
-async def _run(toolbox: Toolbox, root: Path, told: Any, **options: Any) -> BenchmarkRun:
-    run, _ = await run_benchmark(toolbox, root, "learning", options, report=told)
+async def _run(toolbox: Toolbox, root: Path, reports: Any, **options: Any) -> BenchmarkRun:
+    run, _ = await run_benchmark(toolbox, root, "learning", options, report=reports)
     return run
 
 
 async def test_a_command_does_real_tasks_in_three_arms_and_the_checker_decides(
-    toolbox: Toolbox, root: Path, told: Told
+    toolbox: Toolbox, root: Path, reports: Reports
 ) -> None:
-    run = await _run(_allowing(toolbox), root, told, **ASKED)
+    run = await _run(_allowing(toolbox), root, reports, **ASKED)
     tasks: Any = run.results.details["tasks"]
     assert [each["arm"] for each in tasks] == ["baseline"] * 2 + ["reasoningbank"] * 2 + ["reasoningbank+matts"] * 2
     by_arm = {arm: [each["met"] for each in tasks if each["arm"] == arm] for arm in ("baseline", "reasoningbank")}
@@ -52,33 +52,33 @@ async def test_a_command_does_real_tasks_in_three_arms_and_the_checker_decides(
     assert all("SystemExit" in each["said"] or each["said"] == "" for each in tasks if each["rollouts"] == 1)
     assert any("tokens are estimated" in note for note in run.results.notes)
     assert [table.title for table in run.results.tables] == ["Real tasks", "The gate", "Each task"]
-    assert told.all[-1].done == told.all[-1].total == 6
+    assert reports.all[-1].done == reports.all[-1].total == 6
 
 
-async def test_tasks_need_an_agent_that_is_allowed(toolbox: Toolbox, root: Path, told: Told) -> None:
+async def test_tasks_need_an_agent_that_is_allowed(toolbox: Toolbox, root: Path, reports: Reports) -> None:
     with pytest.raises(InputError, match="tasks need an agent"):
-        await _run(toolbox, root, told, tasks=str(TASKS))
+        await _run(toolbox, root, reports, tasks=str(TASKS))
     with pytest.raises(ConfigError, match="is not allowed"):
-        await _run(toolbox, root, told, **ASKED)
+        await _run(toolbox, root, reports, **ASKED)
 
 
 async def test_what_is_missing_of_the_tasks_is_named_and_where_they_are(
-    toolbox: Toolbox, root: Path, told: Told
+    toolbox: Toolbox, root: Path, reports: Reports
 ) -> None:
     with pytest.raises(InputError, match=r"option tasks is missing: .* -o tasks=benchmarks/tasks"):
-        await _run(toolbox, root, told, command=COMMAND)
+        await _run(toolbox, root, reports, command=COMMAND)
     with pytest.raises(InputError, match=r"holds no task: .* benchmarks/tasks of its repository"):
-        await _run(toolbox, root, told, tasks="nowhere")
+        await _run(toolbox, root, reports, tasks="nowhere")
     (root / "mine" / "half").mkdir(parents=True)
     (root / "mine" / "half" / "task.md").write_text("Do half of it.", encoding="utf-8")
     with pytest.raises(InputError, match=r"half lacks work, check\.py"):
-        await _run(toolbox, root, told, tasks="mine")
+        await _run(toolbox, root, reports, tasks="mine")
     with pytest.raises(InputError, match=r"option scenarios: .* has no task 'rocket_science'; it has payment_api"):
-        await _run(toolbox, root, told, tasks=str(TASKS), scenarios="rocket_science")
+        await _run(toolbox, root, reports, tasks=str(TASKS), scenarios="rocket_science")
 
 
 async def test_the_chat_model_can_be_the_agent_and_its_tokens_are_counted(
-    toolbox: Toolbox, tmp_path: Path, told: Told
+    toolbox: Toolbox, tmp_path: Path, reports: Reports
 ) -> None:
     solution = (Path(__file__).parent / "solutions" / "payment_api" / "payments.py").read_text(encoding="utf-8")
     write: ScriptedAnswer = {
@@ -89,7 +89,7 @@ async def test_the_chat_model_can_be_the_agent_and_its_tokens_are_counted(
     bank = replace(toolbox, chat=ScriptedChatModel([write, done]))
 
     kept: list[SuiteResults] = []
-    context = SuiteContext(bank, tmp_path, tmp_path, _no_store, told, kept.append)
+    context = SuiteContext(bank, tmp_path, tmp_path, _no_store, reports, kept.append)
     scenarios = _scenarios("payment_api")
     (place,) = schedule(7, scenarios, 1)
     result = await TaskRun(context, TaskOptions(rounds=1), scenarios).do("baseline", place, bank)

@@ -54,7 +54,7 @@ class ChatApi(ResponsesApi):
             return b"data: %s\r\n\r\n" % json.dumps(_candidate(turn)).encode()
         return None
 
-    def told(self, place: int) -> str:
+    def seen_by_model(self, place: int) -> str:
         """Return all that request number `place` gave the model but its own words before, as JSON."""
         return json.dumps(self.requests[place].get("messages") or self.requests[place].get("contents"))
 
@@ -100,12 +100,21 @@ class Person:
 
     def environment(self, api: ChatApi | None = None) -> dict[str, str]:
         path = os.pathsep.join(map(str, (self.home / "bin", Path(sys.executable).parent, os.environ["PATH"])))
-        told = {"HOME": str(self.home), "XDG_STATE_HOME": str(state_folder().parent), "PATH": path, "LANG": "C.UTF-8"}
+        variables = {
+            "HOME": str(self.home),
+            "XDG_STATE_HOME": str(state_folder().parent),
+            "PATH": path,
+            "LANG": "C.UTF-8",
+        }
         if api is not None:
-            told |= {"COPILOT_PROVIDER_BASE_URL": api.url, "COPILOT_MODEL": "mock-1", "COPILOT_OFFLINE": "true"}
-            told |= {"GOOGLE_GEMINI_BASE_URL": api.host, "GEMINI_API_KEY": "dummy", "OPENCODE_DISABLE_AUTOUPDATE": "1"}
-            told |= {"GEMINI_CLI_TRUST_WORKSPACE": "true", "OPENCODE_CONFIG_CONTENT": json.dumps(_provider(api))}
-        return {**STATIC, **told, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+            variables |= {"COPILOT_PROVIDER_BASE_URL": api.url, "COPILOT_MODEL": "mock-1", "COPILOT_OFFLINE": "true"}
+            variables |= {
+                "GOOGLE_GEMINI_BASE_URL": api.host,
+                "GEMINI_API_KEY": "dummy",
+                "OPENCODE_DISABLE_AUTOUPDATE": "1",
+            }
+            variables |= {"GEMINI_CLI_TRUST_WORKSPACE": "true", "OPENCODE_CONFIG_CONTENT": json.dumps(_provider(api))}
+        return {**STATIC, **variables, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 
     def ours(self, *arguments: str) -> str:
         """Run our command line, as this person does."""
@@ -153,17 +162,17 @@ def test_what_one_session_learned_is_in_the_prompt_of_the_next_and_beside_a_fail
     person = someone_with(agent, tmp_path / "home", checkout(tmp_path / "shop"))
     person.ours("install", "--agent", agent, "--user")
     first = person.session([TESTS, "cat README.md", SETUP, TESTS], "The 2 tests pass now.", TASK)
-    assert "swarm-memory-notes" not in first.told(0)
+    assert "swarm-memory-notes" not in first.seen_by_model(0)
     assert "retrieve_memories" in json.dumps(first.requests[-1]["tools"]), "the server runs too"
     (memory,) = json.loads(person.ours("memories", "list", "--json"))
 
     checkout(person.project)
     second = person.session([TESTS], "I see what is missing.", NEXT_TASK)
-    assert SETUP in second.told(0)
-    assert memory["id"] in second.told(0)
+    assert SETUP in second.seen_by_model(0)
+    assert memory["id"] in second.seen_by_model(0)
     checkout(person.project)
     third = person.session([TESTS], "Done.", "Have a look around this folder and report what you find there")
-    assert memory["id"] not in third.told(0)
-    assert memory["id"] in third.told(1), "it ended the error that the command just failed with"
+    assert memory["id"] not in third.seen_by_model(0)
+    assert memory["id"] in third.seen_by_model(1), "it ended the error that the command just failed with"
     sessions = json.loads(person.ours("status", "--json"))["statistics"]
     assert sessions["trajectories"] == 3

@@ -1,6 +1,6 @@
 """The processes whose disk is recorded: `python power_worker.py ROLE DATABASE …`. They say in a file what was done.
 
-That file lies in the recorded folder, so that each word stands in the recording's order.
+That file lies in the recorded folder, so that each word has its place in the recording's order.
 """
 
 import asyncio

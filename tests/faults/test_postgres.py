@@ -160,7 +160,7 @@ def _kill_database(server: Any) -> None:
 
 
 class Proxy:
-    """Between servers and the database: it forwards until it is told to cut, or to swallow."""
+    """Between servers and the database: it forwards until a test has it cut, or swallow."""
 
     def __init__(self, target: str) -> None:
         self._target, self.swallows, self._open = target, threading.Event(), True

@@ -177,7 +177,7 @@ def test_the_token_is_made_once_private_and_never_shown(tmp_path: Path, home: Pa
         assert stat.S_IMODE(first.token_file.parent.stat().st_mode) == 0o700
         token = first.token
         assert len(token) >= 43
-        assert token not in first.told
+        assert token not in first.greeting
         assert token not in Path(f"/proc/{first.process.pid}/cmdline").read_text(encoding="utf-8")
         first.request(body=INITIALIZE, token=False)
     with serving_http(tmp_path, home, [], {}) as second:

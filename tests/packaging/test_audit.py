@@ -1,4 +1,4 @@
-"""The audit of dependencies covers what a user installs, tells holes from silence, and writes a bill of materials."""
+"""The audit covers what a user installs, takes no silence for health, and writes a bill of materials."""
 
 import json
 import os

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from laid_bank import RUNG
+from laid_bank import DRIVER
 
 from swarm_memory.schema.base import MEMORY, new_id
 from swarm_memory.schema.errors import InputError, ModelUnavailable, StoreReadOnly
@@ -268,7 +268,7 @@ async def test_a_retrieval_is_recorded_with_its_scores_and_without_secrets(toolb
 
 async def test_usage_is_counted(toolbox: Toolbox, tmp_path: Path) -> None:
     other = tmp_path / "other" / "memory.db"
-    store = await open_store(other, sqlite=RUNG, embedder=toolbox.embedder)
+    store = await open_store(other, sqlite=DRIVER, embedder=toolbox.embedder)
     counted = replace(toolbox, store=store)
     item = MemoryItem(
         id=new_id(MEMORY),
@@ -281,7 +281,7 @@ async def test_usage_is_counted(toolbox: Toolbox, tmp_path: Path) -> None:
     await store.add_memories(await prepare(counted, [item]), toolbox.embedder.name)
     await retrieve(counted, LOGIN[0])
     await store.close()
-    store = await open_store(other, sqlite=RUNG, embedder=toolbox.embedder)
+    store = await open_store(other, sqlite=DRIVER, embedder=toolbox.embedder)
     (found,) = await store.get_memories(toolbox.scope.readable(), [item.id])
     await store.close()
     assert found.usage_count == 1

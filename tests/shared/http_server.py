@@ -48,7 +48,7 @@ class HttpServer:
     process: "subprocess.Popen[bytes]"
     url: str
     token_file: Path
-    told: str
+    greeting: str
 
     @property
     def token(self) -> str:
@@ -137,10 +137,10 @@ def serving_http(
     ) as process:
         try:
             assert process.stderr is not None
-            told = process.stderr.readline().decode()
-            assert "serving " in told, told + process.stderr.read().decode()
+            greeting = process.stderr.readline().decode()
+            assert "serving " in greeting, greeting + process.stderr.read().decode()
             assert b"pages for a browser" in process.stderr.readline()
-            url, token_file = told.split("serving ", 1)[1].strip().split("; the bearer token is in ")
-            yield HttpServer(process, url, Path(token_file), told)
+            url, token_file = greeting.split("serving ", 1)[1].strip().split("; the bearer token is in ")
+            yield HttpServer(process, url, Path(token_file), greeting)
         finally:
             process.kill()

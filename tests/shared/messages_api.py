@@ -39,7 +39,7 @@ Turn = Say | Use
 class MessagesApi(Loopback):
     """Answers the main agent's requests with `script`, one turn each, and any other request with a short text.
 
-    The main agent is told by its tools: only its requests offer Bash. Once the script is used up it says "Done.".
+    The main agent is known by its tools: only its requests offer Bash. Once the script is used up it says "Done.".
     """
 
     protocol = "HTTP/1.1"

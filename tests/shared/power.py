@@ -1,4 +1,4 @@
-"""Disks as power cuts may leave them, made of what `recording_disk.c` told. It knows files and folders, and no bank.
+"""Disks as power cuts may leave them, made of what `recording_disk.c` noted. It knows files and folders, and no bank.
 
 What POSIX promises and no more: a file's content is there from the file's flush on, its name from the folder's. Of what
 was not flushed nothing may be there, or any of it.
@@ -32,20 +32,20 @@ class Step(NamedTuple):
 
 def read_steps(log: Path) -> list[Step]:
     """Return what processes did, in the order in which they did it."""
-    told, at, steps = memoryview(log.read_bytes()), 0, list[Step]()
-    while at < len(told):
-        kind, path, other, data, inode, place = _HEAD.unpack_from(told, at)
+    record, at, steps = memoryview(log.read_bytes()), 0, list[Step]()
+    while at < len(record):
+        kind, path, other, data, inode, place = _HEAD.unpack_from(record, at)
         at += _HEAD.size
-        names = bytes(told[at : at + path + other]).decode()
+        names = bytes(record[at : at + path + other]).decode()
         at += path + other
-        steps.append(Step(chr(kind), names[:path], names[path:], bytes(told[at : at + data]), inode, place))
+        steps.append(Step(chr(kind), names[:path], names[path:], bytes(record[at : at + data]), inode, place))
         at += data
     return steps
 
 
 @dataclass(slots=True, eq=False)
 class File:
-    """What a disk holds for certain of a file, and what it was told since."""
+    """What a disk holds for certain of a file, and what was written since."""
 
     flushed: bytearray = field(default_factory=bytearray)
     waiting: list[tuple[int, bytes | None]] = field(default_factory=list[tuple[int, bytes | None]])

@@ -80,7 +80,7 @@ class Account:
     touched: set[str] = field(default_factory=set[str])
     """Memories that somebody began to take out."""
     marks: dict[str, str] = field(default_factory=dict[str, str])
-    """A word that stands in one memory only, by the memory's id."""
+    """A word that is in one memory only, by the memory's id."""
     copies: dict[str, set[str]] = field(default_factory=dict[str, set[str]])
     """Backups that must be there, by name, with their memories."""
 
@@ -174,7 +174,7 @@ def lay(root: Path, files: dict[str, bytes]) -> None:
 
 
 async def faults_of(root: Path, files: dict[str, bytes], account: Account) -> AsyncGenerator[Fault]:
-    """Tell all that is wrong with a disk when the power is back."""
+    """Yield all that is wrong with a disk when the power is back."""
     for memory in account.forgotten:
         if held := [name for name, content in files.items() if account.marks[memory].encode() in content]:
             yield Fault("back", f"a trace of what was forgotten in {held}")

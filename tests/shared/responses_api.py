@@ -65,7 +65,7 @@ class ResponsesApi(Loopback):
             self.requests.append(body)
         return number, self.script[number] if number < len(self.script) else Say("Done.")
 
-    def told(self, place: int) -> str:
+    def seen_by_model(self, place: int) -> str:
         """Return all that request number `place` gave the model, as JSON."""
         return json.dumps(self.requests[place]["input"])
 

@@ -32,7 +32,7 @@ NOTE = {
     "when": "When the tests end with `SettingsError: config/test.toml not found`.",
     "note": f"Run `{SETUP}` first.",
 }
-"""What that agent tells the next one."""
+"""What that agent notes for the next one."""
 
 TEACH = Use("mcp__swarm-memory__remember", {"notes": [NOTE], "outcome": "Success"})
 
@@ -43,13 +43,13 @@ def connected(home: Path) -> Use:
 
 
 def written(home: Path) -> Use:
-    """Return a turn that ends when the failed call stands in the transcript, which the host writes a little later."""
+    """Return a turn that ends when the failed call is in the transcript, which the host writes a little later."""
     return bash(f"until grep -qs '\"is_error\":true' {home}/.claude/projects/*/*.jsonl; do sleep 0.1; done")
 
 
 NEXT_TASK = "The test suite fails with SettingsError: config/test.toml not found. Make the tests pass."
 NOTES = "UserPromptSubmit hook additional context: <swarm-memory-notes>"
-"""Before what a prompt is told."""
+"""Before what is shown at a prompt."""
 
 
 def checkout(project: Path) -> Path:
