@@ -25,7 +25,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+sys.path.append(str(Path(__file__).parent.parent / "tests" / "shared"))
+
 from made_banks import add, docstrings, made_memory, own_home, stdlib_modules
+from stdio_server import Server
 
 from swarm_memory.server.cli.commands.setup import SESSION
 from swarm_memory.server.hosts.entries import hook_command
@@ -87,56 +90,21 @@ def _pieces(docstring: str) -> Iterator[str]:
                 yield " ".join(piece)[:600]
 
 
-class Peer:
-    """A server process, spoken to in JSON lines."""
-
-    def __init__(self, *arguments: str, cwd: str, environ: Mapping[str, str], python: str = sys.executable) -> None:
-        self._process = subprocess.Popen(
-            [python, *arguments],
-            cwd=cwd,
-            env=dict(environ),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            bufsize=0,
-        )
-        self._id = 0
-        self.pid = self._process.pid
-
-    def send(self, method: str, params: dict[str, Any], **extra: Any) -> None:
-        message = {"jsonrpc": "2.0", "method": method, "params": params, **extra}
-        assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps(message).encode() + b"\n")
-
-    def ask(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
-        self._id += 1
-        self.send(method, params, id=self._id)
-        assert self._process.stdout is not None
-        while line := self._process.stdout.readline():
-            answer = json.loads(line)
-            if answer.get("id") == self._id:
-                return answer
-        raise RuntimeError("the server ended without an answer")
-
-    def initialize(self) -> None:
-        client = {"name": "benchmark", "version": "1"}
-        self.ask("initialize", {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client})
-        self.send("notifications/initialized", {})
-
-    def end(self) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        self._process.wait(10)
+def started(arguments: tuple[str, ...], root: Path, environ: Mapping[str, str]) -> Server:
+    """Start a server."""
+    pipe, null = subprocess.PIPE, subprocess.DEVNULL
+    command = [sys.executable, *arguments]
+    return Server(subprocess.Popen(command, cwd=root, env=dict(environ), stdin=pipe, stdout=pipe, stderr=null))
 
 
-def start_to_tools_ms(arguments: tuple[str, ...], cwd: str, environ: Mapping[str, str]) -> float:
+def start_to_tools_ms(arguments: tuple[str, ...], root: Path, environ: Mapping[str, str]) -> float:
     """Return the milliseconds from the start of the process to its list of tools."""
     began = time.perf_counter()
-    peer = Peer(*arguments, cwd=cwd, environ=environ)
-    peer.initialize()
-    peer.ask("tools/list", {})
+    server = started(arguments, root, environ)
+    server.initialize()
+    server.ask("tools/list", {})
     took = (time.perf_counter() - began) * 1000
-    peer.end()
+    server.process.communicate(timeout=10)
     return took
 
 
@@ -170,13 +138,13 @@ def prompts_over_ms(root: Path, environ: Mapping[str, str], about: list[str], wa
 
     `way`: `server` holds one that the commands ask, `hook` does not; what was recorded must say so.
     """
-    peer = None
+    server = None
     if way == "server":
         began = time.monotonic()
-        peer = Peer(*SERVE, cwd=str(root), environ=environ)
+        server = started(SERVE, root, environ)
         command_ms(SESSION_START, root, environ, json.dumps({"session_id": f"{way}-0", "source": "startup"}))
-        peer.initialize()
-        peer.ask("tools/list", {})
+        server.initialize()
+        server.ask("tools/list", {})
         time.sleep(max(0.0, began + FIRST_PROMPT_S - time.monotonic()))
     chance = random.Random(11)
     hooks: list[float] = []
@@ -189,8 +157,8 @@ def prompts_over_ms(root: Path, environ: Mapping[str, str], about: list[str], wa
         took, said = command_ms(PROMPT, root, environ, json.dumps(event))
         hooks.append(took)
         injected += "additionalContext" in said
-    if peer is not None:
-        peer.end()
+    if server is not None:
+        server.process.communicate(timeout=10)
     if injected < len(about) / 2:
         raise RuntimeError(f"only {injected} of {len(about)} prompts were given memories")
     if (others := retrievals_not_by(root, way)) > len(about) / 10:
@@ -202,11 +170,11 @@ def prompts_over_ms(root: Path, environ: Mapping[str, str], about: list[str], wa
 
 def moments_over_ms(root: Path, environ: Mapping[str, str], count: int) -> dict[str, list[float]]:
     """Return the milliseconds that each hook command beside a call takes over an interpreter that does nothing."""
-    peer = Peer(*SERVE, cwd=str(root), environ=environ)
-    peer.initialize()
-    peer.ask("tools/list", {})
+    server = started(SERVE, root, environ)
+    server.initialize()
+    server.ask("tools/list", {})
     taken, shown = hooks_over_ms(root, environ, MOMENTS, count)
-    peer.end()
+    server.process.communicate(timeout=10)
     if shown < 0.9 * count * len(MOMENTS):  # where the server has no time the call goes on without
         raise RuntimeError(f"only {shown} of {count * len(MOMENTS)} calls were given a note")
     return taken
@@ -291,8 +259,8 @@ def main() -> int:
         environ = dict(os.environ)
         pairs = [
             (
-                start_to_tools_ms(SERVE, str(root), environ),
-                start_to_tools_ms(("-I", "-c", EMPTY_SERVER), str(root), environ),
+                start_to_tools_ms(SERVE, root, environ),
+                start_to_tools_ms(("-I", "-c", EMPTY_SERVER), root, environ),
             )
             for _ in range(options.runs)
         ]
