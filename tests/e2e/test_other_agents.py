@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 from claude_code import NODE, write_commands
-from hook_project import wait_for_server
+from hook_project import wait_for_processes, wait_for_server
 from messages_api import Say, Turn, Use
 from patience import HANG_S, STATIC
 from record_demo import TASK
 from responses_api import ResponsesApi
-from sessions import NEXT_TASK, SETUP, checkout, wait_for_processes
+from sessions import NEXT_TASK, SETUP, checkout
 
 from swarm_memory.server.location import state_folder
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 from claude_code import ClaudeCode
-from hook_project import DEMO
+from hook_project import DEMO, wait_for_processes
 from messages_api import MessagesApi, Say
 from patience import FULL
-from sessions import IN_CLAUDE_CODE, NEXT_TASK, NOTES, checkout, swarm_memory, wait_for_processes
+from sessions import IN_CLAUDE_CODE, NEXT_TASK, NOTES, checkout, swarm_memory
 
 pytestmark = [
     pytest.mark.fault,

@@ -5,7 +5,7 @@ import os
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -153,7 +153,7 @@ class HookProject:
     def no_workers_left(self) -> Generator[None]:
         """Wait at the end until the worker that a SessionEnd started has ended (where there is /proc)."""
         yield
-        wait_until(lambda: not any(_works_in(process, self.root) for process in Path("/proc").glob("[0-9]*")))
+        wait_for_processes(self.root)
 
 
 def wait_until(is_so: Callable[[], bool]) -> None:
@@ -175,8 +175,18 @@ def _listens(path: Path) -> bool:
         return channel.connect_ex(address) == 0
 
 
-def _works_in(process: Path, folder: Path) -> bool:
-    try:
-        return (process / "cwd").readlink() == folder
-    except OSError:
-        return False
+def wait_for_processes(folder: Path) -> None:
+    """Wait until no process but this one works in a folder any more (where there is /proc)."""
+    deadline = time.monotonic() + HANG_S
+    while left := list(_processes_in(folder)):
+        assert time.monotonic() < deadline, f"still running: {left}"
+        time.sleep(0.02)
+
+
+def _processes_in(folder: Path) -> Iterator[str]:
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if (process / "cwd").readlink().is_relative_to(folder) and int(process.name) != os.getpid():
+                yield (process / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:
+            continue
