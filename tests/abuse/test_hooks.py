@@ -76,6 +76,14 @@ def made(folder: Path, home: Path) -> None:
     run([*CLI, "jobs", "work", "--until-idle"], cwd=folder, env=environment, check=True)
 
 
+def copied(made_one: Path, folder: Path) -> Path:
+    """Copy a project whose bank nobody has open, as this user's own."""
+    subprocess.run(["cp", "-r", str(made_one), str(folder)], check=True)
+    registry.forget(folder / ".swarm" / "memory.db")
+    registry.begin(folder / ".swarm" / "memory.db")
+    return folder
+
+
 def _fill_the_disk() -> None:
     """Let the process write nothing any more, as on a full disk."""
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
@@ -89,10 +97,7 @@ def test_a_hook_command_ends_with_code_0_in_its_time_and_says_nothing(tmp_path: 
     made(tmp_path / "made", home)
     conditions = CONDITIONS if FULL else QUICK
     for number, condition in enumerate(conditions):
-        folder = tmp_path / f"shop{number}"
-        subprocess.run(["cp", "-r", str(tmp_path / "made"), str(folder)], check=True)  # closed: nobody has it open
-        registry.forget(folder / ".swarm" / "memory.db")
-        registry.begin(folder / ".swarm" / "memory.db")
+        folder = copied(tmp_path / "made", tmp_path / f"shop{number}")
         with broken(folder, condition) as more:
             for verb in VERBS:
                 given = {"session_id": "s1", "transcript_path": str(transcript), "cwd": str(folder), "reason": "other"}
@@ -126,10 +131,7 @@ async def test_a_server_answers_a_hook_to_go_on(tmp_path: Path, home: Path) -> N
     times: list[float] = []
     made(tmp_path / "made", home)
     for number, condition in enumerate(CONDITIONS):
-        folder = tmp_path / f"shop{number}"
-        subprocess.run(["cp", "-r", str(tmp_path / "made"), str(folder)], check=True)  # noqa: ASYNC221 - a test may wait
-        registry.forget(folder / ".swarm" / "memory.db")
-        registry.begin(folder / ".swarm" / "memory.db")
+        folder = copied(tmp_path / "made", tmp_path / f"shop{number}")
         storage = StorageSettings.model_validate({**settings_of().storage.model_dump(), "busy_timeout_s": 0.2})
         groups: dict[str, BaseModel] = {"storage": storage}
         if condition == "no key":

@@ -47,12 +47,19 @@ class ChatApi(ResponsesApi):
 
     def answer(self, path: str, body: Json) -> bytes | None:
         if path.endswith("/chat/completions"):
-            number, turn = self.next_turn(body) if body.get("tools") else (0, Say("A title"))
+            number, turn = self._turn(body)
             return b"".join(b"data: %s\n\n" % part for part in (_chunk(turn, number), _last(turn), b"[DONE]"))
         if ":streamGenerateContent" in path:
-            _, turn = self.next_turn(body) if body.get("tools") else (0, Say("A title"))
+            _, turn = self._turn(body)
             return b"data: %s\r\n\r\n" % json.dumps(_candidate(turn)).encode()
         return None
+
+    def _turn(self, body: Json) -> tuple[int, Turn]:
+        if not body.get("tools"):
+            return 0, Say("A title")
+        if not self.requests:
+            self.wait()
+        return self.next_turn(body)
 
     def seen_by_model(self, place: int) -> str:
         """Return all that request number `place` gave the model but its own words before, as JSON."""

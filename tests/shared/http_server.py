@@ -19,13 +19,9 @@ from forked import CLI, Forked
 from mcp.client import Client
 from mcp.client.streamable_http import streamable_http_client
 from patience import HANG_S, STATIC
+from stdio_server import CLIENT
 
-INITIALIZE = {
-    "jsonrpc": "2.0",
-    "id": 1,
-    "method": "initialize",
-    "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}},
-}
+INITIALIZE = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": CLIENT}
 JSON = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
 
 
