@@ -24,7 +24,7 @@ from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
-from world.experiment import ARMS, Arm, Bank, Result, run_arm, schedule
+from world.experiment import ARMS, Arm, Result, run_arm, schedule
 from world.planted import planted_tables
 from world.report import WorldReport
 
@@ -34,6 +34,7 @@ from swarm_memory.schema.settings import RetrieveSettings, Settings, StorageSett
 from swarm_memory.server.cli.console import print_table
 from swarm_memory.server.wiring import SystemClock, opened_toolbox, place_of
 from swarm_memory.tools.benchmark.report import page
+from swarm_memory.tools.toolbox import Toolbox
 
 FILE = Path(__file__).resolve().parent.parent / "results" / "closed_loop.json"
 
@@ -111,13 +112,13 @@ async def _results(work: Work) -> list[Result]:
 
 
 @asynccontextmanager
-async def open_bank(retrieved: int = RetrieveSettings().k) -> AsyncGenerator[Bank]:
+async def open_bank(retrieved: int = RetrieveSettings().k) -> AsyncGenerator[Toolbox]:
     """Open a new bank in a folder that goes away with it; a task gets at most `retrieved` notes."""
     with tempfile.TemporaryDirectory() as folder:
         storage = StorageSettings(db=str(Path(folder, "memory.db")), project="closed-loop")
         settings = Settings(storage=storage, retrieve=RetrieveSettings(k=retrieved))
         async with opened_toolbox(place_of(Path(folder), settings), settings) as toolbox:
-            yield Bank(toolbox, Path(folder, "memory.db"))
+            yield toolbox
 
 
 if __name__ == "__main__":

@@ -18,7 +18,6 @@ from world.experiment import (
     ARMS,
     NONE,
     Arm,
-    Bank,
     OpenBank,
     Place,
     Result,
@@ -27,14 +26,14 @@ from world.experiment import (
     run_arm,
     schedule,
 )
-from world.families import FAMILIES
 from world.figures import calls, changed, gain, judged, level, success
-from world.folders import IN_FOLDERS
+from world.folders import FAMILIES, IN_FOLDERS
 from world.report import WorldReport
 from world.terms import Action, shell
 
 from swarm_memory.schema.settings import CreditSettings, Settings, StorageSettings
 from swarm_memory.server.wiring import opened_toolbox, place_of
+from swarm_memory.tools.toolbox import Toolbox
 
 NOTES, AT_FAILURE, _, TAUGHT_NOTES, _, SHUFFLED = ARMS[1:]
 
@@ -50,14 +49,14 @@ def open_bank(tmp_path: Path) -> OpenBank:
     names = count()
 
     @asynccontextmanager
-    async def opened() -> AsyncGenerator[Bank]:
+    async def opened() -> AsyncGenerator[Toolbox]:
         folder = tmp_path / f"bank-{next(names)}"
         folder.mkdir()
         settings = Settings(
             storage=StorageSettings(db=str(laid(folder / "memory.db")), project="closed-loop"), embedding=BY_TABLE
         )
         async with opened_toolbox(place_of(folder, settings), settings) as toolbox:
-            yield Bank(toolbox, folder / "memory.db")
+            yield toolbox
 
     return opened
 
@@ -88,7 +87,7 @@ async def test_another_seed_gives_other_tasks() -> None:
     assert [place.world().task for place in schedule(1, 2)] != [place.world().task for place in schedule(2, 2)]
 
 
-async def test_an_agent_without_notes_does_the_same_whether_a_bank_stands_beside_it_or_not(open_bank: OpenBank) -> None:
+async def test_an_agent_without_notes_does_the_same_whether_it_has_a_bank_or_not(open_bank: OpenBank) -> None:
     first = schedule(5, 1)[:1]
     (without,), (beside,) = await results_of(NONE, first, open_bank), await results_of(NOTES, first, open_bank)
     assert beside.notes == 0
@@ -96,7 +95,7 @@ async def test_an_agent_without_notes_does_the_same_whether_a_bank_stands_beside
 
 
 async def test_no_memory_opens_no_bank() -> None:
-    def refuse() -> AbstractAsyncContextManager[Bank]:
+    def refuse() -> AbstractAsyncContextManager[Toolbox]:
         raise AssertionError("a bank was opened")
 
     assert await results_of(NONE, schedule(1, 1), refuse)
@@ -300,11 +299,11 @@ def test_pages_repeat_and_a_wrong_total_is_taken_in_silence() -> None:
 
 async def test_a_task_that_is_held_out_is_shown_nothing_in_any_arm(tmp_path: Path) -> None:
     @asynccontextmanager
-    async def all_held_out() -> AsyncGenerator[Bank]:
+    async def all_held_out() -> AsyncGenerator[Toolbox]:
         storage = StorageSettings(db=str(tmp_path / "memory.db"), project="closed-loop")
         settings = Settings(storage=storage, embedding=BY_TABLE, credit=CreditSettings(holdout_rate=1.0))
         async with opened_toolbox(place_of(tmp_path, settings), settings) as toolbox:
-            yield Bank(toolbox, tmp_path / "memory.db")
+            yield toolbox
 
     places = in_memory(schedule(1, 3))
     memory = await results_of(NOTES, places, all_held_out)

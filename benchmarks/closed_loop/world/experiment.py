@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import asdict, dataclass
 from functools import partial
-from pathlib import Path
 from random import Random
 from typing import Literal, NamedTuple
 
@@ -23,7 +22,7 @@ from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.toolbox import Toolbox
 from world.advice import meant, read_notes
 from world.agent import attempt
-from world.families import FAMILIES, make_world
+from world.folders import FAMILIES
 from world.rules import World
 from world.teacher import note_of
 from world.terms import Action, Seen
@@ -59,14 +58,7 @@ ARMS: tuple[Arm, ...] = (NONE, *_BY_RULES, *(arm._replace(name=arm.name + TAUGHT
 the same with the notes that the agent itself leaves. Notes at the prompt are not shown beside a failure again."""
 
 
-class Bank(NamedTuple):
-    """A bank, and where it lies: hooks open it by themselves."""
-
-    toolbox: Toolbox
-    database: Path
-
-
-OpenBank = Callable[[], AbstractAsyncContextManager[Bank]]
+OpenBank = Callable[[], AbstractAsyncContextManager[Toolbox]]
 """Opens a new, empty bank."""
 
 
@@ -83,7 +75,7 @@ class Place:
         return f"{self.seed}-{self.family}-{self.number}"
 
     def world(self) -> World:
-        return make_world(self.family, self.key)
+        return FAMILIES[self.family](Random(self.key))
 
     def rng(self) -> Random:
         """Return the agent's random stream on this task: the same in every arm."""
@@ -141,14 +133,14 @@ async def run_arm(arm: Arm, places: Sequence[Place], open_bank: OpenBank) -> Asy
             steps = attempt(world, world.task, place.rng())
             yield Result(**asdict(place), arm=arm.name, met=world.met, steps=_calls(steps), label=None)
         return
-    async with open_bank() as bank:
+    async with open_bank() as toolbox:
         for place in places:
-            yield await _learned(bank, arm, place)
+            yield await _learned(toolbox, arm, place)
 
 
-async def _learned(bank: Bank, arm: Arm, place: Place) -> Result:
+async def _learned(toolbox: Toolbox, arm: Arm, place: Place) -> Result:
     """Have one task done with what the arm shows, then learn from it."""
-    toolbox, world = bank.toolbox, place.world()
+    world = place.world()
     found: Retrieval | None = None
     if arm.notes != "none":
         asked = world if arm.notes == "own" else other_family(place).world()

@@ -117,7 +117,8 @@ def _share(lives: list[Life], by: int) -> str:
 
 
 def _middle(lives: list[Life]) -> str:
-    return str(round(median(each.withdrawn_at for each in lives if each.withdrawn_at is not None) if lives else 0))
+    after = [each.withdrawn_at for each in lives if each.withdrawn_at is not None]
+    return str(round(median(after))) if after else "-"
 
 
 def _withheld(lives: list[Life]) -> str:

@@ -6,8 +6,8 @@ from pydantic import JsonValue, TypeAdapter
 
 from swarm_memory.schema.benchmark import Cases, Figure, Plot, Series, SuiteResults, Table
 from world.experiment import ARMS, NONE, Result
-from world.families import FAMILIES, GROUPS
 from world.figures import Estimate, Measure, calls, changed, gain, judged, level, success
+from world.folders import FAMILIES, GROUPS
 
 _MEASURES: dict[str, Measure] = {"success_rate": success, "steps": calls}
 _RESULTS = TypeAdapter(list[Result])
