@@ -169,7 +169,7 @@ def person(name: str, role: Role) -> Person:
 
 
 @BOTH_ENGINES
-async def test_no_token_stands_in_a_log_an_answer_the_trail_or_the_bank(
+async def test_no_token_is_in_a_log_an_answer_the_trail_or_the_bank(
     place: Location, settings: Settings, database_url: str | None, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)

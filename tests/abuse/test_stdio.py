@@ -67,7 +67,7 @@ def hostile() -> Iterator[bytes]:
     yield b'{"jsonrpc":"2.0","id":7,"method":"no/such/method"}\n'
 
 
-def test_every_request_is_answered_whatever_stands_in_it(tmp_path: Path) -> None:
+def test_every_request_is_answered_whatever_is_in_it(tmp_path: Path) -> None:
     with serving(tmp_path) as server:
         for line in hostile():
             server.write(line)

@@ -116,7 +116,7 @@ async def test_the_tool_runs_a_benchmark_and_answers_its_tables(root: Path) -> N
     assert "option systems: " in getattr(refused.content[0], "text", "")
 
 
-async def test_without_arguments_the_tool_runs_nothing_and_tells_what_each_suite_measures_and_costs(root: Path) -> None:
+async def test_without_arguments_the_tool_runs_nothing_and_says_what_each_suite_measures_and_costs(root: Path) -> None:
     async with Client(_server(root)) as client:
         listed = (await client.call_tool("run_benchmark", {})).structured_content
         jobs = (await client.call_tool("job", {"action": "list"})).structured_content

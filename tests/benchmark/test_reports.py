@@ -165,7 +165,7 @@ def test_a_run_compared_with_itself_changed_nothing() -> None:
     assert done.notes == ()
 
 
-def test_a_comparison_tells_which_settings_differ() -> None:
+def test_a_comparison_says_which_settings_differ() -> None:
     results = _scored(_noise())
     notes = compare(_run(results), _run(results, options={"limit": 5}, machine={"system": "Darwin"})).notes
     assert notes == ("options that differ: limit (not set → 5)", "machine that differ: system (Linux → Darwin)")

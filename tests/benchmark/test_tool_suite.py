@@ -67,7 +67,7 @@ def test_the_fate_of_a_call_depends_on_that_call_alone() -> None:
     assert fates == {True, False}
 
 
-def test_nothing_that_an_agent_sees_tells_which_tool_is_good() -> None:
+def test_nothing_that_an_agent_sees_says_which_tool_is_good() -> None:
     outputs = [search(7, n, "test", Asked("What is a fjord?", level), tool) for n in range(50) for level in LEVELS
                for tool in TOOLS]  # fmt: skip
     said = " ".join(each.output for each in outputs).lower()
@@ -96,14 +96,14 @@ async def test_the_reader_follows_the_text_and_not_the_table() -> None:
     assert await GuidanceReader().choose(question, TOOLS, for_task, "1") == "SearchToolC"
 
 
-async def test_the_reader_without_guidance_draws_lots_that_can_be_drawn_again() -> None:
+async def test_the_reader_without_guidance_chooses_at_random_and_can_be_repeated() -> None:
     reader = GuidanceReader()
     sampled = [await reader.choose("What?", TOOLS, "", str(n)) for n in range(600)]
     assert all(170 < count < 230 for count in Counter(sampled).values())
     assert [await reader.choose("What?", TOOLS, "", str(n)) for n in range(600)] == sampled
 
 
-async def test_the_model_is_told_the_guidance_as_data_and_must_name_a_tool() -> None:
+async def test_the_model_is_shown_the_guidance_as_data_and_must_name_a_tool() -> None:
     script: list[ScriptedAnswer] = [{"tool": "SearchToolC"}, {"tool": "Best"}]
     model = ScriptedChatModel(script)
     chooser = ChatChooser(model, 5)

@@ -68,7 +68,7 @@ async def test_two_real_servers_are_indexed_over_stdio_searched_and_forgotten(to
 
 
 @pytest.mark.allow_hosts(["127.0.0.1"])
-async def test_servers_that_cannot_be_asked_are_told_and_do_not_stop_the_others(
+async def test_servers_that_cannot_be_asked_are_named_and_do_not_stop_the_others(
     toolbox: Toolbox, tmp_path: Path
 ) -> None:
     absent, dying = {"command": "/no/such/server"}, {"command": "false"}

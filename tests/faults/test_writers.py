@@ -125,69 +125,6 @@ async def test_overlapping_readers_do_not_let_the_log_grow(database: Path) -> No
     assert largest <= 128 * 1024 * 1024
 
 
-async def test_after_every_operation_no_statement_is_left_open(database: Path) -> None:
-    held = 0
-    async with opened(database) as store:
-        items = await fill(store, 30)
-        memory = (await with_vectors([made_item("One more")]))[0]
-        operations = [
-            lambda: store.add_memories([memory], StaticEmbedder().name),
-            lambda: store.list_memories([HERE], MemoryFilter()),
-            lambda: store.get_memories([HERE], [items[0].id]),
-            lambda: store.set_status([HERE], [items[1].id], "archived", "test"),
-            lambda: store.memory_history([HERE], items[1].id),
-            lambda: store.statistics(HERE, StaticEmbedder().name),
-            lambda: store.health(),
-            lambda: store.inspect(),
-            lambda: store.back_up(),
-            lambda: store.upkeep_state(HERE),
-            lambda: store.nearest([HERE], StaticEmbedder().name, memory.vector or (), 3),  # pyright: ignore
-            lambda: store.forget([HERE], [items[2].id]),
-            lambda: store.reindex(),
-        ]
-        for operation in operations:
-            await operation()
-            for run in (store.read, store.read_beside):
-                held += await run(lambda connection: connection.in_transaction)
-            held += not await store.truncate_log()
-    assert held == 0
-
-
-async def test_a_cancellation_at_any_await_leaves_no_transaction_and_loses_nobodys_write(database: Path) -> None:
-    lost = open_transactions = cancelled = 0
-    async with opened(database) as store:
-        embedder = StaticEmbedder().name
-        kept = (await fill(store, 4))[0]
-
-        async def add(title: str) -> list[str]:
-            return await store.add_memories(await with_vectors([made_item(title)]), embedder)
-
-        writes = {
-            "add": lambda: add("cancelled"),
-            "status": lambda: store.set_status([HERE], [kept.id], "archived", "x"),
-            "back": lambda: store.set_status([HERE], [kept.id], "active", "x"),
-            "reindex": lambda: store.reindex(),
-            "forget": lambda: store.forget([HERE], ["rm_none"]),
-        }
-        for name, write in writes.items():
-            for steps in range(12 if FULL else 6):
-                victim = asyncio.ensure_future(write())  # type: ignore[arg-type]
-                other = asyncio.ensure_future(add(f"{name} {steps}"))
-                for _ in range(steps):
-                    await asyncio.sleep(0)
-                victim.cancel()
-                results = await asyncio.gather(victim, other, return_exceptions=True)
-                cancelled += isinstance(results[0], asyncio.CancelledError)
-                ids = results[1]
-                assert isinstance(ids, list)
-                lost += len(await store.get_memories([HERE], ids)) != 1
-                open_transactions += await store.on_writer(lambda connection: connection.in_transaction)
-        found = await store.inspect()
-    assert cancelled > 10
-    assert (lost, open_transactions) == (0, 0)
-    assert found.sound, found
-
-
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
 async def test_a_forked_child_is_refused_to_read_and_to_write(database: Path) -> None:
     async with opened(database) as store:

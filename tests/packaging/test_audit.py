@@ -67,7 +67,7 @@ def lock_of(tmp_path: Path) -> str:
         ("no answer at all", 0, "not checked: no answer from the index about any of 1 locked packages"),
     ],
 )
-def test_a_hole_fails_the_step_and_silence_is_told_as_silence(
+def test_a_hole_fails_the_step_and_silence_is_said_to_be_silence(
     tmp_path: Path, report: str, code: int, said: str
 ) -> None:
     done = audit("--lock", lock_of(tmp_path), PYTHONPATH=answering(tmp_path, REPORTS[report]))
