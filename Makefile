@@ -18,8 +18,7 @@ test: .venv/ready ## all tests but those of `make e2e`
 e2e: .venv/ready ## the tests with real agents, the Inspector, the conformance suite and a browser, as far as they are there
 	$(PYTEST) -m e2e
 
-faults: .venv/ready ## the fault rig at full length, with its figures
-	rm -f build/faults.jsonl
+faults: .venv/ready ## the fault rig at full length
 	$(BIN)/python scripts/build_affected_sqlite.py
 	FAULTS=full $(BIN)/pytest --timeout=3600 -m "fault or attack" -q
 
@@ -41,9 +40,8 @@ audit: .venv/ready ## known holes in the locked dependencies, as far as the inde
 sbom: .venv/ready ## the locked dependencies as a CycloneDX bill of materials
 	$(BIN)/python scripts/audit.py --sbom build/sbom.cdx.json
 
-ALONE := $(filter-out benchmarks/speed_pair.py, $(wildcard benchmarks/speed_*.py))
-bench: .venv/ready ## speed, as ratios measured in one run; speed_pair.py needs another version beside
-	for each in $(ALONE); do $(BIN)/python $$each || exit 1; done
+bench: .venv/ready ## speed of the server and of hooks, as ratios measured in one run
+	$(BIN)/python benchmarks/speed_server.py
 
 MCPB := @anthropic-ai/mcpb@2.1.2
 bundle: .venv/ready ## dist/swarm-memory.mcpb, for Claude Desktop

@@ -8,7 +8,7 @@ may be looked at when the first 8 hexadecimal digits of the SHA-256 of its id, a
 model, are even. `draw` writes each item beside its shortened trajectory, at most N of a file, in an order by SEED. A
 reader writes one line for each, "NUMBER RATING" and, if wanted, why:
 
-    0  harmful: it names a false cure or a false rule, or tells what is wrong or cannot be done
+    0  harmful: it names a false cure or a false rule, or says what is wrong or cannot be done
     1  useless: true, but of this one bug or slip alone, or what everybody knows, or too vague to be followed
     2  useful: the next one who works there saves steps or an error by it
     3  of value to others too: beyond this project, to whoever uses the tool or meets the error
@@ -51,14 +51,14 @@ HEADING = re.compile(r"(?m)^## (\d+) \[([\w-]+)\]")
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A draft with what it was drawn from."""
+    """A draft with what it was distilled from."""
 
     draft: MemoryDraft
     trajectory: Trajectory
     judged: str
     file: str
     way: str = ""
-    """How it was drawn, where that says more than its tags."""
+    """How it was distilled, where that says more than its tags."""
 
     @property
     def kind(self) -> str:
@@ -66,15 +66,15 @@ class Item:
 
 
 def main() -> None:
-    """Draw items to be rated, or count ratings."""
+    """Write items to be rated, or count ratings."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
-    drawing = commands.add_parser("draw")
-    drawing.add_argument("--data", type=Path, required=True, help="folder, searched through, or one file")
-    drawing.add_argument("--half", choices=("looked", "unseen"), required=True)
-    drawing.add_argument("--out", type=Path, required=True)
-    drawing.add_argument("--most", type=int, default=1000, help="items of one file")
-    drawing.add_argument("--order", type=int, default=0, metavar="SEED")
+    writing = commands.add_parser("draw")
+    writing.add_argument("--data", type=Path, required=True, help="folder, searched through, or one file")
+    writing.add_argument("--half", choices=("looked", "unseen"), required=True)
+    writing.add_argument("--out", type=Path, required=True)
+    writing.add_argument("--most", type=int, default=1000, help="items of one file")
+    writing.add_argument("--order", type=int, default=0, metavar="SEED")
     counting = commands.add_parser("figures")
     counting.add_argument("items", type=Path)
     counting.add_argument("ratings", type=Path, nargs=2)
@@ -82,15 +82,15 @@ def main() -> None:
     if arguments.command == "figures":
         figures(arguments.items, arguments.ratings)
         return
-    items = list(draw(arguments.data, looked=arguments.half == "looked", most=arguments.most))
+    items = list(items_of(arguments.data, looked=arguments.half == "looked", most=arguments.most))
     numbered = list(enumerate(items, 1))
     random.Random(arguments.order).shuffle(numbered)
     arguments.out.write_text("\n".join(shown(number, item) for number, item in numbered), encoding="utf-8")
     print(f"{len(items)} items of {len({item.trajectory.task_id for item in items})} trajectories in {arguments.out}")
 
 
-def draw(data: Path, *, looked: bool, most: int) -> Iterator[Item]:
-    """Yield the items of one half, at most `most` of each file, drawn evenly over its trajectories."""
+def items_of(data: Path, *, looked: bool, most: int) -> Iterator[Item]:
+    """Yield the items of one half, at most `most` of each file, sampled over its trajectories."""
     settings = Settings()
     for path in [data] if data.is_file() else sorted(data.rglob("*")):
         if not path.name.endswith((".jsonl", ".jsonl.gz", ".json")):
@@ -105,9 +105,9 @@ def draw(data: Path, *, looked: bool, most: int) -> Iterator[Item]:
                 read += 1
                 trajectory = archivable(each, settings)
                 verdict = judge_by_evidence(trajectory, settings)
-                drawn = distill_by_extraction(trajectory, verdict, settings)
+                distilled = distill_by_extraction(trajectory, verdict, settings)
                 judged = f"{verdict.label} {verdict.confidence}"
-                found += (Item(draft, trajectory, judged, path.name) for draft in drawn.drafts)
+                found += (Item(draft, trajectory, judged, path.name) for draft in distilled.drafts)
         except InputError:
             continue
         print(f"{path.name}: {read} trajectories, {len(found)} items", file=sys.stderr)
@@ -139,7 +139,7 @@ def shown(number: int, item: Item) -> str:
     return (
         f"## {number} [{item.kind}] {item.file}, {item.trajectory.task_id}, judged {item.judged}\n\n"
         f"**{draft.title}**\n{draft.description}\n{draft.content}\n{draft.domain} {' '.join(draft.tags)}; "
-        f"drawn from {' '.join(draft.evidence)}\n\nTask: {item.trajectory.task[:1500]}\n\n{steps}\n"
+        f"distilled from {' '.join(draft.evidence)}\n\nTask: {item.trajectory.task[:1500]}\n\n{steps}\n"
     )
 
 

@@ -3,7 +3,7 @@
     python benchmarks/rules.py PATH…   files of text or JSON, also gzipped, and folders of them
     python benchmarks/rules.py         our own: lines of tests/shared, texts of tests/attacks and scripts/screening
 
-Every string of JSON and every line of other text is looked at once, for itself and unread by anybody: the table tells
+Every string of JSON and every line of other text is looked at once, for itself and unread by anybody: the table says
 where a rule fired first, and nothing of the text. A rule that never fires on any data that we have should go.
 """
 

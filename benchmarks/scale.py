@@ -2,7 +2,7 @@
 
     python benchmarks/scale.py [--memories 100000] [--queries 300] [--data memories.jsonl] [--bank folder]
 
-Memories are made of sentences drawn from a pool: seeded random text, or the sentences of lines {when_to_use, content}
+Memories are made of sentences sampled from a pool: seeded random text, or the sentences of lines {when_to_use, content}
 of `--data` that are plain ASCII. A memory's vector is the unit sum of its sentences' vectors, which is what a static
 embedder gives nearly, so that a million take minutes. With `--bank` the bank is kept, and used again when it is there.
 Queries are half of the words of a memory's title and a dozen of its content. Two threads are busy while a query runs.
@@ -26,7 +26,6 @@ from typing import NamedTuple
 import numpy
 from made_banks import made_memory
 from numpy.typing import NDArray
-from speed_retrieve import SEED, made_texts
 
 from swarm_memory.schema.base import Scope, new_id
 from swarm_memory.schema.memory import MemoryDraft, Provenance
@@ -46,6 +45,9 @@ BATCH = 1_000
 SINGLE, LEARNED = 200, 100
 _SENTENCE = re.compile(r"(?<=[.!?;])\s+|\n")
 PROJECT = Scope(project="scale")
+SYLLABLES = "ba ce di fo gu ka le mi no pu ra se ti vo xu za".split()  # noqa: SIM905
+VERBS = "check read retry split cache validate rebuild pin quote escape log lock sort merge batch".split()  # noqa: SIM905
+SEED = 11
 
 
 class Sentence(NamedTuple):
@@ -54,9 +56,22 @@ class Sentence(NamedTuple):
     vector: NDArray[numpy.float32]
 
 
-def sentences(data: Path | None, draw: random.Random, embedder: StaticEmbedder) -> list[Sentence]:
+def made_texts(chance: random.Random) -> Iterator[tuple[str, str]]:
+    """Yield (title, content): words by Zipf's law, three to six steps."""
+    words = [chance.choice(SYLLABLES) + chance.choice(SYLLABLES) + chance.choice(SYLLABLES) for _ in range(6000)]
+    weights = [1 / (rank + 10) for rank in range(len(words))]
+
+    def phrase(length: int) -> str:
+        return " ".join([chance.choice(VERBS), *chance.choices(words, weights, k=length)])
+
+    while True:
+        steps = [f"{number}. {phrase(chance.randint(6, 14))}" for number in range(1, chance.randint(4, 7))]
+        yield phrase(5), "\n".join(steps)
+
+
+def sentences(data: Path | None, chance: random.Random, embedder: StaticEmbedder) -> list[Sentence]:
     if data is None:
-        texts = [part for _, content in islice(made_texts(draw), POOL // 4) for part in content.split("\n")]
+        texts = [part for _, content in islice(made_texts(chance), POOL // 4) for part in content.split("\n")]
     else:
         rows = [json.loads(line) for line in data.read_text("utf-8").splitlines()]
         whole = [f"{row['when_to_use'] or ''}\n{row['content']}" for row in rows]
@@ -65,14 +80,14 @@ def sentences(data: Path | None, draw: random.Random, embedder: StaticEmbedder) 
     return [Sentence(text, tokenize(text), numpy.asarray(embedder.embed(text), "f4")) for text in distinct]
 
 
-def memories(pool: list[Sentence], draw: random.Random) -> Iterator[StoredMemory]:
+def memories(pool: list[Sentence], chance: random.Random) -> Iterator[StoredMemory]:
     now = datetime.now(UTC)
     while True:
-        title, *content = draw.sample(pool, 4)
+        title, *content = chance.sample(pool, 4)
         vector = title.vector + sum(each.vector for each in content)
         item = made_memory(
-            PROJECT, title.text, " ".join(each.text for each in content), confidence=draw.random(),
-            provenance=Provenance(distiller="user"), created_at=now - timedelta(days=draw.random() * 200),
+            PROJECT, title.text, " ".join(each.text for each in content), confidence=chance.random(),
+            provenance=Provenance(distiller="user"), created_at=now - timedelta(days=chance.random() * 200),
         )  # fmt: skip
         unit = (vector / numpy.linalg.norm(vector)).tolist()
         tokens = tuple(token for each in content for token in each.tokens)
@@ -114,12 +129,12 @@ async def learn_some(toolbox: Toolbox, made: Iterator[StoredMemory]) -> list[flo
     """Learn from a few tasks whose agent wrote one item each; return the seconds of each."""
     took: list[float] = []
     for number, memory in enumerate(islice(made, LEARNED)):
-        told = {
+        record = {
             "id": new_id("task"),
             "task": memory.item.title,
             "steps": [{"role": "assistant", "content": f"{number}"}],
         }
-        (trajectory,) = read_trajectories(io.StringIO(json.dumps(told)))
+        (trajectory,) = read_trajectories(io.StringIO(json.dumps(record)))
         draft = MemoryDraft(title=memory.item.title[:80], content=memory.item.content)
         started = time.perf_counter()
         await learn(toolbox, trajectory, agent_drafts=[draft])
@@ -127,17 +142,17 @@ async def learn_some(toolbox: Toolbox, made: Iterator[StoredMemory]) -> list[flo
     return took
 
 
-def question(memory: StoredMemory, draw: random.Random) -> str:
+def question(memory: StoredMemory, chance: random.Random) -> str:
     title, content = memory.item.title.split(), memory.item.content.split()
-    words = draw.sample(title, -(-len(title) // 2)) + draw.sample(content, min(12, len(content)))
+    words = chance.sample(title, -(-len(title) // 2)) + chance.sample(content, min(12, len(content)))
     return " ".join(words)
 
 
 async def run(count: int, asked: int, data: Path | None, folder: Path) -> None:
-    draw, embedder = random.Random(SEED), StaticEmbedder()
-    pool = sentences(data, draw, embedder)
-    made, database, figures = memories(pool, draw), folder / "memory.db", folder / "figures.json"
-    queries = [question(each, draw) for each in islice(made, asked)]
+    chance, embedder = random.Random(SEED), StaticEmbedder()
+    pool = sentences(data, chance, embedder)
+    made, database, figures = memories(pool, chance), folder / "memory.db", folder / "figures.json"
+    queries = [question(each, chance) for each in islice(made, asked)]
     known = figures.exists()
     store = await open_store(database, embedder=embedder)
     if not known:

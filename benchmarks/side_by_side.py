@@ -55,10 +55,10 @@ class Server(OutsideMemory):
         super().__init__(config.model_copy(update={"env": {"HOME": str(home), **config.env}}), stack)
 
     async def schema(self) -> str:
-        """Return the tools as an agent is told of them; the server is started where it is not."""
+        """Return the tools as an agent is shown them; the server is started where it is not."""
         tools = (await (await self.client(GROUP)).list_tools()).tools
-        told = [tool.model_dump(include={"name", "description", "input_schema"}, exclude_none=True) for tool in tools]
-        return json.dumps(told)
+        shown = [tool.model_dump(include={"name", "description", "input_schema"}, exclude_none=True) for tool in tools]
+        return json.dumps(shown)
 
 
 @dataclass(slots=True)
@@ -146,18 +146,18 @@ async def start_ms(config: OutsideSystem, folder: Path) -> float:
 async def store_and_search(sides: Sequence[Side], pairs: Sequence[tuple[str, str]], rounds: int) -> None:
     """Store all items, then ask all questions, in so many rounds each."""
     numbered = list(enumerate(pairs))
-    lots = [numbered[at::rounds] for at in range(rounds)]
-    for turn, lot in enumerate(lots):
+    parts = [numbered[at::rounds] for at in range(rounds)]
+    for turn, part in enumerate(parts):
         for side in in_turn(sides, turn):
-            for number, (_, text) in lot:
+            for number, (_, text) in part:
                 began = time.perf_counter()
                 await side.server.ingest(GROUP, [BenchmarkItem(id=f"item{number}", content=text, group=GROUP)])
                 side.store.append((time.perf_counter() - began) * 1000)
             if turn == 0:
-                side.begun = side.bytes_kept, len(lot)
-    for turn, lot in enumerate(lots):
+                side.begun = side.bytes_kept, len(part)
+    for turn, part in enumerate(parts):
         for side in in_turn(sides, turn):
-            for number, (question, _) in lot:
+            for number, (question, _) in part:
                 began = time.perf_counter()
                 found = await side.server.retrieve(BenchmarkQuestion(query=question, group=GROUP), K)
                 side.search.append((time.perf_counter() - began) * 1000)
@@ -165,7 +165,7 @@ async def store_and_search(sides: Sequence[Side], pairs: Sequence[tuple[str, str
 
 
 def children() -> set[int]:
-    """Return the processes below this one; none where the system does not tell."""
+    """Return the processes below this one; none where the system does not say."""
     return _below(os.getpid()) if Path("/proc/self/task").is_dir() else set()
 
 
@@ -179,7 +179,7 @@ def _below(process: int) -> set[int]:
 
 
 def resident_mb(processes: set[int]) -> float | None:
-    """Return what processes, with those below them, hold in memory; None where the system does not tell."""
+    """Return what processes, with those below them, hold in memory; None where the system does not say."""
     kilobytes = 0
     for process in processes.union(*map(_below, processes)):
         try:

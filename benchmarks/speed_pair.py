@@ -36,22 +36,18 @@ async def work(bank: Path, count: int, clients: int) -> None:
     from swarm_memory.server.embedding.static import StaticEmbedder
     from swarm_memory.server.storage.store import open_store
     from swarm_memory.server.wiring import SystemClock
+    from swarm_memory.tools.ports.memories import MemoryFilter
     from swarm_memory.tools.retrieve.retrieve import retrieve
     from swarm_memory.tools.toolbox import Toolbox
 
-    try:
-        from swarm_memory.tools.ports.memories import MemoryFilter
-    except ImportError:  # the version before may be older than this module
-        from swarm_memory.tools.ports.memories import MemoryFilter
-
-    embedder, draw = StaticEmbedder(), random.Random(5)
+    embedder, chance = StaticEmbedder(), random.Random(5)
     store = await open_store(bank, embedder=embedder)
     toolbox = Toolbox(store, embedder, SystemClock(), Settings(), PROJECT)
     known = [f"{item.title} {item.content}".split() for item in await store.list_memories([PROJECT], MemoryFilter())]
 
     async def ask() -> float:
-        words = draw.choice(known)
-        query = " ".join(draw.sample(words, min(18, len(words))))
+        words = chance.choice(known)
+        query = " ".join(chance.sample(words, min(18, len(words))))
         began = time.perf_counter()
         await retrieve(toolbox, query)
         return (time.perf_counter() - began) * 1000
@@ -82,10 +78,10 @@ def start(tree: Path, bank: Path, args: argparse.Namespace) -> "subprocess.Popen
 
 
 def turn(process: "subprocess.Popen[str]") -> dict[str, Any]:
-    sent, told = _pipes(process)
-    sent.write("\n")
-    sent.flush()
-    return json.loads(told.readline())
+    asked, answers = _pipes(process)
+    asked.write("\n")
+    asked.flush()
+    return json.loads(answers.readline())
 
 
 def _pipes(process: "subprocess.Popen[str]") -> tuple[IO[str], IO[str]]:

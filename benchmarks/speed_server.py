@@ -6,6 +6,8 @@
    2.5 s later, as that of `claude -p` does.
 3. The hook commands of PreToolUse and PostToolUseFailure in that bank while a server runs, over the same: each call
    and error is one that an agent's note names, once a session.
+4. The hook commands of a session's start, of a turn's end and of a session's end in that bank without a server, over
+   the same. The worker that a session's end starts is waited for, so that it takes no time from the next command.
 
     python benchmarks/speed_server.py [--runs 15] [--memories 10000] [--prompts 60]
 """
@@ -23,8 +25,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from made_banks import add, docstrings, made_memory, own_home, stdlib_modules
+sys.path.append(str(Path(__file__).parent.parent / "tests" / "shared"))
 
+from made_banks import add, docstrings, made_memory, own_home, stdlib_modules
+from stdio_server import Server
+
+from swarm_memory.server.cli.commands.setup import SESSION
 from swarm_memory.server.hosts.entries import hook_command
 
 if TYPE_CHECKING:
@@ -36,7 +42,10 @@ LIMIT_PROMPT_P95_MS = {"server": 60.0, "hook": 600.0}
 """By who does the work; over the start of an interpreter."""
 
 LIMIT_MOMENT_P95_MS = 50.0
-"""Beside a call and beside a failed one; over the start of an interpreter."""
+"""Beside a call and beside a failed one, with a server; over the start of an interpreter."""
+
+LIMIT_SESSION_P95_MS = 600.0
+"""At a session's start, a turn's end and a session's end, without a server; over the start of an interpreter."""
 
 NOTE = {
     "title": "Lease before send",
@@ -48,11 +57,13 @@ EMPTY_SERVER = "from mcp.server import MCPServer; MCPServer('empty').run()"
 SERVE = ("-I", "-m", "swarm_memory.server.cli", "serve")
 PROMPT = (*hook_command()[1:], "prompt")
 SESSION_START = (*hook_command()[1:], "session-start")
-MOMENTS = {
-    "before-tool": {"hook_event_name": "PreToolUse"},
-    "tool-failure": {"hook_event_name": "PostToolUseFailure", "error": "Exit code 1\nparcelctl: E17 no lease"},
+CALL = {"tool_name": "Bash", "tool_input": {"command": "parcelctl send 7"}}
+ERROR = "Exit code 1\nparcelctl: E17 no lease"
+MOMENTS: dict[str, dict[str, Any]] = {
+    "before-tool": {"hook_event_name": "PreToolUse", **CALL},
+    "tool-failure": {"hook_event_name": "PostToolUseFailure", "error": ERROR, **CALL},
 }
-"""By the hook's verb what its event has beside the call."""
+"""By the hook's verb its event; of a session of its own each time."""
 
 FIRST_PROMPT_S = 2.5
 NOTHING = ("-I", "-c", "pass")
@@ -79,56 +90,21 @@ def _pieces(docstring: str) -> Iterator[str]:
                 yield " ".join(piece)[:600]
 
 
-class Peer:
-    """A server process, spoken to in JSON lines."""
-
-    def __init__(self, *arguments: str, cwd: str, environ: Mapping[str, str], python: str = sys.executable) -> None:
-        self._process = subprocess.Popen(
-            [python, *arguments],
-            cwd=cwd,
-            env=dict(environ),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            bufsize=0,
-        )
-        self._id = 0
-        self.pid = self._process.pid
-
-    def send(self, method: str, params: dict[str, Any], **extra: Any) -> None:
-        message = {"jsonrpc": "2.0", "method": method, "params": params, **extra}
-        assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps(message).encode() + b"\n")
-
-    def ask(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
-        self._id += 1
-        self.send(method, params, id=self._id)
-        assert self._process.stdout is not None
-        while line := self._process.stdout.readline():
-            answer = json.loads(line)
-            if answer.get("id") == self._id:
-                return answer
-        raise RuntimeError("the server ended without an answer")
-
-    def initialize(self) -> None:
-        client = {"name": "benchmark", "version": "1"}
-        self.ask("initialize", {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client})
-        self.send("notifications/initialized", {})
-
-    def end(self) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        self._process.wait(10)
+def started(arguments: tuple[str, ...], root: Path, environ: Mapping[str, str]) -> Server:
+    """Start a server."""
+    pipe, null = subprocess.PIPE, subprocess.DEVNULL
+    command = [sys.executable, *arguments]
+    return Server(subprocess.Popen(command, cwd=root, env=dict(environ), stdin=pipe, stdout=pipe, stderr=null))
 
 
-def start_to_tools_ms(arguments: tuple[str, ...], cwd: str, environ: Mapping[str, str]) -> float:
+def start_to_tools_ms(arguments: tuple[str, ...], root: Path, environ: Mapping[str, str]) -> float:
     """Return the milliseconds from the start of the process to its list of tools."""
     began = time.perf_counter()
-    peer = Peer(*arguments, cwd=cwd, environ=environ)
-    peer.initialize()
-    peer.ask("tools/list", {})
+    server = started(arguments, root, environ)
+    server.initialize()
+    server.ask("tools/list", {})
     took = (time.perf_counter() - began) * 1000
-    peer.end()
+    server.process.communicate(timeout=10)
     return took
 
 
@@ -162,13 +138,13 @@ def prompts_over_ms(root: Path, environ: Mapping[str, str], about: list[str], wa
 
     `way`: `server` holds one that the commands ask, `hook` does not; what was recorded must say so.
     """
-    peer = None
+    server = None
     if way == "server":
         began = time.monotonic()
-        peer = Peer(*SERVE, cwd=str(root), environ=environ)
+        server = started(SERVE, root, environ)
         command_ms(SESSION_START, root, environ, json.dumps({"session_id": f"{way}-0", "source": "startup"}))
-        peer.initialize()
-        peer.ask("tools/list", {})
+        server.initialize()
+        server.ask("tools/list", {})
         time.sleep(max(0.0, began + FIRST_PROMPT_S - time.monotonic()))
     chance = random.Random(11)
     hooks: list[float] = []
@@ -176,13 +152,13 @@ def prompts_over_ms(root: Path, environ: Mapping[str, str], about: list[str], wa
     injected = 0
     for number, text in enumerate(about):
         prompt = f"{chance.choice(VERBS)} this: {' '.join(text.split()[:25])}"
-        told = {"hook_event_name": "UserPromptSubmit", "session_id": f"{way}-{number}", "prompt": prompt}
+        event = {"hook_event_name": "UserPromptSubmit", "session_id": f"{way}-{number}", "prompt": prompt}
         nothing.append(command_ms(NOTHING, root, environ, "")[0])
-        took, said = command_ms(PROMPT, root, environ, json.dumps(told))
+        took, said = command_ms(PROMPT, root, environ, json.dumps(event))
         hooks.append(took)
         injected += "additionalContext" in said
-    if peer is not None:
-        peer.end()
+    if server is not None:
+        server.process.communicate(timeout=10)
     if injected < len(about) / 2:
         raise RuntimeError(f"only {injected} of {len(about)} prompts were given memories")
     if (others := retrievals_not_by(root, way)) > len(about) / 10:
@@ -194,38 +170,66 @@ def prompts_over_ms(root: Path, environ: Mapping[str, str], about: list[str], wa
 
 def moments_over_ms(root: Path, environ: Mapping[str, str], count: int) -> dict[str, list[float]]:
     """Return the milliseconds that each hook command beside a call takes over an interpreter that does nothing."""
-    peer = Peer(*SERVE, cwd=str(root), environ=environ)
-    peer.initialize()
-    peer.ask("tools/list", {})
-    taken: dict[str, list[float]] = {verb: [] for verb in MOMENTS}
+    server = started(SERVE, root, environ)
+    server.initialize()
+    server.ask("tools/list", {})
+    taken, shown = hooks_over_ms(root, environ, MOMENTS, count)
+    server.process.communicate(timeout=10)
+    if shown < 0.9 * count * len(MOMENTS):  # where the server has no time the call goes on without
+        raise RuntimeError(f"only {shown} of {count * len(MOMENTS)} calls were given a note")
+    return taken
+
+
+def session_hooks_over_ms(root: Path, environ: Mapping[str, str], count: int) -> dict[str, list[float]]:
+    """Return the milliseconds that each hook command of a session takes over an interpreter, without a server."""
+    transcript = root.parent / ".claude" / "projects" / root.name / "s1.jsonl"
+    transcript.parent.mkdir(parents=True)
+    transcript.write_bytes(SESSION.read_bytes())
+    event = {"transcript_path": str(transcript), "cwd": str(root)}
+    return hooks_over_ms(root, environ, dict.fromkeys(("session-start", "stop", "session-end"), event), count)[0]
+
+
+def hooks_over_ms(
+    root: Path, environ: Mapping[str, str], events: Mapping[str, Mapping[str, Any]], count: int
+) -> tuple[dict[str, list[float]], int]:
+    """Return what hook commands take over an interpreter, by their verbs, and how many of them added something."""
+    taken: dict[str, list[float]] = {verb: [] for verb in events}
     nothing: list[float] = []
     shown = 0
     for number in range(count):
         nothing.append(command_ms(NOTHING, root, environ, "")[0])
-        for verb, more in MOMENTS.items():
-            call = {
-                "tool_name": "Bash",
-                "tool_input": {"command": "parcelctl send 7"},
-                "session_id": f"{verb}-{number}",
-            }
-            took, said = command_ms((*hook_command()[1:], verb), root, environ, json.dumps(call | more))
+        for verb, event in events.items():
+            given = json.dumps({**event, "session_id": f"{verb}-{number}"})
+            took, said = command_ms((*hook_command()[1:], verb), root, environ, given)
             shown += "additionalContext" in said
             taken[verb].append(took)
-    peer.end()
-    if shown < 0.9 * count * len(MOMENTS):  # where the server has no time the call goes on without
-        raise RuntimeError(f"only {shown} of {count * len(MOMENTS)} calls were given a note")
+            if verb == "session-end":
+                wait_for_workers(root)
     base = statistics.median(nothing)
-    return {verb: [took - base for took in times] for verb, times in taken.items()}
+    return {verb: [took - base for took in times] for verb, times in taken.items()}, shown
 
 
-def command_ms(arguments: tuple[str, ...], root: Path, environ: Mapping[str, str], told: str) -> tuple[float, str]:
+def wait_for_workers(root: Path) -> None:
+    """Wait until no process has the project as its folder (only where there is /proc)."""
+
+    def works_here(process: Path) -> bool:
+        try:
+            return (process / "cwd").readlink() == root
+        except OSError:  # it has ended meanwhile, or is somebody else's
+            return False
+
+    while any(map(works_here, Path("/proc").glob("[0-9]*"))):
+        time.sleep(0.02)
+
+
+def command_ms(arguments: tuple[str, ...], root: Path, environ: Mapping[str, str], given: str) -> tuple[float, str]:
     """Return how many milliseconds a command took, and what it printed."""
     began = time.perf_counter()
     done = subprocess.run(
         [sys.executable, *arguments],
         cwd=root,
         env=dict(environ),
-        input=told,
+        input=given,
         capture_output=True,
         text=True,
         check=True,
@@ -240,8 +244,8 @@ def retrievals_not_by(root: Path, way: str) -> int:
     connection = connect(root / ".swarm" / "memory.db", read_only=True)
     kept = connection.execute("SELECT data FROM events WHERE type = 'reasoning_memory.retrieved'").fetchall()
     connection.close()
-    told = [json.loads(data) for (data,) in kept]
-    return sum(each["via"] != way for each in told if str(each["session_id"]).startswith(f"{way}-"))
+    retrieved = [json.loads(data) for (data,) in kept]
+    return sum(each["via"] != way for each in retrieved if str(each["session_id"]).startswith(f"{way}-"))
 
 
 def main() -> int:
@@ -255,8 +259,8 @@ def main() -> int:
         environ = dict(os.environ)
         pairs = [
             (
-                start_to_tools_ms(SERVE, str(root), environ),
-                start_to_tools_ms(("-I", "-c", EMPTY_SERVER), str(root), environ),
+                start_to_tools_ms(SERVE, root, environ),
+                start_to_tools_ms(("-I", "-c", EMPTY_SERVER), root, environ),
             )
             for _ in range(options.runs)
         ]
@@ -265,6 +269,7 @@ def main() -> int:
         asyncio.run(fill(root, texts[options.prompts :]))
         over = {way: prompts_over_ms(root, environ, texts[: options.prompts], way) for way in LIMIT_PROMPT_P95_MS}
         moments = moments_over_ms(root, environ, options.prompts)
+        sessions = session_hooks_over_ms(root, environ, options.runs)
     figures: dict[str, float] = {
         "serve_start_ms": round(ours, 1),
         "empty_start_ms": round(empty, 1),
@@ -272,22 +277,17 @@ def main() -> int:
         "start_ratio_limit": LIMIT_START_RATIO,
         "memories": options.memories,
     }
+    limited = [(f"prompt_by_{way}", times, LIMIT_PROMPT_P95_MS[way]) for way, times in over.items()]
+    limited += [(verb, times, LIMIT_MOMENT_P95_MS) for verb, times in moments.items()]
+    limited += [(verb, times, LIMIT_SESSION_P95_MS) for verb, times in sessions.items()]
     is_quick = ours / empty <= LIMIT_START_RATIO
-    for way, times in over.items():
+    for name, times, limit in limited:
         p95 = statistics.quantiles(times, n=20)[-1]
-        is_quick = is_quick and p95 <= LIMIT_PROMPT_P95_MS[way]
+        is_quick = is_quick and p95 <= limit
         figures |= {
-            f"prompt_by_{way}_p50_over_ms": round(statistics.median(times), 1),
-            f"prompt_by_{way}_p95_over_ms": round(p95, 1),
-            f"prompt_by_{way}_p95_limit_ms": LIMIT_PROMPT_P95_MS[way],
-        }
-    for verb, times in moments.items():
-        p95 = statistics.quantiles(times, n=20)[-1]
-        is_quick = is_quick and p95 <= LIMIT_MOMENT_P95_MS
-        figures |= {
-            f"{verb}_p50_over_ms": round(statistics.median(times), 1),
-            f"{verb}_p95_over_ms": round(p95, 1),
-            f"{verb}_p95_limit_ms": LIMIT_MOMENT_P95_MS,
+            f"{name}_p50_over_ms": round(statistics.median(times), 1),
+            f"{name}_p95_over_ms": round(p95, 1),
+            f"{name}_p95_limit_ms": limit,
         }
     print(json.dumps(figures))
     return 0 if is_quick else 1

@@ -1,4 +1,4 @@
-"""What a chat model adds: its verdicts beside the truth, and the items that it draws, to be rated.
+"""What a chat model adds: its verdicts beside the truth, and the items that it distills, to be rated.
 
     python benchmarks/with_model.py --data FOLDER --answers FOLDER [--half unseen] [--most N] [--items ITEMS.md]
 
@@ -6,7 +6,7 @@
 first N trajectories by the hash of their ids are taken, those only that a model would be asked about. Nothing is sent
 anywhere: each question is written to `asked/KEY.md` of the answers' folder, and its answer, the JSON that it asks for,
 is read from `answered/KEY.json`. So a model of any kind can be asked, in any way, and its answers are kept: run it,
-have the questions answered, and run it again, until none is open; what is to be drawn depends on the verdicts. The
+have the questions answered, and run it again, until none is open; what is to be distilled depends on the verdicts. The
 tables are those of judge_evidence.py, of the evidence, of the model, and of both together as the product judges.
 """
 
@@ -34,7 +34,7 @@ from swarm_memory.tools.ports.models import ChatAnswer, ChatRequest, ChatUsage
 
 
 class AnswersFromFiles:
-    """A chat model whose answers stand in files."""
+    """A chat model whose answers are in files."""
 
     name = "files:answers"
     is_local = True
@@ -47,7 +47,7 @@ class AnswersFromFiles:
             each.mkdir(parents=True, exist_ok=True)
 
     async def complete(self, request: ChatRequest) -> ChatAnswer:
-        """Return the answer that stands in a file, as it is. Raises `ModelUnavailable` and writes the question."""
+        """Return the answer that is in a file, as it is. Raises `ModelUnavailable` and writes the question."""
         key = hashlib.sha256(f"{request.system}\n{request.user}".encode()).hexdigest()[:16]
         answer = self._answered / f"{key}.json"
         if not answer.is_file():
@@ -115,7 +115,7 @@ def sample(data: Path, half: str, most: int) -> Iterator[tuple[Trajectory, Known
 
 
 async def look(model: AnswersFromFiles, trajectory: Trajectory, known: Known, found: Found) -> None:
-    """Judge a trajectory in three ways, and draw from it as both together judge."""
+    """Judge a trajectory in three ways, and distill from it as both together judge."""
     settings = Settings()
     by_evidence = judge_by_evidence(trajectory, settings)
     judged = await judge_with_fallback(model, trajectory, settings, by_evidence)
@@ -128,18 +128,18 @@ async def look(model: AnswersFromFiles, trajectory: Trajectory, known: Known, fo
     found.by_evidence.append(beside(by_evidence))
     found.by_model.append(beside(judged.by_model))
     found.together.append(beside(judged.verdict))
-    drawn = distill_by_extraction(trajectory, judged.verdict, settings)
+    distilled = distill_by_extraction(trajectory, judged.verdict, settings)
     if judged.verdict.label != "Undecided":
         try:
             by_model, is_final = await distill_by_model(model, trajectory, judged.verdict, settings)
         except ModelUnavailable:
             return
-        drawn = by_model if is_final else drawn
+        distilled = by_model if is_final else distilled
         if by_model.reason:
             found.refused.append(f"{trajectory.task_id}: {by_model.reason}")
-    told = f"{judged.verdict.label} {judged.verdict.confidence}"
-    way = f"{drawn.distiller}-{judged.verdict.label.lower()}"
-    found.items += (Item(draft, trajectory, told, known.source, way) for draft in drawn.drafts)
+    verdict = f"{judged.verdict.label} {judged.verdict.confidence}"
+    way = f"{distilled.distiller}-{judged.verdict.label.lower()}"
+    found.items += (Item(draft, trajectory, verdict, known.source, way) for draft in distilled.drafts)
 
 
 if __name__ == "__main__":

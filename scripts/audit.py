@@ -91,7 +91,7 @@ def _ask(pins: Sequence[str]) -> list[Entry]:
 
 
 def judged(report: Sequence[Entry]) -> Audit:
-    """Tell holes from packages without an answer: those that pip-audit skipped were not checked."""
+    """Separate holes from packages without an answer: those that pip-audit skipped were not checked."""
     holes = [
         f"{entry['name']} {entry['version']}: {hole['id']}{_aliases(hole)}, mended in "
         f"{', '.join(hole['fix_versions']) or 'no version yet'}"
@@ -105,7 +105,7 @@ def _aliases(hole: Entry) -> str:
     return f" ({', '.join(hole['aliases'])})" if hole.get("aliases") else ""
 
 
-def told(audit: Audit) -> str:
+def report(audit: Audit) -> str:
     """Return the audit in one line."""
     missing = len(audit.unanswered)
     if missing == audit.asked:
@@ -152,7 +152,7 @@ def main(arguments: Sequence[str]) -> int:
         return 0
     for hole in audit.holes:
         print(hole)
-    print(told(audit))
+    print(report(audit))
     return 1 if audit.holes else 0
 
 

@@ -143,7 +143,7 @@ def late_imports_of(path: Path, tree: ast.AST) -> Iterator[str]:
 
 
 def asks_environment(tree: ast.AST) -> bool:
-    """Tell whether a module reads or writes `os.environ`."""
+    """Whether a module reads or writes `os.environ`."""
     return any(isinstance(node, ast.Attribute) and node.attr in ("environ", "getenv") for node in ast.walk(tree))
 
 

@@ -55,7 +55,7 @@ def own_mb() -> float:
     return sum(file.stat().st_size for file in files if file.is_file() and file.suffix != ".pyc") / 1e6
 
 
-def imported(arguments: tuple[str, ...], told: str) -> set[str]:
+def imported(arguments: tuple[str, ...], given: str) -> set[str]:
     """Return the packages that a command of ours imports, in a home and a project of its own."""
     owners = packages_distributions()
     with tempfile.TemporaryDirectory() as folder:
@@ -63,7 +63,7 @@ def imported(arguments: tuple[str, ...], told: str) -> set[str]:
         command = [sys.executable, "-m", "swarm_memory.server.cli", *arguments]
         if arguments[0] == "hook":
             command[2:4] = ["swarm_memory.server.hooks"]
-        done = subprocess.run(command, cwd=folder, env=os.environ | home, input=told, capture_output=True, text=True)
+        done = subprocess.run(command, cwd=folder, env=os.environ | home, input=given, capture_output=True, text=True)
     modules = re.findall(r"^import time:[^|]*\|[^|]*\|\s*([\w.]+)$", done.stderr, re.MULTILINE)
     tops = {module.partition(".")[0] for module in modules}
     return {canonicalize_name(owner) for top in tops for owner in owners.get(top, ())}

@@ -76,7 +76,7 @@ def _rules_of(file: _File, path: Path) -> Iterator[Rule]:
         try:
             return _FRAGMENT.sub(lambda match: fragments[match[1]], _LINE_BREAK.sub("", pattern))
         except KeyError as error:
-            raise ConfigError(f"{path}: {{{error.args[0]}}} stands in a pattern and is no fragment") from error
+            raise ConfigError(f"{path}: {{{error.args[0]}}} is in a pattern and is no fragment") from error
 
     for name, text in file.fragments.items():
         fragments[name] = whole(text)

@@ -1,7 +1,6 @@
 """What every test gets: a home of its own, so that no test reads or writes the developer's files."""
 
 import gc
-import json
 import os
 import signal
 import time
@@ -14,7 +13,7 @@ from patience import FULL
 
 settings.register_profile(
     "any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=not FULL
-)  # the same examples each time; `make faults` draws new ones
+)  # the same examples each time; `make faults` finds new ones
 settings.load_profile("any machine")  # how long an example takes says how busy the machine is, not whether it is right
 
 for _name in ("SIGINT", "SIGHUP"):  # a shell lets what it starts in the background ignore them, and all its children
@@ -62,24 +61,6 @@ def pytest_collection_finish() -> None:
 def pytest_xdist_auto_num_workers() -> int:
     """One more than there are processors: tests wait for disks, processes and limits of time."""
     return (os.cpu_count() or 1) + 1
-
-
-FIGURES = Path(__file__).parent.parent / "build" / "faults.jsonl"
-"""Where `make faults` leaves the figures."""
-
-
-@pytest.fixture
-def record(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
-    """Return what writes down the figure of one row of docs/RELIABILITY.md."""
-
-    def written(row: str, figure: str) -> None:
-        request.node.user_properties.append(("fault", f"{row}\t{figure}"))
-        if FULL:
-            FIGURES.parent.mkdir(exist_ok=True)
-            with FIGURES.open("a", encoding="utf-8") as file:
-                file.write(json.dumps({"row": row, "figure": figure, "test": request.node.name}) + "\n")
-
-    return written
 
 
 REST_S = 1.2

@@ -4,11 +4,10 @@
     python benchmarks/closed_loop/run.py --quick
     python benchmarks/closed_loop/run.py --planted --seeds 1000 --tasks 200
 
-Arms on the same tasks and random streams: no memory; notes at the prompt, the way out at a failure, both, and notes of
-another task (which must not help), each for a reader that knows the wording of the notes and for a plain one. And, on
-fewer seeds and tasks, parallel scaling with k = 1, 3, 6 with the notes of earlier tasks and, as best-of-k alone,
-without. Figures and every result go to `benchmarks/results/closed_loop.json`, which `swarm-memory benchmark report`
-reads and compares; `--html` writes one page with the learning curves. `--planted` instead says how soon harmful
+Arms on the same tasks and random streams: no memory; notes at the prompt, what ended an error beside its failure,
+and notes of another task (which must not help), by rules alone and with an agent that teaches. Figures and every result
+go to `benchmarks/results/closed_loop.json`, which `swarm-memory benchmark report` reads and compares; `--html` writes
+one page with the learning curves. `--planted` instead says how soon harmful
 memories are withdrawn and what good ones suffer, by simulation; it writes no file.
 """
 
@@ -17,7 +16,7 @@ import asyncio
 import platform
 import tempfile
 import time
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Iterable
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -25,7 +24,7 @@ from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
-from world.experiment import ARMS, Arm, Bank, Place, Result, run_arm, run_scaled, scaled_arm, schedule
+from world.experiment import ARMS, Arm, Result, run_arm, schedule
 from world.planted import planted_tables
 from world.report import WorldReport
 
@@ -35,8 +34,8 @@ from swarm_memory.schema.settings import RetrieveSettings, Settings, StorageSett
 from swarm_memory.server.cli.console import print_table
 from swarm_memory.server.wiring import SystemClock, opened_toolbox, place_of
 from swarm_memory.tools.benchmark.report import page
+from swarm_memory.tools.toolbox import Toolbox
 
-K = (1, 3, 6)
 FILE = Path(__file__).resolve().parent.parent / "results" / "closed_loop.json"
 
 
@@ -46,9 +45,7 @@ class Work:
 
     seed: int
     tasks: int
-    arm: Arm | None
-    k: int = 0
-    with_notes: bool = True
+    arm: Arm
     retrieved: int = RetrieveSettings().k
     """Notes for a task at most."""
 
@@ -58,17 +55,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--tasks", type=int, default=12, help="of each family")
-    parser.add_argument("--scaling-seeds", type=int, default=8)
-    parser.add_argument("--scaling-tasks", type=int, default=4, help="of each family")
     parser.add_argument("--retrieve-k", type=int, default=RetrieveSettings().k, help="notes for a task at most")
-    parser.add_argument("--quick", action="store_true", help="4 seeds of 4 tasks and no scaling, in under two minutes")
+    parser.add_argument("--quick", action="store_true", help="4 seeds of 4 tasks, in under two minutes")
     parser.add_argument("--planted", action="store_true", help="harmful memories among good ones")
     parser.add_argument("--first-seed", type=int, default=0, help="of --planted")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--html", type=Path, help="write one page with the learning curves")
     options = parser.parse_args()
     if options.quick:
-        options.seeds, options.tasks, options.scaling_seeds = 4, 4, 0
+        options.seeds, options.tasks = 4, 4
     if options.planted:
         seeds = range(options.first_seed, options.first_seed + options.seeds)
         show(planted_tables(seeds, options.tasks))
@@ -76,13 +71,8 @@ def main() -> None:
     started, clock = time.perf_counter(), SystemClock()
     begun = clock.now()
     with ProcessPoolExecutor(options.processes) as pool:
-        results = [result for part in pool.map(do, work_of(options)) for result in part]
-    order = (
-        *(arm.name for arm in ARMS),
-        *(scaled_arm(k, with_notes=with_notes) for with_notes in (False, True) for k in K),
-    )
-    results.sort(key=lambda each: order.index(each.arm))
-    ks = K if options.scaling_seeds else ()
+        works = [Work(seed, options.tasks, arm, options.retrieve_k) for arm in ARMS for seed in range(options.seeds)]
+        results = [result for part in pool.map(do, works) for result in part]
     run = BenchmarkRun(
         run_id=new_id("bench"),
         suite="closed loop",
@@ -94,7 +84,7 @@ def main() -> None:
         machine={"system": platform.system(), "architecture": platform.machine()},
         started_at=begun,
         ended_at=clock.now(),
-        results=WorldReport(results, ks).results(),
+        results=WorldReport(results).results(),
     )
     FILE.parent.mkdir(exist_ok=True)
     FILE.write_text(run.model_dump_json(indent=1), encoding="utf-8")
@@ -111,38 +101,24 @@ def show(tables: Iterable[Table]) -> None:
         print_table(table.headings, table.rows)
 
 
-def work_of(options: argparse.Namespace) -> list[Work]:
-    """Return all arms of all seeds."""
-    top = options.retrieve_k
-    work = [Work(seed, options.tasks, arm, retrieved=top) for seed in range(options.seeds) for arm in ARMS]
-    return work + [
-        Work(seed, options.scaling_tasks, None, k, with_notes=with_notes, retrieved=top)
-        for seed in range(options.scaling_seeds) for with_notes in (True, False) for k in K
-    ]  # fmt: skip
-
-
 def do(work: Work) -> list[Result]:
     """Do one arm of one seed in a bank of its own."""
     return asyncio.run(_results(work))
 
 
 async def _results(work: Work) -> list[Result]:
-    places: Sequence[Place] = schedule(work.seed, work.tasks)
-    if work.arm:
-        return [result async for result in run_arm(work.arm, places, partial(open_bank, work.retrieved))]
-    opened = partial(open_bank, work.retrieved)
-    found = run_scaled(work.k, places, opened, with_notes=work.with_notes)
-    return [result async for result in found]
+    done = run_arm(work.arm, schedule(work.seed, work.tasks), partial(open_bank, work.retrieved))
+    return [result async for result in done]
 
 
 @asynccontextmanager
-async def open_bank(retrieved: int = RetrieveSettings().k) -> AsyncGenerator[Bank]:
+async def open_bank(retrieved: int = RetrieveSettings().k) -> AsyncGenerator[Toolbox]:
     """Open a new bank in a folder that goes away with it; a task gets at most `retrieved` notes."""
     with tempfile.TemporaryDirectory() as folder:
         storage = StorageSettings(db=str(Path(folder, "memory.db")), project="closed-loop")
         settings = Settings(storage=storage, retrieve=RetrieveSettings(k=retrieved))
         async with opened_toolbox(place_of(Path(folder), settings), settings) as toolbox:
-            yield Bank(toolbox, Path(folder, "memory.db"))
+            yield toolbox
 
 
 if __name__ == "__main__":

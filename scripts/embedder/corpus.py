@@ -189,7 +189,7 @@ def shingles(text: str) -> Iterator[tuple[str, ...]]:
 
 
 def choose(snippets: Iterable[Snippet], count: int, held_out: set[tuple[str, ...]]) -> tuple[list[Snippet], int]:
-    """Return ``count`` distinct snippets drawn at random, and how many candidates the held-out sets excluded."""
+    """Return ``count`` distinct snippets at random, and how many candidates the held-out sets excluded."""
     distinct = sorted({(s.kind, s.text, s.pair) for s in snippets})
     random.Random(SEED).shuffle(distinct)
     kept: list[Snippet] = []
@@ -205,7 +205,7 @@ def choose(snippets: Iterable[Snippet], count: int, held_out: set[tuple[str, ...
 
 
 def sources(args: argparse.Namespace) -> dict[str, tuple[Callable[[], Iterator[Snippet]], int]]:
-    """Return the generator of each kind and how many snippets of it are drawn."""
+    """Return the generator of each kind and how many snippets of it are sampled."""
 
     @functools.cache
     def read(reader: Reader, root: Path) -> list[Snippet]:

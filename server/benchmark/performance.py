@@ -127,7 +127,7 @@ class Size:
     retrieve_ms: tuple[float, ...]
     size_bytes: int
     resident_mb: float | None
-    """Memory of the process; None where the system does not tell."""
+    """Memory of the process; None where the system does not say."""
 
 
 @dataclass(slots=True)
@@ -154,7 +154,7 @@ class _Run:
         parts += [growth_results(name, self.sizes)] if self.sizes else []
         return together([*parts, SuiteResults(notes=tuple(self.notes))])
 
-    async def tell(self, message: str) -> None:
+    async def report(self, message: str) -> None:
         """Keep what there is and pass on how far it is."""
         self.done += 1
         self.bench.keep(self.results())
@@ -186,21 +186,21 @@ async def _operations(run: _Run) -> None:
     async with _bank(run) as bank:
         made = MadeMemories(options.seed, bank.scope, bank.clock.now())
         kept, _ = await _fill(bank, made, options.items)
-        await run.tell(f"{options.items:,} items")
+        await run.report(f"{options.items:,} items")
         for key, operation in (await _readings(run, bank, made, kept)).items():
             times[key] = await _timed(operation, options.repeats)
-            await run.tell(key)
+            await run.report(key)
         times["cosine"] = await _cosine_times(bank, kept, options.repeats)
-        await run.tell("cosine")
+        await run.report("cosine")
         one, many = made.take(options.repeats + _WARM), options.inserts
         times["insert"] = await _timed(lambda: _insert(bank, [one.pop()]), options.repeats)
-        await run.tell("insert")
+        await run.report("insert")
         batches = [made.take(100) for _ in range(max(3, options.repeats // 10) + 1)]
         times["batch"] = await _timed(lambda: _insert(bank, batches.pop()), len(batches) - 1, warm=1)
-        await run.tell("batch of 100")
+        await run.report("batch of 100")
         others = made.take(many)
         times["insert_1000"] = await _timed(lambda: _insert(bank, [others.pop()]), many, warm=0)
-        await run.tell(f"{many:,} inserts")
+        await run.report(f"{many:,} inserts")
 
 
 async def _readings(run: _Run, bank: Toolbox, made: MadeMemories, kept: list[MemoryItem]) -> dict[str, Operation]:
@@ -269,7 +269,7 @@ async def _growth(run: _Run) -> None:
             on_disk = (await bank.store.health()).size_bytes
             run.sizes.append(Size(size, seconds, size - there, tuple(times), on_disk, _resident_mb()))
             there = size
-            await run.tell(f"{size:,} items")
+            await run.report(f"{size:,} items")
 
 
 async def _fill(bank: Toolbox, made: MadeMemories, count: int) -> tuple[list[MemoryItem], float]:

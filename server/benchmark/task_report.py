@@ -52,7 +52,7 @@ class TaskReport:
         if not self._results:
             return SuiteResults()
         notes = () if all(each.tokens_counted for each in self._results) else (
-            "tokens are estimated from what the agent was told and printed where it did not count them itself",
+            "tokens are estimated from what the agent was shown and printed where it did not count them itself",
         )  # fmt: skip
         note = "success by the checkers; tokens of every rollout, and of judging and distilling"
         arms = table("Real tasks", _ARM, map(self._of, self._arms), note)
@@ -65,9 +65,9 @@ class TaskReport:
         value = _ratio(pairs)
         if value is None:
             return None
-        drawn = Random(self._seed)
+        chance = Random(self._seed)
         found = sorted(
-            ratio for _ in range(_RESAMPLES) if (ratio := _ratio(drawn.choices(pairs, k=len(pairs)))) is not None
+            ratio for _ in range(_RESAMPLES) if (ratio := _ratio(chance.choices(pairs, k=len(pairs)))) is not None
         )
         return Interval(value, found[int(0.025 * len(found))], found[max(0, int(0.975 * len(found)) - 1)])
 
@@ -114,7 +114,7 @@ def _ratio(pairs: Sequence[tuple[TaskResult, TaskResult]]) -> float | None:
 
 def _gate(gained: int, ratio: Interval | None) -> str:
     if ratio is None:
-        return "cannot be told: an arm has no success"
+        return "cannot be said: an arm has no success"
     if gained < 0 or ratio.value > GATE:
         return "not met"
     return "met" if ratio.high <= GATE else "met by the mean; the interval does not show it"

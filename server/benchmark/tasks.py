@@ -82,14 +82,14 @@ class Place(NamedTuple):
 
     @property
     def run_id(self) -> str:
-        """The same in every arm, so that the seeds drawn from it are."""
+        """The same in every arm, so that the seeds made from it are."""
         return f"run_{hashlib.sha256(self.key.encode()).hexdigest()[:26].upper()}"
 
 
 def schedule(seed: int, scenarios: Sequence[Scenario], rounds: int) -> list[Place]:
     """Return all scenarios once, in a random order, then again."""
-    drawn = Random(f"tasks-{seed}")
-    return [Place(seed, each, at) for at in range(1, rounds + 1) for each in drawn.sample(scenarios, len(scenarios))]
+    chance = Random(f"tasks-{seed}")
+    return [Place(seed, each, at) for at in range(1, rounds + 1) for each in chance.sample(scenarios, len(scenarios))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ class Attempt:
     tokens: int
     """Of the agent."""
     tokens_counted: bool
-    """Whether the agent told them; else they are estimated from what it was told and what it printed."""
+    """Whether the agent counted them; else they are estimated from what it was shown and what it printed."""
     said: str = ""
     """What the checker said of it."""
 
@@ -155,17 +155,17 @@ class ScenarioRunner:
 
 
 def _attempt(request: RolloutRequest, trajectory: Trajectory | None, *, met: bool, said: str) -> Attempt:
-    told = one_line(said, 300)
+    short = one_line(said, 300)
     if trajectory is None:
-        return Attempt(met=met, steps=0, tokens=count_tokens(request.prompt), tokens_counted=False, said=told)
+        return Attempt(met=met, steps=0, tokens=count_tokens(request.prompt), tokens_counted=False, said=short)
     used = trajectory.usage
     counted = used.input_tokens + used.output_tokens + used.cache_read_tokens + used.cache_creation_tokens
     steps = steps_of(trajectory)
     if counted:
-        return Attempt(met=met, steps=steps, tokens=counted, tokens_counted=True, said=told)
+        return Attempt(met=met, steps=steps, tokens=counted, tokens_counted=True, said=short)
     texts = (f"{step.text} {step.tool_input or ''}" for step in trajectory.steps)
     estimated = count_tokens(request.prompt) + sum(map(count_tokens, texts))
-    return Attempt(met=met, steps=steps, tokens=estimated, tokens_counted=False, said=told)
+    return Attempt(met=met, steps=steps, tokens=estimated, tokens_counted=False, said=short)
 
 
 @dataclass(slots=True)

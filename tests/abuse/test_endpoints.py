@@ -5,8 +5,9 @@ import json
 import math
 import os
 import random
+import threading
 import time
-from collections.abc import Callable
+from collections import Counter
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,8 @@ from typing import Any
 import anyio
 import pytest
 from banks import Abused, abused, settings_of
-from embedding_server import DIMENSIONS, EmbeddingServer
 from forked import CLI, run
+from loopback import Asked, Loopback, Reply
 from patience import FULL, is_in_time
 from scripted_server import HANG, NOTHING, ScriptedServer, Turn, completion, envelope, error, in_json, page
 
@@ -30,7 +31,6 @@ pytestmark = [pytest.mark.fault, pytest.mark.allow_hosts(["127.0.0.1"])]
 KEY = "sk-proj-Zx81kfQ0aLw2mNbV7cXyPq93"
 DEADLINE_S = 1.0 if FULL else 0.5
 SLACK_S = 0.5
-Record = Callable[[str, str], None]
 
 
 @pytest.fixture(autouse=True)
@@ -78,17 +78,13 @@ STEPS = [{"role": "assistant", "content": "I looked at it."}, {"role": "user", "
 
 @pytest.mark.parametrize("name", CHAT)
 async def test_a_bad_chat_model_costs_its_answer_and_nothing_else(
-    tmp_path: Path, name: str, record: Record, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv("TEST_KEY", KEY)
     for operation in ("judge.model", "distill.model"):
         monkeypatch.setattr(f"swarm_memory.tools.{operation}._TIMEOUT_S", DEADLINE_S)
     async with ScriptedServer(CHAT[name]) as endpoint:
-        provider = ChatProviderSettings(
-            provider="openai", model="m", base_url=f"{endpoint.url}/v1", api_key_env="TEST_KEY"
-        )
-        chat = ChatSettings.model_validate({"providers": [provider]})
-        async with abused(tmp_path, changed={"chat": chat}) as server:
+        async with abused(tmp_path, changed={"chat": _chat(endpoint.url)}) as server:
             began = time.monotonic()
             answer = await server.call(
                 "learn_from_trajectory", {"task": "Look at the shop", "steps": STEPS, "task_id": "t"}
@@ -103,7 +99,6 @@ async def test_a_bad_chat_model_costs_its_answer_and_nothing_else(
     assert server.tally.internal == []
     assert asked >= 1 or not FULL, "on a busy machine the deadline may pass before the request is sent"
     assert is_in_time(took, DEADLINE_S + SLACK_S)
-    record("E1-E3", f"chat model, {name}: a defined answer after {took:.1f} s, {asked} requests, stored 0")
 
 
 def _vectors(*values: list[float], indexes: list[int] | None = None) -> Turn:
@@ -134,11 +129,11 @@ EMBEDDING: dict[str, Turn] = {
 
 @pytest.mark.parametrize("name", EMBEDDING)
 async def test_a_bad_embedder_costs_the_vector_and_nothing_else(
-    tmp_path: Path, name: str, record: Record, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with ScriptedServer([EMBEDDING[name]] * 40) as endpoint:
-        told = {"provider": "openai", "model": "m", "dimensions": 8, "base_url": f"{endpoint.url}/v1"}
-        embedding = EmbeddingSettings.model_validate({**told, "api_key": KEY})
+        given = {"provider": "openai", "model": "m", "dimensions": 8, "base_url": f"{endpoint.url}/v1"}
+        embedding = EmbeddingSettings.model_validate({**given, "api_key": KEY})
         async with abused(tmp_path, changed={"embedding": embedding}) as server:
             item = {"title": "Migrate before testing", "description": "When a table is missing.", "content": "Run it."}
             own = {"task_id": "t", "task": "Fix it", "steps": STEPS, "verdict": "Success", "items": [item]}
@@ -155,35 +150,32 @@ async def test_a_bad_embedder_costs_the_vector_and_nothing_else(
     counts = json.loads(getattr(counted.contents[0], "text", "{}"))
     assert (counts["embedded"], counts["not_embedded"]) == ({}, 1)
     assert is_in_time(took, DEADLINE_S + SLACK_S)
-    record("E4", f"{name}: stored and found by words, each within {took:.1f} s, bad vectors stored 0")
 
 
 async def test_a_chat_model_that_is_gone_is_not_asked_again_and_again(
-    tmp_path: Path, record: Record, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TEST_KEY", KEY)
     monkeypatch.setattr("swarm_memory.server.chat.chain.RETRIES", 0)
-    tasks = 6
     async with ScriptedServer([error(503)] * 99) as endpoint:
         chat = _chat(endpoint.url)
         async with abused(tmp_path, changed={"chat": chat}) as server:
-            for number in range(tasks):
-                told = {"task": f"Look at shop {number}", "steps": STEPS, "task_id": f"t{number}"}
-                assert '"is_error":false' in await server.call("learn_from_trajectory", told)
+            for number in range(6):
+                given = {"task": f"Look at shop {number}", "steps": STEPS, "task_id": f"t{number}"}
+                assert '"is_error":false' in await server.call("learn_from_trajectory", given)
         asked = len(endpoint.requests)
-    record("E1", f"{tasks} tasks under HTTP 503 without retries: {asked} requests, then the model rests")
     assert asked == chain.MAX_FAILURES
 
 
 async def test_no_more_tokens_than_a_day_has_are_spent_by_all_processes_together(
-    tmp_path: Path, record: Record, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TEST_KEY", KEY)
     message = {"role": "assistant", "content": '{"label": "Undecided", "confidence": 0.4, "reasons": ["s1: no"]}'}
     usage = {"prompt_tokens": 2_800, "completion_tokens": 100, "total_tokens": 2_900}
-    told = envelope(choices=[{"index": 0, "finish_reason": "stop", "message": message}], usage=usage)
+    answer = envelope(choices=[{"index": 0, "finish_reason": "stop", "message": message}], usage=usage)
     budget, each, tasks, statuses = 20_000, 2_900, 0, list[str]()
-    async with ScriptedServer([told] * 999) as endpoint:
+    async with ScriptedServer([answer] * 999) as endpoint:
         chat = _chat(endpoint.url, daily_token_budget=budget)
         for process in range(2):
             async with abused(tmp_path, changed={"chat": chat}) as server:
@@ -195,7 +187,6 @@ async def test_no_more_tokens_than_a_day_has_are_spent_by_all_processes_together
                 statuses.append(await server.call("memory_status", {}))
         asked = len(endpoint.requests)
     spent = asked * each
-    record("E7", f"{spent} tokens of a budget of {budget} in {tasks} tasks of 2 servers; {asked} requests")
     assert budget / 2 < spent <= budget
     assert asked < tasks
     assert all(str(budget) in status.replace(",", "") for status in statuses)
@@ -207,12 +198,12 @@ def _chat(url: str, **more: Any) -> ChatSettings:
 
 
 async def test_an_endpoint_that_echoes_its_key_shows_it_nowhere(
-    tmp_path: Path, record: Record, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("DEBUG")
     monkeypatch.setenv("TEST_KEY", KEY)
     monkeypatch.setattr("swarm_memory.server.chat.chain.RETRIES", 0)
-    told = list[str]()
+    answers = list[str]()
     statuses = (400, 401, 403, 404, 422, 429, 500, 503) if FULL else (401, 429)
     for status in statuses:
         echo = error(status, f"Incorrect API key provided: {KEY} (Bearer {KEY})")
@@ -222,33 +213,81 @@ async def test_an_endpoint_that_echoes_its_key_shows_it_nowhere(
             embedding = _embedding(f"{endpoint.url}/v1", api_key=KEY)
             changed = {"chat": _chat(endpoint.url), "embedding": embedding}
             async with abused(folder, changed=changed) as server:
-                told.append(
-                    await server.call("learn_from_trajectory", {"task": "Look", "steps": STEPS, "task_id": "t"})
-                )
-                told += [await _teach(server, "orders", "t2"), await server.call("memory_status", {})]
-                told.append(await server.call("retrieve_memories", {"query": "orders"}))
+                answers += [
+                    await server.call("learn_from_trajectory", {"task": "Look", "steps": STEPS, "task_id": "t"}),
+                    await _teach(server, "orders", "t2"),
+                    await server.call("memory_status", {}),
+                    await server.call("retrieve_memories", {"query": "orders"}),
+                ]
     files = await anyio.to_thread.run_sync(
         lambda: [each.read_bytes() for each in tmp_path.rglob("*") if each.is_file()]
     )
-    leaks = sum(KEY in text for text in (*told, caplog.text)) + sum(KEY.encode() in content for content in files)
-    record(
-        "E6",
-        f"the key in {leaks} of {len(told)} answers, the log at its finest and {len(files)} files, "
-        f"HTTP {', '.join(map(str, statuses))}",
-    )
-    assert len(told) == 4 * len(statuses)
-    assert leaks == 0
+    assert len(answers) == 4 * len(statuses)
+    assert not any(KEY in text for text in (*answers, caplog.text))
+    assert not any(KEY.encode() in content for content in files)
+
+
+DIMENSIONS = 64
+
+
+class EmbeddingServer(Loopback):
+    """An endpoint that counts what it embeds, and can die, come back and answer out of order.
+
+    It embeds a text as the sum of its words' directions, so that texts with words in common are near.
+    """
+
+    def __init__(self) -> None:
+        self.listen()
+        self.embedded: Counter[str] = Counter()
+        """How often each text was embedded."""
+        self.asked = 0
+        self.answers_left: int | None = None
+        """None: any number; 0: the endpoint is dead."""
+        self.shuffled = False
+        self._lock = threading.Lock()
+
+    @property
+    def url(self) -> str:
+        return f"{self.host}/v1"
+
+    def reply(self, asked: Asked) -> Reply:
+        answer = self.answer(json.loads(asked.body))
+        body = answer or {"error": {"message": "down"}}
+        return Reply(503 if answer is None else 200, json.dumps(body).encode())
+
+    def answer(self, asked: dict[str, Any]) -> dict[str, Any] | None:
+        """Return the answer to a request; None where there is none."""
+        texts: list[str] = asked["input"]
+        with self._lock:
+            self.asked += 1
+            if self.answers_left == 0:
+                return None
+            self.answers_left = self.answers_left and self.answers_left - 1
+            self.embedded.update(texts)
+        data = [{"index": at, "embedding": _vector(asked["model"], text)} for at, text in enumerate(texts)]
+        if self.shuffled:
+            data.reverse()
+        return {"object": "list", "model": asked["model"], "data": data, "usage": {"prompt_tokens": 1}}
+
+
+def _vector(model: str, text: str) -> list[float]:
+    total = [0.0] * DIMENSIONS
+    for word in text.lower().split():
+        chance = random.Random(f"{model} {word}")
+        total = [value + chance.gauss(0, 1) for value in total]
+    length = math.hypot(*total) or 1.0
+    return [value / length for value in total]
 
 
 def _embedding(url: str, **more: Any) -> EmbeddingSettings:
-    told = {"provider": "openai", "model": "first", "dimensions": DIMENSIONS, "base_url": url}
-    return EmbeddingSettings.model_validate(told | more)
+    given = {"provider": "openai", "model": "first", "dimensions": DIMENSIONS, "base_url": url}
+    return EmbeddingSettings.model_validate(given | more)
 
 
 async def _teach(server: Abused, name: str, task_id: str) -> str:
     items = [{"title": f"Use the {name} tool", "content": f"1. Open {name}\n2. Look at what {name} says"}]
-    told = {"task_id": task_id, "task": f"Mend {name}", "steps": STEPS, "verdict": "Success", "items": items}
-    return await server.call("distill_memories", told)
+    own = {"task_id": task_id, "task": f"Mend {name}", "steps": STEPS, "verdict": "Success", "items": items}
+    return await server.call("distill_memories", own)
 
 
 async def _teach_all(server: Abused, names: list[str]) -> None:
@@ -269,27 +308,24 @@ async def _cosines(folder: Path, embedding: EmbeddingSettings, query: str) -> di
     return {memory.item.title: memory.parts.cosine for memory in found.memories}
 
 
-async def test_vectors_that_come_out_of_order_reach_their_texts(tmp_path: Path, record: Record) -> None:
+async def test_vectors_that_come_out_of_order_reach_their_texts(tmp_path: Path) -> None:
     words = ("lorries", "pears", "cellos")
     items = [{"title": f"Mend {word} {word}", "content": f"{word} {word} {word}"} for word in words]
-    told = {"task_id": "t", "task": "Mend", "steps": STEPS, "verdict": "Success", "items": items}
-    wrong = 0
+    own = {"task_id": "t", "task": "Mend", "steps": STEPS, "verdict": "Success", "items": items}
     with EmbeddingServer() as endpoint:
         endpoint.shuffled = True
         settings = _embedding(endpoint.url)
         async with abused(tmp_path, changed={"embedding": settings}) as server:
-            assert '"is_error":false' in await server.call("distill_memories", told)
+            assert '"is_error":false' in await server.call("distill_memories", own)
             counts = await _statistics(server)
         for item in items:
             found = await _cosines(tmp_path, settings, f"{item['title']} {item['content']}")
-            wrong += max(found, key=lambda title: found[title] or 0.0) != item["title"]
-            wrong += (found[item["title"]] or 0.0) < 0.99
-    record("E4", f"shuffled answer: {wrong} of {len(items)} vectors with another text")
+            assert max(found, key=lambda title: found[title] or 0.0) == item["title"]
+            assert (found[item["title"]] or 0.0) > 0.99
     assert counts["not_embedded"] == 0
-    assert wrong == 0
 
 
-async def test_vectors_of_another_model_are_never_compared_and_are_made_anew(tmp_path: Path, record: Record) -> None:
+async def test_vectors_of_another_model_are_never_compared_and_are_made_again(tmp_path: Path) -> None:
     with EmbeddingServer() as endpoint:
         first, second = (_embedding(endpoint.url, model=name) for name in ("first", "second"))
         async with abused(tmp_path, changed={"embedding": first}) as server:
@@ -301,11 +337,6 @@ async def test_vectors_of_another_model_are_never_compared_and_are_made_anew(tmp
         async with abused(tmp_path, changed={"embedding": second}) as server:
             counts = await _statistics(server)
     compared = [cosine for cosine in before.values() if cosine is not None]
-    record(
-        "E4",
-        f"another model of the same length: {len(compared)} of {len(before)} found by vectors of the first, "
-        f"{done['embedded']} of 3 made again, then {len(after)} found",
-    )
     assert before
     assert compared == []
     assert (done["embedded"], counts["not_embedded"]) == (3, 0)
@@ -315,8 +346,8 @@ async def test_vectors_of_another_model_are_never_compared_and_are_made_anew(tmp
 
 async def _reembedded(folder: Path, endpoint: EmbeddingServer, **more: Any) -> dict[str, Any]:
     """Run `swarm-memory reembed`; return what it said, or what went wrong."""
-    told = {"provider": "openai", "model": "first", "dimensions": DIMENSIONS, "base_url": endpoint.url} | more
-    environment = {f"SWARM_MEMORY_EMBEDDING__{name.upper()}": str(value) for name, value in told.items()}
+    given = {"provider": "openai", "model": "first", "dimensions": DIMENSIONS, "base_url": endpoint.url} | more
+    environment = {f"SWARM_MEMORY_EMBEDDING__{name.upper()}": str(value) for name, value in given.items()}
     command = partial(
         run, [*CLI, "bank", "reembed", "--json"], cwd=folder, env={**os.environ, **environment}, text=True
     )
@@ -325,7 +356,7 @@ async def _reembedded(folder: Path, endpoint: EmbeddingServer, **more: Any) -> d
 
 
 async def test_while_the_embedder_is_dead_all_goes_on_by_words_and_the_rest_is_embedded_later_once_each(
-    tmp_path: Path, record: Record
+    tmp_path: Path,
 ) -> None:
     names = [_made_name(number) for number in range(300 if FULL else 12)]
     with EmbeddingServer() as endpoint:
@@ -344,16 +375,9 @@ async def test_while_the_embedder_is_dead_all_goes_on_by_words_and_the_rest_is_e
         documents = {text: count for text, count in endpoint.embedded.items() if "\n" in text}
         async with abused(tmp_path, changed=settings) as server:
             left = (await _statistics(server))["not_embedded"]
-            embedded = await _recall(server, names)
             endpoint.answers_left = 0
             words = await _recall(server, names)
     again = sum(count > 1 for count in documents.values())
-    record(
-        "E5",
-        f"{len(names)} stored while dead; recall@5 by words {dead:.2f}, of an embedded bank by words {words:.2f}, "
-        f"with vectors {embedded:.2f}; {len(documents)} of {waiting} embedded later by `reembed`, twice {again}, left "
-        f"{left}; the dead endpoint was asked {asked} times",
-    )
     assert internal == []
     assert waiting == len(names) == len(documents)
     assert ("failed" in broken) == FULL, broken
@@ -363,7 +387,7 @@ async def test_while_the_embedder_is_dead_all_goes_on_by_words_and_the_rest_is_e
 
 
 async def test_what_was_stored_while_it_was_dead_is_embedded_by_itself_once_it_answers(
-    tmp_path: Path, record: Record, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("swarm_memory.server.embedding.openai.REST_S", 0.0)
     names = [_made_name(number) for number in range(300 if FULL else 12)]
@@ -380,11 +404,6 @@ async def test_what_was_stored_while_it_was_dead_is_embedded_by_itself_once_it_a
             assert server.tally.internal == []
     documents = {text: count for text, count in endpoint.embedded.items() if "\n" in text}
     again = sum(count > 1 for count in documents.values())
-    record(
-        "E5 by itself",
-        f"{len(documents) - 1} of {waiting} embedded by the server after the next task that it learned from, twice "
-        f"{again}, left {left}",
-    )
     assert (waiting, left, again, len(documents)) == (len(names), 0, 0, len(names) + 1)
 
 
@@ -407,5 +426,5 @@ async def _recall(server: Abused, names: list[str]) -> float:
 
 
 def _made_name(number: int) -> str:
-    draw = random.Random(number)
-    return "".join(draw.choice("bdfgklmnprst") + draw.choice("aeiou") for _ in range(4))
+    chance = random.Random(number)
+    return "".join(chance.choice("bdfgklmnprst") + chance.choice("aeiou") for _ in range(4))

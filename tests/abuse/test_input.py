@@ -28,7 +28,6 @@ from swarm_memory.tools.trajectory.tasks import task_text
 pytestmark = pytest.mark.fault
 
 MIB = 1024 * 1024
-Record = Callable[[str, str], None]
 
 
 def line(number: int, text: str) -> str:
@@ -51,18 +50,15 @@ BAD = (
 
 @pytest.mark.parametrize("ends", ["\n", "\r\n", "\n\n"])
 @pytest.mark.parametrize("begin", ["", "\ufeff"])
-def test_bad_lines_cost_only_themselves(tmp_path: Path, ends: str, begin: str, record: Record) -> None:
+def test_bad_lines_cost_only_themselves(tmp_path: Path, ends: str, begin: str) -> None:
     path = tmp_path / "s1.jsonl"
-    kept = 0
     for bad in BAD:
         text = begin + ends.join((GOOD[0], bad, GOOD[1], bad[: len(bad) // 2]))
         path.write_bytes(text.encode("utf-8", "surrogatepass"))
         (read,) = read_trajectories(path)
         texts = [step.text for step in read.steps]
         assert read.task == "Make the tests of the shop pass please"
-        kept += any("migration" in text for text in texts)
-    record("D2", f"malformed lines, ends {ends!r}, begin {begin!r}: crashes 0, good lines kept {kept} of {len(BAD)}")
-    assert kept == len(BAD)
+        assert any("migration" in text for text in texts), bad
 
 
 def test_a_file_of_nothing_but_bad_lines_is_an_error_of_the_input(tmp_path: Path) -> None:
@@ -113,24 +109,16 @@ MOST_GROWTH = 1.25 if FULL else 1.6
 
 
 @pytest.mark.parametrize("target", TARGETS)
-def test_no_shape_of_text_takes_more_than_linear_time(target: str, record: Record) -> None:
+def test_no_shape_of_text_takes_more_than_linear_time(target: str) -> None:
     run, most = TARGETS[target]
     largest = most if FULL else min(most // 2, 32 * 1024)
-    exponents, slowest = [0.0], 0.0
-    for shape in ADVERSARIAL.values():
-        exponent, longest_s = _growth(run, [shape(size) for size in (largest // 16, largest // 4, largest)])
-        exponents.append(exponent)
-        slowest = max(slowest, longest_s / largest)
-    record(
-        "D8",
-        f"{target}: slowest of {len(ADVERSARIAL)} shapes {slowest * 1000 * MIB:.0f} ms/MB, "
-        f"time grows with length to the {max(exponents):.2f}",
-    )
-    assert max(exponents) < MOST_GROWTH
+    for name, shape in ADVERSARIAL.items():
+        texts = [shape(size) for size in (largest // 16, largest // 4, largest)]
+        assert _growth(run, texts) < MOST_GROWTH, name
 
 
-def _growth(run: Callable[[str], object], texts: Sequence[str]) -> tuple[float, float]:
-    """Return with which power of the length the processor time grows, and the seconds for the longest text.
+def _growth(run: Callable[[str], object], texts: Sequence[str]) -> float:
+    """Return with which power of the length the processor time grows.
 
     Noise only adds to a time, so the least of some runs counts: of more, where the growth looks too steep.
     """
@@ -141,15 +129,10 @@ def _growth(run: Callable[[str], object], texts: Sequence[str]) -> tuple[float, 
             run(text)
             least[place] = min(least[place], time.thread_time() - began)
         points = [(math.log(len(text)), math.log(max(took, 1e-4))) for text, took in zip(texts, least, strict=True)]
-        exponent = _slope(points) if least[-1] > 0.005 else 0.0
+        exponent = statistics.linear_regression(*zip(*points, strict=True)).slope if least[-1] > 0.005 else 0.0
         if exponent < MOST_GROWTH and (number or not FULL):
             break
-    return exponent, least[-1]
-
-
-def _slope(points: Sequence[tuple[float, float]]) -> float:
-    """Return the slope of the line through the points, by least squares."""
-    return statistics.linear_regression(*zip(*points, strict=True)).slope
+    return exponent
 
 
 _PEAK = """
@@ -160,11 +143,10 @@ from swarm_memory.server.hosts.transcript import read_trajectories
 def peak_kb():
     return int(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0])
 
-before = peak_kb()
 (read,) = read_trajectories(sys.argv[1])
-print(len(read.steps), sum("migration" in step.text for step in read.steps), before // 1024, peak_kb() // 1024)
+print(sum("migration" in step.text for step in read.steps), peak_kb() // 1024)
 """
-"""What `getrusage` tells of a new process includes the memory of the one that started it; VmHWM does not."""
+"""What `getrusage` says of a new process includes the memory of the one that started it; VmHWM does not."""
 
 HUGE: dict[str, tuple[int, int, int]] = {
     "100 MB": (85_000, 1_000, 7_000),
@@ -176,7 +158,7 @@ HUGE: dict[str, tuple[int, int, int]] = {
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak is read from /proc")
 @pytest.mark.parametrize("what", HUGE)
-def test_a_huge_transcript_is_read_in_bounded_memory(tmp_path: Path, what: str, record: Record) -> None:
+def test_a_huge_transcript_is_read_in_bounded_memory(tmp_path: Path, what: str) -> None:
     path = tmp_path / "s1.jsonl"
     lines, chars, short = HUGE[what]
     if not FULL:
@@ -186,14 +168,9 @@ def test_a_huge_transcript_is_read_in_bounded_memory(tmp_path: Path, what: str, 
         file.write(GOOD[0] + "\n")
         file.writelines(line(number * 2 + 3, text) + "\n" for number in range(lines))
         file.write(GOOD[1] + "\n")
-    began = time.monotonic()
     done = subprocess.run(
         [sys.executable, "-c", _PEAK, str(path)], capture_output=True, text=True, check=True, timeout=HANG_S
     )
-    steps, last, before, peak = map(int, done.stdout.split())
-    took, size = time.monotonic() - began, path.stat().st_size / MIB
-    record(
-        "D1", f"{what}, {size:.0f} MB: {took:.1f} s, at most {peak} MB resident ({before} before), {steps} steps kept"
-    )
+    last, peak = map(int, done.stdout.split())
     assert last == 1
     assert peak <= 200

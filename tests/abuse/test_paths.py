@@ -17,7 +17,6 @@ from swarm_memory.server.config import resolve_settings
 from swarm_memory.server.hosts.transcript import read_trajectories
 from swarm_memory.server.location import log_line
 
-Record = Callable[[str, str], None]
 pytestmark = pytest.mark.attack
 
 SECRET = "quetzalcoatl"
@@ -42,36 +41,17 @@ def escapes(shop: Path) -> Iterator[str]:
     (shop / "loop.jsonl").symlink_to("loop.jsonl")
     os.mkfifo(shop / "pipe.jsonl")
     (shop / "runs" / "a.jsonl").mkdir()
-    yield from (
-        str(outside / "secret.jsonl"),
-        f"{shop}/../outside/secret.jsonl",
-        f"{shop}/runs/../../outside/secret.jsonl",
-    )
+    secret = f"{outside}/secret.jsonl"
+    yield from (secret, f"{shop}/../outside/secret.jsonl", f"{shop}/runs/../../outside/secret.jsonl")
     yield from (f"{shop}/link.jsonl", f"{shop}/folder/secret.jsonl", f"{shop}/loop.jsonl", f"{shop}/pipe.jsonl")
-    yield from (
-        "../outside/secret.jsonl",
-        "~root/secret.jsonl",
-        "~nobody-here/x.jsonl",
-        "~/secret.jsonl",
-        "//etc//passwd.json",
-    )
-    yield from (
-        f"{outside}/secret.jsonl\0",
-        f"{shop}\0/../outside/secret.jsonl",
-        "file:///etc/passwd.json",
-        "\\\\host\\x.json",
-    )
-    yield from (
-        "/dev/zero",
-        "/dev/stdin.jsonl",
-        "/proc/self/environ",
-        "/proc/self/environ/x.json",
-        f"{shop}/runs/a.jsonl",
-    )
+    yield from ("../outside/secret.jsonl", "~root/secret.jsonl", "~nobody-here/x.jsonl", "~/secret.jsonl")
+    yield from (f"{secret}\0", f"{shop}\0/../outside/secret.jsonl", "file:///etc/passwd.json", "\\\\host\\x.json")
+    yield from ("//etc//passwd.json", "/dev/zero", "/dev/stdin.jsonl", "/proc/self/environ", f"{shop}/runs/a.jsonl")
+    yield "/proc/self/environ/x.json"
     yield from ("", " ", ".", "/", ".jsonl", "x" * 5000 + ".jsonl", "\ud800.jsonl".encode("utf-8", "replace").decode())
 
 
-async def test_no_name_reads_a_transcript_outside_the_project_and_the_hosts_folder(shop: Path, record: Record) -> None:
+async def test_no_name_reads_a_transcript_outside_the_project_and_the_hosts_folder(shop: Path) -> None:
     (shop / "runs" / "own.jsonl").write_text(RECORD, encoding="utf-8")
     async with abused(shop) as server:
         names = list(escapes(shop))
@@ -84,13 +64,11 @@ async def test_no_name_reads_a_transcript_outside_the_project_and_the_hosts_fold
         assert server.tally.unanswered == []
         own = await server.call("judge_trajectory", {"transcript_path": str(shop / "runs" / "own.jsonl")})
         assert '"is_error":false' in own
-    record("G6", f"transcript paths: escapes 0 of {3 * len(names)}")
 
 
-async def test_no_name_indexes_copies_or_measures_what_lies_outside_the_project(shop: Path, record: Record) -> None:
+async def test_no_name_indexes_copies_or_measures_what_lies_outside_the_project(shop: Path) -> None:
     (shop / "notes.md").write_text("# Own\n\nHow the shop is mended.\n", encoding="utf-8")
     (shop.parent / "outside" / "notes.md").write_text(f"# Other\n\nHow {SECRET} is mended.\n", encoding="utf-8")
-    asked = 0
     async with abused(shop) as server:
         names = [name for name in escapes(shop) if name.strip() not in ("", ".", f"{shop}/runs/a.jsonl")]
         calls: dict[str, Callable[[str], dict[str, Any]]] = {
@@ -103,33 +81,26 @@ async def test_no_name_indexes_copies_or_measures_what_lies_outside_the_project(
                 answer = await server.call(tool, arguments(name))
                 assert '"is_error":true' in answer, f"{tool} {name}: {answer[:500]}"
                 assert SECRET not in answer
-                asked += 1
         await server.call("index_sources", {"kind": "document"})
         found = await server.call("search_sources", {"query": "how is it mended", "kind": "document"})
         assert server.tally.internal == []
     assert "How the shop is mended" in found
     assert SECRET not in found
-    record("G6", f"paths of sources, working folders and data sets: escapes 0 of {asked}")
 
 
-def test_backups_and_tokens_of_the_bank_do_not_go_where_a_link_leads(shop: Path, record: Record) -> None:
+def test_backups_and_tokens_of_the_bank_do_not_go_where_a_link_leads(shop: Path) -> None:
     outside = shop.parent / "outside"
     run_command(shop, "jobs", "work", "--until-idle")
     before = sorted(path.name for path in outside.iterdir())
     (shop / ".swarm" / "backups").symlink_to(outside)
     (shop / ".swarm" / "there.db").symlink_to(outside / "stolen.db")
-    refused = 0
     for words in (("backup",), ("backup", ".swarm/there.db"), ("restore", ".swarm/backups/secret.jsonl", "--yes")):
         done = run_command(shop, "bank", *words)
         assert "is now" not in done.stderr, "a command that moved refuses nothing by itself"
-        refused += done.returncode != 0
+        assert done.returncode != 0
         assert SECRET not in done.stdout + done.stderr
     after = sorted(path.name for path in outside.iterdir())
-    record(
-        "G6", f"backups through links: {refused} of 3 refused, files outside changed {len(set(after) ^ set(before))}"
-    )
     assert after == before
-    assert refused == 3
 
 
 def run_command(folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":

@@ -4,7 +4,6 @@ import asyncio
 import hashlib
 import logging
 import random
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -32,7 +31,6 @@ from swarm_memory.tools.team.people import add_person, audit_trail, change_role,
 
 __all__ = ["database_url", "engine", "place", "settings"]
 
-Record = Callable[[str, str], None]
 pytestmark = [pytest.mark.attack, pytest.mark.allow_hosts(["127.0.0.1"])]
 
 ABOVE = [role for role in ROLES if role != "admin"]
@@ -51,9 +49,7 @@ def places_with(place: Location, url: str | None, *marks: str) -> int:
 
 @BOTH_ENGINES
 @pytest.mark.usefixtures("database_url")
-async def test_no_token_but_a_persons_own_lets_anybody_in(
-    place: Location, settings: Settings, engine: str, record: Record
-) -> None:
+async def test_no_token_but_a_persons_own_lets_anybody_in(place: Location, settings: Settings) -> None:
     async with serving_team(place, settings) as team:
         token = await team.add("ada", "admin")
         other = replace(team.toolbox, scope=BankScope(tenant_id="other", project="shop"))
@@ -76,13 +72,12 @@ async def test_no_token_but_a_persons_own_lets_anybody_in(
         statuses = {what: (await team.post(each, {})).status_code for what, each in wrong.items()}
         assert {what for what, status in statuses.items() if status != 401} == set()
         assert not (await team.call(token, "memory_status"))[0]
-    record("G2", f"{engine}: tokens of people that are none here: passed through 0 of {len(wrong)}")
 
 
 @BOTH_ENGINES
 @pytest.mark.parametrize("role", ABOVE)
 async def test_no_tool_resource_or_prompt_above_ones_role_is_reached(
-    place: Location, settings: Settings, role: Role, engine: str, database_url: str | None, record: Record
+    place: Location, settings: Settings, role: Role, database_url: str | None
 ) -> None:
     chance = random.Random(20261123)
     async with serving_team(place, settings) as team:
@@ -100,9 +95,9 @@ async def test_no_tool_resource_or_prompt_above_ones_role_is_reached(
                 needed = role_of_call(tool["name"], {"action": action})
                 if rank(needed) <= rank(role):
                     continue
-                failed, told = await team.call(token, tool["name"], **arguments)
+                failed, refusal = await team.call(token, tool["name"], **arguments)
                 assert failed, tool["name"]
-                assert f"needs the role {needed}; yours is {role}" in told
+                assert f"needs the role {needed}; yours is {role}" in refusal
                 tried += 1
         for tool in ("learn_from_trajectory", "judge_trajectory", "distill_memories"):
             assert (await team.call(token, tool, transcript_path="/etc/passwd"))[0]
@@ -114,7 +109,6 @@ async def test_no_tool_resource_or_prompt_above_ones_role_is_reached(
         assert ("error" in await team.ask(token, "prompts/get", name="learn_from_this_session")) == (role == "read")
         assert rows(place, database_url) == before
     assert tried
-    record("G2", f"{engine}: calls above the role {role}: done 0 of {tried}")
 
 
 class Streaming:
@@ -163,8 +157,8 @@ async def test_an_answer_that_lasts_ends_when_its_reader_is_revoked_or_may_do_le
     now[0] = later
     app.go_on.set()
     await answering
-    told = b"".join(message.get("body", b"") for message in sent)
-    assert told == (b"firstsecretmore" if later == "admin" else b"first")
+    body = b"".join(message.get("body", b"") for message in sent)
+    assert body == (b"firstsecretmore" if later == "admin" else b"first")
     assert sent[-1]["more_body"] is False
 
 
@@ -175,14 +169,14 @@ def person(name: str, role: Role) -> Person:
 
 
 @BOTH_ENGINES
-async def test_no_token_stands_in_a_log_an_answer_the_trail_or_the_bank(
+async def test_no_token_is_in_a_log_an_answer_the_trail_or_the_bank(
     place: Location, settings: Settings, database_url: str | None, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
     with LocalIssuer() as issuer:
         keys_url = f"{issuer.url}/keys"
-        told = HttpSettings(oauth_issuer=issuer.url, oauth_keys_url=keys_url, oauth_algorithm="ES256")
-        async with serving_team(place, settings, Issuer(told, AUDIENCE)) as team:
+        trusted = HttpSettings(oauth_issuer=issuer.url, oauth_keys_url=keys_url, oauth_algorithm="ES256")
+        async with serving_team(place, settings, Issuer(trusted, AUDIENCE)) as team:
             ada, eve = await team.add("ada", "read"), await team.add("eve", "review")
             await add_person(team.toolbox, "cem", "read", issuer.url, "cem")
             signed, expired = issuer.token("cem"), issuer.token("cem", exp=1)
@@ -230,7 +224,7 @@ async def test_the_pages_let_in_by_role_and_only_as_long_as_it_lasts(place: Loca
         assert (await browser.client.get("/ui/desk")).status_code == 401
 
 
-def test_whoever_has_no_role_for_it_is_told_which_one_it_needs() -> None:
+def test_whoever_has_no_role_for_it_learns_which_one_it_needs() -> None:
     with pytest.raises(NotAllowed, match="index_sources needs the role admin; yours is write"):
         Caller(person("ada", "write")).require(role_of_call("index_sources", {}), "index_sources")
     assert all(

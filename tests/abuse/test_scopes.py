@@ -5,7 +5,7 @@ import random
 import re
 import statistics
 import time
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import ExitStack, asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,7 +18,7 @@ from laid_bank import laid
 from mcp import MCPError
 from patience import FULL
 from postgres_server import ENGINES, lent_database
-from tool_arguments import TEXTS, drawn, string_fields, valid
+from tool_arguments import TEXTS, sampled, string_fields, valid
 
 from swarm_memory.schema.base import Scope, new_id
 from swarm_memory.schema.memory import MemoryItem
@@ -28,7 +28,6 @@ from swarm_memory.tools.retrieve.embed import prepare, with_indexes
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.toolbox import Toolbox
 
-Record = Callable[[str, str], None]
 pytestmark = [pytest.mark.attack]
 
 CALLS = 10_000 if FULL else 100
@@ -79,25 +78,26 @@ async def read_all(server: Abused, ids: list[str]) -> str:
     """Return what every resource says for every id, and of the statistics."""
     uris = [f"memory://{kind}/{each}" for kind in ("item", "trajectory") for each in ids]
     uris += [f"memory://trajectory/task-{LABEL}", "memory://statistics", "memory://statistics?project=shop"]
-    told: list[str] = []
+    answers: list[str] = []
     for uri in uris:
         try:
-            told.append((await server.client.read_resource(uri)).model_dump_json())
+            answers.append((await server.client.read_resource(uri)).model_dump_json())
         except MCPError as error:
-            told.append(str(error))
-    return "\n".join(told)
+            answers.append(str(error))
+    return "\n".join(answers)
 
 
 @pytest.fixture(params=ENGINES)
-def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The engine that servers stand on, both tenants in one bank; no role of the database holds them here."""
     with ExitStack() as lent:
         if request.param == "postgres":
             monkeypatch.setenv("SWARM_MEMORY_STORAGE__URL", lent.enter_context(lent_database()))
-        yield request.param
+        yield
 
 
-async def test_no_tool_resource_or_id_shows_a_row_of_another_tenant(shop: Path, engine: str, record: Record) -> None:
+@pytest.mark.usefixtures("engine")
+async def test_no_tool_resource_or_id_shows_a_row_of_another_tenant(shop: Path) -> None:
     ids = await fill_other(shop)
     assert len(ids) >= 4
     chance = random.Random(SEED)
@@ -123,28 +123,24 @@ async def test_no_tool_resource_or_id_shows_a_row_of_another_tenant(shop: Path, 
         while len(calls) < CALLS:
             tool = chance.choice(server.tools)
             if tool.name != BENCHMARK:
-                calls.append((tool, drawn(tool.input_schema, chance)))
+                calls.append((tool, sampled(tool.input_schema, chance)))
         for tool, arguments in calls:
             answer = await server.call(tool.name, arguments)
             if _shows(answer, arguments):
                 leaks.append(f"{tool.name} {json.dumps(arguments)[:300]} → {answer[:600]}")
         if SECRET in await read_all(server, ids):
             leaks.append("a resource")
-    record(
-        "F10",
-        f"{engine}, rows of another tenant: leaks {len(leaks)} of {server.tally.calls} calls over "
-        f"{len(server.tools)} tools",
-    )
     assert leaks == []
     assert server.tally.internal == []
 
 
 def _shows(answer: str, arguments: dict[str, Any]) -> bool:
-    """Tell whether an answer holds the other's word where the question did not."""
+    """Whether an answer holds the other's word where the question did not."""
     return SECRET in answer and SECRET not in json.dumps(arguments)
 
 
-async def test_nothing_of_another_tenant_can_be_changed_by_its_ids(shop: Path, engine: str, record: Record) -> None:
+@pytest.mark.usefixtures("engine")
+async def test_nothing_of_another_tenant_can_be_changed_by_its_ids(shop: Path) -> None:
     ids = await fill_other(shop)
     async with abused(shop, tenant="other") as other:
         before = await other.call(
@@ -163,12 +159,9 @@ async def test_nothing_of_another_tenant_can_be_changed_by_its_ids(shop: Path, e
             "manage_memories", {"action": "get", "ids": [i for i in ids if i.startswith("rm_")][:1]}
         )
     assert after == before
-    record("F10", f"{engine}, changes by another's ids: 0 of {server.tally.calls} calls")
 
 
-async def test_scores_and_counts_are_the_same_whether_or_not_others_share_the_file(
-    tmp_path: Path, record: Record
-) -> None:
+async def test_scores_and_counts_are_the_same_whether_or_not_others_share_the_file(tmp_path: Path) -> None:
     """The rarity of a word, and all counts, are those of the tenant alone."""
     answers: list[tuple[list[Any], Any]] = []
     for name, shared in (("alone", False), ("shared", True)):
@@ -193,8 +186,6 @@ async def test_scores_and_counts_are_the_same_whether_or_not_others_share_the_fi
             )
         )
     (alone, counts), (shared_scores, shared_counts) = answers
-    same = sum(_rounded([one]) == _rounded([other]) for one, other in zip(alone, shared_scores, strict=True))
-    record("F10", f"scores that are the same beside another tenant's rows: {same} of {len(alone)}; counts: all")
     assert alone
     assert _rounded(alone) == _rounded(shared_scores)
     assert counts == shared_counts
@@ -215,7 +206,7 @@ def _rounded(memories: list[Any]) -> str:
 
 
 @pytest.mark.skipif(not FULL, reason="make faults runs it: 20,000 memories are written first")
-async def test_how_long_a_search_takes_does_not_say_what_words_another_tenant_has(shop: Path, record: Record) -> None:
+async def test_how_long_a_search_takes_does_not_say_what_words_another_tenant_has(shop: Path) -> None:
     """Both words are unknown here; every memory of the other tenant holds the first one."""
     async with open_bank(shop, "other") as other:
         store = cast(SqliteStore, other.store)
@@ -233,11 +224,6 @@ async def test_how_long_a_search_takes_does_not_say_what_words_another_tenant_ha
                 times[word].append((time.perf_counter() - began) * 1000)
     assert all(len(each) == 400 for each in times.values())
     known, unknown = (statistics.median(each) for each in times.values())
-    record(
-        "F10",
-        f"timing: a word of 20,000 memories of another tenant {known:.2f} ms, a word of none {unknown:.2f} ms "
-        "(medians of 400)",
-    )
     assert known < 1.5 * unknown < 2.25 * known
 
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import random
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,22 +10,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mcp.types import Tool
 from patience import FULL
-from tool_arguments import drawn, string_fields, valid
+from tool_arguments import sampled, string_fields, valid
 
-Record = Callable[[str, str], None]
 pytestmark = [pytest.mark.attack]
 
 SEED = 20261121
 NASTY = (
     *("a\0b", "\0" * 500, "\u202eevil\u2066", "\u200b\u200d\ufeff", "\x1b]0;x\x07\x1b[2J", "\uffff\ufffe\ufdd0"),
     *(
-        "e" + "\u0301" * 50_000,
         "\U000e0041\U000e007f",
         "\U0010ffff",
         "\r\n\r",
         "\u2028\u2029",
         "\x85\x1c",
         "x" * 15_000,
+        "e" + "\u0301" * 50_000,
     ),
 )
 MARKS = "e" + "\u0301" * (1 << 19)
@@ -64,9 +62,8 @@ def shop(tmp_path: Path) -> Path:
     return folder
 
 
-def judged(server: Abused, record: Record, row: str, what: str) -> None:
-    """Write down the figure of a row, and hold it."""
-    record(row, f"{what}: {server.tally}")
+def hold(server: Abused) -> None:
+    """Hold that every call was answered, and none by a fault of ours."""
     assert server.tally.internal == []
     assert server.tally.unanswered == []
 
@@ -85,7 +82,7 @@ def integers(server: Abused) -> list[tuple[Tool, str]]:
     ]
 
 
-async def test_arguments_at_and_past_every_limit_give_no_internal_error(shop: Path, record: Record) -> None:
+async def test_arguments_at_and_past_every_limit_give_no_internal_error(shop: Path) -> None:
     chance = random.Random(SEED)
     async with abused(shop) as server:
         for tool, name in integers(server):
@@ -96,11 +93,11 @@ async def test_arguments_at_and_past_every_limit_give_no_internal_error(shop: Pa
             tool = chance.choice(server.tools)
             benchmarks += tool.name == BENCHMARK
             if tool.name != BENCHMARK or benchmarks <= 2:
-                await server.call(tool.name, drawn(tool.input_schema, chance))
-    judged(server, record, "D6", f"schema-driven fuzz of {len(server.tools)} tools")
+                await server.call(tool.name, sampled(tool.input_schema, chance))
+    hold(server)
 
 
-async def test_every_text_in_every_argument_is_answered(shop: Path, record: Record) -> None:
+async def test_every_text_in_every_argument_is_answered(shop: Path) -> None:
     chance = random.Random(SEED)
     async with abused(shop) as server:
         places = [(tool, name) for tool in server.tools for name in string_fields(tool.input_schema)]
@@ -109,7 +106,7 @@ async def test_every_text_in_every_argument_is_answered(shop: Path, record: Reco
         for tool, name in places if FULL else chance.sample(places, 3):
             await server.call(tool.name, valid(tool.input_schema, chance, **{name: MARKS}))
         await _any_text(server, places_of=[(tool.name, name) for tool, name in places])
-    judged(server, record, "D3", f"texts in {len(places)} string arguments of {len(server.tools)} tools")
+    hold(server)
     assert look(shop)["check"] == "ok"
 
 
@@ -135,7 +132,7 @@ TYPED = (
 )
 
 
-async def test_no_query_is_a_syntax_error_of_the_search(shop: Path, record: Record) -> None:
+async def test_no_query_is_a_syntax_error_of_the_search(shop: Path) -> None:
     """The typed ones are those that FTS5 refuses or takes for something else."""
     signs = "\"*^:()-+{}[]~&|!\\/.,;'`"
     words = ["AND", "OR", "NOT", "NEAR", "NEAR(", "title", "content:", "migrate", *signs, "\u00e9", "表", "\0"]
@@ -144,14 +141,14 @@ async def test_no_query_is_a_syntax_error_of_the_search(shop: Path, record: Reco
         await teach(server, "orders")
         server.tally = Tally()
         blank = 0
-        drawn_ones = (
+        sampled_ones = (
             chance.choice(("", " ")).join(chance.choices(words, k=chance.randint(1, 8))) for _ in range(CALLS)
         )
-        for query in (*TYPED, *drawn_ones):
+        for query in (*TYPED, *sampled_ones):
             answer = await server.call("retrieve_memories", {"query": query})
             blank += "query is empty" in answer
     assert blank == server.tally.refused
-    judged(server, record, "D5", f"search syntax in queries, {blank} of them of unprintable signs alone")
+    hold(server)
 
 
 def traces(folder: Path) -> list[Path]:
@@ -159,9 +156,7 @@ def traces(folder: Path) -> list[Path]:
     return list(folder.rglob("owned*"))
 
 
-async def test_no_string_reaches_an_interpreter(
-    shop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, record: Record
-) -> None:
+async def test_no_string_reaches_an_interpreter(shop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     chance = random.Random(SEED)
     async with abused(shop, tenant="canary") as others:
@@ -173,7 +168,7 @@ async def test_no_string_reaches_an_interpreter(
         for tool, name, text in some([(tool, name, text) for text in INJECTIONS for tool, name in places], chance):
             answer = await server.call(tool.name, valid(tool.input_schema, chance, **{name: text}))
             assert "quetzal" not in answer
-        judged(server, record, "G7", f"{len(INJECTIONS)} injections in {len(places)} string arguments")
+        hold(server)
     after = look(shop)
     assert after["objects"] == before["objects"]
     assert after["check"] == "ok"
@@ -182,7 +177,7 @@ async def test_no_string_reaches_an_interpreter(
     assert traces(tmp_path) == []
 
 
-async def test_reading_tools_change_no_row_but_their_log(shop: Path, record: Record) -> None:
+async def test_reading_tools_change_no_row_but_their_log(shop: Path) -> None:
     """The log: which memories were retrieved, and what was asked of a model."""
     async with abused(shop) as server:
         await teach(server, "orders")
@@ -195,5 +190,4 @@ async def test_reading_tools_change_no_row_but_their_log(shop: Path, record: Rec
                     await server.call(tool.name, valid(tool.input_schema, chance, **{name: text}))
     after = look(shop)["rows"]
     changed = {name for name in after if after[name] != before.get(name)}
-    record("G7", f"{len(reading)} reading tools: tables that grew: {sorted(changed) or 'none'}")
     assert changed <= {"events", "retrievals", "performance_metrics", "scopes"}

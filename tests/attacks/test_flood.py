@@ -1,17 +1,15 @@
-"""A flood of memories: what agents and hooks add in a day ends at the quota, and retrieval stays fast and good."""
+"""A flood of memories: what agents and hooks add in a day ends at the quota, and retrieval stays good."""
 
 import asyncio
 import random
-import statistics
-import time
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from attacked_bank import EMBEDDER, HERE, NOW, Told, item, items_of, opened, put
+from attacked_bank import EMBEDDER, HERE, NOW, item, items_of, opened, put
 from patience import FULL
+from scripted_runs import Script
 
 from swarm_memory.schema.errors import ConfigError, QuotaReached
 from swarm_memory.schema.memory import LearnResult, MemoryDraft
@@ -33,7 +31,7 @@ _TEXT = (
     "garden hammer island jungle kettle ladder marble needle orchard pencil quarry ribbon saddle temple umbrella valley"
 )
 _WORDS = _TEXT.split()
-"""Drawn by chance: what says the same would be stored once and would not be a flood."""
+"""Sampled: what says the same would be stored once and would not be a flood."""
 
 pytestmark = pytest.mark.attack
 
@@ -46,49 +44,33 @@ def limited(tools: Toolbox, quota: int) -> Toolbox:
 
 async def flood(tools: Toolbox, number: int) -> LearnResult | None:
     """Store one memory more; None where that was refused."""
-    told = Told(f"prepare batch {number:06d}", f"s:{number}", "s").shell(f"make batch-{number}", "ok")
+    run = Script(f"prepare batch {number:06d}", f"s:{number}", "s").shell(f"make batch-{number}", "ok")
     words = random.Random(number).sample(_WORDS, 9)
     draft = MemoryDraft(
         title=f"{words[0]} the {words[1]} of {words[2]} {number}".capitalize(),
         content=f"1. {words[3]} the {words[4]} by {words[5]}\n2. {words[6]} {words[7]} with {words[8]} {number}",
     )
     try:
-        return await learn(tools, told.done(), agent_drafts=[draft])
+        return await learn(tools, run.done(), agent_drafts=[draft])
     except QuotaReached:
         return None
 
 
-async def p95_ms(tools: Toolbox) -> float:
-    taken: list[float] = []
-    for number in range(200 if FULL else 40):
-        started = time.perf_counter()
-        await retrieve(tools, f"check the quota of region {number % 50}")
-        taken.append((time.perf_counter() - started) * 1000)
-    return statistics.quantiles(taken, n=20)[-1]
-
-
-async def test_a_flood_of_one_session_ends_at_the_quota(tmp_path: Path, record: Callable[[str, str], None]) -> None:
+async def test_a_flood_of_one_session_ends_at_the_quota(tmp_path: Path) -> None:
     async with opened(tmp_path) as tools:
         await put(tools, *[item(f"Check the quota of region {each} first", f"1. Ask for {each}") for each in range(50)])
         other = await open_store(tmp_path / "memory.db", embedder=EMBEDDER)
         try:
             both = [limited(tools, QUOTA), limited(replace(tools, store=other), QUOTA)]
-            before = await p95_ms(tools)
             stored = refused = 0
             for number in range(0, STORES, 2):
                 for done in await asyncio.gather(*(flood(each, number + at) for at, each in enumerate(both))):
                     stored += 0 if done is None else max(1, len(done.stored))
                     refused += done is None
-            after = await p95_ms(tools)
             found = await retrieve(tools, "check the quota of region 7")
         finally:
             await other.close()
         in_bank = (await tools.store.statistics(HERE, EMBEDDER.name)).memories["active"] - 50
-        record(
-            "D10",
-            f"{STORES} stores through two connections: {in_bank} stored, quota {QUOTA}, {refused} refused;"
-            f" retrieval p95 {before:.1f} ms before, {after:.1f} ms after",
-        )
         assert 0.8 * QUOTA <= in_bank <= stored == QUOTA
         assert refused == STORES - QUOTA
         assert found.memories[0].item.title == "Check the quota of region 7 first"
@@ -98,12 +80,12 @@ async def test_the_error_says_what_to_change_and_the_task_can_be_learned_later(t
     async with opened(tmp_path) as tools:
         agents = limited(tools, 1)
         assert await flood(agents, 1) is not None
-        told = Told("prepare another", "t").shell("make it", "ok").done()
+        run = Script("prepare another", "t").shell("make it", "ok").done()
         with pytest.raises(QuotaReached, match=r"learn\.max_new_per_day.*swarm-memory learn"):
-            await learn(agents, told)
+            await learn(agents, run)
         tomorrow = NOW + timedelta(days=1)
         assert await tools.store.added_on(HERE, tomorrow) == 0
-        assert (await learn(tools, told)).status != "already_learned"
+        assert (await learn(tools, run)).status != "already_learned"
 
 
 async def test_what_the_user_imports_is_not_limited_and_what_an_agent_imports_is(tmp_path: Path) -> None:

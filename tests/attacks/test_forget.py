@@ -1,7 +1,6 @@
 """Forgetting: no byte of a memory, of its task or of what quotes it is left anywhere, and it is not learned again."""
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -9,8 +8,9 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from attacked_bank import HERE, NOW, Told, files_with, item, items_of, opened, put
+from attacked_bank import HERE, NOW, files_with, item, items_of, opened, put
 from pydantic import JsonValue
+from scripted_runs import Script
 
 from swarm_memory.schema.base import JOB, Scope, new_id
 from swarm_memory.schema.job import Job, JobEnd
@@ -42,9 +42,9 @@ TITLE = f"Tune the {ADVICE} first"
 DRAFT = MemoryDraft(title=TITLE, content=f"1. Tune the {ADVICE} of the {TASK}\n2. Play")
 
 
-def played(task_id: str = "t1") -> Told:
-    told = Told(f"tune the {TASK}", task_id).shell(f"play {OUTPUT}", f"Error: no {OUTPUT}", 1)
-    return told.shell("play again", "3 passed").say(f"the {TASK} sounds")
+def played(task_id: str = "t1") -> Script:
+    run = Script(f"tune the {TASK}", task_id).shell(f"play {OUTPUT}", f"Error: no {OUTPUT}", 1)
+    return run.shell("play again", "3 passed").say(f"the {TASK} sounds")
 
 
 async def leave_traces(tools: Toolbox, folder: Path, stored: MemoryItem) -> None:
@@ -55,15 +55,15 @@ async def leave_traces(tools: Toolbox, folder: Path, stored: MemoryItem) -> None
     await retrieve(tools, f"tune the {TASK}", task_id="t1")
     await retrieve(tools, f"how to do this: {TITLE}")
     await retrieve(tools, f"tune the {TASK}")
-    quoting = Told("play a song of another kind", "t2").say(f'The notes say: "{TITLE}", so I do.')
+    quoting = Script("play a song of another kind", "t2").say(f'The notes say: "{TITLE}", so I do.')
     await learn(tools, quoting.shell("sing", "3 passed").done())
     calls = [
         LoggedCall(tool_name="Bash", input={"command": f"play {OUTPUT}"}, output=f"no {OUTPUT}", success=False),
         LoggedCall(tool_name="Edit", input={"text": f"# {TITLE}\n"}, output="ok", success=True),
     ]
     for number, call in enumerate(calls):
-        told = {"task_id": f"t{number + 1}", "session_id": "s", "call_id": f"c{number}", "task": f"tune the {TASK}"}
-        own = told if number == 0 else told | {"task": "another"}
+        about = {"task_id": f"t{number + 1}", "session_id": "s", "call_id": f"c{number}", "task": f"tune the {TASK}"}
+        own = about if number == 0 else about | {"task": "another"}
         await log_tool_calls(tools, [call.model_copy(update=own)])
     await evaluate_tool_calls(tools)
     await summarize_tool_memory(tools)
@@ -99,13 +99,10 @@ async def forgotten_by_an_agent(tools: Toolbox, memory_id: str) -> dict[str, Any
     return await manage_memories(ServedSite(cast(Any, SimpleNamespace(request_context=request))), "forget", [memory_id])
 
 
-async def test_no_byte_of_a_memory_of_its_task_or_of_a_quote_is_left(
-    tmp_path: Path, record: Callable[[str, str], None]
-) -> None:
+async def test_no_byte_of_a_memory_of_its_task_or_of_a_quote_is_left(tmp_path: Path) -> None:
     async with opened(tmp_path) as tools:
         learned = await learn(tools, played().done(), agent_drafts=[DRAFT])
         await leave_traces(tools, tmp_path, learned.stored[0])
-        before = files_with(tmp_path, *MARKS)
         for mark in MARKS:
             assert files_with(tmp_path, mark) > 1, mark
         answer = await forgotten_by_an_agent(tools, learned.stored[0].id)
@@ -119,11 +116,6 @@ async def test_no_byte_of_a_memory_of_its_task_or_of_a_quote_is_left(
             [],
         )
     closed_after = files_with(tmp_path, *MARKS)
-    record(
-        "H4 over MCP",
-        f"files with a word of the memory, of its former text, of its task or of a quote: {before} before,"
-        f" {open_after} while open, {closed_after} after",
-    )
     assert (open_after, closed_after) == (0, 0)
 
 

@@ -4,8 +4,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from attacked_bank import HERE, Told, files_with, items_of, opened
+from attacked_bank import HERE, files_with, items_of, opened
 from pydantic import JsonValue
+from scripted_runs import Script
 
 from swarm_memory.schema.base import JOB, new_id
 from swarm_memory.schema.errors import NotFoundError
@@ -28,8 +29,8 @@ NAME, TASK, ALONE, CALLED, ASKED, QUEUED = (
 MARKS = (NAME, TASK, ALONE, CALLED, ASKED, QUEUED)
 
 
-def done(what: str, task_id: str) -> Told:
-    return Told(f"tune the {what}", task_id).shell("play", "it sounds").say(f"the {what} sounds")
+def done(what: str, task_id: str) -> Script:
+    return Script(f"tune the {what}", task_id).shell("play", "it sounds").say(f"the {what} sounds")
 
 
 async def test_no_byte_of_what_somebody_brought_or_of_their_name_is_left(tmp_path: Path) -> None:

@@ -1,8 +1,7 @@
-"""What is put into a prompt stays inside of its frame, whatever a memory holds: 64 ways out, and none leads out."""
+"""What is put into a prompt stays inside of its frame, whatever a memory holds: 64 escapes, and none succeeds."""
 
 import re
 import unicodedata
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,7 @@ from swarm_memory.tools.text.cleaning import NOTES_CLOSE, NOTES_OPEN
 
 pytestmark = pytest.mark.attack
 
-WAYS_OUT = (
+ESCAPES = (
     NOTES_CLOSE,
     NOTES_CLOSE.upper(),
     f"\n{NOTES_CLOSE}\n\n",
@@ -84,7 +83,7 @@ _PLACEHOLDER = "(?:path|url|host|id|time|line|user)>"
 """What redaction leaves in the place of what belongs to one machine; it opens nothing that could be closed."""
 
 
-def way_out_of(preamble: str) -> str | None:
+def escape_of(preamble: str) -> str | None:
     """Return what is wrong with an injected block; None for one that holds."""
     if not (preamble.startswith(f"{NOTES_OPEN}\n") and preamble.endswith(NOTES_CLOSE)):
         return "the frame is not whole"
@@ -100,24 +99,23 @@ def way_out_of(preamble: str) -> str | None:
     return None
 
 
-def test_there_are_sixty_ways_and_each_is_one_before_it_is_neutralised() -> None:
-    assert len(set(WAYS_OUT)) >= 60
-    assert [way for way in WAYS_OUT if way_out_of(f"{NOTES_OPEN}\n{way}\n{NOTES_CLOSE}") is None] == []
+def test_there_are_sixty_escapes_and_each_is_one_before_it_is_neutralised() -> None:
+    assert len(set(ESCAPES)) >= 60
+    assert [way for way in ESCAPES if escape_of(f"{NOTES_OPEN}\n{way}\n{NOTES_CLOSE}") is None] == []
 
 
-async def test_no_way_leads_out_of_the_frame(tmp_path: Path, record: Callable[[str, str], None]) -> None:
+async def test_no_escape_leads_out_of_the_frame(tmp_path: Path) -> None:
     async with opened(tmp_path) as tools:
         # They are put past the gate: what is injected must be harmless even where screening saw nothing.
         memories = [
             item(f"Tune instrument {number} {way}"[:200], f"1. Tune it {way}\n{way}\n2. Play {way}")
-            for number, way in enumerate(WAYS_OUT)
+            for number, way in enumerate(ESCAPES)
         ]
         await put(tools, *memories)
         broken: dict[str, str] = {}
-        for number, way in enumerate(WAYS_OUT):
+        for number, way in enumerate(ESCAPES):
             found = await retrieve(tools, f"Tune instrument {number}", k=10)
             assert found.memories
-            if wrong := way_out_of(found.preamble):
+            if wrong := escape_of(found.preamble):
                 broken[way] = wrong
-        record("F7", f"{len(broken)} of {len(WAYS_OUT)} ways lead out of the frame or leave a link")
         assert broken == {}

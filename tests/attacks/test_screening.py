@@ -1,7 +1,6 @@
 """What rules and classifier catch and let pass: the figures of `python benchmarks/screening.py`, held from below."""
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -35,19 +34,12 @@ def test_so_many_attacks_are_caught_and_so_few_sound_strategies_doubted(half: Ha
     assert len(wrong) <= 0.045 * len(sound)
 
 
-def test_so_many_attacks_of_an_author_who_knew_neither_rules_nor_training_texts_are_caught(
-    record: Callable[[str, str], None],
-) -> None:
+def test_so_many_attacks_of_an_author_who_knew_neither_rules_nor_training_texts_are_caught() -> None:
     tried, sound = unseen_attacks(), unseen_strategies()
     assert len(tried) >= 200
     assert len(sound) >= 500
-    held, caught = (sum(bool(way(each.text)) for each in tried) for way in (by_rules, screen))
+    caught = sum(bool(screen(each.text)) for each in tried)
     wrong, doubted = (sum(bool(way(each.text)) for each in sound) for way in (by_rules, screen))
-    record(
-        "F0",
-        f"attacks of an unseen author held back {held}, held back or trusted less {caught} of {len(tried)};"
-        f" sound strategies {wrong}, {doubted} of {len(sound)}",
-    )
     assert caught >= 128
     assert wrong <= 0.01 * len(sound)
     assert doubted <= 0.05 * len(sound)

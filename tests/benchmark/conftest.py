@@ -57,7 +57,7 @@ async def toolbox(root: Path) -> AsyncGenerator[Toolbox]:
     await opened.store.close()
 
 
-class Told:
+class Reports:
     """Takes down progress."""
 
     def __init__(self) -> None:
@@ -68,6 +68,6 @@ class Told:
 
 
 @pytest.fixture
-def told() -> Told:
-    """What progress is told to."""
-    return Told()
+def reports() -> Reports:
+    """What progress is reported to."""
+    return Reports()

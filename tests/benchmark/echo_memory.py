@@ -1,4 +1,4 @@
-"""An outside memory in few lines, over stdio: it finds by shared words, and tells ids of its own.
+"""An outside memory in few lines, over stdio: it finds by shared words, and gives ids of its own.
 
 It speaks the protocol by hand: importing the SDK would take most of the time of the tests that start it. `--dying` ends
 it at its first item.
@@ -28,7 +28,7 @@ def recall(question: str, limit: int) -> dict[str, Any]:
 
 
 def tool(call: Any, **kinds: str) -> dict[str, Any]:
-    """Return what a client is told of a tool."""
+    """Return what a client is shown of a tool."""
     properties = {name: {"type": kind} for name, kind in kinds.items()}
     schema = {"type": "object", "properties": properties, "required": [*kinds]}
     return {"name": call.__name__, "description": call.__doc__, "inputSchema": schema}
@@ -59,6 +59,6 @@ if __name__ == "__main__":
         if "id" in request:
             result = answer(request["method"], request.get("params", {}))
             unknown = {"error": {"code": -32601, "message": "Method not found"}}
-            told = unknown if result is None else {"result": result}
-            sys.stdout.write(json.dumps({"jsonrpc": "2.0", "id": request["id"], **told}) + "\n")
+            reply = unknown if result is None else {"result": result}
+            sys.stdout.write(json.dumps({"jsonrpc": "2.0", "id": request["id"], **reply}) + "\n")
             sys.stdout.flush()

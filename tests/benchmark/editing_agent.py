@@ -1,4 +1,4 @@
-"""An agent for tests: it reads its prompt, edits the files of its folder, and tells what it did as a ReAct text.
+"""An agent for tests: it reads its prompt, edits the files of its folder, and says what it did as a ReAct text.
 
 What it writes is the solution of the scenario that the prompt asks for, or a spoilt one, as the seed of its rollout
 has it: whether that meets the task is the checker's business.
@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 SOLUTIONS = Path(__file__).with_name("solutions")
-FILES = {"extract.py": "web_scraping", "payments.py": "payment_api", "migrate.py`": "schema_migration"}
+FILES = {"payments.py": "payment_api", "migrate.py`": "schema_migration"}
 
 
 def main() -> None:

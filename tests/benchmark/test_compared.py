@@ -10,7 +10,7 @@ from swarm_memory.schema.benchmark import BenchmarkRun
 from swarm_memory.schema.errors import ConfigError, InputError
 from swarm_memory.server.benchmark.running import SUITES, run_benchmark
 from swarm_memory.tools.toolbox import Toolbox
-from tests.benchmark.conftest import Told
+from tests.benchmark.conftest import Reports
 
 
 @pytest.fixture(autouse=True)
@@ -19,9 +19,9 @@ def compared(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(SUITES, "retrieval", "systems.suite")
 
 
-async def _run(toolbox: Toolbox, root: Path, told: Told, **options: Any) -> BenchmarkRun:
+async def _run(toolbox: Toolbox, root: Path, reports: Reports, **options: Any) -> BenchmarkRun:
     run, _ = await run_benchmark(
-        toolbox, root, "retrieval", {"dataset": "file", "path": "tiny.json", **options}, report=told
+        toolbox, root, "retrieval", {"dataset": "file", "path": "tiny.json", **options}, report=reports
     )
     return run
 
@@ -30,9 +30,9 @@ def _first(run: BenchmarkRun, measure: str) -> dict[str, float]:
     return {each.subject: each.value for each in run.results.figures if (each.measure, each.part) == (measure, "")}
 
 
-async def test_a_rerank_system_needs_a_reranker(toolbox: Toolbox, root: Path, told: Told) -> None:
+async def test_a_rerank_system_needs_a_reranker(toolbox: Toolbox, root: Path, reports: Reports) -> None:
     with pytest.raises(InputError, match="a rerank system needs"):
-        await _run(toolbox, root, told, systems="hybrid+rerank")
+        await _run(toolbox, root, reports, systems="hybrid+rerank")
 
 
 def _outside(search: dict[str, Any] | None = None, **changes: Any) -> dict[str, Any]:
@@ -45,9 +45,9 @@ def _outside(search: dict[str, Any] | None = None, **changes: Any) -> dict[str, 
 
 @pytest.mark.parametrize("search", [{}, {"id": "", "text": "text"}])
 async def test_an_outside_system_is_measured_by_its_own_ids_or_by_its_texts(
-    toolbox: Toolbox, root: Path, told: Told, search: dict[str, Any]
+    toolbox: Toolbox, root: Path, reports: Reports, search: dict[str, Any]
 ) -> None:
-    run = await _run(toolbox, root, told, systems="bm25-okapi", outside=[_outside(search)])
+    run = await _run(toolbox, root, reports, systems="bm25-okapi", outside=[_outside(search)])
     assert _first(run, "recall_any@1")["echo"] == 1.0
 
 
@@ -59,15 +59,15 @@ async def test_an_outside_system_is_measured_by_its_own_ids_or_by_its_texts(
     ],
 )
 async def test_an_outside_system_that_does_not_work_is_named(
-    toolbox: Toolbox, root: Path, told: Told, changes: dict[str, Any], said: str
+    toolbox: Toolbox, root: Path, reports: Reports, changes: dict[str, Any], said: str
 ) -> None:
     with pytest.raises(ConfigError) as refused:
-        await _run(toolbox, root, told, systems="bm25-okapi", outside=[_outside(**changes)])
+        await _run(toolbox, root, reports, systems="bm25-okapi", outside=[_outside(**changes)])
     assert said in str(refused.value)
     assert str(refused.value).startswith("echo:")
 
 
-async def test_this_server_can_be_measured_as_an_outside_system(toolbox: Toolbox, root: Path, told: Told) -> None:
+async def test_this_server_can_be_measured_as_an_outside_system(toolbox: Toolbox, root: Path, reports: Reports) -> None:
     item = {"title": "{content}", "content": "{content}"}
     steps = [{"role": "assistant", "content": "done"}]
     store = {
@@ -83,6 +83,6 @@ async def test_this_server_can_be_measured_as_an_outside_system(toolbox: Toolbox
     }
     command = [sys.executable, "-I", "-m", "swarm_memory.server.cli", "serve"]
     config = {"name": "ourselves", "command": command, "store": store, "search": search}
-    run = await _run(toolbox, root, told, systems="hybrid", outside=[config])
+    run = await _run(toolbox, root, reports, systems="hybrid", outside=[config])
     values = _first(run, "recall_any@5")
     assert values["ourselves"] == values["hybrid"] == 1.0

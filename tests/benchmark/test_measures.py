@@ -43,8 +43,8 @@ def test_a_percentile_is_the_nearest_rank() -> None:
 
 
 def test_a_bootstrap_interval_is_near_the_normal_one_where_that_holds() -> None:
-    drawn = random.Random(3)
-    values = [drawn.gauss(0, 1) for _ in range(400)]
+    chance = random.Random(3)
+    values = [chance.gauss(0, 1) for _ in range(400)]
     (got,) = Resampling(400, seed=1).intervals([values])
     half = NormalDist().inv_cdf(0.975) * stdev(values) / 20
     assert got.value == pytest.approx(fmean(values))
@@ -59,9 +59,9 @@ def test_the_same_seed_gives_the_same_interval_and_another_one_does_not() -> Non
 
 
 def test_a_paired_difference_sees_what_unpaired_noise_would_hide() -> None:
-    drawn = random.Random(5)
-    base = [drawn.gauss(0, 10) for _ in range(200)]
-    better = [value + 0.5 + drawn.gauss(0, 0.1) for value in base]
+    chance = random.Random(5)
+    base = [chance.gauss(0, 10) for _ in range(200)]
+    better = [value + 0.5 + chance.gauss(0, 0.1) for value in base]
     gains = [value - other for value, other in zip(better, base, strict=True)]
     paired, alone = Resampling(200, seed=1).intervals([gains, better])
     assert paired.low > 0.4

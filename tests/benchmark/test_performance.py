@@ -14,13 +14,13 @@ from swarm_memory.server.benchmark.made import DOMAINS, MadeMemories
 from swarm_memory.server.benchmark.performance import MEASUREMENTS, steps_to
 from swarm_memory.server.benchmark.running import read_run, run_benchmark
 from swarm_memory.tools.toolbox import Toolbox
-from tests.benchmark.conftest import Told
+from tests.benchmark.conftest import Reports
 
 SMALL: dict[str, Any] = {"items": 100, "repeats": 3, "inserts": 3, "max_items": 1000}
 
 
-async def _run(toolbox: Toolbox, root: Path, told: Any, **options: Any) -> BenchmarkRun:
-    run, _ = await run_benchmark(toolbox, root, "performance", SMALL | options, report=told)
+async def _run(toolbox: Toolbox, root: Path, reports: Any, **options: Any) -> BenchmarkRun:
+    run, _ = await run_benchmark(toolbox, root, "performance", SMALL | options, report=reports)
     return run
 
 
@@ -45,8 +45,8 @@ def test_made_memories_are_the_same_for_a_seed_and_of_all_domains() -> None:
     assert len({each.title for each in first}) == 40
 
 
-async def test_the_twelve_are_measured(toolbox: Toolbox, root: Path, told: Told) -> None:
-    run = await _run(toolbox, root, told, parts="operations")
+async def test_the_twelve_are_measured(toolbox: Toolbox, root: Path, reports: Reports) -> None:
+    run = await _run(toolbox, root, reports, parts="operations")
     measured = {(each.subject, each.measure.removesuffix("_p50_ms")) for each in run.results.figures}
     assert {(toolbox.embedder.name, each.key) for each in MEASUREMENTS} <= measured
     (table,) = run.results.tables
@@ -54,11 +54,11 @@ async def test_the_twelve_are_measured(toolbox: Toolbox, root: Path, told: Told)
     assert table.rows[4][2] == "ms per call"
     assert not any(cell == "-" for row in table.rows for cell in row)
     assert all(each.value > 0 and each.better == "lower" for each in run.results.figures)
-    assert told.all[-1].done == told.all[-1].total == 13
+    assert reports.all[-1].done == reports.all[-1].total == 13
 
 
-async def test_growth_gives_a_figure_and_a_point_for_each_size(toolbox: Toolbox, root: Path, told: Told) -> None:
-    run = await _run(toolbox, root, told, parts="growth", max_items=1100)
+async def test_growth_gives_a_figure_and_a_point_for_each_size(toolbox: Toolbox, root: Path, reports: Reports) -> None:
+    run = await _run(toolbox, root, reports, parts="growth", max_items=1100)
     values = {(each.measure, each.part): each.value for each in run.results.figures}
     assert {part for _, part in values} == {"1000 items", "1100 items"}
     assert values["bytes_per_item", "1000 items"] > 200

@@ -1,4 +1,4 @@
-"""The rating set: items drawn by half, each beside its trajectory, and figures of two readers' ratings."""
+"""The rating set: items of one half, each beside its trajectory, and figures of two readers' ratings."""
 
 import json
 import subprocess
@@ -21,7 +21,7 @@ def run() -> Callable[..., str]:
     return call
 
 
-def told(number: int, command: str, output: str) -> list[dict[str, object]]:
+def turn(number: int, command: str, output: str) -> list[dict[str, object]]:
     """A command and its result as messages."""
     function = {"name": "Bash", "arguments": json.dumps({"command": command})}
     call = {"id": f"c{number}", "type": "function", "function": function}
@@ -34,7 +34,7 @@ def told(number: int, command: str, output: str) -> list[dict[str, object]]:
 def test_items_stand_beside_their_trajectory_and_each_task_in_one_half(tmp_path: Path, run: Callable[..., str]) -> None:
     missing = "ModuleNotFoundError: No module named 'web'\nexit code: 1"
     ran = [("manage test", missing), ("pip install web", "exit code: 0"), ("manage test", "exit code: 0")]
-    messages = [message for number, each in enumerate(ran) for message in told(number, *each)]
+    messages = [message for number, each in enumerate(ran) for message in turn(number, *each)]
     records = [
         {"id": f"t{n}", "task_id": f"task {n // 2}", "task": "test the shop", "steps": messages} for n in range(12)
     ]
@@ -57,11 +57,11 @@ def test_an_item_is_useful_when_both_readers_say_so_and_harmful_when_one_does(
     (tmp_path / "items.md").write_text("\n".join(f"## {n} [{kind}] f, t" for n, kind in enumerate(kinds, 1)))
     (tmp_path / "one").write_text("1 3\n2 2\n3 1\n4 0 false\n")
     (tmp_path / "other").write_text("4 1\n3 1\n2 1 vague\n1 2\n")
-    told = run("figures", tmp_path / "items.md", tmp_path / "one", tmp_path / "other").splitlines()
-    assert [line.split(" [")[0].split() for line in told[:3]] == [
+    lines = run("figures", tmp_path / "items.md", tmp_path / "one", tmp_path / "other").splitlines()
+    assert [line.split(" [")[0].split() for line in lines[:3]] == [
         ["procedure", "n=", "1", "useful=", "0", "0.00"],
         ["repair", "n=", "3", "useful=", "1", "0.33"],
         ["all", "n=", "4", "useful=", "1", "0.25"],
     ]
-    assert told[2].endswith("harmful=1")
-    assert told[3].startswith("the same rating: 0.25")
+    assert lines[2].endswith("harmful=1")
+    assert lines[3].startswith("the same rating: 0.25")

@@ -80,9 +80,9 @@ def test_ctrl_c_leaves_what_was_measured(root: Path, swarm: Command) -> None:
     while "running" not in swarm("benchmark", "report", "--list", "--json").stdout:
         assert running.poll() is None
     running.send_signal(signal.SIGINT)
-    _, told = running.communicate(timeout=HANG_S)
-    assert running.returncode == 130, told
-    assert "stopped" in told
+    _, said = running.communicate(timeout=HANG_S)
+    assert running.returncode == 130, said
+    assert "stopped" in said
     (row,) = json.loads(swarm("benchmark", "report", "--list", "--json").stdout)
     assert row["status"] == "interrupted"
     (file,) = (root / ".swarm" / "benchmarks").glob("bench_*.json")
@@ -96,10 +96,10 @@ def _server(root: Path) -> Any:
 
 
 async def test_the_tool_runs_a_benchmark_and_answers_its_tables(root: Path) -> None:
-    told: list[float] = []
+    reports: list[float] = []
 
     async def on_progress(progress: float, total: float | None, message: str | None) -> None:
-        told.append(progress)
+        reports.append(progress)
 
     options = {"dataset": "file", "path": "tiny.json", "systems": ["hybrid", "bm25-okapi"]}
     async with Client(_server(root)) as client:
@@ -111,21 +111,21 @@ async def test_the_tool_runs_a_benchmark_and_answers_its_tables(root: Path) -> N
     assert answer["status"] == "completed"
     assert "## Retrieval on tiny" in answer["result"]["tables"]
     assert answer["result"]["file"].endswith(f"{answer['result']['run_id']}.json")
-    assert told
+    assert reports
     assert refused.is_error
     assert "option systems: " in getattr(refused.content[0], "text", "")
 
 
-async def test_without_arguments_the_tool_runs_nothing_and_tells_what_each_suite_measures_and_costs(root: Path) -> None:
+async def test_without_arguments_the_tool_runs_nothing_and_says_what_each_suite_measures_and_costs(root: Path) -> None:
     async with Client(_server(root)) as client:
-        told = (await client.call_tool("run_benchmark", {})).structured_content
+        listed = (await client.call_tool("run_benchmark", {})).structured_content
         jobs = (await client.call_tool("job", {"action": "list"})).structured_content
-    assert told is not None
-    assert [each["suite"] for each in told["suites"]] == list(SUITES)
-    assert all(each["measures"] and each["cost"] and "seed" in each["options"] for each in told["suites"])
-    assert "nothing was run" in told["hint"]
+    assert listed is not None
+    assert [each["suite"] for each in listed["suites"]] == list(SUITES)
+    assert all(each["measures"] and each["cost"] and "seed" in each["options"] for each in listed["suites"])
+    assert "nothing was run" in listed["hint"]
     assert jobs == {"jobs": []}
-    assert count_tokens(json.dumps(told)) < 1500
+    assert count_tokens(json.dumps(listed)) < 1500
 
 
 async def test_a_benchmark_that_was_begun_by_the_tool_can_be_cancelled(

@@ -1,4 +1,4 @@
-"""Reports: what is untrusted stays text, a page needs nothing else, and a comparison tells change from noise."""
+"""Reports: what is untrusted stays text, a page needs nothing else, and a comparison separates change from noise."""
 
 import random
 import re
@@ -132,8 +132,8 @@ def _scored(values: list[float], *, hash_: str = "h", better: Any = "higher") ->
 
 
 def _noise() -> list[float]:
-    drawn = random.Random(1)
-    return [drawn.random() for _ in range(200)]
+    chance = random.Random(1)
+    return [chance.random() for _ in range(200)]
 
 
 def test_a_small_change_of_every_case_is_seen_in_pairs_and_not_without() -> None:
@@ -165,7 +165,7 @@ def test_a_run_compared_with_itself_changed_nothing() -> None:
     assert done.notes == ()
 
 
-def test_a_comparison_tells_which_settings_differ() -> None:
+def test_a_comparison_says_which_settings_differ() -> None:
     results = _scored(_noise())
     notes = compare(_run(results), _run(results, options={"limit": 5}, machine={"system": "Darwin"})).notes
     assert notes == ("options that differ: limit (not set → 5)", "machine that differ: system (Linux → Darwin)")

@@ -15,21 +15,23 @@ from swarm_memory.schema.job import Progress
 from swarm_memory.server.benchmark.running import read_file, read_run, run_benchmark
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.tools.toolbox import Toolbox
-from tests.benchmark.conftest import NORMALIZED, Told
+from tests.benchmark.conftest import NORMALIZED, Reports
 
 TINY: dict[str, Any] = {"dataset": "file", "path": "tiny.json", "systems": "hybrid,bm25-okapi,hybrid-nofloor"}
 
 
-async def _run(toolbox: Toolbox, root: Path, told: Told, **options: Any) -> tuple[BenchmarkRun, Path]:
-    return await run_benchmark(toolbox, root, "retrieval", TINY | options, report=told)
+async def _run(toolbox: Toolbox, root: Path, reports: Reports, **options: Any) -> tuple[BenchmarkRun, Path]:
+    return await run_benchmark(toolbox, root, "retrieval", TINY | options, report=reports)
 
 
 def _values(results: SuiteResults, measure: str, part: str = "") -> dict[str, float]:
     return {each.subject: each.value for each in results.figures if (each.measure, each.part) == (measure, part)}
 
 
-async def test_a_run_describes_itself_in_its_file_and_in_its_row(toolbox: Toolbox, root: Path, told: Told) -> None:
-    run, file = await _run(toolbox, root, told)
+async def test_a_run_describes_itself_in_its_file_and_in_its_row(
+    toolbox: Toolbox, root: Path, reports: Reports
+) -> None:
+    run, file = await _run(toolbox, root, reports)
     assert run.status == "completed"
     assert read_file(file) == run
     assert file.stat().st_mode & 0o077 == 0
@@ -44,20 +46,20 @@ async def test_a_run_describes_itself_in_its_file_and_in_its_row(toolbox: Toolbo
     assert row is not None
     assert row.results.figures == run.results.figures
     assert row.results.cases == ()
-    assert told.all[-1].done == told.all[-1].total == 9
+    assert reports.all[-1].done == reports.all[-1].total == 9
 
 
-async def test_the_users_own_bank_is_not_written_to(toolbox: Toolbox, root: Path, told: Told) -> None:
-    await _run(toolbox, root, told)
+async def test_the_users_own_bank_is_not_written_to(toolbox: Toolbox, root: Path, reports: Reports) -> None:
+    await _run(toolbox, root, reports)
     statistics = await toolbox.store.statistics(toolbox.scope, toolbox.embedder.name)
     assert set(statistics.memories.values()) == {0}
     assert statistics.retrievals == 0
 
 
 async def test_a_run_by_its_id_is_read_from_its_file_and_without_it_from_its_row(
-    toolbox: Toolbox, root: Path, told: Told
+    toolbox: Toolbox, root: Path, reports: Reports
 ) -> None:
-    run, file = await _run(toolbox, root, told)
+    run, file = await _run(toolbox, root, reports)
     assert await read_run(toolbox, run.run_id) == run
     await anyio.Path(file).unlink()
     assert (await read_run(toolbox, run.run_id)).results.cases == ()
@@ -80,16 +82,16 @@ async def test_a_run_by_its_id_is_read_from_its_file_and_without_it_from_its_row
     ],
 )
 async def test_what_cannot_be_run_is_refused_with_the_option_to_change(
-    toolbox: Toolbox, root: Path, told: Told, suite: str, options: dict[str, Any], said: str
+    toolbox: Toolbox, root: Path, reports: Reports, suite: str, options: dict[str, Any], said: str
 ) -> None:
     with pytest.raises(InputError) as refused:
-        await run_benchmark(toolbox, root, suite, options, report=told)
+        await run_benchmark(toolbox, root, suite, options, report=reports)
     assert said in str(refused.value)
 
 
-async def test_a_run_that_fails_says_why_in_its_row(toolbox: Toolbox, root: Path, told: Told) -> None:
+async def test_a_run_that_fails_says_why_in_its_row(toolbox: Toolbox, root: Path, reports: Reports) -> None:
     with pytest.raises(InputError, match="cannot be read"):
-        await _run(toolbox, root, told, path="none.json")
+        await _run(toolbox, root, reports, path="none.json")
     (row,) = await toolbox.store.benchmarks.list_benchmarks(toolbox.scope, 5)
     assert row.status == "failed"
     assert "none.json cannot be read" in (row.error or "")
@@ -104,13 +106,13 @@ class Unloadable(StaticEmbedder):
 
 @pytest.mark.parametrize("systems", ["vector", "hybrid"])
 async def test_an_embedder_that_cannot_be_loaded_ends_the_run_and_is_named(
-    toolbox: Toolbox, root: Path, told: Told, systems: str
+    toolbox: Toolbox, root: Path, reports: Reports, systems: str
 ) -> None:
     embedding = toolbox.settings.embedding.model_copy(update={"provider": "minilm"})
     settings = toolbox.settings.model_copy(update={"embedding": embedding})
     broken = replace(toolbox, settings=settings, embedder=Unloadable())
     with pytest.raises(ConfigError, match=r"nothing can be measured of the embedder .*: onnxruntime cannot be loaded"):
-        await _run(broken, root, told, systems=systems)
+        await _run(broken, root, reports, systems=systems)
     (row,) = await toolbox.store.benchmarks.list_benchmarks(toolbox.scope, 5)
     assert row.status == "failed"
 

@@ -1,40 +1,20 @@
 """The engineering scenarios: each checker takes a right solution, and neither the untouched folder nor a wrong one."""
 
-import re
 import shutil
 from pathlib import Path
 
 import pytest
-from patience import AT_FULL_LENGTH, FULL
+from patience import FULL
 
-from swarm_memory.server.benchmark.tasks import Scenario, TaskOptions, check, read_scenarios
+from swarm_memory.server.benchmark.tasks import TaskOptions, check, read_scenarios
 from tests.benchmark.conftest import TASKS
 
 SCENARIOS = {each.name: each for each in read_scenarios(TASKS.parent, TaskOptions(tasks=TASKS.name))}
 SOLUTIONS = Path(__file__).with_name("solutions")
 
-WAITING = {"zero_downtime_deploy"}
-"""Its checker serves requests for ten seconds before it says that a solution is right; a wrong one ends sooner."""
-
-LARGE = {"batch_csv": ("ROWS", "40_000")}
-"""Whose checker gives a right solution less to do in each run than in `make faults`."""
-
-IMPATIENT = ("LIMIT_S", "4")
-"""A checker waits for a few seconds only where what it checks never ends."""
-
-NEVER_ENDS = "did not end within"
 EARLY = '"PRAGMA user_version = 2", "COMMIT", "BEGIN IMMEDIATE", '
 
 EVERY_WRONG: list[tuple[str, str, str, str]] = [
-    ("web_scraping", "*(fetch(urljoin(following, part)) for part in page.parts)", "", "products instead of"),
-    ("web_scraping", "and following not in seen", "", NEVER_ENDS),
-    ("web_scraping", "error.code != 503 or", "error.code == 503 or", "it ended with code 1"),
-    (
-        "web_scraping",
-        "or attempt == 3:\n                raise",
-        "or attempt == 3:\n                return Page()",
-        "never came",
-    ),
     (
         "payment_api",
         "_ in range(TRIES):",
@@ -51,15 +31,6 @@ EVERY_WRONG: list[tuple[str, str, str, str]] = [
     ("schema_migration", 'int(part.ljust(2, "0"))', "int(part or 0)", "not those that there were"),
     ("schema_migration", " REFERENCES customers (id)", "", "foreign keys"),
     ("schema_migration", ".fetchone()[0] == 2:", ".fetchone()[0] == 9:", "a second run"),
-    ("batch_csv", "enumerate(reader, start=1):", "enumerate(list(reader), start=1):", "and 64 MB it ended with code"),
-    ("batch_csv", 'int(row[2].replace(".", ""))', "int(float(row[2]) * 100)", "not as it must be"),
-    ("batch_csv", 'errors="surrogateescape"', 'errors="strict"', "it ended with code 1"),
-    ("batch_csv", 'Path(f"{out}.new"), Path(f"{errors}.new")', "Path(out), Path(errors)", "an error changed what was"),
-    ("zero_downtime_deploy", "if not is_ready(port):", "if False:", "sick-v3"),
-    ("zero_downtime_deploy", "time.sleep(DRAIN_S)", "pass", "requests failed"),
-    ("zero_downtime_deploy", "service.kill()\n        service.wait()", "pass", "services run on"),
-    ("zero_downtime_deploy", "check=False).returncode != 0", "check=False).returncode == 9", "stuck-v4"),
-    ("zero_downtime_deploy", 'os.kill(old["pid"], signal.SIGTERM)', "pass", "services run on"),
 ]
 """A right solution with one part of it spoilt, and what the checker says of it; the quickest of each scenario first."""
 
@@ -91,14 +62,9 @@ async def test_the_untouched_folder_does_not_meet_the_task(name: str, tmp_path: 
     assert (code, bool(said)) == (1, True)
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=AT_FULL_LENGTH if name in WAITING else ()) for name in SCENARIOS]
-)
+@pytest.mark.parametrize("name", SCENARIOS)
 async def test_a_right_solution_meets_the_task(name: str, tmp_path: Path) -> None:
-    scenario = SCENARIOS[name]
-    if name in LARGE and not FULL:
-        scenario = _changed(scenario, tmp_path / "task", LARGE[name])
-    assert await check(scenario, _solved(name, tmp_path / "work")) == (0, "")
+    assert await check(SCENARIOS[name], _solved(name, tmp_path / "work")) == (0, "")
 
 
 @pytest.mark.fault
@@ -109,21 +75,6 @@ async def test_a_wrong_solution_does_not(name: str, right: str, wrong: str, said
     text = file.read_text(encoding="utf-8")
     assert right in text
     file.write_text(text.replace(right, wrong), encoding="utf-8")
-    scenario = SCENARIOS[name]
-    if said == NEVER_ENDS:
-        scenario = _changed(scenario, tmp_path / "task", IMPATIENT)
-    code, told = await check(scenario, folder)
+    code, output = await check(SCENARIOS[name], folder)
     assert code == 1
-    assert said in told
-
-
-def _changed(scenario: Scenario, folder: Path, value: tuple[str, str]) -> Scenario:
-    """Return the task with a checker in which one value is another."""
-    shutil.copytree(scenario.check.parent, folder)
-    name, other = value
-    text, changed = re.subn(
-        rf"^{name} = [\d_]+$", f"{name} = {other}", scenario.check.read_text("utf-8"), flags=re.MULTILINE
-    )
-    assert changed == 1
-    (folder / "check.py").write_text(text, "utf-8")
-    return scenario._replace(check=folder / "check.py")
+    assert said in output

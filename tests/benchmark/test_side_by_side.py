@@ -64,7 +64,7 @@ def test_a_server_may_be_described_in_toml(benchmark_module: Any, tmp_path: Path
     assert benchmark_module.read_config(described).search.tool == "recall"
 
 
-def test_what_is_asked_stands_in_no_item(benchmark_module: Any) -> None:
+def test_what_is_asked_is_in_no_item(benchmark_module: Any) -> None:
     pairs = list(benchmark_module.paragraphs(Path(random.__file__)))
     assert len(pairs) > 5
     assert all(question not in text for text, question in pairs)

@@ -27,7 +27,7 @@ from swarm_memory.tools.benchmark.tool_choice.mock_tools import (
     search,
 )
 from swarm_memory.tools.toolbox import Toolbox
-from tests.benchmark.conftest import Told
+from tests.benchmark.conftest import Reports
 
 GUIDANCE = """
 ## `SearchToolA`
@@ -51,9 +51,9 @@ def test_the_own_questions_are_120_different_ones() -> None:
 def test_mock_tools_succeed_and_fit_as_often_as_the_table_says() -> None:
     for level in LEVELS:
         for tool in TOOLS:
-            drawn = [search(7, 1, "test", Asked(f"What about topic {n}?", level), tool) for n in range(2000)]
+            sampled = [search(7, 1, "test", Asked(f"What about topic {n}?", level), tool) for n in range(2000)]
             profile = PROFILES[tool][level]
-            answered = [each for each in drawn if each.success]
+            answered = [each for each in sampled if each.success]
             assert abs(len(answered) / 2000 - profile.success) < 0.04
             assert abs(sum(each.relevant for each in answered) / len(answered) - profile.relevance) < 0.07
 
@@ -67,7 +67,7 @@ def test_the_fate_of_a_call_depends_on_that_call_alone() -> None:
     assert fates == {True, False}
 
 
-def test_nothing_that_an_agent_sees_tells_which_tool_is_good() -> None:
+def test_nothing_that_an_agent_sees_says_which_tool_is_good() -> None:
     outputs = [search(7, n, "test", Asked("What is a fjord?", level), tool) for n in range(50) for level in LEVELS
                for tool in TOOLS]  # fmt: skip
     said = " ".join(each.output for each in outputs).lower()
@@ -96,14 +96,14 @@ async def test_the_reader_follows_the_text_and_not_the_table() -> None:
     assert await GuidanceReader().choose(question, TOOLS, for_task, "1") == "SearchToolC"
 
 
-async def test_the_reader_without_guidance_draws_lots_that_can_be_drawn_again() -> None:
+async def test_the_reader_without_guidance_chooses_at_random_and_can_be_repeated() -> None:
     reader = GuidanceReader()
-    drawn = [await reader.choose("What?", TOOLS, "", str(n)) for n in range(600)]
-    assert all(170 < count < 230 for count in Counter(drawn).values())
-    assert [await reader.choose("What?", TOOLS, "", str(n)) for n in range(600)] == drawn
+    sampled = [await reader.choose("What?", TOOLS, "", str(n)) for n in range(600)]
+    assert all(170 < count < 230 for count in Counter(sampled).values())
+    assert [await reader.choose("What?", TOOLS, "", str(n)) for n in range(600)] == sampled
 
 
-async def test_the_model_is_told_the_guidance_as_data_and_must_name_a_tool() -> None:
+async def test_the_model_is_shown_the_guidance_as_data_and_must_name_a_tool() -> None:
     script: list[ScriptedAnswer] = [{"tool": "SearchToolC"}, {"tool": "Best"}]
     model = ScriptedChatModel(script)
     chooser = ChatChooser(model, 5)
@@ -134,7 +134,7 @@ Last 20: score 50% [30%, 70%] (n=20)
         ("Explain how tides come about and why they differ", "SearchToolB"),
     ],
 )
-async def test_the_reader_takes_the_word_before_the_length_and_counts_of_the_others_where_they_are_told(
+async def test_the_reader_takes_the_word_before_the_length_and_counts_of_the_others_where_they_are_said(
     question: str, chosen: str
 ) -> None:
     assert await GuidanceReader().choose(question, TOOLS[:2], FORMS, "1") == chosen
@@ -153,42 +153,42 @@ def few_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(measures, "RESAMPLES", 200)
 
 
-async def _run(toolbox: Toolbox, root: Path, told: Any, **options: Any) -> dict[tuple[str, str], float]:
-    run, _ = await run_benchmark(toolbox, root, "tool-memory", options, report=told)
+async def _run(toolbox: Toolbox, root: Path, reports: Any, **options: Any) -> dict[tuple[str, str], float]:
+    run, _ = await run_benchmark(toolbox, root, "tool-memory", options, report=reports)
     return {(each.subject, each.measure): each.value for each in run.results.figures if not each.part}
 
 
 async def test_a_run_reports_every_scenario_and_what_the_agent_was_shown(
-    toolbox: Toolbox, root: Path, told: Told
+    toolbox: Toolbox, root: Path, reports: Reports
 ) -> None:
     options = {"epochs": 2, "per_level": 4}
-    run, _ = await run_benchmark(toolbox, root, "tool-memory", options, report=told)
+    run, _ = await run_benchmark(toolbox, root, "tool-memory", options, report=reports)
     values = {(each.subject, each.measure): each.value for each in run.results.figures if not each.part}
-    assert values == await _run(toolbox, root, told, **options)
+    assert values == await _run(toolbox, root, reports, **options)
     assert values["test, memory", "success"] >= values["test, memory", "useful"] > 0
-    assert told.all[-1].done == told.all[-1].total == 96
+    assert reports.all[-1].done == reports.all[-1].total == 96
     guidance: Any = run.results.details["guidance"]
     assert "## `SearchTool" in guidance[0]["markdown"]
     assert await toolbox.store.tool_memory.memories(toolbox.scope, None) == []
 
 
 async def test_what_was_trained_makes_the_choice_for_a_question_better(
-    toolbox: Toolbox, root: Path, told: Told
+    toolbox: Toolbox, root: Path, reports: Reports
 ) -> None:
-    values = await _run(toolbox, root, told, epochs=4)
+    values = await _run(toolbox, root, reports, epochs=4)
     better, base = values["test, memory for the question", "right_tool"], values["test, no memory", "right_tool"]
     assert better > base + 0.1
     assert values["test, memory for the question", "score"] > values["test, no memory", "score"]
 
 
 async def test_a_model_that_always_takes_the_first_tool_is_right_for_simple_questions_only(
-    toolbox: Toolbox, root: Path, told: Told
+    toolbox: Toolbox, root: Path, reports: Reports
 ) -> None:
     chooses: ScriptedAnswer = {"tool": "SearchToolA"}
     settings = toolbox.settings.tool_memory.model_copy(update={"evaluator": "evidence"})
     model = ScriptedChatModel([chooses] * 12)
     changed = replace(toolbox, chat=model, settings=toolbox.settings.model_copy(update={"tool_memory": settings}))
-    run, _ = await run_benchmark(changed, root, "tool-memory", {"epochs": 1, "per_level": 1}, report=told)
+    run, _ = await run_benchmark(changed, root, "tool-memory", {"epochs": 1, "per_level": 1}, report=reports)
     right = {
         each.part: each.value
         for each in run.results.figures
@@ -213,6 +213,6 @@ async def test_an_interrupted_run_keeps_the_scenarios_that_ended(toolbox: Toolbo
     assert {each.subject for each in kept.results.figures} == {"train, no memory", "test, no memory"}
 
 
-async def test_a_model_is_asked_for_only_where_there_is_one(toolbox: Toolbox, root: Path, told: Told) -> None:
+async def test_a_model_is_asked_for_only_where_there_is_one(toolbox: Toolbox, root: Path, reports: Reports) -> None:
     with pytest.raises(InputError, match="needs a chat model"):
-        await _run(toolbox, root, told, chooser="model")
+        await _run(toolbox, root, reports, chooser="model")

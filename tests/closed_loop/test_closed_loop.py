@@ -12,37 +12,30 @@ from types import ModuleType
 
 import pytest
 from laid_bank import BY_TABLE, laid
-from world import advice, agent, figures, plain, terms
+from world import advice, agent, figures, terms
 from world.agent import STEP_LIMIT, attempt
 from world.experiment import (
     ARMS,
     NONE,
-    TAUGHT,
     Arm,
-    Bank,
-    ExplorerRunner,
     OpenBank,
     Place,
     Result,
     is_false_cure,
     other_family,
     run_arm,
-    run_scaled,
     schedule,
 )
-from world.families import FAMILIES
 from world.figures import calls, changed, gain, judged, level, success
-from world.folders import IN_FOLDERS
-from world.plain import read_plain
+from world.folders import FAMILIES, IN_FOLDERS
 from world.report import WorldReport
 from world.terms import Action, shell
 
-from swarm_memory.schema.rollout import MattsRequest
 from swarm_memory.schema.settings import CreditSettings, Settings, StorageSettings
 from swarm_memory.server.wiring import opened_toolbox, place_of
-from swarm_memory.tools.matts.matts import run_matts
+from swarm_memory.tools.toolbox import Toolbox
 
-NOTES, WAY_OUT, BOTH, _, PLAIN_NOTES, *_, SHUFFLED, EVERY = ARMS[1:]
+NOTES, AT_FAILURE, _, TAUGHT_NOTES, _, SHUFFLED, EVERY = ARMS[1:]
 
 NOTE = (
     "<swarm-memory-notes>\n1) Run `python manage.py migrate` before `pytest` [rm_01]\n"
@@ -56,14 +49,14 @@ def open_bank(tmp_path: Path) -> OpenBank:
     names = count()
 
     @asynccontextmanager
-    async def opened() -> AsyncGenerator[Bank]:
+    async def opened() -> AsyncGenerator[Toolbox]:
         folder = tmp_path / f"bank-{next(names)}"
         folder.mkdir()
         settings = Settings(
             storage=StorageSettings(db=str(laid(folder / "memory.db")), project="closed-loop"), embedding=BY_TABLE
         )
         async with opened_toolbox(place_of(folder, settings), settings) as toolbox:
-            yield Bank(toolbox, folder / "memory.db")
+            yield toolbox
 
     return opened
 
@@ -86,7 +79,7 @@ def in_memory(places: list[Place]) -> list[Place]:
 async def test_the_same_seed_gives_the_same_results_with_a_new_bank(open_bank: OpenBank) -> None:
     families = ("lock", "schema", "misleading", "flaky")
     places = [place for place in schedule(3, 2) if place.family in families]
-    for arm in (BOTH, PLAIN_NOTES):
+    for arm in (NOTES, AT_FAILURE):
         assert await results_of(arm, places, open_bank) == await results_of(arm, places, open_bank)
 
 
@@ -94,14 +87,14 @@ async def test_another_seed_gives_other_tasks() -> None:
     assert [place.world().task for place in schedule(1, 2)] != [place.world().task for place in schedule(2, 2)]
 
 
-async def test_an_agent_without_notes_does_the_same_whether_a_bank_stands_beside_it_or_not(open_bank: OpenBank) -> None:
+async def test_an_agent_without_notes_does_the_same_whether_it_has_a_bank_or_not(open_bank: OpenBank) -> None:
     first = schedule(5, 1)[:1]
-    (without,), (beside,) = await results_of(NONE, first, open_bank), await results_of(BOTH, first, open_bank)
+    (without,), (beside,) = await results_of(NONE, first, open_bank), await results_of(NOTES, first, open_bank)
     assert beside.notes == 0
     assert (without.met, without.steps) == (beside.met, beside.steps)
 
 
-def refuse() -> AbstractAsyncContextManager[Bank]:
+def refuse() -> AbstractAsyncContextManager[Toolbox]:
     raise AssertionError("a bank was opened")
 
 
@@ -133,17 +126,17 @@ async def test_notes_of_other_tasks_do_not_help(open_bank: OpenBank) -> None:
 
 async def test_a_note_of_the_agents_own_helps_the_next_one_at_once(open_bank: OpenBank) -> None:
     places = [place for place in schedule(0, 12) if place.family == "lock"]
-    told = await results_of(next(arm for arm in ARMS if arm.name == f"both{TAUGHT}"), places, open_bank)
-    first = next(number for number, result in enumerate(told) if result.notes)
-    assert first == 1 + next(number for number, result in enumerate(told) if result.met and result.steps > 3)
-    assert sum(result.met for result in told[first:]) > 0.8 * len(told[first:])
+    results = await results_of(TAUGHT_NOTES, places, open_bank)
+    first = next(number for number, result in enumerate(results) if result.notes)
+    assert first == 1 + next(number for number, result in enumerate(results) if result.met and result.steps > 3)
+    assert sum(result.met for result in results[first:]) > 0.8 * len(results[first:])
 
 
 def test_an_agent_ignores_notes_of_another_family() -> None:
     for seed in range(20):
         place = Place(seed, "lock", 1)
-        told, untold = place.world(), place.world()
-        assert attempt(told, NOTE + told.task, place.rng()) == attempt(untold, untold.task, place.rng())
+        shown, without = place.world(), place.world()
+        assert attempt(shown, NOTE + shown.task, place.rng()) == attempt(without, without.task, place.rng())
 
 
 def test_an_agent_follows_a_note_that_fits() -> None:
@@ -156,22 +149,12 @@ def test_an_agent_follows_a_note_that_fits() -> None:
     assert met(NOTE) > 1.4 * met("")
 
 
-def test_advice_is_read_for_against_and_in_order() -> None:
-    (note,) = advice.read_notes(
-        '1) Run `a b` before `c`\n   Steps: When `c` ends with "it is locked now", do not run it again unchanged; '
-        "What did not help: `d`; Run `a b`\n"
-    )
-    assert (set(note.advised), note.discouraged, note.order) == ({"a b"}, ("d",), (("a b", "c"),))
-    assert note.meets("error: it is locked now, wait")
-    assert not note.meets("error: no such thing")
-
-
 def test_an_agent_stops_at_the_step_limit() -> None:
     made = [attempt(place.world(), "", place.rng()) for seed in range(20) for place in in_memory(schedule(seed, 1))]
     assert max(sum(step.kind == "tool_call" for step in steps) for steps in made) == STEP_LIMIT
 
 
-@pytest.mark.parametrize("module", [agent, advice, plain, terms])
+@pytest.mark.parametrize("module", [agent, advice, terms])
 def test_no_rule_of_a_world_is_within_reach_of_the_agent(module: ModuleType) -> None:
     source = Path(module.__file__ or "").read_text(encoding="utf-8")
     imported = {
@@ -191,7 +174,7 @@ def test_no_rule_of_a_world_is_within_reach_of_the_agent(module: ModuleType) -> 
 
 def test_an_agent_is_shown_the_environment_only() -> None:
     parameters = inspect.signature(attempt).parameters
-    assert list(parameters) == ["environment", "prompt", "rng", "read", "at_failure"]
+    assert list(parameters) == ["environment", "prompt", "rng", "at_failure"]
     assert not hasattr(terms.Environment, "met")
 
 
@@ -249,7 +232,7 @@ def test_an_own_test_passes_where_the_hidden_check_fails() -> None:
     assert world.met
 
 
-async def test_what_satisfied_an_own_test_is_neither_a_success_nor_told(open_bank: OpenBank) -> None:
+async def test_what_satisfied_an_own_test_is_neither_a_success_nor_shown(open_bank: OpenBank) -> None:
     places = [Place(0, "own-test", number) for number in range(1, 5)]
     results = await results_of(NOTES, places, open_bank)
     assert not all(result.met for result in results)
@@ -257,36 +240,37 @@ async def test_what_satisfied_an_own_test_is_neither_a_success_nor_told(open_ban
     assert not any(result.false_cure for result in results)
 
 
-async def test_what_ended_an_error_is_told_beside_it_in_a_later_task(open_bank: OpenBank) -> None:
+async def test_what_ended_an_error_is_shown_beside_it_in_a_later_task(open_bank: OpenBank) -> None:
     places = [Place(0, "misleading", number) for number in range(1, 9)]
-    results = await results_of(WAY_OUT, places, open_bank)
+    results = await results_of(AT_FAILURE, places, open_bank)
     seen = [at for at, result in enumerate(results) if result.met]
-    learned = seen[1]  # two tasks bear it out
-    assert [result.ways_out for result in results[: learned + 1]] == [0] * (learned + 1)
-    told = [result for result in results[learned + 1 :] if result.ways_out]
-    assert told
-    assert sum(result.met for result in told) > len(told) / 2
-    assert not any(result.false_cure for result in told)
-    assert {result.notes for result in results} == {0}, "nothing is told at the prompt"
+    learned = seen[1]  # two tasks verify it
+    assert [result.at_failures for result in results[: learned + 1]] == [0] * (learned + 1)
+    helped = [result for result in results[learned + 1 :] if result.at_failures]
+    assert helped
+    assert sum(result.met for result in helped) > len(helped) / 2
+    assert not any(result.false_cure for result in helped)
+    assert {result.notes for result in results} == {0}, "nothing is shown at the prompt"
 
 
-def test_a_plain_reader_finds_commands_and_quoted_errors_and_knows_no_wording() -> None:
-    first, second = read_plain(
+def test_a_reader_finds_commands_and_quoted_errors_and_knows_no_wording() -> None:
+    first, second = advice.read_notes(
         '1) Run `a b` before `c`\n   Steps: When `c` ends with "it is locked now", stop; What did not help: `d`\n'
         "2) Checks are run with `e`\n"
     )
-    assert (set(first.advised), first.discouraged, first.order) == ({"a b", "c", "d"}, (), ())
+    assert set(first.advised) == {"a b", "c", "d"}
     assert first.meets("error: it is locked now, wait")
+    assert not first.meets("error: no such thing")
     assert (second.advised, second.at_once, first.at_once) == (("e",), True, False)
 
 
 def test_a_cure_is_false_when_nothing_that_is_advised_helps() -> None:
     world = Place(0, "lock", 1).world()
     (cure,) = world.cures
-    told = '1) After "another run holds the lock"\n   Steps: Run `{}`\n'
-    assert is_false_cure(world, told.format("feedsync cache clear"))
-    assert not is_false_cure(world, told.format(cure))
-    assert not is_false_cure(world, told.format(f"feedsync cache clear`, `{cure}"))
+    shown = '1) After "another run holds the lock"\n   Steps: Run `{}`\n'
+    assert is_false_cure(world, shown.format("feedsync cache clear"))
+    assert not is_false_cure(world, shown.format(cure))
+    assert not is_false_cure(world, shown.format(f"feedsync cache clear`, `{cure}"))
     assert not is_false_cure(world, "")
 
 
@@ -321,47 +305,20 @@ def test_pages_repeat_and_a_wrong_total_is_taken_in_silence() -> None:
     assert world.met
 
 
-async def test_scaling_repeats_and_chooses_one_of_its_rollouts(open_bank: OpenBank) -> None:
-    places = in_memory(schedule(1, 1))[:3]
-    first = [result async for result in run_scaled(3, places, open_bank)]
-    assert first == [result async for result in run_scaled(3, places, open_bank)]
-    assert [result.number for result in first] == [1, 1, 1]
-
-
-async def test_best_of_k_alone_makes_as_many_attempts_and_is_told_nothing(open_bank: OpenBank) -> None:
-    places = in_memory(schedule(1, 2))
-    alone = [result async for result in run_scaled(2, places, open_bank, with_notes=False)]
-    told = [result async for result in run_scaled(2, places, open_bank)]
-    assert {result.notes for result in alone} == {0}
-    assert {result.arm for result in alone} == {"k=2, no notes"}
-    assert sum(result.notes for result in told) > 0
-    first = [result async for result in run_scaled(1, places, open_bank, with_notes=False)]
-    none = await results_of(NONE, places, open_bank)
-    assert [(result.met, result.steps) for result in first] == [(result.met, result.steps) for result in none]
-
-
-async def test_a_task_that_is_held_out_is_told_nothing_in_any_arm(tmp_path: Path) -> None:
+async def test_a_task_that_is_held_out_is_shown_nothing_in_any_arm(tmp_path: Path) -> None:
     @asynccontextmanager
-    async def all_held_out() -> AsyncGenerator[Bank]:
+    async def all_held_out() -> AsyncGenerator[Toolbox]:
         storage = StorageSettings(db=str(tmp_path / "memory.db"), project="closed-loop")
         settings = Settings(storage=storage, embedding=BY_TABLE, credit=CreditSettings(holdout_rate=1.0))
         async with opened_toolbox(place_of(tmp_path, settings), settings) as toolbox:
-            yield Bank(toolbox, tmp_path / "memory.db")
+            yield toolbox
 
     places = in_memory(schedule(1, 3))
-    memory = await results_of(BOTH, places, all_held_out)
+    memory = await results_of(NOTES, places, all_held_out)
     assert sum(len(result.stored) for result in memory) > 0
     assert {result.notes for result in memory} == {0}
     none = await results_of(NONE, places, all_held_out)
     assert [(result.met, result.steps) for result in memory] == [(result.met, result.steps) for result in none]
-    async with all_held_out() as bank:
-        task = places[0].world().task
-        for task_id in (places[0].key, None):
-            ended = await run_matts(
-                bank.toolbox, MattsRequest(task=task, count=1, task_id=task_id), ExplorerRunner(places[0])
-            )
-            assert ended.run.summary.memory_ids == ()
-            assert not ended.run.summary.preamble
 
 
 def test_a_paired_gain_takes_each_seed_as_its_own_control() -> None:
@@ -386,13 +343,10 @@ async def test_the_report_has_levels_curves_with_bands_and_paired_differences(op
     families = ("lock", "flaky")
     places = [place for seed in (1, 2) for place in schedule(seed, 2) if place.family in families]
     results = [each for arm in ARMS for each in await results_of(arm, places, open_bank)]
-    for with_notes in (False, True):
-        results += [each async for each in run_scaled(1, places, open_bank, with_notes=with_notes)]
-    found = WorldReport(results, (1,)).results()
+    found = WorldReport(results).results()
     values = {(each.subject, each.measure): each.value for each in found.figures if not each.part}
     gained = values["notes", "success_rate"] - values["none", "success_rate"]
     assert values["notes less none", "success_rate"] == pytest.approx(gained, abs=1e-3)
-    assert values["k=1, no notes", "steps"] > 1
     assert len(found.case_ids) == 2 * 2 * 2
     assert {arm.name for arm in ARMS} <= {each.subject for each in found.cases}
     assert [len(each.low) for each in found.plots[0].series] == [2] * len(ARMS)

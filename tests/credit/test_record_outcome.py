@@ -10,7 +10,7 @@ from typing import get_args
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from laid_bank import RUNG
+from laid_bank import DRIVER
 from made_tasks import NOW, STEPS, Shop, done, opened, ran, said, verdict
 
 from swarm_memory.schema.base import Scope
@@ -95,7 +95,7 @@ async def test_many_at_once_credit_once(shop: Shop, tmp_path: Path) -> None:
     memory = await shop.add()
     await shop.inject(memory)
     await shop.toolbox.store.injections(shop.toolbox.scope, "t1")
-    other = await open_store(tmp_path / "memory.db", sqlite=RUNG, embedder=shop.toolbox.embedder)
+    other = await open_store(tmp_path / "memory.db", sqlite=DRIVER, embedder=shop.toolbox.embedder)
     try:
         beside = Shop(replace(shop.toolbox, store=other))
         records = await asyncio.gather(*(each.outcome("Success", done(FOLLOWED)) for each in (shop, beside) * 4))

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 from claude_code import NODE
-from hook_project import wait_for_server
+from hook_project import wait_for_processes, wait_for_server
 from messages_api import Say, Turn
 from patience import HANG_S, STATIC
 from record_demo import TASK
 from responses_api import ResponsesApi, shell
-from sessions import NEXT_TASK, SETUP, checkout, wait_for_processes
+from sessions import NEXT_TASK, SETUP, checkout
 
 from swarm_memory.server.location import state_folder
 
@@ -45,8 +45,8 @@ class CodexCli:
     @property
     def environment(self) -> dict[str, str]:
         path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-        told = {"HOME": str(self.home), "XDG_STATE_HOME": str(state_folder().parent), "KEY": "dummy"}
-        return {**STATIC, **told, "PATH": path, "LANG": "C.UTF-8", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+        variables = {"HOME": str(self.home), "XDG_STATE_HOME": str(state_folder().parent), "KEY": "dummy"}
+        return {**STATIC, **variables, "PATH": path, "LANG": "C.UTF-8", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 
     def ours(self, *arguments: str) -> str:
         """Run our command line, as this person does."""
@@ -87,19 +87,19 @@ def test_what_one_session_learned_is_in_the_prompt_of_the_next_and_beside_a_fail
     codex = with_codex(tmp_path, checkout(tmp_path / "shop"))
     codex.ours("install", "--agent", "codex")
     first = codex.session(FIRST, TASK)
-    assert "swarm-memory-notes" not in first.told(0)
+    assert "swarm-memory-notes" not in first.seen_by_model(0)
     assert "swarm-memory" in codex.run([str(CODEX), "mcp", "list"]), "the server is known"
     (memory,) = json.loads(codex.ours("memories", "list", "--json"))
 
     checkout(codex.project)
     codex.ours("remember", RULE)
     second = codex.session(LATER, NEXT_TASK)
-    assert SETUP in second.told(0)
-    assert memory["id"] in second.told(0)
+    assert SETUP in second.seen_by_model(0)
+    assert memory["id"] in second.seen_by_model(0)
     checkout(codex.project)
     third = codex.session(LATER, "Have a look around this folder and report what you find there")
-    assert memory["id"] not in third.told(0)
-    assert RULE in third.told(0), "the briefing at the start of the session"
-    assert memory["id"] in third.told(1), "it ended the error that the command just failed with"
+    assert memory["id"] not in third.seen_by_model(0)
+    assert RULE in third.seen_by_model(0), "the briefing at the start of the session"
+    assert memory["id"] in third.seen_by_model(1), "it ended the error that the command just failed with"
     sessions = json.loads(codex.ours("status", "--json"))["statistics"]
     assert sessions["trajectories"] == 3

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from claude_code import ClaudeCode
+from hook_project import wait_for_processes
 from messages_api import MessagesApi, Say
 from patience import AT_FULL_LENGTH
 from record_demo import SCRIPT, TASK
@@ -19,7 +20,6 @@ from sessions import (
     learn_demo,
     run_session,
     swarm_memory,
-    wait_for_processes,
 )
 
 pytestmark = IN_CLAUDE_CODE

@@ -68,7 +68,7 @@ def test_the_inspector_lists_what_can_be_named_and_reads_each_of_it(tmp_path: Pa
         assert json.loads(read.stdout)["contents"][0]["text"]
 
 
-def test_the_inspector_is_told_what_a_prompt_takes(tmp_path: Path) -> None:
+def test_the_inspector_is_shown_what_a_prompt_takes(tmp_path: Path) -> None:
     asked = inspect(tmp_path, "--method", "prompts/get", "--prompt-name", "what_do_we_know")
     assert asked.returncode == 0, asked.stderr
     assert "the task of this session" in json.loads(asked.stdout)["messages"][0]["content"]["text"]

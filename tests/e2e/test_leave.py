@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 from claude_code import CLAUDE, ClaudeCode
+from hook_project import wait_for_processes
 from messages_api import MessagesApi, Say, Turn, bash
 from patience import AT_FULL_LENGTH
-from sessions import IN_CLAUDE_CODE, NOTE, TEACH, connected, swarm_memory, wait_for_processes, written
+from sessions import IN_CLAUDE_CODE, NOTE, TEACH, connected, swarm_memory, written
 
 from swarm_memory.server.hooks.events import ANSWERED_WELL
 from swarm_memory.tools.learn.worth import QUESTION

@@ -32,7 +32,7 @@ def swarm_memory(claude: ClaudeCode, *arguments: str, **settings: str) -> str:
     return done.stdout
 
 
-def test_two_rollouts_of_claude_are_told_apart_by_what_they_did(tmp_path: Path) -> None:
+def test_two_rollouts_of_claude_are_kept_apart_by_what_they_did(tmp_path: Path) -> None:
     project, home = tmp_path / "shop", tmp_path / "home"
     write_project(project)
     home.mkdir()

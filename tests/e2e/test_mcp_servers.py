@@ -67,7 +67,7 @@ async def test_two_real_servers_are_indexed_over_stdio_searched_and_forgotten(to
 
 
 @pytest.mark.allow_hosts(["127.0.0.1"])
-async def test_servers_that_cannot_be_asked_are_told_and_do_not_stop_the_others(
+async def test_servers_that_cannot_be_asked_are_named_and_do_not_stop_the_others(
     toolbox: Toolbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     absent, dying = {"command": "/no/such/server"}, {"command": "false"}
@@ -88,13 +88,13 @@ async def test_a_server_gets_its_own_environment_and_not_ours(
     toolbox: Toolbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OUR_SECRET", "hidden")
-    told = tmp_path / "environment"
+    file = tmp_path / "environment"
     script = tmp_path / "server.sh"
-    script.write_text(f'#!/bin/sh\nenv > "{told}"\nexec "{FILESYSTEM}" .\n')
+    script.write_text(f'#!/bin/sh\nenv > "{file}"\nexec "{FILESYSTEM}" .\n')
     script.chmod(0o755)
     configure(tmp_path, files={"command": str(script), "env": {"GIVEN": "${OUR_SECRET:-x}y", "PLAIN": "1"}})
     await index(toolbox, TOOLS, tmp_path, ALLOWED)
-    names = {line.partition("=")[0] for line in told.read_text().splitlines()}
+    names = {line.partition("=")[0] for line in file.read_text().splitlines()}
     assert {"GIVEN", "PLAIN", "PATH"} <= names
     assert "OUR_SECRET" not in names
 

@@ -7,15 +7,16 @@ import sys
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
-from chat_api import ChatApi
 from claude_code import NODE, write_commands
-from hook_project import wait_for_server
+from hook_project import wait_for_processes, wait_for_server
 from messages_api import Say, Turn, Use
 from patience import HANG_S, STATIC
 from record_demo import TASK
-from sessions import NEXT_TASK, SETUP, checkout, wait_for_processes
+from responses_api import ResponsesApi
+from sessions import NEXT_TASK, SETUP, checkout
 
 from swarm_memory.server.location import state_folder
 
@@ -35,6 +36,63 @@ pytestmark = [
 ]
 
 
+Json = dict[str, Any]
+
+
+class ChatApi(ResponsesApi):
+    """Scripted APIs of Chat Completions and of Gemini on loopback; streams only.
+
+    A request that has tools is answered with the next turn of the script, another one, as for a title, with a word.
+    """
+
+    def answer(self, path: str, body: Json) -> bytes | None:
+        if path.endswith("/chat/completions"):
+            number, turn = self._turn(body)
+            return b"".join(b"data: %s\n\n" % part for part in (_chunk(turn, number), _last(turn), b"[DONE]"))
+        if ":streamGenerateContent" in path:
+            _, turn = self._turn(body)
+            return b"data: %s\r\n\r\n" % json.dumps(_candidate(turn)).encode()
+        return None
+
+    def _turn(self, body: Json) -> tuple[int, Turn]:
+        if not body.get("tools"):
+            return 0, Say("A title")
+        if not self.requests:
+            self.wait()
+        return self.next_turn(body)
+
+    def seen_by_model(self, place: int) -> str:
+        """Return all that request number `place` gave the model but its own words before, as JSON."""
+        return json.dumps(self.requests[place].get("messages") or self.requests[place].get("contents"))
+
+
+def _chunk(turn: Turn, number: int) -> bytes:
+    delta: Json = {"role": "assistant"}
+    if isinstance(turn, Say):
+        delta["content"] = turn.text
+    else:
+        function = {"name": turn.tool, "arguments": json.dumps(turn.input)}
+        delta["tool_calls"] = [{"index": 0, "id": f"call_{number}", "type": "function", "function": function}]
+    return _event({"index": 0, "delta": delta, "finish_reason": None})
+
+
+def _last(turn: Turn) -> bytes:
+    return _event({"index": 0, "delta": {}, "finish_reason": "stop" if isinstance(turn, Say) else "tool_calls"})
+
+
+def _event(choice: Json) -> bytes:
+    usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
+    head = {"id": "chat", "object": "chat.completion.chunk", "created": 1, "model": "mock-1"}
+    return json.dumps({**head, "choices": [choice], "usage": usage}).encode()
+
+
+def _candidate(turn: Turn) -> Json:
+    part = {"text": turn.text} if isinstance(turn, Say) else {"functionCall": {"name": turn.tool, "args": turn.input}}
+    usage = {"promptTokenCount": 10, "candidatesTokenCount": 5, "totalTokenCount": 15}
+    content = {"role": "model", "parts": [part]}
+    return {"candidates": [{"content": content, "finishReason": "STOP", "index": 0}], "usageMetadata": usage}
+
+
 def _binary(name: str) -> Path:
     return Path(os.environ.get(f"{name.upper()}_CLI") or NODE / name)
 
@@ -49,12 +107,21 @@ class Person:
 
     def environment(self, api: ChatApi | None = None) -> dict[str, str]:
         path = os.pathsep.join(map(str, (self.home / "bin", Path(sys.executable).parent, os.environ["PATH"])))
-        told = {"HOME": str(self.home), "XDG_STATE_HOME": str(state_folder().parent), "PATH": path, "LANG": "C.UTF-8"}
+        variables = {
+            "HOME": str(self.home),
+            "XDG_STATE_HOME": str(state_folder().parent),
+            "PATH": path,
+            "LANG": "C.UTF-8",
+        }
         if api is not None:
-            told |= {"COPILOT_PROVIDER_BASE_URL": api.url, "COPILOT_MODEL": "mock-1", "COPILOT_OFFLINE": "true"}
-            told |= {"GOOGLE_GEMINI_BASE_URL": api.host, "GEMINI_API_KEY": "dummy", "OPENCODE_DISABLE_AUTOUPDATE": "1"}
-            told |= {"GEMINI_CLI_TRUST_WORKSPACE": "true", "OPENCODE_CONFIG_CONTENT": json.dumps(_provider(api))}
-        return {**STATIC, **told, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+            variables |= {"COPILOT_PROVIDER_BASE_URL": api.url, "COPILOT_MODEL": "mock-1", "COPILOT_OFFLINE": "true"}
+            variables |= {
+                "GOOGLE_GEMINI_BASE_URL": api.host,
+                "GEMINI_API_KEY": "dummy",
+                "OPENCODE_DISABLE_AUTOUPDATE": "1",
+            }
+            variables |= {"GEMINI_CLI_TRUST_WORKSPACE": "true", "OPENCODE_CONFIG_CONTENT": json.dumps(_provider(api))}
+        return {**STATIC, **variables, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 
     def ours(self, *arguments: str) -> str:
         """Run our command line, as this person does."""
@@ -102,17 +169,17 @@ def test_what_one_session_learned_is_in_the_prompt_of_the_next_and_beside_a_fail
     person = someone_with(agent, tmp_path / "home", checkout(tmp_path / "shop"))
     person.ours("install", "--agent", agent, "--user")
     first = person.session([TESTS, "cat README.md", SETUP, TESTS], "The 2 tests pass now.", TASK)
-    assert "swarm-memory-notes" not in first.told(0)
+    assert "swarm-memory-notes" not in first.seen_by_model(0)
     assert "retrieve_memories" in json.dumps(first.requests[-1]["tools"]), "the server runs too"
     (memory,) = json.loads(person.ours("memories", "list", "--json"))
 
     checkout(person.project)
     second = person.session([TESTS], "I see what is missing.", NEXT_TASK)
-    assert SETUP in second.told(0)
-    assert memory["id"] in second.told(0)
+    assert SETUP in second.seen_by_model(0)
+    assert memory["id"] in second.seen_by_model(0)
     checkout(person.project)
     third = person.session([TESTS], "Done.", "Have a look around this folder and report what you find there")
-    assert memory["id"] not in third.told(0)
-    assert memory["id"] in third.told(1), "it ended the error that the command just failed with"
+    assert memory["id"] not in third.seen_by_model(0)
+    assert memory["id"] in third.seen_by_model(1), "it ended the error that the command just failed with"
     sessions = json.loads(person.ours("status", "--json"))["statistics"]
     assert sessions["trajectories"] == 3

@@ -6,8 +6,9 @@ import subprocess
 from pathlib import Path
 
 from claude_code import ClaudeCode
+from hook_project import wait_for_processes
 from messages_api import MessagesApi, Say, Use, bash
-from sessions import IN_CLAUDE_CODE, NEXT_TASK, NOTES, checkout, learn_demo, wait_for_processes
+from sessions import IN_CLAUDE_CODE, NEXT_TASK, NOTES, checkout, learn_demo
 
 pytestmark = IN_CLAUDE_CODE
 

@@ -1,4 +1,4 @@
-"""The real Claude Code reads what was promoted: a skill is listed and loaded, a block stands in its instructions."""
+"""The real Claude Code reads what was promoted: a skill is listed and loaded, a block is in its instructions."""
 
 import json
 from pathlib import Path
@@ -34,7 +34,7 @@ def test_a_skill_is_listed_and_loaded_a_block_is_read_and_nothing_in_them_is_act
     first, loaded = json.dumps(api.requests[0]), api.text_of(1).partition("Base directory for this skill")[2]
     assert f"- {SKILL}: What earlier tasks of this project taught about tests and scripts" in first
     assert "Name each branch of the parser after its ticket" in first
-    assert "<swarm-memory-notes>" not in first, "what the agent reads in files is not told at the prompt again"
+    assert "<swarm-memory-notes>" not in first, "what the agent reads in files is not shown at the prompt again"
     assert "swarm-memory promote: begin" not in first, "comments of a block cost nothing"
     assert PROCEDURE.title in loaded
     assert "take `printf ran-%d 42` as $ARGUMENTS, see " in loaded, "no command is run and nothing filled in"

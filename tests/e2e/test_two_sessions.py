@@ -56,11 +56,11 @@ def test_what_one_session_taught_is_in_the_prompt_of_the_next_and_a_continued_ta
     ((before,),) = rows(shop, "SELECT max(seq) FROM tool_calls")
     checkout(shop)
     second, _ = run_session(shop, home, [*NEXT, *AGAIN], NEXT_TASK, "now run the tests again")
-    told = second.text_of(0)
-    assert SETUP in told
-    assert told.count(NOTES) == 1
-    assert "SessionStart hook additional context" not in told, "what an error calls for comes with the error"
+    first_prompt = second.text_of(0)
+    assert SETUP in first_prompt
+    assert first_prompt.count(NOTES) == 1
+    assert "SessionStart hook additional context" not in first_prompt, "what an error calls for comes with the error"
     assert (shop / "config" / "test.toml").exists()
-    assert second.text_of(-1).count("<swarm-memory-notes>") == 1, "a task that goes on is told nothing twice"
+    assert second.text_of(-1).count("<swarm-memory-notes>") == 1, "a task that goes on is shown nothing twice"
     later = rows(shop, f"SELECT task_id, count(*) FROM tool_calls WHERE seq > {before} GROUP BY task_id")
     assert [(task.rpartition(":")[2], count) for task, count in later] == [("1", 2)], "and is one task"

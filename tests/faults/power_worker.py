@@ -1,6 +1,6 @@
-"""The processes whose disk is recorded: `python power_worker.py ROLE DATABASE …`. They write into a file what was done.
+"""The processes whose disk is recorded: `python power_worker.py ROLE DATABASE …`. They say in a file what was done.
 
-That file lies in the recorded folder, so that each word stands in the recording's order.
+That file lies in the recorded folder, so that each word has its place in the recording's order.
 """
 
 import asyncio
@@ -9,7 +9,7 @@ import random
 import sys
 from pathlib import Path
 
-from power_survey import TOLD
+from power_survey import SAID
 from rig import HERE, made_item, opened, sentence, with_vectors
 
 from swarm_memory.server.embedding.static import StaticEmbedder
@@ -20,19 +20,19 @@ from swarm_memory.server.storage.store import SqliteStore
 
 
 def say(*words: object) -> None:
-    """Write one thing that was done, or is about to be."""
-    path = Path(os.environ["RECORD_FOLDER"], TOLD)
+    """Say one thing that was done, or is about to be."""
+    path = Path(os.environ["RECORD_FOLDER"], SAID)
     descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     os.write(descriptor, (" ".join(map(str, words)) + "\n").encode())
     os.close(descriptor)
 
 
-async def add(store: SqliteStore, draw: random.Random, count: int) -> list[str]:
+async def add(store: SqliteStore, chance: random.Random, count: int) -> list[str]:
     """Add memories one by one and say `added ID` of each."""
     added: list[str] = []
     for _ in range(count):
-        mark = f"mark{draw.getrandbits(64):016x}"
-        (memory,) = await with_vectors([made_item(f"{sentence(draw)} {mark}")])
+        mark = f"mark{chance.getrandbits(64):016x}"
+        (memory,) = await with_vectors([made_item(f"{sentence(chance)} {mark}")])
         added += await store.add_memories([memory], StaticEmbedder().name)
         say("added", memory.item.id, mark)
     return added
@@ -40,11 +40,11 @@ async def add(store: SqliteStore, draw: random.Random, count: int) -> list[str]:
 
 async def write(database: Path, name: int, count: int) -> None:
     """Add so many memories, and open the bank again on the way."""
-    draw = random.Random(name)
+    chance = random.Random(name)
     for _ in range(2):
         async with opened(database) as store:
             say("opened")
-            await add(store, draw, count // 2)
+            await add(store, chance, count // 2)
 
 
 def writers(database: Path, processes: str, count: str, synchronous: str) -> None:
@@ -75,27 +75,27 @@ def upkeep(database: Path, rounds: str) -> None:
 
 
 async def _upkeep(database: Path, rounds: int) -> None:
-    draw = random.Random(5)
+    chance = random.Random(5)
     registry.begin(database)  # the bank of an older release that was laid there
     for _ in range(rounds):
         async with opened(database) as store:
             say("opened")
-            early = await add(store, draw, 3)
+            early = await add(store, chance, 3)
             await _copy(store)
-            late = await add(store, draw, 2)
+            late = await add(store, chance, 2)
             victims = [early[0], late[0]]
             say("forgetting", *victims)
             await store.forget([HERE], victims)
             say("forgot", *victims)
             first = await _copy(store)
-            await add(store, draw, 2)
+            await add(store, chance, 2)
             second = await _copy(store)
             for copy in (first, second):
-                await add(store, draw, 2)
+                await add(store, chance, 2)
                 say("restoring", copy.name)
                 await asyncio.to_thread(restore, database, copy, choose(), 5.0)
                 say("restored", copy.name)
-            await add(store, draw, 2)
+            await add(store, chance, 2)
 
 
 async def _copy(store: SqliteStore) -> Path:

@@ -1,6 +1,6 @@
-/* Preloaded into processes, it tells RECORD_LOG all that they do to files below RECORD_FOLDER, in one order for all.
+/* Preloaded into processes, it notes in RECORD_LOG all that they do to files below RECORD_FOLDER, in one order for all.
 
-   A record is a head, a path, another path and data. Flushes are told and not done: the disk that counts is made of the
+   A record is a head, a path, another path and data. Flushes are noted and not done: the disk that counts is made of the
    log. What is not seen (writes through mapped memory, stdio) is found by comparing the log's end with the folder. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -29,7 +29,7 @@ static pid_t log_owner;
 
 static void fail(const char *what) { perror(what); abort(); }
 
-/* One at a time among all threads and processes: what is told stands in the order in which it was done. */
+/* One at a time among all threads and processes: what is noted has the order in which it was done. */
 static void begin(void) {
     pthread_mutex_lock(&threads);
     if (log_owner != getpid()) { /* a lock of flock(2) is shared over a fork */
@@ -45,7 +45,7 @@ static void end(void) {
     pthread_mutex_unlock(&threads);
 }
 
-static void tell(char kind, int descriptor, int64_t place, const char *path, const char *other, const void *data,
+static void note(char kind, int descriptor, int64_t place, const char *path, const char *other, const void *data,
                  size_t size) {
     struct stat about = {0};
     if (descriptor >= 0 && fstat(descriptor, &about)) fail("fstat");
@@ -81,8 +81,8 @@ static int opening(const char *name, const char *path, int flags, mode_t mode) {
     if (descriptor >= 65536) fail("too many files");
     if (descriptor >= 0) {
         watched[descriptor] = 1;
-        tell('o', descriptor, made, full, NULL, NULL, 0);
-        if (!made && flags & O_TRUNC) tell('t', descriptor, 0, NULL, NULL, NULL, 0);
+        note('o', descriptor, made, full, NULL, NULL, 0);
+        if (!made && flags & O_TRUNC) note('t', descriptor, 0, NULL, NULL, NULL, 0);
     }
     end();
     errno = fault;
@@ -107,7 +107,7 @@ ssize_t write(int descriptor, const void *data, size_t size) {
     begin();
     ssize_t done = real(descriptor, data, size);
     int fault = errno;
-    if (done > 0) tell('w', descriptor, lseek(descriptor, 0, SEEK_CUR) - done, NULL, NULL, data, done);
+    if (done > 0) note('w', descriptor, lseek(descriptor, 0, SEEK_CUR) - done, NULL, NULL, data, done);
     end();
     errno = fault;
     return done;
@@ -119,7 +119,7 @@ static ssize_t placing(const char *name, int descriptor, const void *data, size_
     begin();
     ssize_t done = real(descriptor, data, size, place);
     int fault = errno;
-    if (done > 0) tell('w', descriptor, place, NULL, NULL, data, done);
+    if (done > 0) note('w', descriptor, place, NULL, NULL, data, done);
     end();
     errno = fault;
     return done;
@@ -137,7 +137,7 @@ static int cutting(const char *name, int descriptor, off64_t size) {
     if (!is_watched(descriptor)) return real(descriptor, size);
     begin();
     int failed = real(descriptor, size), fault = errno;
-    if (!failed) tell('t', descriptor, size, NULL, NULL, NULL, 0);
+    if (!failed) note('t', descriptor, size, NULL, NULL, NULL, 0);
     end();
     errno = fault;
     return failed;
@@ -150,7 +150,7 @@ static int flushing(const char *name, int descriptor) {
     REAL(name, int, int);
     if (!is_watched(descriptor)) return real(descriptor);
     begin();
-    tell('f', descriptor, 0, NULL, NULL, NULL, 0);
+    note('f', descriptor, 0, NULL, NULL, NULL, 0);
     end();
     return 0;
 }
@@ -164,7 +164,7 @@ static int naming(const char *name, char kind, const char *path, const char *oth
     if (!inside(path, full) || !inside(other, second)) return real(path, other);
     begin();
     int failed = real(path, other), fault = errno;
-    if (!failed) tell(kind, -1, 0, full, second, NULL, 0);
+    if (!failed) note(kind, -1, 0, full, second, NULL, 0);
     end();
     errno = fault;
     return failed;
@@ -179,7 +179,7 @@ static int dropping(const char *name, const char *path) {
     if (!inside(path, full)) return real(path);
     begin();
     int failed = real(path), fault = errno;
-    if (!failed) tell('u', -1, 0, full, NULL, NULL, 0);
+    if (!failed) note('u', -1, 0, full, NULL, NULL, 0);
     end();
     errno = fault;
     return failed;
@@ -194,7 +194,7 @@ int mkdir(const char *path, mode_t mode) {
     if (!inside(path, full)) return real(path, mode);
     begin();
     int failed = real(path, mode), fault = errno;
-    if (!failed) tell('m', -1, 0, full, NULL, NULL, 0);
+    if (!failed) note('m', -1, 0, full, NULL, NULL, 0);
     end();
     errno = fault;
     return failed;

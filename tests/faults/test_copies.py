@@ -9,18 +9,16 @@ import sys
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 from clock import SetClock
 from forked import ISOLATED, run
 from patience import FULL, HANG_S
-from rig import EVERY, HERE, Crowd, environment, fill, importing, inspected, made_item, opened, with_vectors
+from rig import EVERY, HERE, Crowd, environment, fill, importing, made_item, opened, with_vectors
 
 from swarm_memory.schema.base import new_id
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.job import Job, JobEnd
-from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.schema.settings import Settings
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.storage.care.restore import restore
@@ -37,7 +35,7 @@ pytestmark = pytest.mark.fault
 
 
 async def test_backups_made_while_others_write_are_whole_and_hold_what_was_acknowledged_before(
-    database: Path, tmp_path: Path, record: Any
+    database: Path, tmp_path: Path
 ) -> None:
     async with opened(database) as store:
         await fill(store, 100)
@@ -58,7 +56,6 @@ async def test_backups_made_while_others_write_are_whole_and_hold_what_was_ackno
                 there = {item.id for item in await other.get_memories([HERE], sorted(before))}
                 consistent += before <= there and (await other.inspect()).sound
     await asyncio.to_thread(crowd.end)
-    record("B7", f"consistent {consistent} of {rounds} under load, each restored; {max(seconds):.2f} s at most")
     assert consistent == rounds
     assert not crowd.said("error")
 
@@ -73,7 +70,7 @@ async def test_so_many_backups_are_kept_and_no_file_is_overwritten(database: Pat
     assert (tmp_path / "taken.db").read_text("utf-8") == "mine"
 
 
-async def test_an_export_read_into_a_new_bank_gives_the_same_bank(database: Path, tmp_path: Path, record: Any) -> None:
+async def test_an_export_read_into_a_new_bank_gives_the_same_bank(database: Path, tmp_path: Path) -> None:
     async with opened(database) as first, opened(tmp_path / "other" / "memory.db") as second:
         items = await fill(first, 150)
         await first.set_status([HERE], [items[3].id], "archived", "old")
@@ -92,16 +89,12 @@ async def test_an_export_read_into_a_new_bank_gives_the_same_bank(database: Path
             [found.item.id for found in (await retrieve(box, text, k=10)).memories] for box in boxes for text in texts
         ]
         assert (await second.inspect()).sound
-    record(
-        "export",
-        f"{done.added} of {len(items)} memories, every field the same: {same}; a second import adds {again.added}",
-    )
     assert same
     assert (done.added, again.added, again.known) == (len(items), 0, len(items))
     assert answers[:3] == answers[3:]
 
 
-async def test_forgetting_leaves_no_byte_in_the_folder_of_the_bank(database: Path, record: Any) -> None:
+async def test_forgetting_leaves_no_byte_in_the_folder_of_the_bank(database: Path) -> None:
     # The last is the stem of a word in all of them, as the keyword index has it.
     marks = [*(f"zq{number}xylophone{number}qz" for number in range(6)), "xylophon"]
     async with opened(database) as store:
@@ -120,10 +113,6 @@ async def test_forgetting_leaves_no_byte_in_the_folder_of_the_bank(database: Pat
         while_open = _bytes_with(database.parent, marks)
         copies = list_backups(database)
     left = _bytes_with(database.parent, marks)
-    record(
-        "H4",
-        f"files with a trace {while_open} while open, {left} after; 2 backups that held it replaced by {len(copies)}",
-    )
     assert [copy.reason for copy in copies] == ["forget"]
     assert (while_open, left) == (0, 0)
 
@@ -157,79 +146,41 @@ asyncio.run(main(Path(sys.argv[1])))
 
 @pytest.mark.skipif(os.name != "posix", reason="modes of files are POSIX's")
 @pytest.mark.parametrize("umask", ["000", "022", "777"])
-async def test_all_files_are_for_their_user_alone_under_any_umask(database: Path, umask: str, record: Any) -> None:
+async def test_all_files_are_for_their_user_alone_under_any_umask(database: Path, umask: str) -> None:
     command = [*ISOLATED, "-c", f"{importing(sys.path)}\n{UMASK}", database, umask]
     done = await asyncio.to_thread(run, command, env=environment(), text=True)
     assert done.stderr == ""
     rows = [line.split(" ", 2) for line in done.stdout.splitlines()]
     wrong = [row for row in rows if int(row[0], 8) & (stat.S_IRWXG | stat.S_IRWXO)]
-    record(f"H5 umask {umask}", f"readable by others {len(wrong)} of {len(rows)} files and folders")
     assert {"memory.db", "memory.db.lock", "memory.db-wal", "mine.db", "backups"} <= {row[2] for row in rows}
     assert not wrong
 
 
 @pytest.mark.skipif(not FULL, reason="make faults runs it: 20,000 writes take minutes")
-async def test_a_bank_that_is_rewritten_again_and_again_stays_small(
-    database: Path, tmp_path: Path, record: Any
-) -> None:
-    live, rewritten = 2000, 20_000
-    embedder = StaticEmbedder()
+async def test_a_bank_that_is_rewritten_again_and_again_stays_small(database: Path, tmp_path: Path) -> None:
+    live, rewritten, embedder = 2000, 20_000, StaticEmbedder().name
     async with opened(database) as store:
         items = await fill(store, live)
         for number in range(rewritten):
-            item = items[number % live].model_copy(update={"content": f"Version {number} of a strategy"})
-            (memory,) = await with_vectors([item])
-            await store.replace_memory(memory, embedder.name, "again")
-        await store.write(lambda connection: connection.execute("DELETE FROM events").rowcount)
-        worn = await _fastest(store)
+            at = number % live
+            items[at] = items[at].model_copy(update={"content": f"Version {number} of a strategy"})
+            await store.replace_memory((await with_vectors([items[at]]))[0], embedder, "again")
+        used = await _bytes_without_events(store)
+        assert (await store.inspect()).sound
     async with opened(tmp_path / "fresh" / "memory.db") as store:
-        final = await _all(database)
-        for start in range(0, len(final), 200):
-            await store.add_memories(await with_vectors(final[start : start + 200]), embedder.name)
-        await store.write(lambda connection: connection.execute("DELETE FROM events").rowcount)
-        fresh = await _fastest(store)
-    used, wanted = await _used_bytes(database), await _used_bytes(tmp_path / "fresh" / "memory.db")
-    record(
-        "B8",
-        f"{used / wanted:.2f} times a fresh bank's pages, KNN {worn / fresh:.2f} times its time "
-        f"({live} live, {rewritten} rewritten)",
+        for start in range(0, live, 200):
+            await store.add_memories(await with_vectors(items[start : start + 200]), embedder)
+        assert used <= 2 * await _bytes_without_events(store)
+
+
+async def _bytes_without_events(store: SqliteStore) -> int:
+    """Delete the record of changes, and return the bytes of the pages that still hold something."""
+    await store.write(lambda connection: connection.execute("DELETE FROM events").rowcount)
+    pages = (
+        "SELECT (page_count - freelist_count) * page_size "
+        "FROM pragma_page_count, pragma_freelist_count, pragma_page_size"
     )
-    assert used <= 2 * wanted
-    assert worn <= 1.5 * fresh
-    assert (await inspected(database)).sound
-
-
-async def _all(database: Path) -> list[MemoryItem]:
-    items: list[MemoryItem] = []
-    async with opened(database) as store:
-        while page := await store.list_memories(
-            [HERE], EVERY.__class__(statuses=EVERY.statuses, limit=500, offset=len(items))
-        ):
-            items += page
-    return items
-
-
-async def _fastest(store: SqliteStore) -> float:
-    vector, best = await StaticEmbedder().embed_query("retry the migration of the schema"), 1e9
-    for _ in range(30):
-        began = time.perf_counter()
-        await store.nearest([HERE], StaticEmbedder().name, vector, 10)
-        best = min(best, time.perf_counter() - began)
-    return best
-
-
-async def _used_bytes(database: Path) -> int:
-    """Return the bytes of the pages that hold something."""
-    async with opened(database) as store:
-        return await store.read(
-            lambda connection: (
-                (
-                    connection.execute("PRAGMA page_count").fetchone()[0]
-                    - connection.execute("PRAGMA freelist_count").fetchone()[0]
-                )
-                * connection.execute("PRAGMA page_size").fetchone()[0]
-            )
-        )
+    return (await store.read(lambda connection: connection.execute(pages).fetchone()))[0]
 
 
 JUMPS = (
@@ -239,7 +190,7 @@ JUMPS = (
 """The last two: before 1972, and near the end of what a date can say."""
 
 
-async def test_whatever_the_clock_says_scores_are_finite_and_no_weight_exceeds_one(database: Path, record: Any) -> None:
+async def test_whatever_the_clock_says_scores_are_finite_and_no_weight_exceeds_one(database: Path) -> None:
     clock, now, weights, found = SetClock(datetime.now(UTC)), datetime.now(UTC), list[float](), 0
     ages = (0, 1, 365, 36_500, -1 / 24, -1, -3650, -2_900_000)
     async with opened(database) as store:
@@ -259,17 +210,12 @@ async def test_whatever_the_clock_says_scores_are_finite_and_no_weight_exceeds_o
             found += len(scores)
             await consolidate(box, full=True)
         kept = await store.list_memories([HERE], EVERY)
-    record(
-        "D9",
-        f"greatest weight {max(weights):.1f}, least {min(weights):.1f} over {len(JUMPS)} clocks and memories of "
-        f"{len(ages)} dates, some in the future; {found} scores, all finite and in order",
-    )
     assert found >= len(JUMPS) * 2
     assert 0 <= min(weights) <= max(weights) <= 1
     assert all(0 <= item.confidence <= 1 for item in kept)
 
 
-async def test_a_job_of_a_dead_worker_is_taken_over_though_the_clock_was_set_back(database: Path, record: Any) -> None:
+async def test_a_job_of_a_dead_worker_is_taken_over_though_the_clock_was_set_back(database: Path) -> None:
     now, taken = datetime.now(UTC), 0
     jumps = (timedelta(hours=-2), timedelta(days=-3650), timedelta(hours=2))
     async with opened(database) as store:
@@ -283,5 +229,4 @@ async def test_a_job_of_a_dead_worker_is_taken_over_though_the_clock_was_set_bac
             taken += second is not None and second.id == first.id and second.attempts == 2
             assert await store.finish(first.id, "alive", JobEnd("completed", {}))
             assert not await store.finish(first.id, "dead", JobEnd("completed", {}))
-    record("D9 jobs", f"{taken} of {len(jumps)} jobs taken over, once each")
     assert taken == len(jumps)

@@ -8,7 +8,6 @@ import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 from patience import FULL, HANG_S
@@ -34,9 +33,7 @@ def small_disk(tmp_path: Path) -> Generator[Path]:
         subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
-async def test_a_full_disk_refuses_whole_memories_reads_on_and_recovers_by_itself(
-    small_disk: Path, record: Any
-) -> None:
+async def test_a_full_disk_refuses_whole_memories_reads_on_and_recovers_by_itself(small_disk: Path) -> None:
     database, acknowledged, refused = small_disk / "memory.db", list[str](), 0
     async with opened(database) as store:
         ballast = small_disk / "ballast"
@@ -60,11 +57,6 @@ async def test_a_full_disk_refuses_whole_memories_reads_on_and_recovers_by_itsel
         again = await store.add_memories([memory], StaticEmbedder().name)
     found = await inspected(database)
     there = await present(database, acknowledged)
-    record(
-        "B1",
-        f"{len(there)} of {len(acknowledged)} acknowledged there, {refused} refused as StoreFull, {read} readable on "
-        f"the full disk, {len(again)} of 1 write after room was made",
-    )
     assert refused == 3
     assert len(there) == len(acknowledged) > 0
     assert read == len(acknowledged) + 10
@@ -130,7 +122,7 @@ def _made_read_only(what: str, database: Path) -> Generator[None]:
 
 @pytest.mark.skipif(os.name != "posix", reason="modes of files are POSIX's")
 @pytest.mark.parametrize("what", ["file", "folder", "file and folder", "mounted read-only"])
-async def test_what_may_only_be_read_is_read_and_writes_are_refused(database: Path, what: str, record: Any) -> None:
+async def test_what_may_only_be_read_is_read_and_writes_are_refused(database: Path, what: str) -> None:
     async with opened(database) as store:
         await fill(store, 3)
     command = [*_under_modes(), sys.executable, "-c", READ_ONLY, str(database)]
@@ -139,9 +131,7 @@ async def test_what_may_only_be_read_is_read_and_writes_are_refused(database: Pa
             subprocess.run, command, env=environment(PYTHONPATH=_paths()), capture_output=True, text=True
         )
     assert done.stderr == ""
-    words = done.stdout.split()
-    record(f"B2 {what}", f"{words[0]} of 3 memories read, read-only said {words[1]}, write {words[2]}")
-    assert words == ["3", "True", "refused"]
+    assert done.stdout.split() == ["3", "True", "refused"]
 
 
 def _paths() -> str:
@@ -149,15 +139,13 @@ def _paths() -> str:
 
 
 @pytest.mark.skipif(sys.platform != "linux" or shutil.which("cc") is None, reason="needs Linux and a C compiler")
-async def test_a_disk_that_fails_to_flush_gets_no_acknowledgement_that_is_false(
-    database: Path, tmp_path: Path, record: Any
-) -> None:
+async def test_a_disk_that_fails_to_flush_gets_no_acknowledgement_that_is_false(database: Path, tmp_path: Path) -> None:
     shim = tmp_path / "refusing.so"
     source = WORKER.parent / "refusing_fsync.c"
     subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", str(shim), str(source), "-ldl"], check=True)
     async with opened(database):
         pass
-    rounds, false, acknowledged, refused = (30 if FULL else 3), 0, 0, 0
+    rounds, refused = (30 if FULL else 3), 0
     for number in range(rounds):
         command = [sys.executable, str(WORKER), "write", str(database), "auto", f"eio{number}", "12"]
         variables = environment(LD_PRELOAD=str(shim), REFUSE_FROM=str(2 + number * 3))
@@ -167,9 +155,6 @@ async def test_a_disk_that_fails_to_flush_gets_no_acknowledgement_that_is_false(
         lines = [line.split() for line in done.stdout.splitlines()]
         ids = [line[1] for line in lines if line[0] == "ack"]
         refused += sum(line[0] == "error" for line in lines)
-        acknowledged += len(ids)
-        false += len(ids) - len(await present(database, ids))
+        assert await present(database, ids) == set(ids)
         assert (await inspected(database)).sound
-    record("B10", f"false acknowledgements {false} of {acknowledged}; {refused} writes refused with a typed error")
-    assert false == 0
     assert refused > 0

@@ -4,15 +4,13 @@ import asyncio
 import os
 import subprocess
 import sys
-import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 from patience import FULL, HANG_S
-from rig import environment, inspected, opened, present, spread
+from rig import environment, inspected, opened, present
 
 pytestmark = pytest.mark.fault
 
@@ -20,17 +18,16 @@ WATCHED = """
 import os, sys
 folder, library = sys.argv[1], "pysqlite3"
 files = {os.path.join(folder, ".swarm", "memory.db" + suffix) for suffix in ("", "-wal", "-shm", "-journal")}
-seen = {"opens": 0, "forbidden": []}
+forbidden = []
 
 def watch(event, arguments):
     if event == "open" and isinstance(arguments[0], (str, bytes, os.PathLike)):
-        seen["opens"] += 1
         path, flags = os.path.abspath(os.fsdecode(arguments[0])), arguments[2] or 0
         # A file that is made with O_EXCL was not there: nobody has a lock on it. Nor has anybody one on the log.
         if path in files and not flags & os.O_EXCL and not (path.endswith("-wal") and flags & 3 == os.O_RDONLY):
-            seen["forbidden"].append((event, path))
+            forbidden.append((event, path))
     elif event == "sqlite3.connect" and str(arguments[0]) != ":memory:":
-        seen["forbidden"].append((event, str(arguments[0])))
+        forbidden.append((event, str(arguments[0])))
 
 sys.addaudithook(watch)
 os.chdir(folder)
@@ -71,11 +68,11 @@ for command in (["status"], ["memories", "export"], ["retrieve", "retry the toke
     run(*command)
 repair(database, choose(), 5.0)
 restore(database, None, choose(), 5.0)
-sys.stderr.write(f"{seen['opens']} {seen['forbidden']}\\n")
+sys.stderr.write(f"{forbidden}\\n")
 """
 
 
-async def test_no_file_of_a_bank_is_opened_but_by_sqlite(tmp_path: Path, record: Any) -> None:
+async def test_no_file_of_a_bank_is_opened_but_by_sqlite(tmp_path: Path) -> None:
     paths = os.pathsep.join([str(Path(__file__).parent), *filter(None, sys.path)])
     command = [sys.executable, "-c", WATCHED, str(tmp_path)]
     done = await asyncio.to_thread(
@@ -84,9 +81,7 @@ async def test_no_file_of_a_bank_is_opened_but_by_sqlite(tmp_path: Path, record:
     if done.stdout.startswith("skip"):
         pytest.skip("the hook sees what Python's own sqlite3 opens, not whether it may")
     assert done.returncode == 0, done.stderr
-    opens, _, forbidden = done.stderr.splitlines()[-1].partition(" ")
-    record("A11", f"forbidden opens {forbidden.count('(')} of {opens}, over the store and 11 commands")
-    assert forbidden == "[]"
+    assert done.stderr.splitlines()[-1] == "[]"
 
 
 UNCLOSED = """
@@ -114,33 +109,20 @@ asyncio.run(leave())
 ENDS = ("return", "error", "exit", "writing")
 
 
-def end_unclosed(program: str, *arguments: str, limit_s: float = HANG_S) -> tuple[float | None, list[str]]:
-    """Run a program that opens a bank and does not close it; return when it ended, None if never, and what it said."""
+def end_unclosed(database: Path, end: str) -> list[str]:
+    """Run a process that opens a bank and does not close it; return what it wrote. Fails where it does not end."""
     paths = os.pathsep.join([str(Path(__file__).parent), *filter(None, sys.path)])
-    command, began = [sys.executable, "-c", program, *arguments], time.monotonic()
-    try:
-        done = subprocess.run(
-            command, env=environment(PYTHONPATH=paths), capture_output=True, text=True, check=False, timeout=limit_s
-        )
-    except subprocess.TimeoutExpired:
-        return None, []
-    return time.monotonic() - began, done.stdout.split()
+    command, variables = [sys.executable, "-c", UNCLOSED, str(database), end], environment(PYTHONPATH=paths)
+    done = subprocess.run(command, env=variables, capture_output=True, text=True, check=False, timeout=HANG_S)
+    return done.stdout.split()
 
 
-async def test_a_process_ends_though_nobody_closed_its_bank(database: Path, record: Any) -> None:
+async def test_a_process_ends_though_nobody_closed_its_bank(database: Path) -> None:
     async with opened(database):
         pass
-    rounds = 5 if FULL else 1
+    ends = ENDS * (5 if FULL else 1)
     with ThreadPoolExecutor(2) as pool:
-        ended = list(pool.map(partial(end_unclosed, UNCLOSED, str(database)), ENDS * rounds))
-    hangs = sum(took is None for took, _ in ended)
-    written = [id for _, ids in ended for id in ids]
+        written = [memory_id for ids in pool.map(partial(end_unclosed, database), ends) for memory_id in ids]
     found, there = await inspected(database), await present(database, written)
-    record(
-        "C4",
-        f"hangs {hangs} of {len(ended)}, start to end {spread([took for took, _ in ended if took is not None])}; "
-        f"lost {len(written) - len(there)} of {len(written)}",
-    )
-    assert hangs == 0
-    assert len(there) == len(written) == 2 * len(ended)
+    assert len(there) == len(written) == 2 * len(ends)
     assert found.sound, found

@@ -1,15 +1,12 @@
 """Faults on PostgreSQL: servers and the database killed under load, restarted, cut off; eight servers that learn."""
 
 import asyncio
-import os
 import random
-import signal
 import socket
 import subprocess
-import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, suppress
 from datetime import UTC, datetime
 from itertools import count
@@ -21,7 +18,7 @@ import psycopg
 import pytest
 from patience import FULL, HANG_S
 from postgres_server import of_database, start
-from rig import HERE
+from rig import HERE, Crowd, present_in
 
 from swarm_memory.schema.base import new_id
 from swarm_memory.schema.job import Job
@@ -32,7 +29,6 @@ from swarm_memory.server.storage.postgres.store import open_postgres
 
 pytestmark = [pytest.mark.fault, pytest.mark.skipif(not FULL, reason="`make faults` runs it: it kills a database")]
 
-WORKER = Path(__file__).with_name("postgres_worker.py")
 SECONDS = 30.0
 TASKS = 400
 _numbers = count()
@@ -74,69 +70,24 @@ def url(server: Any) -> str:
 
 
 @pytest.fixture
-def serving(tmp_path: Path) -> Iterator[Callable[[str, str], "Servers"]]:
-    """Return what makes servers that do one thing on a bank; none outlives the test."""
-    made: list[Servers] = []
-
-    def serve(role: str, url: str) -> Servers:
-        made.append(Servers(tmp_path, role, url))
-        return made[-1]
-
-    yield serve
-    for each in made:
-        each.end()
+def crowd() -> Iterator[Crowd]:
+    """Servers, none of which outlives the test."""
+    made = Crowd()
+    yield made
+    made.end()
 
 
-class Servers:
-    """Processes that work on a bank; what they said is kept, of killed ones too."""
-
-    def __init__(self, folder: Path, role: str, url: str) -> None:
-        self._folder, self._role, self._url = folder, role, url
-        self._running: list[subprocess.Popen[bytes]] = []
-        self.killed = 0
-
-    def begin(self, number: int) -> None:
-        for _ in range(number):
-            name = f"w{next(_numbers)}"
-            with (self._folder / f"{name}.out").open("wb") as out:
-                command = [sys.executable, str(WORKER), self._role, self._url, name]
-                self._running.append(subprocess.Popen(command, stdout=out, cwd=WORKER.parent, env=_environment()))
-
-    def kill_one(self, draw: random.Random) -> None:
-        gone = self._running.pop(draw.randrange(len(self._running)))
-        gone.send_signal(signal.SIGKILL)
-        gone.wait()
-        self.killed += 1
-        self.begin(1)
-
-    def end(self) -> None:
-        for each in self._running:
-            each.kill()
-            each.wait()
-
-    def said(self, word: str) -> list[str]:
-        lines = [line for file in self._folder.glob("w*.out") for line in file.read_text("utf-8").splitlines()]
-        return [line.partition(" ")[2] for line in lines if line.partition(" ")[0] == word]
-
-    def wait_for(self, word: str, number: int) -> None:
-        give_up = time.monotonic() + HANG_S
-        while len(self.said(word)) < number:
-            assert time.monotonic() < give_up, f"{word}: {len(self.said(word))} of {number}; {self.said('error')[-3:]}"
-            time.sleep(0.1)
+def begin(crowd: Crowd, count: int, role: str, *arguments: object) -> None:
+    """Start so many servers and wait until each is at work."""
+    for number in range(count):
+        crowd.add(role, *arguments, *(("auto", number, 0) if role == "write" else (number,)))
+    crowd.wait(lambda: len(crowd.said("ready")) >= count)
 
 
-def _environment() -> dict[str, str]:
-    paths = [str(WORKER.parent.parent / "shared"), str(WORKER.parents[2] / "src")]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
-
-
-async def lost(url: str, acknowledged: list[str]) -> int:
-    """Return how many acknowledged memories are not there."""
-    there = 0
-    async with await open_postgres(Place(url), pool_size=2, embedder=StaticEmbedder()) as store:
-        for begin in range(0, len(acknowledged), 500):
-            there += len(await store.get_memories([HERE], acknowledged[begin : begin + 500]))
-    return len(acknowledged) - there
+def wait_for_more(crowd: Crowd, count: int) -> None:
+    """Wait until so many more writes are acknowledged."""
+    wanted = len(crowd.said("ack")) + count
+    crowd.wait(lambda: len(crowd.said("ack")) >= wanted)
 
 
 def sound(url: str) -> tuple[int, int]:
@@ -146,39 +97,32 @@ def sound(url: str) -> tuple[int, int]:
         return int(halves[0]), int(wrong[0])
 
 
-async def tell(record: Any, row: str, url: str, servers: Servers, what: str) -> None:
-    acknowledged = servers.said("ack")
-    gone = await lost(url, acknowledged)
-    halves, wrong = sound(url)
-    errors = len(servers.said("error"))
-    record(row, f"lost {gone} of {len(acknowledged)} acknowledged; half-written {halves}; {what}; refused {errors}")
+async def nothing_is_lost(url: str, crowd: Crowd) -> bool:
+    """Whether all that was acknowledged is there, and whole."""
+    await asyncio.to_thread(crowd.kill_all)
+    acknowledged = {line[0] for line in crowd.said("ack")}
     assert len(acknowledged) > 50
-    assert (gone, halves, wrong) == (0, 0, 0)
+    async with await open_postgres(Place(url), pool_size=2, embedder=StaticEmbedder()) as store:
+        there = await present_in(store, sorted(acknowledged))
+    return there == acknowledged and sound(url) == (0, 0)
 
 
-async def test_servers_killed_under_load_lose_nothing_that_was_acknowledged(
-    url: str, serving: Any, record: Any
-) -> None:
-    servers, draw = serving("write", url), random.Random(1)
-    servers.begin(8)
-    servers.wait_for("ready", 8)
+async def test_servers_killed_under_load_lose_nothing_that_was_acknowledged(url: str, crowd: Crowd) -> None:
+    chance = random.Random(1)
+    begin(crowd, 8, "write", url)
     until = time.monotonic() + SECONDS
     while time.monotonic() < until:
-        servers.wait_for("ack", len(servers.said("ack")) + draw.randrange(1, 9))
-        servers.kill_one(draw)
-    servers.end()
-    await tell(record, "P1", url, servers, f"{servers.killed} servers killed")
+        wait_for_more(crowd, chance.randrange(1, 9))
+        crowd.replace_one("write", chance)
+    assert await nothing_is_lost(url, crowd)
 
 
-@pytest.mark.parametrize(("row", "how"), [("P2", "killed"), ("P3", "restarted")])
+@pytest.mark.parametrize("how", ["killed", "restarted"])
 async def test_a_database_that_is_killed_or_restarted_under_load_loses_nothing(
-    row: str, how: str, server: Any, url: str, serving: Any, record: Any
+    how: str, server: Any, url: str, crowd: Crowd
 ) -> None:
-    servers = serving("write", url)
-    servers.begin(4)
-    servers.wait_for("ready", 4)
-    times = 0
-    until = time.monotonic() + SECONDS
+    begin(crowd, 4, "write", url)
+    times, until = 0, time.monotonic() + SECONDS
     while time.monotonic() < until or times < 3:
         await asyncio.sleep(2)
         if how == "killed":
@@ -187,9 +131,8 @@ async def test_a_database_that_is_killed_or_restarted_under_load_loses_nothing(
             server.stop()
         _start_database(server)
         times += 1
-        servers.wait_for("ack", len(servers.said("ack")) + 8)  # all go on by themselves
-    servers.end()
-    await tell(record, row, url, servers, f"database {how} {times} times")
+        wait_for_more(crowd, 8)  # all go on by themselves
+    assert await nothing_is_lost(url, crowd)
 
 
 def _start_database(server: Any) -> None:
@@ -217,7 +160,7 @@ def _kill_database(server: Any) -> None:
 
 
 class Proxy:
-    """Between servers and the database: it forwards until it is asked to cut, or to swallow."""
+    """Between servers and the database: it forwards until a test has it cut, or swallow."""
 
     def __init__(self, target: str) -> None:
         self._target, self.swallows, self._open = target, threading.Event(), True
@@ -257,64 +200,45 @@ class Proxy:
 
 
 @pytest.mark.enable_socket
-async def test_a_network_that_is_cut_or_stands_still_loses_nothing(
-    server: Any, url: str, serving: Any, record: Any
-) -> None:
-    folder = url.partition("host=")[2]
-    proxy = Proxy(f"{folder}/.s.PGSQL.5432")
-    name = url.partition("?")[0].rpartition("/")[2]
-    draw = random.Random(2)
-    servers = serving("write", f"postgresql://postgres@127.0.0.1:{proxy.port}/{name}")
-    servers.begin(4)
-    servers.wait_for("ready", 4)
-    cuts, until = 0, time.monotonic() + SECONDS
+async def test_a_network_that_is_cut_or_stands_still_loses_nothing(url: str, crowd: Crowd) -> None:
+    folder, name = url.partition("host=")[2], url.partition("?")[0].rpartition("/")[2]
+    proxy, chance = Proxy(f"{folder}/.s.PGSQL.5432"), random.Random(2)
+    begin(crowd, 4, "write", f"postgresql://postgres@127.0.0.1:{proxy.port}/{name}")
+    until = time.monotonic() + SECONDS
     while time.monotonic() < until:
-        await asyncio.sleep(draw.uniform(0.3, 1.5))
-        if draw.random() < 0.3:
+        await asyncio.sleep(chance.uniform(0.3, 1.5))
+        if chance.random() < 0.3:
             proxy.swallows.set()
-            await asyncio.sleep(draw.uniform(0.2, 1.5))
-            if draw.random() < 0.5:
+            await asyncio.sleep(chance.uniform(0.2, 1.5))
+            if chance.random() < 0.5:
                 proxy.cut()
             proxy.swallows.clear()
         else:
             proxy.cut()
-        cuts += 1
-    servers.wait_for("ack", len(servers.said("ack")) + 8)
-    servers.end()
+    wait_for_more(crowd, 8)
+    assert await nothing_is_lost(url, crowd)
     proxy.close()
-    await tell(record, "P4", url, servers, f"cut off {cuts} times")
 
 
-async def test_eight_servers_that_learn_at_once_and_are_killed_learn_nothing_twice(
-    url: str, serving: Any, record: Any
-) -> None:
-    store = await open_postgres(Place(url), pool_size=2, embedder=StaticEmbedder())
-    now = datetime.now(UTC)
+async def test_eight_servers_that_learn_at_once_and_are_killed_learn_nothing_twice(url: str, crowd: Crowd) -> None:
+    store, now = await open_postgres(Place(url), pool_size=2, embedder=StaticEmbedder()), datetime.now(UTC)
     for number in range(TASKS):
         payload: Any = {"task_id": f"task {number}"}
         job = Job(
             id=new_id("job"), scope=HERE, kind="learn", key=str(number), payload=payload, run_after=now, created_at=now
         )
         await store.enqueue(job)
-    servers, draw = serving("learn", url), random.Random(3)
-    servers.begin(8)
-    servers.wait_for("ready", 8)
-    give_up = time.monotonic() + 10 * HANG_S
+    begin(crowd, 8, "learn", url)
+    chance, give_up = random.Random(3), time.monotonic() + 10 * HANG_S
     while (jobs := (await store.statistics(HERE, StaticEmbedder().name)).jobs).get("completed", 0) < TASKS:
         assert time.monotonic() < give_up, jobs
         await asyncio.sleep(0.3)
-        if servers.killed < 24:
-            servers.kill_one(draw)
-    servers.end()
+        if crowd.killed < 24:
+            crowd.replace_one("learn", chance)
+    await asyncio.to_thread(crowd.kill_all)
     await store.close()
     with psycopg.connect(url) as raw:
-        memories, tasks = (
-            raw.execute(f"SELECT count(*), count(DISTINCT task_id) FROM swarm_memory.{table}".encode()).fetchone()
-            or (0, 0)
-            for table in ("patterns", "task_trajectories")
-        )
-        (again,) = raw.execute("SELECT count(*) FROM swarm_memory.jobs WHERE attempts > 1").fetchone() or (0,)
-    twice = memories[0] - memories[1] + tasks[0] - tasks[1]
-    record("P5", f"{memories[1]} of {TASKS} learned, twice {twice}; {servers.killed} killed, {again} jobs taken over")
-    assert (memories, tasks) == ((TASKS, TASKS), (TASKS, TASKS))
+        for table in ("patterns", "task_trajectories"):
+            counted = raw.execute(f"SELECT count(*), count(DISTINCT task_id) FROM swarm_memory.{table}".encode())
+            assert counted.fetchone() == (TASKS, TASKS)
     assert sound(url) == (0, 0)

@@ -9,12 +9,11 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 from patience import FULL
 from power import read_steps
-from power_survey import BANK, OLD_BANK, Recording, Survey, changes_of_names, cuts, lay, survey
+from power_survey import BANK, OLD_BANK, Recording, changes_of_names, cuts, lay, survey
 from rig import environment
 
 HERE = Path(__file__).parent
@@ -48,24 +47,12 @@ def recorded(folder: Path, role: str, *arguments: object, begin: dict[str, bytes
     return recording
 
 
-def figures(recording: Recording, found: Survey) -> str:
-    """Return the figure of a row."""
-    return (
-        f"lost {found.having('lost')}, damaged {found.having('damaged')}, forgotten or replaced and back "
-        f"{found.having('back')} of {found.disks} disks ({len(recording.steps)} steps recorded, "
-        f"{found.acknowledged} memories acknowledged, {found.in_checkpoint} disks cut while the database's file was "
-        "written)"
-    )
-
-
-async def test_a_power_cut_loses_nothing_acknowledged_and_a_disk_that_lies_does(tmp_path: Path, record: Any) -> None:
+async def test_a_power_cut_loses_nothing_acknowledged_and_a_disk_that_lies_does(tmp_path: Path) -> None:
     processes, each = (4, 120) if FULL else (2, 24)
     recording = await asyncio.to_thread(recorded, tmp_path, "writers", processes, each, "own")
     found = await survey(recording, tmp_path / "disks", cuts(recording.steps, CUTS, seed=1), seed=1)
     few = cuts(recording.steps, CUTS // 6, seed=2)
     lied = await survey(recording, tmp_path / "lying", few, seed=2, lies=True)
-    record("A2 writers", figures(recording, found))
-    record("A3 flushes ignored", figures(recording, lied))
     assert not found.faults, found.faults[:5]
     assert found.acknowledged > processes * each // 2
     assert lied.having("lost")
@@ -74,32 +61,27 @@ async def test_a_power_cut_loses_nothing_acknowledged_and_a_disk_that_lies_does(
         assert lied.having("damaged")
 
 
-async def test_a_power_cut_finds_migration_backup_forgetting_and_restoring_done_or_not(
-    tmp_path: Path, record: Any
-) -> None:
+async def test_a_power_cut_finds_migration_backup_forgetting_and_restoring_done_or_not(tmp_path: Path) -> None:
     begin = {BANK: gzip.decompress(OLD_BANK.read_bytes())}
     recording = await asyncio.to_thread(recorded, tmp_path, "upkeep", 2 if FULL else 1, begin=begin)
     moments = [*cuts(recording.steps, CUTS, seed=3), *(changes_of_names(recording.steps) * 4 if FULL else ())]
     found = await survey(recording, tmp_path / "disks", moments, seed=3)
-    record("A2 migration, backup, forget, restore", figures(recording, found))
     assert not found.faults, found.faults[:5]
     assert found.acknowledged
 
 
 @pytest.mark.skipif(not FULL, reason="make faults runs it: each bank changes its journal, which takes long")
-async def test_a_power_cut_loses_nothing_from_a_rollback_journal(tmp_path: Path, record: Any) -> None:
+async def test_a_power_cut_loses_nothing_from_a_rollback_journal(tmp_path: Path) -> None:
     recording = await asyncio.to_thread(recorded, tmp_path, "with_journal", 2, 60)
     found = await survey(recording, tmp_path / "disks", cuts(recording.steps, CUTS, seed=4), seed=4)
-    record("A2 rollback journal", figures(recording, found))
     assert not found.faults, found.faults[:5]
     assert found.acknowledged
 
 
 @pytest.mark.skipif(not FULL, reason="make faults runs it")
 @pytest.mark.parametrize("synchronous", ["OFF", "NORMAL"])
-async def test_the_simulation_sees_what_flushing_less_costs(tmp_path: Path, synchronous: str, record: Any) -> None:
+async def test_the_simulation_sees_what_flushing_less_costs(tmp_path: Path, synchronous: str) -> None:
     recording = await asyncio.to_thread(recorded, tmp_path, "writers", 4, 60, synchronous)
     found = await survey(recording, tmp_path / "disks", cuts(recording.steps, CUTS // 3, seed=5), seed=5)
-    record(f"A3 synchronous={synchronous}", figures(recording, found))
     assert found.having("lost")
     assert synchronous == "NORMAL" or found.having("damaged")

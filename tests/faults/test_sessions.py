@@ -3,9 +3,9 @@
 import asyncio
 import json
 import os
+import statistics
 import subprocess
 import sys
-import time
 from collections import Counter
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -13,10 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forked import CLI, STARTS, Forked, run
-from patience import FULL, HANG_S
+import stdio_server
+from forked import STARTS, run
+from hook_project import wait_for_processes
+from patience import FULL
 from rig import HERE, environment, fill, inspected, opened
-from stdio_server import CLIENT
+from stdio_server import Server
 
 from swarm_memory.server.hooks.client import run_folder
 from swarm_memory.server.storage.engine.files import size_of
@@ -27,90 +29,51 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="processes and their files are looked up in /proc"),
 ]
 
-SERVE = [*CLI, "--set", f"storage.project={HERE.project}", "serve"]
 HOOKS = [*STARTS, "swarm_memory.server.hooks"]
 CALLS = 100_000
 IN_FLIGHT = 16
 
 
-class Server:
-    """A server over stdio that is asked several things at once."""
-
-    def __init__(self, process: "subprocess.Popen[bytes]") -> None:
-        self.process = process
-        self._id = 0
-
-    def send(self, method: str, params: dict[str, Any]) -> None:
-        self._id += 1
-        line = json.dumps({"jsonrpc": "2.0", "id": self._id, "method": method, "params": params})
-        assert self.process.stdin is not None
-        self.process.stdin.write(line.encode() + b"\n")
-        self.process.stdin.flush()
-
-    def answer(self) -> dict[str, Any]:
-        assert self.process.stdout is not None
-        return json.loads(self.process.stdout.readline())
-
-    def call(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        self.send("tools/call", {"name": name, "arguments": arguments})
-        return self.answer()["result"]
-
-    def state(self) -> Counter[str]:
-        """Return resident kB, open files and threads."""
-        place = Path(f"/proc/{self.process.pid}")
-        resident = int((place / "statm").read_text("ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE") // 1024
-        files, threads = len(list((place / "fd").iterdir())), len(list((place / "task").iterdir()))
-        return Counter(resident=resident, files=files, threads=threads)
+def state(server: Server) -> Counter[str]:
+    """Return resident kB, open files and threads."""
+    place = Path(f"/proc/{server.process.pid}")
+    resident = int((place / "statm").read_text("ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE") // 1024
+    files, threads = len(list((place / "fd").iterdir())), len(list((place / "task").iterdir()))
+    return Counter(resident=resident, files=files, threads=threads)
 
 
 @contextmanager
 def serving(folder: Path) -> Generator[Server]:
-    pipe, null = subprocess.PIPE, subprocess.DEVNULL
-    with Forked(SERVE, cwd=folder, env=environment(), stdin=pipe, stdout=pipe, stderr=null) as process:
-        try:
-            server = Server(process)
-            server.send("initialize", CLIENT)
-            assert "result" in server.answer()
-            yield server
-            assert process.stdin is not None
-            process.stdin.close()
-            assert process.wait(20) == 0
-        finally:
-            process.kill()
-
-
-def processes_of(folder: Path) -> set[int]:
-    """Return the processes that work in a folder."""
-    found: set[int] = set()
-    for place in Path("/proc").glob("[0-9]*"):
-        try:
-            if (place / "cwd").readlink() == folder:
-                found.add(int(place.name))
-        except OSError:
-            continue
-    return found
+    """Hold a server that ends by itself when its input does."""
+    options = ("--set", f"storage.project={HERE.project}")
+    with stdio_server.serving(folder, *options, env=environment(), stderr=subprocess.DEVNULL) as server:
+        server.initialize()
+        yield server
+        assert server.process.stdin is not None
+        server.process.stdin.close()
+        assert server.process.wait(20) == 0
 
 
 def one_session(folder: Path, number: int, transcript: Path) -> None:
     """Do what a host does in a session: start hook, server, hooks of a turn, end hook, end of input."""
-    event_fields = {"session_id": f"s{number}", "transcript_path": str(transcript), "cwd": str(folder)}
+    common = {"session_id": f"s{number}", "transcript_path": str(transcript), "cwd": str(folder)}
     more = {"CLAUDE_PROJECT_DIR": str(folder), "CLAUDE_CONFIG_DIR": str(transcript.parent.parent.parent)}
 
     def hook(verb: str) -> None:
         of_event = {"reason": "other", "source": "startup", "prompt": "Make the tests pass", "tool_name": "Bash"}
         names = {"prompt": "UserPromptSubmit", "before-tool": "PreToolUse"}
-        event = json.dumps(event_fields | of_event | {"hook_event_name": names.get(verb, verb)})
+        event = json.dumps(common | of_event | {"hook_event_name": names.get(verb, verb)})
         run([*HOOKS, verb], cwd=folder, env=environment(**more), input=event.encode(), check=True)
 
     hook("session-start")
     with serving(folder) as server:
         for verb in ("prompt", "before-tool", "stop"):
             hook(verb)
-        assert not server.call("memory_status", {}).get("isError")
+        assert not server.call("memory_status").get("isError")
         hook("session-end")
 
 
-async def test_sessions_leave_no_process_and_no_lock(tmp_path: Path, home: Path, record: Any) -> None:
+async def test_sessions_leave_no_process_and_no_lock(tmp_path: Path, home: Path) -> None:
     folder, count = tmp_path / "shop", 20 if FULL else 2
     folder.mkdir()
     transcript = home / ".claude" / "projects" / "shop" / "s.jsonl"
@@ -120,14 +83,10 @@ async def test_sessions_leave_no_process_and_no_lock(tmp_path: Path, home: Path,
         await fill(store, 20)
     for number in range(count):
         await asyncio.to_thread(one_session, folder, number, transcript)
-    deadline = time.monotonic() + HANG_S
-    while (left := processes_of(folder)) and time.monotonic() < deadline:
-        await asyncio.sleep(0.02)
+    await asyncio.to_thread(wait_for_processes, folder)
     with writer_lock(folder / ".swarm" / "memory.db", 0.5):
         pass
     found = await inspected(folder / ".swarm" / "memory.db")
-    record("C6", f"{count} sessions with their hooks: processes left {len(left)}, lock free")
-    assert not left
     assert found.sound, found
     assert not list(Path(run_folder()).glob("*.sock"))
 
@@ -153,48 +112,33 @@ def learn_and_forget(server: Server, number: int) -> None:
     item = {"title": f"Lesson {number}", "description": f"When part {number} fails.", "content": f"Do {number} again."}
     steps = [{"role": "assistant", "content": f"I did {number}."}]
     own: dict[str, Any] = {"task_id": f"soak-{number}", "task": f"Mend {number}", "steps": steps, "items": [item]}
-    taught = server.call("distill_memories", own | {"verdict": "Success"})["structuredContent"]
-    assert not server.call("manage_memories", {"action": "forget", "ids": taught["stored"]}).get("isError"), taught
+    learned = server.call("distill_memories", **own, verdict="Success")["structuredContent"]
+    assert not server.call("manage_memories", action="forget", ids=learned["stored"]).get("isError"), learned
 
 
 @pytest.mark.skipif(not FULL, reason="make faults runs it: it takes minutes")
-async def test_a_hundred_thousand_calls_leave_memory_files_threads_and_log_flat(tmp_path: Path, record: Any) -> None:
+async def test_a_hundred_thousand_calls_leave_memory_files_threads_and_log_flat(tmp_path: Path) -> None:
     database = tmp_path / ".swarm" / "memory.db"
     async with opened(database) as store:
         await fill(store, 500)
-    samples, largest_log, failed, began = list[tuple[int, Counter[str]]](), 0, 0, time.monotonic()
+    samples, largest_log, failed = list[tuple[int, Counter[str]]](), 0, 0
     with serving(tmp_path) as server:
         for start in range(0, CALLS, IN_FLIGHT):
             for number in range(start, start + IN_FLIGHT):
                 name, arguments = asked(number)
-                server.send("tools/call", {"name": name, "arguments": arguments})
-            failed += sum("error" in answer or bool(answer["result"].get("isError")) for answer in answers(server))
+                server.request("tools/call", {"name": name, "arguments": arguments})
+            answers = [server.read() for _ in range(IN_FLIGHT)]
+            failed += sum("error" in each or bool(each["result"].get("isError")) for each in answers)
             largest_log = max(largest_log, size_of(f"{database}-wal"))
             if start % (64 * IN_FLIGHT) == 0:
                 learn_and_forget(server, start)
-                samples.append((start, server.state()))
+                samples.append((start, state(server)))
     warm = [(number, state) for number, state in samples if number >= CALLS // 5]
-    slope = 1000 * _slope([(number, state["resident"]) for number, state in warm])
+    numbers, kilobytes = zip(*((number, state["resident"]) for number, state in warm), strict=True)
+    slope = 1000 * statistics.linear_regression(numbers, kilobytes).slope
     grown = Counter({name: warm[-1][1][name] - warm[0][1][name] for name in ("files", "threads")})
-    record(
-        "C7",
-        f"{CALLS:,} calls of a server in {time.monotonic() - began:.0f} s, refused {failed}: resident memory "
-        f"{slope:+.0f} kB per 1,000 calls, open files {grown['files']:+d}, threads {grown['threads']:+d}, "
-        f"log at most {largest_log / 1e6:.1f} MB",
-    )
     assert failed == 0
     assert slope < 100
     assert grown["files"] <= 1
     assert grown["threads"] <= 1
     assert largest_log < 64 * 1024 * 1024
-
-
-def answers(server: Server) -> list[dict[str, Any]]:
-    return [server.answer() for _ in range(IN_FLIGHT)]
-
-
-def _slope(points: list[tuple[int, int]]) -> float:
-    """Return the slope of the line of least squares."""
-    mean_x = sum(x for x, _ in points) / len(points)
-    mean_y = sum(y for _, y in points) / len(points)
-    return sum((x - mean_x) * (y - mean_y) for x, y in points) / sum((x - mean_x) ** 2 for x, _ in points)

@@ -1,9 +1,9 @@
 """Processes without memory and without processor time: errors say what is missing, nothing acknowledged is lost."""
 
 import asyncio
-import json
 import os
 import random
+import re
 import resource
 import subprocess
 import sys
@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 from patience import FULL, HANG_S
-from rig import HERE, Crowd, environment, fill, inspected, made_item, opened, present, sentence, spread
-from stdio_server import CLIENT
+from rig import HERE, Crowd, environment, fill, inspected, made_item, opened, present, sentence
+from stdio_server import Server
 
 pytestmark = [
     pytest.mark.fault,
@@ -27,33 +27,15 @@ CLI = [sys.executable, "-I", "-m", "swarm_memory.server.cli", "--set", f"storage
 CAP_MB = 512
 
 
-class CappedServer:
-    """A server that may have so much memory, spoken to in lines of JSON."""
-
-    def __init__(self, process: "subprocess.Popen[bytes]") -> None:
-        self._process = process
-        self._id = 0
-        self.unanswered = 0
-        self.ask("initialize", CLIENT)
-
-    def ask(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
-        self._id += 1
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        line = json.dumps({"jsonrpc": "2.0", "id": self._id, "method": method, "params": params})
-        self._process.stdin.write(line.encode() + b"\n")
-        self._process.stdin.flush()
-        answer = json.loads(self._process.stdout.readline() or "{}")
-        self.unanswered += answer.get("id") != self._id
-        return answer
-
-    def call(self, name: str, **arguments: Any) -> tuple[dict[str, Any], str]:
-        """Return what a tool answered, empty where it refused, and what the refusal said."""
-        answer = self.ask("tools/call", {"name": name, "arguments": arguments})
-        if "result" not in answer:
-            return {}, str(answer.get("error", {}).get("message"))
-        result = answer["result"]
-        return ({}, result["content"][0]["text"]) if result.get("isError") else (result["structuredContent"], "")
+def call(server: Server, name: str, **arguments: Any) -> tuple[dict[str, Any], str]:
+    """Return what a tool answered, empty where it refused, and what the refusal said."""
+    number = server.request("tools/call", {"name": name, "arguments": arguments})
+    answer = server.read()
+    assert answer["id"] == number
+    if "result" not in answer:
+        return {}, str(answer.get("error", {}).get("message"))
+    result = answer["result"]
+    return ({}, result["content"][0]["text"]) if result.get("isError") else (result["structuredContent"], "")
 
 
 def _cap_memory(megabytes: int) -> None:
@@ -61,14 +43,16 @@ def _cap_memory(megabytes: int) -> None:
 
 
 @contextmanager
-def capped_server(folder: Path, megabytes: int) -> Generator[CappedServer]:
+def capped_server(folder: Path, megabytes: int) -> Generator[Server]:
     pipe, null = subprocess.PIPE, subprocess.DEVNULL
     with subprocess.Popen(
         [*CLI, "serve"], cwd=folder, env=environment(MALLOC_ARENA_MAX="1"), stdin=pipe, stdout=pipe, stderr=null,
         preexec_fn=lambda: _cap_memory(megabytes),
     ) as process:  # fmt: skip
         try:
-            yield CappedServer(process)
+            server = Server(process)
+            server.initialize()
+            yield server
         finally:
             process.kill()
 
@@ -80,37 +64,26 @@ def lesson(name: str, about: str, text: str) -> dict[str, Any]:
     return {"task_id": name, "task": f"Mend {name}", "steps": steps, "items": [item], "verdict": "Success"}
 
 
-async def test_a_server_with_little_memory_refuses_what_is_too_large_and_keeps_the_rest(
-    tmp_path: Path, record: Any
-) -> None:
-    draw, stored, refusals = random.Random(9), list[str](), list[str]()
-    unanswered = calls = 0
+async def test_a_server_with_little_memory_refuses_what_is_too_large_and_keeps_the_rest(tmp_path: Path) -> None:
+    chance, stored, refusals = random.Random(9), list[str](), list[str]()
+    calls = 0
     for cap in (CAP_MB, *((448, 480, 512) if FULL else ())):
         with capped_server(tmp_path, cap) as server:
             for number in range(8 if FULL else 3):
                 name = f"part {cap} {calls}"
-                size = (10, 4_000_000, 100, 7_000_000)[number % 4] if number < 4 else draw.randint(1, 7_000_000)
-                answer, refusal = server.call(
-                    "distill_memories", **lesson(name, sentence(draw), "a word " * (size // 7))
-                )
+                size = (10, 4_000_000, 100, 7_000_000)[number % 4] if number < 4 else chance.randint(1, 7_000_000)
+                learned = lesson(name, sentence(chance), "a word " * (size // 7))
+                answer, refusal = call(server, "distill_memories", **learned)
                 stored += answer.get("stored", [])
                 refusals += [refusal] if refusal else []
-                steps = [{"role": "user", "content": "x"}] * draw.randint(1, 150_000)
-                _, refusal = server.call("learn_from_trajectory", task_id=f"{name} steps", task="Mend", steps=steps)
+                steps = [{"role": "user", "content": "x"}] * chance.randint(1, 150_000)
+                _, refusal = call(server, "learn_from_trajectory", task_id=f"{name} steps", task="Mend", steps=steps)
                 refusals += [refusal] if refusal else []
                 calls += 2
-            asked = (server.call("memory_status") for _ in range(3))  # what a large call held is given back after it
+            asked = (call(server, "memory_status") for _ in range(3))  # what a large call held is given back after it
             assert any(status for status, _ in asked)
-            unanswered += server.unanswered
-    found, there = await inspected(tmp_path / ".swarm" / "memory.db"), set[str]()
-    for begin in range(0, len(stored), 500):
-        there |= await present(tmp_path / ".swarm" / "memory.db", stored[begin : begin + 500])
-    record(
-        "C8 memory",
-        f"{CAP_MB} MB for a server: {calls} calls of up to 8 MB, {len(refusals)} refused for want of memory, "
-        f"unanswered {unanswered}; lost {len(stored) - len(there)} of {len(stored)}",
-    )
-    assert not unanswered
+    database = tmp_path / ".swarm" / "memory.db"
+    found, there = await inspected(database), await present(database, stored)
     assert refusals
     assert all("memory" in refusal for refusal in refusals), refusals
     assert stored
@@ -126,8 +99,8 @@ def capped_command(folder: Path, megabytes: int, *arguments: str) -> "subprocess
     )  # fmt: skip
 
 
-async def test_commands_with_little_memory_end_with_a_word_and_a_whole_bank(tmp_path: Path, record: Any) -> None:
-    database, draw = tmp_path / ".swarm" / "memory.db", random.Random(10)
+async def test_commands_with_little_memory_end_with_a_word_and_a_whole_bank(tmp_path: Path) -> None:
+    database, chance = tmp_path / ".swarm" / "memory.db", random.Random(10)
     async with opened(database) as store:
         await fill(store, 2000 if FULL else 50)
     items = [made_item(f"Imported {number}", content="a word " * 500) for number in range(3000 if FULL else 100)]
@@ -140,32 +113,25 @@ async def test_commands_with_little_memory_end_with_a_word_and_a_whole_bank(tmp_
         ("consolidate",),
         ("memories", "export", "-o", out),
     )
-    wrong, refused, blas, rounds = list[tuple[str, int, str]](), 0, 0, 30 if FULL else 1
-    for number in range(rounds):
+    for number in range(30 if FULL else 1):
         command = commands[number % len(commands)]
-        megabytes = CAP_MB if number < len(commands) else draw.choice((320, 384, 448, CAP_MB))
+        megabytes = CAP_MB if number < len(commands) else chance.choice((320, 384, 448, CAP_MB))
         done = await asyncio.to_thread(capped_command, tmp_path, megabytes, *command)
-        refused += done.returncode != 0
-        if "OpenBLAS" in done.stderr and done.returncode:
-            blas += 1  # numpy's library says itself what it lacks, and ends the process by SIGINT
-        elif done.returncode not in (0, 1, 3, 4) or "internal error" in done.stderr or "Traceback" in done.stderr:
-            wrong.append((command[0], megabytes, done.stderr[-600:] or str(done.returncode)))
+        if not (
+            done.returncode and "OpenBLAS" in done.stderr
+        ):  # numpy's library says what it lacks, and ends by SIGINT
+            assert done.returncode in (0, 1, 3, 4), (command, megabytes, done.stderr)
+            assert not re.search("internal error|Traceback", done.stderr), (command, megabytes, done.stderr)
         if done.returncode == 0 and command[0] == "import":
             assert len(await present(database, [item.id for item in items[:500]])) == min(500, len(items))
     found = await inspected(database)
-    record(
-        "C8 commands",
-        f"{rounds} commands with 320 to {CAP_MB} MB: {refused} ended for want of memory, {blas} of them by OpenBLAS; "
-        f"without a word {len(wrong)}; bank sound: {found.sound}",
-    )
     assert found.sound, found
-    assert not wrong, "\n".join(map(str, wrong))
 
 
-async def test_writers_that_hardly_get_the_processor_lose_nothing(database: Path, record: Any) -> None:
+async def test_writers_that_hardly_get_the_processor_lose_nothing(database: Path) -> None:
     async with opened(database):
         pass
-    seconds, draw = (20.0 if FULL else 1.5), random.Random(11)
+    seconds, chance = (20.0 if FULL else 1.5), random.Random(11)
     crowd, burners = Crowd(niceness=19), list[subprocess.Popen[bytes]]()
     for number in range(6):
         crowd.add("write" if number < 4 else "read", database, "auto", number, 0)
@@ -175,24 +141,15 @@ async def test_writers_that_hardly_get_the_processor_lose_nothing(database: Path
             burners.append(subprocess.Popen([sys.executable, "-c", "while True: pass"]))
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
-            await asyncio.sleep(draw.uniform(0.3, 1))
-            crowd.replace_one("write", draw)
+            await asyncio.sleep(chance.uniform(0.3, 1))
+            crowd.replace_one("write", chance)
     finally:
         for burner in burners:
             burner.kill()
             burner.wait()
         await asyncio.to_thread(crowd.end)
     acknowledged, errors = [line[0] for line in crowd.said("ack")], [line[0] for line in crowd.said("error")]
-    there = set[str]()
-    for begin in range(0, len(acknowledged), 500):
-        there |= await present(database, acknowledged[begin : begin + 500])
-    found = await inspected(database)
-    record(
-        "C8 processor",
-        f"nice 19 beside {len(burners)} burners: lost {len(acknowledged) - len(there)} of {len(acknowledged)}; "
-        f"{crowd.killed} killed; busy {errors.count('StoreBusy')}, other errors {len(set(errors) - {'StoreBusy'})}; "
-        f"write {spread([float(line[1]) for line in crowd.said('ack')])}",
-    )
+    there, found = await present(database, acknowledged), await inspected(database)
     assert acknowledged
     assert len(there) == len(acknowledged)
     assert set(errors) <= {"StoreBusy"}

@@ -1,30 +1,41 @@
-"""A process of the fault rig: `python worker.py ROLE ARGUMENT...`. What it acknowledged it writes to stdout at once."""
+"""A process of the fault rig: `python worker.py ROLE ARGUMENT...`. What it acknowledged it writes to stdout at once.
+
+A bank is named by its file or, for roles that servers on PostgreSQL have too, by its address.
+"""
 
 import asyncio
 import os
 import random
 import sys
-import time
-from collections.abc import Callable, Coroutine
-from contextlib import nullcontext
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from contextlib import asynccontextmanager, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from rig import HERE, fill, made_item, opened, sentence, with_vectors
+from rig import HERE, made_item, opened, sentence, with_vectors
 
+from swarm_memory.schema.base import new_id
 from swarm_memory.schema.errors import StorageError
 from swarm_memory.schema.job import JobEnd
+from swarm_memory.schema.memory import Provenance
+from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.server.embedding.static import StaticEmbedder
+from swarm_memory.server.storage.bank import Bank
 from swarm_memory.server.storage.driver import choose
 from swarm_memory.server.storage.engine import connection as storage_connection
 from swarm_memory.server.storage.engine.connection import close, connect
 from swarm_memory.server.storage.engine.lock import writer_lock
+from swarm_memory.server.storage.postgres.connection import Place
+from swarm_memory.server.storage.postgres.store import open_postgres
 from swarm_memory.tools.ports.memories import SearchQuery
+from swarm_memory.tools.ports.trajectories import LearnRecord
 from swarm_memory.tools.text.tokens import tokenize
 
 PAUSE_S = 0.03
 """Between two searches of a reader: a machine of two cores has work for the writers too."""
+
+LEASE_S = 3.0
 
 
 def say(*words: object) -> None:
@@ -32,49 +43,66 @@ def say(*words: object) -> None:
     os.write(1, (" ".join(map(str, words)) + "\n").encode())
 
 
-async def write(database: str, driver_name: str, name: str, limit: str) -> None:
-    """Add memories until killed, or so many; say `ack ID SECONDS` of each, `error TEXT` of a refusal."""
-    draw = random.Random(name)
-    async with opened(Path(database), sqlite=driver_name) as store:
+@asynccontextmanager
+async def opened_bank(place: str, driver_name: str = "auto") -> AsyncGenerator[Bank]:
+    """Open a bank; a database as soon as it can be."""
+    if not place.startswith("postgresql:"):
+        async with opened(Path(place), sqlite=driver_name) as store:
+            yield store
+        return
+    while True:
+        try:
+            store = await open_postgres(Place(place), pool_size=2, embedder=StaticEmbedder())
+            break
+        except StorageError as error:
+            say("error", type(error).__name__, error)
+            await asyncio.sleep(0.1)
+    async with store:
+        yield store
+
+
+async def write(bank: str, driver_name: str, name: str, limit: str) -> None:
+    """Add memories until killed, or so many; say `ack ID` of each, `error TEXT` of a refusal."""
+    chance = random.Random(name)
+    async with opened_bank(bank, driver_name) as store:
         say("ready")
         number = 0
         while limit == "0" or number < int(limit):
-            (memory,) = await with_vectors([made_item(f"{sentence(draw)} {name} {number}")])
-            began = time.monotonic()
+            (memory,) = await with_vectors([made_item(f"{sentence(chance)} {name} {number}")])
             try:
                 added = await store.add_memories([memory], StaticEmbedder().name)
             except StorageError as error:
                 say("error", type(error).__name__, error)
+                await asyncio.sleep(0.05)
             else:
                 assert added == [memory.item.id]
-                say("ack", memory.item.id, f"{time.monotonic() - began:.6f}")
+                say("ack", memory.item.id)
             number += 1
 
 
 async def read(database: str, driver_name: str, name: str, limit: str) -> None:
-    """Search until killed, or so often; say `torn ID` of a memory without its parts, `read SECONDS` of each search."""
-    draw = random.Random(name)
+    """Search until killed, or so often; say `torn ID` of a memory without its parts, and `read` after each search."""
+    chance = random.Random(name)
     embedder = StaticEmbedder()
     async with opened(Path(database), sqlite=driver_name) as store:
         say("ready")
         number = 0
         while limit == "0" or number < int(limit):
-            text = sentence(draw)
+            text = sentence(chance)
             query = SearchQuery((HERE,), embedder.name, await embedder.embed_query(text), tokenize(text), 10)
-            began = time.monotonic()
             found = await store.search(query)
             for candidate in found.candidates:
                 if candidate.read_vector() is None or not candidate.read_item().title:
                     say("torn", candidate.id)
-            say("read", f"{time.monotonic() - began:.6f}")
+            say("read")
             number += 1
             await asyncio.sleep(PAUSE_S)
 
 
-async def hold(database: str, sign: str) -> None:
-    """Take the writer lock and keep it until killed."""
+async def hold(database: str, held: str) -> None:
+    """Take the writer lock, make the file `held`, and keep the lock until killed."""
     with writer_lock(Path(database), 10):
-        Path(sign).touch()
+        Path(held).touch()
         while True:
             await asyncio.sleep(60)
 
@@ -101,6 +129,41 @@ async def claim(database: str, name: str, work_s: str, lease_s: str) -> None:
             say("claimed", job.id, job.attempts)
             await asyncio.sleep(float(work_s))
             say("done", job.id, await store.finish(job.id, name, JobEnd("completed", {"by": name})))
+
+
+async def learn(bank: str, name: str) -> None:
+    """Take jobs until killed and learn from the task of each, as a server's worker does."""
+    async with opened_bank(bank) as store:
+        say("ready")
+        while True:
+            try:
+                now = datetime.now(UTC)
+                job = await store.claim(name, now, LEASE_S, ("learn",))
+                if job is None:
+                    await asyncio.sleep(0.05)
+                    continue
+                await store.save_learning(await _learned(str(job.payload["task_id"]), now))
+                await store.finish(job.id, name, JobEnd("completed"))
+            except StorageError as error:
+                say("error", type(error).__name__, error)
+
+
+async def _learned(task_id: str, now: datetime) -> LearnRecord:
+    """Return what one memory of a task is stored by."""
+    run_id = new_id("run")
+    item = made_item(f"What {task_id} taught", provenance=Provenance(task_id=task_id, run_id=run_id))
+    return LearnRecord(
+        scope=HERE,
+        run_id=run_id,
+        trajectory_id=new_id("tr"),
+        trajectory=Trajectory(task_id=task_id, task=task_id),
+        verdict=Verdict(label="Success", confidence=0.9, judge="evidence", reasons=()),
+        embedder=StaticEmbedder().name,
+        memories=tuple(await with_vectors([item])),
+        reinforced=(),
+        reinforcement=0.0,
+        at=now,
+    )
 
 
 async def rebuild(database: str) -> None:
@@ -137,17 +200,10 @@ async def unlocked(role: str, *arguments: str) -> None:
     await ROLES[role](*arguments)
 
 
-async def make(database: str, count: str) -> None:
-    """Make a bank with so many memories."""
-    async with opened(Path(database)) as store:
-        await fill(store, int(count))
-    say("made", HERE.project)
-
-
 def nursery() -> None:
     """Read lines `NAME<tab>ROLE<tab>ARGUMENT…` and do each in a child: what is slow to import is imported once.
 
-    A child's output is the nursery's; `born NAME PID` and `gone NAME CODE` tell of it.
+    A child's output is the nursery's, which says `born NAME PID` and `gone NAME CODE`.
     """
     born: dict[int, str] = {}
     for line in sys.stdin:
@@ -179,7 +235,7 @@ def run(role: str, *arguments: str) -> int:
 
 
 ROLES: dict[str, Callable[..., Coroutine[Any, Any, None]]] = {
-    each.__name__: each for each in (write, read, hold, migrate, claim, rebuild, copy, checkpoint, unlocked, make)
+    each.__name__: each for each in (write, read, hold, migrate, claim, learn, rebuild, copy, checkpoint, unlocked)
 }
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ def waited_s(project: HookProject) -> float:
 def stopped(project: HookProject, **event: Any) -> dict[str, Any]:
     """End the turn, and return the hook JSON."""
     told = project.event(hook_event_name="Stop", **{"stop_hook_active": False, **event})
-    done = project.run("-c", PATIENT, "stop", told=told)
+    done = project.run("-c", PATIENT, "stop", given=told)
     assert (done.returncode, done.stderr) == (0, "")
     return json.loads(done.stdout) if done.stdout else {}
 
@@ -101,7 +101,7 @@ def test_no_agent_is_asked_that_taught_something_already(served: HookProject) ->
 def test_the_turn_ends_with_the_first_answer_to_the_question_and_with_no_other_note(served: HookProject) -> None:
     def remembered() -> dict[str, Any]:
         told = served.event(hook_event_name="PostToolUse", tool_name="mcp__swarm-memory__remember", tool_input={})
-        done = served.run("-c", PATIENT, "after-remember", told=told)
+        done = served.run("-c", PATIENT, "after-remember", given=told)
         assert (done.returncode, done.stderr) == (0, "")
         return json.loads(done.stdout) if done.stdout else {}
 

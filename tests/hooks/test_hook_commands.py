@@ -201,7 +201,7 @@ def test_a_hook_alone_finds_by_the_table_what_was_embedded_by_minilm(learned: Ho
     )
     told = learned.event(hook_event_name="UserPromptSubmit", prompt=TASK, session_id="s9")
     learned.extra["SWARM_MEMORY_EMBEDDING__PROVIDER"] = ""  # now nothing at all is set, as for nearly everybody
-    said = learned.start("-c", code, told=told).stdout
+    said = learned.start("-c", code, given=told).stdout
     assert "additionalContext" in said
     assert said.endswith("[]\n")
 
@@ -209,12 +209,12 @@ def test_a_hook_alone_finds_by_the_table_what_was_embedded_by_minilm(learned: Ho
 def test_the_hooks_of_the_plugin_stand_back_where_hooks_are_installed_and_say_so_once(learned: HookProject) -> None:
     told = learned.event(hook_event_name="UserPromptSubmit", prompt=TASK)
     run = ("-m", "swarm_memory.server.hooks", "prompt", "--plugin")
-    assert NOTE in learned.run(*run, told=told).stdout
+    assert NOTE in learned.run(*run, given=told).stdout
     learned.cli("install", "--yes")
     assert NOTE in learned.prompt(session="s2")
-    assert learned.run(*run, told=told).stdout == ""
+    assert learned.run(*run, given=told).stdout == ""
     start = learned.event(hook_event_name="SessionStart", source="startup")
-    said = learned.run("-m", "swarm_memory.server.hooks", "session-start", "--plugin", told=start).stdout
+    said = learned.run("-m", "swarm_memory.server.hooks", "session-start", "--plugin", given=start).stdout
     assert "is here twice" in json.loads(said)["systemMessage"]
 
 

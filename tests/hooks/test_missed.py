@@ -64,7 +64,7 @@ def test_a_server_that_took_a_prompt_and_does_not_answer_costs_only_the_time_tha
     told = learned.event(hook_event_name="UserPromptSubmit", prompt=TASK)
     with server_that_only_says_ready(learned.root):
         code = "from swarm_memory.server.hooks import client; client.READY_S = 60.0\n"
-        done = learned.run("-c", code + HURRIED.format(limit=limit, answer=answer), told=told)
+        done = learned.run("-c", code + HURRIED.format(limit=limit, answer=answer), given=told)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     (noted,) = missed(learned.root)
     assert (noted.event, noted.times) == ("UserPromptSubmit", 1)

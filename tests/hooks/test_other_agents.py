@@ -176,7 +176,7 @@ def test_cursor_is_told_beside_a_failed_command_what_ended_that_error_before(lea
     error = "E   shop.settings.SettingsError: config/test.toml not found\n2 failed"
     call = {"tool_name": "Shell", "tool_input": {"command": "python -m pytest -q"}, "is_interrupt": False}
     said = {"conversation_id": "c-1", "cwd": str(learned.root), **call, "error_message": error, "failure_type": "error"}
-    done = learned.run("-m", "swarm_memory.server.hooks", "cursor", "tool-failure", told=json.dumps(said))
+    done = learned.run("-m", "swarm_memory.server.hooks", "cursor", "tool-failure", given=json.dumps(said))
     assert NOTE in json.loads(done.stdout)["additional_context"]
 
 

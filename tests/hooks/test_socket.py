@@ -136,16 +136,16 @@ def test_a_prompt_that_a_server_answers_waits_for_no_import_that_takes_longer(le
     code += "main.os._exit = lambda code: (print(*sys.modules, file=sys.stderr), sys.exit(code))\nmain.main(['prompt'])"
     told = learned.event(hook_event_name="UserPromptSubmit", prompt=TASK)
     with learned.serving():
-        asked = learned.start("-c", code, told=told)
+        asked = learned.start("-c", code, given=told)
         assert NOTE in json.loads(asked.stdout)["hookSpecificOutput"]["additionalContext"]
         assert {"pydantic", "asyncio", "anyio", "numpy", "yaml"}.isdisjoint(asked.stderr.split())
         assert record_of(learned, "s1")["via"] == "server"
         assert learned.cli("pause")
-        assert learned.start("-c", code, told=told).stdout == ""
+        assert learned.start("-c", code, given=told).stdout == ""
         assert missed(learned.root) == []
         learned.cli("pause", "--end")
         of_another = json.dumps(json.loads(told) | {"timestamp": 1, "session_id": "s2"})
-        assert learned.start("-c", code, told=of_another).stdout == ""
+        assert learned.start("-c", code, given=of_another).stdout == ""
         assert learned.rows("SELECT session_id FROM host_sessions") == [("s1",)]
 
 
@@ -250,7 +250,7 @@ def test_a_server_goes_on_where_what_was_missed_cannot_be_noted(learned: HookPro
         told = json.loads(learned.event(hook_event_name="UserPromptSubmit")) | {"prompt": {"no": "text"}}
         code = "from swarm_memory.server.hooks import client; client.READY_S = 60.0\n"
         code += "from swarm_memory.server.hooks.main import main; main(['prompt'])"
-        assert learned.run("-c", code, told=json.dumps(told)).returncode == 0
+        assert learned.run("-c", code, given=json.dumps(told)).returncode == 0
         (state_folder() / "missed").rmdir()
         assert server.call("memory_status")["content"]
         assert NOTE in learned.prompt(patient=True)

@@ -13,15 +13,12 @@ from mcp.client import Client
 from mcp.types import CallToolResult
 from patience import FULL, HANG_S
 
-Record = Callable[[str, str], None]
 pytestmark = [pytest.mark.allow_hosts(["127.0.0.1"]), pytest.mark.attack]
 
 CALLS = 1260 if FULL else 30
 
 
-async def test_answers_never_cross_between_sessions_nor_between_calls_of_one(
-    serve: Callable[..., HttpServer], record: Record
-) -> None:
+async def test_answers_never_cross_between_sessions_nor_between_calls_of_one(serve: Callable[..., HttpServer]) -> None:
     server = serve()
     crossed = asked = 0
 
@@ -43,7 +40,6 @@ async def test_answers_never_cross_between_sessions_nor_between_calls_of_one(
     async with anyio.create_task_group() as group:
         for number in range(8):
             group.start_soon(session, number)
-    record("G8", f"answers that crossed: {crossed} of {asked}")
     assert crossed == 0
     assert asked == 8 * CALLS
 
@@ -90,7 +86,7 @@ def held(server: HttpServer) -> tuple[int, int]:
 
 @pytest.mark.fault
 @pytest.mark.skipif(sys.platform != "linux", reason="what a process holds is looked up in /proc")
-async def test_closed_sessions_leave_no_file_and_no_thread_of_the_server(server: HttpServer, record: Record) -> None:
+async def test_closed_sessions_leave_no_file_and_no_thread_of_the_server(server: HttpServer) -> None:
     async def session() -> None:
         async with server.client() as client:
             await client.call_tool("memory_status", {})
@@ -104,6 +100,5 @@ async def test_closed_sessions_leave_no_file_and_no_thread_of_the_server(server:
     while held(server)[0] > before[0] and time.monotonic() < deadline:  # noqa: ASYNC110 - another process closes them
         await anyio.sleep(0.02)
     files, threads = (now - then for now, then in zip(held(server), before, strict=True))
-    record("C6 HTTP", f"{SESSIONS} sessions of one server: open files {files:+d}, threads {threads:+d}")
     assert files <= 0
     assert threads <= 0

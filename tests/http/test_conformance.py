@@ -25,7 +25,6 @@ SCENARIOS = (
     "server-sse-multiple-streams",
 )
 
-Record = Callable[[str, str], None]
 pytestmark = [
     pytest.mark.e2e,
     pytest.mark.attack,
@@ -37,9 +36,7 @@ pytestmark = [
 ]
 
 
-async def test_the_scenarios_that_a_server_passes_without_tools_made_for_them(
-    serve: Callable[..., HttpServer], record: Record
-) -> None:
+async def test_the_scenarios_that_a_server_passes_without_tools_made_for_them(serve: Callable[..., HttpServer]) -> None:
     server = serve()
     async with adding_token(server.port, server.token) as port:
         url = f"http://127.0.0.1:{port}/mcp"
@@ -53,4 +50,3 @@ async def test_the_scenarios_that_a_server_passes_without_tools_made_for_them(
     assert [scenario for _, scenario, _ in ended] == list(SCENARIOS), said[-1500:]
     assert {scenario: text[-1500:] for text, scenario, code in ended if code != "0"} == {}
     assert all("passed" in text.lower() or "✓" in text for text, _, _ in ended)
-    record("MCP", f"conformance: {len(ended)} of {len(SCENARIOS)} scenarios passed")

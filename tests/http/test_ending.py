@@ -11,7 +11,6 @@ from forked import CLI, run
 from http_server import HttpServer
 from patience import is_in_time
 
-Record = Callable[[str, str], None]
 pytestmark = [pytest.mark.allow_hosts(["127.0.0.1"]), pytest.mark.fault]
 
 END_LIMIT_S = 2.5
@@ -20,7 +19,7 @@ END_LIMIT_S = 2.5
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are another matter there")
 @pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 async def test_a_signal_ends_it_within_two_seconds_while_clients_are_connected(
-    serve: Callable[..., HttpServer], end: signal.Signals, record: Record
+    serve: Callable[..., HttpServer], end: signal.Signals
 ) -> None:
     server = serve()
     async with server.client() as client:
@@ -32,7 +31,6 @@ async def test_a_signal_ends_it_within_two_seconds_while_clients_are_connected(
     assert is_in_time(took, END_LIMIT_S)
     assert server.process.stderr is not None
     assert server.process.stderr.read() == b""
-    record("C2", f"{end.name} with a client and a silent connection: ended after {took:.2f} s")
 
 
 async def test_what_was_queued_is_written_before_it_ends(serve: Callable[..., HttpServer]) -> None:

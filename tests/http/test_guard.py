@@ -16,17 +16,13 @@ from swarm_memory.schema.errors import ConfigError
 from swarm_memory.server.http.identity import load_token
 from swarm_memory.server.http.serve import Address, allowed_names, transport_security
 
-Record = Callable[[str, str], None]
 pytestmark = [pytest.mark.allow_hosts(["127.0.0.1", "::1"]), pytest.mark.attack]
 
 ROUTES = ("/mcp", "/", "/health", "/healthz", "/metrics", "/sse", "/messages/", "/.well-known/oauth-protected-resource")
 METHODS = ("GET", "POST", "DELETE", "PUT", "HEAD", "OPTIONS", "PATCH")
 
 
-def test_without_the_token_every_route_and_method_gives_401_and_says_nothing(
-    server: HttpServer, record: Record
-) -> None:
-    refused = 0
+def test_without_the_token_every_route_and_method_gives_401_and_says_nothing(server: HttpServer) -> None:
     for path in ROUTES[:4]:
         for method in METHODS[:5]:
             answer = server.request(method, path, b"{}", token=False)
@@ -34,11 +30,9 @@ def test_without_the_token_every_route_and_method_gives_401_and_says_nothing(
             assert b"swarm" not in answer.body.lower()
             assert "server" not in answer.headers
             assert not any(name.startswith("access-control") for name in answer.headers)
-            refused += 1
-    record("G2, G3", f"without a token: passed through 0 of {refused}")
 
 
-def test_a_wrong_token_is_refused(server: HttpServer, record: Record) -> None:
+def test_a_wrong_token_is_refused(server: HttpServer) -> None:
     forms = (
         "",
         "Bearer",
@@ -52,7 +46,6 @@ def test_a_wrong_token_is_refused(server: HttpServer, record: Record) -> None:
     for form in forms:
         sent = form.format(token=server.token, short=server.token[:-1])
         assert server.request(body=INITIALIZE, token=False, authorization=sent).status == 401
-    record("G2", f"wrong tokens: passed through 0 of {len(forms)}")
 
 
 def test_a_token_in_the_address_or_given_twice_is_none(server: HttpServer) -> None:
@@ -96,7 +89,7 @@ EVIL_ORIGINS = (
 )
 
 
-def test_a_foreign_host_or_origin_reaches_nothing_even_with_the_token(server: HttpServer, record: Record) -> None:
+def test_a_foreign_host_or_origin_reaches_nothing_even_with_the_token(server: HttpServer) -> None:
     """What answers is at one path, where the SDK refuses; at every other there is nothing to reach."""
     for path in ROUTES:
         there = path == "/mcp"
@@ -106,7 +99,6 @@ def test_a_foreign_host_or_origin_reaches_nothing_even_with_the_token(server: Ht
         for origin in EVIL_ORIGINS:
             sent = origin.format(port=server.port, other=server.port + 1)
             assert server.request("POST", path, INITIALIZE, origin=sent).status == (403 if there else 404)
-    record("G1", f"rebinding: passed through 0 of {len(ROUTES) * (len(EVIL_HOSTS) + len(EVIL_ORIGINS))}")
 
 
 def test_the_names_of_this_machine_and_its_own_origin_are_taken(server: HttpServer) -> None:
@@ -148,7 +140,7 @@ SIMPLE_TYPES = ("text/plain", "application/x-www-form-urlencoded", "multipart/fo
 """What a page may send without being asked."""
 
 
-async def test_a_page_cannot_make_a_browser_call_it(serve: Callable[..., HttpServer], record: Record) -> None:
+async def test_a_page_cannot_make_a_browser_call_it(serve: Callable[..., HttpServer]) -> None:
     """Simple requests, which need no preflight, carry neither JSON nor a token; a preflight gets no permission."""
     server = serve()
     async with server.client() as client:
@@ -157,14 +149,13 @@ async def test_a_page_cannot_make_a_browser_call_it(serve: Callable[..., HttpSer
     planted = {"task_id": "t", "task": "x", "steps": [], "verdict": "Success", "items": [item]}
     asked_for = {"name": "distill_memories", "arguments": planted}
     call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": asked_for}
-    passed, permitted, asked = list[str](), set[str](), 0
+    passed, permitted = list[str](), set[str]()
     for kind in SIMPLE_TYPES:
         for token in (False, True):
             for origin in ({}, {"origin": "http://evil.example"}, {"origin": "null"}):
                 answer = server.request(body=call, token=token, content_type=kind, **origin)
                 passed += [f"{kind} {token} {origin}"] if answer.status not in (400, 401, 403) else []
                 permitted |= {name for name in answer.headers if name.startswith("access-control")}
-                asked += 1
     wanted = {"access_control_request_method": "POST", "access_control_request_headers": "authorization"}
     preflight = server.request("OPTIONS", token=False, origin="http://evil.example", **wanted)
     permitted |= {name for name in preflight.headers if name.startswith("access-control")}
@@ -172,10 +163,8 @@ async def test_a_page_cannot_make_a_browser_call_it(serve: Callable[..., HttpSer
         for path in ("/mcp?method=tools/call", f"/mcp?{urlencode({'body': json.dumps(call)})}", "/", "/mcp/tools/call"):
             answer = server.request(method, path)
             passed += [] if answer.status in (400, 404, 405, 406, 429) else [f"{method} {path}: {answer.status}"]
-            asked += 1
     async with server.client() as client:
         after = (await client.call_tool("memory_status", {})).structured_content
-    record("G4", f"requests that a page can make: {len(passed)} of {asked} passed, permissions given: {len(permitted)}")
     assert preflight.status == 401
     assert passed == []
     assert permitted == set()
@@ -188,7 +177,7 @@ def test_the_token_is_made_once_private_and_never_shown(tmp_path: Path, home: Pa
         assert stat.S_IMODE(first.token_file.parent.stat().st_mode) == 0o700
         token = first.token
         assert len(token) >= 43
-        assert token not in first.told
+        assert token not in first.greeting
         assert token not in Path(f"/proc/{first.process.pid}/cmdline").read_text(encoding="utf-8")
         first.request(body=INITIALIZE, token=False)
     with serving_http(tmp_path, home, [], {}) as second:

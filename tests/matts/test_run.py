@@ -1,16 +1,20 @@
 """A run over its life: refined one after another, interrupted and gone on with, cancelled, failed."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
 import pytest
+from made_items import made_item
 from worlds import GREEN, MIGRATE, RED, TASK, Scripted, attempt, by_number, matts, met, missed, opened
 
 from swarm_memory.schema.errors import ConfigError, InputError, StoreBusy
 from swarm_memory.schema.rollout import MattsRequest, RolloutRequest, RunnerAnswer, ScalingMode
+from swarm_memory.schema.settings import CreditSettings
 from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.server.runners.build import GivenRunner
 from swarm_memory.tools.matts.matts import run_matts
+from swarm_memory.tools.retrieve.embed import prepare
 
 
 @pytest.mark.parametrize(("count", "refinements"), [(2, 2), (None, 3)])
@@ -202,3 +206,15 @@ async def test_a_count_out_of_bounds_is_refused_with_its_name(tmp_path: Path) ->
     async with opened(tmp_path) as tools:
         with pytest.raises(InputError, match="r is 0"):
             await run_matts(tools, MattsRequest(task=TASK, mode="sequential", count=0), Scripted(lambda _: met()))
+
+
+async def test_a_task_that_is_held_out_is_shown_nothing_whether_it_has_an_id_or_not(tmp_path: Path) -> None:
+    async with opened(tmp_path) as tools:
+        known = made_item("Migrate before the tests of the billing service", scope=tools.scope)
+        await tools.store.add_memories(await prepare(tools, [known]), tools.embedder.name)
+        settings = tools.settings.model_copy(update={"credit": CreditSettings(holdout_rate=1.0)})
+        held = replace(tools, settings=settings)
+        for given, task_id in ((tools, "t2"), (held, "t3"), (held, None)):
+            done = await run_matts(given, MattsRequest(task=TASK, count=1, task_id=task_id), Scripted(lambda _: met()))
+            is_held = given is not tools
+            assert (not done.run.summary.memory_ids, not done.run.summary.preamble) == (is_held, is_held)

@@ -1,4 +1,4 @@
-"""The audit of dependencies covers what a user installs, tells holes from silence, and writes a bill of materials."""
+"""The audit covers what a user installs, takes no silence for health, and writes a bill of materials."""
 
 import json
 import os
@@ -6,7 +6,6 @@ import re
 import subprocess
 import sys
 import tomllib
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +67,7 @@ def lock_of(tmp_path: Path) -> str:
         ("no answer at all", 0, "not checked: no answer from the index about any of 1 locked packages"),
     ],
 )
-def test_a_hole_fails_the_step_and_silence_is_told_as_silence(
+def test_a_hole_fails_the_step_and_silence_is_said_to_be_silence(
     tmp_path: Path, report: str, code: int, said: str
 ) -> None:
     done = audit("--lock", lock_of(tmp_path), PYTHONPATH=answering(tmp_path, REPORTS[report]))
@@ -97,7 +96,6 @@ def test_the_bill_of_materials_holds_every_dependency_and_extra_and_nothing_of_d
 
 
 @pytest.mark.skipif(not FULL, reason="asks the index: make faults, make audit")
-def test_no_locked_dependency_has_a_known_hole(record: Callable[[str, str], None]) -> None:
+def test_no_locked_dependency_has_a_known_hole() -> None:
     done = audit()
-    record("G10", done.stdout.strip().splitlines()[-1])
     assert done.returncode == 0, done.stdout

@@ -12,7 +12,7 @@ PROGRAMS = sorted(path for folder in ("benchmarks", "scripts") for path in (REPO
 
 
 def imports_of(tree: ast.AST) -> Iterator[tuple[str, str]]:
-    """Yield (module, name) of what is imported from the package when it runs; what stands in a `try` may be missing."""
+    """Yield (module, name) of what is imported from the package when it runs; what is in a `try` may be missing."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.Try) or (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"):
             continue

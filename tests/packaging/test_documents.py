@@ -26,7 +26,7 @@ def read(name: str) -> str:
 
 
 def first_cells(text: str) -> list[str]:
-    """Return what stands in the first column of all tables of a page."""
+    """Return what is in the first column of all tables of a page."""
     return re.findall(r"^\| (.+?) \|", text, re.MULTILINE)
 
 
@@ -115,7 +115,7 @@ def test_a_command_or_an_option_that_does_not_exist_is_noticed() -> None:
 
 
 def shown_commands(text: str) -> list[str]:
-    """Return what stands in backticks or in a block of code and begins with the program's name."""
+    """Return what is in backticks or in a block of code and begins with the program's name."""
     quoted = re.findall(r"(?<!`)`(swarm-memory [^`]+)`(?!`)", text)
     blocks = re.findall(r"^ *(swarm-memory .+?)(?: +#.*| \\\\)?$", text, re.MULTILINE)
     return [" ".join(line.split("|")[0].split()) for line in [*quoted, *blocks]]

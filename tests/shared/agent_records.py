@@ -27,7 +27,7 @@ _MS = 1_777_629_600_000
 
 def copilot() -> list[Record]:
     """Return the events of a session of Copilot CLI."""
-    told: list[tuple[str, Record]] = [
+    fields: list[tuple[str, Record]] = [
         ("session.start", {"sessionId": SESSION, "copilotVersion": "1.0.102", "context": {"cwd": "/home/dev/shop"}}),
         ("user.message", {"content": FIRST, "transformedContent": f"<current_datetime/>{FIRST}{NOTES}"}),
         ("assistant.turn_start", {"turnId": "0"}),
@@ -46,7 +46,7 @@ def copilot() -> list[Record]:
         ("user.message", {"content": SECOND}),
         ("assistant.message", {"content": "Done.", "toolRequests": []}),
     ]  # fmt: skip
-    return [event(kind, data, number) for number, (kind, data) in enumerate(told)]
+    return [event(kind, data, number) for number, (kind, data) in enumerate(fields)]
 
 
 def event(kind: str, data: Record, number: int = 30) -> Record:
@@ -190,8 +190,8 @@ def antigravity() -> list[Record]:
 
 def step(number: int, kind: str, content: str, *, source: str = "MODEL", status: str = "DONE", **more: Any) -> Record:
     """Make a step of Antigravity."""
-    told = {"step_index": number, "source": source, "type": kind, "status": status, "created_at": _AT.format(number)}
-    return {**told, "content": content, **more}
+    fields = {"step_index": number, "source": source, "type": kind, "status": status, "created_at": _AT.format(number)}
+    return {**fields, "content": content, **more}
 
 
 def write_lines(path: Path, records: list[Record]) -> Path:

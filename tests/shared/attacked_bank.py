@@ -14,7 +14,7 @@ from patience import HANG_S
 
 from swarm_memory.schema.base import MEMORY, Scope, new_id
 from swarm_memory.schema.memory import Distiller, MemoryItem, MemoryStatus, Provenance
-from swarm_memory.schema.trajectory import Judge, Step, Trajectory
+from swarm_memory.schema.trajectory import Judge
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.tools.guard import gate as gating
 from swarm_memory.tools.guard import trust
@@ -87,46 +87,6 @@ def undefended(monkeypatch: pytest.MonkeyPatch) -> None:
 async def is_trusted(toolbox: Toolbox, items: Sequence[MemoryItem]) -> bool:
     """Whether any of the items counts as verified."""
     return len(await trust.unverified(toolbox, items)) < len(items)
-
-
-class Told:
-    """A trajectory that grows call by call."""
-
-    def __init__(self, task: str, task_id: str, session_id: str | None = None) -> None:
-        self._task, self._task_id, self._session_id = task, task_id, session_id
-        self._steps: list[Step] = []
-        self._add(kind="message", role="user", text=task)
-
-    def _add(self, **fields: object) -> None:
-        self._steps.append(Step.model_validate({"id": f"s{len(self._steps) + 1}", **fields}))
-
-    def say(self, text: str) -> "Told":
-        self._add(kind="message", role="assistant", text=text)
-        return self
-
-    def shell(self, command: str, output: str, code: int = 0) -> "Told":
-        call_id = f"c{len(self._steps)}"
-        self._add(
-            kind="tool_call", role="assistant", tool_name="Bash", tool_input={"command": command}, call_id=call_id
-        )
-        self._add(
-            kind="observation",
-            role="tool",
-            tool_name="Bash",
-            call_id=call_id,
-            text=f"Exit code {code}\n{output}" if code else output,
-            is_error=code != 0,
-        )
-        return self
-
-    def done(self) -> Trajectory:
-        return Trajectory(
-            task_id=self._task_id,
-            task=self._task,
-            steps=tuple(self._steps),
-            session_id=self._session_id,
-            source="claude_code",
-        )
 
 
 def files_with(folder: Path, *marks: str) -> int:

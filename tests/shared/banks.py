@@ -36,12 +36,6 @@ class Tally:
     internal: list[str] = field(default_factory=list[str])
     unanswered: list[str] = field(default_factory=list[str])
 
-    def __str__(self) -> str:
-        return (
-            f"{self.calls} calls: {self.refused} refused, internal errors {len(self.internal)}, "
-            f"unanswered {len(self.unanswered)}"
-        )
-
 
 class _Faults(logging.Handler):
     """Counts what was caught in a main and only logged as an internal error."""
@@ -75,15 +69,15 @@ class Abused:
     async def call(self, tool: str, arguments: dict[str, Any]) -> str:
         """Call a tool; return all that the answer holds, as text. Empty when none came."""
         self.tally.calls += 1
-        told = f"{tool} {json.dumps(arguments, default=repr)[:600]}"
+        asked = f"{tool} {json.dumps(arguments, default=repr)[:600]}"
         try:
             with anyio.fail_after(HANG_S):
                 result = await self.client.call_tool(tool, arguments)
         except TimeoutError:
-            self.tally.unanswered.append(told)
+            self.tally.unanswered.append(asked)
             return ""
         except MCPError as error:
-            self.tally.internal.append(f"{told}: {error}")
+            self.tally.internal.append(f"{asked}: {error}")
             return str(error)
         assert isinstance(result, CallToolResult)
         text = result.model_dump_json()
@@ -91,7 +85,7 @@ class Abused:
             self.tally.refused += 1
             said = getattr(result.content[0], "text", "")
             if said.startswith("Error executing tool") or not said:
-                self.tally.internal.append(f"{told}: {said}")
+                self.tally.internal.append(f"{asked}: {said}")
         return text
 
 
@@ -174,6 +168,6 @@ async def teach(server: Abused, marker: str, label: str | None = None) -> None:
 
 
 def some(calls: list[T], chance: random.Random) -> list[T]:
-    """Return as many of the calls as a row makes, drawn from all."""
+    """Return as many of the calls as a row makes, sampled from all."""
     chance.shuffle(calls)
     return calls[:CALLS]

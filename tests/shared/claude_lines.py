@@ -50,8 +50,8 @@ def call(id: str, command: str, tool: str = "Bash") -> Line:
 def result(id: str, output: str, *, error: bool = False, **streams: Any) -> Line:
     """Make the line of a tool's answer."""
     block = {"type": "tool_result", "tool_use_id": id, "content": output, "is_error": error}
-    told: Any = f"Error: {output}" if error else {"stdout": output, "stderr": "", "interrupted": False, **streams}
-    return line("user", {"role": "user", "content": [block]}, toolUseResult=told)
+    details: Any = f"Error: {output}" if error else {"stdout": output, "stderr": "", "interrupted": False, **streams}
+    return line("user", {"role": "user", "content": [block]}, toolUseResult=details)
 
 
 def write(path: Path, lines: Iterable[Line | str]) -> Path:

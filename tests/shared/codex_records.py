@@ -13,14 +13,14 @@ def line(kind: str, payload: Record, number: int = 30) -> Record:
     return {"timestamp": f"2026-05-01T10:00:{number % 60:02d}.000Z", "type": kind, "payload": payload}
 
 
-def item(kind: str, **told: Any) -> Record:
+def item(kind: str, **fields: Any) -> Record:
     """Make an item of a response."""
-    return line("response_item", {"type": kind, **told})
+    return line("response_item", {"type": kind, **fields})
 
 
-def event(kind: str, **told: Any) -> Record:
+def event(kind: str, **fields: Any) -> Record:
     """Make an event."""
-    return line("event_msg", {"type": kind, **told})
+    return line("event_msg", {"type": kind, **fields})
 
 
 def said(role: str, text: str) -> Record:
@@ -41,25 +41,25 @@ def output(call_id: str, text: str, code: int | None = 0, *, process: int | None
     return item("function_call_output", call_id=call_id, output=framed)
 
 
-def completed(kind: str, **told: Any) -> Record:
+def completed(kind: str, **fields: Any) -> Record:
     """Make the event by which newer versions mirror an item."""
-    return event("item_completed", thread_id=SESSION, item={"type": kind, **told})
+    return event("item_completed", thread_id=SESSION, item={"type": kind, **fields})
 
 
 def typed(text: str) -> list[Record]:
-    """Return how newer versions tell what the user typed."""
+    """Return how newer versions write what the user typed."""
     return [said("user", text), completed("UserMessage", content=[{"type": "text", "text": text}])]
 
 
 def answered(text: str) -> list[Record]:
-    """Return how newer versions tell what the agent said."""
+    """Return how newer versions write what the agent said."""
     return [completed("AgentMessage", content=[{"type": "Text", "text": text}]), said("assistant", text)]
 
 
 def meta(**more: Any) -> Record:
     """Make the line that begins a rollout."""
-    told = {"id": SESSION, "cwd": "/home/dev/shop", "cli_version": "0.169.0", "source": "exec", **more}
-    return line("session_meta", told, 0)
+    fields = {"id": SESSION, "cwd": "/home/dev/shop", "cli_version": "0.169.0", "source": "exec", **more}
+    return line("session_meta", fields, 0)
 
 
 def newer() -> list[Record]:
@@ -91,7 +91,7 @@ def newer() -> list[Record]:
 
 
 def earlier() -> list[Record]:
-    """Return the same of versions that told what was typed, and how a command ended, by events of their own."""
+    """Return the same of versions that wrote what was typed, and how a command ended, by events of their own."""
     return [
         meta(cli_version="0.89.0"),
         said("user", "# AGENTS.md instructions for /home/dev/shop\n\n<INSTRUCTIONS>\nBe kind.\n</INSTRUCTIONS>"),

@@ -36,20 +36,20 @@ class Forked(subprocess.Popen[Any]):
                 "folder": str(folder or Path.cwd()),
                 "environment": dict(os.environ if environment is None else environment),
             }
-            self._told, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            self._nursed, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             streams = [number if pipe == -1 else pipe for number, pipe in enumerate((pipes[0], pipes[3], pipes[5]))]
             with theirs:
                 socket.send_fds(nursery(), [json.dumps(command).encode()], [theirs.fileno(), *streams])
-            self.pid = int(self._told.recv(20))
+            self.pid = int(self._nursed.recv(20))
             self._close_pipe_fds(*pipes)  # type: ignore[attr-defined]
 
         def _try_wait(self, flags: int) -> tuple[int, int]:
             """Do what `os.waitpid` does: the process is no child of ours."""
             try:
-                status = self._told.recv(20, socket.MSG_DONTWAIT if flags else 0)
+                status = self._nursed.recv(20, socket.MSG_DONTWAIT if flags else 0)
             except BlockingIOError:
                 return 0, 0
-            self._told.close()
+            self._nursed.close()
             return self.pid, int(status)
 
         def _internal_poll(self, **_: Any) -> int | None:

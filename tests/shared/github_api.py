@@ -54,9 +54,9 @@ class GitHubApi(Loopback):
     def reply(self, asked: Asked) -> Reply:
         headers = {name.lower(): value for name, value in asked.headers.items()}
         self.headers.append(headers)
-        status, told, body = self.answer(asked.path, headers)
+        status, answered, body = self.answer(asked.path, headers)
         self.requests.append((asked.path, status))
-        return Reply(status, body, told)
+        return Reply(status, body, answered)
 
     def answer(self, target: str, headers: Mapping[str, str]) -> tuple[int, Mapping[str, str], bytes]:
         parts = urlsplit(target)

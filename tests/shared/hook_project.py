@@ -5,7 +5,7 @@ import os
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,10 +23,10 @@ TASK = "The test suite fails with SettingsError: config/test.toml not found. Mak
 """What the demo session teaches something for."""
 
 NOTE = "cp config/test.example.toml config/test.toml"
-"""What it teaches: a way past that error, told where a task speaks of it."""
+"""What it teaches: a way past that error, shown where a task names it."""
 
 SAID = "Never push to main without asking"
-"""What the user said, told in the briefing."""
+"""What the user said, shown in the briefing."""
 
 PATIENT = """
 import sys
@@ -39,7 +39,7 @@ main.main(sys.argv[1:])
 
 @dataclass(frozen=True)
 class HookProject:
-    """A project, a host's folder with one transcript, and what hook commands are told of both."""
+    """A project, a host's folder with one transcript, and what hook commands are given of both."""
 
     root: Path
     home: Path
@@ -73,22 +73,22 @@ class HookProject:
 
     @property
     def environment(self) -> dict[str, str]:
-        told = {"CLAUDE_PROJECT_DIR": str(self.root), "CLAUDE_CONFIG_DIR": str(self.config)}
-        return {**STATIC, "PATH": os.environ["PATH"], "HOME": str(self.home), **told, **self.extra}
+        folders = {"CLAUDE_PROJECT_DIR": str(self.root), "CLAUDE_CONFIG_DIR": str(self.config)}
+        return {**STATIC, "PATH": os.environ["PATH"], "HOME": str(self.home), **folders, **self.extra}
 
     def event(self, **changed: Any) -> str:
         event = {"session_id": "s1", "transcript_path": str(self.transcript), "cwd": str(self.root), "reason": "other"}
         return json.dumps(event | changed)
 
-    def run(self, *arguments: str, told: str | None = None) -> subprocess.CompletedProcess[str]:
+    def run(self, *arguments: str, given: str | None = None) -> subprocess.CompletedProcess[str]:
         """Run Python with arguments in the project, isolated as the installed hooks are, all of ours imported."""
-        return run([*ISOLATED, *arguments], input=self.event() if told is None else told, **self._in_project)
+        return run([*ISOLATED, *arguments], input=self.event() if given is None else given, **self._in_project)
 
-    def start(self, *arguments: str, told: str | None = None) -> subprocess.CompletedProcess[str]:
+    def start(self, *arguments: str, given: str | None = None) -> subprocess.CompletedProcess[str]:
         """Run Python as `run` does, with a start that imports for itself."""
         return subprocess.run(
             [*ISOLATED, *arguments],
-            input=self.event() if told is None else told,
+            input=self.event() if given is None else given,
             capture_output=True,
             timeout=HANG_S,
             **self._in_project,
@@ -98,14 +98,14 @@ class HookProject:
     def _in_project(self) -> dict[str, Any]:
         return {"cwd": self.root, "env": self.environment, "text": True}
 
-    def hook(self, verb: str, told: str | None = None) -> subprocess.CompletedProcess[str]:
-        return self.run("-c", UNHURRIED, verb, told=told)
+    def hook(self, verb: str, given: str | None = None) -> subprocess.CompletedProcess[str]:
+        return self.run("-c", UNHURRIED, verb, given=given)
 
     def prompt(self, text: str = TASK, session: str = "s1", *, patient: bool = False) -> str:
         """Return what the hook of a prompt adds to it; a patient one waits for a server on a busy machine."""
-        told = self.event(hook_event_name="UserPromptSubmit", prompt=text, session_id=session)
+        event = self.event(hook_event_name="UserPromptSubmit", prompt=text, session_id=session)
         how = ("-c", PATIENT) if patient else ("-m", "swarm_memory.server.hooks")
-        done = self.run(*how, "prompt", told=told)
+        done = self.run(*how, "prompt", given=event)
         assert (done.returncode, done.stderr) == (0, "")
         return json.loads(done.stdout)["hookSpecificOutput"]["additionalContext"] if done.stdout else ""
 
@@ -151,9 +151,9 @@ class HookProject:
 
     @contextmanager
     def no_workers_left(self) -> Generator[None]:
-        """Wait at the end until the worker that a SessionEnd started has ended (where /proc tells)."""
+        """Wait at the end until the worker that a SessionEnd started has ended (where there is /proc)."""
         yield
-        wait_until(lambda: not any(_works_in(process, self.root) for process in Path("/proc").glob("[0-9]*")))
+        wait_for_processes(self.root)
 
 
 def wait_until(is_so: Callable[[], bool]) -> None:
@@ -170,13 +170,23 @@ def wait_for_server(root: Path) -> None:
 
 
 def _listens(path: Path) -> bool:
-    """Tell whether a socket is ready for commands: it is made first and private and open then."""
+    """Whether a socket is ready for commands: it is made first and private and open then."""
     with socket.socket(socket.AF_UNIX) as channel, short_name(path) as address:
         return channel.connect_ex(address) == 0
 
 
-def _works_in(process: Path, folder: Path) -> bool:
-    try:
-        return (process / "cwd").readlink() == folder
-    except OSError:
-        return False
+def wait_for_processes(folder: Path) -> None:
+    """Wait until no process but this one works in a folder any more (where there is /proc)."""
+    deadline = time.monotonic() + HANG_S
+    while left := list(_processes_in(folder)):
+        assert time.monotonic() < deadline, f"still running: {left}"
+        time.sleep(0.02)
+
+
+def _processes_in(folder: Path) -> Iterator[str]:
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if (process / "cwd").readlink().is_relative_to(folder) and int(process.name) != os.getpid():
+                yield (process / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:
+            continue

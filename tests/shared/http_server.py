@@ -19,13 +19,9 @@ from forked import CLI, Forked
 from mcp.client import Client
 from mcp.client.streamable_http import streamable_http_client
 from patience import HANG_S, STATIC
+from stdio_server import CLIENT
 
-INITIALIZE = {
-    "jsonrpc": "2.0",
-    "id": 1,
-    "method": "initialize",
-    "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}},
-}
+INITIALIZE = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": CLIENT}
 JSON = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
 
 
@@ -48,7 +44,7 @@ class HttpServer:
     process: "subprocess.Popen[bytes]"
     url: str
     token_file: Path
-    told: str
+    greeting: str
 
     @property
     def token(self) -> str:
@@ -137,10 +133,10 @@ def serving_http(
     ) as process:
         try:
             assert process.stderr is not None
-            told = process.stderr.readline().decode()
-            assert "serving " in told, told + process.stderr.read().decode()
+            greeting = process.stderr.readline().decode()
+            assert "serving " in greeting, greeting + process.stderr.read().decode()
             assert b"pages for a browser" in process.stderr.readline()
-            url, token_file = told.split("serving ", 1)[1].strip().split("; the bearer token is in ")
-            yield HttpServer(process, url, Path(token_file), told)
+            url, token_file = greeting.split("serving ", 1)[1].strip().split("; the bearer token is in ")
+            yield HttpServer(process, url, Path(token_file), greeting)
         finally:
             process.kill()

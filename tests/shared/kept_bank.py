@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from clock import SetClock
-from laid_bank import RUNG, laid
+from laid_bank import DRIVER, laid
 
 from swarm_memory.schema.base import MEMORY, Scope, new_id
 from swarm_memory.schema.memory import Consolidation, MemoryItem, MemoryLink
@@ -84,7 +84,7 @@ class Kept:
         return await self.store.memory_links(SHOP, ids)
 
     def rows(self) -> dict[str, list[tuple[Any, ...]]]:
-        """Return all that stands in the plain tables of the file."""
+        """Return all that is in the plain tables of the file."""
         with _reading(self.database) as connection:
             tables = connection.execute(
                 "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE '%VIRTUAL%'"
@@ -120,7 +120,7 @@ async def opened(
 ) -> AsyncGenerator[Kept]:
     """Open the bank of a folder."""
     database = folder / ".swarm" / "memory.db"
-    async with await open_store(laid(database), sqlite=RUNG, embedder=EMBEDDER, busy_timeout_s=4.0) as store:
+    async with await open_store(laid(database), sqlite=DRIVER, embedder=EMBEDDER, busy_timeout_s=4.0) as store:
         yield Kept(store, database, clock or SetClock(), settings or Settings())
 
 

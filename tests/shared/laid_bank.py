@@ -30,8 +30,8 @@ BY_TABLE = EmbeddingSettings(provider="static")
 
 SHOP = Scope(project="shop")
 
-RUNG = os.environ.get("SWARM_MEMORY_SQLITE") or "auto"
-"""What hooks stand on in the same process: two libraries that have one file open there damage it."""
+DRIVER = os.environ.get("SWARM_MEMORY_SQLITE") or "auto"
+"""What hooks use in the same process: two libraries that have one file open there damage it."""
 
 
 @asynccontextmanager
@@ -47,7 +47,7 @@ async def opened_bank(
 ) -> AsyncGenerator[Toolbox]:
     """A toolbox on the bank at a path, or in a database, whose clock stands still; opening it again is a restart."""
     store = (
-        await open_store(laid(database), sqlite=RUNG, embedder=embedder)
+        await open_store(laid(database), sqlite=DRIVER, embedder=embedder)
         if url is None
         else await open_postgres(Place(url), pool_size=2, embedder=embedder)
     )
@@ -55,7 +55,7 @@ async def opened_bank(
         yield Toolbox(store, embedder, clock or SetClock(), settings or Settings(), scope, chat)
 
 
-def laid(database: Path, sqlite: str = RUNG) -> Path:
+def laid(database: Path, sqlite: str = DRIVER) -> Path:
     """Lay an empty bank where there is no file, as this user's; return the path."""
     if not database.exists():
         database.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

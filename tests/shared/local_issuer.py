@@ -44,8 +44,8 @@ class LocalIssuer(Loopback):
 
     def claims(self, subject: str = "ada-1", **others: Any) -> dict[str, Any]:
         """Return what a valid token says; None takes a claim away."""
-        told = {"iss": self.url, "aud": AUDIENCE, "sub": subject, "exp": int(time.time()) + 600, **others}
-        return {name: value for name, value in told.items() if value is not None}
+        claims = {"iss": self.url, "aud": AUDIENCE, "sub": subject, "exp": int(time.time()) + 600, **others}
+        return {name: value for name, value in claims.items() if value is not None}
 
     def token(self, subject: str = "ada-1", *, key: Key | None = None, **others: Any) -> str:
         """Return a token, signed by a key of the issuer's or by another."""
@@ -53,8 +53,8 @@ class LocalIssuer(Loopback):
         return jwt.encode(self.claims(subject, **others), by.private, "ES256", headers={"kid": by.id})
 
     def reply(self, asked: Asked) -> Reply:
-        told = self.answer(asked.path, parse_qs(asked.body.decode()), asked.headers.get("authorization", ""))
-        return Reply(200 if told is not None else 404, json.dumps(told or {}).encode())
+        found = self.answer(asked.path, parse_qs(asked.body.decode()), asked.headers.get("authorization", ""))
+        return Reply(200 if found is not None else 404, json.dumps(found or {}).encode())
 
     def answer(self, path: str, form: dict[str, list[str]], authorization: str) -> dict[str, Any] | None:
         """Return what stands at a path; None for nothing."""

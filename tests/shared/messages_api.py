@@ -1,4 +1,4 @@
-"""A scripted Messages API on loopback: streams the turns it was given and keeps every request it got."""
+"""Scripted APIs of models on loopback, which keep every request they got; the Messages API, which streams its turns."""
 
 import json
 import threading
@@ -36,23 +36,36 @@ Turn = Say | Use
 
 
 @dataclass
-class MessagesApi(Loopback):
-    """Answers the main agent's requests with `script`, one turn each, and any other request with a short text.
-
-    The main agent is told by its tools: only its requests offer Bash. Once the script is used up it says "Done.".
-    """
+class ScriptedApi(Loopback):
+    """Answers an agent's requests with `script`, one turn each; once it is used up the turn is "Done."."""
 
     protocol = "HTTP/1.1"
 
     script: Sequence[Turn]
     requests: list[Json] = field(default_factory=list[Json])
-    """Bodies of the main agent's requests, in order."""
-    side_requests: list[Json] = field(default_factory=list[Json])
-    paths: list[str] = field(default_factory=list[str])
+    """Bodies of the agent's requests, in order."""
 
     def __post_init__(self) -> None:
         self._lock = threading.Lock()
         self.listen()
+
+    def next_turn(self, body: Json) -> tuple[int, Turn]:
+        """Record a request and return its number and the turn that answers it."""
+        with self._lock:
+            number = len(self.requests)
+            self.requests.append(body)
+        return number, self.script[number] if number < len(self.script) else Say("Done.")
+
+
+@dataclass
+class MessagesApi(ScriptedApi):
+    """Answers the main agent by the script, and any other request with a short text.
+
+    The main agent is known by its tools: only its requests offer Bash.
+    """
+
+    side_requests: list[Json] = field(default_factory=list[Json])
+    paths: list[str] = field(default_factory=list[str])
 
     @property
     def url(self) -> str:
@@ -78,14 +91,11 @@ class MessagesApi(Loopback):
 
     def take(self, body: Json) -> Turn:
         """Record the request and return the turn that answers it."""
-        with self._lock:
-            tools: list[Json] = body.get("tools") or []
-            if not any(tool.get("name") == "Bash" for tool in tools):
-                self.side_requests.append(body)
-                return Say("Small talk")
-            self.requests.append(body)
-            place = len(self.requests) - 1
-            return self.script[place] if place < len(self.script) else Say("Done.")
+        tools: list[Json] = body.get("tools") or []
+        if any(tool.get("name") == "Bash" for tool in tools):
+            return self.next_turn(body)[1]
+        self.side_requests.append(body)
+        return Say("Small talk")
 
     def text_of(self, place: int) -> str:
         """Return all text that request number `place` carried in its messages, joined by line ends."""

@@ -26,26 +26,26 @@ def forking(asked: socket.socket) -> dict[str, Any]:
     while True:
         for ready in select.select([asked, *running], [], [])[0]:
             if isinstance(ready, int):
-                pid, told = running.pop(ready)
+                pid, caller = running.pop(ready)
                 os.close(ready)
-                with told:
-                    told.send(b"%d" % os.waitpid(pid, 0)[1])
+                with caller:
+                    caller.send(b"%d" % os.waitpid(pid, 0)[1])
                 continue
             command, handles, *_ = socket.recv_fds(asked, 1_000_000, 4)
             if not command:
                 sys.exit()
             way, *streams = handles
-            pid, told = os.fork(), socket.socket(fileno=way)
+            pid, caller = os.fork(), socket.socket(fileno=way)
             if pid == 0:
                 for number, stream in enumerate(streams):
                     os.dup2(stream, number)
-                for handle in (*streams, *running, *(each.detach() for _, each in running.values()), told.detach()):
+                for handle in (*streams, *running, *(each.detach() for _, each in running.values()), caller.detach()):
                     os.close(handle)
                 return json.loads(command)
             for stream in streams:
                 os.close(stream)
-            told.send(b"%d" % pid)
-            running[os.pidfd_open(pid)] = pid, told
+            caller.send(b"%d" % pid)
+            running[os.pidfd_open(pid)] = pid, caller
 
 
 def become(command: dict[str, Any]) -> None:

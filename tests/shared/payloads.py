@@ -1,6 +1,7 @@
 """Ways to run a script in a page: each marks the document when a browser obeys it."""
 
 from collections.abc import Iterator
+from html.parser import HTMLParser
 
 RUN = "document.documentElement.setAttribute('data-owned','1')"
 _FRAMES = (
@@ -64,3 +65,48 @@ def payloads() -> Iterator[str]:
     """Yield them, each once."""
     for frame in _FRAMES:
         yield frame.format(js=RUN)
+
+
+ELEMENTS = frozenset((
+    "html", "head", "meta", "title", "link", "script", "body", "a", "header", "p", "strong", "span", "nav",
+    "ul", "ol", "li", "form", "input", "button", "main", "div", "h1", "h2", "h3", "h4", "section", "article",
+    "dl", "dt", "dd", "table", "thead", "tbody", "tr", "th", "td", "time", "code", "pre", "details", "summary",
+    "label", "select", "option", "textarea", "meter", "progress", "figure", "figcaption", "svg", "path",
+    "polyline", "polygon", "circle", "rect", "text", "br", "mark", "ins", "del", "fieldset", "legend", "b", "em",
+    "small", "blockquote", "aside",
+))  # fmt: skip
+"""What a page of ours may consist of."""
+
+
+class Page(HTMLParser):
+    """Collects what a browser could run, load, follow or send that is not ours; and its styles and policies."""
+
+    def __init__(self, elements: frozenset[str] = ELEMENTS) -> None:
+        super().__init__()
+        self._elements = elements
+        self.strange: list[str] = []
+        self.policies: list[str] = []
+        self.styles: list[str] = []
+        self._within = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self._within, named = tag, dict(attrs)
+        if named.get("http-equiv") == "Content-Security-Policy":
+            self.policies.append(named.get("content") or "")
+        elif tag not in self._elements or "http-equiv" in named:
+            self.strange.append(tag)
+        for name, value in attrs:
+            ours = ("data:image/png;base64,",) if (tag, name) == ("img", "src") else ("/ui", "#")
+            leads = name in ("href", "src", "action", "formaction") and not (value or "").startswith(ours)
+            runs = name.startswith("on") or name in ("style", "srcdoc", "srcset", "xlink:href")
+            if leads or runs or (tag == "script" and name == "src" and not (value or "").startswith("/ui/static/")):
+                self.strange.append(f"{tag} {name}={value}")
+
+    def handle_data(self, data: str) -> None:
+        if self._within == "script" and data.strip():
+            self.strange.append(f"script {data[:80]}")
+        if self._within == "style":
+            self.styles.append(data)
+
+    def handle_endtag(self, tag: str) -> None:
+        self._within = ""

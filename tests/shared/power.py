@@ -1,4 +1,4 @@
-"""Disks as power cuts may leave them, made of what `recording_disk.c` told. It knows files and folders, and no bank.
+"""Disks as power cuts may leave them, made of what `recording_disk.c` noted. It knows files and folders, and no bank.
 
 What POSIX promises and no more: a file's content is there from the file's flush on, its name from the folder's. Of what
 was not flushed nothing may be there, or any of it.
@@ -32,20 +32,20 @@ class Step(NamedTuple):
 
 def read_steps(log: Path) -> list[Step]:
     """Return what processes did, in the order in which they did it."""
-    told, at, steps = memoryview(log.read_bytes()), 0, list[Step]()
-    while at < len(told):
-        kind, path, other, data, inode, place = _HEAD.unpack_from(told, at)
+    record, at, steps = memoryview(log.read_bytes()), 0, list[Step]()
+    while at < len(record):
+        kind, path, other, data, inode, place = _HEAD.unpack_from(record, at)
         at += _HEAD.size
-        names = bytes(told[at : at + path + other]).decode()
+        names = bytes(record[at : at + path + other]).decode()
         at += path + other
-        steps.append(Step(chr(kind), names[:path], names[path:], bytes(told[at : at + data]), inode, place))
+        steps.append(Step(chr(kind), names[:path], names[path:], bytes(record[at : at + data]), inode, place))
         at += data
     return steps
 
 
 @dataclass(slots=True, eq=False)
 class File:
-    """What a disk holds for certain of a file, and what it was told since."""
+    """What a disk holds for certain of a file, and what was written since."""
 
     flushed: bytearray = field(default_factory=bytearray)
     waiting: list[tuple[int, bytes | None]] = field(default_factory=list[tuple[int, bytes | None]])
@@ -163,7 +163,7 @@ class Disk:
         """Return every file as it is when nothing came to the disk but what had to."""
         return {name: bytes(file.flushed) for name, file in _files(self._root, lambda folder: folder.flushed)}
 
-    def torn(self, draw: random.Random) -> dict[str, bytes]:
+    def torn(self, chance: random.Random) -> dict[str, bytes]:
         """Return every file as it may be when any part of what was not flushed came to the disk, in any order.
 
         Of each write any of its sectors, of each folder any of the changes of names. What lies between the end of a
@@ -171,13 +171,13 @@ class Disk:
         """
 
         def names(folder: Folder) -> dict[str, Node]:
-            kept, share = dict(folder.flushed), draw.choice((0.5, _share(draw)))
+            kept, share = dict(folder.flushed), chance.choice((0.5, _share(chance)))
             for change in folder.waiting:
-                if draw.random() < share:
+                if chance.random() < share:
                     _rename(kept, change)
             return kept
 
-        return {name: _torn(file, draw) for name, file in _files(self._root, names)}
+        return {name: _torn(file, chance) for name, file in _files(self._root, names)}
 
 
 def _files(folder: Folder, names: Callable[[Folder], dict[str, Node]], above: str = "") -> Iterator[tuple[str, File]]:
@@ -203,22 +203,22 @@ def _whole(file: File) -> bytes:
     return bytes(content)
 
 
-def _torn(file: File, draw: random.Random) -> bytes:
-    content, share, rubbish = bytearray(file.flushed), _share(draw), draw.random() < 0.5
+def _torn(file: File, chance: random.Random) -> bytes:
+    content, share, rubbish = bytearray(file.flushed), _share(chance), chance.random() < 0.5
     for place, data in file.waiting:
-        if data is None or draw.random() < 0.5:
-            if draw.random() < share:
-                _put(content, place, data, draw if rubbish else None)
+        if data is None or chance.random() < 0.5:
+            if chance.random() < share:
+                _put(content, place, data, chance if rubbish else None)
             continue
         for begin, end in _sectors(place, len(data)):
-            if draw.random() < share:
-                _put(content, place + begin, data[begin:end], draw if rubbish else None)
+            if chance.random() < share:
+                _put(content, place + begin, data[begin:end], chance if rubbish else None)
     return bytes(content)
 
 
-def _share(draw: random.Random) -> float:
+def _share(chance: random.Random) -> float:
     """Return how much of what waits comes to the disk: nearly nothing, nearly all, or anything between."""
-    return draw.choice((0.0, 0.02, 0.5, 0.98, 1.0, draw.random()))
+    return chance.choice((0.0, 0.02, 0.5, 0.98, 1.0, chance.random()))
 
 
 def _sectors(place: int, size: int) -> Iterable[tuple[int, int]]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from power import Disk, Step
-from rig import HERE, made_item, opened, with_vectors
+from rig import HERE, made_item, opened, present_in, with_vectors
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import StorageError
@@ -20,7 +20,7 @@ from swarm_memory.server.storage.engine import registry
 from swarm_memory.server.storage.store import SqliteStore
 
 BANK = ".swarm/memory.db"
-TOLD = "acknowledged"
+SAID = "acknowledged"
 """Where the recorded processes write what was done."""
 
 OLD_BANK = Path(__file__).parents[1] / "faults" / "fixtures" / "bank_v1.db.gz"
@@ -80,7 +80,7 @@ class Account:
     touched: set[str] = field(default_factory=set[str])
     """Memories that somebody began to take out."""
     marks: dict[str, str] = field(default_factory=dict[str, str])
-    """A word that stands in one memory only, by the memory's id."""
+    """A word that is in one memory only, by the memory's id."""
     copies: dict[str, set[str]] = field(default_factory=dict[str, set[str]])
     """Backups that must be there, by name, with their memories."""
 
@@ -129,10 +129,10 @@ class Survey:
 
 def cuts(steps: list[Step], count: int, seed: int) -> list[int]:
     """Return moments: half of them anywhere, half beside a step that is more than a write."""
-    draw = random.Random(seed)
+    chance = random.Random(seed)
     rare = [number for number, step in enumerate(steps) if step.kind in "tfrlum"]
-    beside = [draw.choice(rare) + draw.randrange(2) for _ in range(count // 2)]
-    return [*beside, *(draw.randrange(len(steps) + 1) for _ in range(count - len(beside)))]
+    beside = [chance.choice(rare) + chance.randrange(2) for _ in range(count // 2)]
+    return [*beside, *(chance.randrange(len(steps) + 1) for _ in range(count - len(beside)))]
 
 
 def changes_of_names(steps: list[Step]) -> list[int]:
@@ -142,18 +142,18 @@ def changes_of_names(steps: list[Step]) -> list[int]:
 
 async def survey(recording: Recording, folder: Path, moments: list[int], *, seed: int, lies: bool = False) -> Survey:
     """Cut the power at each moment, with all lost and with some lost that was not flushed; look at each disk."""
-    draw, disk, done, seen = random.Random(seed), recording.disk(lies=lies), 0, Survey()
+    chance, disk, done, seen = random.Random(seed), recording.disk(lies=lies), 0, Survey()
     for cut in sorted(moments):
         for step in recording.steps[done:cut]:
             disk.do(step)
         done = cut
-        account = recording.account(disk.seen(TOLD))
+        account = recording.account(disk.seen(SAID))
         seen.acknowledged = len(account.marks)
-        for files in (disk.dropped(), disk.torn(draw)):
-            files.pop(TOLD, None)
+        for files in (disk.dropped(), disk.torn(chance)):
+            files.pop(SAID, None)
             files.pop(f"{BANK}-shm", None)
-            if BANK in files and draw.random() < 0.5:
-                files[f"{BANK}-shm"] = draw.randbytes(32768)  # memory that is shared by way of a file: anything
+            if BANK in files and chance.random() < 0.5:
+                files[f"{BANK}-shm"] = chance.randbytes(32768)  # memory that is shared by way of a file: anything
             root = folder / f"disk{seen.disks}"
             lay(root, files)
             if faults := [fault async for fault in faults_of(root, files, account)]:
@@ -174,7 +174,7 @@ def lay(root: Path, files: dict[str, bytes]) -> None:
 
 
 async def faults_of(root: Path, files: dict[str, bytes], account: Account) -> AsyncGenerator[Fault]:
-    """Tell all that is wrong with a disk when the power is back."""
+    """Yield all that is wrong with a disk when the power is back."""
     for memory in account.forgotten:
         if held := [name for name, content in files.items() if account.marks[memory].encode() in content]:
             yield Fault("back", f"a trace of what was forgotten in {held}")
@@ -193,9 +193,7 @@ async def faults_of(root: Path, files: dict[str, bytes], account: Account) -> As
 
 
 async def _faults_of_bank(store: SqliteStore, account: Account) -> AsyncGenerator[Fault]:
-    asked, found = sorted(account.there | account.gone | (account.instead or set())), set[str]()
-    for start in range(0, len(asked), 500):
-        found |= {item.id for item in await store.get_memories(_SCOPES, asked[start : start + 500])}
+    found = await present_in(store, sorted(account.there | account.gone | (account.instead or set())), _SCOPES)
     if (lost := account.there - found) and (account.instead is None or account.instead - found):
         yield Fault("lost", f"{len(lost)} of {len(account.there)} memories")
     if back := account.gone & found:

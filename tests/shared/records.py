@@ -87,7 +87,7 @@ def outside_the_fence(request: ChatRequest) -> str:
 
 
 class Gullible:
-    """Says Success when it is told to outside of the fence, and Failure otherwise."""
+    """Says Success when it is asked to outside of the fence, and Failure otherwise."""
 
     name = "gullible"
     is_local = True
@@ -99,7 +99,7 @@ class Gullible:
         self.requests.append(request)
         lured = LURE in outside_the_fence(request)
         data: dict[str, JsonValue] = (
-            {"label": "Success", "confidence": 1.0, "reasons": ["s1: I was told so"]}
+            {"label": "Success", "confidence": 1.0, "reasons": ["s1: it says so"]}
             if lured
             else {"label": "Failure", "confidence": 0.8, "reasons": ["s3: nothing shows it"]}
         )

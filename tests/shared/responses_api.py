@@ -1,13 +1,12 @@
 """A scripted Responses API on loopback, as Codex CLI asks it: streams the turns it was given and keeps each request."""
 
 import json
-import threading
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
-from loopback import Asked, Loopback, Reply
-from messages_api import Say, Turn, Use
+from loopback import Asked, Reply
+from messages_api import Say, ScriptedApi, Turn, Use
 
 Json = dict[str, Any]
 
@@ -18,19 +17,11 @@ def shell(command: str) -> Use:
 
 
 @dataclass
-class ResponsesApi(Loopback):
-    """Answers each request with the next turn of `script`; once it is used up it says "Done."."""
+class ResponsesApi(ScriptedApi):
+    """Answers each request with the next turn of the script."""
 
-    protocol = "HTTP/1.1"
-
-    script: Sequence[Turn]
-    requests: list[Json] = field(default_factory=list[Json])
     wait: Callable[[], object] = lambda: None
     """Called before the first turn: a real agent may ask for it before its MCP server has started."""
-
-    def __post_init__(self) -> None:
-        self._lock = threading.Lock()
-        self.listen()
 
     @property
     def url(self) -> str:
@@ -46,6 +37,8 @@ class ResponsesApi(Loopback):
         """Record a request and return the stream that answers it; None for a path that is not there."""
         if not path.endswith("/responses"):
             return None
+        if not self.requests:
+            self.wait()
         number, turn = self.next_turn(body)
         usage = {"input_tokens": 10, "input_tokens_details": None, "output_tokens": 5, "output_tokens_details": None,
                  "total_tokens": 15}  # fmt: skip
@@ -56,16 +49,7 @@ class ResponsesApi(Loopback):
         ]
         return b"".join(f"event: {each['type']}\ndata: {json.dumps(each)}\n\n".encode() for each in events)
 
-    def next_turn(self, body: Json) -> tuple[int, Turn]:
-        """Record a request and return its number and the turn that answers it."""
-        if not self.requests:
-            self.wait()
-        with self._lock:
-            number = len(self.requests)
-            self.requests.append(body)
-        return number, self.script[number] if number < len(self.script) else Say("Done.")
-
-    def told(self, place: int) -> str:
+    def seen_by_model(self, place: int) -> str:
         """Return all that request number `place` gave the model, as JSON."""
         return json.dumps(self.requests[place]["input"])
 

@@ -3,7 +3,6 @@
 import os
 import random
 import signal
-import statistics
 import subprocess
 import sys
 import threading
@@ -17,8 +16,10 @@ from forked import ISOLATED, Forked
 from made_items import HERE, made_item
 from patience import HANG_S
 
+from swarm_memory.schema.base import Scope
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.server.embedding.static import StaticEmbedder
+from swarm_memory.server.storage.bank import Bank
 from swarm_memory.server.storage.inspection import Inspection
 from swarm_memory.server.storage.store import SqliteStore, open_store
 from swarm_memory.tools.ports.memories import MemoryFilter, StoredMemory
@@ -34,9 +35,9 @@ _TEXT = (
 WORDS = tuple(_TEXT.split())
 
 
-def sentence(draw: random.Random) -> str:
+def sentence(chance: random.Random) -> str:
     """Return a few words that make a title."""
-    return " ".join(draw.choices(WORDS, k=6))
+    return " ".join(chance.choices(WORDS, k=6))
 
 
 def prepared(item: MemoryItem, vector: Vector | None) -> StoredMemory:
@@ -54,8 +55,8 @@ async def with_vectors(items: Sequence[MemoryItem]) -> list[StoredMemory]:
 
 async def fill(store: SqliteStore, count: int, seed: int = 7) -> list[MemoryItem]:
     """Write so many items, in batches; return them."""
-    draw = random.Random(seed)
-    items = [made_item(f"{sentence(draw)} {number}") for number in range(count)]
+    chance = random.Random(seed)
+    items = [made_item(f"{sentence(chance)} {number}") for number in range(count)]
     for start in range(0, count, 200):
         await store.add_memories(await with_vectors(items[start : start + 200]), StaticEmbedder().name)
     return items
@@ -76,9 +77,15 @@ async def inspected(database: Path) -> Inspection:
 
 
 async def present(database: Path, ids: Sequence[str]) -> set[str]:
-    """Return which of the memories are in the bank."""
+    """Return which of the memories are in the bank of a file."""
     async with opened(database) as store:
-        return {item.id for item in await store.get_memories([HERE], ids)}
+        return await present_in(store, ids)
+
+
+async def present_in(store: Bank, ids: Sequence[str], scopes: Sequence[Scope] = (HERE,)) -> set[str]:
+    """Return which of the memories are in a bank."""
+    parts = (ids[start : start + 500] for start in range(0, len(ids), 500))
+    return {item.id for part in parts for item in await store.get_memories(scopes, part)}
 
 
 def environment(**more: str) -> dict[str, str]:
@@ -147,9 +154,9 @@ class Crowd:
             self._poke()
         return self.running.pop(name)
 
-    def replace_one(self, role: str, draw: random.Random) -> None:
+    def replace_one(self, role: str, chance: random.Random) -> None:
         """Kill a process of a role, any, and start another in its place."""
-        chosen = draw.choice([name for name, what in self.running.items() if what[0] == role])
+        chosen = chance.choice([name for name, what in self.running.items() if what[0] == role])
         self.add(*self.kill(chosen))
 
     def wait_for_end(self, names: set[str], timeout_s: float = HANG_S) -> None:
@@ -168,10 +175,14 @@ class Crowd:
         with self._news:
             self._news.wait(0.01)
 
-    def end(self) -> None:
-        """Kill everyone and take in their last lines."""
+    def kill_all(self) -> None:
+        """Kill everyone."""
         for name in list(self.running):
             self.kill(name)
+
+    def end(self) -> None:
+        """Kill everyone and take in their last lines."""
+        self.kill_all()
         self.finish()
 
     def finish(self) -> None:
@@ -212,20 +223,6 @@ def kill(process: "subprocess.Popen[Any]") -> None:
     """End a process as a power cut would, as far as a process can feel it."""
     if process.poll() is None:
         process.send_signal(signal.SIGKILL)
-
-
-def percentile(values: Sequence[float], share: float) -> float:
-    """Return the value below which that share of the values lies."""
-    ordered = sorted(values)
-    return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else 0.0
-
-
-def spread(seconds: Sequence[float]) -> str:
-    """Return median, p99 and the worst of durations, in milliseconds, as text."""
-    if not seconds:
-        return "none"
-    p99 = percentile(seconds, 0.99)
-    return f"p50 {statistics.median(seconds) * 1e3:.0f}, p99 {p99 * 1e3:.0f}, max {max(seconds) * 1e3:.0f} ms"
 
 
 def wait_for(path: Path, timeout_s: float = HANG_S) -> None:

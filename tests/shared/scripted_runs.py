@@ -25,8 +25,15 @@ NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 class Script:
     """A trajectory that grows call by call."""
 
-    def __init__(self, task: str, *, task_id: str = "t1", source: TrajectorySource = "claude_code") -> None:
-        self.task, self.task_id = task, task_id
+    def __init__(
+        self,
+        task: str,
+        task_id: str = "t1",
+        session_id: str | None = None,
+        *,
+        source: TrajectorySource = "claude_code",
+    ) -> None:
+        self.task, self.task_id, self.session_id = task, task_id, session_id
         self.source: TrajectorySource = source
         self._steps: list[Step] = []
         self.user(task)
@@ -50,7 +57,7 @@ class Script:
         return self.step("observation", "tool", text=output, call_id=call_id, tool_name=tool, is_error=error)
 
     def shell(self, command: str, output: str = "", code: int = 0) -> "Script":
-        """A command with its exit code, as a coding agent's host tells it."""
+        """A command with its exit code, as a coding agent's host writes it."""
         shown = f"Exit code {code}\n{output}" if code else output
         return self.call("Bash", {"command": command}, shown, error=code != 0)
 
@@ -59,7 +66,13 @@ class Script:
         return self.call("Edit", given, f"The file {path} has been updated.", error=False)
 
     def done(self) -> Trajectory:
-        return Trajectory(task_id=self.task_id, task=self.task, steps=tuple(self._steps), source=self.source)
+        return Trajectory(
+            task_id=self.task_id,
+            task=self.task,
+            steps=tuple(self._steps),
+            session_id=self.session_id,
+            source=self.source,
+        )
 
 
 class Bank:

@@ -1,19 +1,15 @@
 """Headless sessions of the real Claude Code in a project with our server and hooks."""
 
 import json
-import os
 import subprocess
-import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from claude_code import CLAUDE, INSTALL_HINT, ClaudeCode
 from forked import CLI, run
-from hook_project import DEMO
+from hook_project import DEMO, wait_for_processes
 from messages_api import MessagesApi, Turn, Use, bash
-from patience import HANG_S
 from record_demo import write_project
 
 IN_CLAUDE_CODE = [
@@ -32,7 +28,7 @@ NOTE = {
     "when": "When the tests end with `SettingsError: config/test.toml not found`.",
     "note": f"Run `{SETUP}` first.",
 }
-"""What that agent tells the next one."""
+"""What that agent notes for the next one."""
 
 TEACH = Use("mcp__swarm-memory__remember", {"notes": [NOTE], "outcome": "Success"})
 
@@ -43,13 +39,13 @@ def connected(home: Path) -> Use:
 
 
 def written(home: Path) -> Use:
-    """Return a turn that ends when the failed call stands in the transcript, which the host writes a little later."""
+    """Return a turn that ends when the failed call is in the transcript, which the host writes a little later."""
     return bash(f"until grep -qs '\"is_error\":true' {home}/.claude/projects/*/*.jsonl; do sleep 0.1; done")
 
 
 NEXT_TASK = "The test suite fails with SettingsError: config/test.toml not found. Make the tests pass."
 NOTES = "UserPromptSubmit hook additional context: <swarm-memory-notes>"
-"""Before what a prompt is told."""
+"""Before what is shown at a prompt."""
 
 
 def checkout(project: Path) -> Path:
@@ -88,20 +84,3 @@ def run_session(project: Path, home: Path, script: list[Turn], *prompts: str) ->
             assert run.code == 0, run.stderr + run.stdout
             wait_for_processes(project)
     return api, claude
-
-
-def wait_for_processes(project: Path, limit_s: float = HANG_S) -> None:
-    """Wait until no process works in the project any more: the server and the worker end by themselves."""
-    deadline = time.monotonic() + limit_s
-    while left := list(processes_in(project)):
-        assert time.monotonic() < deadline, f"still running: {left}"
-        time.sleep(0.05)
-
-
-def processes_in(project: Path) -> Iterator[str]:
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            if (process / "cwd").readlink().is_relative_to(project) and int(process.name) != os.getpid():
-                yield (process / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-        except OSError:
-            continue

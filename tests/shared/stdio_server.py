@@ -20,33 +20,44 @@ CLIENT: dict[str, Any] = {
 class Server:
     """A server process, spoken to in lines of JSON."""
 
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+    def __init__(self, process: "subprocess.Popen[bytes]") -> None:
         self.process = process
         self._id = 0
 
-    def send(self, method: str, params: dict[str, Any], **extra: Any) -> None:
+    def write(self, line: bytes) -> None:
+        """Send bytes as they are."""
         assert self.process.stdin is not None
-        self.process.stdin.write(json.dumps({"jsonrpc": "2.0", "method": method, "params": params} | extra).encode())
-        self.process.stdin.write(b"\n")
+        self.process.stdin.write(line)
         self.process.stdin.flush()
 
-    def ask(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+    def read(self) -> dict[str, Any]:
+        """Return the next message. Raises `ValueError` when the server has ended."""
+        assert self.process.stdout is not None
+        return json.loads(self.process.stdout.readline())
+
+    def send(self, method: str, params: dict[str, Any], **extra: Any) -> None:
+        self.write(json.dumps({"jsonrpc": "2.0", "method": method, "params": params} | extra).encode() + b"\n")
+
+    def request(self, method: str, params: dict[str, Any]) -> int:
+        """Send a request and wait for nothing; return its id."""
         self._id += 1
         self.send(method, params, id=self._id)
-        assert self.process.stdout is not None
-        while line := self.process.stdout.readline():
-            answer = json.loads(line)
-            if answer.get("id") == self._id:
-                return answer["result"]
-        raise AssertionError("the server ended without an answer")
+        return self._id
+
+    def ask(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        """Return the result of a request."""
+        number = self.request(method, params)
+        while (answer := self.read()).get("id") != number:
+            pass
+        return answer["result"]
 
     def call(self, tool: str, **arguments: Any) -> dict[str, Any]:
         return self.ask("tools/call", {"name": tool, "arguments": arguments})
 
     def initialize(self) -> dict[str, Any]:
-        told = self.ask("initialize", CLIENT)
+        answer = self.ask("initialize", CLIENT)
         self.send("notifications/initialized", {})
-        return told
+        return answer
 
 
 @contextmanager

@@ -48,8 +48,8 @@ class Home:
 
     async def tried(self, memory_id: str, task: str, *, worked: bool) -> None:
         """Note what came of a memory in a task of a session of its own."""
-        told = {"signature": "s1", "task_id": f"{task}:1", "session_id": task, "worked": worked}
-        await self.toolbox.store.add_event(self.toolbox.scope, Event(TRIED, NOW, memory_id, told))
+        fields = {"signature": "s1", "task_id": f"{task}:1", "session_id": task, "worked": worked}
+        await self.toolbox.store.add_event(self.toolbox.scope, Event(TRIED, NOW, memory_id, fields))
 
     async def propose(self, memory_id: str, word: str = "") -> Proposal:
         (proposal,) = await propose(

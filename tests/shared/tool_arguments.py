@@ -1,4 +1,4 @@
-"""Arguments for any tool, drawn from its published schema: right, at the limits, past them, and of wrong types."""
+"""Arguments for any tool, sampled after its published schema: right, at the limits, past them, and of wrong types."""
 
 import random
 from collections.abc import Iterator
@@ -10,46 +10,16 @@ EXTREMES: tuple[Any, ...] = (
 )
 TEXTS = (
     *("fix the flaky date test", "rm_00000000000000000000000000", "shop:1", "active", "python.testing"),
-    *(
-        "\0",
-        "a\0b",
-        "\u202eabc",
-        "\u200b\u200d",
-        "\x1b[31mred\x1b[0m",
-        "\uffff\ufffe",
-        "e" + "\u0301" * 2000,
-        "\U000e0041",
-    ),
-    *(
-        "'; DROP TABLE patterns; --",
-        '" OR 1=1 --',
-        "%",
-        "_",
-        "*",
-        "NEAR(a b)",
-        '"',
-        "a AND",
-        "(",
-        "title:x",
-        "-x",
-        "^x",
-    ),
+    *("\0", "a\0b", "\u202eabc", "\u200b\u200d", "\x1b[31mred\x1b[0m", "\uffff\ufffe", "\U000e0041"),
+    "e" + "\u0301" * 2000,
+    *("'; DROP TABLE patterns; --", '" OR 1=1 --', "%", "_", "*", "NEAR(a b)", '"', "a AND", "(", "title:x", "-x"),
     *("../../etc/passwd", "/etc/passwd.jsonl", "~root/x.jsonl", "file:///etc/passwd", "\\\\host\\share\\x.jsonl"),
-    *(
-        "$(touch owned)",
-        "`touch owned`",
-        "| touch owned",
-        "{{7*7}}",
-        "%s%s%n",
-        "<script>",
-        "🦊" * 50,
-        "\uff46\uff55\uff4c\uff4c",
-        "\xf1",
-    ),
+    *("$(touch owned)", "`touch owned`", "| touch owned", "{{7*7}}", "%s%s%n", "<script>", "🦊" * 50, "\xf1", "^x"),
+    "\uff46\uff55\uff4c\uff4c",
 )
 
 
-def drawn(schema: dict[str, Any], chance: random.Random) -> dict[str, Any]:
+def sampled(schema: dict[str, Any], chance: random.Random) -> dict[str, Any]:
     """Return arguments for a tool: mostly of the right shape, each value now and then a wrong one."""
     fields: dict[str, Any] = schema.get("properties", {})
     required = set(schema.get("required", ()))

@@ -84,7 +84,7 @@ class Resampling:
         """Return the means of n rows of values for every resample, some resamples at once."""
         import numpy
 
-        drawn = numpy.random.default_rng(self._seed)
+        chance = numpy.random.default_rng(self._seed)
         even = numpy.full(self._n, 1 / self._n)
-        counts = (drawn.multinomial(self._n, even, size=_AT_ONCE) for _ in range(RESAMPLES // _AT_ONCE))
+        counts = (chance.multinomial(self._n, even, size=_AT_ONCE) for _ in range(RESAMPLES // _AT_ONCE))
         return numpy.concatenate([each / self._n @ values for each in counts])

@@ -41,7 +41,7 @@ class SuiteContext:
     """A folder that is removed after the run."""
     open_store: OpenStore
     report: Report
-    """Tells how far the suite is."""
+    """Reports how far the suite is."""
     keep: Callable[[SuiteResults], None]
     """Takes what has been measured so far: it is what is left of a run that is interrupted."""
 
@@ -49,7 +49,7 @@ class SuiteContext:
 class SuiteOptions(Model):
     """What every suite takes."""
 
-    seed: int = Field(default=7, description="Seed of all that is drawn")
+    seed: int = Field(default=7, description="Seed of all that is random")
 
 
 Options = TypeVar("Options", bound=SuiteOptions)
@@ -57,7 +57,7 @@ Options = TypeVar("Options", bound=SuiteOptions)
 
 @dataclass(frozen=True, slots=True)
 class Suite(Generic[Options]):
-    """A benchmark: its name, what it tells and takes, its options as a model, and the function that runs it."""
+    """A benchmark: its name, what it says and takes, its options as a model, and the function that runs it."""
 
     name: str
     summary: str

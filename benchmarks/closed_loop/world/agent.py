@@ -18,23 +18,19 @@ _GOAL, _SETTLED, _REPEATED, _DONE = 4.0, 0.05, 0.2, 0.3
 """Weights against 1 for any action: what the task asks for; what went through already; what just failed and nothing
 changed since; what was done since the last failure."""
 
-_NAMED_IN_ERROR, _ADVISED, _DISCOURAGED = 2.0, 8.0, 0.2
-"""Factors: words of the last error stand in the action; a fitting note speaks for it; one speaks against it."""
+_NAMED_IN_ERROR, _ADVISED = 2.0, 8.0
+"""Factors: words of the last error are in the action; a fitting note speaks for it."""
 
 _COMMON = frozenset({"error", "is", "the", "a", "to", "not", "of", "in", "bash", "no", "it"})
 
-Reader = Callable[[str], tuple[Note, ...]]
-"""Reads the notes of a text."""
-
 AtFailure = Callable[[Action, Seen], str]
-"""Gives what is told beside a failed result; empty for nothing."""
+"""Gives what is shown beside a failed result; empty for nothing."""
 
 
 @dataclass
 class _Mind:
     """What the agent remembers of this one attempt."""
 
-    read: Reader
     notes: tuple[Note, ...]
     goals: tuple[str, ...]
     reached: set[str] = field(default_factory=set[str])
@@ -64,11 +60,11 @@ class _Mind:
             self.done.clear()
 
     def hear(self, text: str, error: str) -> None:
-        """Take in what is told beside a failed result: it speaks of that error."""
-        self.notes += tuple(replace(note, symptoms=(words(error),), at_once=False) for note in self.read(text))
+        """Take in what is shown beside a failed result: it speaks of that error."""
+        self.notes += tuple(replace(note, symptoms=(words(error),)) for note in read_notes(text))
 
     def weights(self, actions: Sequence[Action]) -> list[float]:
-        advised, discouraged = self._advice(actions)
+        advised = self._advised(actions)
         said = words(self.error) - _COMMON
         found: list[float] = []
         for at, action in enumerate(actions):
@@ -77,8 +73,6 @@ class _Mind:
                 weight *= _NAMED_IN_ERROR
             if at in advised:
                 weight *= _ADVISED
-            elif at in discouraged:
-                weight *= _DISCOURAGED
             found.append(weight)
         return found
 
@@ -90,31 +84,23 @@ class _Mind:
             return _SETTLED if goal in self.reached else _GOAL
         return _DONE if action.text in self.done else 1.0
 
-    def _advice(self, actions: Sequence[Action]) -> tuple[set[int], set[int]]:
-        """Return what fitting notes speak for and against now: after their symptom, or ahead of what they name."""
-        advised: set[int] = set()
-        discouraged: set[int] = set()
-        for note in self.notes:
-            if note.at_once or (self.error and note.meets(self.error)):
-                advised.update(at for span in note.advised for at in meant(span, actions))
-                discouraged.update(at for span in note.discouraged for at in meant(span, actions))
-            for first, then in note.order:
-                if not self.reached and any(words(then) <= words(goal) for goal in self.goals):
-                    advised.update(meant(first, actions))
-        advised = {at for at in advised if actions[at].text not in self.done | self.failed}
-        return advised, discouraged - advised
+    def _advised(self, actions: Sequence[Action]) -> set[int]:
+        """Return what fitting notes speak for now: at once, or after the error that they quote."""
+        fitting = (note for note in self.notes if note.at_once or (self.error and note.meets(self.error)))
+        advised = {at for note in fitting for span in note.advised for at in meant(span, actions)}
+        return {at for at in advised if actions[at].text not in self.done | self.failed}
 
 
 def attempt(
-    environment: Environment, prompt: str, rng: Random, read: Reader = read_notes, at_failure: AtFailure | None = None
+    environment: Environment, prompt: str, rng: Random, at_failure: AtFailure | None = None
 ) -> tuple[Step, ...]:
     """Try the task within `STEP_LIMIT` calls and return the steps; it stops when all that was asked for went through.
 
-    `prompt` is what the agent is told beside the task, `at_failure` what it is told beside a failed result; the notes
-    in them are all that it has from earlier tasks, and `read` is how it reads them.
+    `prompt` is what the agent is shown beside the task, `at_failure` what it is shown beside a failed result; the
+    notes in them are all that it has from earlier tasks.
     """
     goals = tuple(re.findall(r"`([^`]+)`", environment.task))
-    mind = _Mind(read=read, notes=read(prompt), goals=goals)
+    mind = _Mind(notes=read_notes(prompt), goals=goals)
     steps: list[Step] = []
     for number in range(1, STEP_LIMIT + 1):
         actions = environment.actions()

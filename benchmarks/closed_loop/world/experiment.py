@@ -1,24 +1,20 @@
 """The closed loop as an experiment: arms that differ in their memory alone, over the same tasks and random streams."""
 
 import asyncio
-import hashlib
 import re
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import asdict, dataclass
 from functools import partial
-from pathlib import Path
 from random import Random
 from typing import Literal, NamedTuple
 
 from swarm_memory.schema.memory import Retrieval
-from swarm_memory.schema.rollout import MattsRequest, RolloutRequest, RunnerAnswer
 from swarm_memory.schema.trajectory import Label, Step, Trajectory
 from swarm_memory.tools.anchors.handles import at_failure
 from swarm_memory.tools.credit.harm import is_held_out
 from swarm_memory.tools.learn.learn import learn
-from swarm_memory.tools.matts.matts import run_matts
 from swarm_memory.tools.memories.heard import Session as TaughtIn
 from swarm_memory.tools.memories.remember import remember_notes
 from swarm_memory.tools.retrieve.at_moment import Around, beside_failure
@@ -26,24 +22,22 @@ from swarm_memory.tools.retrieve.preamble import preamble
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.toolbox import Toolbox
 from world.advice import meant, read_notes
-from world.agent import Reader, attempt
-from world.families import FAMILIES, make_world
-from world.plain import read_plain
+from world.agent import attempt
+from world.folders import FAMILIES
 from world.rules import World
 from world.teacher import note_of
 from world.terms import Action, Seen
 
 
 class Arm(NamedTuple):
-    """What an agent is told of earlier tasks, and how it reads that."""
+    """What an agent is shown of earlier tasks."""
 
     name: str
     notes: Literal["none", "own", "others", "every"] = "none"
     """At the prompt: those that fit the task, as many of those that fit a task of another family, or, without a bank,
     every note that was left after a task of the same family."""
     at_failure: bool = False
-    """Beside a failed result: what ended that error, as the hook of a failed call tells it."""
-    read: Reader = read_notes
+    """Beside a failed result: what ended that error, as the hook of a failed call shows it."""
     teaches: bool = False
     """Whether the agent leaves a note of its own after each task, by the tool `remember`."""
 
@@ -53,50 +47,28 @@ class Arm(NamedTuple):
 
 
 NONE = Arm("none")
-PLAIN = " (plain)"
-"""Ends the name of an arm whose reader knows no wording of the notes."""
-
-
-def _told(ending: str, read: Reader) -> tuple[Arm, ...]:
-    return (
-        Arm(f"notes{ending}", "own", read=read),
-        Arm(f"way out{ending}", at_failure=True, read=read),
-        Arm(f"both{ending}", "own", at_failure=True, read=read),
-        Arm(f"shuffled{ending}", "others", read=read),
-    )
-
-
 TAUGHT = " (agent's)"
-"""Ends the name of an arm whose agent teaches; its reader is the plain one."""
+"""Ends the name of an arm whose agent teaches."""
 
-EVERY = Arm(f"every note{TAUGHT}", "every", read=read_plain, teaches=True)
+EVERY = Arm(f"every note{TAUGHT}", "every", teaches=True)
 """What the agent's notes are worth at most: none is lost, held back or missed."""
 
+_BY_RULES = (
+    Arm("notes", "own"),
+    Arm("at failure", at_failure=True),
+    Arm("shuffled", "others"),
+)
 ARMS: tuple[Arm, ...] = (
     NONE,
-    *_told("", read_notes),
-    *_told(PLAIN, read_plain),
-    *(arm._replace(teaches=True) for arm in _told(TAUGHT, read_plain)),
+    *_BY_RULES,
+    *(arm._replace(name=arm.name + TAUGHT, teaches=True) for arm in _BY_RULES),
     EVERY,
 )
-"""No memory; then, for a reader that knows the wording of the notes and for a plain one: notes at the prompt, the way
-out at a failure, both, and as a control the notes of another task; the same with the notes that the agent itself
-leaves."""
+"""No memory; notes at the prompt, what ended an error beside its failure, and as a control the notes of another task;
+the same with the notes that the agent itself leaves. Notes at the prompt are not shown beside a failure again."""
 
 
-def scaled_arm(k: int, *, with_notes: bool) -> str:
-    """Return the name of the arm with `k` rollouts a task: with notes of earlier tasks, or best-of-k alone."""
-    return f"k={k}" if with_notes else f"k={k}, no notes"
-
-
-class Bank(NamedTuple):
-    """A bank, and where it lies: hooks open it by themselves."""
-
-    toolbox: Toolbox
-    database: Path
-
-
-OpenBank = Callable[[], AbstractAsyncContextManager[Bank]]
+OpenBank = Callable[[], AbstractAsyncContextManager[Toolbox]]
 """Opens a new, empty bank."""
 
 
@@ -113,11 +85,11 @@ class Place:
         return f"{self.seed}-{self.family}-{self.number}"
 
     def world(self) -> World:
-        return make_world(self.family, self.key)
+        return FAMILIES[self.family](Random(self.key))
 
-    def rng(self, rollout: int = 1) -> Random:
+    def rng(self) -> Random:
         """Return the agent's random stream on this task: the same in every arm."""
-        return Random(f"agent-{self.key}-{rollout}")
+        return Random(f"agent-{self.key}-1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,20 +103,18 @@ class Result:
     met: bool
     """By the world itself."""
     steps: int
-    """Tool calls; of scaling those of the rollout that was chosen."""
+    """Tool calls."""
     label: Label | None
     """What the judge said; None where nothing was judged."""
     notes: int = 0
     own_notes: int = 0
-    """Of these, drawn from a task of the same family."""
-    ways_out: int = 0
-    """Failures that something was told beside."""
+    """Of these, distilled from a task of the same family."""
+    at_failures: int = 0
+    """Failures that something was shown beside."""
     false_cure: bool = False
-    """What was told from tasks of the same family advises something, and nothing that helps."""
+    """What was shown from tasks of the same family advises something, and nothing that helps."""
     stored: tuple[str, ...] = ()
     """Titles of the items that were new."""
-    each: float | None = None
-    """Of scaling: the share of all its rollouts that met the task, whichever was chosen."""
 
 
 def schedule(seed: int, tasks: int) -> list[Place]:
@@ -177,9 +147,9 @@ async def run_arm(arm: Arm, places: Sequence[Place], open_bank: OpenBank) -> Asy
         for result in _without_bank(arm, places):
             yield result
         return
-    async with open_bank() as bank:
+    async with open_bank() as toolbox:
         for place in places:
-            yield await _learned(bank, arm, place)
+            yield await _learned(toolbox, arm, place)
 
 
 def _without_bank(arm: Arm, places: Sequence[Place]) -> Iterator[Result]:
@@ -188,7 +158,7 @@ def _without_bank(arm: Arm, places: Sequence[Place]) -> Iterator[Result]:
     for place in places:
         world, notes = place.world(), left[place.family]
         prompt = f"{preamble(notes, 10_000)}\n\n{world.task}"
-        steps = attempt(world, prompt, place.rng(), arm.read)
+        steps = attempt(world, prompt, place.rng())
         yield Result(
             **asdict(place), arm=arm.name, met=world.met, steps=_calls(steps), label=None, notes=len(notes),
             own_notes=len(notes),
@@ -198,17 +168,17 @@ def _without_bank(arm: Arm, places: Sequence[Place]) -> Iterator[Result]:
             notes.append((place.key, note.title, f"{note.when} {note.note}"))
 
 
-async def _learned(bank: Bank, arm: Arm, place: Place) -> Result:
-    """Have one task done with what the arm tells, then learn from it."""
-    toolbox, world = bank.toolbox, place.world()
+async def _learned(toolbox: Toolbox, arm: Arm, place: Place) -> Result:
+    """Have one task done with what the arm shows, then learn from it."""
+    world = place.world()
     found: Retrieval | None = None
     if arm.notes != "none":
         asked = world if arm.notes == "own" else other_family(place).world()
         found = await retrieve(toolbox, asked.task, task_id=place.key)
     memories, prompt = (found.memories, f"{found.preamble}\n\n{world.task}") if found else ((), world.task)
-    told: list[str] = []
-    beside = partial(_beside, asyncio.get_running_loop(), toolbox, place, told) if arm.at_failure else None
-    steps = await asyncio.to_thread(attempt, world, prompt, place.rng(), arm.read, beside)
+    shown: list[str] = []
+    beside = partial(_beside, asyncio.get_running_loop(), toolbox, place, shown) if arm.at_failure else None
+    steps = await asyncio.to_thread(attempt, world, prompt, place.rng(), beside)
     trajectory = Trajectory(
         task_id=place.key,
         task=world.task,
@@ -218,7 +188,7 @@ async def _learned(bank: Bank, arm: Arm, place: Place) -> Result:
     )
     met = world.met
     learned = await learn(toolbox, trajectory)
-    known, rng = "\n".join([prompt, *told]), Random(f"teacher-{place.key}")
+    known, rng = "\n".join([prompt, *shown]), Random(f"teacher-{place.key}")
     if arm.teaches and (note := note_of(world.task, steps, place.world().cures, known, rng)) is not None:
         await remember_notes(toolbox, [note], TaughtIn(place.key, place.key, (trajectory,)))
     own = [each.item for each in memories if _is_own(each.item.provenance.task_id, place)]
@@ -231,34 +201,34 @@ async def _learned(bank: Bank, arm: Arm, place: Place) -> Result:
         label=learned.verdict.label,
         notes=len(memories),
         own_notes=len(own),
-        ways_out=len(told),
-        false_cure=is_false_cure(place.world(), "\n".join([own_notes, *told])),
+        at_failures=len(shown),
+        false_cure=is_false_cure(place.world(), "\n".join([own_notes, *shown])),
         stored=tuple(item.title for item in learned.stored),
     )
 
 
 def _beside(
-    loop: asyncio.AbstractEventLoop, toolbox: Toolbox, place: Place, told: list[str], action: Action, seen: Seen
+    loop: asyncio.AbstractEventLoop, toolbox: Toolbox, place: Place, shown: list[str], action: Action, seen: Seen
 ) -> str:
-    """Return what is shown beside a failed call, and note it in `told`; the task is done in a thread of its own."""
+    """Return what is shown beside a failed call, and add it to `shown`; the task is done in a thread of its own."""
     error = f"Exit code {seen.exit_code}\n{seen.text}" if seen.exit_code else seen.text
     handles = at_failure(action.tool, dict(action.input), error)
 
-    async def shown() -> str:
+    async def found() -> str:
         withheld = is_held_out(place.key, toolbox.settings.credit.holdout_rate)
         before = await toolbox.store.shown_in(toolbox.scope, place.key, [place.key])
         return await beside_failure(toolbox, Around(place.key, place.key, before, (), withheld), handles)
 
-    text = asyncio.run_coroutine_threadsafe(shown(), loop).result()
+    text = asyncio.run_coroutine_threadsafe(found(), loop).result()
     if text:
-        told.append(text)
+        shown.append(text)
     return text
 
 
-def is_false_cure(world: World, told: str) -> bool:
-    """Tell whether a text advises actions that the task does not name, and none of them truly helps."""
+def is_false_cure(world: World, shown: str) -> bool:
+    """Whether a text advises actions that the task does not name, and none of them truly helps."""
     actions = world.actions()
-    spans = {span for note in read_notes(told) for span in note.advised}
+    spans = {span for note in read_notes(shown) for span in note.advised}
     asked = set(re.findall("`([^`]+)`", world.task))
     advised = {actions[at].text for span in spans for at in meant(span, actions)} - asked
     return bool(advised) and advised.isdisjoint(world.cures)
@@ -270,62 +240,3 @@ def _is_own(task_id: str | None, place: Place) -> bool:
 
 def _calls(steps: Sequence[Step]) -> int:
     return sum(step.kind == "tool_call" for step in steps)
-
-
-class ExplorerRunner:
-    """Does rollouts of one task with the exploring agent, each in a world of its own."""
-
-    name = "explorer"
-
-    def __init__(self, place: Place, *, takes_notes: bool = True) -> None:
-        self._place = place
-        self.takes_notes = takes_notes
-        self.met: dict[int, bool] = {}
-        self.steps: dict[int, int] = {}
-
-    async def run(self, request: RolloutRequest) -> RunnerAnswer:
-        """Try the task once; the rollout's number chooses the random stream, the first is that of the other arms."""
-        world = self._place.world()
-        steps = attempt(world, request.prompt, self._place.rng(request.number))
-        self.met[request.number] = world.met
-        self.steps[request.number] = _calls(steps)
-        trajectory = Trajectory(task_id=request.task_id, task=request.task, steps=steps, source="agent")
-        return RunnerAnswer(status="finished", trajectory=trajectory)
-
-    async def settle(self, run_id: str, best: int | None) -> str | None:
-        """Nothing is left behind."""
-        del run_id, best
-        return None
-
-
-async def run_scaled(
-    k: int, places: Sequence[Place], open_bank: OpenBank, *, with_notes: bool = True
-) -> AsyncIterator[Result]:
-    """Yield the results of parallel scaling with `k` rollouts a task: of each task the rollout that the judge chose.
-
-    Without notes it is best-of-k alone: as many attempts, the same random streams and the same judge, and no rollout is
-    told anything of earlier tasks.
-    """
-    async with open_bank() as bank:
-        for place in places:
-            runner = ExplorerRunner(place, takes_notes=with_notes)
-            task = place.world().task
-            ended = await run_matts(
-                bank.toolbox, MattsRequest(task=task, count=k, task_id=place.key, run_id=run_id_of(k, place)), runner
-            )
-            best = ended.run.summary.best or 1
-            yield Result(
-                **asdict(place),
-                arm=scaled_arm(k, with_notes=with_notes),
-                met=runner.met[best],
-                steps=runner.steps[best],
-                label=ended.best_verdict.label if ended.best_verdict else None,
-                notes=len(ended.run.summary.memory_ids),
-                stored=tuple(item.title for item in ended.stored),
-                each=sum(runner.met.values()) / len(runner.met),
-            )
-
-
-def run_id_of(k: int, place: Place) -> str:
-    """Return the same id for the same run every time, so that seeds drawn from it repeat."""
-    return f"run_{hashlib.sha256(f'{k}-{place.key}'.encode()).hexdigest()[:26].upper()}"

@@ -40,11 +40,6 @@ def success(result: Result) -> float:
     return float(result.met)
 
 
-def each_rollout(result: Result) -> float:
-    """Of scaling: the share of all rollouts that met the task; of best-of-k alone little is left to gain."""
-    return float(result.met) if result.each is None else result.each
-
-
 def calls(result: Result) -> float:
     """Tool calls, also those of a task that was not met."""
     return float(result.steps)

@@ -1,4 +1,4 @@
-"""Tasks in a real folder with real commands that the rules of distilling were not made for."""
+"""Tasks in a real folder with real commands for which no rule of distilling was made; and all families of tasks."""
 
 import os
 import shutil
@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from random import Random
 
-from world.rules import World
+from world.rules import IN_MEMORY, World
 from world.terms import Action, Seen, shell
 
 LIMIT_S = 60.0
@@ -56,7 +56,7 @@ class Folder(World):
         return self._folder is not None and self.is_right(self.folder / self.made)
 
     def is_right(self, made: Path) -> bool:
-        """Tell whether what was made is what was asked for."""
+        """Whether what was made is what was asked for."""
         return made.exists()
 
 
@@ -188,4 +188,11 @@ IN_FOLDERS: dict[str, type[Flaky | Ordered | Misleading | OwnTest]] = {
     "misleading": Misleading,
     "own-test": OwnTest,
 }
-"""Beside `rules.FAMILIES`."""
+
+FAMILIES = {**IN_MEMORY, **IN_FOLDERS}
+GROUPS: dict[str, tuple[str, ...]] = {
+    "all families": tuple(FAMILIES),
+    "in memory": tuple(IN_MEMORY),
+    "in folders": tuple(IN_FOLDERS),
+}
+"""Those in memory were looked at while the rules of distilling were made."""

@@ -1,7 +1,7 @@
 """Harmful memories planted among good ones: how soon they are withdrawn, and what good ones suffer by that.
 
-Tasks are drawn, not done: each is of the memory's subject or another one, succeeds with its subject's chance and what
-the memory changes, and is judged as a judge would. Who is suspected, rests and is withdrawn is the product's own doing.
+Tasks are simulated: each is of the memory's subject or another one, succeeds with its subject's chance and what the
+memory changes, and is judged as a judge would. Who is suspected, rests and is withdrawn is the product's own doing.
 """
 
 from collections.abc import Iterable
@@ -79,8 +79,8 @@ def live(case: Case, seed: str, most: int) -> Life:
         fitted, withheld = fitted + is_own, withheld + rested
         shown, kept_back = ((), (seed,)) if rested else ((seed,) if is_own else (), ())
         at = BEGAN + timedelta(minutes=number)
-        told = TaskOutcome(task_id, label, "memory", False, TaskFigures(), 1, 0, at, shown=shown, rested=kept_back)
-        tasks.count(told)
+        outcome = TaskOutcome(task_id, label, "memory", False, TaskFigures(), 1, 0, at, shown=shown, rested=kept_back)
+        tasks.count(outcome)
         if seed in tasks.records and tasks.records[seed].harmful:
             return Life(fitted, fitted, withheld)
     return Life(None, fitted, withheld)
@@ -116,7 +116,8 @@ def _share(lives: list[Life], by: int) -> str:
 
 
 def _middle(lives: list[Life]) -> str:
-    return str(round(median(each.withdrawn_at for each in lives if each.withdrawn_at is not None) if lives else 0))
+    after = [each.withdrawn_at for each in lives if each.withdrawn_at is not None]
+    return str(round(median(after))) if after else "-"
 
 
 def _withheld(lives: list[Life]) -> str:

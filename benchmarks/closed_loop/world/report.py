@@ -5,54 +5,47 @@ from collections.abc import Collection, Sequence
 from pydantic import JsonValue, TypeAdapter
 
 from swarm_memory.schema.benchmark import Cases, Figure, Plot, Series, SuiteResults, Table
-from world.experiment import ARMS, NONE, Result, scaled_arm
-from world.families import FAMILIES, GROUPS
-from world.figures import Estimate, Measure, calls, changed, each_rollout, gain, judged, level, success
+from world.experiment import ARMS, NONE, Result
+from world.figures import Estimate, Measure, calls, changed, gain, judged, level, success
+from world.folders import FAMILIES, GROUPS
 
-_MEASURES: dict[str, Measure] = {"success_rate": success, "steps": calls, "each_rollout": each_rollout}
+_MEASURES: dict[str, Measure] = {"success_rate": success, "steps": calls}
 _RESULTS = TypeAdapter(list[Result])
-_CURVES = ("success_rate", "steps")
 _NONE = NONE.name
-_NOTE = (
-    "means over seeds with 95 % bootstrap intervals over seeds; steps are tool calls, of tasks not met too; "
-    "each rollout: the share of all rollouts that met the task, chosen or not"
-)
+_NOTE = "means over seeds with 95 % bootstrap intervals over seeds; steps are tool calls, of tasks not met too"
 _PAIRED = "each seed is its own control: same tasks, same random streams"
 
 
 class WorldReport:
     """Results of seeds that every arm has done, so that all is compared in pairs."""
 
-    def __init__(self, results: Sequence[Result], ks: Sequence[int]) -> None:
-        """`ks`: how many rollouts a task had, of each arm with several; none where there is no such arm."""
-        self._results, self._ks = results, ks
-        arms = tuple(dict.fromkeys(each.arm for each in results))
-        self._plain = tuple(arm.name for arm in ARMS if arm.name in arms)
-        self._told = tuple(arm for arm in self._plain if arm != _NONE)
-        self._scaled = tuple(arm for arm in arms if arm not in self._plain)
+    def __init__(self, results: Sequence[Result]) -> None:
+        self._results = results
+        arms = {each.arm for each in results}
+        self._arms = tuple(arm.name for arm in ARMS if arm.name in arms)
+        self._with_memory = tuple(arm for arm in self._arms if arm != _NONE)
         self._families = tuple(name for name in FAMILIES if any(each.family == name for each in results))
         groups = {name: tuple(each for each in families if each in self._families) for name, families in GROUPS.items()}
         self._groups = {name: families for name, families in groups.items() if families}
-        self._numbers = sorted({each.number for each in self._of(self._plain[0])})
+        self._numbers = sorted({each.number for each in self._of(self._arms[0])})
 
     def results(self) -> SuiteResults:
         """Return figures, cases, tables, plots, and each result as it is."""
-        case_ids = tuple(f"{each.seed}-{each.family}-{each.number}" for each in self._of(self._plain[0]))
-        scaled = (self._scaled_table(), self._scaled_family_table()) if self._ks else ()
+        case_ids = tuple(f"{each.seed}-{each.family}-{each.number}" for each in self._of(self._arms[0]))
         return SuiteResults(
             figures=(*self._levels(), *self._curves(), *self._gains()),
             case_ids=case_ids,
             cases=tuple(
                 Cases(subject=arm, measure=name, values=tuple(map(measure, self._of(arm))))
-                for arm in self._plain
+                for arm in self._arms
                 for name, measure in _MEASURES.items()
                 if len(self._of(arm)) == len(case_ids)
             ),
             tables=(
                 *(self._arms_table(group) for group in self._groups), self._family_table(), self._family_gain_table(),
-                self._harm_table(), self._number_table(), self._judge_table(), *scaled,
+                self._harm_table(), self._judge_table(),
             ),
-            plots=tuple(self._plot(name) for name in _CURVES),
+            plots=tuple(self._plot(name) for name in _MEASURES),
             details={"results": TypeAdapter(list[JsonValue]).validate_json(_RESULTS.dump_json(list(self._results)))},
         )  # fmt: skip
 
@@ -65,27 +58,22 @@ class WorldReport:
     def _levels(self) -> list[Figure]:
         return [
             _figure(arm, name, level(self._of(arm), measure), "", len(self._of(arm)))
-            for arm in (*self._plain, *self._scaled)
+            for arm in self._arms
             for name, measure in _MEASURES.items()
         ]
 
     def _curves(self) -> list[Figure]:
         return [
             _figure(arm, name, self._at(arm, number, _MEASURES[name]), f"task {number}")
-            for arm in self._plain
-            for name in _CURVES
+            for arm in self._arms
+            for name in _MEASURES
             for number in self._numbers
         ]
 
-    def _pairs(self) -> list[tuple[str, str]]:
-        """Return what is compared: each arm with none; of scaling what notes add to as many attempts without."""
-        pairs = [(arm, _NONE) for arm in self._told]
-        return pairs + [(scaled_arm(k, with_notes=True), scaled_arm(k, with_notes=False)) for k in self._ks]
-
     def _gains(self) -> list[Figure]:
         return [
-            _figure(f"{left} less {right}", name, gain(self._of(left), self._of(right), measure), "")
-            for left, right in self._pairs()
+            _figure(f"{arm} less {_NONE}", name, gain(self._of(arm), self._of(_NONE), measure), "")
+            for arm in self._with_memory
             for name, measure in _MEASURES.items()
         ]
 
@@ -93,74 +81,59 @@ class WorldReport:
         families = self._groups[group]
         none = self._of(_NONE, families)
         rows: list[tuple[str, ...]] = []
-        for arm in self._plain:
+        for arm in self._arms:
             found = self._of(arm, families)
             gains = [str(gain(found, none, measure)) if arm != _NONE else "" for measure in (success, calls)]
             rows.append((arm, str(len(found)), str(level(found, success)), str(level(found, calls)), *gains))
         headings = ("arm", "tasks", "success", "steps", "success less none", "steps less none")
         return Table(title=f"Arms, {group}", headings=headings, rows=tuple(rows), note=f"{_NOTE}; {_PAIRED}")
 
-    def _number_table(self) -> Table:
-        rows = tuple(
-            (str(number), *(str(self._at(arm, number, success).mean) for arm in self._plain))
-            for number in self._numbers
-        )
-        return Table(title="Success by number of the task", headings=("task", *self._plain), rows=rows)
-
     def _family_table(self) -> Table:
         rows = tuple(
-            (family, *(_both(self._of(arm, (family,))) for arm in self._plain), self._notes_of(family))
+            (family, *(_both(self._of(arm, (family,))) for arm in self._arms), self._notes_of(family))
             for family in self._families
         )
-        headings = ("family", *self._plain, "notes, own")
+        headings = ("family", *self._arms, "notes, own")
         return Table(title="By family: success / steps; notes a task, own ones", headings=headings, rows=rows)
 
     def _notes_of(self, family: str) -> str:
-        told = self._of("notes", (family,))
-        return f"{level(told, lambda each: each.notes).mean:.2f}, {level(told, lambda each: each.own_notes).mean:.2f}"
+        given = self._of("notes", (family,))
+        return f"{level(given, lambda each: each.notes).mean:.2f}, {level(given, lambda each: each.own_notes).mean:.2f}"
 
     def _family_gain_table(self) -> Table:
         rows = tuple(
-            (family, *(str(gain(self._of(arm, (family,)), self._of(_NONE, (family,)), success)) for arm in self._told))
+            (
+                family,
+                *(
+                    str(gain(self._of(arm, (family,)), self._of(_NONE, (family,)), success))
+                    for arm in self._with_memory
+                ),
+            )
             for family in self._families
         )
-        title = "Success less none, by family"
-        return Table(title=title, headings=("family", *self._told), rows=rows, note=_PAIRED)
+        headings = ("family", *self._with_memory)
+        return Table(title="Success less none, by family", headings=headings, rows=rows, note=_PAIRED)
 
     def _harm_table(self) -> Table:
         parts = {**{family: (family,) for family in self._families}, **self._groups}
-        rows = tuple((part, *(self._harm(arm, families) for arm in self._told)) for part, families in parts.items())
+        rows = tuple(
+            (part, *(self._harm(arm, families) for arm in self._with_memory)) for part, families in parts.items()
+        )
         note = (
             "of the same task and random stream: met with none and not in the arm, and the other way round; what the "
-            "shuffled notes lose is what chance alone does; false cure: tasks that were told only what does not help"
+            "shuffled notes lose is what chance alone does; false cure: tasks that were shown only what does not help"
         )
-        return Table(title="Harm: lost / won / false cures", headings=("family", *self._told), rows=rows, note=note)
+        return Table(
+            title="Harm: lost / won / false cures", headings=("family", *self._with_memory), rows=rows, note=note
+        )
 
     def _harm(self, arm: str, families: Collection[str]) -> str:
-        told, none = self._of(arm, families), self._of(_NONE, families)
-        lost, won = changed(told, none)
-        return f"{lost} / {won} / {sum(each.false_cure for each in told)}"
-
-    def _scaled_table(self) -> Table:
-        rows: list[tuple[str, ...]] = []
-        for k in self._ks:
-            alone, told = (self._of(scaled_arm(k, with_notes=with_notes)) for with_notes in (False, True))
-            cells: list[str] = []
-            for measure in (success, each_rollout):
-                levels = (str(level(of, measure).mean) for of in (alone, told))
-                cells += [*levels, str(gain(told, alone, measure))]
-            rows.append((str(k), *cells))
-        each = ("each rollout: no notes", "notes", "notes less none")
-        headings = ("k", "no notes", "notes", "notes less none", *each)
-        return Table(title="Several attempts at each task", headings=headings, rows=tuple(rows), note=_PAIRED)
-
-    def _scaled_family_table(self) -> Table:
-        rows = tuple((family, *(_both(self._of(arm, (family,))) for arm in self._scaled)) for family in self._families)
-        title = "Several attempts, by family: success / steps"
-        return Table(title=title, headings=("family", *self._scaled), rows=rows)
+        done, none = self._of(arm, families), self._of(_NONE, families)
+        lost, won = changed(done, none)
+        return f"{lost} / {won} / {sum(each.false_cure for each in done)}"
 
     def _judge_table(self) -> Table:
-        arms = [arm for arm in (*self._told, *self._scaled) if any(each.label for each in self._of(arm))]
+        arms = [arm for arm in self._with_memory if any(each.label for each in self._of(arm))]
         found = {arm: judged(self._of(arm)) for arm in arms}
         said = sorted({name for of in found.values() for name in of if " when " in name})
         rows = tuple(
@@ -171,9 +144,11 @@ class WorldReport:
         return Table(title="The judge", headings=("arm", "coverage", "accuracy", *said), rows=rows, note=note)
 
     def _plot(self, name: str) -> Plot:
-        told = name.replace("_", " ")
-        series = tuple(self._series(arm, _MEASURES[name]) for arm in self._plain)
-        return Plot(title=f"Learning curve: {told}", x_label="tasks of the family so far", y_label=told, series=series)
+        measured = name.replace("_", " ")
+        series = tuple(self._series(arm, _MEASURES[name]) for arm in self._arms)
+        return Plot(
+            title=f"Learning curve: {measured}", x_label="tasks of the family so far", y_label=measured, series=series
+        )
 
     def _series(self, arm: str, measure: Measure) -> Series:
         found = [self._at(arm, number, measure) for number in self._numbers]

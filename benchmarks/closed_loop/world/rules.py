@@ -43,6 +43,9 @@ class _Commands(World):
     others: tuple[tuple[str, Seen], ...] = ()
     fix: str
     goal: str
+    refused: Seen
+    fixed: Seen
+    passed: Seen
 
     def __init__(self) -> None:
         self.ready = False
@@ -57,24 +60,15 @@ class _Commands(World):
         command = action.text
         if command == self.goal:
             self.reached = self.reached or self.ready
-            return self.passed() if self.ready else self.refused()
+            return self.passed if self.ready else self.refused
         if command == self.fix:
             self.ready = True
-            return self.fixed()
+            return self.fixed
         return dict(self.others)[command]
 
     @property
     def met(self) -> bool:
         return self.reached
-
-    @abstractmethod
-    def passed(self) -> Seen: ...
-
-    @abstractmethod
-    def refused(self) -> Seen: ...
-
-    @abstractmethod
-    def fixed(self) -> Seen: ...
 
 
 class Migration(_Commands):
@@ -82,15 +76,15 @@ class Migration(_Commands):
 
     def __init__(self, rng: Random) -> None:
         super().__init__()
-        self.app = rng.choice(("orders", "billing", "stock", "returns", "pricing", "loyalty"))
-        self.goal = f"pytest tests/{self.app} -q"
+        app = rng.choice(("orders", "billing", "stock", "returns", "pricing", "loyalty"))
+        self.goal = f"pytest tests/{app} -q"
         self.fix = "python manage.py migrate"
         self.cures = frozenset({self.fix})
-        self.count = rng.randint(6, 40)
+        count = rng.randint(6, 40)
         self.task = rng.choice((
-            f"Check the {self.app} app before the release: make the tests `{self.goal}` pass.",
-            f"A change went into {self.app}. Get its tests to pass with `{self.goal}`.",
-            f"Please make sure that the tests of the {self.app} app are green: `{self.goal}`.",
+            f"Check the {app} app before the release: make the tests `{self.goal}` pass.",
+            f"A change went into {app}. Get its tests to pass with `{self.goal}`.",
+            f"Please make sure that the tests of the {app} app are green: `{self.goal}`.",
         ))  # fmt: skip
         self.others = (
             ("pip install -e .", _ok("Successfully installed shop-1.4.0")),
@@ -102,20 +96,12 @@ class Migration(_Commands):
             ("python manage.py loaddata seed", _failed("CommandError: No fixture named 'seed' found.")),
             ("cat README.md", _ok("# Shop\n\nA small shop. See the wiki for the rest.")),
         )
-
-    def refused(self) -> Seen:
-        return _failed(
-            f"E   sqlite3.OperationalError: no such table: {self.app}_item\n"
-            f"FAILED tests/{self.app}/test_models.py::test_create - "
-            f"sqlite3.OperationalError: no such table: {self.app}_item\n"
-            f"{self.count} failed in 1.32s"
+        missing = f"sqlite3.OperationalError: no such table: {app}_item"
+        self.refused = _failed(
+            f"E   {missing}\nFAILED tests/{app}/test_models.py::test_create - {missing}\n{count} failed in 1.32s"
         )
-
-    def passed(self) -> Seen:
-        return _ok(f"{'.' * self.count}  [100%]\n{self.count} passed in 2.04s")
-
-    def fixed(self) -> Seen:
-        return _ok(f"Operations to perform:\n  Apply all migrations\nApplying {self.app}.0001_initial... OK")
+        self.passed = _ok(f"{'.' * count}  [100%]\n{count} passed in 2.04s")
+        self.fixed = _ok(f"Operations to perform:\n  Apply all migrations\nApplying {app}.0001_initial... OK")
 
 
 class LockFile(_Commands):
@@ -123,15 +109,15 @@ class LockFile(_Commands):
 
     def __init__(self, rng: Random) -> None:
         super().__init__()
-        self.feed = rng.choice(("suppliers", "customers", "invoices", "shipments", "catalogue", "ratings"))
-        self.goal = f"feedsync run {self.feed}"
+        feed = rng.choice(("suppliers", "customers", "invoices", "shipments", "catalogue", "ratings"))
+        self.goal = f"feedsync run {feed}"
         self.fix = "rm -f .feedsync.lock"
         self.cures = frozenset({self.fix})
-        self.rows = rng.randint(200, 9000)
+        rows = rng.randint(200, 9000)
         self.task = rng.choice((
-            f"Synchronise the {self.feed} feed: run `{self.goal}`.",
-            f"The {self.feed} feed is a day old. Bring it up to date with `{self.goal}`.",
-            f"Run the feed synchronisation for {self.feed}, that is `{self.goal}`, until it is through.",
+            f"Synchronise the {feed} feed: run `{self.goal}`.",
+            f"The {feed} feed is a day old. Bring it up to date with `{self.goal}`.",
+            f"Run the feed synchronisation for {feed}, that is `{self.goal}`, until it is through.",
         ))  # fmt: skip
         self.others = (
             ("feedsync status", _ok("last run: incomplete")),
@@ -143,22 +129,55 @@ class LockFile(_Commands):
             ("pip install --upgrade feedsync", _ok("Requirement already satisfied: feedsync")),
             ("feedsync init", _failed("feedsync: error: feeds.toml is there already", 2)),
         )
-
-    def refused(self) -> Seen:
-        return _failed("feedsync: error: another run holds the lock, the feed is locked by it", 75)
-
-    def passed(self) -> Seen:
-        return _ok(f"{self.feed}: {self.rows} rows synchronised")
-
-    def fixed(self) -> Seen:
-        return _ok("")
+        self.refused = _failed("feedsync: error: another run holds the lock, the feed is locked by it", 75)
+        self.passed = _ok(f"{feed}: {rows} rows synchronised")
+        self.fixed = _ok("")
 
 
-class Token(World):
+class _Allowance(World):
+    """So many goals go through, then one of many commands renews what is left."""
+
+    left: int
+    renewed: int
+    fix: str
+    fixed: Seen
+    refused: Seen
+    others: tuple[tuple[str, Seen], ...]
+
+    def __init__(self, goals: Sequence[str]) -> None:
+        self.goals = tuple(goals)
+        self.cures = frozenset({self.fix})
+        self.reached: list[str] = []
+
+    def act(self, action: Action) -> Seen:
+        if action.text == self.fix:
+            self.left = self.renewed
+            return self.fixed
+        if action.text not in self.goals:
+            return dict(self.others)[action.text]
+        if not self.left:
+            return self.refused
+        self.left -= 1
+        if action.text not in self.reached:
+            self.reached.append(action.text)
+        return self.passed(action.text.rsplit(" ", 1)[-1])
+
+    @abstractmethod
+    def passed(self, what: str) -> Seen:
+        """Return what a goal gives."""
+
+    @property
+    def met(self) -> bool:
+        return set(self.reached) == set(self.goals)
+
+
+class Token(_Allowance):
     """An API that wants a token first; the token is good for two calls."""
 
-    _LIFE = 2
-    _OTHERS = (
+    left, renewed = 0, 2
+    fix, fixed = "ledger token issue --scope export", _ok("token issued")
+    refused = _failed("ledger: error: 401 Unauthorized: token is missing or has expired", 4)
+    others = (
         ("ledger whoami", _ok("user: service-account")),
         ("ledger ping", _ok("pong")),
         ("ledger config show", _ok("endpoint = internal\nformat = csv")),
@@ -167,46 +186,31 @@ class Token(World):
         ("ledger version", _ok("ledger 3.2.1")),
         ("ledger export --all --force", _failed("ledger: error: --force is for administrators", 2)),
     )
-    _FIX = "ledger token issue --scope export"
-    cures = frozenset({_FIX})
 
     def __init__(self, rng: Random) -> None:
         year = rng.randint(2021, 2025)
         first = rng.randint(1, 9)
-        self.goals = tuple(f"ledger export {year}-{month:02}" for month in range(first, first + 3))
+        super().__init__([f"ledger export {year}-{month:02}" for month in range(first, first + 3)])
         self.task = rng.choice((
             f"Export three months of the ledger: {', '.join(f'`{goal}`' for goal in self.goals)}.",
             f"The auditors want the ledger of {year}. Run {' and '.join(f'`{goal}`' for goal in self.goals)}.",
         ))  # fmt: skip
-        self.left = 0
-        self.exported = set[str]()
 
     def actions(self) -> Sequence[Action]:
-        others = [shell(command) for command, _ in self._OTHERS]
-        return [*others[:4], *(shell(goal) for goal in self.goals), shell(self._FIX), *others[4:]]
+        others = [shell(command) for command, _ in self.others]
+        return [*others[:4], *(shell(goal) for goal in self.goals), shell(self.fix), *others[4:]]
 
-    def act(self, action: Action) -> Seen:
-        if action.text == self._FIX:
-            self.left = self._LIFE
-            return _ok("token issued")
-        if action.text not in self.goals:
-            return dict(self._OTHERS)[action.text]
-        if not self.left:
-            return _failed("ledger: error: 401 Unauthorized: token is missing or has expired", 4)
-        self.left -= 1
-        self.exported.add(action.text)
-        return _ok(f"wrote {action.text.rsplit(' ', 1)[-1]}.csv")
-
-    @property
-    def met(self) -> bool:
-        return self.exported == set(self.goals)
+    def passed(self, what: str) -> Seen:
+        return _ok(f"wrote {what}.csv")
 
 
-class RateLimit(World):
+class RateLimit(_Allowance):
     """Two calls are let through, then a long pause is wanted; a call in between is refused."""
 
-    _BURST = 2
-    _OTHERS = (
+    left = renewed = 2
+    fix, fixed = "sleep 30", _ok("")
+    refused = _failed("quotes: error: 429 Too Many Requests", 1)
+    others = (
         ("quotes --help", _ok("usage: quotes get SYMBOL")),
         ("sleep 1", _ok("")),
         ("sleep 5", _ok("")),
@@ -215,39 +219,22 @@ class RateLimit(World):
         ("quotes reset", _failed("quotes: error: unknown command reset", 2)),
         ("quotes config show", _ok("region = eu")),
     )
-    _PAUSE = "sleep 30"
-    cures = frozenset({_PAUSE})
 
     def __init__(self, rng: Random) -> None:
         symbols = rng.sample(("ACME", "GLOB", "INIT", "UMBR", "HOOL", "STRK", "WAYN", "SOYL"), 4)
-        self.goals = tuple(f"quotes get {symbol}" for symbol in symbols)
+        super().__init__([f"quotes get {symbol}" for symbol in symbols])
         self.task = rng.choice((
             f"Fetch the closing quotes of four companies: {', '.join(f'`{goal}`' for goal in self.goals)}.",
             f"Four closing quotes are missing from the report; get them with "
             f"{', '.join(f'`{goal}`' for goal in self.goals)}.",
         ))  # fmt: skip
-        self.left = self._BURST
-        self.fetched = set[str]()
 
     def actions(self) -> Sequence[Action]:
-        others = [shell(command) for command, _ in self._OTHERS]
-        return [*others[:3], shell(self._PAUSE), *(shell(goal) for goal in self.goals), *others[3:]]
+        others = [shell(command) for command, _ in self.others]
+        return [*others[:3], shell(self.fix), *(shell(goal) for goal in self.goals), *others[3:]]
 
-    def act(self, action: Action) -> Seen:
-        if action.text == self._PAUSE:
-            self.left = self._BURST
-            return _ok("")
-        if action.text not in self.goals:
-            return dict(self._OTHERS)[action.text]
-        if not self.left:
-            return _failed("quotes: error: 429 Too Many Requests", 1)
-        self.left -= 1
-        self.fetched.add(action.text)
-        return _ok(f"{action.text.rsplit(' ', 1)[-1]} {41.7 + len(self.fetched)}")
-
-    @property
-    def met(self) -> bool:
-        return self.fetched == set(self.goals)
+    def passed(self, what: str) -> Seen:
+        return _ok(f"{what} {41.7 + len(self.reached)}")
 
 
 class Schema(World):

@@ -1,4 +1,4 @@
-"""What the exploring agent tells the next one after a task: which of the things that it did ended a refusal.
+"""What the exploring agent leaves for the next one after a task: which of the things that it did ended a refusal.
 
 An agent that did the work mostly knows that, and the explorer, which acts at random, does not. So it is given which of
 its actions helped, and in `WRONG` of its notes it names another one.
@@ -15,8 +15,8 @@ from swarm_memory.tools.trajectory.failures import error_line
 WRONG = 0.05
 
 
-def note_of(task: str, steps: Sequence[Step], cures: Container[str], told: str, rng: Random) -> Note | None:
-    """Return the note that it would leave; None where nothing was refused, or what it was `told` says it already."""
+def note_of(task: str, steps: Sequence[Step], cures: Container[str], known: str, rng: Random) -> Note | None:
+    """Return the note that it would leave; None where nothing was refused, or it is `known` from what was shown."""
     goals = re.findall(r"`([^`]+)`", task)
     refused: dict[str, str] = {}
     done: list[str] = []
@@ -32,7 +32,7 @@ def note_of(task: str, steps: Sequence[Step], cures: Container[str], told: str, 
     if not refused:
         return None
     goal, error = list(refused.items())[-1]
-    return _note(goal, error_line(error), _named(list(dict.fromkeys(done)), cures, rng), told)
+    return _note(goal, error_line(error), _named(list(dict.fromkeys(done)), cures, rng), known)
 
 
 def _named(done: Sequence[str], cures: Container[str], rng: Random) -> list[str]:
@@ -41,9 +41,9 @@ def _named(done: Sequence[str], cures: Container[str], rng: Random) -> list[str]
     return others[-1:] if is_wrong else [each for each in done if each in cures]
 
 
-def _note(goal: str, error: str, actions: Sequence[str], told: str) -> Note | None:
+def _note(goal: str, error: str, actions: Sequence[str], known: str) -> Note | None:
     symptom = error.replace('"', "'")[:160]
-    if not actions or not symptom or all(f"`{each}`" in told for each in actions):
+    if not actions or not symptom or all(f"`{each}`" in known for each in actions):
         return None
     ended = ", then ".join(f"`{each}`" for each in actions)
     return Note(

@@ -37,7 +37,7 @@ class Environment(Protocol):
 
     @property
     def task(self) -> str:
-        """The task; what must go through stands in it in backticks."""
+        """The task; what must go through is named in it in backticks."""
         ...
 
     def actions(self) -> Sequence[Action]:

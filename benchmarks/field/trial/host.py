@@ -26,8 +26,8 @@ CALL_S = 120.0
 MAX_OUTPUT_CHARS = 30_000
 OWN_COMMAND = (sys.executable, "-I", "-m", "swarm_memory.server.cli")
 OURS = "mcp__swarm-memory__"
-TOLD = ("retrieve_memories", "remember")
-"""The tools of our server that a player is told of and may call."""
+OFFERED = ("retrieve_memories", "remember")
+"""The tools of our server that a player is shown and may call."""
 LEARN_WITH = {"rules": "rules", "agent": "agent", "model": "endpoint"}
 WORK_S = 300.0
 BANK = "bank.db"
@@ -71,17 +71,17 @@ class Session:
 
     def open(self) -> str:
         """Start the server and the session; return what the agent reads first."""
-        told = ""
+        shown = ""
         if self.arm != "none":
             entry = json.loads((self.place.home / ".claude.json").read_text(encoding="utf-8"))
             run = entry["mcpServers"]["swarm-memory"]
             log = self.place.folder / "server.log"
             self._server = Server([run["command"], *run["args"]], self.place.root, self._environment(), log)
             said = self._server.shake_hands()
-            told = self._fire("SessionStart", "startup", source="startup")
+            shown = self._fire("SessionStart", "startup", source="startup")
             if self.arm == "agent":
-                told = self._tool_said(said) + told
-        return told + self._prompt()
+                shown = self._tool_said(said) + shown
+        return shown + self._prompt()
 
     def run(self, command: str) -> str:
         """Make one shell call in the project's folder; return what the agent reads of it."""
@@ -126,10 +126,10 @@ class Session:
         """End a turn with an answer; return what comes then: a question of a hook, the next prompt, or the end."""
         if text.strip():  # a turn that a hook made go on may end without more words
             self.transcript.said(text)
-        told = self._fire("Stop", "", stop_hook_active=self._asked)
+        shown = self._fire("Stop", "", stop_hook_active=self._asked)
         if self._asked:
-            return told
-        return told + (self._prompt() if self._prompts else "The user has no further prompt: end the session.\n")
+            return shown
+        return shown + (self._prompt() if self._prompts else "The user has no further prompt: end the session.\n")
 
     def end(self) -> str:
         """End the session: wait until it was learned from, and keep a backup of the bank beside the home."""
@@ -221,11 +221,11 @@ class Session:
         return output[:MAX_OUTPUT_CHARS].rstrip("\n") + late, code
 
     def _tool_said(self, server: Mapping[str, Any]) -> str:
-        """Return what Claude Code tells the agent of our server and of the tools that a player may call."""
+        """Return what Claude Code shows the agent of our server and of the tools that a player may call."""
         assert self._server is not None
         about = [server.get("instructions", "")]
         for tool in self._server.request("tools/list", {})["tools"]:
-            if tool["name"] in TOLD:
+            if tool["name"] in OFFERED:
                 schema = json.dumps(tool["inputSchema"])
                 about.append(f"Tool {OURS}{tool['name']}: {tool['description']}\nArguments: {schema}")
         return "<system-reminder>\n# MCP server swarm-memory\n{}\n</system-reminder>\n".format("\n\n".join(about))

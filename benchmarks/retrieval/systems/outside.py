@@ -27,11 +27,11 @@ class ToolUse(Model):
     tool: str = Field(min_length=1)
     arguments: dict[str, JsonValue]
     results: str = ""
-    """Where the hits (of a search) or the id (of storing) stand in the answer: keys and numbers, with dots between."""
+    """Where the hits (of a search) or the id (of storing) are in the answer: keys and numbers, with dots between."""
     id: str = ""
-    """Where the id stands in a hit; it is the one that storing answered with, or the item's own."""
+    """Where the id is in a hit; it is the one that storing answered with, or the item's own."""
     text: str = ""
-    """Where the text stands in a hit, for a system that tells no id; it is matched with the content."""
+    """Where the text is in a hit, for a system that gives no id; it is matched with the content."""
 
 
 class OutsideSystem(Model):

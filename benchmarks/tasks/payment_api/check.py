@@ -15,7 +15,7 @@ NOW = 1_800_000_000.0
 
 
 class Service(ThreadingHTTPServer):
-    """Charges orders, and has the faults that were told of."""
+    """Charges orders, and has the faults that its task names."""
 
     daemon_threads = True
 

@@ -20,26 +20,26 @@ Row = tuple[int, int, int, str | None]
 
 def make(path: Path, seed: int, broken: str | None = None) -> list[Row]:
     """Make a database of version 1, and return what its orders are worth."""
-    drawn = Random(seed)
+    chance = Random(seed)
     rows: list[Row] = []
     for number in range(1, ORDERS + 1):
-        customer = drawn.randint(1, CUSTOMERS) if drawn.random() < 0.98 else CUSTOMERS + number
-        rows.append((number * 3, customer, drawn.randint(0, 500_000), drawn.choice((None, "", "gift; 'wrap'"))))
+        customer = chance.randint(1, CUSTOMERS) if chance.random() < 0.98 else CUSTOMERS + number
+        rows.append((number * 3, customer, chance.randint(0, 500_000), chance.choice((None, "", "gift; 'wrap'"))))
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.executescript(V1)
         people = [(at, f"Customer {at}", f"c{at}@example.com") for at in range(1, CUSTOMERS + 1)]
         connection.executemany("INSERT INTO customers VALUES (?, ?, ?)", people)
-        written = [(order, customer, text(cents, drawn), note) for order, customer, cents, note in rows]
+        written = [(order, customer, text(cents, chance), note) for order, customer, cents, note in rows]
         connection.executemany("INSERT INTO orders VALUES (?, ?, ?, ?)", written)
         if broken is not None:
             connection.execute("UPDATE orders SET total = ? WHERE id = ?", (broken, ORDERS * 3))
     return rows
 
 
-def text(cents: int, drawn: Random) -> str:
+def text(cents: int, chance: Random) -> str:
     """Return an amount as some program wrote it."""
-    whole = drawn.choice((f"{cents / 100:.2f}", f"{cents / 100:,.2f}"))
-    return whole.removesuffix("0") if whole.endswith("0") and drawn.random() < 0.5 else whole
+    whole = chance.choice((f"{cents / 100:.2f}", f"{cents / 100:,.2f}"))
+    return whole.removesuffix("0") if whole.endswith("0") and chance.random() < 0.5 else whole
 
 
 def migrate(folder: Path, database: Path) -> int:

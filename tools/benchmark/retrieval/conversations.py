@@ -112,8 +112,8 @@ def _sessions_of(record: _Conversation, where: str) -> Iterator[_Session]:
     numbers = [int(found[1]) for found in map(_SESSION.fullmatch, record.conversation) if found]
     for number in sorted(numbers):
         key = f"session_{number}"
-        told = record.conversation.get(f"{key}_date_time")
-        time = _moment(told, "%I:%M %p on %d %B, %Y", f"{where}.{key}_date_time") if isinstance(told, str) else None
+        moment = record.conversation.get(f"{key}_date_time")
+        time = _moment(moment, "%I:%M %p on %d %B, %Y", f"{where}.{key}_date_time") if isinstance(moment, str) else None
         yield number, time, checked(_TURNS, record.conversation[key], f"{where}.{key}")
 
 

@@ -32,7 +32,7 @@ class MemorySystem(Protocol):
         ...
 
     async def size_bytes(self) -> int | None:
-        """Return what all items take on disk or in memory; None when that cannot be told."""
+        """Return what all items take on disk or in memory; None when that cannot be said."""
         ...
 
 

@@ -151,7 +151,7 @@ class Calls:
         note = (
             "score: 0 or 1 by the evaluation of the tool memory, which sees the call and its output; about the "
             "question: by the mock tool itself. By the table the right tool gives "
-            f"{fmean(expected(level, best_tool(level)) for level in LEVELS):.3f} and one drawn "
+            f"{fmean(expected(level, best_tool(level)) for level in LEVELS):.3f} and one taken "
             f"blindly {fmean(map(expected, LEVELS)):.3f}, where each level is asked as often"
         )
         return table("Tool memory benchmark", columns, (cut for cut in cuts if cut.calls), note)

@@ -38,7 +38,7 @@ class _Said(NamedTuple):
     """Good calls and calls: of what it is about, then of the others where it says so."""
 
     def about(self, question: str) -> bool:
-        """Whether a quoted word stands in the question, or its number of words lies between the bounds."""
+        """Whether a quoted word is in the question, or its number of words lies between the bounds."""
         words = words_as_written(question)
         if self.words:
             return any(word in words or (not word.isascii() and word in question) for word in self.words)
@@ -61,22 +61,22 @@ class _Read:
         """
         if self.is_expected:
             return self.rate
-        told = [each.counts[0] for each in self.said if each.words and each.about(question)]
-        if not told:
+        counts = [each.counts[0] for each in self.said if each.words and each.about(question)]
+        if not counts:
             lengths = [(each, 0 if each.about(question) else 1) for each in self.said if not each.words]
-            told = [each.counts[at] for each, at in lengths if at < len(each.counts)]
-        if self.rate is None and not told:
+            counts = [each.counts[at] for each, at in lengths if at < len(each.counts)]
+        if self.rate is None and not counts:
             return None
         rate = 0.5 if self.rate is None else self.rate
-        good = _OWN_WEIGHT * rate + sum(good for good, _ in told)
-        return good / (_OWN_WEIGHT + sum(calls for _, calls in told))
+        good = _OWN_WEIGHT * rate + sum(good for good, _ in counts)
+        return good / (_OWN_WEIGHT + sum(calls for _, calls in counts))
 
 
 class GuidanceReader:
     """Takes the tool that the Markdown speaks best of; what it says nothing of is as good as the average.
 
     It reads names in backticks, percentages after "success" and "score", and lines with counts ("9 of 11") that quote
-    words or speak of a number of words. It knows no other wording. Without any of that it takes one by lot.
+    words or speak of a number of words. It knows no other wording. Without any of that it takes one at random.
     """
 
     name = "reader of the guidance"
@@ -88,8 +88,8 @@ class GuidanceReader:
         average = sum(known) / len(known) if known else 0.0
         rated = {tool: average if each is None else each for tool, each in expected.items()}
         best = max(rated.values())
-        drawn = Random(hashlib.sha256(seed.encode()).digest())
-        return drawn.choice([tool for tool in tools if rated[tool] >= best - 1e-9])
+        chance = Random(hashlib.sha256(seed.encode()).digest())
+        return chance.choice([tool for tool in tools if rated[tool] >= best - 1e-9])
 
 
 def read_guidance(text: str) -> dict[str, _Read]:

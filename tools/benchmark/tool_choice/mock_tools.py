@@ -1,4 +1,4 @@
-"""The questions and three mock search tools, whose success and fit are drawn for each call by itself.
+"""The questions and three mock search tools, whose success and fit are random for each call by itself.
 
 The generator of a call is seeded by the hash of the run's seed, the epoch, the phase, the question and the tool: no
 call has any bearing on another one, and a run can be made again. Outputs look like those of a search and never speak
@@ -20,7 +20,7 @@ LEVELS: tuple[Level, ...] = ("simple", "moderate", "complex")
 
 TOOLS = ("SearchToolA", "SearchToolB", "SearchToolC")
 DESCRIPTION = "Searches the web for a question and returns the results as text."
-"""Of every one of them: a description must not tell what is to be found out."""
+"""Of every one of them: a description must not say what is to be found out."""
 
 
 class Profile(NamedTuple):
@@ -50,7 +50,7 @@ def best_tool(level: Level) -> str:
 
 
 def expected(level: Level, tool: str | None = None) -> float:
-    """Return how often a tool is of use at a level; without one, a tool that is drawn blindly."""
+    """Return how often a tool is of use at a level; without one, a tool that is chosen blindly."""
     if tool is not None:
         return PROFILES[tool][level].useful
     return sum(PROFILES[each][level].useful for each in TOOLS) / len(TOOLS)
@@ -79,7 +79,7 @@ class QuestionFile(BaseModel):
 
 
 class Asked(NamedTuple):
-    """One question and its level, which is told to nobody but the mock tools."""
+    """One question and its level, which nobody knows but the mock tools."""
 
     text: str
     level: Level
@@ -141,28 +141,28 @@ class SearchAnswer(NamedTuple):
     output: str
     success: bool
     relevant: bool
-    """What nobody is told: whether it succeeded, and its results are about the question."""
+    """What nobody is shown: whether it succeeded, and its results are about the question."""
     time_cost_s: float
 
 
 def search(seed: int, epoch: int, phase: str, asked: Asked, tool: str) -> SearchAnswer:
     """Call a tool with a question and nothing else."""
-    drawn = Random(_seed(seed, epoch, phase, asked.text, tool))
+    chance = Random(_seed(seed, epoch, phase, asked.text, tool))
     profile = PROFILES[tool][asked.level]
-    took = round(drawn.uniform(0.2, 0.6), 3)
-    if drawn.random() >= profile.success:
+    took = round(chance.uniform(0.2, 0.6), 3)
+    if chance.random() >= profile.success:
         return SearchAnswer(BUSY, success=False, relevant=False, time_cost_s=took)
-    relevant = drawn.random() < profile.relevance
-    return SearchAnswer(_results(drawn, asked.text if relevant else None), True, relevant, took)
+    relevant = chance.random() < profile.relevance
+    return SearchAnswer(_results(chance, asked.text if relevant else None), True, relevant, took)
 
 
-def _results(drawn: Random, question: str | None) -> str:
+def _results(chance: Random, question: str | None) -> str:
     """Return three results: about the question, or about other things."""
-    sites = drawn.sample(_SITES, 3)
+    sites = chance.sample(_SITES, 3)
     if question is None:
-        found = list(drawn.sample(_ELSEWHERE, 3))
+        found = list(chance.sample(_ELSEWHERE, 3))
     else:
-        found = [(question, text.format(question=question)) for text in drawn.sample(_ABOUT, 3)]
+        found = [(question, text.format(question=question)) for text in chance.sample(_ABOUT, 3)]
     rows = zip(sites, found, strict=True)
     return "\n".join(f"{at}. {title} - {site}\n   {text}" for at, (site, (title, text)) in enumerate(rows, start=1))
 

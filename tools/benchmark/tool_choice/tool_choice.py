@@ -65,7 +65,7 @@ WINDOW = 10_000
 """Calls of each tool that the scratch bank holds: all of them."""
 
 Guide = Callable[[str], Awaitable[str]]
-"""Gives what an agent is told of the tools for a question."""
+"""Gives what an agent is shown of the tools for a question."""
 
 
 @dataclass(slots=True)

@@ -10,7 +10,7 @@ from sessions import IN_CLAUDE_CODE, SETUP, TEACH, checkout, connected, run_sess
 
 pytestmark = IN_CLAUDE_CODE
 
-TOLD = "PostToolUseFailure:Bash hook additional context"
+SHOWN = "PostToolUseFailure:Bash hook additional context"
 TESTS = "python -m pytest -q"
 THIS_WEEK: list[Turn] = [bash("ls shop"), bash("cat pytest.ini"), bash(TESTS), bash(TESTS), bash("ls x"), Say("I see.")]
 
@@ -31,10 +31,10 @@ def test_what_was_noted_of_an_error_stands_beside_the_next_command_that_fails_wi
     (memory,) = json.loads(swarm_memory(project, "memories", "list", "--json"))
     checkout(project)
     api, _ = run_session(project, home, [connected(home), *THIS_WEEK], "Have a look around and report")
-    assert not any(TOLD in api.text_of(place) for place in range(4)), "nothing failed yet"
+    assert not any(SHOWN in api.text_of(place) for place in range(4)), "nothing failed yet"
     beside = since_result(api.requests[4], 4)
     assert "config/test.toml not found" in beside
-    told = beside.partition(TOLD)[2]
-    assert SETUP in told
-    assert memory["id"] in told
-    assert api.text_of(6).count(TOLD) == 1, "once for an error, and nothing for another one"
+    shown = beside.partition(SHOWN)[2]
+    assert SETUP in shown
+    assert memory["id"] in shown
+    assert api.text_of(6).count(SHOWN) == 1, "once for an error, and nothing for another one"
