@@ -20,7 +20,3 @@ WHERE subject_id = :task_id AND scope_id = :scope_id AND type = :type;
 -- Take the queries out of what was retrieved for a task.
 UPDATE events SET data = json_remove(data, '$.query')
 WHERE json_extract(data, '$.task_id') = :task_id AND scope_id IN (SELECT value::bigint FROM json_each(:scope_ids));
-
--- name: unindex_all_that_waits
--- Nothing waits: the words of a call go with it.
-DELETE FROM tool_call_words WHERE false;

@@ -144,10 +144,6 @@ WHERE json_valid(data) AND json_extract(data, '$.task_id') = :task_id
 -- The tool calls of one task.
 SELECT seq FROM tool_calls WHERE scope_id = :scope_id AND task_id = :task_id;
 
--- name: unindex_all_that_waits
--- Take the words of calls that left the window out of the index.
-DELETE FROM tool_call_fts WHERE rowid IN (SELECT seq FROM tool_calls_to_unindex);
-
 -- name: clear_summary
 -- Take away what is said of a tool; it is summarized again from the calls that are left.
 UPDATE tool_memories SET summary = NULL, summarized_at = NULL WHERE scope_id = ? AND tool_name = ?;

@@ -3,27 +3,13 @@
 INSERT INTO people (id, tenant_id, name, role, token_hash, issuer, subject, created_at)
 VALUES (:id, :tenant_id, :name, :role, :token_hash, :issuer, :subject, :created_at) ON CONFLICT DO NOTHING;
 
--- name: person_of_token
--- Whose token it is, by its hash.
+-- name: people
+-- People of a tenant by name; of what they are looked for by NULL does not filter, and nobody who was revoked has a token.
 SELECT id, tenant_id, name, role, issuer, subject, created_at, revoked_at FROM people
-WHERE token_hash = ? AND tenant_id = ? AND revoked_at IS NULL;
-
--- name: person_of_subject
--- Whom an issuer calls so.
-SELECT id, tenant_id, name, role, issuer, subject, created_at, revoked_at FROM people
-WHERE tenant_id = ? AND issuer = ? AND subject = ?;
-
--- name: person_of_name
--- One person by name.
-SELECT id, tenant_id, name, role, issuer, subject, created_at, revoked_at FROM people WHERE tenant_id = ? AND name = ?;
-
--- name: get_person
--- One person by id.
-SELECT id, tenant_id, name, role, issuer, subject, created_at, revoked_at FROM people WHERE tenant_id = ? AND id = ?;
-
--- name: list_people
--- All people of a tenant.
-SELECT id, tenant_id, name, role, issuer, subject, created_at, revoked_at FROM people WHERE tenant_id = ? ORDER BY name;
+WHERE tenant_id = :tenant_id AND (:id IS NULL OR id = :id) AND (:name IS NULL OR name = :name)
+  AND (:token_hash IS NULL OR (token_hash = :token_hash AND revoked_at IS NULL))
+  AND (:issuer IS NULL OR (issuer = :issuer AND subject = :subject))
+ORDER BY name;
 
 -- name: set_role
 -- Let a person do more, or less.

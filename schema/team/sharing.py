@@ -1,6 +1,6 @@
 """What people share over a team's server: what is proposed, what came of it, the evidence, and what has changed."""
 
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from pydantic import Field
 
@@ -40,6 +40,7 @@ class Evidence(Model):
     worked: int = Field(default=0, ge=0, le=MAX_COUNT)
     tried: int = Field(default=0, ge=0, le=MAX_COUNT)
     told: int = Field(default=0, ge=0, le=MAX_COUNT)
+    """How often it was shown; the name is that of the wire."""
     people: int = Field(default=1, ge=0, le=MAX_COUNT)
     """Of how many people these are the counts."""
 
@@ -47,7 +48,7 @@ class Evidence(Model):
     def says(self) -> str:
         """In words: `worked 9 of 11 times for 4 people`."""
         if not self.tried:
-            return f"told {counted(self.told, 'time')}, and not yet seen to be used"
+            return f"shown {counted(self.told, 'time')}, and not yet seen to be used"
         return f"worked {self.worked} of {counted(self.tried, 'time')} for {people(self.people)}"
 
 
@@ -120,7 +121,7 @@ class SentProposal(Model):
 
 
 class SharedMemory(Shareable):
-    """A memory that the team shares, as its server tells it."""
+    """A memory that the team shares, as its server gives it."""
 
     id: str = Field(pattern=r"^rm_[0-9A-Z]{26}$")
     proposed_by: tuple[str, ...] = Field(default=(), max_length=100)
@@ -158,7 +159,7 @@ class Member(Model):
     role: Literal["read", "write", "review", "admin"]
 
 
-class Sharing(NamedTuple):
+class Sharing(Model):
     """What is known of a shared memory beside its words."""
 
     memory_id: str

@@ -17,7 +17,7 @@ from swarm_memory.schema.memory import MemoryLink, Provenance
 from swarm_memory.schema.outcome import Credit, OutcomeRecord
 from swarm_memory.schema.rollout import MattsRun, Rollout, RunSummary
 from swarm_memory.schema.source import Passage
-from swarm_memory.schema.tool_memory import Evaluation, ToolCall, ToolTotals
+from swarm_memory.schema.tool_memory import Evaluation, ToolCall
 from swarm_memory.schema.trajectory import Step, Trajectory, Verdict
 from swarm_memory.server.storage.stores.tool_memory import ToolMemoryCounts
 from swarm_memory.server.storage.stores.upkeep import PendingUpkeep
@@ -532,11 +532,5 @@ async def test_a_tool_is_known_by_its_calls_their_evaluations_and_its_summary(op
             "{}",
         )
         assert (known.totals.first_at, known.summary) == (AT, None)
-        assert await tools.claim_warning(here, "Bash", AT, AT)
-        assert not await tools.claim_warning(here, "Bash", AT, AT - timedelta(1))
-        assert await tools.last_warning(here, "Bash") == AT
-        await tools.put_totals(here, ToolTotals(tool_name="Bash", calls=9))
-        (moved,) = await tools.memories(here, None)
-        assert (moved.totals.calls, moved.totals.first_at) == (9, None)
         assert await tools.forget_tools(here, None) == 1
         assert await tools.memories(here, None) == []

@@ -50,5 +50,5 @@ async def test_resources_tell_what_the_team_shares_as_the_teams_with_its_evidenc
         assert f"The user said: {LOGIN_AGAIN[0]}" in each
         assert login not in each, "what the user said says it too"
     shared = [each["shared_by_the_team"] for each in items]
-    assert [each["evidence"].partition(",")[0] for each in shared] == ["told 0 times", BORNE_OUT.partition("; ")[2]]
+    assert [each["evidence"].partition(",")[0] for each in shared] == ["shown 0 times", BORNE_OUT.partition("; ")[2]]
     assert all((each["proposed_by"], each["accepted_by"]) == (["ann"], "rob") for each in shared)

@@ -9,7 +9,7 @@ from swarm_memory.schema.memory import MemoryItem, MemoryLink
 from swarm_memory.schema.trajectory import Step, Verdict
 from swarm_memory.tools.memories.edit import get_memories, with_authors
 from swarm_memory.tools.ports.journal import Event
-from swarm_memory.tools.ports.upkeep import Telling
+from swarm_memory.tools.ports.upkeep import Showing
 from swarm_memory.tools.toolbox import Toolbox
 
 MAX_TELLINGS = 200
@@ -50,7 +50,7 @@ class MemoryRecord(NamedTuple):
     item: MemoryItem
     source: Source | None
     """None: it came from no task, or the task's record is gone."""
-    tellings: tuple[Telling, ...]
+    tellings: tuple[Showing, ...]
     """Newest first, at most 200."""
     versions: tuple[Version, ...]
     """Oldest first; the last is what it says now."""
@@ -71,7 +71,7 @@ async def memory_record(toolbox: Toolbox, memory_id: str) -> MemoryRecord:
     return MemoryRecord(
         item=item,
         source=await _source(toolbox, item),
-        tellings=tuple(await toolbox.store.review.tellings(readable, memory_id, MAX_TELLINGS)),
+        tellings=tuple(await toolbox.store.review.showings(readable, memory_id, MAX_TELLINGS)),
         versions=tuple(_versions(item, history)),
         history=tuple(history),
         links=tuple((link, known[other]) for link, other in zip(links, others, strict=True) if other in known),

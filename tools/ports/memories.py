@@ -126,7 +126,7 @@ class StoredMemory(NamedTuple):
     content_tokens: tuple[str, ...]
 
 
-class KnownWay(NamedTuple):
+class KnownFix(NamedTuple):
     """A memory that ended an error, as often as tasks showed it."""
 
     signature: str

@@ -108,7 +108,7 @@ class UpkeepWritten(NamedTuple):
     """Another run aged the same items: nothing was written."""
 
 
-class Telling(NamedTuple):
+class Showing(NamedTuple):
     """One time that a memory was told, or kept from a task that is held out."""
 
     at: datetime

@@ -40,7 +40,7 @@ async def figures_of(toolbox: Toolbox, items: Sequence[MemoryItem]) -> dict[str,
     """Return what came of each memory, by id. Raises `StorageError`."""
     readable, found = toolbox.readable, dict[str, Figures]()
     for item in items:
-        tellings = await toolbox.store.review.tellings(readable, item.id, MAX_TOLD)
+        tellings = await toolbox.store.review.showings(readable, item.id, MAX_TOLD)
         told = (each for each in tellings if not each.withheld)
         labels = {each.task_id: each.label for each in told if each.task_id and each.label not in (None, "Undecided")}
         found[item.id] = Figures(item.usage_count, labels)

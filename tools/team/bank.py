@@ -118,9 +118,9 @@ class TeamBank:
         tenant, at = self.toolbox.scope.tenant_id, self.toolbox.clock.now()
         own = "" if self.person is None else self.person.id
         changed = await self.toolbox.store.team.put_evidence(tenant, own, bank[:100], sound, at)
-        for scope, known in await self.toolbox.store.team.failing(tenant, changed):
-            if reason := _why_withdrawn(known.evidence):
-                await self.toolbox.store.set_status((scope,), [known.memory_id], "archived", reason)
+        for scope, memory_id, evidence in await self.toolbox.store.team.failing(tenant, changed):
+            if reason := _why_withdrawn(evidence):
+                await self.toolbox.store.set_status((scope,), [memory_id], "archived", reason)
 
     async def _take(self, bank: str, given: Proposed) -> Proposal:
         """Take in what somebody proposes; what says the same as a shared memory is joined to it at once.
