@@ -3,13 +3,16 @@
 INSERT INTO people (id, tenant_id, name, role, token_hash, issuer, subject, created_at)
 VALUES (:id, :tenant_id, :name, :role, :token_hash, :issuer, :subject, :created_at) ON CONFLICT DO NOTHING;
 
--- name: people
--- People of a tenant by name; of what they are looked for by NULL does not filter, and nobody who was revoked has a token.
+-- name: find_person
+-- Who has an id, a token, a name, or whom an issuer calls so: NULL is nobody's.
 SELECT id, tenant_id, name, role, issuer, subject, created_at, revoked_at FROM people
-WHERE tenant_id = :tenant_id AND (:id IS NULL OR id = :id) AND (:name IS NULL OR name = :name)
-  AND (:token_hash IS NULL OR (token_hash = :token_hash AND revoked_at IS NULL))
-  AND (:issuer IS NULL OR (issuer = :issuer AND subject = :subject))
-ORDER BY name;
+WHERE tenant_id = :tenant_id AND (
+  id = :id OR name = :name OR (token_hash = :token_hash AND revoked_at IS NULL)
+  OR (issuer = :issuer AND subject = :subject));
+
+-- name: list_people
+-- All people of a tenant, by name.
+SELECT id, tenant_id, name, role, issuer, subject, created_at, revoked_at FROM people WHERE tenant_id = ? ORDER BY name;
 
 -- name: set_role
 -- Let a person do more, or less.

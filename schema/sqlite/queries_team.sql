@@ -37,8 +37,8 @@ LEFT JOIN people AS w ON w.id = r.person_id
 WHERE s.tenant_id = :tenant_id AND r.status IN (SELECT value FROM json_each(:statuses))
   AND (:person_id IS NULL OR r.person_id = :person_id)
   AND (:project IS NULL OR s.project = :project)
-  AND (:leading = 0 OR r.same_as IS NULL)
-ORDER BY r.seq LIMIT :limit OFFSET :offset;
+  AND (:leading = 0 OR r.same_as IS NULL) AND (:newest = 0 OR r.decided_at IS NOT NULL)
+ORDER BY CASE WHEN :newest = 1 THEN r.decided_at END DESC, CASE WHEN :newest = 1 THEN -r.seq ELSE r.seq END LIMIT :limit OFFSET :offset;
 
 -- name: proposal
 -- A proposal, and those that it stands for.
@@ -277,17 +277,6 @@ UPDATE shared_memories SET proposed_by = '[]', accepted_by = NULL WHERE memory_i
 -- name: forget_sent
 -- Delete what is known of one's own proposal of a memory.
 DELETE FROM sent_proposals WHERE memory_id = :memory_id;
-
--- name: latest_decided
--- The proposals of a tenant that a person decided last; those that stood for themselves.
-SELECT
-  r.id, s.project, r.person_id, w.name AS person, r.item, r.word, r.held, r.same_as, r.status, r.memory_id, r.decided_by,
-  r.decided_at, r.decision, r.created_at
-FROM proposals AS r
-JOIN scopes AS s ON s.id = r.scope_id
-LEFT JOIN people AS w ON w.id = r.person_id
-WHERE s.tenant_id = :tenant_id AND r.decided_at IS NOT NULL AND r.same_as IS NULL
-ORDER BY r.decided_at DESC, r.seq DESC LIMIT :limit;
 
 -- name: restamp
 -- Name the counts of changes again: who followed them reads all of it again.

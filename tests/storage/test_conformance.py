@@ -453,12 +453,12 @@ async def test_a_batch_of_upkeep_is_written_once_and_taken_back(
         assert all(each.direction for each in seen.values())
         link = MemoryLink(src_id=gone.id, dst_id=kept.id, relation="duplicate_of", weight=0.9)
         change = UpkeepChange(seen[gone.id], 0.4, "archived", "the same", needs=kept.id)
-        batch = UpkeepBatch("run_1", AT, (change,), (link,), aging=(None, Aging(AT)))
+        batch = UpkeepBatch("run_1", AT, (change,), (link,), aging=(None, Aging(at=AT)))
         assert (await store.write_upkeep(here, batch)).changed == (gone.id,)
         assert (await store.write_upkeep(here, batch)).refused
         await store.finish_upkeep(here, UpkeepEnd("run_1", AT, seen[gone.id].position, 1.5, {"merged": 1}))
         state = await store.upkeep_state(here)
-        assert (state.active, state.consolidated, state.aging) == (1, seen[gone.id].position, Aging(AT))
+        assert (state.active, state.consolidated, state.aging) == (1, seen[gone.id].position, Aging(at=AT))
         assert await store.memory_links(here, [kept.id]) == [link]
         (number,) = await store.upkeep_batches(here, "run_1")
         undone = await store.undo_upkeep(here, "run_1", number, AT)

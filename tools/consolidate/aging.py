@@ -58,10 +58,10 @@ async def age_items(run: UpkeepRun, state: UpkeepState, full: bool) -> None:
 def _next_pass(before: Aging | None, now: datetime) -> Aging | None:
     """Return the pass that is due: what is left of an unfinished one, else a new one; None when it is too early."""
     if before is None:
-        return Aging(now, 0, None)
+        return Aging(at=now, through=0)
     if before.through is not None:
         return before
-    return Aging(now, 0, before.at) if now - before.at >= AGING_STEP else None
+    return Aging(at=now, through=0, since=before.at) if now - before.at >= AGING_STEP else None
 
 
 async def _pass(run: UpkeepRun, before: Aging | None, this: Aging | None) -> Aging | None:
@@ -80,7 +80,7 @@ async def _pass(run: UpkeepRun, before: Aging | None, this: Aging | None) -> Agi
         after = page[-1].position if page else after
         reached = None
         if this is not None:
-            reached = Aging(this.at) if is_last else Aging(this.at, after, this.since)
+            reached = Aging(at=this.at) if is_last else Aging(at=this.at, through=after, since=this.since)
         told = (item for item in page if item.id not in told_by_files)
         changes = [change for item in told if (change := _aged(run, item, this)) is not None]
         if reached is not None or changes:

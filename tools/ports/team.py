@@ -21,7 +21,7 @@ class NewProposal(NamedTuple):
 
 
 class ProposalFilter(NamedTuple):
-    """Which proposals `proposals` gives, oldest first."""
+    """Which proposals `proposals` gives, oldest first, or with `newest` those that a person decided last."""
 
     statuses: tuple[ProposalStatus, ...] = ("waiting",)
     person_id: str | None = None
@@ -31,6 +31,7 @@ class ProposalFilter(NamedTuple):
     offset: int = 0
     leading: bool = False
     """Only those that no other one stands for."""
+    newest: bool = False
 
 
 class Ruling(NamedTuple):

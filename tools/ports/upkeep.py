@@ -6,6 +6,7 @@ from typing import Literal, NamedTuple, get_args
 
 from pydantic import JsonValue
 
+from swarm_memory.schema.base import Model, Timestamp
 from swarm_memory.schema.memory import MemoryItem, MemoryLink, MemoryStatus, Standing
 from swarm_memory.schema.outcome import UseMethod
 from swarm_memory.schema.trajectory import Label
@@ -38,14 +39,14 @@ class UpkeepItem(NamedTuple):
     """Its vector as the store keeps it: of any length above 0, only its direction means something. None: no vector."""
 
 
-class Aging(NamedTuple):
+class Aging(Model):
     """How far the items of a scope have been aged."""
 
-    at: datetime
+    at: Timestamp
     """The moment of the last pass."""
     through: int | None = None
     """The position that an unfinished pass has reached; None: it went over all."""
-    since: datetime | None = None
+    since: Timestamp | None = None
     """Of an unfinished pass: the moment of the pass before, None for the first."""
 
 

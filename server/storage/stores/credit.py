@@ -7,20 +7,18 @@ later outcome of the same task replaces, so that every task is counted once.
 import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.outcome import Credit, OutcomeRecord, TaskFigures
 from swarm_memory.schema.sqlite.events import BRIEFING, FILE, INJECTED, RESTED, WITHHELD
+from swarm_memory.server.storage.driver import Connection
 from swarm_memory.server.storage.engine.engine import reads, writes
 from swarm_memory.server.storage.stores.journal import Journal
 from swarm_memory.server.storage.stores.memories import find_patterns
 from swarm_memory.server.storage.stores.rows import Sql, find_scope, log_event, make_scope, to_moment
 from swarm_memory.tools.credit.outcome import credited
 from swarm_memory.tools.ports.trajectories import TaskInjections, TaskOutcome, Trials
-
-if TYPE_CHECKING:
-    from swarm_memory.server.storage.driver import Connection
 
 OUTCOME = "task.outcome"
 CREDITED = "reasoning_memory.credited"
@@ -43,7 +41,7 @@ class Outcomes(Journal):
         return await self._injections(scope, task_id)
 
     @reads
-    def _injections(self, connection: "Connection", scope: Scope, task_id: str) -> TaskInjections:
+    def _injections(self, connection: Connection, scope: Scope, task_id: str) -> TaskInjections:
         values = {"task_id": task_id, "scope_id": find_scope(connection, scope)}
         kinds = {"injected": INJECTED, "withheld": WITHHELD, "rested": RESTED}
         seen: dict[str, dict[str, datetime]] = {kind: {} for kind in ("given", "beside", WITHHELD, RESTED)}
@@ -57,12 +55,12 @@ class Outcomes(Journal):
         return TaskInjections(seen["given"], tuple(seen[WITHHELD]), held_out, seen["beside"], tuple(seen[RESTED]))
 
     @reads
-    def get_outcome(self, connection: "Connection", scope: Scope, task_id: str) -> OutcomeRecord | None:
+    def get_outcome(self, connection: Connection, scope: Scope, task_id: str) -> OutcomeRecord | None:
         scope_id = find_scope(connection, scope)
         return None if scope_id is None else _stored(connection, scope_id, task_id)[0]
 
     @writes
-    def save_outcome(self, connection: "Connection", scopes: Sequence[Scope], record: OutcomeRecord) -> OutcomeRecord:
+    def save_outcome(self, connection: Connection, scopes: Sequence[Scope], record: OutcomeRecord) -> OutcomeRecord:
         """Write the outcome of a task of the first scope and change the memories of all, in one transaction.
 
         The same outcome a second time changes nothing (`already_credited`); another one of the same task takes back
@@ -83,32 +81,32 @@ class Outcomes(Journal):
         return written
 
     @reads
-    def list_outcomes(self, connection: "Connection", scope: Scope) -> list[TaskOutcome]:
+    def list_outcomes(self, connection: Connection, scope: Scope) -> list[TaskOutcome]:
         """Return what is counted of every task, oldest first."""
         rows = _SQL.rows(connection, "figures", find_scope(connection, scope), FIGURE)
         return [_task_outcome(json.loads(data), to_moment(at)) for data, at in rows]
 
     @writes
-    def save_trials(self, connection: "Connection", scope: Scope, trials: Trials) -> None:
+    def save_trials(self, connection: Connection, scope: Scope, trials: Trials) -> None:
         """Keep which memories are suspected, in the place of what was kept before."""
         scope_id, data = make_scope(connection, scope), {"resting": sorted(trials.resting), "doubted": trials.doubted}
         _SQL.run(connection, "delete_figures", scope_id, TRIALS)
         _SQL.run(connection, "add_figure", scope_id, TRIALS, float(len(trials.resting)), data, datetime.now(UTC))
 
     @reads
-    def trials(self, connection: "Connection", scope: Scope) -> Trials:
+    def trials(self, connection: Connection, scope: Scope) -> Trials:
         kept = _SQL.rows(connection, "figures", find_scope(connection, scope), TRIALS)
         data: dict[str, Any] = json.loads(kept[-1][0]) if kept else {}
         return Trials(frozenset(data["resting"]), data["doubted"]) if data else Trials()
 
     @reads
-    def items_by_day(self, connection: "Connection", scope: Scope) -> dict[date, int]:
+    def items_by_day(self, connection: Connection, scope: Scope) -> dict[date, int]:
         """Return how many memories were made on each day (UTC) on which any was, whatever became of them."""
         rows = _SQL.rows(connection, "items_by_day", find_scope(connection, scope))
         return {date.fromisoformat(day): count for day, count in rows}
 
 
-def _stored(connection: "Connection", scope_id: int, task_id: str) -> tuple[OutcomeRecord | None, int | None]:
+def _stored(connection: Connection, scope_id: int, task_id: str) -> tuple[OutcomeRecord | None, int | None]:
     """Return the outcome of a task, and where its figure stands."""
     row = _SQL.row(connection, "outcome_of", task_id=task_id, scope_id=scope_id, type=OUTCOME)
     return (None, None) if row is None else (outcome_in(row[0]), json.loads(row[0]).get("figure"))
@@ -129,7 +127,7 @@ def _said(record: OutcomeRecord) -> tuple[object, ...]:
 
 
 def _apply(
-    connection: "Connection",
+    connection: Connection,
     scopes: Sequence[Scope],
     record: OutcomeRecord,
     taken_back: Mapping[str, float],

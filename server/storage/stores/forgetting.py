@@ -10,12 +10,13 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.sqlite.events import RETRIEVED, VERDICT
 from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.server.location import LOG
+from swarm_memory.server.storage.driver import Connection
 from swarm_memory.server.storage.engine.files import make_private
 from swarm_memory.server.storage.search.index import Index
 from swarm_memory.server.storage.stores.memories import delete_item, find_patterns
@@ -23,9 +24,6 @@ from swarm_memory.server.storage.stores.rows import Sql, content_hash, find_scop
 from swarm_memory.server.storage.stores.team.sharing import forget_shared
 from swarm_memory.server.storage.stores.tool_memory import leave_window, unindex_waiting
 from swarm_memory.tools.ports.memories import Forgotten
-
-if TYPE_CHECKING:
-    from swarm_memory.server.storage.driver import Connection
 
 MIN_PHRASE = 16
 """A line of fewer characters says too little to be known again in another text."""
@@ -123,7 +121,7 @@ class Phrases:
 
 
 def find_traces(
-    connection: "Connection",
+    connection: Connection,
     scopes: Sequence[Scope],
     ids: Sequence[str],
     *,
@@ -166,13 +164,13 @@ def find_traces(
 
 
 def texts_of(
-    connection: "Connection", name: str, scope_ids: Sequence[int], key: object = None
+    connection: Connection, name: str, scope_ids: Sequence[int], key: object = None
 ) -> Iterator[tuple[Any, ...]]:
     """Yield (key, text …) of the rows of a table, or of one; read to the end, or a cursor stays open."""
     yield from _SQL.run(connection, f"texts_of_{name}", scope_ids=scope_ids, key=key)
 
 
-def _lines_of(connection: "Connection", memory_id: str, data: str) -> Iterator[str]:
+def _lines_of(connection: Connection, memory_id: str, data: str) -> Iterator[str]:
     """Yield the lines that an item has, and those that it had."""
     former = [json.loads(data).get("pattern_data") for data in _SQL.column(connection, "former_texts", memory_id)]
     for text in (data, *filter(None, former)):
@@ -182,12 +180,12 @@ def _lines_of(connection: "Connection", memory_id: str, data: str) -> Iterator[s
         yield from item["content"].splitlines()
 
 
-def _quoting(connection: "Connection", name: str, scope_ids: Sequence[int], phrases: Phrases) -> list[Any]:
+def _quoting(connection: Connection, name: str, scope_ids: Sequence[int], phrases: Phrases) -> list[Any]:
     return [key for key, *texts in texts_of(connection, name, scope_ids) if phrases.stand_in(texts)]
 
 
 def _alike(
-    connection: "Connection", scope_ids: Sequence[int], found: Sequence[tuple[Any, ...]], gone: set[str]
+    connection: Connection, scope_ids: Sequence[int], found: Sequence[tuple[Any, ...]], gone: set[str]
 ) -> list[str]:
     titles = Phrases(json.loads(row[3])["title"] for row in found)
     same = _SQL.column(connection, "duplicates_of", ids=sorted(gone))
@@ -196,7 +194,7 @@ def _alike(
     return [each for each in dict.fromkeys(same) if each not in gone]
 
 
-def forget(connection: "Connection", index: Index, scopes: Sequence[Scope], traces: Traces) -> Forgotten:
+def forget(connection: Connection, index: Index, scopes: Sequence[Scope], traces: Traces) -> Forgotten:
     """Delete the memories and take their traces out of every table."""
     records = _take_out(connection, traces)
     for found in find_patterns(connection, scopes, traces.ids):
@@ -210,7 +208,7 @@ def forget(connection: "Connection", index: Index, scopes: Sequence[Scope], trac
     return Forgotten(traces.ids, records, traces.resting, traces.alike)
 
 
-def find_traces_of_person(connection: "Connection", scopes: Sequence[Scope], person_id: str) -> Traces:
+def find_traces_of_person(connection: Connection, scopes: Sequence[Scope], person_id: str) -> Traces:
     """Look for what a person brought besides memories: records of tasks, calls, queries."""
     tasks = [Task(*row) for row in _PEOPLE.rows(connection, "tasks_of_person", person_id, FORGOTTEN)]
     traces = find_traces(connection, scopes, (), with_trajectories=True, also=tasks)
@@ -221,7 +219,7 @@ def find_traces_of_person(connection: "Connection", scopes: Sequence[Scope], per
     )
 
 
-def forget_person(connection: "Connection", person_id: str, traces: Traces) -> int:
+def forget_person(connection: Connection, person_id: str, traces: Traces) -> int:
     """Take out what a person brought besides memories, and their name; return how many records lost their text."""
     blanked = _take_out(connection, traces)
     for scope_id, task_id in _PEOPLE.rows(connection, "verdicts_of_person", person_id, VERDICT):
@@ -231,7 +229,7 @@ def forget_person(connection: "Connection", person_id: str, traces: Traces) -> i
     return blanked
 
 
-def _take_out(connection: "Connection", traces: Traces) -> int:
+def _take_out(connection: Connection, traces: Traces) -> int:
     """Take the traces out of everything but the memories' own rows; return how many trajectories lost their text."""
     calls = set(traces.quoting.get("calls", ()))
     blanked = 0
@@ -269,7 +267,7 @@ def take_out_of_log(folder: Path, traces: Traces) -> int:
     return taken
 
 
-def blank_task(connection: "Connection", task: Task, instead: str) -> int:
+def blank_task(connection: Connection, task: Task, instead: str) -> int:
     """Put `instead` in the place of a task's words in its record; return how many trajectories that are.
 
     Label, confidence and digest stay, so that its transcript is known when it comes again.
@@ -290,7 +288,7 @@ def blank_task(connection: "Connection", task: Task, instead: str) -> int:
     return len(rows)
 
 
-def _scrub_trajectory(connection: "Connection", traces: Traces, seq: int) -> None:
+def _scrub_trajectory(connection: Connection, traces: Traces, seq: int) -> None:
     for _, query, text, verdict in list(texts_of(connection, "trajectories", traces.scope_ids, seq)):
         (trajectory_id,) = _SQL.row(connection, "trajectory_id", seq)
         changed = [traces.phrases.taken_from(each, FORGOTTEN) for each in (query, text, verdict)]
@@ -298,20 +296,20 @@ def _scrub_trajectory(connection: "Connection", traces: Traces, seq: int) -> Non
 
 
 def _put_trajectory(
-    connection: "Connection", seq: int, trajectory_id: str, query: str | None, text: str | None, verdict: str | None
+    connection: Connection, seq: int, trajectory_id: str, query: str | None, text: str | None, verdict: str | None
 ) -> None:
     texts = {"query": query, "trajectory_json": text, "verdict_json": verdict}
     _SQL.run(connection, "blank_trajectory", **texts, seq=seq, content_hash=content_hash(trajectory_id, text or ""))
 
 
-def _scrub_row(connection: "Connection", traces: Traces, name: str, key: object) -> None:
+def _scrub_row(connection: Connection, traces: Traces, name: str, key: object) -> None:
     put, columns = _COLUMNS[name]
     for _, *texts in list(texts_of(connection, name, traces.scope_ids, key)):
         changed = [traces.phrases.taken_from(each, FORGOTTEN) for each in texts]
         _SQL.run(connection, put, key=key, scope_ids=traces.scope_ids, **dict(zip(columns, changed, strict=True)))
 
 
-def _drop_calls(connection: "Connection", seqs: Iterable[int], summaries: Iterable[tuple[int, str]]) -> None:
+def _drop_calls(connection: Connection, seqs: Iterable[int], summaries: Iterable[tuple[int, str]]) -> None:
     """Take calls out of the window of their tools, as old ones leave it: totals and ids stay, words do not."""
     tools = {*summaries, *leave_window(connection, sorted(seqs))}
     for tool in tools:

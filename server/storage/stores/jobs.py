@@ -3,15 +3,13 @@
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.job import Job, JobEnd, JobStatus, Progress
+from swarm_memory.server.storage.driver import Connection
 from swarm_memory.server.storage.engine.engine import Engine, reads, writes
 from swarm_memory.server.storage.stores.rows import Sql, find_scope, made, make_scope, now_text, to_moment
-
-if TYPE_CHECKING:
-    from swarm_memory.server.storage.driver import Connection
 
 _SQL = Sql("jobs")
 
@@ -23,7 +21,7 @@ class Jobs(Engine):
     """The job queue of one bank."""
 
     @writes
-    def enqueue(self, connection: "Connection", job: Job) -> str:
+    def enqueue(self, connection: Connection, job: Job) -> str:
         scope_id, person_id = make_scope(connection, job.scope), job.person_id or self.person_id
         key = (scope_id, job.kind, job.key)
         found = _SQL.row(connection, "queued_job", *key)
@@ -34,7 +32,7 @@ class Jobs(Engine):
         return job.id
 
     @writes
-    def release(self, connection: "Connection", scope: Scope, key_prefix: str, run_after: datetime) -> int:
+    def release(self, connection: Connection, scope: Scope, key_prefix: str, run_after: datetime) -> int:
         """Bring queued jobs whose key starts with `key_prefix` forward; return how many."""
         scope_id = find_scope(connection, scope)
         values = {"scope_id": scope_id, "prefix": key_prefix, "run_after": run_after}
@@ -50,23 +48,23 @@ class Jobs(Engine):
         return  # a file tells nobody
 
     @reads
-    def _is_due(self, connection: "Connection", now: datetime, lease_s: float, kinds: Sequence[str]) -> bool:
+    def _is_due(self, connection: Connection, now: datetime, lease_s: float, kinds: Sequence[str]) -> bool:
         return _SQL.row(connection, "is_job_due", **_due(now, lease_s, kinds)) is not None
 
     @writes
     def _take(
-        self, connection: "Connection", worker: str, now: datetime, lease_s: float, kinds: Sequence[str]
+        self, connection: Connection, worker: str, now: datetime, lease_s: float, kinds: Sequence[str]
     ) -> Job | None:
         rows = _SQL.rows(connection, "claim_job", **_due(now, lease_s, kinds), worker=worker)
         return next(_jobs(_SQL.named(connection, "get_job", *rows[0])), None) if rows else None
 
     @writes
-    def heartbeat(self, connection: "Connection", job_id: str, worker: str, now: datetime) -> bool:
+    def heartbeat(self, connection: Connection, job_id: str, worker: str, now: datetime) -> bool:
         """Renew the lease; False when the job was taken over or cancelled."""
         return _SQL.run(connection, "heartbeat", now, job_id, worker).rowcount == 1
 
     @writes
-    def finish(self, connection: "Connection", job_id: str, worker: str, end: JobEnd) -> bool:
+    def finish(self, connection: Connection, job_id: str, worker: str, end: JobEnd) -> bool:
         """End the job or put it back; False when it is no longer this worker's."""
         held = _SQL.row(connection, "held_job", job_id, worker)
         if held is None:
@@ -88,31 +86,31 @@ class Jobs(Engine):
         return True
 
     @writes
-    def report(self, connection: "Connection", job_id: str, worker: str, progress: Progress) -> bool:
+    def report(self, connection: Connection, job_id: str, worker: str, progress: Progress) -> bool:
         """Note how far a running job is; False when it is no longer this worker's."""
         return _SQL.run(connection, "report_job", progress.as_json(), job_id, worker).rowcount == 1
 
     @reads
-    def get_job(self, connection: "Connection", scope: Scope, job_id: str) -> Job | None:
+    def get_job(self, connection: Connection, scope: Scope, job_id: str) -> Job | None:
         return next(_jobs(_SQL.named(connection, "get_job", job_id, find_scope(connection, scope))), None)
 
     @reads
-    def find_job(self, connection: "Connection", scope: Scope, kind: str, key: str) -> Job | None:
+    def find_job(self, connection: Connection, scope: Scope, kind: str, key: str) -> Job | None:
         """Return the latest job of a kind and key."""
         return next(_jobs(_SQL.named(connection, "find_job", find_scope(connection, scope), kind, key)), None)
 
     @writes
-    def cancel_job(self, connection: "Connection", scope: Scope, job_id: str) -> bool:
+    def cancel_job(self, connection: Connection, scope: Scope, job_id: str) -> bool:
         """Cancel a job that is queued or running; its worker stops at its next heartbeat or report."""
         return _SQL.run(connection, "cancel_job", now_text(), job_id, find_scope(connection, scope)).rowcount == 1
 
     @reads
-    def list_jobs(self, connection: "Connection", scope: Scope, statuses: Sequence[JobStatus], limit: int) -> list[Job]:
+    def list_jobs(self, connection: Connection, scope: Scope, statuses: Sequence[JobStatus], limit: int) -> list[Job]:
         values = {"scope_id": find_scope(connection, scope), "statuses": statuses, "limit": limit}
         return list(_jobs(_SQL.named(connection, "list_jobs", **values)))
 
     @reads
-    def next_due(self, connection: "Connection", kinds: Sequence[str], lease_s: float) -> datetime | None:
+    def next_due(self, connection: Connection, kinds: Sequence[str], lease_s: float) -> datetime | None:
         """Return when the next job may be taken, for one that runs when its lease ends; None where there is none."""
         run_after, heartbeat_at = _SQL.row(connection, "next_due", kinds)
         due = [] if run_after is None else [to_moment(run_after)]

@@ -9,6 +9,7 @@ from swarm_memory.schema.base import Scope
 from swarm_memory.schema.benchmark import BenchmarkRun
 from swarm_memory.schema.sqlite.events import CLEARED, FILE, INJECTED, RESTED, RETRIEVED, WITHHELD
 from swarm_memory.schema.status import BankStatistics, ChatDay
+from swarm_memory.server.storage.driver import Connection
 from swarm_memory.server.storage.engine.author import writing_as
 from swarm_memory.server.storage.engine.engine import Engine, Part, reads, writes
 from swarm_memory.server.storage.stores.rows import Sql, events, find_scope, log_event, made, make_scope
@@ -16,7 +17,6 @@ from swarm_memory.tools.ports.journal import ChatRecord, Event, HostSession
 from swarm_memory.tools.ports.memories import RetrievalRecord
 
 if TYPE_CHECKING:
-    from swarm_memory.server.storage.driver import Connection
     from swarm_memory.server.storage.engine.recorder import Record, Recorder
 
 CHAT_TOKENS = "chat_tokens"
@@ -44,7 +44,7 @@ class Journal(Engine):
     consolidate_every: int
 
     @reads
-    def get_session(self, connection: "Connection", scope: Scope, session_id: str) -> HostSession | None:
+    def get_session(self, connection: Connection, scope: Scope, session_id: str) -> HostSession | None:
         rows = _SQL.named(connection, "get_session", find_scope(connection, scope), session_id)
         return made(HostSession, rows[0], scope=scope) if rows else None
 
@@ -57,23 +57,23 @@ class Journal(Engine):
 
     @reads
     def _shown_in(
-        self, connection: "Connection", scope: Scope, session_id: str, task_ids: Sequence[str]
+        self, connection: Connection, scope: Scope, session_id: str, task_ids: Sequence[str]
     ) -> frozenset[str]:
         values = {"scope_id": find_scope(connection, scope), "session_id": session_id, "tasks": task_ids}
         found = _SQL.column(connection, "shown_in", **values, injected=INJECTED, cleared=CLEARED)
         return frozenset(memory_id for data in found for memory_id in json.loads(data).get("ids", ()))
 
     @writes
-    def put_session(self, connection: "Connection", session: HostSession) -> None:
+    def put_session(self, connection: Connection, session: HostSession) -> None:
         scope_id = make_scope(connection, session.scope)
         _SQL.run(connection, "put_session", scope_id=scope_id, **session.model_dump(exclude={"scope"}))
 
     @writes
-    def add_event(self, connection: "Connection", scope: Scope, event: Event) -> None:
+    def add_event(self, connection: Connection, scope: Scope, event: Event) -> None:
         log_event(connection, make_scope(connection, scope), event.kind, event.subject_id, event.data, event.at)
 
     @reads
-    def events_of_kind(self, connection: "Connection", scope: Scope, kind: str, limit: int) -> list[Event]:
+    def events_of_kind(self, connection: Connection, scope: Scope, kind: str, limit: int) -> list[Event]:
         """Return the newest lines of the audit trail of one kind, newest first."""
         return events(_SQL.rows(connection, "events_of_kind", find_scope(connection, scope), kind, limit))
 
@@ -109,11 +109,11 @@ class Journal(Engine):
         return await self._written_days(since)
 
     @reads
-    def _written_days(self, connection: "Connection", since: datetime) -> list[ChatDay]:
+    def _written_days(self, connection: Connection, since: datetime) -> list[ChatDay]:
         return _SQL.models(connection, ChatDay, "chat_days", CHAT_TOKENS, since)
 
     @reads
-    def statistics(self, connection: "Connection", scope: Scope, embedder: str) -> BankStatistics:
+    def statistics(self, connection: Connection, scope: Scope, embedder: str) -> BankStatistics:
         scope_id = find_scope(connection, scope)
         counts: dict[str, dict[str, int]] = {}
         for what, name, count in _SQL.rows(connection, "counts", scope_id=scope_id, retrieved=RETRIEVED):
@@ -139,7 +139,7 @@ class Journal(Engine):
         )
 
     @writes
-    def write_records(self, connection: "Connection", records: "Sequence[Record]") -> None:
+    def write_records(self, connection: Connection, records: "Sequence[Record]") -> None:
         """Write what was queued."""
         for record in records:
             if isinstance(record, RetrievalRecord):
@@ -148,7 +148,7 @@ class Journal(Engine):
                 _write_call(connection, record)
 
 
-def _write_retrieval(connection: "Connection", record: RetrievalRecord) -> None:
+def _write_retrieval(connection: Connection, record: RetrievalRecord) -> None:
     """Write a retrieval: its events, and a use of each memory that was given."""
     scope_id, ids = make_scope(connection, record.scope), list(record.scores)
     via = {} if record.via is None else {"via": record.via}
@@ -180,7 +180,7 @@ def _write_retrieval(connection: "Connection", record: RetrievalRecord) -> None:
         _SQL.run(connection, "use_patterns", ids=ids, tenant_id=record.scope.tenant_id, at=record.at)
 
 
-def _write_call(connection: "Connection", record: ChatRecord) -> None:
+def _write_call(connection: Connection, record: ChatRecord) -> None:
     call = {"purpose": record.purpose, "model": record.model, "outcome": record.outcome}
     figure = {**call, **record.usage.model_dump(exclude_none=True), "latency_ms": round(record.latency_ms, 1)}
     scope_id = make_scope(connection, record.scope)
@@ -195,7 +195,7 @@ class Benchmarks(Part):
     """The benchmark runs of a bank; the values of single cases are left to a run's file, which may be long."""
 
     @writes
-    def save_benchmark(self, connection: "Connection", scope: Scope, run: BenchmarkRun) -> None:
+    def save_benchmark(self, connection: Connection, scope: Scope, run: BenchmarkRun) -> None:
         """Write a run, new or as it stands now."""
         kept = run.results.model_copy(update={"cases": (), "case_ids": ()})
         values = {
@@ -211,12 +211,12 @@ class Benchmarks(Part):
         _BENCHMARKS.run(connection, "save_benchmark_run", **values)
 
     @reads
-    def get_benchmark(self, connection: "Connection", scope: Scope, run_id: str) -> BenchmarkRun | None:
+    def get_benchmark(self, connection: Connection, scope: Scope, run_id: str) -> BenchmarkRun | None:
         row = _BENCHMARKS.row(connection, "find_benchmark_run", run_id, find_scope(connection, scope))
         return None if row is None else _benchmark(row)
 
     @reads
-    def list_benchmarks(self, connection: "Connection", scope: Scope, limit: int) -> list[BenchmarkRun]:
+    def list_benchmarks(self, connection: Connection, scope: Scope, limit: int) -> list[BenchmarkRun]:
         rows = _BENCHMARKS.rows(connection, "list_benchmark_runs", find_scope(connection, scope), limit)
         return [_benchmark(row) for row in rows]
 

@@ -5,13 +5,14 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
-from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from functools import cache, partial
+from typing import Any, NamedTuple
 
 from swarm_memory.schema.base import GLOBAL_PROJECT, Scope
 from swarm_memory.schema.errors import InputError, NotFoundError, QuotaReached
 from swarm_memory.schema.memory import OPEN_PROBLEM, WAY_OUT, MemoryItem, MemoryStatus
 from swarm_memory.schema.sqlite.events import TRIED
+from swarm_memory.server.storage.driver import Connection
 from swarm_memory.server.storage.engine.engine import Engine, reads, writes
 from swarm_memory.server.storage.search.index import Index
 from swarm_memory.server.storage.search.packed import unpack
@@ -61,9 +62,6 @@ from swarm_memory.tools.ports.memories import (
 )
 from swarm_memory.tools.ports.models import Vector
 
-if TYPE_CHECKING:
-    from swarm_memory.server.storage.driver import Connection
-
 _SQL, _BANK, _FIXES, _HANDLES = Sql("memories"), Sql("bank"), Sql("fixes"), Sql("handles")
 _TASKS = Sql("trajectories")
 
@@ -84,7 +82,7 @@ class Memories(Engine):
 
     @reads
     def nearest(
-        self, connection: "Connection", scopes: Sequence[Scope], embedder: str, vector: Vector, k: int
+        self, connection: Connection, scopes: Sequence[Scope], embedder: str, vector: Vector, k: int
     ) -> list[tuple[str, float]]:
         """Return (id, cosine) of the nearest active items, nearest first."""
         asked = query_vector(connection, self.index, embedder, vector)
@@ -96,12 +94,12 @@ class Memories(Engine):
         return [(ids[seq], cosine) for seq, cosine in best]
 
     @reads
-    def get_memories(self, connection: "Connection", scopes: Sequence[Scope], ids: Sequence[str]) -> list[MemoryItem]:
+    def get_memories(self, connection: Connection, scopes: Sequence[Scope], ids: Sequence[str]) -> list[MemoryItem]:
         """Return those that exist in the scopes, in the order of `ids`, whatever their status."""
         return items_at(connection, scopes, ids)
 
     @reads
-    def list_memories(self, connection: "Connection", scopes: Sequence[Scope], which: MemoryFilter) -> list[MemoryItem]:
+    def list_memories(self, connection: Connection, scopes: Sequence[Scope], which: MemoryFilter) -> list[MemoryItem]:
         if which.limit < 1 or which.offset < 0:
             raise InputError("limit must be at least 1 and offset at least 0")
         values = which._asdict() | {"scopes": scopes, "text": which.text.casefold() if which.text else None}
@@ -109,7 +107,7 @@ class Memories(Engine):
         return [item_of(row) for row in _SQL.rows(connection, query, **values)]
 
     @reads
-    def said(self, connection: "Connection", scope: Scope, content: str) -> list[MemoryItem]:
+    def said(self, connection: Connection, scope: Scope, content: str) -> list[MemoryItem]:
         """Return what the user said, active or quarantined, with a content equal to this one but for case.
 
         Behind it come agents' notes of it, the newest first.
@@ -123,13 +121,13 @@ class Memories(Engine):
         return [*(item for item in same if item.provenance.is_users_word), *noted]
 
     @reads
-    def contradictions_among(self, connection: "Connection", ids: Sequence[str]) -> list[tuple[str, str]]:
+    def contradictions_among(self, connection: Connection, ids: Sequence[str]) -> list[tuple[str, str]]:
         """Return the pairs of these memories of which a link says that they contradict each other."""
         return _FIXES.rows(connection, "contradicting", ids=ids)
 
     @reads
     def called_for(
-        self, connection: "Connection", scopes: Sequence[Scope], handles: Sequence[str], limit: int
+        self, connection: Connection, scopes: Sequence[Scope], handles: Sequence[str], limit: int
     ) -> list[MemoryItem]:
         """Return the active items of these scopes that some handles call for, none of suspect wording.
 
@@ -139,28 +137,28 @@ class Memories(Engine):
         return items_at(connection, scopes, _HANDLES.column(connection, "called_for", **values))
 
     @reads
-    def known_fixes(self, connection: "Connection", scope: Scope, signatures: Sequence[str]) -> list[KnownFix]:
+    def known_fixes(self, connection: Connection, scope: Scope, signatures: Sequence[str]) -> list[KnownFix]:
         """Return the active memories of the project and the global scope that ended such errors, the surest first."""
         return _known_fixes(connection, scope, signatures)
 
     @reads
-    def candidates(self, connection: "Connection", scope: Scope, signatures: Sequence[str]) -> list[tuple[str, str]]:
+    def candidates(self, connection: Connection, scope: Scope, signatures: Sequence[str]) -> list[tuple[str, str]]:
         """Return (signature, id) of the candidates that ended errors of these signatures, the newest first."""
         return _FIXES.rows(connection, "candidates", scope_id=find_scope(connection, scope), signatures=signatures)
 
     @reads
-    def fixes_beside(self, connection: "Connection", scope: Scope, memory_ids: Sequence[str]) -> list[KnownFix]:
+    def fixes_beside(self, connection: Connection, scope: Scope, memory_ids: Sequence[str]) -> list[KnownFix]:
         """Return what `known_fixes` does of the errors that these memories ended."""
         return _known_fixes(connection, scope, _FIXES.column(connection, "signatures_of", ids=memory_ids))
 
     @reads
-    def common_words(self, connection: "Connection", scope: Scope) -> frozenset[str]:
+    def common_words(self, connection: Connection, scope: Scope) -> frozenset[str]:
         """Return the words that were last noted to stand in most tasks of the project."""
         row = _TASKS.row(connection, "common_words", scope.tenant_id, scope.project)
         return frozenset() if row is None else frozenset(json.loads(row[0]))
 
     @reads
-    def surest_memories(self, connection: "Connection", scope: Scope, limit: int) -> list[MemoryItem]:
+    def surest_memories(self, connection: Connection, scope: Scope, limit: int) -> list[MemoryItem]:
         """Return what the user said and the surest memories, of the project and of all, with a third of the team's.
 
         The content of one that another contradicts says so.
@@ -179,7 +177,7 @@ class Memories(Engine):
 
     @writes
     def add_memories(
-        self, connection: "Connection", memories: Sequence[StoredMemory], embedder: str, limit: DayLimit | None = None
+        self, connection: Connection, memories: Sequence[StoredMemory], embedder: str, limit: DayLimit | None = None
     ) -> list[str]:
         """Write items with all their indexes in one transaction; return the ids that were new.
 
@@ -192,34 +190,34 @@ class Memories(Engine):
         return [item.id for item in new]
 
     @reads
-    def added_on(self, connection: "Connection", scope: Scope, at: datetime) -> int:
+    def added_on(self, connection: Connection, scope: Scope, at: datetime) -> int:
         """Return how much of the quota of that moment's day (UTC) was taken, by all processes together."""
         return added_on(connection, find_scope(connection, scope), at)
 
     @writes
-    def replace_memory(self, connection: "Connection", memory: StoredMemory, embedder: str, reason: str) -> None:
+    def replace_memory(self, connection: Connection, memory: StoredMemory, embedder: str, reason: str) -> None:
         """Write the changed item and its indexes; the former text is kept in `events`."""
         MemoryWriter(connection, self, embedder).replace(memory, reason)
         self.index.tidy(connection)
 
     @writes
     def set_status(
-        self, connection: "Connection", scopes: Sequence[Scope], ids: Sequence[str], status: MemoryStatus, reason: str
+        self, connection: Connection, scopes: Sequence[Scope], ids: Sequence[str], status: MemoryStatus, reason: str
     ) -> int:
         """Change the status; return how many changed."""
         changed = [row for row in find_patterns(connection, scopes, ids) if row[3] != status]
         for row in changed:
-            change_status(connection, self.index, row, status, reason)
+            change_status(connection, self.index, row, (status, reason))
         self.index.tidy(connection)
         return len(changed)
 
     @reads
-    def memory_history(self, connection: "Connection", scopes: Sequence[Scope], memory_id: str) -> list[Event]:
+    def memory_history(self, connection: Connection, scopes: Sequence[Scope], memory_id: str) -> list[Event]:
         return events(_SQL.rows(connection, "events_of", subject_id=memory_id, scopes=scopes))
 
     @reads
     def memory_histories(
-        self, connection: "Connection", scopes: Sequence[Scope], ids: Sequence[str], kinds: Sequence[str]
+        self, connection: Connection, scopes: Sequence[Scope], ids: Sequence[str], kinds: Sequence[str]
     ) -> dict[str, list[Event]]:
         """Return what of these kinds happened to each, by id, oldest first; empty for one that is not there."""
         found: dict[str, list[Event]] = {subject: [] for subject in ids}
@@ -228,12 +226,12 @@ class Memories(Engine):
         return found
 
 
-def items_at(connection: "Connection", scopes: Sequence[Scope], ids: Sequence[str]) -> list[MemoryItem]:
+def items_at(connection: Connection, scopes: Sequence[Scope], ids: Sequence[str]) -> list[MemoryItem]:
     """Return the items that exist in the scopes, in the order of `ids`. Raises `StoreDamaged`."""
     return [item_of(row) for row in _SQL.rows(connection, "get_patterns", ids=ids, scopes=scopes)] if ids else []
 
 
-def _known_fixes(connection: "Connection", scope: Scope, signatures: Iterable[str]) -> list[KnownFix]:
+def _known_fixes(connection: Connection, scope: Scope, signatures: Iterable[str]) -> list[KnownFix]:
     values = {**_place(scope), **_team_names(connection, scope), "limit": _MOST_FIXES, "tried": TRIED}
     asked = list(dict.fromkeys(signatures))
     ended = {*_FIXES.column(connection, "signatures_ended", ids=asked)}
@@ -249,7 +247,7 @@ def _place(scope: Scope) -> dict[str, str]:
     return {"tenant_id": scope.tenant_id, "project": scope.project, "global": GLOBAL_PROJECT}
 
 
-def _team_names(connection: "Connection", scope: Scope) -> dict[str, str]:
+def _team_names(connection: Connection, scope: Scope) -> dict[str, str]:
     """Return under which names a project reads what a team shares about it, and about all; empty without a team."""
     names = _FIXES.column(connection, "read_with", tenant_id=scope.tenant_id, project=scope.project)
     about, about_all = names if len(names) == 2 else ("", "")
@@ -267,7 +265,7 @@ class _Placed(NamedTuple):
 class MemoryWriter:
     """Writes items for one embedder: its vectors go into the space of its name and their dimensions."""
 
-    def __init__(self, connection: "Connection", bank: Engine, embedder: str) -> None:
+    def __init__(self, connection: Connection, bank: Engine, embedder: str) -> None:
         self._connection = connection
         self._index = bank.index
         self._bank = bank
@@ -359,38 +357,47 @@ def _packed(memory: StoredMemory) -> bytes:
     return pack(memory.title_tokens, memory.description_tokens, memory.content_tokens)
 
 
-def damaged(connection: "Connection") -> list[str]:
+def damaged(connection: Connection) -> list[str]:
     """Return the ids of items whose text is not what was written: SQLite itself would not notice."""
     rows = _SQL.rows(connection, "pattern_hashes")
     return [item_id for item_id, data, written in rows if content_hash(item_id, data) != written]
 
 
 def change_status(
-    connection: "Connection", index: Index, found: tuple[int, str, int, str], status: MemoryStatus, reason: str
+    connection: Connection,
+    index: Index,
+    found: tuple[int, str, int, str],
+    wanted: tuple[MemoryStatus, str | None],
+    at: datetime | None = None,
+    **why: str | None,
 ) -> None:
-    """Change the status of one item, given as (seq, id, scope id, former status)."""
-    seq, item_id, scope_id, former = found
-    put_status(connection, index, (seq, scope_id, former), (status, reason), datetime.now(UTC))
-    log_event(connection, scope_id, f"reasoning_memory.{status}", item_id, {"from": former, "reason": reason})
+    """Change the status of one item, given as (seq, id, scope id, former status), and say so in the audit trail.
+
+    The event has the reason, or `why` in its place.
+    """
+    _, item_id, scope_id, former = found
+    put_status(connection, index, found, wanted, at)
+    event = {"from": former, "reason": wanted[1], **why}
+    log_event(connection, scope_id, f"reasoning_memory.{wanted[0]}", item_id, event, at)
 
 
 def put_status(
-    connection: "Connection",
+    connection: Connection,
     index: Index,
-    found: tuple[int, int, str],
+    found: tuple[int, str, int, str],
     wanted: tuple[MemoryStatus, str | None],
-    at: datetime,
+    at: datetime | None,
 ) -> None:
-    """Write the status of one item, given as (seq, scope id, former status), with its reason, and its indexes."""
-    seq, scope_id, former = found
+    """Write the status of one item, given as (seq, id, scope id, former status), with its reason, and its indexes."""
+    seq, _, scope_id, former = found
     if former == "active":
         index.leave(connection, seq, scope_id)
-    _BANK.run(connection, "set_status", *wanted, at, seq)
+    _BANK.run(connection, "set_status", *wanted, at or datetime.now(UTC), seq)
     if wanted[0] == "active":
         index.enter(connection, seq, scope_id)
 
 
-def delete_item(connection: "Connection", index: Index, found: tuple[int, str, int, str]) -> None:
+def delete_item(connection: Connection, index: Index, found: tuple[int, str, int, str]) -> None:
     """Delete an item, given as (seq, id, scope id, status), with its indexes and the texts of what happened to it."""
     seq, item_id, scope_id, status = found
     if status == "active":
@@ -400,18 +407,18 @@ def delete_item(connection: "Connection", index: Index, found: tuple[int, str, i
     _SQL.run(connection, "clear_events_of", item_id)
 
 
-def put_handles(connection: "Connection", items: Iterable[tuple[int, MemoryItem]]) -> None:
+def put_handles(connection: Connection, items: Iterable[tuple[int, MemoryItem]]) -> None:
     """Note what calls for some items, given with their positions."""
     rows = [(handle, seq) for seq, item in items for handle in handles_of(item)]
     connection.executemany(_HANDLES["put_handle"], rows)
 
 
-def handles_due(connection: "Connection") -> bool:
+def handles_due(connection: Connection) -> bool:
     """Whether an older version wrote items of which nobody noted yet what calls for them."""
     return bool(_HANDLES.row(connection, "handles_due")[0])
 
 
-def make_handles(connection: "Connection", after: int, limit: int) -> int | None:
+def make_handles(connection: Connection, after: int, limit: int) -> int | None:
     """Note what calls for so many items after a position; return the last position, None where there was none."""
     rows = _HANDLES.rows(connection, "items_after", after, limit)
     put_handles(connection, [(seq, item_of(row)) for seq, *row in rows])
@@ -421,13 +428,13 @@ def make_handles(connection: "Connection", after: int, limit: int) -> int | None
 
 
 def find_patterns(
-    connection: "Connection", scopes: Sequence[Scope], ids: Sequence[str]
+    connection: Connection, scopes: Sequence[Scope], ids: Sequence[str]
 ) -> list[tuple[int, str, int, str]]:
     """Return (seq, id, scope id, status) of those items that exist in the scopes."""
     return _SQL.rows(connection, "find_patterns", ids=list(dict.fromkeys(ids)), scopes=scopes)
 
 
-def count_added(connection: "Connection", scope_id: int, added: int, limit: int, at: datetime) -> None:
+def count_added(connection: Connection, scope_id: int, added: int, limit: int, at: datetime) -> None:
     """Count what is being added. Raises `QuotaReached` when the day's limit does not hold it: nothing is written."""
     total = added_on(connection, scope_id, at) + added
     if total > limit:
@@ -435,7 +442,7 @@ def count_added(connection: "Connection", scope_id: int, added: int, limit: int,
     _SQL.run(connection, "put_added", scope_id=scope_id, value=f"{to_text(at)[:10]} {total}")
 
 
-def added_on(connection: "Connection", scope_id: int | None, at: datetime) -> int:
+def added_on(connection: Connection, scope_id: int | None, at: datetime) -> int:
     """Return how much was added on the day of a moment, in UTC."""
     row = _SQL.row(connection, "added", scope_id)
     day, _, count = row[0].partition(" ") if row else ("", "", "")
@@ -448,7 +455,7 @@ def search_of(index: Index, query: SearchQuery) -> Search:
 
 
 def joined(
-    connection: "Connection", search: Search, near: Near, keywords: Keywords, views: Sequence[View] = ()
+    connection: Connection, search: Search, near: Near, keywords: Keywords, views: Sequence[View] = ()
 ) -> SearchResult:
     """Return the union of both pools; what is no longer active by now is left out."""
     return SearchResult(
@@ -460,7 +467,7 @@ def joined(
     )
 
 
-def _narrowed(only: SearchFilter, connection: "Connection", scopes: Sequence[Partition]) -> Narrowed:
+def _narrowed(only: SearchFilter, connection: Connection, scopes: Sequence[Partition]) -> Narrowed:
     values = only._asdict() | {"scopes": [scope.id for scope in scopes]}
     left_out = _SQL.column(connection, "active_of_task", **values) if only.exclude_task is not None else ()
     filters = [
@@ -480,7 +487,7 @@ def _narrowed(only: SearchFilter, connection: "Connection", scopes: Sequence[Par
 
 
 def _candidates(
-    connection: "Connection", index: Index, near: Near, keywords: Keywords, views: Sequence[View]
+    connection: Connection, index: Index, near: Near, keywords: Keywords, views: Sequence[View]
 ) -> tuple[Candidate, ...]:
     vector = near.vector
     seqs = [*near.found, *(seq for seq in keywords.found if seq not in near.found)]
@@ -503,18 +510,8 @@ def _candidates(
     )
 
 
-class _Once:
-    """Reads the item of a row when it is first asked for; each stage of a retrieval asks for some."""
-
-    __slots__ = ("_item", "_row")
-
-    def __init__(self, row: Sequence[Any]) -> None:
-        self._row = row
-        self._item: MemoryItem | None = None
-
-    def __call__(self) -> MemoryItem:
-        item = self._item = self._item or item_of(self._row)
-        return item
+def _no_vector() -> None:
+    """Stand for the vector of an item that has none."""
 
 
 def candidate_of(
@@ -526,6 +523,7 @@ def candidate_of(
 ) -> Candidate:
     """Return what a search gives of an item, of its row as `get_patterns` gives it with its standing behind."""
     *item, standing = row
+    blob, quantization = vector
     return Candidate(
         id=item[0],
         project=item[2],
@@ -536,11 +534,7 @@ def candidate_of(
         keyword=scored[0],
         words=scored[1],
         is_strategy=_WAY_OUT not in item[3] and _OPEN_PROBLEM not in item[3],
-        read_item=_Once(item),
-        read_vector=partial(_decoded, *vector),
+        read_item=cache(partial(item_of, item)),  # each stage of a retrieval asks for some
+        read_vector=partial(decode, blob, quantization) if blob is not None else _no_vector,
         views=views,
     )
-
-
-def _decoded(blob: bytes | None, quantization: Quantization) -> Sequence[float] | None:
-    return None if blob is None else decode(blob, quantization)

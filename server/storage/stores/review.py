@@ -3,18 +3,16 @@
 import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.memory import MemoryItem, MemoryLink
 from swarm_memory.schema.sqlite.events import RETRIEVED, WITHHELD
+from swarm_memory.server.storage.driver import Connection
 from swarm_memory.server.storage.engine.engine import Part, reads, writes
 from swarm_memory.server.storage.search.index import Index
-from swarm_memory.server.storage.search.packed import unpack
-from swarm_memory.server.storage.search.vectors import view_cosines
-from swarm_memory.server.storage.search.words import keyword_scores
 from swarm_memory.server.storage.stores.credit import OUTCOME, outcome_in
-from swarm_memory.server.storage.stores.memories import MemoryWriter, candidate_of, find_patterns, items_at, put_status
+from swarm_memory.server.storage.stores.memories import MemoryWriter, find_patterns, items_at, put_status
 from swarm_memory.server.storage.stores.rows import (
     Sql,
     events,
@@ -26,16 +24,8 @@ from swarm_memory.server.storage.stores.rows import (
 )
 from swarm_memory.server.storage.stores.upkeep import upkeep_item
 from swarm_memory.tools.ports.journal import DECIDED, TAKEN_BACK, Event
-from swarm_memory.tools.ports.memories import SearchQuery, SearchResult, View
 from swarm_memory.tools.ports.upkeep import Decision, Showing, UpkeepItem
 
-if TYPE_CHECKING:
-    from swarm_memory.server.storage.driver import Connection
-
-MAX_ASIDE = 5_000
-"""So many of what no search finds are compared with a query, the newest."""
-
-_NEAREST = 30
 _TASK_CHARS = 300
 _MOVING = {"confidence", "usage_count", "last_used"}
 """What tasks change in a memory, whatever is decided about it."""
@@ -59,32 +49,7 @@ class Review(Part):
     """The review of one bank's memories."""
 
     @reads
-    def search_aside(self, connection: "Connection", query: SearchQuery, found: SearchResult) -> SearchResult:
-        """Return the nearest of what no search of these scopes finds, counted as `found`; none without a vector.
-
-        That is what is quarantined or archived in them, and what is active in other projects of the tenant.
-        """
-        if query.vector is None:
-            return found._replace(candidates=())
-        index = self.bank.index
-        asked = {"scopes": query.scopes, "tenant_id": query.scopes[0].tenant_id, "limit": MAX_ASIDE}
-        seqs = _SQL.column(connection, "aside", **asked)
-        own = view_cosines(connection, index, (View(query.embedder, query.vector),), seqs) if seqs else {}
-        compared = [(cosine, seq) for seq, (cosine,) in own.items() if cosine is not None]
-        near = {seq: cosine for cosine, seq in sorted(compared, reverse=True)[:_NEAREST]}
-        if not near:
-            return found._replace(candidates=())
-        views = view_cosines(connection, index, query.views, list(near)) if query.views else {}
-        rows = _SQL.rows(connection, "candidates_aside", seqs=list(near))
-        scored = keyword_scores(found.documents, found.document_frequency, [unpack(row[1]) for row in rows])
-        candidates = tuple(
-            candidate_of(row, near[seq], score, (None, "float32"), views.get(seq, ()))
-            for (seq, _, *row), score in zip(rows, scored, strict=True)
-        )
-        return found._replace(candidates=candidates)
-
-    @reads
-    def showings(self, connection: "Connection", scopes: Sequence[Scope], memory_id: str, limit: int) -> list[Showing]:
+    def showings(self, connection: Connection, scopes: Sequence[Scope], memory_id: str, limit: int) -> list[Showing]:
         """Return when a memory was shown in the scopes, or kept from a task, newest first."""
         values = {"scopes": find_scopes(connection, scopes), "id": memory_id, "limit": limit, "chars": _TASK_CHARS}
         kinds = {"retrieved": RETRIEVED, "withheld": WITHHELD, "outcome": OUTCOME}
@@ -92,14 +57,14 @@ class Review(Part):
         return [shown for row in rows if (shown := _showing(memory_id, row)) is not None]
 
     @reads
-    def contradicting(self, connection: "Connection", scopes: Sequence[Scope], limit: int) -> list[MemoryLink]:
+    def contradicting(self, connection: Connection, scopes: Sequence[Scope], limit: int) -> list[MemoryLink]:
         """Return the links between active memories that contradict each other, newest first."""
         scope_ids = find_scopes(connection, scopes)
         return _SQL.models(connection, MemoryLink, "contradicting", scopes=scope_ids, limit=limit)
 
     @reads
     def idle(
-        self, connection: "Connection", scope: Scope, before: datetime, below: float, limit: int
+        self, connection: Connection, scope: Scope, before: datetime, below: float, limit: int
     ) -> list[UpkeepItem]:
         """Return active memories, none that the user said, without use since a moment and at most so sure.
 
@@ -109,24 +74,24 @@ class Review(Part):
         return [upkeep_item(row) for row in _SQL.rows(connection, "idle", **values)]
 
     @reads
-    def most_shown(self, connection: "Connection", scopes: Sequence[Scope], limit: int) -> list[MemoryItem]:
+    def most_shown(self, connection: Connection, scopes: Sequence[Scope], limit: int) -> list[MemoryItem]:
         """Return the active memories that were shown most often, none that never was."""
         ids = _SQL.column(connection, "most_shown", scopes=find_scopes(connection, scopes), limit=limit)
         return items_at(connection, scopes, ids)
 
     @reads
-    def quarantined(self, connection: "Connection", scopes: Sequence[Scope]) -> int:
+    def quarantined(self, connection: Connection, scopes: Sequence[Scope]) -> int:
         """Return how many memories are in quarantine."""
         return int(_SQL.row(connection, "quarantined", scopes=find_scopes(connection, scopes))[0])
 
     @reads
-    def decisions(self, connection: "Connection", scopes: Sequence[Scope]) -> list[Event]:
+    def decisions(self, connection: Connection, scopes: Sequence[Scope]) -> list[Event]:
         """Return what was decided about memories and what of it taken back, oldest first."""
         scope_ids = find_scopes(connection, scopes)
         return events(_SQL.rows(connection, "events_of_types", scopes=scope_ids, types=(DECIDED, TAKEN_BACK)))
 
     @reads
-    def facets(self, connection: "Connection", scopes: Sequence[Scope]) -> Facets:
+    def facets(self, connection: Connection, scopes: Sequence[Scope]) -> Facets:
         found: dict[str, dict[str, int]] = {"domains": {}, "tags": {}, "agents": {}}
         for facet, value, items in _SQL.rows(connection, "facets", scopes=find_scopes(connection, scopes)):
             if len(found[facet]) < _MAX_FACET:
@@ -134,7 +99,7 @@ class Review(Part):
         return Facets(**found, projects=dict(_SQL.rows(connection, "projects", scopes[0].tenant_id)))
 
     @writes
-    def write_decision(self, connection: "Connection", decision: Decision, embedder: str) -> bool:
+    def write_decision(self, connection: Connection, decision: Decision, embedder: str) -> bool:
         """Write all of it in one transaction; False, and nothing is written, where a memory is not as it was seen."""
         places = [_place(connection, each.before) for each in decision.changes]
         if None in places:
@@ -147,7 +112,7 @@ class Review(Part):
                 scope_id = _move(connection, index, place, after, decision.at)
             wanted = (after.status, after.status_reason)
             if wanted != (before.status, before.status_reason):
-                put_status(connection, index, (seq, scope_id, before.status), wanted, decision.at)
+                put_status(connection, index, (seq, after.id, scope_id, before.status), wanted, decision.at)
             if stored is not None:
                 writer.replace(stored, decision.reason)
             log_event(connection, scope_id, decision.kind, after.id, data, decision.at)
@@ -158,7 +123,7 @@ class Review(Part):
         return True
 
 
-def _place(connection: "Connection", seen: MemoryItem) -> tuple[int, int] | None:
+def _place(connection: Connection, seen: MemoryItem) -> tuple[int, int] | None:
     """Return where an item stands (position, scope id), or None where it is not as it was seen."""
     found = items_at(connection, (seen.scope,), [seen.id])
     if not found or found[0].model_dump(exclude=_MOVING) != seen.model_dump(exclude=_MOVING):
@@ -167,7 +132,7 @@ def _place(connection: "Connection", seen: MemoryItem) -> tuple[int, int] | None
     return seq, scope_id
 
 
-def _move(connection: "Connection", index: Index, place: tuple[int, int], item: MemoryItem, at: datetime) -> int:
+def _move(connection: Connection, index: Index, place: tuple[int, int], item: MemoryItem, at: datetime) -> int:
     """Put an item with its history into another scope, of which the id is returned. It keeps its status so far."""
     seq, former = place
     scope_id = make_scope(connection, item.scope)

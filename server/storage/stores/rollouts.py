@@ -3,19 +3,17 @@
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.rollout import MattsRun, Rollout, RunStatus
 from swarm_memory.schema.trajectory import Trajectory, Verdict
+from swarm_memory.server.storage.driver import Connection
 from swarm_memory.server.storage.engine.engine import Engine, reads, writes
 from swarm_memory.server.storage.stores.memories import MemoryWriter, added_on, count_added
 from swarm_memory.server.storage.stores.rows import Sql, find_scope, log_event, made, make_scope
-from swarm_memory.server.storage.stores.trajectories import Reinforcement, add_trajectory, reinforce
+from swarm_memory.server.storage.stores.trajectories import add_trajectory, reinforce
 from swarm_memory.tools.ports.trajectories import RunEnd
-
-if TYPE_CHECKING:
-    from swarm_memory.server.storage.driver import Connection
 
 BEGUN, ENDED = "matts.begun", "matts.ended"
 _SQL = Sql("rollouts")
@@ -29,7 +27,7 @@ class Rollouts(Engine):
     """
 
     @writes
-    def begin_run(self, connection: "Connection", run: MattsRun) -> MattsRun:
+    def begin_run(self, connection: Connection, run: MattsRun) -> MattsRun:
         """Write the run as running unless it has ended, and return it as it stands: with the rollouts that ended
         before where it was begun before."""
         scope_id = make_scope(connection, run.scope)
@@ -43,12 +41,12 @@ class Rollouts(Engine):
         return found
 
     @reads
-    def get_run(self, connection: "Connection", scope: Scope, run_id: str) -> MattsRun | None:
+    def get_run(self, connection: Connection, scope: Scope, run_id: str) -> MattsRun | None:
         return _find(connection, scope, run_id)
 
     @reads
     def list_runs(
-        self, connection: "Connection", scope: Scope, statuses: Sequence[RunStatus], limit: int
+        self, connection: Connection, scope: Scope, statuses: Sequence[RunStatus], limit: int
     ) -> list[MattsRun]:
         """Return runs, newest first."""
         values = {"scope_id": find_scope(connection, scope), "statuses": statuses, "limit": limit}
@@ -57,7 +55,7 @@ class Rollouts(Engine):
     @writes
     def save_rollout(
         self,
-        connection: "Connection",
+        connection: Connection,
         scope: Scope,
         run_id: str,
         rollout: Rollout,
@@ -79,7 +77,7 @@ class Rollouts(Engine):
         return True
 
     @writes
-    def end_run(self, connection: "Connection", end: RunEnd) -> bool:
+    def end_run(self, connection: Connection, end: RunEnd) -> bool:
         """Write how a run ended, with its memories; False, and nothing written, when it is no longer running."""
         run, now = end.run, datetime.now(UTC)
         stands = _find(connection, run.scope, run.run_id)
@@ -92,20 +90,20 @@ class Rollouts(Engine):
             added = added_on(connection, scope_id, now) + len(end.memories)
             count_added(connection, scope_id, len(end.memories), max(end.new_per_day, added), now)
         if end.reinforced and end.reinforcement > 0:
-            found_again = Reinforcement(end.reinforcement, run.run_id, run.task_id)
-            reinforce(connection, run.scope, end.reinforced, found_again, now)
+            of_task = {"run_id": run.run_id, "task_id": run.task_id, "session_id": None}
+            reinforce(connection, run.scope, end.reinforced, end.reinforcement, of_task, now)
         _SQL.run(connection, "update_matts_run", **_columns(run), scope_id=scope_id)
         of_run = {"task_id": run.task_id, "status": run.status, "best": run.summary.best, "stored": run.summary.stored}
         log_event(connection, scope_id, ENDED, run.run_id, of_run, now)
         return True
 
     @writes
-    def reopen_run(self, connection: "Connection", scope: Scope, run_id: str) -> bool:
+    def reopen_run(self, connection: Connection, scope: Scope, run_id: str) -> bool:
         """Queue a run that was cancelled once more."""
         return _SQL.run(connection, "reopen_matts_run", run_id, find_scope(connection, scope)).rowcount == 1
 
     @writes
-    def cancel_run(self, connection: "Connection", scope: Scope, run_id: str) -> bool:
+    def cancel_run(self, connection: Connection, scope: Scope, run_id: str) -> bool:
         """Cancel a run that is queued or running; its rollouts are kept."""
         scope_id = find_scope(connection, scope)
         if scope_id is None or _SQL.run(connection, "cancel_matts_run", run_id, scope_id).rowcount == 0:
@@ -114,7 +112,7 @@ class Rollouts(Engine):
         return True
 
 
-def _find(connection: "Connection", scope: Scope, run_id: str) -> MattsRun | None:
+def _find(connection: Connection, scope: Scope, run_id: str) -> MattsRun | None:
     return next(_runs(scope, _SQL.named(connection, "get_matts_run", run_id, find_scope(connection, scope))), None)
 
 

@@ -3,17 +3,15 @@
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from swarm_memory.schema.base import Model, Scope
 from swarm_memory.schema.errors import StoreDamaged
 from swarm_memory.schema.memory import MemoryItem, Provenance
 from swarm_memory.schema.sqlite.statements import Query, queries
+from swarm_memory.server.storage.driver import Connection, Cursor
 from swarm_memory.server.storage.engine.author import author
 from swarm_memory.tools.ports.journal import Event
-
-if TYPE_CHECKING:
-    from swarm_memory.server.storage.driver import Connection, Cursor
 
 M = TypeVar("M", bound=Model)
 
@@ -66,34 +64,34 @@ class Sql(dict[str, Query]):
     def __init__(self, subject: str) -> None:
         super().__init__(queries(subject))
 
-    def run(self, connection: "Connection", query: str, /, *places: Any, **values: Any) -> "Cursor":
+    def run(self, connection: Connection, query: str, /, *places: Any, **values: Any) -> Cursor:
         """Run a query."""
         by_name = {name: to_column(value) for name, value in values.items()}
         return connection.execute(self[query], by_name or [to_column(value) for value in places])
 
-    def run_many(self, connection: "Connection", query: str, rows: Iterable[Any]) -> None:
+    def run_many(self, connection: Connection, query: str, rows: Iterable[Any]) -> None:
         """Run a query once for each row of values, which are columns already."""
         connection.executemany(self[query], rows)
 
-    def rows(self, connection: "Connection", query: str, /, *places: Any, **values: Any) -> list[Any]:
+    def rows(self, connection: Connection, query: str, /, *places: Any, **values: Any) -> list[Any]:
         """Return the rows that a query gives."""
         return self.run(connection, query, *places, **values).fetchall()
 
-    def row(self, connection: "Connection", query: str, /, *places: Any, **values: Any) -> Any:
+    def row(self, connection: Connection, query: str, /, *places: Any, **values: Any) -> Any:
         """Return the first row; None where there is none."""
         return self.run(connection, query, *places, **values).fetchone()
 
-    def column(self, connection: "Connection", query: str, /, *places: Any, **values: Any) -> list[Any]:
+    def column(self, connection: Connection, query: str, /, *places: Any, **values: Any) -> list[Any]:
         """Return the first value of each row."""
         return [row[0] for row in self.rows(connection, query, *places, **values)]
 
-    def named(self, connection: "Connection", query: str, /, *places: Any, **values: Any) -> list[dict[str, Any]]:
+    def named(self, connection: Connection, query: str, /, *places: Any, **values: Any) -> list[dict[str, Any]]:
         """Return the rows, each by the names of its columns."""
         cursor = self.run(connection, query, *places, **values)
         names = [column[0] for column in cursor.description]
         return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
-    def models(self, connection: "Connection", kind: type[M], query: str, /, *places: Any, **values: Any) -> list[M]:
+    def models(self, connection: Connection, kind: type[M], query: str, /, *places: Any, **values: Any) -> list[M]:
         """Return the rows as models, whose fields are named as the columns are."""
         return [made(kind, row) for row in self.named(connection, query, *places, **values)]
 
@@ -106,13 +104,13 @@ def made(kind: type[M], row: Mapping[str, Any], **others: Any) -> M:
 _SQL = Sql("bank")
 
 
-def find_scope(connection: "Connection", scope: Scope) -> int | None:
+def find_scope(connection: Connection, scope: Scope) -> int | None:
     """Return the id of a scope; None when nothing was ever written in it."""
     row = _SQL.row(connection, "find_scope", scope.tenant_id, scope.project)
     return None if row is None else int(row[0])
 
 
-def make_scope(connection: "Connection", scope: Scope) -> int:
+def make_scope(connection: Connection, scope: Scope) -> int:
     """Return the id of a scope, which is made when it is new. Within a write transaction."""
     scope_id = find_scope(connection, scope)
     if scope_id is None:
@@ -122,13 +120,13 @@ def make_scope(connection: "Connection", scope: Scope) -> int:
     return scope_id
 
 
-def find_scopes(connection: "Connection", scopes: Sequence[Scope]) -> list[int]:
+def find_scopes(connection: Connection, scopes: Sequence[Scope]) -> list[int]:
     """Return the ids of those of the scopes that exist, in order."""
     return _SQL.column(connection, "find_scopes", scopes)
 
 
 def log_event(
-    connection: "Connection", scope_id: int, kind: str, subject_id: str | None, data: Any, at: datetime | None = None
+    connection: Connection, scope_id: int, kind: str, subject_id: str | None, data: Any, at: datetime | None = None
 ) -> None:
     """Write a line of the audit trail."""
     connection.execute(_SQL["add_event"], event_row(scope_id, kind, subject_id, data, at))

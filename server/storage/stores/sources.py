@@ -3,14 +3,15 @@
 import json
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import NotFoundError
 from swarm_memory.schema.source import Passage, SourceInfo, SourceKind
+from swarm_memory.server.storage.driver import Connection
 from swarm_memory.server.storage.engine.engine import Engine, Part, reads, writes
 from swarm_memory.server.storage.search.index import Index
-from swarm_memory.server.storage.search.vectors import Keywords, Near, Quantization, QueryVector, Search, cosines
+from swarm_memory.server.storage.search.vectors import Keywords, Near, QueryVector, Search, cosines
 from swarm_memory.server.storage.search.words import joined
 from swarm_memory.server.storage.stores.rows import Sql, find_scope, find_scopes, made, make_scope, now_text, to_json
 from swarm_memory.server.storage.stores.upkeep import Vectors
@@ -23,9 +24,6 @@ from swarm_memory.tools.ports.sources import (
     StoredGroup,
     StoredPassage,
 )
-
-if TYPE_CHECKING:
-    from swarm_memory.server.storage.driver import Connection
 
 _SQL = Sql("sources")
 _GROUPS_AT_ONCE = 200
@@ -41,22 +39,45 @@ class Sources(Part):
         self.vectors = Vectors(bank, self._index)
 
     @reads
-    def groups(self, connection: "Connection", source: SourceKey) -> dict[str, str]:
+    def groups(self, connection: Connection, source: SourceKey) -> dict[str, str]:
         """Return the hashes of a source's groups by their names; nothing when it was never indexed."""
         found = _find_source(connection, source)
         return {} if found is None else dict(_SQL.rows(connection, "groups_of_source", found[1]))
 
     @writes
     def write_groups(
-        self, connection: "Connection", source: SourceKey, groups: Sequence[StoredGroup], embedder: str
+        self, connection: Connection, source: SourceKey, groups: Sequence[StoredGroup], embedder: str
     ) -> None:
         """Write groups, each in place of the one of its name, with all indexes, in one transaction."""
-        writer = _GroupWriter(connection, self._index, source, embedder, self.bank.quantization_of(embedder))
-        if writer.put(groups):
-            self._index.tidy(connection)
+        index, now = self._index, now_text()
+        (partition,) = _SQL.column(connection, "put_partition", make_scope(connection, source.scope), source.kind)
+        (source_id,) = _SQL.column(connection, "put_source", partition, source.location, now)
+        removed = [_remove_group(connection, index, partition, source_id, group.name) for group in groups]
+        (last,) = _SQL.column(connection, "last_passage", sum(len(group.passages) for group in groups))
+        rows: list[dict[str, Any]] = []
+        stored: list[tuple[int, StoredPassage]] = []
+        for group in groups:
+            names = (group.name, group.content_hash, joined(group.name_tokens))
+            group_id = _SQL.run(connection, "add_group", source_id, *names, now).lastrowid
+            added = list(enumerate(group.passages, start=last + len(stored) + 1))
+            for seq, each in added:
+                place = {"seq": seq, "group_id": group_id, "partition_id": partition}
+                rows.append(each.passage.model_dump(include=_COLUMNS) | place | {"data": to_json(each.passage.data)})
+            stored += added
+        fields = [(seq, each.title_tokens, each.description_tokens, each.content_tokens) for seq, each in stored]
+        vectors = {seq: each.vector for seq, each in stored if each.vector is not None}
+        connection.executemany(_SQL["add_passage"], rows)
+        connection.executemany(_SQL["put_tokens"], [(seq, *map(joined, each)) for seq, *each in fields])
+        index.enter_new(connection, [seq for seq, _ in stored], partition)
+        if vectors:
+            dimensions = len(next(iter(vectors.values())))
+            space = index.make_space(connection, embedder, dimensions, self.bank.quantization_of(embedder))
+            index.enter_new_vectors(connection, partition, space, vectors, now)
+        if any(removed):
+            index.tidy(connection)
 
     @writes
-    def remove_groups(self, connection: "Connection", source: SourceKey, names: Sequence[str]) -> int:
+    def remove_groups(self, connection: Connection, source: SourceKey, names: Sequence[str]) -> int:
         """Delete groups with their passages and indexes in one transaction; return how many were there."""
         found = _find_source(connection, source)
         if found is None:
@@ -73,9 +94,7 @@ class Sources(Part):
         return await Search(self._index, query, where).run(self.read, self.read_beside, join)
 
     @reads
-    def get_passages(
-        self, connection: "Connection", scopes: Sequence[Scope], seqs: Sequence[int]
-    ) -> list[FoundPassage]:
+    def get_passages(self, connection: Connection, scopes: Sequence[Scope], seqs: Sequence[int]) -> list[FoundPassage]:
         """Return those that are there, in the order of `seqs`."""
         rows = _SQL.named(connection, "passages", seqs=seqs, scope_ids=find_scopes(connection, scopes))
         return [
@@ -84,7 +103,7 @@ class Sources(Part):
         ]
 
     @reads
-    def list_sources(self, connection: "Connection", scope: Scope) -> list[SourceInfo]:
+    def list_sources(self, connection: Connection, scope: Scope) -> list[SourceInfo]:
         return _SQL.models(connection, SourceInfo, "list_sources", find_scope(connection, scope))
 
     async def remove(self, source: SourceKey) -> int:
@@ -101,62 +120,16 @@ class Sources(Part):
         return known.passages
 
 
-class _GroupWriter:
-    """Writes groups of one source, which is registered when it is new."""
-
-    def __init__(
-        self, connection: "Connection", index: Index, source: SourceKey, embedder: str, quantization: Quantization
-    ) -> None:
-        self._connection = connection
-        self._index = index
-        self._embedder = embedder
-        self._quantization: Quantization = quantization
-        self._now = now_text()
-        scope_id = make_scope(connection, source.scope)
-        (self._partition,) = _SQL.column(connection, "put_partition", scope_id, source.kind)
-        (self._source_id,) = _SQL.column(connection, "put_source", self._partition, source.location, self._now)
-
-    def put(self, groups: Sequence[StoredGroup]) -> bool:
-        """Write groups, each in place of the one of its name; return whether there was any."""
-        removed = [
-            _remove_group(self._connection, self._index, self._partition, self._source_id, group.name)
-            for group in groups
-        ]
-        (last,) = _SQL.column(self._connection, "last_passage", sum(len(group.passages) for group in groups))
-        rows: list[dict[str, Any]] = []
-        stored: list[tuple[int, StoredPassage]] = []
-        for group in groups:
-            names = (group.name, group.content_hash, joined(group.name_tokens))
-            group_id = _SQL.run(self._connection, "add_group", self._source_id, *names, self._now).lastrowid
-            added = list(enumerate(group.passages, start=last + len(stored) + 1))
-            for seq, each in added:
-                place = {"seq": seq, "group_id": group_id, "partition_id": self._partition}
-                passage = each.passage.model_dump(include=_COLUMNS)
-                rows.append(passage | place | {"data": to_json(each.passage.data)})
-            stored += added
-        fields = [(each.title_tokens, each.description_tokens, each.content_tokens) for _, each in stored]
-        tokens = [(seq, *map(joined, each)) for (seq, _), each in zip(stored, fields, strict=True)]
-        vectors = {seq: each.vector for seq, each in stored if each.vector is not None}
-        self._connection.executemany(_SQL["add_passage"], rows)
-        self._connection.executemany(_SQL["put_tokens"], tokens)
-        self._index.enter_new(self._connection, [seq for seq, _ in stored], self._partition)
-        if vectors:
-            dimensions = len(next(iter(vectors.values())))
-            space = self._index.make_space(self._connection, self._embedder, dimensions, self._quantization)
-            self._index.enter_new_vectors(self._connection, self._partition, space, vectors, self._now)
-        return any(removed)
-
-
 _COLUMNS = {"position", "title", "description", "content", "path", "line", "end_line"}
 _AROUND = ("seq", "location", "project", "group_title", "before", "after")
 
 
-def _find_source(connection: "Connection", source: SourceKey) -> tuple[int, int] | None:
+def _find_source(connection: Connection, source: SourceKey) -> tuple[int, int] | None:
     """Return (partition, id) of a source."""
     return _SQL.row(connection, "find_source", find_scope(connection, source.scope), source.kind, source.location)
 
 
-def _remove_group(connection: "Connection", index: Index, partition: int, source_id: int, name: str) -> bool:
+def _remove_group(connection: Connection, index: Index, partition: int, source_id: int, name: str) -> bool:
     """Take a group's passages out of the indexes and delete it; return whether it was there."""
     row = _SQL.row(connection, "find_group", source_id, name)
     if row is None:
@@ -168,7 +141,7 @@ def _remove_group(connection: "Connection", index: Index, partition: int, source
 
 
 def _joined(
-    connection: "Connection", search: Search, near: Near, keywords: Keywords, *, beside: dict[SourceKind, int]
+    connection: Connection, search: Search, near: Near, keywords: Keywords, *, beside: dict[SourceKind, int]
 ) -> SourceResult:
     """Return the union of the pools with the neighbours of all in it; what is gone by now is left out."""
     seqs = list(dict.fromkeys([*near.found, *keywords.found]))

@@ -8,10 +8,11 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.tool_memory import Evaluation, KeptCall, ToolCall, ToolMemory, ToolSummary, ToolTotals
+from swarm_memory.server.storage.driver import Connection
 from swarm_memory.server.storage.engine.author import author
 from swarm_memory.server.storage.engine.engine import Part, reads, reads_beside, writes
 from swarm_memory.server.storage.search.packed import in_scope
@@ -19,9 +20,6 @@ from swarm_memory.server.storage.search.words import match_any, rarest, usable
 from swarm_memory.server.storage.stores.rows import Sql, find_scope, made, make_scope, to_moment
 from swarm_memory.tools.ports.journal import CORRECTED
 from swarm_memory.tools.ports.tool_memory import EvaluatedCall, FailedEvaluation, Neighbour, PendingCalls
-
-if TYPE_CHECKING:
-    from swarm_memory.server.storage.driver import Connection
 
 AROUND = 500
 """So many calls after those that are evaluated are looked at for what followed."""
@@ -74,7 +72,7 @@ class ToolCalls(Part):
     """The tool memory of one bank."""
 
     @writes
-    def add_calls(self, connection: "Connection", calls: Sequence[ToolCall], window: int) -> int:
+    def add_calls(self, connection: Connection, calls: Sequence[ToolCall], window: int) -> int:
         """Write calls, count them, and trim each tool to the `window` newest, in one transaction.
 
         A call whose session and call id were seen before, even of one that has left the window, is left alone.
@@ -84,26 +82,24 @@ class ToolCalls(Part):
         return sum(_add_call(connection, scope_ids[call.scope], call, window) for call in calls)
 
     @reads
-    def known_calls(
-        self, connection: "Connection", scope: Scope, ids: Sequence[tuple[str, str]]
-    ) -> set[tuple[str, str]]:
+    def known_calls(self, connection: Connection, scope: Scope, ids: Sequence[tuple[str, str]]) -> set[tuple[str, str]]:
         """Return which of these ids of session (empty: none) and call were seen before, as `add_calls` knows them."""
         values = {"scope_id": find_scope(connection, scope), "ids": ids, "whole": WHOLE_SESSION}
         return {ids[place] for place in _SQL.column(connection, "known_calls", **values)}
 
     @writes
-    def put_schema(self, connection: "Connection", scope: Scope, tool_name: str, schema: str) -> None:
+    def put_schema(self, connection: Connection, scope: Scope, tool_name: str, schema: str) -> None:
         """Keep what a tool says of itself."""
         _SQL.run(connection, "put_tool_schema", schema, find_scope(connection, scope), tool_name)
 
     @reads
-    def recent_calls(self, connection: "Connection", scope: Scope, tool_name: str, limit: int) -> list[KeptCall]:
+    def recent_calls(self, connection: Connection, scope: Scope, tool_name: str, limit: int) -> list[KeptCall]:
         """Return the newest calls of a tool, newest first."""
         rows = _SQL.named(connection, "recent_calls", find_scope(connection, scope), tool_name, limit)
         return [_kept(scope, row) for row in rows]
 
     @reads
-    def failed_calls(self, connection: "Connection", scope: Scope, tool_name: str | None, limit: int) -> list[KeptCall]:
+    def failed_calls(self, connection: Connection, scope: Scope, tool_name: str | None, limit: int) -> list[KeptCall]:
         """Return the newest calls of a tool, or of all, that were reported to have failed, newest first."""
         values = {"scope_id": find_scope(connection, scope), "tool_name": tool_name, "limit": limit}
         return [_kept(scope, row) for row in _SQL.named(connection, "failed_calls", **values)]
@@ -111,7 +107,7 @@ class ToolCalls(Part):
     @reads
     def pending_calls(
         self,
-        connection: "Connection",
+        connection: Connection,
         scope: Scope,
         *,
         now: datetime,
@@ -141,7 +137,7 @@ class ToolCalls(Part):
     @writes
     def save_evaluations(
         self,
-        connection: "Connection",
+        connection: Connection,
         scope: Scope,
         evaluated: Sequence[EvaluatedCall],
         failed: Sequence[FailedEvaluation],
@@ -163,7 +159,7 @@ class ToolCalls(Part):
         return written
 
     @reads_beside
-    def memories(self, connection: "Connection", scope: Scope, tools: Sequence[str] | None) -> list[ToolMemory]:
+    def memories(self, connection: Connection, scope: Scope, tools: Sequence[str] | None) -> list[ToolMemory]:
         """Return what is known of tools, or of all, by name; tools that were never called are left out."""
         rows = _SQL.named(connection, "tool_memories", scope_id=find_scope(connection, scope), tools=tools)
         summaries = [json.loads(row["summary"]) if row["summary"] else None for row in rows]
@@ -173,14 +169,14 @@ class ToolCalls(Part):
         ]
 
     @reads
-    def new_calls(self, connection: "Connection", scope: Scope, tool_name: str, recent: int) -> int:
+    def new_calls(self, connection: Connection, scope: Scope, tool_name: str, recent: int) -> int:
         """Return how many of the newest calls are evaluated and in no summary yet."""
         return int(_SQL.row(connection, "count_new_calls", find_scope(connection, scope), tool_name, recent)[0])
 
     @writes
     def save_summary(
         self,
-        connection: "Connection",
+        connection: Connection,
         scope: Scope,
         tool_name: str,
         summary: ToolSummary,
@@ -193,7 +189,7 @@ class ToolCalls(Part):
 
     @reads
     def past_calls(
-        self, connection: "Connection", scope: Scope, tokens: Sequence[str], tools: Sequence[str] | None
+        self, connection: Connection, scope: Scope, tokens: Sequence[str], tools: Sequence[str] | None
     ) -> PastCalls:
         """Return evaluated calls that may be similar: those of the tools, all of a small scope, or those that share
         the rarest tokens."""
@@ -224,7 +220,7 @@ class ToolCalls(Part):
         return forgotten
 
     @writes
-    def _forget(self, connection: "Connection", scope: Scope, tools: Sequence[str] | None) -> int:
+    def _forget(self, connection: Connection, scope: Scope, tools: Sequence[str] | None) -> int:
         scope_id = find_scope(connection, scope)
         names = _SQL.column(connection, "tool_memories", scope_id=scope_id, tools=tools)
         for name in names:
@@ -236,11 +232,11 @@ class ToolCalls(Part):
         return len(names)
 
     @reads_beside
-    def counts(self, connection: "Connection", scope: Scope) -> ToolMemoryCounts:
+    def counts(self, connection: Connection, scope: Scope) -> ToolMemoryCounts:
         return ToolMemoryCounts(*_SQL.row(connection, "count_tool_memory", scope_id=find_scope(connection, scope)))
 
 
-def _add_call(connection: "Connection", scope_id: int, call: ToolCall, window: int) -> bool:
+def _add_call(connection: Connection, scope_id: int, call: ToolCall, window: int) -> bool:
     values: dict[str, Any] = call.model_dump(exclude={"scope", "task"}) | {
         "scope_id": scope_id,
         "session_id": call.session_id or "",
@@ -264,7 +260,7 @@ def _add_call(connection: "Connection", scope_id: int, call: ToolCall, window: i
     return True
 
 
-def leave_window(connection: "Connection", seqs: Sequence[int]) -> Counter[tuple[int, str]]:
+def leave_window(connection: Connection, seqs: Sequence[int]) -> Counter[tuple[int, str]]:
     """Take calls out of the windows of their tools; their ids and totals stay. Return how many of (scope id, tool)."""
     tools: Counter[tuple[int, str]] = Counter()
     for seq in seqs:
@@ -277,7 +273,7 @@ def leave_window(connection: "Connection", seqs: Sequence[int]) -> Counter[tuple
     return tools
 
 
-def unindex_waiting(connection: "Connection", *, for_good: bool = False) -> None:
+def unindex_waiting(connection: Connection, *, for_good: bool = False) -> None:
     """Take the words of calls that left the window out of the index, before a position may be used again.
 
     `for_good` leaves nothing of them in its pages.
@@ -288,7 +284,7 @@ def unindex_waiting(connection: "Connection", *, for_good: bool = False) -> None
         _SQL.run(connection, "optimize_tool_index")
 
 
-def _save_evaluation(connection: "Connection", scope_id: int, done: EvaluatedCall, now: datetime) -> bool:
+def _save_evaluation(connection: Connection, scope_id: int, done: EvaluatedCall, now: datetime) -> bool:
     tokens = usable(done.tokens)
     values: dict[str, Any] = done.evaluation.model_dump() | {
         "seq": done.seq,

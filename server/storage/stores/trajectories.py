@@ -1,14 +1,15 @@
 """Trajectories in the bank, and what was learned from them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.memory import MemoryStatus
 from swarm_memory.schema.outcome import RecordedTask
 from swarm_memory.schema.sqlite.events import TRIED, VERDICT
 from swarm_memory.schema.trajectory import Trajectory, TrajectorySource, Verdict
+from swarm_memory.server.storage.driver import Connection
 from swarm_memory.server.storage.engine.author import author
 from swarm_memory.server.storage.engine.engine import Engine, reads, writes
 from swarm_memory.server.storage.search.index import Index
@@ -19,15 +20,11 @@ from swarm_memory.server.storage.stores.memories import (
     change_status,
     count_added,
     find_patterns,
-    put_status,
 )
 from swarm_memory.server.storage.stores.rows import Sql, content_hash, find_scope, log_event, made, make_scope
 from swarm_memory.server.storage.stores.upkeep import REMOVED
 from swarm_memory.tools.guard.trust import REINFORCED
 from swarm_memory.tools.ports.trajectories import KeptTask, LearnedBefore, LearnRecord, Revision, TaskFilter
-
-if TYPE_CHECKING:
-    from swarm_memory.server.storage.driver import Connection
 
 _SQL, _FIXES, _TASKS = Sql("trajectories"), Sql("fixes"), Sql("tasks")
 
@@ -38,27 +35,18 @@ _MOST_KEPT = 8
 """Of tasks that kept to a memory, or did not, so many are noted: every later one would say the same."""
 
 
-class Reinforcement(NamedTuple):
-    """What found items again: a task, of a host's session where there was one."""
-
-    by: float
-    run_id: str
-    task_id: str
-    session_id: str | None = None
-
-
 class Trajectories(Engine):
     """What was done, and what was learned from it, in one bank."""
 
     @reads
     def learned_before(
-        self, connection: "Connection", scope: Scope, task_id: str, content_digest: str
+        self, connection: Connection, scope: Scope, task_id: str, content_digest: str
     ) -> LearnedBefore | None:
         """Return what was learned from exactly this trajectory of this task."""
         return _learned_before(connection, scope, task_id, content_digest)
 
     @writes
-    def save_learning(self, connection: "Connection", record: LearnRecord) -> tuple[str, ...]:
+    def save_learning(self, connection: Connection, record: LearnRecord) -> tuple[str, ...]:
         """Write trajectory, verdict, items and events in one transaction.
 
         Items that an earlier version of the same task gave, and that this one did not give again or reinforce, are
@@ -79,8 +67,8 @@ class Trajectories(Engine):
         writer = MemoryWriter(connection, self, record.embedder)
         new = [item.id for item in writer.add(record.memories)]
         if record.reinforcement > 0:
-            found_again = Reinforcement(record.reinforcement, record.run_id, task_id, record.trajectory.session_id)
-            reinforce(connection, record.scope, record.reinforced, found_again, record.at)
+            of_task = {"run_id": record.run_id, "task_id": task_id, "session_id": record.trajectory.session_id}
+            reinforce(connection, record.scope, record.reinforced, record.reinforcement, of_task, record.at)
         _note_tried(connection, self.index, scope_id, record)
         superseded = _supersede(connection, self.index, record, scope_id, keep={*new, *record.reinforced})
         came = {"stored": new, "reinforced": record.reinforced, "superseded": superseded}
@@ -89,19 +77,19 @@ class Trajectories(Engine):
         return superseded
 
     @reads
-    def recent_tasks(self, connection: "Connection", scope: Scope, limit: int, chars: int) -> list[str]:
+    def recent_tasks(self, connection: Connection, scope: Scope, limit: int, chars: int) -> list[str]:
         """Return so many characters of each of the tasks that were learned from or judged last."""
         scope_id = find_scope(connection, scope)
         return _SQL.column(connection, "recent_tasks", scope_id=scope_id, limit=limit, chars=chars)
 
     @writes
-    def put_common_words(self, connection: "Connection", scope: Scope, words: Sequence[str]) -> None:
+    def put_common_words(self, connection: Connection, scope: Scope, words: Sequence[str]) -> None:
         """Note the words that stand in most tasks of the project."""
         _SQL.run(connection, "put_common_words", scope_id=make_scope(connection, scope), words=words)
 
     @writes
     def save_verdict(
-        self, connection: "Connection", scope: Scope, trajectory_id: str, trajectory: Trajectory, verdict: Verdict
+        self, connection: Connection, scope: Scope, trajectory_id: str, trajectory: Trajectory, verdict: Verdict
     ) -> str:
         """Keep a trajectory with its verdict, which replaces an earlier one on the same; return the id it is kept by.
 
@@ -115,24 +103,24 @@ class Trajectories(Engine):
 
     @reads
     def get_trajectory(
-        self, connection: "Connection", scope: Scope, trajectory_id: str
+        self, connection: Connection, scope: Scope, trajectory_id: str
     ) -> tuple[Trajectory, Verdict | None] | None:
         """Look up by trajectory id, or by task id for the newest of that task."""
         row = _TASKS.row(connection, "find_task", scope_id=find_scope(connection, scope), id=trajectory_id)
         return None if row is None else _read(*row[1:3])
 
     @reads
-    def list_tasks(self, connection: "Connection", scope: Scope, which: TaskFilter) -> list[RecordedTask]:
+    def list_tasks(self, connection: Connection, scope: Scope, which: TaskFilter) -> list[RecordedTask]:
         scope_id = find_scope(connection, scope)
         return _described(connection, _TASKS.column(connection, "newest_tasks", scope_id=scope_id, **which._asdict()))
 
     @reads
-    def sources_of_tasks(self, connection: "Connection", scope: Scope) -> list[TrajectorySource]:
+    def sources_of_tasks(self, connection: Connection, scope: Scope) -> list[TrajectorySource]:
         """Return the agents of which there are trajectories."""
         return _TASKS.column(connection, "sources_of_tasks", find_scope(connection, scope))
 
     @reads
-    def kept_task(self, connection: "Connection", scope: Scope, given_id: str) -> KeptTask | None:
+    def kept_task(self, connection: Connection, scope: Scope, given_id: str) -> KeptTask | None:
         """Look up as `get_trajectory` does, with all that a list has."""
         found = _TASKS.row(connection, "find_task", scope_id=find_scope(connection, scope), id=given_id)
         if found is None:
@@ -142,7 +130,7 @@ class Trajectories(Engine):
         return KeptTask(row, *_read(trajectory, verdict), later)
 
     @writes
-    def revise(self, connection: "Connection", revision: Revision) -> None:
+    def revise(self, connection: Connection, revision: Revision) -> None:
         scope_id, verdict = make_scope(connection, revision.scope), revision.verdict
         values = {"id": revision.row.trajectory_id, "scope_id": scope_id, "run_id": revision.run_id}
         values |= {"label": verdict.label, "confidence": verdict.confidence, "verdict": verdict.model_dump_json()}
@@ -151,10 +139,8 @@ class Trajectories(Engine):
         changes = (("archived", revision.archived), ("active", revision.restored))
         for status, ids in changes:
             why = f"the verdict on its task was changed ({revision.id})"
-            for seq, memory_id, own, former in find_patterns(connection, (revision.scope,), ids):
-                put_status(connection, self.index, (seq, own, former), (status, why), revision.at)
-                data = {"from": former, "reason": why, "run_id": revision.id}
-                log_event(connection, own, f"reasoning_memory.{status}", memory_id, data, revision.at)
+            for found in find_patterns(connection, (revision.scope,), ids):
+                change_status(connection, self.index, found, (status, why), revision.at, run_id=revision.id)
         log_event(connection, scope_id, VERDICT, revision.row.task_id, revision.event, revision.at)
         self.index.tidy(connection)
 
@@ -164,27 +150,27 @@ def _read(trajectory: str, verdict: str | None) -> tuple[Trajectory, Verdict | N
     return Trajectory.model_validate_json(trajectory), judged
 
 
-def _described(connection: "Connection", seqs: Sequence[int]) -> list[RecordedTask]:
+def _described(connection: Connection, seqs: Sequence[int]) -> list[RecordedTask]:
     known = {"outcome": OUTCOME, "removed": REMOVED, "forgotten": FORGOTTEN}
     rows = _TASKS.named(connection, "describe_tasks", seqs=seqs, chars=_SHOWN_CHARS, **known)
     return [made(RecordedTask, row, outcome=row["outcome"] and outcome_in(row["outcome"])) for row in rows]
 
 
-def _note_tried(connection: "Connection", index: Index, scope_id: int, record: LearnRecord) -> None:
+def _note_tried(connection: Connection, index: Index, scope_id: int, record: LearnRecord) -> None:
     """Note which memories a task tried; a candidate becomes a memory where a task of another session shows it helps."""
     of_task = {"task_id": record.trajectory.task_id, "session_id": record.trajectory.session_id}
     for signature, memory_id, worked in record.tried_fixes:
         if worked and signature:
             _FIXES.run(connection, "add_fix", signature=signature, id=memory_id, scope_id=scope_id)
             for found in _FIXES.rows(connection, "borne_out", id=memory_id, scope_id=scope_id, tried=TRIED, **of_task):
-                change_status(connection, index, found, "active", "a second task bears it out")
+                change_status(connection, index, found, ("active", "a second task bears it out"))
         counted = {"id": memory_id, "tried": TRIED, "worked": worked}
         if signature or _FIXES.row(connection, "count_kept", **counted)[0] < _MOST_KEPT:
             tried = {"signature": signature, **of_task, "worked": worked}
             log_event(connection, scope_id, TRIED, memory_id, tried, record.at)
 
 
-def _learned_before(connection: "Connection", scope: Scope, task_id: str, content_digest: str) -> LearnedBefore | None:
+def _learned_before(connection: Connection, scope: Scope, task_id: str, content_digest: str) -> LearnedBefore | None:
     scope_id = find_scope(connection, scope)
     row = _SQL.row(connection, "learned_before", scope_id, task_id, content_digest)
     if row is None:
@@ -195,7 +181,7 @@ def _learned_before(connection: "Connection", scope: Scope, task_id: str, conten
 
 
 def add_trajectory(
-    connection: "Connection",
+    connection: Connection,
     scope_id: int,
     trajectory_id: str,
     trajectory: Trajectory,
@@ -209,17 +195,12 @@ def add_trajectory(
 
 def _columns(trajectory_id: str, trajectory: Trajectory, verdict: Verdict | None, at: datetime) -> dict[str, Any]:
     text = trajectory.model_dump_json(exclude_defaults=True)
-    return {
+    columns = {"task_id", "source", "session_id", "agent_id", "started_at", "ended_at"}
+    return trajectory.model_dump(include=columns) | {
         "id": trajectory_id,
-        "task_id": trajectory.task_id,
-        "source": trajectory.source,
-        "session_id": trajectory.session_id,
-        "agent_id": trajectory.agent_id,
         "query": trajectory.task,
         "trajectory_json": text,
         "content_digest": trajectory.content_digest,
-        "started_at": trajectory.started_at,
-        "ended_at": trajectory.ended_at,
         "judge_label": None if verdict is None else verdict.label,
         "judge_conf": None if verdict is None else verdict.confidence,
         "verdict_json": None if verdict is None else verdict.model_dump_json(),
@@ -230,16 +211,21 @@ def _columns(trajectory_id: str, trajectory: Trajectory, verdict: Verdict | None
 
 
 def reinforce(
-    connection: "Connection", scope: Scope, ids: Sequence[str], found_again: Reinforcement, at: datetime
+    connection: Connection,
+    scope: Scope,
+    ids: Sequence[str],
+    by: float,
+    of_task: Mapping[str, str | None],
+    at: datetime,
 ) -> None:
-    """Raise the confidence of items that a run found again."""
+    """Raise the confidence of items that a run of a task, and of a host's session if there was one, found again."""
     for seq, item_id, scope_id, _ in find_patterns(connection, (scope,), ids):
-        _SQL.run(connection, "reinforce", found_again.by, at, seq)
-        log_event(connection, scope_id, REINFORCED, item_id, found_again._asdict(), at)
+        _SQL.run(connection, "reinforce", by, at, seq)
+        log_event(connection, scope_id, REINFORCED, item_id, {"by": by, **of_task}, at)
 
 
 def _supersede(
-    connection: "Connection", index: Index, record: LearnRecord, scope_id: int, keep: set[str]
+    connection: Connection, index: Index, record: LearnRecord, scope_id: int, keep: set[str]
 ) -> tuple[str, ...]:
     """Archive what earlier versions of the task gave and this one did not.
 
@@ -251,5 +237,5 @@ def _supersede(
     gone = [row for row in _SQL.rows(connection, "earlier_of_task", **values) if row[1] not in keep]
     why = f"superseded by a later version of its task ({record.run_id})"
     for row in gone:
-        change_status(connection, index, row, "archived", why)
+        change_status(connection, index, row, ("archived", why))
     return tuple(row[1] for row in gone)

@@ -7,16 +7,17 @@ leaves one event that holds all that is needed to undo it.
 import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import NotFoundError
 from swarm_memory.schema.memory import MemoryLink, MemoryStatus
+from swarm_memory.server.storage.driver import Connection
 from swarm_memory.server.storage.engine.engine import Engine, Part, reads, writes
 from swarm_memory.server.storage.search.index import Index
 from swarm_memory.server.storage.stores.credit import OUTCOME
 from swarm_memory.server.storage.stores.forgetting import FORGOTTEN, Task, blank_task
-from swarm_memory.server.storage.stores.memories import put_status
+from swarm_memory.server.storage.stores.memories import change_status
 from swarm_memory.server.storage.stores.rows import (
     Sql,
     find_scope,
@@ -42,9 +43,6 @@ from swarm_memory.tools.ports.upkeep import (
     UpkeepState,
     UpkeepWritten,
 )
-
-if TYPE_CHECKING:
-    from swarm_memory.server.storage.driver import Connection
 
 CHANGED, UNDONE = "consolidation.changed", "consolidation.undone"
 TOOK = "consolidation_ms"
@@ -77,7 +75,7 @@ class Upkeep(Engine):
     """What the upkeep of one bank reads and writes."""
 
     @reads
-    def upkeep_state(self, connection: "Connection", scope: Scope) -> UpkeepState:
+    def upkeep_state(self, connection: Connection, scope: Scope) -> UpkeepState:
         row = _SQL.row(connection, "upkeep_state", find_scope(connection, scope))
         if row is None:
             return UpkeepState(0, 0, 0, None)
@@ -85,7 +83,7 @@ class Upkeep(Engine):
         return UpkeepState(consolidated, last, active, _aging_of(aging))
 
     @reads
-    def pending_upkeep(self, connection: "Connection", scope: Scope, embedder: str, most: int) -> PendingUpkeep:
+    def pending_upkeep(self, connection: Connection, scope: Scope, embedder: str, most: int) -> PendingUpkeep:
         """Return what waits; new items are counted up to `most`. As fast in a large bank as in a small one."""
         scope_id = find_scope(connection, scope)
         row = _SQL.row(connection, "pending_upkeep", scope_id=scope_id, model=embedder, most=most)
@@ -93,7 +91,7 @@ class Upkeep(Engine):
 
     @reads
     def upkeep_items(
-        self, connection: "Connection", scope: Scope, embedder: str, dimensions: int, *, after: int, limit: int
+        self, connection: Connection, scope: Scope, embedder: str, dimensions: int, *, after: int, limit: int
     ) -> list[UpkeepItem]:
         """Return active items after a position, by position."""
         values = {"scope_id": find_scope(connection, scope), "model": embedder, "dims": dimensions}
@@ -102,19 +100,19 @@ class Upkeep(Engine):
 
     @reads
     def upkeep_items_of(
-        self, connection: "Connection", scope: Scope, embedder: str, dimensions: int, ids: Sequence[str]
+        self, connection: Connection, scope: Scope, embedder: str, dimensions: int, ids: Sequence[str]
     ) -> list[UpkeepItem]:
         """Return those of the items that are active in the scope, in any order."""
         values = {"scope_id": find_scope(connection, scope), "model": embedder, "dims": dimensions}
         return [upkeep_item(row) for row in _SQL.rows(connection, "upkeep_items_of", **values, ids=ids)]
 
     @reads
-    def memory_links(self, connection: "Connection", scope: Scope, ids: Sequence[str]) -> list[MemoryLink]:
+    def memory_links(self, connection: Connection, scope: Scope, ids: Sequence[str]) -> list[MemoryLink]:
         """Return every link from or to one of the items."""
         return _SQL.models(connection, MemoryLink, "links_of", scope_id=find_scope(connection, scope), ids=ids)
 
     @writes
-    def write_upkeep(self, connection: "Connection", scope: Scope, batch: UpkeepBatch) -> UpkeepWritten:
+    def write_upkeep(self, connection: Connection, scope: Scope, batch: UpkeepBatch) -> UpkeepWritten:
         """Write a batch in one transaction; items that were changed since they were seen are skipped."""
         scope_id = make_scope(connection, scope)
         if batch.aging is not None and _read_aging(connection, scope_id) != batch.aging[0]:
@@ -127,14 +125,14 @@ class Upkeep(Engine):
         if done or added or batch.aging is not None:
             record: dict[str, Any] = {"changes": done, "links": added, "origins": batch.origins}
             if batch.aging is not None:
-                record["aging"] = [_aging_text(state) for state in batch.aging]
+                record["aging"] = [None if state is None else to_json(state.model_dump()) for state in batch.aging]
                 _SQL.run(connection, "put_aging", scope_id, record["aging"][1])
             log_event(connection, scope_id, CHANGED, batch.run_id, record, batch.at)
         skipped = tuple(each.seen.id for each in batch.changes if each.seen.id not in changed)
         return UpkeepWritten(changed, skipped)
 
     @writes
-    def finish_upkeep(self, connection: "Connection", scope: Scope, end: UpkeepEnd) -> None:
+    def finish_upkeep(self, connection: Connection, scope: Scope, end: UpkeepEnd) -> None:
         """Write that a run ended (an event with what it did, a figure with how long it took), and tidy the indexes."""
         scope_id = make_scope(connection, scope)
         _SQL.run(connection, "mark_consolidated", end.consolidated, scope_id)
@@ -143,14 +141,12 @@ class Upkeep(Engine):
         self.index.tidy(connection)
 
     @reads
-    def upkeep_batches(self, connection: "Connection", scope: Scope, run_id: str) -> list[int]:
+    def upkeep_batches(self, connection: Connection, scope: Scope, run_id: str) -> list[int]:
         """Return the numbers of a run's batches that were not undone, the latest first. Raises `NotFoundError`."""
         return _batches(connection, scope, run_id)
 
     @writes
-    def undo_upkeep(
-        self, connection: "Connection", scope: Scope, run_id: str, batch: int, at: datetime
-    ) -> UpkeepUndone:
+    def undo_upkeep(self, connection: Connection, scope: Scope, run_id: str, batch: int, at: datetime) -> UpkeepUndone:
         """Restore what a batch changed, in one transaction, wherever it is still as the batch left it."""
         scope_id = find_scope(connection, scope)
         if scope_id is None or batch not in _batches(connection, scope, run_id):
@@ -176,13 +172,13 @@ class Upkeep(Engine):
         return None if self.light is None else self.light.name
 
     @reads
-    def unembedded(self, connection: "Connection", scope: Scope, limit: int, after: int) -> list[tuple[int, str]]:
+    def unembedded(self, connection: Connection, scope: Scope, limit: int, after: int) -> list[tuple[int, str]]:
         """Return (position, text to embed) of items of any status without a vector, but for one of a light embedder."""
         values = {"scope_id": find_scope(connection, scope), "limit": limit, "after": after, "light": self._light_name}
         return texts_to_embed(_SQL.rows(connection, "unembedded", **values))
 
     @writes
-    def put_first_vectors(self, connection: "Connection", embedder: str, vectors: Mapping[int, Vector]) -> int:
+    def put_first_vectors(self, connection: Connection, embedder: str, vectors: Mapping[int, Vector]) -> int:
         """Write vectors by position, with their index, of those that `unembedded` would give; return how many."""
         # One edited meanwhile has the vector of its new text.
         lacking = _SQL.column(connection, "unembedded_of", seqs=list(vectors), light=self._light_name)
@@ -199,19 +195,19 @@ class Vectors(Part):
 
     @reads
     def without_vector(
-        self, connection: "Connection", embedder: str, dimensions: int, limit: int, after: int
+        self, connection: Connection, embedder: str, dimensions: int, limit: int, after: int
     ) -> list[tuple[int, str]]:
         """Return (position, text to embed) of what has no vector of the embedder, by position, after one."""
         values = {"model": embedder, "dims": dimensions, "limit": limit, "after": after}
         return texts_to_embed(connection.execute(self._index.statements["without_vector"], values).fetchall())
 
     @writes
-    def put_vectors(self, connection: "Connection", embedder: str, vectors: Mapping[int, Vector]) -> int:
+    def put_vectors(self, connection: Connection, embedder: str, vectors: Mapping[int, Vector]) -> int:
         """Write vectors by position, with their index; return how many of the items were there."""
         return self._index.put_vectors(connection, embedder, vectors, self.bank.quantization_of(embedder), now_text())
 
     @writes
-    def drop_others(self, connection: "Connection", embedder: str, dimensions: int) -> list[str]:
+    def drop_others(self, connection: Connection, embedder: str, dimensions: int) -> list[str]:
         """Delete the vectors of every other embedder; return their names."""
         light = self.bank.light
         kept = {(embedder, dimensions), *(() if light is None else [(light.name, light.dimensions)])}
@@ -230,7 +226,7 @@ class Retention(Part):
     """The age of what one bank keeps."""
 
     @reads
-    def oldest(self, connection: "Connection", scope: Scope) -> dict[Retained, datetime]:
+    def oldest(self, connection: Connection, scope: Scope) -> dict[Retained, datetime]:
         """Return when the oldest of each kind that may go was written; a call of a tool: when it was made."""
         values = _of_scope(connection, scope)
         found: dict[Retained, datetime] = {}
@@ -240,7 +236,7 @@ class Retention(Part):
         return found
 
     @reads
-    def expired(self, connection: "Connection", scope: Scope, before: Mapping[Retained, datetime]) -> list[Retained]:
+    def expired(self, connection: Connection, scope: Scope, before: Mapping[Retained, datetime]) -> list[Retained]:
         """Return the kinds of which something is older than a moment."""
         return [kind for kind, limit in before.items() if any(_old(connection, scope, kind, limit, 1).values())]
 
@@ -253,7 +249,7 @@ class Retention(Part):
         return await self._drop(scope, found) if any(found.values()) else 0
 
     @writes
-    def _drop(self, connection: "Connection", scope: Scope, found: Mapping[str, Sequence[Any]]) -> int:
+    def _drop(self, connection: Connection, scope: Scope, found: Mapping[str, Sequence[Any]]) -> int:
         scope_id, gone = find_scope(connection, scope), 0
         for name, keys in found.items():
             if name == "trajectories" and scope_id is not None:
@@ -268,7 +264,7 @@ class Retention(Part):
 class _BatchWriter:
     """Writes the changes of one batch, or takes them back."""
 
-    def __init__(self, connection: "Connection", index: Index, scope_id: int, run_id: str, at: datetime) -> None:
+    def __init__(self, connection: Connection, index: Index, scope_id: int, run_id: str, at: datetime) -> None:
         self._connection = connection
         self._index = index
         self._scope_id = scope_id
@@ -309,18 +305,16 @@ class _BatchWriter:
     def _put(
         self, seq: int, item_id: str, former: str, wanted: tuple[MemoryStatus, str | None, float], why: str | None
     ) -> None:
-        status, reason, confidence = wanted
-        _BANK.run(self._connection, "set_confidence", confidence, self._at, seq)
-        if status != former:
-            put_status(self._connection, self._index, (seq, self._scope_id, former), (status, reason), self._at)
-            data = {"from": former, "reason": why, "run_id": self._run_id}
-            log_event(self._connection, self._scope_id, f"reasoning_memory.{status}", item_id, data, self._at)
+        _BANK.run(self._connection, "set_confidence", wanted[2], self._at, seq)
+        if wanted[0] != former:
+            found, reason = (seq, item_id, self._scope_id, former), {"reason": why, "run_id": self._run_id}
+            change_status(self._connection, self._index, found, wanted[:2], self._at, **reason)
 
     def _found(self, item_id: str) -> tuple[int, str, str | None, float, str, str | None] | None:
         return _SQL.row(self._connection, "pattern_as_it_is", item_id, self._scope_id)
 
 
-def _batches(connection: "Connection", scope: Scope, run_id: str) -> list[int]:
+def _batches(connection: Connection, scope: Scope, run_id: str) -> list[int]:
     """Return the batches of a run that were not undone, the latest first. Raises `NotFoundError` for an unknown run."""
     rows = _SQL.rows(connection, "events_of_run", run_id, find_scope(connection, scope))
     if not any(kind in (CHANGED, FINISHED) for _, kind, _ in rows):
@@ -339,28 +333,21 @@ def upkeep_item(row: Sequence[Any]) -> UpkeepItem:
     return item._replace(created_at=to_moment(row[4]), last_used=optional_moment(row[5]))
 
 
-def _read_aging(connection: "Connection", scope_id: int) -> Aging | None:
+def _read_aging(connection: Connection, scope_id: int) -> Aging | None:
     row = _SQL.row(connection, "get_aging", scope_id)
     return None if row is None else _aging_of(row[0])
 
 
 def _aging_of(text: str | None) -> Aging | None:
-    if text is None:
-        return None
-    data = json.loads(text)
-    return Aging(to_moment(data["at"]), data["through"], optional_moment(data["since"]))
+    return None if text is None else Aging.model_validate_json(text)
 
 
-def _aging_text(aging: Aging | None) -> str | None:
-    return None if aging is None else to_json({"at": aging.at, "through": aging.through, "since": aging.since})
-
-
-def _of_scope(connection: "Connection", scope: Scope) -> dict[str, Any]:
+def _of_scope(connection: Connection, scope: Scope) -> dict[str, Any]:
     known = {"outcome": OUTCOME, "removed": REMOVED, "forgotten": FORGOTTEN}
     return known | {"scope_id": find_scope(connection, scope)}
 
 
-def _old(connection: "Connection", scope: Scope, kind: Retained, before: datetime, limit: int) -> dict[str, list[Any]]:
+def _old(connection: Connection, scope: Scope, kind: Retained, before: datetime, limit: int) -> dict[str, list[Any]]:
     """Return the keys of what is old, by the rows they are of: jobs go with the audit trail."""
     asked = {**_of_scope(connection, scope), "before": before, "limit": limit}
     names = ("events", "jobs") if kind == "events" else (kind,)

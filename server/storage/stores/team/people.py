@@ -3,13 +3,14 @@
 import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import JsonValue
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.sqlite.events import VERDICT
 from swarm_memory.schema.team.person import AuditEntry, Person, Role
+from swarm_memory.server.storage.driver import Connection
 from swarm_memory.server.storage.engine.author import author
 from swarm_memory.server.storage.engine.engine import Part, reads, reads_beside, writes
 from swarm_memory.server.storage.stores.forgetting import FORGOTTEN
@@ -18,9 +19,6 @@ from swarm_memory.server.storage.stores.rows import Sql, now_text, to_json, to_m
 from swarm_memory.server.storage.stores.team.sharing import next_revision
 from swarm_memory.server.storage.stores.upkeep import UNDONE
 from swarm_memory.tools.ports.journal import DECIDED, TAKEN_BACK
-
-if TYPE_CHECKING:
-    from swarm_memory.server.storage.driver import Connection
 
 ADDED, TOKEN_MADE, ROLE_CHANGED, REVOKED = "person.added", "person.token", "person.role", "person.revoked"
 FORGOTTEN_PERSON = "person.forgotten"
@@ -37,15 +35,11 @@ _KINDS_OF_PEOPLE = (EDITED, "reasoning_memory.active", "reasoning_memory.quarant
 """Kinds of events that are shown where a person wrote them: others are upkeep."""
 
 
-_ANYBODY = dict.fromkeys(("id", "token_hash", "name", "issuer", "subject"))
-"""What people are looked for by; what is not given does not filter."""
-
-
 class People(Part):
     """The people of one bank."""
 
     @writes
-    def add(self, connection: "Connection", person: Person, token_hash: str | None) -> bool:
+    def add(self, connection: Connection, person: Person, token_hash: str | None) -> bool:
         """Write a new person; False where the name, or the subject of the issuer, is taken."""
         if _SQL.run(connection, "add_person", **person.model_dump(), token_hash=token_hash).rowcount != 1:
             return False
@@ -54,54 +48,56 @@ class People(Part):
         return True
 
     @reads_beside
-    def by_token(self, connection: "Connection", tenant_id: str, token_hash: str) -> Person | None:
-        """Return whose token it is; None for one that was revoked."""
-        return _one(connection, tenant_id, token_hash=token_hash)
+    def find(
+        self,
+        connection: Connection,
+        tenant_id: str,
+        *,
+        person_id: str | None = None,
+        token_hash: str | None = None,
+        name: str | None = None,
+        issued: tuple[str, str] | None = None,
+    ) -> Person | None:
+        """Return who has an id, a token, a name, or whom an issuer calls so, given as (issuer, subject).
 
-    @reads_beside
-    def by_subject(self, connection: "Connection", tenant_id: str, issuer: str, subject: str) -> Person | None:
-        """Return whom an issuer calls so; one that was revoked too."""
-        return _one(connection, tenant_id, issuer=issuer, subject=subject)
-
-    @reads_beside
-    def by_name(self, connection: "Connection", tenant_id: str, name: str) -> Person | None:
-        return _one(connection, tenant_id, name=name)
-
-    @reads_beside
-    def get(self, connection: "Connection", tenant_id: str, person_id: str) -> Person | None:
-        return _one(connection, tenant_id, id=person_id)
+        One who was revoked is found too, but by no token.
+        """
+        issuer, subject = issued or (None, None)
+        known = {"id": person_id, "token_hash": token_hash, "name": name, "issuer": issuer, "subject": subject}
+        found = _SQL.models(connection, Person, "find_person", **known, tenant_id=tenant_id)
+        return found[0] if found else None
 
     @reads
-    def list(self, connection: "Connection", tenant_id: str) -> list[Person]:
+    def list(self, connection: Connection, tenant_id: str) -> list[Person]:
         """Return all, those that were revoked too, by name."""
-        return _SQL.models(connection, Person, "people", **_ANYBODY, tenant_id=tenant_id)
+        return _SQL.models(connection, Person, "list_people", tenant_id)
 
     @writes
-    def set_role(self, connection: "Connection", person: Person, role: Role) -> None:
+    def set_role(self, connection: Connection, person: Person, role: Role) -> None:
         _SQL.run(connection, "set_role", role, person.id)
         note(connection, person.tenant_id, ROLE_CHANGED, person.id, {"from": person.role, "to": role})
 
     @writes
-    def set_token(self, connection: "Connection", person: Person, token_hash: str) -> None:
+    def set_token(self, connection: Connection, person: Person, token_hash: str) -> None:
         """Give another token in the place of the former; whoever was revoked may come in again."""
         _SQL.run(connection, "set_token", token_hash, person.id)
         note(connection, person.tenant_id, TOKEN_MADE, person.id, {})
 
     @writes
-    def revoke(self, connection: "Connection", person: Person) -> None:
+    def revoke(self, connection: Connection, person: Person) -> None:
         """Let somebody in no more, by whatever they were known."""
         _SQL.run(connection, "revoke_person", now_text(), person.id)
         note(connection, person.tenant_id, REVOKED, person.id, {})
 
     @writes
     def note(
-        self, connection: "Connection", tenant_id: str, action: str, subject_id: str | None, data: dict[str, JsonValue]
+        self, connection: Connection, tenant_id: str, action: str, subject_id: str | None, data: dict[str, JsonValue]
     ) -> None:
         """Write a line of the audit trail."""
         note(connection, tenant_id, action, subject_id, data)
 
     @writes
-    def count_refused(self, connection: "Connection", tenant_id: str, count: int) -> None:
+    def count_refused(self, connection: Connection, tenant_id: str, count: int) -> None:
         """Add to the requests without a valid token of this hour, in one line of the audit trail."""
         hour = f"{now_text()[:13]}:00:00.000000Z"
         row = _SQL.row(connection, "counted_since", tenant_id, REFUSED, hour)
@@ -112,7 +108,7 @@ class People(Part):
 
     @reads
     def audit(
-        self, connection: "Connection", tenant_id: str, limit: int, before: datetime | None = None
+        self, connection: Connection, tenant_id: str, limit: int, before: datetime | None = None
     ) -> Sequence[AuditEntry]:
         """Return the newest lines first: what was done to people, and what people did to memories."""
         kinds = {"kinds": _KINDS, "kinds_of_people": _KINDS_OF_PEOPLE}
@@ -121,29 +117,25 @@ class People(Part):
         return [_entry(row) for row in rows]
 
     @reads
-    def scopes(self, connection: "Connection", tenant_id: str) -> Sequence[Scope]:
+    def scopes(self, connection: Connection, tenant_id: str) -> Sequence[Scope]:
         """Return every scope of the tenant."""
         return _SQL.models(connection, Scope, "scopes_of_tenant", tenant_id)
 
     @reads
-    def brought(self, connection: "Connection", person: Person, limit: int) -> Sequence[str]:
+    def brought(self, connection: Connection, person: Person, limit: int) -> Sequence[str]:
         """Return the ids of so many memories that somebody brought."""
         return _SQL.column(connection, "brought", person_id=person.id, tenant_id=person.tenant_id, limit=limit)
 
     @reads_beside
-    def authors(self, connection: "Connection", scopes: Sequence[Scope], memory_ids: Sequence[str]) -> dict[str, str]:
+    def authors(self, connection: Connection, scopes: Sequence[Scope], memory_ids: Sequence[str]) -> dict[str, str]:
         """Return the names of those who brought memories, by the memory's id; the bank's own user has none."""
         return dict(_SQL.rows(connection, "authors", ids=memory_ids, scopes=scopes))
 
 
-def note(connection: "Connection", tenant_id: str, action: str, subject_id: str | None, data: dict[str, Any]) -> None:
+def note(connection: Connection, tenant_id: str, action: str, subject_id: str | None, data: dict[str, Any]) -> None:
     """Write a line of the audit trail, by whoever this transaction runs for."""
     values = {"tenant_id": tenant_id, "at": now_text(), "person_id": author(), "action": action}
     _SQL.run(connection, "add_audit", **values, subject_id=subject_id, data=data)
-
-
-def _one(connection: "Connection", tenant_id: str, **known: str) -> Person | None:
-    return next(iter(_SQL.models(connection, Person, "people", **{**_ANYBODY, **known}, tenant_id=tenant_id)), None)
 
 
 def _entry(row: Sequence[Any]) -> AuditEntry:
@@ -153,7 +145,7 @@ def _entry(row: Sequence[Any]) -> AuditEntry:
     return AuditEntry(to_moment(at), action, person_id, person, subject_id, subject, shown)
 
 
-def take_out_of_team(connection: "Connection", person: Person) -> None:
+def take_out_of_team(connection: Connection, person: Person) -> None:
     """Delete a person's proposals and evidence, and take their name out of what others proposed and decided.
 
     What changed by that goes to everybody's cache as any other change does.

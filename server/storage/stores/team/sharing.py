@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from swarm_memory.schema.base import TEAM, Scope, new_id
 from swarm_memory.schema.errors import InputError
@@ -20,6 +20,7 @@ from swarm_memory.schema.team.sharing import (
     SharedMemory,
     Sharing,
 )
+from swarm_memory.server.storage.driver import Connection
 from swarm_memory.server.storage.engine.engine import Part, reads, writes
 from swarm_memory.server.storage.stores.memories import (
     MemoryWriter,
@@ -40,9 +41,6 @@ from swarm_memory.server.storage.stores.rows import (
 from swarm_memory.tools.guard.trust import CREDITED
 from swarm_memory.tools.ports.memories import StoredMemory
 from swarm_memory.tools.ports.team import Cache, NewProposal, ProposalFilter, Ruling, Sent
-
-if TYPE_CHECKING:
-    from swarm_memory.server.storage.driver import Connection
 
 PROPOSED, RULED = "team.proposed", "team.ruled"
 """Events: something was proposed; a reviewer decided. The subject is the proposal."""
@@ -66,7 +64,7 @@ class SharedMemories(Part):
     """The tables of a team in one bank."""
 
     @writes
-    def add_proposal(self, connection: "Connection", scope: Scope, new: NewProposal, most_waiting: int) -> Proposal:
+    def add_proposal(self, connection: Connection, scope: Scope, new: NewProposal, most_waiting: int) -> Proposal:
         """Write a proposal; where its memory was proposed before by the same person, that one stands.
 
         One that waits gets the new words; one that was decided is opened again by other words alone. Raises
@@ -98,25 +96,19 @@ class SharedMemories(Part):
         return _one(connection, scope.tenant_id, proposal_id)
 
     @reads
-    def proposals(self, connection: "Connection", tenant_id: str, which: ProposalFilter) -> list[Proposal]:
+    def proposals(self, connection: Connection, tenant_id: str, which: ProposalFilter) -> list[Proposal]:
         project = None if which.project is None else f"{TEAM}{which.project}"
         values = which._asdict() | {"tenant_id": tenant_id, "project": project}
         return [_proposal(row) for row in _SQL.named(connection, "proposals", **values)]
 
     @reads
-    def latest_decided(self, connection: "Connection", tenant_id: str, limit: int) -> list[Proposal]:
-        """Return the proposals that a person decided last, the newest first."""
-        rows = _SQL.named(connection, "latest_decided", tenant_id=tenant_id, limit=limit)
-        return [_proposal(row) for row in rows]
-
-    @reads
-    def count_waiting(self, connection: "Connection", tenant_id: str) -> int:
+    def count_waiting(self, connection: Connection, tenant_id: str) -> int:
         """Return how many proposals wait for a decision, each with those that say the same."""
         return int(_SQL.row(connection, "count_waiting", tenant_id=tenant_id)[0])
 
     @reads
     def get_proposal(
-        self, connection: "Connection", tenant_id: str, proposal_id: str
+        self, connection: Connection, tenant_id: str, proposal_id: str
     ) -> tuple[Proposal, list[Proposal]] | None:
         """Return a proposal, and those that say the same and wait, or were decided, with it."""
         found = _with_same(connection, tenant_id, proposal_id)
@@ -125,7 +117,7 @@ class SharedMemories(Part):
 
     @writes
     def share(
-        self, connection: "Connection", scope: Scope, ruling: Ruling, memory: StoredMemory | None, embedder: str
+        self, connection: Connection, scope: Scope, ruling: Ruling, memory: StoredMemory | None, embedder: str
     ) -> bool:
         """Accept proposals in one transaction: write the memory, which is new or in the place of its former words.
 
@@ -147,7 +139,7 @@ class SharedMemories(Part):
         return True
 
     @writes
-    def rule(self, connection: "Connection", scope: Scope, ruling: Ruling) -> bool:
+    def rule(self, connection: Connection, scope: Scope, ruling: Ruling) -> bool:
         """Write a decision that shares nothing. False as `share`."""
         scope_id = make_scope(connection, scope)
         if not self._ruled(connection, scope_id, ruling):
@@ -156,11 +148,11 @@ class SharedMemories(Part):
             left = _SQL.rows(connection, "accepted_for", memory_id=ruling.memory_id)
             for row in find_patterns(connection, (scope,), [ruling.memory_id]) if not left else ():
                 if row[3] != "archived":
-                    change_status(connection, self.bank.index, row, "archived", "its acceptance was taken back")
+                    change_status(connection, self.bank.index, row, ("archived", "its acceptance was taken back"))
             self.bank.index.tidy(connection)
         return True
 
-    def _ruled(self, connection: "Connection", scope_id: int, ruling: Ruling) -> bool:
+    def _ruled(self, connection: Connection, scope_id: int, ruling: Ruling) -> bool:
         known = {"status": ruling.status, "by": ruling.by, "word": ruling.word, "memory_id": ruling.memory_id}
         values = {**known, "id": ruling.proposal_id, "former": ruling.former, "at": ruling.at}
         if ruling.status == "waiting":
@@ -171,9 +163,7 @@ class SharedMemories(Part):
         log_event(connection, scope_id, RULED, ruling.proposal_id, known, ruling.at)
         return True
 
-    def _entered(
-        self, connection: "Connection", scope_id: int, memory_id: str, *, by: str | None, at: datetime
-    ) -> None:
+    def _entered(self, connection: Connection, scope_id: int, memory_id: str, *, by: str | None, at: datetime) -> None:
         """Give a shared memory the evidence, the errors and the names of all whose proposals it stands for."""
         _take_step(connection, scope_id)
         names: list[str] = []
@@ -194,7 +184,7 @@ class SharedMemories(Part):
     @writes
     def put_evidence(
         self,
-        connection: "Connection",
+        connection: Connection,
         tenant_id: str,
         person_id: str,
         bank: str,
@@ -223,9 +213,7 @@ class SharedMemories(Part):
         return changed
 
     @reads
-    def failing(
-        self, connection: "Connection", tenant_id: str, ids: Sequence[str]
-    ) -> list[tuple[Scope, str, Evidence]]:
+    def failing(self, connection: Connection, tenant_id: str, ids: Sequence[str]) -> list[tuple[Scope, str, Evidence]]:
         """Return the active ones of these with their evidence since a person last vouched for them."""
         rows = _SQL.rows(connection, "failing", ids=ids, tenant_id=tenant_id)
         return [
@@ -244,12 +232,12 @@ class SharedMemories(Part):
         return await self._changes(scope, stamp, after, person_id, limit)
 
     @reads
-    def _out_of_step(self, connection: "Connection", scope: Scope) -> bool:
+    def _out_of_step(self, connection: Connection, scope: Scope) -> bool:
         return _SQL.row(connection, "out_of_step", scope_id=find_scope(connection, scope)) is not None
 
     @reads
     def _changes(
-        self, connection: "Connection", scope: Scope, stamp: str, after: int, person_id: str, limit: int
+        self, connection: Connection, scope: Scope, stamp: str, after: int, person_id: str, limit: int
     ) -> Changes:
         scope_id = find_scope(connection, scope)
         counted = _SQL.row(connection, "find_revision", scope_id=scope_id)
@@ -272,17 +260,17 @@ class SharedMemories(Part):
         )
 
     @reads
-    def sharing(self, connection: "Connection", memory_ids: Sequence[str]) -> dict[str, Sharing]:
+    def sharing(self, connection: Connection, memory_ids: Sequence[str]) -> dict[str, Sharing]:
         """Return what is known of those that are shared, by id."""
         return {each.memory_id: each for each in _sharings(connection, memory_ids)}
 
     @reads
-    def bank_id(self, connection: "Connection") -> str:
+    def bank_id(self, connection: Connection) -> str:
         """Return the id of the bank."""
         return next(iter(_SQL.column(connection, "bank_id")), "")
 
     @reads
-    def caches(self, connection: "Connection", scope: Scope) -> list[Cache]:
+    def caches(self, connection: Connection, scope: Scope) -> list[Cache]:
         return [
             Cache(project.removeprefix(TEAM), url, stamp, cursor, optional_moment(at), failures, fault)
             for project, url, stamp, cursor, at, failures, fault in _SQL.rows(
@@ -291,7 +279,7 @@ class SharedMemories(Part):
         ]
 
     @writes
-    def keep_caches(self, connection: "Connection", scope: Scope, url: str, projects: Sequence[str]) -> None:
+    def keep_caches(self, connection: Connection, scope: Scope, url: str, projects: Sequence[str]) -> None:
         """Have a project read what is shared under these names at a server, and nothing else any more."""
         scope_id, kept = make_scope(connection, scope), [f"{TEAM}{each}" for each in projects]
         for project in _SQL.column(connection, "caches", scope_id=scope_id):
@@ -305,7 +293,7 @@ class SharedMemories(Part):
             _SQL.run(connection, "keep_cache", scope_id=scope_id, project=project, url=url)
 
     @writes
-    def note_check(self, connection: "Connection", scope: Scope, at: datetime, fault: str | None) -> int:
+    def note_check(self, connection: Connection, scope: Scope, at: datetime, fault: str | None) -> int:
         """Note how asking the server went; return how often it failed in a row."""
         values = {"scope_id": make_scope(connection, scope), "at": at, "fault": fault}
         _SQL.run(connection, "note_answer" if fault is None else "note_fault", **values)
@@ -314,7 +302,7 @@ class SharedMemories(Part):
     @writes
     def take_in(
         self,
-        connection: "Connection",
+        connection: Connection,
         scope: Scope,
         project: str,
         changes: Changes,
@@ -350,19 +338,19 @@ class SharedMemories(Part):
         return tuple(refused)
 
     @reads
-    def cached_ids(self, connection: "Connection", project: Scope) -> set[str]:
+    def cached_ids(self, connection: Connection, project: Scope) -> set[str]:
         """Return the ids of what is kept of a team's scope, whatever its status."""
         return {*self._ids(connection, project)}
 
-    def _ids(self, connection: "Connection", project: Scope) -> list[str]:
+    def _ids(self, connection: Connection, project: Scope) -> list[str]:
         return _SQL.column(connection, "ids_of_scope", scope_id=find_scope(connection, project))
 
     @writes
-    def drop_cached(self, connection: "Connection", project: Scope, ids: Sequence[str]) -> None:
+    def drop_cached(self, connection: Connection, project: Scope, ids: Sequence[str]) -> None:
         """Delete from the cache what is not shared any more."""
         self._drop(connection, project, ids)
 
-    def _drop(self, connection: "Connection", team: Scope, ids: Sequence[str]) -> None:
+    def _drop(self, connection: Connection, team: Scope, ids: Sequence[str]) -> None:
         """Delete memories of a cache with their indexes."""
         for found in find_patterns(connection, (team,), ids):
             delete_item(connection, self.bank.index, found)
@@ -370,39 +358,39 @@ class SharedMemories(Part):
         self.bank.index.tidy(connection)
 
     @writes
-    def link_same(self, connection: "Connection", pairs: Sequence[tuple[str, str]]) -> None:
+    def link_same(self, connection: Connection, pairs: Sequence[tuple[str, str]]) -> None:
         """Note that an own memory (first) says the same as a shared one (second)."""
         for own_id, shared_id in pairs:
             _SQL.run(connection, "link_same", own_id=own_id, shared_id=shared_id, at=now_text())
 
     @reads
-    def newest(self, connection: "Connection", scope: Scope, since: datetime | None, limit: int) -> list[str]:
+    def newest(self, connection: Connection, scope: Scope, since: datetime | None, limit: int) -> list[str]:
         """Return the ids of the active memories of a scope that were made since a moment, newest first."""
         scope_id = find_scope(connection, scope)
         return _SQL.column(connection, "newest_of_scope", scope_id=scope_id, since=since or "", limit=limit)
 
     @reads
-    def same_as_shared(self, connection: "Connection", memory_ids: Sequence[str]) -> dict[str, str]:
+    def same_as_shared(self, connection: Connection, memory_ids: Sequence[str]) -> dict[str, str]:
         """Return of own memories the shared one that says the same and is active."""
         return dict(_SQL.rows(connection, "same_as_shared", ids=memory_ids))
 
     @reads
-    def own_same(self, connection: "Connection", memory_ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    def own_same(self, connection: Connection, memory_ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
         """Return of shared memories the own ones that say the same."""
         return {each: tuple(_same_as(connection, each)) for each in memory_ids}
 
     @reads
-    def own_evidence(self, connection: "Connection", memory_ids: Sequence[str]) -> dict[str, Proven]:
+    def own_evidence(self, connection: Connection, memory_ids: Sequence[str]) -> dict[str, Proven]:
         """Return what tasks of this bank showed of memories, or of own ones that say the same."""
         return {each: _proven(connection, each) for each in memory_ids}
 
     @reads
-    def signatures(self, connection: "Connection", memory_id: str) -> tuple[str, ...]:
+    def signatures(self, connection: Connection, memory_id: str) -> tuple[str, ...]:
         """Return the digests of the errors that a memory ended."""
         return tuple(_SQL.column(connection, "signatures", memory_id=memory_id))
 
     @writes
-    def note_sent(self, connection: "Connection", scope: Scope, url: str, sent: Sequence[Sent], at: datetime) -> None:
+    def note_sent(self, connection: Connection, scope: Scope, url: str, sent: Sequence[Sent], at: datetime) -> None:
         """Note what was proposed, and what became of it."""
         scope_id = make_scope(connection, scope)
         for each in sent:
@@ -410,7 +398,7 @@ class SharedMemories(Part):
             _SQL.run(connection, "put_sent", **values, url=url, scope_id=scope_id, at=at)
 
     @reads
-    def sent(self, connection: "Connection", scope: Scope, url: str) -> Mapping[str, Sent]:
+    def sent(self, connection: Connection, scope: Scope, url: str) -> Mapping[str, Sent]:
         """Return what was proposed to a server from a project, by the memory's id."""
         rows = _SQL.rows(connection, "sent", scope_id=find_scope(connection, scope), url=url)
         return {
@@ -419,13 +407,13 @@ class SharedMemories(Part):
         }
 
 
-def forget_shared(connection: "Connection", memory_id: str) -> None:
+def forget_shared(connection: Connection, memory_id: str) -> None:
     """Forget what was proposed, counted and said of a memory that is forgotten; that it is gone goes to everybody."""
     for query in ("forget_proposals", "forget_evidence", "forget_names", "forget_sent"):
         _SQL.run(connection, query, memory_id=memory_id)
 
 
-def _take_step(connection: "Connection", scope_id: int) -> None:
+def _take_step(connection: Connection, scope_id: int) -> None:
     """Count as changed what was edited, withdrawn, restored or forgotten, by whatever way.
 
     What a person restored is weighed from now on only by what comes after.
@@ -437,7 +425,7 @@ def _take_step(connection: "Connection", scope_id: int) -> None:
         _SQL.run(connection, "put_state", memory_id=memory_id, state=state, revision=revision)
 
 
-def next_revision(connection: "Connection", scope_id: int) -> int:
+def next_revision(connection: Connection, scope_id: int) -> int:
     """Count a change of a scope, and return its number."""
     _SQL.run(connection, "add_revision", scope_id=scope_id, stamp=new_id("ts"))
     return int(_SQL.row(connection, "next_revision", scope_id=scope_id)[0])
@@ -450,22 +438,22 @@ def _proposal(row: Mapping[str, Any]) -> Proposal:
     return Proposal.model_validate(json.loads(row["item"]) | columns)
 
 
-def _with_same(connection: "Connection", tenant_id: str, proposal_id: str) -> list[Proposal]:
+def _with_same(connection: Connection, tenant_id: str, proposal_id: str) -> list[Proposal]:
     return [_proposal(row) for row in _SQL.named(connection, "proposal", tenant_id=tenant_id, id=proposal_id)]
 
 
-def _one(connection: "Connection", tenant_id: str, proposal_id: str) -> Proposal:
+def _one(connection: Connection, tenant_id: str, proposal_id: str) -> Proposal:
     return next(each for each in _with_same(connection, tenant_id, proposal_id) if each.id == proposal_id)
 
 
-def _sharings(connection: "Connection", memory_ids: Sequence[str]) -> list[Sharing]:
+def _sharings(connection: Connection, memory_ids: Sequence[str]) -> list[Sharing]:
     return [
         made(Sharing, row, evidence=made(Evidence, row), proposed_by=json.loads(row["proposed_by"]))
         for row in _SQL.named(connection, "sharing", ids=memory_ids)
     ]
 
 
-def _shared(connection: "Connection", item: MemoryItem, person_id: str) -> SharedMemory:
+def _shared(connection: Connection, item: MemoryItem, person_id: str) -> SharedMemory:
     """Return a shared memory as the server gives it to a person."""
     (known,) = _sharings(connection, [item.id])
     proposals = _SQL.rows(connection, "accepted_for", memory_id=item.id)
@@ -482,11 +470,11 @@ def _shared(connection: "Connection", item: MemoryItem, person_id: str) -> Share
     )
 
 
-def _same_as(connection: "Connection", memory_id: str) -> list[str]:
+def _same_as(connection: Connection, memory_id: str) -> list[str]:
     return _SQL.column(connection, "says_the_same", memory_id=memory_id)
 
 
-def _proven(connection: "Connection", memory_id: str) -> Proven:
+def _proven(connection: Connection, memory_id: str) -> Proven:
     """Count what tasks showed: of each task by what was seen of its errors, else by its outcome."""
     ids = [memory_id]
     for each in ids:  # which grows: a duplicate of a duplicate counts too
