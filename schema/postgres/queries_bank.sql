@@ -9,7 +9,7 @@ JOIN scopes AS s ON s.tenant_id = wanted.value ->> 0 AND s.project = wanted.valu
 ORDER BY wanted.key FOR NO KEY UPDATE OF s;
 
 -- name: add_scope
--- Make a scope unless it is there; a number is drawn for a new one alone.
+-- Make a scope unless it is there; a number is taken for a new one alone.
 INSERT INTO scopes (tenant_id, project)
 SELECT new.tenant_id, new.project FROM (SELECT ? AS tenant_id, ? AS project) AS new
 WHERE NOT EXISTS (SELECT 1 FROM scopes AS s WHERE s.tenant_id = new.tenant_id AND s.project = new.project)

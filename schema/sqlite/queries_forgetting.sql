@@ -126,7 +126,7 @@ WHERE scope_id = :scope_id AND status NOT IN ('queued', 'running') AND json_vali
   ));
 
 -- name: clear_verdicts_of_task
--- Take the reasons out of what tells how a task was judged before.
+-- Take the reasons out of what says how a task was judged before.
 UPDATE events SET data = json_replace(data, '$.from.reasons', json('[]'), '$.to.reasons', json('[]'))
 WHERE subject_id = :task_id AND scope_id = :scope_id AND type = :type;
 

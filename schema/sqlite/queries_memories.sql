@@ -97,7 +97,7 @@ CROSS JOIN scopes AS s ON s.id = p.scope_id
 ORDER BY found.created_at DESC, found.seq DESC;
 
 -- name: said_in_as_many_characters
--- Ids of the items of a standing, or that tell where their words were heard, in a scope, active or held back, whose content has so many characters.
+-- Ids of the items of a standing, or that say where their words were heard, in a scope, active or held back, whose content has so many characters.
 SELECT id FROM patterns
 WHERE scope_id = :scope_id AND status = 'active' AND standing IN (-1, 1)
   AND length(pattern_data ->> 'content') = :characters

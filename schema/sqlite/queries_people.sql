@@ -120,7 +120,7 @@ JOIN scopes AS s ON s.id = h.scope_id WHERE s.tenant_id = ?;
 UPDATE shared_memories SET proposed_by = :proposed_by, accepted_by = :accepted_by WHERE memory_id = :memory_id;
 
 -- name: events_of_team
--- What tells of proposals in a tenant.
+-- Events of proposals in a tenant.
 SELECT e.seq, e.data FROM events AS e JOIN scopes AS s ON s.id = e.scope_id
 WHERE s.tenant_id = ? AND e.type IN ('team.proposed', 'team.ruled');
 

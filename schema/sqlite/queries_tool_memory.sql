@@ -1,5 +1,5 @@
 -- name: is_trimmed
--- Tell whether a call was in the window once and has left it, alone or with its whole session.
+-- Whether a call was in the window once and has left it, alone or with its whole session.
 SELECT 1 FROM trimmed_tool_calls
 WHERE scope_id = :scope_id AND session_id = :session_id AND call_id IN (:call_id, :whole);
 

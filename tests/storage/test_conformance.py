@@ -21,10 +21,9 @@ from swarm_memory.schema.tool_memory import Evaluation, ToolCall
 from swarm_memory.schema.trajectory import Step, Trajectory, Verdict
 from swarm_memory.server.storage.stores.tool_memory import ToolMemoryCounts
 from swarm_memory.server.storage.stores.upkeep import PendingUpkeep
-from swarm_memory.tools.ports.journal import CORRECTED, Event, HostSession
+from swarm_memory.tools.ports.journal import CORRECTED, EvaluatedCall, Event, FailedEvaluation, HostSession
 from swarm_memory.tools.ports.memories import DayLimit, MemoryFilter, SearchFilter, SearchQuery
 from swarm_memory.tools.ports.sources import SourceKey, SourceQuery, StoredGroup, StoredPassage
-from swarm_memory.tools.ports.tool_memory import EvaluatedCall, FailedEvaluation
 from swarm_memory.tools.ports.trajectories import LearnRecord, RunEnd
 from swarm_memory.tools.ports.upkeep import Aging, UpkeepBatch, UpkeepChange, UpkeepEnd
 
@@ -456,7 +455,7 @@ async def test_a_batch_of_upkeep_is_written_once_and_taken_back(
         batch = UpkeepBatch("run_1", AT, (change,), (link,), aging=(None, Aging(at=AT)))
         assert (await store.write_upkeep(here, batch)).changed == (gone.id,)
         assert (await store.write_upkeep(here, batch)).refused
-        await store.finish_upkeep(here, UpkeepEnd("run_1", AT, seen[gone.id].position, 1.5, {"merged": 1}))
+        await store.finish_upkeep(here, UpkeepEnd("run_1", AT, seen[gone.id].position, {"merged": 1}))
         state = await store.upkeep_state(here)
         assert (state.active, state.consolidated, state.aging) == (1, seen[gone.id].position, Aging(at=AT))
         assert await store.memory_links(here, [kept.id]) == [link]

@@ -3,21 +3,9 @@
 from datetime import datetime
 from typing import NamedTuple
 
-from swarm_memory.schema.team.sharing import (
-    Proposal,
-    ProposalStatus,
-    SentProposal,
-)
+from swarm_memory.schema.team.sharing import ProposalStatus, SentProposal
 
 PROPOSAL = "pr"
-
-
-class NewProposal(NamedTuple):
-    """A proposal as it comes in."""
-
-    proposal: Proposal
-    bank: str
-    """Of whoever proposes."""
 
 
 class ProposalFilter(NamedTuple):

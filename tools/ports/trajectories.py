@@ -15,7 +15,7 @@ from swarm_memory.tools.ports.memories import StoredMemory
 
 
 class TriedFix(NamedTuple):
-    """What a task showed of a memory that tells a way past an error."""
+    """What a task showed of a memory that fixes an error."""
 
     signature: str
     """The digest of the error's; empty where the task did not meet it."""

@@ -68,7 +68,6 @@ class UpkeepEnd(NamedTuple):
     at: datetime
     consolidated: int
     """Items up to this position are compared."""
-    took_ms: float
     summary: Mapping[str, JsonValue]
 
 
@@ -110,12 +109,12 @@ class UpkeepWritten(NamedTuple):
 
 
 class Showing(NamedTuple):
-    """One time that a memory was told, or kept from a task that is held out."""
+    """One time that a memory was shown, or kept from a task that is held out."""
 
     at: datetime
     withheld: bool
     at_failure: bool
-    """Whether it was told beside a failed call; else for a prompt or a query."""
+    """Whether it was shown beside a failed call; else for a prompt or a query."""
     query: str
     via: str | None
     score: float | None
@@ -137,7 +136,7 @@ class Redone(NamedTuple):
     after: MemoryItem
     stored: StoredMemory | None
     """`after` with its indexes, where its texts or its trust are other ones; None: at most status or scope are."""
-    told: Mapping[str, JsonValue]
+    data: Mapping[str, JsonValue]
     """For the audit trail."""
 
 

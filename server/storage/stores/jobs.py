@@ -44,8 +44,8 @@ class Jobs(Engine):
         return await self._take(worker, now, lease_s, kinds) if await self._is_due(now, lease_s, kinds) else None
 
     async def watch_jobs(self, wake: Callable[[], object]) -> None:
-        """Call `wake` when any process queued a job, until cancelled; return at once where nobody tells of it."""
-        return  # a file tells nobody
+        """Call `wake` when any process queued a job, until cancelled; return at once where no news comes of it."""
+        return  # a file sends no news
 
     @reads
     def _is_due(self, connection: Connection, now: datetime, lease_s: float, kinds: Sequence[str]) -> bool:

@@ -36,7 +36,7 @@ _SQL = Sql("review")
 
 
 class Facets(NamedTuple):
-    """What active memories can be told apart by, with how many have each, the most frequent first."""
+    """What active memories differ by, with how many have each, the most frequent first."""
 
     domains: Mapping[str, int]
     tags: Mapping[str, int]

@@ -18,8 +18,7 @@ from swarm_memory.server.storage.engine.engine import Part, reads, reads_beside,
 from swarm_memory.server.storage.search.packed import in_scope
 from swarm_memory.server.storage.search.words import match_any, rarest, usable
 from swarm_memory.server.storage.stores.rows import Sql, find_scope, made, make_scope, to_moment
-from swarm_memory.tools.ports.journal import CORRECTED
-from swarm_memory.tools.ports.tool_memory import EvaluatedCall, FailedEvaluation, Neighbour, PendingCalls
+from swarm_memory.tools.ports.journal import CORRECTED, EvaluatedCall, FailedEvaluation, Neighbour, PendingCalls
 
 AROUND = 500
 """So many calls after those that are evaluated are looked at for what followed."""

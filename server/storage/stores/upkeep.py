@@ -45,13 +45,10 @@ from swarm_memory.tools.ports.upkeep import (
 )
 
 CHANGED, UNDONE = "consolidation.changed", "consolidation.undone"
-TOOK = "consolidation_ms"
-"""The metric of a run that ended; the event of that run says what it did."""
-
 REMOVED = "(removed: older than retention.trajectories_days)"
 """Stands where the words of a trajectory stood: the memories that came of it still name it."""
 
-_SQL, _BANK, _JOURNAL, _RETENTION = Sql("upkeep"), Sql("bank"), Sql("journal"), Sql("retention")
+_SQL, _BANK, _RETENTION = Sql("upkeep"), Sql("bank"), Sql("retention")
 
 
 class PendingUpkeep(NamedTuple):
@@ -133,11 +130,10 @@ class Upkeep(Engine):
 
     @writes
     def finish_upkeep(self, connection: Connection, scope: Scope, end: UpkeepEnd) -> None:
-        """Write that a run ended (an event with what it did, a figure with how long it took), and tidy the indexes."""
+        """Write that a run ended, with what it did, and tidy the indexes."""
         scope_id = make_scope(connection, scope)
         _SQL.run(connection, "mark_consolidated", end.consolidated, scope_id)
         log_event(connection, scope_id, FINISHED, end.run_id, end.summary, end.at)
-        _JOURNAL.run(connection, "add_metric", scope_id, TOOK, end.took_ms, {"run_id": end.run_id}, end.at)
         self.index.tidy(connection)
 
     @reads

@@ -40,7 +40,7 @@ from swarm_memory.server.storage.stores.rows import (
 )
 from swarm_memory.tools.guard.trust import CREDITED
 from swarm_memory.tools.ports.memories import StoredMemory
-from swarm_memory.tools.ports.team import Cache, NewProposal, ProposalFilter, Ruling, Sent
+from swarm_memory.tools.ports.team import Cache, ProposalFilter, Ruling, Sent
 
 PROPOSED, RULED = "team.proposed", "team.ruled"
 """Events: something was proposed; a reviewer decided. The subject is the proposal."""
@@ -64,17 +64,18 @@ class SharedMemories(Part):
     """The tables of a team in one bank."""
 
     @writes
-    def add_proposal(self, connection: Connection, scope: Scope, new: NewProposal, most_waiting: int) -> Proposal:
-        """Write a proposal; where its memory was proposed before by the same person, that one stands.
+    def add_proposal(
+        self, connection: Connection, scope: Scope, asked: Proposal, bank: str, most_waiting: int
+    ) -> Proposal:
+        """Write a proposal from a bank; where the same person proposed its memory before, that one stands.
 
         One that waits gets the new words; one that was decided is opened again by other words alone. Raises
         `InputError` where more than `most_waiting` of the person would wait.
         """
-        asked, scope_id = new.proposal, make_scope(connection, scope)
-        person_id = asked.person_id or ""
+        scope_id, person_id = make_scope(connection, scope), asked.person_id or ""
         place = {"scope_id": scope_id, "person_id": person_id, "origin_id": asked.origin_id}
         columns = asked.model_dump(exclude=_WIRE) | {"item": asked.model_dump_json(include=_WIRE)}
-        values: dict[str, Any] = {**columns, **place, "bank": new.bank}
+        values: dict[str, Any] = {**columns, **place, "bank": bank}
         found = _SQL.row(connection, "find_proposal_of", **place)
         if found is not None:
             proposal_id, status, item = found
