@@ -11,7 +11,7 @@ from driver_names import AVAILABLE
 
 from swarm_memory.schema.base import GLOBAL_PROJECT, Scope, new_id
 from swarm_memory.schema.benchmark import BenchmarkRun
-from swarm_memory.schema.errors import NotFoundError, QuotaReached, StorageError
+from swarm_memory.schema.errors import InputError, NotFoundError, QuotaReached, StorageError
 from swarm_memory.schema.job import Job, JobEnd
 from swarm_memory.schema.memory import MemoryLink, Provenance
 from swarm_memory.schema.outcome import Credit, OutcomeRecord
@@ -40,19 +40,35 @@ def open_store(request: pytest.FixtureRequest, bank_on: Any) -> Any:
 async def test_items_come_back_as_they_were_written_by_id_and_by_filter(
     open_store: Any, embedder: Any, here: Scope, item: Any, with_indexes: Any
 ) -> None:
-    first = item("Retry the upload", tags=("net",), domain="web", created_at=AT)
-    other = item("Close the file", status="quarantined", created_at=AT + timedelta(1))
+    source = Provenance(task_id="t1", trajectory_id="tr_1", evidence=("s1",), judge="evidence", run_id="run_1")
+    fields = {"tags": ("net", "lock"), "domain": "web", "description": "When locked", "outcome": "Failure"}
+    first = item("Straße sperren", **fields, provenance=source, created_at=AT)
+    other = item("Close the file", status="quarantined", tags=("net",), created_at=AT + timedelta(1))
     async with open_store() as store:
         stored = [with_indexes(each, embedder) for each in (first, other)]
         assert await store.add_memories(stored, embedder.name) == [first.id, other.id]
-        assert await store.add_memories(stored, embedder.name) == []
+        again = with_indexes(first.model_copy(update={"title": "Another title"}), embedder)
+        assert await store.add_memories([again, stored[1]], embedder.name) == []
+    async with open_store() as store:
         assert await store.get_memories([here], [other.id, "rm_none", first.id]) == [other, first]
         assert await store.get_memories([Scope(project="there")], [first.id]) == []
-        assert await store.list_memories([here], MemoryFilter()) == [first]
         both = MemoryFilter(statuses=("active", "quarantined"))
-        assert await store.list_memories([here], both) == [other, first]
-        assert await store.list_memories([here], both._replace(text="CLOSE")) == [other]
-        assert await store.list_memories([here], both._replace(tags=("net", "no"))) == []
+        for which, listed in (
+            (MemoryFilter(), [first]),
+            (MemoryFilter(task_id="t1"), [first]),
+            (MemoryFilter(text="SPERREN", domain="web"), [first]),
+            (MemoryFilter(text="50%_"), []),
+            (MemoryFilter(domain="net"), []),
+            (both, [other, first]),
+            (both._replace(limit=1, offset=1), [first]),
+            (both._replace(text="CLOSE"), [other]),
+            (both._replace(tags=("net",)), [other, first]),
+            (both._replace(tags=("net", "lock")), [first]),
+            (both._replace(tags=("net", "no")), []),
+        ):
+            assert await store.list_memories([here], which) == listed, which
+        with pytest.raises(InputError, match="limit"):
+            await store.list_memories([here], MemoryFilter(limit=0))
 
 
 async def test_a_search_gives_scores_and_the_items_themselves_of_its_scopes_alone(

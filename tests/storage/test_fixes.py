@@ -1,5 +1,6 @@
 """What is known of an error that came again: what still holds, the project's own and what worked more often first."""
 
+import re
 from collections.abc import AsyncGenerator, Callable
 from datetime import UTC, datetime
 from typing import Any
@@ -63,7 +64,7 @@ def known(store: SqliteStore, here: Scope) -> Callable[..., Any]:
     return known
 
 
-async def test_what_worked_more_often_is_told_first_and_a_task_counts_once(
+async def test_what_worked_more_often_is_shown_first_and_a_task_counts_once(
     store: SqliteStore, learn: Any, here: Scope
 ) -> None:
     often = await learn("Install it", confidence=0.2)
@@ -79,7 +80,7 @@ async def test_what_worked_more_often_is_told_first_and_a_task_counts_once(
     assert await store.fixes_beside(here, [seldom.id]) == ways
 
 
-async def test_that_tasks_keep_to_a_way_is_noted_a_few_times_and_counts_for_no_error(
+async def test_that_tasks_keep_to_a_fix_is_noted_a_few_times_and_counts_for_no_error(
     store: SqliteStore, learn: Any, here: Scope
 ) -> None:
     item = await learn("Install it", task_id="t0")
@@ -132,33 +133,12 @@ async def test_in_the_place_of_a_duplicate_stands_what_it_was_archived_for(
 
 async def test_the_look_up_goes_by_the_indexes(store: SqliteStore) -> None:
     text = queries("fixes")
-    values: dict[str, str] = dict.fromkeys(
-        [
-            "signature",
-            "tenant_id",
-            "project",
-            "global",
-            "team",
-            "team_global",
-            "limit",
-            "session_id",
-            "type",
-            "tried",
-            "ids",
-            "id",
-            "worked",
-            "lifts",
-            "signatures",
-            "scope_id",
-            "task_id",
-        ],
-        "[]",
-    )
+    values = dict.fromkeys(re.findall(r":(\w+)", " ".join(text.values())), "[]")
     plans = await store.read(
         lambda connection: {
             name: [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {query}", values).fetchall()]
             for name, query in text.items()
-            if name != "add_way_out"
+            if name != "add_fix"
         }
     )
     # What is gone through holds a few rows: the recursive table, and ids that were given.
