@@ -69,10 +69,6 @@ class Sql(dict[str, Query]):
         by_name = {name: to_column(value) for name, value in values.items()}
         return connection.execute(self[query], by_name or [to_column(value) for value in places])
 
-    def run_many(self, connection: Connection, query: str, rows: Iterable[Any]) -> None:
-        """Run a query once for each row of values, which are columns already."""
-        connection.executemany(self[query], rows)
-
     def rows(self, connection: Connection, query: str, /, *places: Any, **values: Any) -> list[Any]:
         """Return the rows that a query gives."""
         return self.run(connection, query, *places, **values).fetchall()
