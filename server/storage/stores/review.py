@@ -1,9 +1,9 @@
 """What a person reads who looks after memories, and what is decided about them."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.memory import MemoryItem, MemoryLink
@@ -33,16 +33,6 @@ _MOVING = {"confidence", "usage_count", "last_used"}
 _MAX_FACET = 100
 
 _SQL = Sql("review")
-
-
-class Facets(NamedTuple):
-    """What active memories differ by, with how many have each, the most frequent first."""
-
-    domains: Mapping[str, int]
-    tags: Mapping[str, int]
-    agents: Mapping[str, int]
-    projects: Mapping[str, int]
-    """All of the tenant, by name, with their active memories."""
 
 
 class Review(Part):
@@ -91,12 +81,16 @@ class Review(Part):
         return events(_SQL.rows(connection, "events_of_types", scopes=scope_ids, types=(DECIDED, TAKEN_BACK)))
 
     @reads
-    def facets(self, connection: Connection, scopes: Sequence[Scope]) -> Facets:
+    def facets(self, connection: Connection, scopes: Sequence[Scope]) -> dict[str, dict[str, int]]:
+        """Return what active memories differ by: domains, tags, agents, with how many have each, most frequent first.
+
+        And the tenant's projects, by name, with their active memories.
+        """
         found: dict[str, dict[str, int]] = {"domains": {}, "tags": {}, "agents": {}}
         for facet, value, items in _SQL.rows(connection, "facets", scopes=find_scopes(connection, scopes)):
             if len(found[facet]) < _MAX_FACET:
                 found[facet][value] = items
-        return Facets(**found, projects=dict(_SQL.rows(connection, "projects", scopes[0].tenant_id)))
+        return found | {"projects": dict(_SQL.rows(connection, "projects", scopes[0].tenant_id))}
 
     @writes
     def write_decision(self, connection: Connection, decision: Decision, embedder: str) -> bool:
