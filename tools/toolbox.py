@@ -29,7 +29,7 @@ Reorder: TypeAlias = "Callable[[Toolbox, str, Sequence[tuple[str, str]]], Awaita
 """Has memories, given as (title, text), put into their final order for a query, within a time limit of its own."""
 
 Promoted = Callable[[str | None], Mapping[str, str]]
-"""Tells which memories stand in files of the project that an agent, by its name, reads by itself (None: in any), and in
+"""Says which memories are in files of the project that an agent, by its name, reads by itself (None: in any), and in
 which."""
 
 
@@ -38,7 +38,7 @@ async def at_once() -> None:
 
 
 def nowhere(agent: str | None = None) -> Mapping[str, str]:
-    """No memory stands in a file of its own."""
+    """No memory is in a file of its own."""
     return {}
 
 

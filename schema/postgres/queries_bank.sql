@@ -9,16 +9,11 @@ JOIN scopes AS s ON s.tenant_id = wanted.value ->> 0 AND s.project = wanted.valu
 ORDER BY wanted.key FOR NO KEY UPDATE OF s;
 
 -- name: add_scope
--- Make a scope unless it is there; a number is drawn for a new one alone.
+-- Make a scope unless it is there; a number is taken for a new one alone.
 INSERT INTO scopes (tenant_id, project)
 SELECT new.tenant_id, new.project FROM (SELECT ? AS tenant_id, ? AS project) AS new
 WHERE NOT EXISTS (SELECT 1 FROM scopes AS s WHERE s.tenant_id = new.tenant_id AND s.project = new.project)
 ON CONFLICT DO NOTHING;
-
--- name: kept_figure
--- The figure of one kind that a project keeps.
-SELECT m.data FROM performance_metrics AS m JOIN scopes AS s ON s.id = m.scope_id
-WHERE s.tenant_id = :tenant_id AND s.project = :project AND m.metric = :metric ORDER BY m.seq DESC LIMIT 1;
 
 -- name: briefing
 -- What the user said, and the surest memories; of two that contradict each other one.
@@ -44,7 +39,7 @@ WITH surest AS (
           > (p.standing, round(p.confidence, 1), p.seq))
     ORDER BY standing DESC, confidence DESC, usage_count DESC, seq DESC LIMIT :limit)
 )
-SELECT p.id, p.pattern_data ->> '$.title', (p.pattern_data ->> '$.content') || coalesce((
+SELECT p.id, (p.pattern_data ->> '$.content') || coalesce((
   SELECT chr(10) || 'Another note says otherwise and is left out: '
     || string_agg('"' || (o.pattern_data ->> '$.title') || '"', ', ')
   FROM pattern_links AS l JOIN patterns AS o ON o.id = iif(l.src_id = p.id, l.dst_id, l.src_id)

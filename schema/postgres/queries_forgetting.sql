@@ -12,7 +12,7 @@ WHERE scope_id = :scope_id AND status NOT IN ('queued', 'running')
   ));
 
 -- name: clear_verdicts_of_task
--- Take the reasons out of what tells how a task was judged before.
+-- Take the reasons out of what says how a task was judged before.
 UPDATE events SET data = jsonb_set(jsonb_set(plain_json(data)::jsonb, '{from,reasons}', '[]', false), '{to,reasons}', '[]', false)::text
 WHERE subject_id = :task_id AND scope_id = :scope_id AND type = :type;
 
@@ -20,7 +20,3 @@ WHERE subject_id = :task_id AND scope_id = :scope_id AND type = :type;
 -- Take the queries out of what was retrieved for a task.
 UPDATE events SET data = json_remove(data, '$.query')
 WHERE json_extract(data, '$.task_id') = :task_id AND scope_id IN (SELECT value::bigint FROM json_each(:scope_ids));
-
--- name: unindex_all_that_waits
--- Nothing waits: the words of a call go with it.
-DELETE FROM tool_call_words WHERE false;

@@ -11,7 +11,7 @@ WHERE seq = (
     )
   ORDER BY run_after, seq LIMIT 1 FOR UPDATE SKIP LOCKED
 )
-RETURNING id;
+RETURNING id, scope_id;
 
 -- name: held_job_in_write
 -- The job that a worker holds, which nobody else takes until it is written how it ended.

@@ -1,5 +1,5 @@
--- name: tellings
--- The newest times that an item was told in some scopes (a JSON list), or kept from a task, with the newest outcome of that task and the beginning of its words.
+-- name: showings
+-- The newest times that an item was shown in some scopes (a JSON list), or kept from a task, with the newest outcome of that task and the beginning of its words.
 SELECT e.type, e.created_at, e.subject_id, e.data, o.data, substr(t.query, 1, :chars)
 FROM (
   SELECT

@@ -4,7 +4,7 @@ INSERT INTO source_groups (source_id, name, content_hash, name_tokens, indexed_a
 
 -- name: last_passage
 -- The position behind which so many are free for this writer alone, and how many.
-SELECT draw_positions(drawn.count), drawn.count FROM (SELECT ?::bigint AS count) AS drawn;
+SELECT draw_positions(wanted.count), wanted.count FROM (SELECT ?::bigint AS count) AS wanted;
 
 -- name: count_members
 -- Change the number of passages of a partition that have a vector in a space, and give what it is now.

@@ -56,15 +56,11 @@ INSERT INTO tool_call_words (seq, scope_id, tokens)
 SELECT c.seq, c.scope_id, new.tokens FROM (SELECT ?::bigint AS seq, ? AS tokens) AS new JOIN tool_calls AS c ON c.seq = new.seq
 ON CONFLICT (seq) DO UPDATE SET tokens = excluded.tokens;
 
--- name: unindex_call
--- Take the words of a call out of the index.
-DELETE FROM tool_call_words WHERE seq = ?;
+-- name: unindex_waiting
+-- Nothing waits: the words of a call go with it.
+DELETE FROM tool_call_words WHERE false;
 
--- name: calls_to_unindex
--- Calls whose words are to leave the index: they went with the calls.
-SELECT seq FROM tool_call_words WHERE false;
-
--- name: forget_calls_to_unindex
+-- name: nothing_waits
 -- Nothing waits to leave the index.
 DELETE FROM tool_call_words WHERE false;
 

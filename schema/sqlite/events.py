@@ -7,14 +7,11 @@ INJECTED, WITHHELD = "task.injected", "task.withheld"
 """What a task was given, and what was found for it and kept from it; the subject is the task."""
 
 BRIEFING, FILE = "briefing", "file"
-"""Ways by which a task had memories before it that were not retrieved for it: told as its session began, or read by the
-agent in a file that they were promoted to."""
+"""Ways by which a task had memories before it that were not retrieved for it: shown as its session began, or read in a
+file that they were promoted to."""
 
 RESTED = "task.rested"
 """Memories that fitted a task and were not shown to it, since they are on trial; the subject is the task."""
-
-SHOWN_AT_FAILURE = "failure.told"
-"""A way out of an error that a session was told, or that was kept from it; the subject is the session."""
 
 CLEARED = "session.cleared"
 """The context of a host's session was emptied: what it was shown before it has no more; the subject is the session."""
@@ -23,7 +20,7 @@ CALL, FAILURE = "call", "failure"
 """Ways by which a task was shown memories beside a call, before it ran or where it failed."""
 
 TRIED = "reasoning_memory.tried"
-"""A way out was tried in a task, and worked there or did not; the subject is the memory."""
+"""A fix was tried in a task, and worked there or did not; the subject is the memory."""
 
 ASKED, ANSWERED = "agent.asked", "agent.answered"
 """The agent was asked what a task taught, and taught it then or went on; the subject is the task."""

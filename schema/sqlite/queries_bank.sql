@@ -15,11 +15,6 @@ INSERT INTO scopes (tenant_id, project) VALUES (?, ?) ON CONFLICT DO NOTHING;
 -- Write a line of the audit trail.
 INSERT INTO events (scope_id, type, subject_id, data, created_at, person_id) VALUES (?, ?, ?, ?, ?, ?);
 
--- name: kept_figure
--- The figure of one kind that a project keeps.
-SELECT m.data FROM performance_metrics AS m JOIN scopes AS s ON s.id = m.scope_id
-WHERE s.tenant_id = :tenant_id AND s.project = :project AND m.metric = :metric ORDER BY m.seq DESC LIMIT 1;
-
 -- name: briefing
 -- What the user said, and the surest memories; of two that contradict each other one.
 WITH surest AS (
@@ -44,7 +39,7 @@ WITH surest AS (
           > (p.standing, round(p.confidence, 1), p.seq))
     ORDER BY standing DESC, confidence DESC, usage_count DESC, seq DESC LIMIT :limit)
 )
-SELECT p.id, p.pattern_data ->> '$.title', p.pattern_data ->> '$.content' || coalesce((
+SELECT p.id, p.pattern_data ->> '$.content' || coalesce((
   SELECT char(10) || 'Another note says otherwise and is left out: '
     || group_concat('"' || (o.pattern_data ->> '$.title') || '"', ', ')
   FROM pattern_links AS l JOIN patterns AS o ON o.id = iif(l.src_id = p.id, l.dst_id, l.src_id)
@@ -57,12 +52,7 @@ LIMIT :limit;
 
 -- name: team_briefing
 -- The surest of what a team shares, without what an own item says too.
-SELECT
-  p.id, (p.pattern_data ->> '$.title') || ' (the team''s'
-    || CASE WHEN h.tried = 0 THEN '' ELSE '; worked ' || h.worked || ' of ' || h.tried END
-    || CASE WHEN h.tried = 0 THEN '' WHEN h.tried = 1 THEN ' time for ' ELSE ' times for ' END
-    || CASE WHEN h.tried = 0 THEN '' WHEN h.people = 1 THEN '1 person' ELSE h.people || ' people' END || ')',
-  p.pattern_data ->> '$.content', 0
+SELECT p.id, p.pattern_data ->> '$.content', 0
 FROM patterns AS p JOIN shared_memories AS h ON h.memory_id = p.id AND h.scope_id = p.scope_id
 WHERE p.scope_id IN (SELECT id FROM scopes WHERE tenant_id = :tenant_id AND project IN (:team, :team_global))
   AND p.status = 'active' AND p.standing >= 0

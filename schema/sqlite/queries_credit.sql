@@ -25,7 +25,7 @@ DELETE FROM performance_metrics WHERE scope_id = ? AND metric = ?;
 
 -- name: figures
 -- All figures of one kind, oldest first.
-SELECT value, data, created_at FROM performance_metrics WHERE scope_id = ? AND metric = ? ORDER BY created_at, seq;
+SELECT data, created_at FROM performance_metrics WHERE scope_id = ? AND metric = ? ORDER BY created_at, seq;
 
 -- name: items_by_day
 -- How many items of a scope were made on each day (UTC).

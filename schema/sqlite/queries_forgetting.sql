@@ -126,7 +126,7 @@ WHERE scope_id = :scope_id AND status NOT IN ('queued', 'running') AND json_vali
   ));
 
 -- name: clear_verdicts_of_task
--- Take the reasons out of what tells how a task was judged before.
+-- Take the reasons out of what says how a task was judged before.
 UPDATE events SET data = json_replace(data, '$.from.reasons', json('[]'), '$.to.reasons', json('[]'))
 WHERE subject_id = :task_id AND scope_id = :scope_id AND type = :type;
 
@@ -143,10 +143,6 @@ WHERE json_valid(data) AND json_extract(data, '$.task_id') = :task_id
 -- name: calls_of_task
 -- The tool calls of one task.
 SELECT seq FROM tool_calls WHERE scope_id = :scope_id AND task_id = :task_id;
-
--- name: unindex_all_that_waits
--- Take the words of calls that left the window out of the index.
-DELETE FROM tool_call_fts WHERE rowid IN (SELECT seq FROM tool_calls_to_unindex);
 
 -- name: clear_summary
 -- Take away what is said of a tool; it is summarized again from the calls that are left.

@@ -25,13 +25,7 @@ DELETE FROM meta WHERE key = 'handles_due';
 
 -- name: items_after
 -- Items after a position, with their places.
-SELECT seq, id FROM patterns WHERE seq > ? ORDER BY seq LIMIT ?;
-
--- name: items_at
--- Items by their ids (a JSON list), of any scope.
 SELECT
-  p.id, s.tenant_id, s.project, p.pattern_data, p.confidence, p.usage_count, p.created_at, p.last_used, p.status,
+  p.seq, p.id, s.tenant_id, s.project, p.pattern_data, p.confidence, p.usage_count, p.created_at, p.last_used, p.status,
   p.status_reason, p.outcome
-FROM json_each(:ids) AS wanted
-JOIN patterns AS p ON p.id = wanted.value
-JOIN scopes AS s ON s.id = p.scope_id;
+FROM patterns AS p JOIN scopes AS s ON s.id = p.scope_id WHERE p.seq > ? ORDER BY p.seq LIMIT ?;

@@ -30,7 +30,7 @@ WHERE seq = (
     )
   ORDER BY run_after, seq LIMIT 1
 )
-RETURNING id;
+RETURNING id, scope_id;
 
 -- name: is_job_due
 -- Whether there is a job to take.
@@ -57,13 +57,6 @@ UPDATE jobs SET
   run_after = coalesce(:run_after, run_after), attempts = attempts - :uncounted
 WHERE id = :id;
 
--- name: get_job
--- One job.
-SELECT
-  j.id, s.tenant_id, s.project, j.kind, j.key, j.payload, j.status, j.attempts, j.run_after, j.created_at,
-  j.started_at, j.ended_at, j.worker, j.result, j.error, j.person_id
-FROM jobs AS j JOIN scopes AS s ON s.id = j.scope_id WHERE j.id = ?;
-
 -- name: list_jobs
 -- Jobs of a scope by status, newest first.
 SELECT
@@ -82,7 +75,7 @@ FROM jobs WHERE status IN ('queued', 'running') AND kind IN (SELECT value FROM j
 -- Note how far a running job is.
 UPDATE jobs SET result = ? WHERE id = ? AND worker = ? AND status = 'running';
 
--- name: get_job_of
+-- name: get_job
 -- One job of a scope.
 SELECT
   j.id, s.tenant_id, s.project, j.kind, j.key, j.payload, j.status, j.attempts, j.run_after, j.created_at,

@@ -20,13 +20,20 @@ ON CONFLICT (scope_id, session_id) DO UPDATE SET
   transcript_path = excluded.transcript_path, task_id = excluded.task_id, task = excluded.task,
   task_number = excluded.task_number, updated_at = excluded.updated_at;
 
--- name: count_patterns
--- Items of a scope by status.
-SELECT status, count(*) FROM patterns WHERE scope_id = ? GROUP BY status;
-
--- name: count_outcomes
--- Active items of a scope by outcome.
-SELECT outcome, count(*) FROM patterns NOT INDEXED WHERE scope_id = ? AND status = 'active' GROUP BY outcome;
+-- name: counts
+-- What a scope holds, as (what, name, how many): memories by status, active ones by outcome and by the model of their vector, tasks by verdict, retrievals, jobs by status.
+SELECT 'memories', status, count(*) FROM patterns WHERE scope_id = :scope_id GROUP BY status
+UNION ALL
+SELECT 'outcomes', outcome, count(*) FROM patterns NOT INDEXED WHERE scope_id = :scope_id AND status = 'active' GROUP BY outcome
+UNION ALL
+SELECT 'embedded', s.model, sum(m.active) FROM space_members AS m JOIN vector_spaces AS s ON s.id = m.space_id
+WHERE m.scope_id = :scope_id AND m.active > 0 GROUP BY s.model
+UNION ALL
+SELECT 'verdicts', coalesce(judge_label, ''), count(*) FROM task_trajectories WHERE scope_id = :scope_id GROUP BY judge_label
+UNION ALL
+SELECT 'events', type, count(*) FROM events WHERE scope_id = :scope_id AND type = :retrieved GROUP BY type
+UNION ALL
+SELECT 'jobs', status, count(*) FROM jobs WHERE scope_id = :scope_id GROUP BY status;
 
 -- name: describe_patterns
 -- The oldest and newest active item of a scope, the mean confidence, and what is new since the last consolidation.
@@ -37,38 +44,18 @@ SELECT
   (SELECT count(*) FROM patterns NOT INDEXED
    WHERE seq > (SELECT consolidated_seq FROM scopes WHERE id = :scope_id) AND scope_id = :scope_id AND status = 'active');
 
--- name: count_trajectories
--- Trajectories of a scope by verdict.
-SELECT coalesce(judge_label, ''), count(*) FROM task_trajectories WHERE scope_id = ? GROUP BY judge_label;
-
 -- name: events_of_kind
 -- The newest events of a type in a scope, newest first.
 SELECT type, created_at, subject_id, data FROM events WHERE scope_id = ? AND type = ? ORDER BY seq DESC LIMIT ?;
 
--- name: chat_spending
--- How many calls to chat models there were since a moment in any scope, their tokens, and the cost that is known.
-SELECT count(*), coalesce(sum(value), 0), sum(json_extract(data, '$.cost_usd')) FROM performance_metrics
-WHERE scope_id IN (SELECT id FROM scopes) AND metric = ? AND created_at >= ?;
-
 -- name: chat_days
 -- What calls to chat models took in any scope since a moment, by day (UTC), the newest first.
-SELECT substr(created_at, 1, 10) AS day, count(*), CAST(sum(value) AS INTEGER), sum(json_extract(data, '$.cost_usd'))
+SELECT
+  substr(created_at, 1, 10) AS day, count(*) AS calls, CAST(sum(value) AS INTEGER) AS tokens,
+  sum(json_extract(data, '$.cost_usd')) AS cost_usd
 FROM performance_metrics
 WHERE scope_id IN (SELECT id FROM scopes) AND metric = ? AND created_at >= ?
 GROUP BY day ORDER BY day DESC;
-
--- name: count_events
--- Events of a type in a scope.
-SELECT count(*) FROM events WHERE scope_id = ? AND type = ?;
-
--- name: count_jobs
--- Jobs of a scope by status.
-SELECT status, count(*) FROM jobs WHERE scope_id = ? GROUP BY status;
-
--- name: count_embedded
--- Active items of a scope by the model that has their vector.
-SELECT s.model, sum(m.active) FROM space_members AS m JOIN vector_spaces AS s ON s.id = m.space_id
-WHERE m.scope_id = ? AND m.active > 0 GROUP BY s.model;
 
 -- name: shown_in
 -- What some tasks (a JSON list) of a session were shown since its context was cleared.

@@ -97,7 +97,7 @@ CROSS JOIN scopes AS s ON s.id = p.scope_id
 ORDER BY found.created_at DESC, found.seq DESC;
 
 -- name: said_in_as_many_characters
--- Ids of the items of a standing, or that tell where their words were heard, in a scope, active or held back, whose content has so many characters.
+-- Ids of the items of a standing, or that say where their words were heard, in a scope, active or held back, whose content has so many characters.
 SELECT id FROM patterns
 WHERE scope_id = :scope_id AND status = 'active' AND standing IN (-1, 1)
   AND length(pattern_data ->> 'content') = :characters
@@ -324,12 +324,8 @@ SELECT e.seq, e.vector FROM json_each(:among) AS wanted CROSS JOIN pattern_embed
 -- What passes filters, each of which gives (scope, position): of each scope a JSON list, and how many.
 SELECT scope_id, json_group_array(seq), count(*) FROM ({filters}) GROUP BY scope_id;
 
--- name: active_of_scopes
--- The active items of some scopes (a JSON list).
-SELECT scope_id, seq FROM patterns WHERE scope_id IN (SELECT value FROM json_each(:scopes)) AND status = 'active';
-
 -- name: active_of_domain
--- Those of a domain.
+-- The active items of some scopes (a JSON list) that are of a domain.
 SELECT scope_id, seq FROM patterns
 WHERE scope_id IN (SELECT value FROM json_each(:scopes)) AND status = 'active' AND domain = :domain;
 
@@ -350,9 +346,9 @@ WHERE p.scope_id IN (SELECT value FROM json_each(:scopes)) AND p.status = 'activ
 );
 
 -- name: active_of_task
--- Those that came from a task.
-SELECT scope_id, seq FROM patterns
-WHERE task_id = :task_id AND scope_id IN (SELECT value FROM json_each(:scopes)) AND status = 'active';
+-- The active items that came from a task.
+SELECT seq FROM patterns
+WHERE task_id = :exclude_task AND scope_id IN (SELECT value FROM json_each(:scopes)) AND status = 'active';
 
 -- name: term_counts
 -- In how many items each term (a JSON list) stands.
@@ -383,30 +379,15 @@ LEFT JOIN (
 LEFT JOIN space_members AS m ON m.space_id = v.id AND m.scope_id = s.id
 LEFT JOIN coded_partitions AS c ON c.space = 'vec_' || v.id AND c.partition = s.id;
 
--- name: candidates
--- What scoring needs of items by their positions (a JSON list); those from :first_unknown on get their distance here.
-SELECT
-  p.seq, t.tokens, e.vector,
-  CASE WHEN wanted.key >= :first_unknown AND e.vector IS NOT NULL
-    THEN vec_distance_cosine({element}(e.vector), {element}(:vector)) END,
-  p.id, s.tenant_id, s.project, p.pattern_data, p.confidence, p.usage_count, p.created_at, p.last_used, p.status,
-  p.status_reason, p.outcome, p.standing
-FROM json_each(:seqs) AS wanted
-CROSS JOIN patterns AS p ON p.seq = wanted.value AND p.status = 'active'
-JOIN scopes AS s ON s.id = p.scope_id
-JOIN pattern_tokens AS t ON t.seq = p.seq
-LEFT JOIN pattern_embeddings AS e
-  ON e.seq = p.seq AND e.space_id = (SELECT id FROM vector_spaces WHERE model = :model AND dims = :dims);
-
 -- name: vectors_of_items
 -- The vectors that items (a JSON list of positions) have in a space.
 SELECT e.seq, e.vector FROM json_each(:seqs) AS wanted
 CROSS JOIN pattern_embeddings AS e ON e.seq = wanted.value AND e.space_id = :space_id;
 
--- name: candidates_without_distance
--- The same without sqlite-vec.
+-- name: candidates
+-- What scoring needs of items by their positions (a JSON list).
 SELECT
-  p.seq, t.tokens, e.vector, NULL,
+  p.seq, t.tokens, e.vector,
   p.id, s.tenant_id, s.project, p.pattern_data, p.confidence, p.usage_count, p.created_at, p.last_used, p.status,
   p.status_reason, p.outcome, p.standing
 FROM json_each(:seqs) AS wanted

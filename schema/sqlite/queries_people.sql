@@ -3,26 +3,15 @@
 INSERT INTO people (id, tenant_id, name, role, token_hash, issuer, subject, created_at)
 VALUES (:id, :tenant_id, :name, :role, :token_hash, :issuer, :subject, :created_at) ON CONFLICT DO NOTHING;
 
--- name: person_of_token
--- Whose token it is, by its hash.
+-- name: find_person
+-- Who has an id, a token, a name, or whom an issuer calls so: NULL is nobody's.
 SELECT id, tenant_id, name, role, issuer, subject, created_at, revoked_at FROM people
-WHERE token_hash = ? AND tenant_id = ? AND revoked_at IS NULL;
-
--- name: person_of_subject
--- Whom an issuer calls so.
-SELECT id, tenant_id, name, role, issuer, subject, created_at, revoked_at FROM people
-WHERE tenant_id = ? AND issuer = ? AND subject = ?;
-
--- name: person_of_name
--- One person by name.
-SELECT id, tenant_id, name, role, issuer, subject, created_at, revoked_at FROM people WHERE tenant_id = ? AND name = ?;
-
--- name: get_person
--- One person by id.
-SELECT id, tenant_id, name, role, issuer, subject, created_at, revoked_at FROM people WHERE tenant_id = ? AND id = ?;
+WHERE tenant_id = :tenant_id AND (
+  id = :id OR name = :name OR (token_hash = :token_hash AND revoked_at IS NULL)
+  OR (issuer = :issuer AND subject = :subject));
 
 -- name: list_people
--- All people of a tenant.
+-- All people of a tenant, by name.
 SELECT id, tenant_id, name, role, issuer, subject, created_at, revoked_at FROM people WHERE tenant_id = ? ORDER BY name;
 
 -- name: set_role
@@ -131,7 +120,7 @@ JOIN scopes AS s ON s.id = h.scope_id WHERE s.tenant_id = ?;
 UPDATE shared_memories SET proposed_by = :proposed_by, accepted_by = :accepted_by WHERE memory_id = :memory_id;
 
 -- name: events_of_team
--- What tells of proposals in a tenant.
+-- Events of proposals in a tenant.
 SELECT e.seq, e.data FROM events AS e JOIN scopes AS s ON s.id = e.scope_id
 WHERE s.tenant_id = ? AND e.type IN ('team.proposed', 'team.ruled');
 

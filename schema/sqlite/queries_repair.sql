@@ -34,7 +34,7 @@ DELETE FROM pattern_embeddings
 WHERE space_id = (SELECT id FROM vector_spaces WHERE model = ? AND dims = ?) AND length(vector) <> ?;
 
 -- name: drop_vector
--- Delete a vector of which nobody can tell whether it is right; `reembed` makes it again.
+-- Delete a vector of which nobody knows whether it is right; `reembed` makes it again.
 DELETE FROM pattern_embeddings
 WHERE seq = ? AND space_id = (SELECT id FROM vector_spaces WHERE model = ? AND dims = ?);
 

@@ -1,23 +1,5 @@
--- name: aside
--- Positions of the newest items that no search from some scopes (a list of pairs) finds: not active there, or of other projects of the tenant.
-SELECT p.seq FROM patterns AS p JOIN scopes AS s ON s.id = p.scope_id
-WHERE s.tenant_id = :tenant_id AND (p.status <> 'active') = (
-  s.project IN (SELECT value ->> 1 FROM json_each(:scopes)))
-ORDER BY p.seq DESC LIMIT :limit;
-
--- name: candidates_aside
--- What scoring needs of items by their positions (a JSON list), whatever their status.
-SELECT
-  p.seq, t.tokens,
-  p.id, s.tenant_id, s.project, p.pattern_data, p.confidence, p.usage_count, p.created_at, p.last_used, p.status,
-  p.status_reason, p.outcome, p.standing
-FROM json_each(:seqs) AS wanted
-CROSS JOIN patterns AS p ON p.seq = wanted.value
-JOIN scopes AS s ON s.id = p.scope_id
-JOIN pattern_tokens AS t ON t.seq = p.seq;
-
--- name: tellings
--- The newest times that an item was told in some scopes (a JSON list), or kept from a task, with the newest outcome of that task and the beginning of its words.
+-- name: showings
+-- The newest times that an item was shown in some scopes (a JSON list), or kept from a task, with the newest outcome of that task and the beginning of its words.
 SELECT e.type, e.created_at, e.subject_id, e.data, o.data, substr(t.query, 1, :chars)
 FROM (
   SELECT
@@ -44,16 +26,16 @@ WHERE l.relation = 'contradicts' AND s.scope_id IN (SELECT value FROM json_each(
   AND d.scope_id IN (SELECT value FROM json_each(:scopes))
 ORDER BY l.created_at DESC, l.rowid DESC LIMIT :limit;
 
--- name: most_told
--- Ids of the active items of some scopes (a JSON list) that were told most often.
+-- name: most_shown
+-- Ids of the active items of some scopes (a JSON list) that were shown most often.
 SELECT p.id
 FROM (
   SELECT seq, usage_count FROM patterns INDEXED BY patterns_by_standing -- which has all that is asked for
   WHERE scope_id IN (SELECT value FROM json_each(:scopes)) AND status = 'active' AND usage_count > 0
   ORDER BY usage_count DESC, seq LIMIT :limit
-) AS told
-CROSS JOIN patterns AS p ON p.seq = told.seq
-ORDER BY told.usage_count DESC, told.seq;
+) AS shown
+CROSS JOIN patterns AS p ON p.seq = shown.seq
+ORDER BY shown.usage_count DESC, shown.seq;
 
 -- name: quarantined
 -- How many items of some scopes (a JSON list) are in quarantine.
@@ -67,17 +49,17 @@ WHERE scope_id IN (SELECT value FROM json_each(:scopes)) AND type IN (SELECT val
 ORDER BY seq;
 
 -- name: facets
--- What active items of some scopes (a JSON list) can be told apart by, and how many have each; the most frequent first.
+-- What active items of some scopes (a JSON list) differ by, and how many have each; the most frequent first.
 SELECT * FROM (
-  SELECT 'domain' AS facet, domain AS value, count(*) AS items FROM patterns
+  SELECT 'domains' AS facet, domain AS value, count(*) AS items FROM patterns
   WHERE scope_id IN (SELECT value FROM json_each(:scopes)) AND status = 'active' AND domain IS NOT NULL
   GROUP BY domain
   UNION ALL
-  SELECT 'agent', agent_id, count(*) FROM patterns
+  SELECT 'agents', agent_id, count(*) FROM patterns
   WHERE scope_id IN (SELECT value FROM json_each(:scopes)) AND status = 'active' AND agent_id IS NOT NULL
   GROUP BY agent_id
   UNION ALL
-  SELECT 'tag', t.tag, count(*) FROM pattern_tags AS t JOIN patterns AS p ON p.seq = t.seq
+  SELECT 'tags', t.tag, count(*) FROM pattern_tags AS t JOIN patterns AS p ON p.seq = t.seq
   WHERE p.scope_id IN (SELECT value FROM json_each(:scopes)) AND p.status = 'active' GROUP BY t.tag) AS counted
 ORDER BY items DESC, value;
 

@@ -11,12 +11,15 @@ WHERE t.scope_id = :scope_id
 ORDER BY coalesce(t.ended_at, t.created_at) DESC, t.seq DESC LIMIT :limit OFFSET :offset;
 
 -- name: find_task
--- A trajectory by its own id, or the newest of a task.
-SELECT seq FROM task_trajectories
-WHERE scope_id = :scope_id AND (id = :id OR task_id = :id) ORDER BY id = :id DESC, seq DESC LIMIT 1;
+-- A trajectory by its own id, or the newest of a task, with how many of its task came later.
+SELECT t.seq, t.trajectory_json, t.verdict_json, (
+  SELECT count(*) FROM task_trajectories AS later
+  WHERE later.scope_id = t.scope_id AND later.task_id = t.task_id AND later.seq > t.seq)
+FROM task_trajectories AS t
+WHERE t.scope_id = :scope_id AND (t.id = :id OR t.task_id = :id) ORDER BY t.id = :id DESC, t.seq DESC LIMIT 1;
 
 -- name: describe_tasks
--- What is told of trajectories (a JSON list of positions), in that order.
+-- What a list shows of trajectories (a JSON list of positions), in that order.
 SELECT
   t.id AS trajectory_id, t.task_id, substr(t.query, 1, :chars) AS task, t.source, t.agent_id, t.session_id,
   t.started_at AS began, coalesce(t.ended_at, t.created_at) AS ended, t.judge_label AS label, t.judge_conf AS confidence,
@@ -32,30 +35,7 @@ ORDER BY wanted.key;
 -- From which agents there are trajectories.
 SELECT DISTINCT source FROM task_trajectories WHERE scope_id = ? AND source IS NOT NULL ORDER BY source;
 
--- name: recorded_task
--- A trajectory with its verdict, and how many trajectories of its task came later.
-SELECT t.trajectory_json, t.verdict_json, (
-  SELECT count(*) FROM task_trajectories AS later
-  WHERE later.scope_id = t.scope_id AND later.task_id = t.task_id AND later.seq > t.seq)
-FROM task_trajectories AS t WHERE t.seq = ?;
-
 -- name: put_verdict
 -- Write another verdict on a trajectory, and the run whose memories it stands for.
 UPDATE task_trajectories SET judge_label = :label, judge_conf = :confidence, verdict_json = :verdict, run_id = :run_id
 WHERE id = :id AND scope_id = :scope_id;
-
--- name: told_ways
--- Of each way out that sessions were told at an error: how often, how often it was kept from them, and in how many sessions that were told it then worked, or did not.
-SELECT
-  e.data ->> '$.signature' AS signature, e.data ->> '$.id' AS memory_id,
-  count(*) FILTER (WHERE NOT e.data ->> '$.withheld') AS told, count(*) FILTER (WHERE e.data ->> '$.withheld') AS withheld,
-  count(*) FILTER (WHERE NOT e.data ->> '$.withheld' AND t.worked) AS helped,
-  count(*) FILTER (WHERE NOT e.data ->> '$.withheld' AND t.worked = 0) AS in_vain
-FROM events AS e
-LEFT JOIN (
-  SELECT subject_id, data ->> '$.signature' AS signature, data ->> '$.session_id' AS session_id,
-    max(data ->> '$.worked') AS worked
-  FROM events WHERE scope_id = :scope_id AND type = :tried GROUP BY 1, 2, 3
-) AS t ON t.subject_id = e.data ->> '$.id' AND t.signature = e.data ->> '$.signature' AND t.session_id = e.subject_id
-WHERE e.scope_id = :scope_id AND e.type = :told
-GROUP BY 1, 2;

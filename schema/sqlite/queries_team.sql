@@ -34,11 +34,11 @@ SELECT
 FROM proposals AS r
 JOIN scopes AS s ON s.id = r.scope_id
 LEFT JOIN people AS w ON w.id = r.person_id
-WHERE s.tenant_id = :tenant_id AND r.status IN (:first_status, :second_status, :third_status)
-  AND (:any_person = 1 OR r.person_id = :person_id)
-  AND (:any_project = 1 OR s.project = :project)
-  AND (:leading = 0 OR r.same_as IS NULL)
-ORDER BY r.seq LIMIT :limit OFFSET :offset;
+WHERE s.tenant_id = :tenant_id AND r.status IN (SELECT value FROM json_each(:statuses))
+  AND (:person_id IS NULL OR r.person_id = :person_id)
+  AND (:project IS NULL OR s.project = :project)
+  AND (:leading = 0 OR r.same_as IS NULL) AND (:newest = 0 OR r.decided_at IS NOT NULL)
+ORDER BY CASE WHEN :newest = 1 THEN r.decided_at END DESC, CASE WHEN :newest = 1 THEN -r.seq ELSE r.seq END LIMIT :limit OFFSET :offset;
 
 -- name: proposal
 -- A proposal, and those that it stands for.
@@ -93,13 +93,13 @@ ON CONFLICT (memory_id) DO UPDATE SET
   accepted_by = coalesce(shared_memories.accepted_by, excluded.accepted_by);
 
 -- name: out_of_step
--- Shared memories of a scope that are no longer as they were told.
+-- Shared memories of a scope that are no longer as they were given out.
 SELECT h.memory_id, h.state, coalesce(p.status, 'forgotten') || ':' || coalesce(p.content_hash, '') AS now
 FROM shared_memories AS h LEFT JOIN patterns AS p ON p.id = h.memory_id AND p.scope_id = h.scope_id
 WHERE h.scope_id = :scope_id AND h.state <> coalesce(p.status, 'forgotten') || ':' || coalesce(p.content_hash, '');
 
 -- name: put_state
--- Have a shared memory be told again.
+-- Have a shared memory be given out again.
 UPDATE shared_memories SET revision = :revision, state = :state WHERE memory_id = :memory_id;
 
 -- name: changed
@@ -139,17 +139,17 @@ WHERE memory_id = :memory_id;
 UPDATE shared_memories SET worked_before = worked, tried_before = tried WHERE memory_id = :memory_id;
 
 -- name: failing
--- A shared memory that is active, with what was counted since a person vouched for it.
-SELECT s.tenant_id, s.project, h.worked - h.worked_before, h.tried - h.tried_before, h.told, h.people, h.accepted_at
+-- Those of shared memories (a JSON list of ids) that are active, with what was counted since a person vouched for them.
+SELECT s.project, h.memory_id, h.worked - h.worked_before, h.tried - h.tried_before, h.told, h.people
 FROM shared_memories AS h
 JOIN scopes AS s ON s.id = h.scope_id
 JOIN patterns AS p ON p.id = h.memory_id AND p.scope_id = h.scope_id AND p.status = 'active'
-WHERE h.memory_id = :memory_id AND s.tenant_id = :tenant_id;
+WHERE h.memory_id IN (SELECT value FROM json_each(:ids)) AND s.tenant_id = :tenant_id;
 
 -- name: sharing
--- What is known of a shared memory beside its words.
+-- What is known of shared memories (a JSON list of ids) beside their words.
 SELECT memory_id, worked, tried, told, people, proposed_by, accepted_by, accepted_at FROM shared_memories
-WHERE memory_id = :memory_id;
+WHERE memory_id IN (SELECT value FROM json_each(:ids));
 
 -- name: bank_id
 -- The id of the bank.
@@ -210,7 +210,7 @@ DELETE FROM shared_memories WHERE memory_id = :memory_id;
 -- The ids of all memories of a scope.
 SELECT id FROM patterns WHERE scope_id = :scope_id;
 
--- name: drop_ways_out
+-- name: drop_fixes
 -- Forget which errors a memory ended.
 DELETE FROM handles
 WHERE seq = (SELECT seq FROM patterns WHERE id = :memory_id) AND handle LIKE 'error:%';
@@ -222,11 +222,11 @@ SELECT a.id, b.id, 'duplicate_of', 1.0, :at FROM patterns AS a JOIN patterns AS 
 WHERE a.id = :own_id ON CONFLICT DO NOTHING;
 
 -- name: same_as_shared
--- The active shared memory that says the same as an own one.
-SELECT p.id FROM pattern_links AS l
+-- Of own memories (a JSON list of ids) the active shared ones that say the same, the first behind the others.
+SELECT l.src_id, p.id FROM pattern_links AS l
 JOIN patterns AS p ON p.id = l.dst_id AND p.status = 'active'
 JOIN shared_memories AS h ON h.memory_id = p.id
-WHERE l.src_id = :memory_id AND l.relation = 'duplicate_of' ORDER BY p.seq LIMIT 1;
+WHERE l.src_id IN (SELECT value FROM json_each(:ids)) AND l.relation = 'duplicate_of' ORDER BY p.seq DESC;
 
 -- name: says_the_same
 -- Which memories were linked as saying the same as one.
@@ -238,12 +238,13 @@ SELECT id FROM patterns WHERE scope_id = :scope_id AND status = 'active' AND cre
 ORDER BY seq DESC LIMIT :limit;
 
 -- name: uses_of
--- How often a memory was told.
-SELECT usage_count FROM patterns WHERE id = :memory_id;
+-- How often memories (a JSON list of ids) were shown.
+SELECT usage_count FROM patterns WHERE id IN (SELECT value FROM json_each(:ids));
 
 -- name: outcomes_of
--- What tasks showed of a memory.
-SELECT type, data FROM events WHERE subject_id = :memory_id ORDER BY seq;
+-- What tasks showed of a memory, in events of some types (a JSON list).
+SELECT type, data FROM events
+WHERE subject_id = :memory_id AND type IN (SELECT value FROM json_each(:kinds)) ORDER BY seq;
 
 -- name: signatures
 -- The digests of the errors that a memory ended.
@@ -276,17 +277,6 @@ UPDATE shared_memories SET proposed_by = '[]', accepted_by = NULL WHERE memory_i
 -- name: forget_sent
 -- Delete what is known of one's own proposal of a memory.
 DELETE FROM sent_proposals WHERE memory_id = :memory_id;
-
--- name: latest_decided
--- The proposals of a tenant that a person decided last; those that stood for themselves.
-SELECT
-  r.id, s.project, r.person_id, w.name AS person, r.item, r.word, r.held, r.same_as, r.status, r.memory_id, r.decided_by,
-  r.decided_at, r.decision, r.created_at
-FROM proposals AS r
-JOIN scopes AS s ON s.id = r.scope_id
-LEFT JOIN people AS w ON w.id = r.person_id
-WHERE s.tenant_id = :tenant_id AND r.decided_at IS NOT NULL AND r.same_as IS NULL
-ORDER BY r.decided_at DESC, r.seq DESC LIMIT :limit;
 
 -- name: restamp
 -- Name the counts of changes again: who followed them reads all of it again.

@@ -1,5 +1,5 @@
 -- name: is_trimmed
--- Tell whether a call was in the window once and has left it, alone or with its whole session.
+-- Whether a call was in the window once and has left it, alone or with its whole session.
 SELECT 1 FROM trimmed_tool_calls
 WHERE scope_id = :scope_id AND session_id = :session_id AND call_id IN (:call_id, :whole);
 
@@ -145,15 +145,11 @@ WHERE score IS NULL;
 -- Enter the words of a call.
 INSERT INTO tool_call_fts (rowid, tokens) VALUES (?, ?);
 
--- name: unindex_call
--- Take the words of a call out of the index.
-DELETE FROM tool_call_fts WHERE rowid = ?;
+-- name: unindex_waiting
+-- Take the words of calls that left the window out of the index.
+DELETE FROM tool_call_fts WHERE rowid IN (SELECT seq FROM tool_calls_to_unindex);
 
--- name: calls_to_unindex
--- Give calls whose words are to leave the index.
-SELECT seq FROM tool_calls_to_unindex;
-
--- name: forget_calls_to_unindex
+-- name: nothing_waits
 -- Note that nothing waits to leave the index.
 DELETE FROM tool_calls_to_unindex;
 
@@ -210,15 +206,6 @@ UPDATE tool_memories SET summary = ?, summarized_at = ? WHERE scope_id = ? AND t
 -- Note that a summary has seen calls.
 UPDATE tool_call_evaluations SET summarized = 1 WHERE seq IN (SELECT value FROM json_each(?)) AND score IS NOT NULL;
 
--- name: claim_warning
--- Note that a warning of a tool is given, unless one was given since a moment.
-UPDATE tool_memories SET warned_at = :now
-WHERE scope_id = :scope_id AND tool_name = :tool_name AND (warned_at IS NULL OR warned_at <= :since);
-
--- name: last_warning
--- Give when a warning of a tool was given last.
-SELECT warned_at FROM tool_memories WHERE scope_id = ? AND tool_name = ?;
-
 -- name: calls_of_tool
 -- Give the positions of the calls of a tool.
 SELECT seq FROM tool_calls WHERE scope_id = ? AND tool_name = ?;
@@ -230,13 +217,6 @@ DELETE FROM trimmed_tool_calls WHERE scope_id = ? AND tool_name = ?;
 -- name: drop_tool
 -- Forget the totals and the summary of a tool.
 DELETE FROM tool_memories WHERE scope_id = ? AND tool_name = ?;
-
--- name: put_totals
--- Write the totals of a tool as they were elsewhere; what the window holds stays as it is.
-UPDATE tool_memories SET
-  calls = :calls, succeeded = :succeeded, timed = :timed, time_cost_us = :time_cost_us, counted = :counted,
-  token_cost = :token_cost, evaluated = :evaluated, good = :good, first_at = :first_at, last_at = :last_at
-WHERE scope_id = :scope_id AND tool_name = :tool_name;
 
 -- name: count_tool_memory
 -- Count tools, calls and evaluations of a scope.

@@ -54,8 +54,3 @@ WHERE p.task_id = :task_id AND p.scope_id = :scope_id AND p.status <> 'archived'
   WHERE scope_id = :scope_id AND task_id = :task_id AND run_id IS NOT NULL AND run_id <> :run_id
   UNION ALL SELECT :replaces
 );
-
--- name: get_trajectory
--- A trajectory by its own id, or the newest of a task.
-SELECT trajectory_json, verdict_json FROM task_trajectories
-WHERE scope_id = :scope_id AND (id = :id OR task_id = :id) ORDER BY id = :id DESC, seq DESC LIMIT 1;

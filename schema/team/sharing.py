@@ -1,6 +1,6 @@
 """What people share over a team's server: what is proposed, what came of it, the evidence, and what has changed."""
 
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from pydantic import AliasChoices, ConfigDict, Field
 
@@ -162,7 +162,7 @@ class Member(Model):
     role: Literal["read", "write", "review", "admin"]
 
 
-class Sharing(NamedTuple):
+class Sharing(Model):
     """What is known of a shared memory beside its words."""
 
     memory_id: str

@@ -73,7 +73,7 @@ class Identity:
             return None
         people, tenant_id = found
         # Looked up by its hash, of which nobody can choose the beginning: the time of the look-up gives nothing away.
-        person = await people.by_token(tenant_id, hash_of(token))
+        person = await people.find(tenant_id, token_hash=hash_of(token))
         return None if person is None else Caller(person)
 
     async def still(self, caller: Caller) -> Caller | None:
@@ -81,7 +81,7 @@ class Identity:
         if caller.person is None:
             return caller
         found = await self.bank().people()
-        person = None if found is None else await found[0].get(found[1], caller.person.id)
+        person = None if found is None else await found[0].find(found[1], person_id=caller.person.id)
         return None if person is None or person.revoked_at is not None else Caller(person)
 
     async def _by_issuer(self, issuer: "Issuer", token: str) -> Caller | None:
@@ -90,7 +90,7 @@ class Identity:
         if claims is None or found is None:
             return None
         people, tenant_id = found
-        person = await people.by_subject(tenant_id, issuer.url, claims.subject)
+        person = await people.find(tenant_id, issued=(issuer.url, claims.subject))
         if person is None and claims.role is not None:
             signed = SignedIn(issuer.url, claims.subject, claims.name, claims.role)
             person = await add_signed_in(people, tenant_id, signed)

@@ -4,11 +4,13 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from copy import copy
 from functools import partial
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.status import StorageHealth
 from swarm_memory.schema.team.person import Person
+from swarm_memory.server.storage.driver import Connection
+from swarm_memory.server.storage.engine.recorder import Recorder
 from swarm_memory.server.storage.stores import memories
 from swarm_memory.server.storage.stores.credit import Outcomes
 from swarm_memory.server.storage.stores.forgetting import (
@@ -31,10 +33,6 @@ from swarm_memory.server.storage.stores.trajectories import Trajectories
 from swarm_memory.server.storage.stores.upkeep import Retention, Upkeep, Vectors
 from swarm_memory.tools.ports.memories import Forgotten
 
-if TYPE_CHECKING:
-    from swarm_memory.server.storage.driver import Connection
-    from swarm_memory.server.storage.engine.recorder import Recorder
-
 _PACKED_AT_ONCE = 2_000
 """Items whose tokens are packed in one transaction: other writers wait no longer than for that."""
 
@@ -42,7 +40,7 @@ _PACKED_AT_ONCE = 2_000
 class Bank(Memories, Trajectories, Jobs, Outcomes, Upkeep, Rollouts):
     """Every store of one bank; an engine comes before it among a class's bases."""
 
-    def hold_stores(self, consolidate_every: int, recorder: "Recorder") -> None:
+    def hold_stores(self, consolidate_every: int, recorder: Recorder) -> None:
         """Make the stores that stand beside; the engine must be there."""
         self.consolidate_every = consolidate_every
         self.recorder = recorder
@@ -109,7 +107,7 @@ class Bank(Memories, Trajectories, Jobs, Outcomes, Upkeep, Rollouts):
         scopes = await self.people.scopes(person.tenant_id)
         traces = await self.read(partial(find_traces_of_person, scopes=scopes, person_id=person.id))
 
-        def forget_all(connection: "Connection") -> int:
+        def forget_all(connection: Connection) -> int:
             records = forget_person(connection, person.id, traces)
             take_out_of_team(connection, person)
             note(connection, person.tenant_id, FORGOTTEN_PERSON, person.id, {})

@@ -133,13 +133,13 @@ async def test_a_pass_that_was_cut_off_goes_on_where_it_was(kept: Kept) -> None:
     first, second = await kept.add_all(ADVICE[3:5], confidence=0.8)
     kept.clock.forward(days=90)
     scope = kept.toolbox.scope
-    begun = Aging(kept.clock.at, through=1, since=None)
+    begun = Aging(at=kept.clock.at, through=1, since=None)
     await kept.store.write_upkeep(scope, UpkeepBatch("run_01CUTOFF", kept.clock.at, aging=(None, begun)))
     done = await consolidate(kept.toolbox)
     assert done.aged == 1
     assert (await kept.item(first)).confidence == 0.8  # the batch that was cut off had nothing to say of it
     assert (await kept.item(second)).confidence == pytest.approx(0.4)
-    assert (await kept.store.upkeep_state(scope)).aging == Aging(kept.clock.at)
+    assert (await kept.store.upkeep_state(scope)).aging == Aging(at=kept.clock.at)
 
 
 async def test_two_runs_at_once_age_every_memory_once(kept: Kept) -> None:

@@ -69,10 +69,7 @@ async def test_the_worker_does_it_and_the_status_tells(kept: Kept, tmp_path: Pat
     assert await worker.work_off_due() == 1
     assert (await kept.item(worse)).status == "archived"
     assert not await queue_when_due(kept.toolbox)
-    (figure,) = [row for row in kept.rows()["performance_metrics"] if row[2] == "consolidation_ms"]
-    (event,) = [row for row in kept.rows()["events"] if row[2] == "consolidation.finished"]
-    assert figure[3] > 0
-    assert json.loads(figure[4]) == {"run_id": event[3]}
+    assert [row[2] for row in kept.rows()["events"]].count("consolidation.finished") == 1
     told = (await memory_status(kept.toolbox)).consolidation
     assert told == "0 new memories; by itself at 20; last run 2026-05-01 12:00 UTC"
 
@@ -113,7 +110,7 @@ async def test_a_position_is_given_once_also_while_a_run_is_under_way(kept: Kept
     state = await kept.store.upkeep_state(kept.toolbox.scope)
     await kept.store.forget([kept.toolbox.scope], [newest])
     copy = await kept.add(*ADVICE[1])
-    await kept.store.finish_upkeep(kept.toolbox.scope, UpkeepEnd("run_x", kept.clock.now(), state.last, 1.5, {}))
+    await kept.store.finish_upkeep(kept.toolbox.scope, UpkeepEnd("run_x", kept.clock.now(), state.last, {}))
     after = await kept.store.upkeep_items(
         kept.toolbox.scope, kept.toolbox.embedder.name, kept.toolbox.embedder.dimensions, after=state.last, limit=9
     )

@@ -114,14 +114,14 @@ async def test_a_candidate_is_hidden_and_a_second_task_makes_it_a_memory(tmp_pat
         assert await bank.items() == []
         assert (await retrieve(tools, "feedctl push says that the ledger feed is closed")).memories == ()
         (signature,) = {call.signature for call in read(pushed(1)).calls if call.signature}
-        assert await tools.store.known_ways(tools.scope, [signature.digest]) == []
+        assert await tools.store.known_fixes(tools.scope, [signature.digest]) == []
 
         assert (await learn(tools, pushed(2, "sh house.sh open", session="session 1"))).stored == ()
         assert await bank.items() == [], "the same session bears nothing out"
 
         assert (await learn(tools, pushed(3, "sh house.sh open"))).stored == ()
         assert [each.id for each in await bank.items()] == [item.id]
-        (way,) = await tools.store.known_ways(tools.scope, [signature.digest])
+        (way,) = await tools.store.known_fixes(tools.scope, [signature.digest])
         assert (way.memory_id, way.worked) == (item.id, 3)
         assert (await retrieve(tools, "feedctl push says that the ledger feed is closed")).memories
 

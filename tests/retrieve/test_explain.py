@@ -6,7 +6,6 @@ from dataclasses import replace
 import pytest
 
 from swarm_memory.schema.memory import MemoryLink, Provenance
-from swarm_memory.tools.ports.memories import SearchFilter
 from swarm_memory.tools.ports.upkeep import UpkeepBatch
 from swarm_memory.tools.retrieve.explain import Explanation, explain
 from swarm_memory.tools.retrieve.retrieve import retrieve
@@ -20,7 +19,7 @@ LOGIN = ("Handle login flows with CSRF tokens", "1. Parse the token.\n2. Attach 
 
 
 def why(explained: Explanation, memory_id: str) -> str:
-    every = {each.memory.item.id: each for each in (*explained.considered, *explained.aside)}
+    every = {each.memory.item.id: each for each in explained.considered}
     return every[memory_id].why or ""
 
 
@@ -57,20 +56,6 @@ async def test_the_floor_and_the_distance_are_named_with_their_figures(toolbox: 
     other = await add("Rotate certificates of the kubernetes cluster")
     assert why(await explain(toolbox, QUERY), other).startswith("too far from the query: it has 0.")
     assert why(await explain(toolbox, "paint a wall green with tokens"), other).startswith("below the floor: the best")
-
-
-async def test_what_no_search_finds_is_named_with_the_reason_and_what_is_far_is_not(toolbox: Toolbox, add: Add) -> None:
-    await add(*LOGIN)
-    held = await add("Handle login flows with tokens", status="quarantined", status_reason="screened: an order")
-    gone = await add("Handle the login with CSRF", status="archived", status_reason="withdrawn by the user")
-    foreign = await add(*LOGIN, project="bank")
-    await add("Rotate certificates", status="quarantined")
-    explained = await explain(toolbox, QUERY)
-    assert {each.memory.item.id for each in explained.aside} == {held, gone, foreign}
-    assert why(explained, held) == "in quarantine: screened: an order"
-    assert why(explained, gone) == "archived: withdrawn by the user"
-    assert why(explained, foreign) == "it belongs to project bank"
-    assert (await explain(toolbox, QUERY, only=SearchFilter(domain="web"))).aside == ()
 
 
 async def test_each_stage_says_what_it_left_behind(toolbox: Toolbox, add: Add) -> None:

@@ -11,20 +11,19 @@ from driver_names import AVAILABLE
 
 from swarm_memory.schema.base import GLOBAL_PROJECT, Scope, new_id
 from swarm_memory.schema.benchmark import BenchmarkRun
-from swarm_memory.schema.errors import NotFoundError, QuotaReached, StorageError
+from swarm_memory.schema.errors import InputError, NotFoundError, QuotaReached, StorageError
 from swarm_memory.schema.job import Job, JobEnd
 from swarm_memory.schema.memory import MemoryLink, Provenance
 from swarm_memory.schema.outcome import Credit, OutcomeRecord
 from swarm_memory.schema.rollout import MattsRun, Rollout, RunSummary
 from swarm_memory.schema.source import Passage
-from swarm_memory.schema.tool_memory import Evaluation, ToolCall, ToolTotals
+from swarm_memory.schema.tool_memory import Evaluation, ToolCall
 from swarm_memory.schema.trajectory import Step, Trajectory, Verdict
 from swarm_memory.server.storage.stores.tool_memory import ToolMemoryCounts
 from swarm_memory.server.storage.stores.upkeep import PendingUpkeep
-from swarm_memory.tools.ports.journal import CORRECTED, Event, HostSession
+from swarm_memory.tools.ports.journal import CORRECTED, EvaluatedCall, Event, FailedEvaluation, HostSession
 from swarm_memory.tools.ports.memories import DayLimit, MemoryFilter, SearchFilter, SearchQuery
 from swarm_memory.tools.ports.sources import SourceKey, SourceQuery, StoredGroup, StoredPassage
-from swarm_memory.tools.ports.tool_memory import EvaluatedCall, FailedEvaluation
 from swarm_memory.tools.ports.trajectories import LearnRecord, RunEnd
 from swarm_memory.tools.ports.upkeep import Aging, UpkeepBatch, UpkeepChange, UpkeepEnd
 
@@ -41,19 +40,35 @@ def open_store(request: pytest.FixtureRequest, bank_on: Any) -> Any:
 async def test_items_come_back_as_they_were_written_by_id_and_by_filter(
     open_store: Any, embedder: Any, here: Scope, item: Any, with_indexes: Any
 ) -> None:
-    first = item("Retry the upload", tags=("net",), domain="web", created_at=AT)
-    other = item("Close the file", status="quarantined", created_at=AT + timedelta(1))
+    source = Provenance(task_id="t1", trajectory_id="tr_1", evidence=("s1",), judge="evidence", run_id="run_1")
+    fields = {"tags": ("net", "lock"), "domain": "web", "description": "When locked", "outcome": "Failure"}
+    first = item("Straße sperren", **fields, provenance=source, created_at=AT)
+    other = item("Close the file", status="quarantined", tags=("net",), created_at=AT + timedelta(1))
     async with open_store() as store:
         stored = [with_indexes(each, embedder) for each in (first, other)]
         assert await store.add_memories(stored, embedder.name) == [first.id, other.id]
-        assert await store.add_memories(stored, embedder.name) == []
+        again = with_indexes(first.model_copy(update={"title": "Another title"}), embedder)
+        assert await store.add_memories([again, stored[1]], embedder.name) == []
+    async with open_store() as store:
         assert await store.get_memories([here], [other.id, "rm_none", first.id]) == [other, first]
         assert await store.get_memories([Scope(project="there")], [first.id]) == []
-        assert await store.list_memories([here], MemoryFilter()) == [first]
         both = MemoryFilter(statuses=("active", "quarantined"))
-        assert await store.list_memories([here], both) == [other, first]
-        assert await store.list_memories([here], both._replace(text="CLOSE")) == [other]
-        assert await store.list_memories([here], both._replace(tags=("net", "no"))) == []
+        for which, listed in (
+            (MemoryFilter(), [first]),
+            (MemoryFilter(task_id="t1"), [first]),
+            (MemoryFilter(text="SPERREN", domain="web"), [first]),
+            (MemoryFilter(text="50%_"), []),
+            (MemoryFilter(domain="net"), []),
+            (both, [other, first]),
+            (both._replace(limit=1, offset=1), [first]),
+            (both._replace(text="CLOSE"), [other]),
+            (both._replace(tags=("net",)), [other, first]),
+            (both._replace(tags=("net", "lock")), [first]),
+            (both._replace(tags=("net", "no")), []),
+        ):
+            assert await store.list_memories([here], which) == listed, which
+        with pytest.raises(InputError, match="limit"):
+            await store.list_memories([here], MemoryFilter(limit=0))
 
 
 async def test_a_search_gives_scores_and_the_items_themselves_of_its_scopes_alone(
@@ -453,12 +468,12 @@ async def test_a_batch_of_upkeep_is_written_once_and_taken_back(
         assert all(each.direction for each in seen.values())
         link = MemoryLink(src_id=gone.id, dst_id=kept.id, relation="duplicate_of", weight=0.9)
         change = UpkeepChange(seen[gone.id], 0.4, "archived", "the same", needs=kept.id)
-        batch = UpkeepBatch("run_1", AT, (change,), (link,), aging=(None, Aging(AT)))
+        batch = UpkeepBatch("run_1", AT, (change,), (link,), aging=(None, Aging(at=AT)))
         assert (await store.write_upkeep(here, batch)).changed == (gone.id,)
         assert (await store.write_upkeep(here, batch)).refused
-        await store.finish_upkeep(here, UpkeepEnd("run_1", AT, seen[gone.id].position, 1.5, {"merged": 1}))
+        await store.finish_upkeep(here, UpkeepEnd("run_1", AT, seen[gone.id].position, {"merged": 1}))
         state = await store.upkeep_state(here)
-        assert (state.active, state.consolidated, state.aging) == (1, seen[gone.id].position, Aging(AT))
+        assert (state.active, state.consolidated, state.aging) == (1, seen[gone.id].position, Aging(at=AT))
         assert await store.memory_links(here, [kept.id]) == [link]
         (number,) = await store.upkeep_batches(here, "run_1")
         undone = await store.undo_upkeep(here, "run_1", number, AT)
@@ -532,11 +547,5 @@ async def test_a_tool_is_known_by_its_calls_their_evaluations_and_its_summary(op
             "{}",
         )
         assert (known.totals.first_at, known.summary) == (AT, None)
-        assert await tools.claim_warning(here, "Bash", AT, AT)
-        assert not await tools.claim_warning(here, "Bash", AT, AT - timedelta(1))
-        assert await tools.last_warning(here, "Bash") == AT
-        await tools.put_totals(here, ToolTotals(tool_name="Bash", calls=9))
-        (moved,) = await tools.memories(here, None)
-        assert (moved.totals.calls, moved.totals.first_at) == (9, None)
         assert await tools.forget_tools(here, None) == 1
         assert await tools.memories(here, None) == []

@@ -21,9 +21,9 @@ from swarm_memory.server.storage.move import Side, Table, move, postgres_side, s
 from swarm_memory.server.storage.postgres.connection import Place
 from swarm_memory.server.storage.postgres.store import open_postgres
 from swarm_memory.server.storage.store import open_store
+from swarm_memory.tools.ports.journal import EvaluatedCall
 from swarm_memory.tools.ports.memories import SearchQuery
 from swarm_memory.tools.ports.sources import SourceKey, StoredGroup, StoredPassage
-from swarm_memory.tools.ports.tool_memory import EvaluatedCall
 
 AT = datetime(2026, 5, 1, 9, 30, tzinfo=UTC)
 ODD = 'a "quoted" % text: with\nlines, \\u0000, \x01 and ümläuts'

@@ -49,12 +49,14 @@ async def test_a_person_is_found_by_token_subject_and_name_in_their_tenant_alone
         assert not await people.add(person("ada"), "hash-b")
         assert not await people.add(person("eve", issuer="https://issuer", subject="a-1"), None)
         assert await people.add(person("ada", tenant_id="other"), "hash-c")
-        assert await people.by_token("default", "hash-a") == ada
-        assert await people.by_token("other", "hash-a") is None
-        assert await people.by_subject("default", "https://issuer", "a-1") == ada
-        assert await people.by_subject("default", "https://elsewhere", "a-1") is None
-        assert await people.by_name("default", "ada") == await people.get("default", ada.id) == ada
-        assert await people.get("other", ada.id) is None
+        assert await people.find("default", token_hash="hash-a") == ada
+        assert await people.find("other", token_hash="hash-a") is None
+        assert await people.find("default", issued=("https://issuer", "a-1")) == ada
+        assert await people.find("default", issued=("https://elsewhere", "a-1")) is None
+        assert await people.find("default", name="ada") == ada
+        assert await people.find("default", person_id=ada.id) == ada
+        assert await people.find("other", person_id=ada.id) is None
+        assert await people.find("default") is None
         assert await people.list("default") == [ada]
 
 
@@ -66,13 +68,13 @@ async def test_roles_tokens_and_revoking_count_at_once_and_stand_in_the_trail(op
         await mine.add(ada, "old")
         await mine.set_role(ada, "review")
         await mine.set_token(ada, "new")
-        assert await store.people.by_token("default", "old") is None
-        assert (await store.people.by_token("default", "new")).role == "review"
+        assert await store.people.find("default", token_hash="old") is None
+        assert (await store.people.find("default", token_hash="new")).role == "review"
         await mine.revoke(ada)
-        assert await store.people.by_token("default", "new") is None
-        assert (await store.people.by_name("default", "ada")).revoked_at is not None
+        assert await store.people.find("default", token_hash="new") is None
+        assert (await store.people.find("default", name="ada")).revoked_at is not None
         await mine.set_token(ada, "again")
-        assert await store.people.by_token("default", "again") is not None
+        assert await store.people.find("default", token_hash="again") is not None
         trail = await store.people.audit("default", 10)
         assert [each.action for each in trail] == [TOKEN_MADE, REVOKED, TOKEN_MADE, ROLE_CHANGED, ADDED, ADDED]
         assert {each.person for each in trail[:5]} == {"root"}
@@ -142,7 +144,7 @@ async def test_somebody_is_forgotten_with_what_they_brought_and_nobody_else_is(
         await store.forget(await store.people.scopes("default"), ids)
         assert await store.forget_person(ada) == 1
         assert [each.name for each in await store.people.list("default")] == ["eve"]
-        assert await store.people.by_token("default", "hash of ada") is None
+        assert await store.people.find("default", token_hash="hash of ada") is None
         assert [row[0] for row in await rows(store, "SELECT person_id FROM patterns")] == [eve.id]
         assert [row[0] for row in await rows(store, "SELECT person_id FROM tool_calls")] == [eve.id]
         assert dict(await rows(store, "SELECT task_id, query FROM task_trajectories")) == {

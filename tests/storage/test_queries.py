@@ -12,7 +12,8 @@ from swarm_memory.server.storage.engine.connection import migrate
 
 FOLDER = Path(statements.__file__).parent
 SUBJECTS = sorted(path.stem.removeprefix("queries_") for path in FOLDER.glob("queries_*.sql"))
-ASSIGNED = re.compile(r'^(_[A-Z_, ]+) = (queries\("\w+"\)(?:, queries\("\w+"\))*)', re.MULTILINE)
+ASSIGNED = re.compile(r'^(_[A-Z_, ]+) = ((?:queries|Sql)\("\w+"\)(?:, (?:queries|Sql)\("\w+"\))*)$', re.MULTILINE)
+ASKED = re.compile(r'\b(_[A-Z]+)(?:\["|\.\w+\(\s*(?:self\._)?connection,\s*(?:\w+,\s*)?")(\w+)"')
 CODE = FOLDER.parents[1] / "server"
 
 
@@ -66,17 +67,11 @@ def test_every_query_that_code_names_is_in_the_file_it_names() -> None:
     for path in CODE.rglob("*.py"):
         code = path.read_text("utf-8")
         subject_of: dict[str, str] = {}
-        for names, files in re.findall(
-            r'^(_[A-Z_, ]+) = (queries\("\w+"\)(?:, queries\("\w+"\))*)$', code, re.MULTILINE
-        ):
-            subject_of |= zip(names.split(", "), re.findall(r'queries\("(\w+)"\)', files), strict=True)
-        asked = [
-            (subject_of[names], name)
-            for names, name in re.findall(r'\b(_[A-Z]+)\["(\w+)"\]', code)
-            if names in subject_of
-        ]
+        for names, files in ASSIGNED.findall(code):
+            subject_of |= zip(names.split(", "), re.findall(r'\("(\w+)"\)', files), strict=True)
+        asked = [(subject_of[names], name) for names, name in ASKED.findall(code) if names in subject_of]
         asked += re.findall(r'queries\("(\w+)"\)\["(\w+)"\]', code)
         of = postgres.queries if path.parent.name == "postgres" else queries
         assert [each for each in asked if each[1] not in of(each[0])] == [], path
         named += len(asked)
-    assert named > 150
+    assert named > 300

@@ -163,17 +163,6 @@ async def test_filters_narrow_the_search_itself_and_not_its_result(
         assert await ids(agent_id="tester") == await ids(domain="common") == {rare[1].id}
 
 
-async def test_a_task_with_very_many_items_is_left_out_too(
-    open_bank: Any, embedder: Any, here: Scope, item: Make, with_indexes: WithIndexes
-) -> None:
-    own = many(item, 300, provenance=Provenance(task_id="t1"))
-    other = item("lock it")
-    async with open_bank() as store:
-        await store.add_memories([with_indexes(each, embedder) for each in (*own, other)], embedder.name)
-        query = SearchQuery((here,), embedder.name, embedder.vector("q"), ("lock",), 5, SearchFilter(exclude_task="t1"))
-        assert [each.id for each in (await store.search(query)).candidates] == [other.id]
-
-
 async def test_words_and_vectors_find_the_same_at_once_as_one_after_the_other(
     open_bank: Any, embedder: Any, here: Scope, item: Make, with_indexes: WithIndexes, monkeypatch: pytest.MonkeyPatch
 ) -> None:

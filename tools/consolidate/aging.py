@@ -54,9 +54,9 @@ async def age_items(run: UpkeepRun, state: UpkeepState) -> None:
     if before is not None and before.through is not None:
         before = await _pass(run, before, before)
     if before is None:
-        await _pass(run, None, Aging(run.now, 0, None))
+        await _pass(run, None, Aging(at=run.now, through=0))
     elif before.through is None and run.now - before.at >= AGING_STEP:
-        await _pass(run, before, Aging(run.now, 0, before.at))
+        await _pass(run, before, Aging(at=run.now, through=0, since=before.at))
 
 
 async def _pass(run: UpkeepRun, before: Aging | None, this: Aging) -> Aging | None:
@@ -72,7 +72,7 @@ async def _pass(run: UpkeepRun, before: Aging | None, this: Aging) -> Aging | No
         page = await store.upkeep_items(scope, embedder.name, embedder.dimensions, after=after, limit=_PAGE)
         is_last = len(page) < _PAGE
         after = page[-1].position if page else after
-        reached = Aging(this.at) if is_last else Aging(this.at, after, this.since)
+        reached = Aging(at=this.at) if is_last else Aging(at=this.at, through=after, since=this.since)
         aged = (_aged(run, item, this) for item in page if item.id not in in_files)
         changes = [change for change in aged if change is not None]
         written = await run.write(changes, aging=(before, reached))

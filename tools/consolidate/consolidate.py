@@ -1,6 +1,5 @@
 """The upkeep of the bank in one run: duplicates, contradictions, aging; every change recorded, every run undoable."""
 
-import time
 from collections.abc import Sequence
 
 from pydantic import JsonValue
@@ -40,7 +39,6 @@ async def consolidate(
     model says how near memories relate; without one rules look for contradictions. `on_progress` is called with (done,
     total). Raises `StorageError`.
     """
-    began = time.perf_counter()
     run = UpkeepRun(toolbox, new_id(RUN), toolbox.clock.now(), dry_run, on_progress)
     state = await toolbox.store.upkeep_state(toolbox.scope)
     run.total = 2 * max(1, state.active)
@@ -75,10 +73,7 @@ async def consolidate(
     )
     if not dry_run:
         await note_common_words(toolbox)
-        took_ms = (time.perf_counter() - began) * 1000
-        await toolbox.store.finish_upkeep(
-            toolbox.scope, UpkeepEnd(run.id, run.now, state.last, took_ms, _summary(result))
-        )
+        await toolbox.store.finish_upkeep(toolbox.scope, UpkeepEnd(run.id, run.now, state.last, _summary(result)))
     run.tell(run.total)
     return result
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from swarm_memory.schema.memory import WAY_OUT, MemoryItem, MemoryLink, Outcome
 from swarm_memory.tools.consolidate.pairs import Survey, duplicate_threshold, read_pairs
-from swarm_memory.tools.ports.trajectories import TriedWay
+from swarm_memory.tools.ports.trajectories import TriedFix
 from swarm_memory.tools.ports.upkeep import UpkeepBatch, UpkeepChange, UpkeepItem
 from swarm_memory.tools.retrieve.preamble import helps
 from swarm_memory.tools.text.opposition import CONTRADICTS, is_negated, is_turned, opposition
@@ -116,7 +116,7 @@ def gist_of(item: MemoryItem) -> Gist:
     )
 
 
-async def supersede_ways(toolbox: Toolbox, tried: Sequence[TriedWay], run_id: str) -> tuple[str, ...]:
+async def supersede_ways(toolbox: Toolbox, tried: Sequence[TriedFix], run_id: str) -> tuple[str, ...]:
     """Archive fixes that were in vain more often than not, where another one ended the error; return their ids.
 
     Of those that a task showed to be in vain. It is a batch of the run that learned: taking that back restores them.
@@ -125,7 +125,7 @@ async def supersede_ways(toolbox: Toolbox, tried: Sequence[TriedWay], run_id: st
     in_vain = {(way.signature, way.memory_id) for way in tried if not way.worked and way.signature}
     found: dict[str, str] = {}
     for signature in dict.fromkeys(signature for signature, _ in in_vain):
-        known = await toolbox.store.known_ways(toolbox.scope, [signature])
+        known = await toolbox.store.known_fixes(toolbox.scope, [signature])
         best = next((way.memory_id for way in known if helps(way.worked, way.tried)), None)
         stale = [way for way in known if (signature, way.memory_id) in in_vain and 2 * way.worked < way.tried]
         found |= {way.memory_id: best for way in stale if best is not None}

@@ -35,7 +35,7 @@ async def known_fixes(toolbox: Toolbox, reading: Reading) -> tuple[tuple[str, Me
     signed = await asyncio.to_thread(lambda: {call.signature.digest: 0 for call in reading.calls if call.signature})
     if not (signatures := list(signed)):
         return ()
-    known = await toolbox.store.known_ways(toolbox.scope, signatures)
+    known = await toolbox.store.known_fixes(toolbox.scope, signatures)
     pairs = [(way.signature, way.memory_id) for way in known]
     pairs += await toolbox.store.candidates(toolbox.scope, signatures)
     items = {item.id: item for item in await toolbox.store.get_memories(toolbox.readable, [pair[1] for pair in pairs])}

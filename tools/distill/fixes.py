@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from swarm_memory.schema.memory import CANDIDATE, WAY_OUT, MemoryDraft, MemoryItem
 from swarm_memory.tools.distill.drafts import MAX_SHOWN, can_be_shown, repair_draft
-from swarm_memory.tools.ports.trajectories import TriedWay
+from swarm_memory.tools.ports.trajectories import TriedFix
 from swarm_memory.tools.trajectory.errors import Error, Repair, changes_something, shape
 from swarm_memory.tools.trajectory.phrasing import show_call
 from swarm_memory.tools.trajectory.reading import Reading
@@ -132,20 +132,20 @@ def fix_drafts(reading: Reading, bank: Sequence[tuple[str, MemoryItem]]) -> Iter
         yield repair_draft(shown.repair, names, tags=(WAY_OUT,) if commons else (WAY_OUT, CANDIDATE))
 
 
-def tried(reading: Reading, known: Iterable[tuple[str, MemoryItem]]) -> Iterator[TriedWay]:
+def tried(reading: Reading, known: Iterable[tuple[str, MemoryItem]]) -> Iterator[TriedFix]:
     """Yield of the known fixes, each with the signature of its error, those that were done, and whether they helped."""
     ended, vain = {fix.signature: fix.actions for fix in fixes_of(reading)}, _in_vain(reading)
     for signature, item in known:
         if (worked := _helped(item.actions, vain.get(signature, ()), ended.get(signature, ()))) is not None:
-            yield TriedWay(signature, item.id, worked)
+            yield TriedFix(signature, item.id, worked)
 
 
-def learned_fixes(reading: Reading, learned: Iterable[tuple[str, MemoryItem]]) -> tuple[TriedWay, ...]:
+def learned_fixes(reading: Reading, learned: Iterable[tuple[str, MemoryItem]]) -> tuple[TriedFix, ...]:
     """Return which memory holds the fix of which error.
 
     `learned` are ids of memories in the bank, each with the item that was distilled from the trajectory.
     """
     fixes = {fix.repair.failed.step.id: fix for fix in fixes_of(reading)}
     held = ((memory_id, item.provenance.evidence[:1]) for memory_id, item in learned if WAY_OUT in item.tags)
-    found = (TriedWay(fixes[step].signature, each) for each, first in held for step in first if step in fixes)
+    found = (TriedFix(fixes[step].signature, each) for each, first in held for step in first if step in fixes)
     return tuple(dict.fromkeys(found))

@@ -132,7 +132,7 @@ async def _learned(
         reinforced=found.known,
         reinforcement=0.0 if replaces else found.reinforcement,  # what it found again, it found before
         at=now,
-        ways_out=tuple(dict.fromkeys(ways)),
+        tried_fixes=tuple(dict.fromkeys(ways)),
         new_per_day=toolbox.new_per_day,
         failures=sum(call.failed for call in reading.calls),
         replaces=replaces.run_id if replaces else None,
@@ -164,7 +164,7 @@ async def _write(toolbox: Toolbox, record: LearnRecord, judged: Judged) -> tuple
     first = await toolbox.store.learned_before(toolbox.scope, task.task_id, task.content_digest)
     if first is not None and first.run_id != record.run_id:
         return first
-    superseded += await supersede_ways(toolbox, record.ways_out, record.run_id)
+    superseded += await supersede_ways(toolbox, record.tried_fixes, record.run_id)
     await link_contradictions(toolbox, record.memories, record.run_id)
     if audit := audit_event(record.trajectory_id, judged, record.at):
         await toolbox.store.add_event(toolbox.scope, audit)

@@ -146,7 +146,7 @@ async def _contradicting(toolbox: Toolbox) -> list[_Entry]:
 
 
 async def _unverified(toolbox: Toolbox) -> list[_Entry]:
-    shown = await toolbox.store.review.most_told(toolbox.scope.readable(), MOST_SHOWN_TO_AGENTS)
+    shown = await toolbox.store.review.most_shown(toolbox.scope.readable(), MOST_SHOWN_TO_AGENTS)
     doubtful = await unverified(toolbox, shown)
     return [_Entry(item.id, _why_unverified(item)) for item in shown if item.id in doubtful]
 

@@ -11,7 +11,7 @@ from swarm_memory.schema.memory import MemoryItem, MemoryLink
 from swarm_memory.schema.trajectory import Step, Verdict
 from swarm_memory.tools.memories.edit import get_memories, with_authors
 from swarm_memory.tools.ports.journal import Event
-from swarm_memory.tools.ports.upkeep import Telling
+from swarm_memory.tools.ports.upkeep import Showing
 from swarm_memory.tools.toolbox import Toolbox
 
 MAX_INJECTIONS = 200
@@ -52,7 +52,7 @@ class MemoryRecord(NamedTuple):
     item: MemoryItem
     source: Source | None
     """None: it came from no task, or the task's record is gone."""
-    injections: tuple[Telling, ...]
+    injections: tuple[Showing, ...]
     """Newest first, at most 200."""
     versions: tuple[Version, ...]
     """Oldest first; the last is what it says now."""
@@ -73,7 +73,7 @@ async def memory_record(toolbox: Toolbox, memory_id: str) -> MemoryRecord:
     return MemoryRecord(
         item=item,
         source=await _source(toolbox, item),
-        injections=tuple(await toolbox.store.review.tellings(readable, memory_id, MAX_INJECTIONS)),
+        injections=tuple(await toolbox.store.review.showings(readable, memory_id, MAX_INJECTIONS)),
         versions=tuple(_versions(item, history)),
         history=tuple(history),
         links=tuple((link, known[other]) for link, other in zip(links, others, strict=True) if other in known),

@@ -1,4 +1,4 @@
-"""What is noted of what happened: sessions of hosts, the audit trail, figures, runs of benchmarks."""
+"""What is noted of what happened: sessions of hosts, the audit trail, calls to models and of tools."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -11,7 +11,7 @@ from swarm_memory.schema.base import Model, Scope, Timestamp
 from swarm_memory.tools.ports.models import ChatUsage
 
 if TYPE_CHECKING:  # not before a hook needs it: a person waits
-    pass
+    from swarm_memory.schema.tool_memory import Evaluation, KeptCall
 
 CORRECTED = "tool_call.corrected"
 """The user said that a session's last call was wrong; the subject is the session."""
@@ -56,3 +56,40 @@ class ChatRecord(NamedTuple):
     usage: ChatUsage
     latency_ms: float
     at: datetime
+
+
+class Neighbour(NamedTuple):
+    """A call as it stands beside others in its session."""
+
+    seq: int
+    tool_name: str
+    session_id: str | None
+    input: str
+    success: bool
+    at: datetime
+
+
+class PendingCalls(NamedTuple):
+    """Calls that wait for an evaluation, with what was around them."""
+
+    calls: "tuple[KeptCall, ...]"
+    """By arrival."""
+    after: tuple[Neighbour, ...]
+    """Calls of the scope from the first of `calls` on, by arrival."""
+    corrections: Mapping[str, tuple[datetime, ...]]
+    """When the user corrected what was done, by session."""
+
+
+class EvaluatedCall(NamedTuple):
+    """An evaluation to be written, with the words by which the call is found."""
+
+    seq: int
+    evaluation: "Evaluation"
+    tokens: tuple[str, ...]
+
+
+class FailedEvaluation(NamedTuple):
+    """A call that could not be evaluated now."""
+
+    seq: int
+    reason: str

@@ -64,7 +64,7 @@ class Candidate(NamedTuple):
     words: frozenset[str]
     """Those of the query's tokens that stand in it."""
     is_strategy: bool
-    """True: it surely is of use at every prompt. False: what use it is of stands in the item."""
+    """True: it surely is of use at every prompt. False: the item itself says what it is of use for."""
     read_item: Callable[[], MemoryItem]
     """Raises `StoreDamaged` for one that is not what was written."""
     read_vector: Callable[[], Sequence[float] | None]
@@ -108,7 +108,7 @@ class RetrievalRecord(NamedTuple):
     person_id: str | None = None
     """Who asked; None: the bank's own user."""
     gone: Mapping[str, str] = MappingProxyType({})
-    """Of memories that would have been told, or were told lower: what they name that is no more in the project."""
+    """Of memories that would have been shown, or were shown lower: what they name that is no more in the project."""
     rested: tuple[str, ...] = ()
     """Ids of what fits and was not shown, since it is on trial."""
     read: tuple[str, ...] = ()
@@ -126,7 +126,7 @@ class StoredMemory(NamedTuple):
     content_tokens: tuple[str, ...]
 
 
-class KnownWay(NamedTuple):
+class KnownFix(NamedTuple):
     """A memory that ended an error, as often as tasks showed it."""
 
     signature: str
@@ -169,6 +169,6 @@ class Forgotten(NamedTuple):
     records: int
     """Trajectories whose text was taken out."""
     resting: tuple[str, ...] = ()
-    """Memories for whose sake the record of a task stayed, since they were drawn from it too."""
+    """Memories for whose sake the record of a task stayed, since they were distilled from it too."""
     alike: tuple[str, ...] = ()
     """Memories that hold the title of one, or were archived as its duplicates."""

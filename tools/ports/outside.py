@@ -21,7 +21,7 @@ class AgentRunner(Protocol):
 
     @property
     def name(self) -> str:
-        """What it is, with what tells it from others of its kind: `command:claude -p`."""
+        """What it is, with what distinguishes it from others of its kind: `command:claude -p`."""
         ...
 
     @property

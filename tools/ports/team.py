@@ -3,25 +3,13 @@
 from datetime import datetime
 from typing import NamedTuple
 
-from swarm_memory.schema.team.sharing import (
-    Proposal,
-    ProposalStatus,
-    SentProposal,
-)
+from swarm_memory.schema.team.sharing import ProposalStatus, SentProposal
 
 PROPOSAL = "pr"
 
 
-class NewProposal(NamedTuple):
-    """A proposal as it comes in."""
-
-    proposal: Proposal
-    bank: str
-    """Of whoever proposes."""
-
-
 class ProposalFilter(NamedTuple):
-    """Which proposals `proposals` gives, oldest first."""
+    """Which proposals `proposals` gives, oldest first, or with `newest` those that a person decided last."""
 
     statuses: tuple[ProposalStatus, ...] = ("waiting",)
     person_id: str | None = None
@@ -31,6 +19,7 @@ class ProposalFilter(NamedTuple):
     offset: int = 0
     leading: bool = False
     """Only those that no other one stands for."""
+    newest: bool = False
 
 
 class Ruling(NamedTuple):

@@ -14,28 +14,14 @@ from swarm_memory.schema.trajectory import Label, Trajectory, TrajectorySource, 
 from swarm_memory.tools.ports.memories import StoredMemory
 
 
-class TriedWay(NamedTuple):
-    """What a task showed of a memory that tells a way past an error."""
+class TriedFix(NamedTuple):
+    """What a task showed of a memory that fixes an error."""
 
     signature: str
     """The digest of the error's; empty where the task did not meet it."""
     memory_id: str
     worked: bool = True
     """False: it was done, and the error came again; or the task did without."""
-
-
-class ToldWay(NamedTuple):
-    """What came of telling sessions of an error what ended it before, beside the failed call."""
-
-    signature: str
-    memory_id: str
-    told: int
-    withheld: int
-    """Sessions at a task that was held out and did not get it."""
-    helped: int
-    """Of those told: sessions in which it then worked."""
-    in_vain: int
-    """Sessions in which it was then tried and the error came again."""
 
 
 class LearnRecord(NamedTuple):
@@ -52,7 +38,7 @@ class LearnRecord(NamedTuple):
     """Ids whose confidence is raised by `reinforcement`."""
     reinforcement: float
     at: datetime
-    ways_out: tuple[TriedWay, ...] = ()
+    tried_fixes: tuple[TriedFix, ...] = ()
     """Of memories new and known."""
     new_per_day: int | None = None
     """So much may be added in a day; None: it is not counted."""

@@ -6,6 +6,7 @@ from typing import Literal, NamedTuple, get_args
 
 from pydantic import JsonValue
 
+from swarm_memory.schema.base import Model, Timestamp
 from swarm_memory.schema.memory import MemoryItem, MemoryLink, MemoryStatus, Standing
 from swarm_memory.schema.outcome import UseMethod
 from swarm_memory.schema.trajectory import Label
@@ -38,14 +39,14 @@ class UpkeepItem(NamedTuple):
     """Its vector as the store keeps it: of any length above 0, only its direction means something. None: no vector."""
 
 
-class Aging(NamedTuple):
+class Aging(Model):
     """How far the items of a scope have been aged."""
 
-    at: datetime
+    at: Timestamp
     """The moment of the last pass."""
     through: int | None = None
     """The position that an unfinished pass has reached; None: it went over all."""
-    since: datetime | None = None
+    since: Timestamp | None = None
     """Of an unfinished pass: the moment of the pass before, None for the first."""
 
 
@@ -67,7 +68,6 @@ class UpkeepEnd(NamedTuple):
     at: datetime
     consolidated: int
     """Items up to this position are compared."""
-    took_ms: float
     summary: Mapping[str, JsonValue]
 
 
@@ -108,13 +108,13 @@ class UpkeepWritten(NamedTuple):
     """Another run aged the same items: nothing was written."""
 
 
-class Telling(NamedTuple):
-    """One time that a memory was told, or kept from a task that is held out."""
+class Showing(NamedTuple):
+    """One time that a memory was shown, or kept from a task that is held out."""
 
     at: datetime
     withheld: bool
     at_failure: bool
-    """Whether it was told beside a failed call; else for a prompt or a query."""
+    """Whether it was shown beside a failed call; else for a prompt or a query."""
     query: str
     via: str | None
     score: float | None
@@ -136,7 +136,7 @@ class Redone(NamedTuple):
     after: MemoryItem
     stored: StoredMemory | None
     """`after` with its indexes, where its texts or its trust are other ones; None: at most status or scope are."""
-    told: Mapping[str, JsonValue]
+    data: Mapping[str, JsonValue]
     """For the audit trail."""
 
 

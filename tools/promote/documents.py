@@ -40,7 +40,7 @@ async def figures_of(toolbox: Toolbox, items: Sequence[MemoryItem]) -> dict[str,
     """Return what came of each memory, by id. Raises `StorageError`."""
     readable, found = toolbox.readable, dict[str, Figures]()
     for item in items:
-        times = await toolbox.store.review.tellings(readable, item.id, MAX_COUNTED)
+        times = await toolbox.store.review.showings(readable, item.id, MAX_COUNTED)
         decided = (each for each in times if not each.withheld and each.label in ("Success", "Failure"))
         labels = {each.task_id: str(each.label) for each in decided if each.task_id}
         found[item.id] = Figures(item.usage_count, labels)

@@ -104,7 +104,7 @@ async def with_fix_counts(toolbox: Toolbox, found: Sequence[ScoredMemory]) -> tu
     Raises `StorageError`.
     """
     ids = [each.item.id for each in found if each.item.use == "way_out"]
-    known = await toolbox.store.ways_beside(toolbox.scope, ids) if ids else []
+    known = await toolbox.store.fixes_beside(toolbox.scope, ids) if ids else []
     counts = {way.memory_id: way for way in reversed(known) if way.memory_id in ids}  # of several errors the surest
     kept: list[ScoredMemory] = []
     for each in found:

@@ -6,16 +6,13 @@ What a call or an error names calls for memories by equality (`tools.anchors.han
 from collections.abc import Container, Mapping, Sequence
 from typing import NamedTuple
 
-from pydantic import JsonValue
-
 from swarm_memory.schema.base import RETRIEVAL, new_id
 from swarm_memory.schema.memory import MemoryItem
-from swarm_memory.schema.sqlite.events import CALL, FAILURE, SHOWN_AT_FAILURE
+from swarm_memory.schema.sqlite.events import CALL, FAILURE
 from swarm_memory.tools.anchors.staleness import staleness_of
 from swarm_memory.tools.credit.harm import rests
 from swarm_memory.tools.guard.trust import MAX_UNVERIFIED, unverified
-from swarm_memory.tools.ports.journal import Event
-from swarm_memory.tools.ports.memories import KnownWay, RetrievalRecord
+from swarm_memory.tools.ports.memories import KnownFix, RetrievalRecord
 from swarm_memory.tools.retrieve.agreement import first_of_opposites
 from swarm_memory.tools.retrieve.preamble import fix_note, helps, otherwise, preamble
 from swarm_memory.tools.toolbox import Toolbox
@@ -65,7 +62,7 @@ async def beside_failure(toolbox: Toolbox, around: Around, handles: Sequence[str
     Raises `StorageError`.
     """
     errors = [each.removeprefix("error:") for each in handles if each.startswith("error:")]
-    every = await toolbox.store.known_ways(toolbox.scope, errors) if errors else []
+    every = await toolbox.store.known_fixes(toolbox.scope, errors) if errors else []
     may_end = {each.signature for each in every if helps(each.worked, each.tried)}
     known = [each for each in every if each.signature in may_end]
     codes = [each for each in handles if not each.startswith("error:")]
@@ -77,7 +74,7 @@ async def beside_failure(toolbox: Toolbox, around: Around, handles: Sequence[str
 
 
 async def _shown(
-    toolbox: Toolbox, around: Around, at: str, found: Sequence[MemoryItem], counts: Mapping[str, KnownWay]
+    toolbox: Toolbox, around: Around, at: str, found: Sequence[MemoryItem], counts: Mapping[str, KnownFix]
 ) -> str:
     """Return the notes as they are shown, and record them."""
     started = toolbox.clock.now()
@@ -111,16 +108,11 @@ async def _shown(
         failure=next((counts[item.id].signature for item in shown if item.id in counts), None),
     )
     await toolbox.store.record_retrieval(record)
-    for item in shown if at == FAILURE else ():
-        signature = counts[item.id].signature if item.id in counts else ""
-        data: dict[str, JsonValue] = {"id": item.id, "signature": signature}
-        data |= {"retrieval_id": record.retrieval_id, "withheld": around.withheld}
-        await toolbox.store.add_event(toolbox.scope, Event(SHOWN_AT_FAILURE, started, around.session_id, data))
     return "" if around.withheld else text
 
 
 def _worded(
-    at: str, items: Sequence[MemoryItem], counts: Mapping[str, KnownWay], against: Mapping[str, Sequence[str]]
+    at: str, items: Sequence[MemoryItem], counts: Mapping[str, KnownFix], against: Mapping[str, Sequence[str]]
 ) -> tuple[str, Sequence[MemoryItem]]:
     """Return as many of the notes, the first ones, as fit whole; at least one, cut where it is too long."""
     limit, opening = (MAX_CALL_CHARS, _CALL) if at == CALL else (MAX_FAILURE_CHARS, _FAILURE)
@@ -136,7 +128,7 @@ def _worded(
     return bare if is_enough else preamble([(memory_id, title, content)], limit, len, opening, min(said, 1)), items[:1]
 
 
-def _note(item: MemoryItem, counted: KnownWay | None, against: Sequence[str]) -> tuple[str, str, str]:
+def _note(item: MemoryItem, counted: KnownFix | None, against: Sequence[str]) -> tuple[str, str, str]:
     if counted is not None and (item.use == "way_out" or counted.people is not None):
         way = (item.id, item.title, item.content, counted.worked, counted.tried, counted.people)
         return fix_note(way, [*map(otherwise, against)])

@@ -8,9 +8,6 @@ from swarm_memory.tools.ports.memories import ANY, SearchFilter
 from swarm_memory.tools.retrieve.retrieve import Scored, Stages, best_of, stages_of
 from swarm_memory.tools.toolbox import Toolbox
 
-MAX_ASIDE = 10
-"""So many of what no search finds are named, the nearest."""
-
 _LEAST_PART = 0.0005
 
 
@@ -42,8 +39,6 @@ class Explanation(NamedTuple):
     """By every other one."""
     considered: tuple[Considered, ...]
     """Those that are shown, in their order; then the others, best first."""
-    aside: tuple[Considered, ...]
-    """Near ones that no search finds: in quarantine, archived, of another project. Their score is not made."""
 
 
 async def explain(toolbox: Toolbox, query: str, *, k: int | None = None, only: SearchFilter = ANY) -> Explanation:
@@ -76,7 +71,6 @@ async def explain(toolbox: Toolbox, query: str, *, k: int | None = None, only: S
         strength=fit.found,
         needed_beside=fit.needed_beside,
         considered=tuple(considered),
-        aside=tuple(await _aside(toolbox, stages)),
     )
 
 
@@ -120,41 +114,6 @@ def _not_chosen(stages: Stages, scored: Scored) -> str:
     if candidate.id in {each.candidate.id for each in best_of(stages.choice.scored, fit, wanted, 0.0)}:
         return "it says much of what a better one says: another subject comes first"
     return f"it fits, and {wanted} that fit stand before it"
-
-
-async def _aside(toolbox: Toolbox, stages: Stages) -> list[Considered]:
-    """Return what would have fitted and cannot be found, nearest first."""
-    question, fit = stages.question, stages.hits.fit
-    aside = await toolbox.store.review.search_aside(question.search, stages.hits.result)
-    result, _ = question.vectors.compared(aside)
-    least = fit.needed if fit.found < fit.needed else fit.needed_beside
-    near = [(fit.strength(each.cosine, fit.coverage(each)), each) for each in result.candidates]
-    found: list[Considered] = []
-    for strength, candidate in sorted(near, key=lambda pair: -pair[0]):
-        if strength < least or len(found) == MAX_ASIDE:
-            break
-        item = candidate.read_item()
-        if _passes(item, question.search.only):
-            memory = Scored(candidate, 0.0, 0.0, {}, 0.0).memory(item)
-            found.append(Considered(memory, strength, fit.coverage(candidate), (), None, _why_aside(item)))
-    return found
-
-
-def _why_aside(item: MemoryItem) -> str:
-    if item.status == "active":
-        return f"it belongs to project {item.scope.project}"
-    where = "in quarantine" if item.status == "quarantined" else "archived"
-    return f"{where}: {item.status_reason}" if item.status_reason else where
-
-
-def _passes(item: MemoryItem, only: SearchFilter) -> bool:
-    source = item.provenance
-    return (
-        only.domain in (None, item.domain)
-        and set(only.tags) <= set(item.tags)
-        and only.agent_id in (None, source.agent_id)
-        and (only.exclude_task is None or only.exclude_task != source.task_id)
-    )
 
 
 def _ids(found: Iterable[ScoredMemory]) -> set[str]:

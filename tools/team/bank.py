@@ -35,7 +35,7 @@ from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.learn.items import same_in_bank
 from swarm_memory.tools.memories.edit import checked_texts
 from swarm_memory.tools.ports.memories import StoredMemory
-from swarm_memory.tools.ports.team import PROPOSAL, NewProposal, ProposalFilter, Ruling
+from swarm_memory.tools.ports.team import PROPOSAL, ProposalFilter, Ruling
 from swarm_memory.tools.retrieve.embed import prepare_or_say
 from swarm_memory.tools.retrieve.rank import cosine
 from swarm_memory.tools.text.cleaning import clean, faults
@@ -117,9 +117,9 @@ class TeamBank:
         tenant, at = self.toolbox.scope.tenant_id, self.toolbox.clock.now()
         own = "" if self.person is None else self.person.id
         changed = await self.toolbox.store.team.put_evidence(tenant, own, bank[:100], sound, at)
-        for scope, known in await self.toolbox.store.team.failing(tenant, changed):
-            if reason := _why_withdrawn(known.evidence):
-                await self.toolbox.store.set_status((scope,), [known.memory_id], "archived", reason)
+        for scope, memory_id, evidence in await self.toolbox.store.team.failing(tenant, changed):
+            if reason := _why_withdrawn(evidence):
+                await self.toolbox.store.set_status((scope,), [memory_id], "archived", reason)
 
     async def _take(self, bank: str, given: Proposed) -> Proposal:
         """Take in what somebody proposes; what says the same as a shared memory is joined to it at once.
@@ -151,7 +151,7 @@ class TeamBank:
             decision="" if memory_id is None else SAYS_THE_SAME,
             created_at=self.toolbox.clock.now(),
         )
-        return await self.toolbox.store.team.add_proposal(scope, NewProposal(proposal, clean(bank)[:100]), MAX_WAITING)
+        return await self.toolbox.store.team.add_proposal(scope, proposal, clean(bank)[:100], MAX_WAITING)
 
     async def _same_waiting(self, there: Toolbox, asked: Proposed, stored: StoredMemory) -> str | None:
         """Return the proposal that says the same and waits already; only what its words let pass is embedded."""

@@ -65,7 +65,7 @@ async def add_person(
     )
     token = new_token() if subject is None else None
     if not await toolbox.store.people.add(person, None if token is None else hash_of(token)):
-        known = await toolbox.store.people.by_name(person.tenant_id, person.name)
+        known = await toolbox.store.people.find(person.tenant_id, name=person.name)
         if known is None:
             raise InputError("this subject of the issuer is somebody else already: `swarm-memory team people`")
         raise InputError(
@@ -103,7 +103,7 @@ async def add_signed_in(people: "People", tenant_id: str, who: SignedIn) -> Pers
         )
         if await people.add(person, None):
             return person
-        if (known := await people.by_subject(tenant_id, who.issuer, who.subject)) is not None:
+        if (known := await people.find(tenant_id, issued=(who.issuer, who.subject))) is not None:
             return known
     return None
 
@@ -169,7 +169,7 @@ async def audit_trail(toolbox: Toolbox, limit: int = 50) -> list[AuditEntry]:
 
 async def find_person(toolbox: Toolbox, name: str) -> Person:
     """Return somebody by name. Raises `NotFoundError`."""
-    person = await toolbox.store.people.by_name(toolbox.scope.tenant_id, _name(name))
+    person = await toolbox.store.people.find(toolbox.scope.tenant_id, name=_name(name))
     if person is None:
         raise NotFoundError(f"there is nobody called {name[:MAX_NAME_CHARS]!r}: `swarm-memory team people`")
     return person

@@ -15,8 +15,8 @@ from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.model.ask import Answered, Effort, ask
 from swarm_memory.tools.model.parse import Unparsed
 from swarm_memory.tools.model.prompt import Rendered, load_prompt, render
+from swarm_memory.tools.ports.journal import EvaluatedCall, FailedEvaluation, Neighbour, PendingCalls
 from swarm_memory.tools.ports.models import ChatModel
-from swarm_memory.tools.ports.tool_memory import EvaluatedCall, FailedEvaluation, Neighbour, PendingCalls
 from swarm_memory.tools.text.cleaning import clean, one_line
 from swarm_memory.tools.text.tokens import query_tokens, tokenize
 from swarm_memory.tools.tool_memory.inputs import (

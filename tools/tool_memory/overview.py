@@ -9,7 +9,7 @@ from swarm_memory.schema.errors import NotFoundError
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.schema.tool_memory import KeptCall, ToolMemory
 from swarm_memory.tools.credit.intervals import Interval, wilson
-from swarm_memory.tools.ports.memories import KnownWay
+from swarm_memory.tools.ports.memories import KnownFix
 from swarm_memory.tools.tool_memory.evaluate import as_read
 from swarm_memory.tools.toolbox import Toolbox
 from swarm_memory.tools.trajectory.failures import Signature
@@ -39,7 +39,7 @@ class Fix(NamedTuple):
     """A memory that is known to end an error, and in how many tasks it did."""
 
     item: MemoryItem
-    known: KnownWay
+    known: KnownFix
 
 
 class SeenError(NamedTuple):
@@ -92,7 +92,7 @@ async def errors_seen(toolbox: Toolbox, tool: str | None = None) -> list[SeenErr
 
 
 async def _fixes(toolbox: Toolbox, digests: Sequence[str]) -> dict[str, list[Fix]]:
-    known = await toolbox.store.known_ways(toolbox.scope, digests) if digests else []
+    known = await toolbox.store.known_fixes(toolbox.scope, digests) if digests else []
     ids = list(dict.fromkeys(fix.memory_id for fix in known))
     items = {item.id: item for item in await toolbox.store.get_memories(toolbox.readable, ids)} if ids else {}
     fixes: dict[str, list[Fix]] = {}

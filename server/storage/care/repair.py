@@ -195,7 +195,7 @@ def _heal_memories(connection: "SqliteConnection", index: Index, text_of: _TextO
         (data, _) = connection.execute(_QUERIES["pattern_text"], (memory_id,)).fetchone()
         if _parsed(data):
             if place[3] == "active":
-                change_status(connection, index, place, "quarantined", _QUARANTINED)
+                change_status(connection, index, place, ("quarantined", _QUARANTINED))
             connection.execute(_QUERIES["put_pattern_text"], (data, content_hash(memory_id, data), memory_id))
             actions.append(f"memory {memory_id}: quarantined, {_QUARANTINED}")
         else:

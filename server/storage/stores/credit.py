@@ -7,21 +7,18 @@ later outcome of the same task replaces, so that every task is counted once.
 import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.outcome import Credit, OutcomeRecord, TaskFigures
 from swarm_memory.schema.sqlite.events import BRIEFING, FILE, INJECTED, RESTED, WITHHELD
-from swarm_memory.schema.sqlite.statements import queries
+from swarm_memory.server.storage.driver import Connection
 from swarm_memory.server.storage.engine.engine import reads, writes
 from swarm_memory.server.storage.stores.journal import Journal
 from swarm_memory.server.storage.stores.memories import find_patterns
-from swarm_memory.server.storage.stores.rows import find_scope, log_event, make_scope, to_json, to_moment, to_text
+from swarm_memory.server.storage.stores.rows import Sql, find_scope, log_event, make_scope, to_moment
 from swarm_memory.tools.credit.outcome import credited
 from swarm_memory.tools.ports.trajectories import TaskInjections, TaskOutcome, Trials
-
-if TYPE_CHECKING:
-    from swarm_memory.server.storage.driver import Connection
 
 OUTCOME = "task.outcome"
 CREDITED = "reasoning_memory.credited"
@@ -32,7 +29,7 @@ _VALUES = {"Success": 1.0, "Failure": 0.0, "Undecided": 0.5}
 TRIALS = "memory_trials"
 """The metric of which memories are suspected."""
 
-_QUERIES, _BANK = queries("credit"), queries("bank")
+_SQL, _BANK = Sql("credit"), Sql("bank")
 
 
 class Outcomes(Journal):
@@ -44,36 +41,26 @@ class Outcomes(Journal):
         return await self._injections(scope, task_id)
 
     @reads
-    def _injections(self, connection: "Connection", scope: Scope, task_id: str) -> TaskInjections:
-        values = {
-            "task_id": task_id,
-            "scope_id": find_scope(connection, scope),
-            "injected": INJECTED,
-            "withheld": WITHHELD,
-            "rested": RESTED,
-        }
-        given: dict[str, datetime] = {}
-        beside: dict[str, datetime] = {}
-        withheld: dict[str, None] = {}
-        rested: dict[str, None] = {}
+    def _injections(self, connection: Connection, scope: Scope, task_id: str) -> TaskInjections:
+        values = {"task_id": task_id, "scope_id": find_scope(connection, scope)}
+        kinds = {"injected": INJECTED, "withheld": WITHHELD, "rested": RESTED}
+        seen: dict[str, dict[str, datetime]] = {kind: {} for kind in ("given", "beside", WITHHELD, RESTED)}
         held_out = False
-        for kind, data, at in connection.execute(_QUERIES["injections_of"], values).fetchall():
+        for kind, text, at in _SQL.rows(connection, "injections_of", **values, **kinds):
             held_out = held_out or kind == WITHHELD
-            told = json.loads(data)
-            for memory_id in told.get("ids", ()):
-                if kind != INJECTED:
-                    (withheld if kind == WITHHELD else rested)[memory_id] = None
-                else:
-                    (beside if told.get("via") in (BRIEFING, FILE) else given).setdefault(memory_id, to_moment(at))
-        return TaskInjections(given, tuple(withheld), held_out, beside, tuple(rested))
+            data = json.loads(text)
+            way = ("beside" if data.get("via") in (BRIEFING, FILE) else "given") if kind == INJECTED else kind
+            for memory_id in data.get("ids", ()):
+                seen[way].setdefault(memory_id, to_moment(at))
+        return TaskInjections(seen["given"], tuple(seen[WITHHELD]), held_out, seen["beside"], tuple(seen[RESTED]))
 
     @reads
-    def get_outcome(self, connection: "Connection", scope: Scope, task_id: str) -> OutcomeRecord | None:
+    def get_outcome(self, connection: Connection, scope: Scope, task_id: str) -> OutcomeRecord | None:
         scope_id = find_scope(connection, scope)
         return None if scope_id is None else _stored(connection, scope_id, task_id)[0]
 
     @writes
-    def save_outcome(self, connection: "Connection", scopes: Sequence[Scope], record: OutcomeRecord) -> OutcomeRecord:
+    def save_outcome(self, connection: Connection, scopes: Sequence[Scope], record: OutcomeRecord) -> OutcomeRecord:
         """Write the outcome of a task of the first scope and change the memories of all, in one transaction.
 
         The same outcome a second time changes nothing (`already_credited`); another one of the same task takes back
@@ -85,51 +72,48 @@ class Outcomes(Journal):
         if former is not None and _said(former) == _said(record):
             return former.model_copy(update={"status": "already_credited"})
         if figure is not None:
-            connection.execute(_QUERIES["delete_figure"], (figure, scope_id, FIGURE))
+            _SQL.run(connection, "delete_figure", figure, scope_id, FIGURE)
         taken_back = {} if former is None else {each.memory_id: each.applied for each in former.credits}
         written = record.model_copy(update={"credits": _apply(connection, scopes, record, taken_back, now)})
-        figure = _add_figure(connection, scope_id, written)
+        (figure,) = _SQL.rows(connection, "add_figure", scope_id, *_figure(written))[0]
         data = {**written.model_dump(mode="json", exclude_defaults=True), "figure": figure}
         log_event(connection, scope_id, OUTCOME, record.task_id, data, now)
         return written
 
     @reads
-    def list_outcomes(self, connection: "Connection", scope: Scope) -> list[TaskOutcome]:
+    def list_outcomes(self, connection: Connection, scope: Scope) -> list[TaskOutcome]:
         """Return what is counted of every task, oldest first."""
-        rows = connection.execute(_QUERIES["figures"], (find_scope(connection, scope), FIGURE)).fetchall()
-        return [_task_outcome(json.loads(data), to_moment(at)) for _, data, at in rows]
+        rows = _SQL.rows(connection, "figures", find_scope(connection, scope), FIGURE)
+        return [_task_outcome(json.loads(data), to_moment(at)) for data, at in rows]
 
     @writes
-    def save_trials(self, connection: "Connection", scope: Scope, trials: Trials) -> None:
+    def save_trials(self, connection: Connection, scope: Scope, trials: Trials) -> None:
         """Keep which memories are suspected, in the place of what was kept before."""
-        scope_id, now = make_scope(connection, scope), to_text(datetime.now(UTC))
-        data = to_json({"resting": sorted(trials.resting), "doubted": dict(trials.doubted)})
-        connection.execute(_QUERIES["delete_figures"], (scope_id, TRIALS))
-        connection.execute(_QUERIES["add_figure"], (scope_id, TRIALS, float(len(trials.resting)), data, now))
+        scope_id, data = make_scope(connection, scope), {"resting": sorted(trials.resting), "doubted": trials.doubted}
+        _SQL.run(connection, "delete_figures", scope_id, TRIALS)
+        _SQL.run(connection, "add_figure", scope_id, TRIALS, float(len(trials.resting)), data, datetime.now(UTC))
 
     @reads
-    def trials(self, connection: "Connection", scope: Scope) -> Trials:
-        values = {"tenant_id": scope.tenant_id, "project": scope.project, "metric": TRIALS}
-        row = connection.execute(_BANK["kept_figure"], values).fetchone()
-        kept: dict[str, Any] = json.loads(row[0]) if row else {}
-        return Trials(frozenset(kept["resting"]), kept["doubted"]) if kept else Trials()
+    def trials(self, connection: Connection, scope: Scope) -> Trials:
+        kept = _SQL.rows(connection, "figures", find_scope(connection, scope), TRIALS)
+        data: dict[str, Any] = json.loads(kept[-1][0]) if kept else {}
+        return Trials(frozenset(data["resting"]), data["doubted"]) if data else Trials()
 
     @reads
-    def items_by_day(self, connection: "Connection", scope: Scope) -> dict[date, int]:
+    def items_by_day(self, connection: Connection, scope: Scope) -> dict[date, int]:
         """Return how many memories were made on each day (UTC) on which any was, whatever became of them."""
-        rows = connection.execute(_QUERIES["items_by_day"], (find_scope(connection, scope),)).fetchall()
+        rows = _SQL.rows(connection, "items_by_day", find_scope(connection, scope))
         return {date.fromisoformat(day): count for day, count in rows}
 
 
-def _stored(connection: "Connection", scope_id: int, task_id: str) -> tuple[OutcomeRecord | None, int | None]:
+def _stored(connection: Connection, scope_id: int, task_id: str) -> tuple[OutcomeRecord | None, int | None]:
     """Return the outcome of a task, and where its figure stands."""
-    values = {"task_id": task_id, "scope_id": scope_id, "type": OUTCOME}
-    row = connection.execute(_QUERIES["outcome_of"], values).fetchone()
+    row = _SQL.row(connection, "outcome_of", task_id=task_id, scope_id=scope_id, type=OUTCOME)
     return (None, None) if row is None else (outcome_in(row[0]), json.loads(row[0]).get("figure"))
 
 
 def outcome_in(text: str) -> OutcomeRecord:
-    """Return the outcome that an event tells."""
+    """Return the outcome in an event's data."""
     data = json.loads(text)
     for name in ("figure", "weight"):
         data.pop(name, None)
@@ -143,7 +127,7 @@ def _said(record: OutcomeRecord) -> tuple[object, ...]:
 
 
 def _apply(
-    connection: "Connection",
+    connection: Connection,
     scopes: Sequence[Scope],
     record: OutcomeRecord,
     taken_back: Mapping[str, float],
@@ -153,26 +137,27 @@ def _apply(
     wanted = {credit.memory_id: credit for credit in record.credits}
     applied: dict[str, Credit] = {}
     for seq, memory_id, scope_id, _ in find_patterns(connection, scopes, [*wanted, *taken_back]):
-        (confidence,) = connection.execute(_QUERIES["confidence_of"], (seq,)).fetchone()
+        (confidence,) = _SQL.row(connection, "confidence_of", seq)
         undone = taken_back.get(memory_id, 0.0)
         before = credited(confidence, -undone)
         credit = wanted.get(memory_id)
         after = before if credit is None else credited(before, credit.change)
         if after != confidence:
-            connection.execute(_BANK["set_confidence"], (after, to_text(now), seq))
+            _BANK.run(connection, "set_confidence", after, now, seq)
         if credit is not None:
             applied[memory_id] = credit.model_copy(update={"applied": round(after - before, 9)})
         if undone or (credit is not None and credit.change):
-            told: dict[str, Any] = {"task_id": record.task_id, "label": record.label, "from": confidence, "to": after}
+            data: dict[str, Any] = {"task_id": record.task_id, "label": record.label, "from": confidence, "to": after}
             if credit is not None:
-                told |= {"method": credit.method, "overlap": credit.overlap, "change": credit.change}
+                data |= {"method": credit.method, "overlap": credit.overlap, "change": credit.change}
             if undone:
-                told["taken_back"] = undone
-            log_event(connection, scope_id, CREDITED, memory_id, told, now)
+                data["taken_back"] = undone
+            log_event(connection, scope_id, CREDITED, memory_id, data, now)
     return tuple(applied[memory_id] for memory_id in wanted if memory_id in applied)
 
 
-def _add_figure(connection: "Connection", scope_id: int, record: OutcomeRecord) -> int:
+def _figure(record: OutcomeRecord) -> tuple[str, float, dict[str, Any], datetime]:
+    """Return the columns of a task's figure."""
     counted = {
         "task_id": record.task_id,
         "label": record.label,
@@ -184,9 +169,7 @@ def _add_figure(connection: "Connection", scope_id: int, record: OutcomeRecord) 
         "rested": record.rested,
         "figures": record.figures.model_dump(mode="json", exclude_none=True),
     }
-    values = (scope_id, FIGURE, _VALUES[record.label], to_json(counted), to_text(record.at))
-    (seq,) = connection.execute(_QUERIES["add_figure"], values).fetchone()
-    return int(seq)
+    return FIGURE, _VALUES[record.label], counted, record.at
 
 
 def _task_outcome(counted: dict[str, Any], at: datetime) -> TaskOutcome:

@@ -10,23 +10,20 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.sqlite.events import RETRIEVED, VERDICT
-from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.server.location import LOG
+from swarm_memory.server.storage.driver import Connection
 from swarm_memory.server.storage.engine.files import make_private
 from swarm_memory.server.storage.search.index import Index
-from swarm_memory.server.storage.stores.memories import find_patterns
-from swarm_memory.server.storage.stores.rows import content_hash, find_scopes, log_event, to_json
+from swarm_memory.server.storage.stores.memories import delete_item, find_patterns
+from swarm_memory.server.storage.stores.rows import Sql, content_hash, find_scopes, log_event, to_json
 from swarm_memory.server.storage.stores.team.sharing import forget_shared
-from swarm_memory.server.storage.stores.tool_memory import leave_window
+from swarm_memory.server.storage.stores.tool_memory import leave_window, unindex_waiting
 from swarm_memory.tools.ports.memories import Forgotten
-
-if TYPE_CHECKING:
-    from swarm_memory.server.storage.driver import Connection
 
 MIN_PHRASE = 16
 """A line of fewer characters says too little to be known again in another text."""
@@ -55,8 +52,7 @@ _COLUMNS = {
 }
 _WORDS_OF_RUN = ("task", "preamble", "notes", "reason")
 _WORDS_OF_ROLLOUT = ("notes", "error")
-_QUERIES, _MEMORIES, _TOOLS = queries("forgetting"), queries("memories"), queries("tool_memory")
-_PEOPLE = queries("people")
+_SQL, _MEMORIES, _PEOPLE = Sql("forgetting"), Sql("memories"), Sql("people")
 
 
 class Task(NamedTuple):
@@ -125,7 +121,7 @@ class Phrases:
 
 
 def find_traces(
-    connection: "Connection",
+    connection: Connection,
     scopes: Sequence[Scope],
     ids: Sequence[str],
     *,
@@ -136,26 +132,23 @@ def find_traces(
 
     The records of the tasks in `also` go in any case.
     """
-    scope_ids = to_json(list(find_scopes(connection, scopes)))
-    rows = connection.execute(_QUERIES["patterns_to_forget"], {"ids": to_json(list(ids)), "scope_ids": scope_ids})
-    found = rows.fetchall()
+    scope_ids = find_scopes(connection, scopes)
+    found = _SQL.rows(connection, "patterns_to_forget", ids=ids, scope_ids=scope_ids)
     known = {row[0] for row in found}
     tasks: dict[Task, None] = dict.fromkeys(also)
     resting: dict[str, None] = {}
     for task in dict.fromkeys(Task(row[1], row[2]) for row in found if row[2] is not None):
-        others = [each for (each,) in connection.execute(_QUERIES["patterns_of_task"], task._asdict())]
+        others = _SQL.column(connection, "patterns_of_task", **task._asdict())
         staying = [each for each in others if each not in known]
         resting |= dict.fromkeys(staying)
         if with_trajectories or not staying:
             tasks[task] = None
-    versions = [
-        row for task in tasks for row in connection.execute(_QUERIES["trajectories_of_task"], task._asdict()).fetchall()
-    ]
+    versions = [row for task in tasks for row in _SQL.rows(connection, "trajectories_of_task", **task._asdict())]
     asked = Phrases(query[:_QUERY_BEGINS] for _, _, query, _ in versions)
     phrases = Phrases(line for row in found for line in _lines_of(connection, row[0], row[3]))
-    tenant = tuple(row[0] for row in connection.execute(_QUERIES["scopes_of_tenants"], {"scope_ids": scope_ids}))
+    tenant = tuple(_SQL.column(connection, "scopes_of_tenants", scope_ids=scope_ids))
     quoting = {name: tuple(_quoting(connection, name, tenant, phrases)) for name in TABLES} if phrases.forms else {}
-    summaries = connection.execute(_QUERIES["summaries_of_tools"], {"scope_ids": to_json(list(tenant))}).fetchall()
+    summaries = _SQL.rows(connection, "summaries_of_tools", scope_ids=tenant)
     return Traces(
         ids=tuple(known),
         tasks=tuple(tasks),
@@ -171,17 +164,15 @@ def find_traces(
 
 
 def texts_of(
-    connection: "Connection", name: str, scope_ids: Sequence[int], key: object = None
+    connection: Connection, name: str, scope_ids: Sequence[int], key: object = None
 ) -> Iterator[tuple[Any, ...]]:
     """Yield (key, text …) of the rows of a table, or of one; read to the end, or a cursor stays open."""
-    values = {"scope_ids": to_json(list(scope_ids)), "key": key}
-    yield from connection.execute(_QUERIES[f"texts_of_{name}"], values)
+    yield from _SQL.run(connection, f"texts_of_{name}", scope_ids=scope_ids, key=key)
 
 
-def _lines_of(connection: "Connection", memory_id: str, data: str) -> Iterator[str]:
+def _lines_of(connection: Connection, memory_id: str, data: str) -> Iterator[str]:
     """Yield the lines that an item has, and those that it had."""
-    edits = connection.execute(_QUERIES["former_texts"], (memory_id,)).fetchall()
-    former = [json.loads(event).get("pattern_data") for (event,) in edits]
+    former = [json.loads(data).get("pattern_data") for data in _SQL.column(connection, "former_texts", memory_id)]
     for text in (data, *filter(None, former)):
         item = json.loads(text)
         yield item["title"]
@@ -189,77 +180,69 @@ def _lines_of(connection: "Connection", memory_id: str, data: str) -> Iterator[s
         yield from item["content"].splitlines()
 
 
-def _quoting(connection: "Connection", name: str, scope_ids: Sequence[int], phrases: Phrases) -> list[Any]:
+def _quoting(connection: Connection, name: str, scope_ids: Sequence[int], phrases: Phrases) -> list[Any]:
     return [key for key, *texts in texts_of(connection, name, scope_ids) if phrases.stand_in(texts)]
 
 
 def _alike(
-    connection: "Connection", scope_ids: Sequence[int], found: Sequence[tuple[Any, ...]], gone: set[str]
+    connection: Connection, scope_ids: Sequence[int], found: Sequence[tuple[Any, ...]], gone: set[str]
 ) -> list[str]:
     titles = Phrases(json.loads(row[3])["title"] for row in found)
-    linked = connection.execute(_QUERIES["duplicates_of"], {"ids": to_json(sorted(gone))}).fetchall()
-    same = [each for (each,) in linked]
+    same = _SQL.column(connection, "duplicates_of", ids=sorted(gone))
     if titles.forms:
-        rows = connection.execute(_QUERIES["texts_of_patterns"], {"scope_ids": to_json(list(scope_ids))})
-        same += [key for key, data in rows if titles.stand_in((data,))]
+        same += _quoting(connection, "patterns", scope_ids, titles)
     return [each for each in dict.fromkeys(same) if each not in gone]
 
 
-def forget(connection: "Connection", index: Index, scopes: Sequence[Scope], traces: Traces) -> Forgotten:
+def forget(connection: Connection, index: Index, scopes: Sequence[Scope], traces: Traces) -> Forgotten:
     """Delete the memories and take their traces out of every table."""
     records = _take_out(connection, traces)
-    for seq, item_id, scope_id, status in find_patterns(connection, scopes, traces.ids):
-        if status == "active":
-            index.leave(connection, seq, scope_id)
-        connection.execute(_MEMORIES["note_forgotten"], {"seq": seq})
-        connection.execute(_MEMORIES["delete_pattern"], (seq,))
-        connection.execute(_MEMORIES["clear_events_of"], (item_id,))
+    for found in find_patterns(connection, scopes, traces.ids):
+        _, item_id, scope_id, _ = found
+        delete_item(connection, index, found)
         forget_shared(connection, item_id)
         log_event(connection, scope_id, "reasoning_memory.forgotten", item_id, {})
     if traces.ids:
-        connection.execute(_MEMORIES["optimize_keyword_index"])
+        _MEMORIES.run(connection, "optimize_keyword_index")
     index.tidy(connection)
     return Forgotten(traces.ids, records, traces.resting, traces.alike)
 
 
-def find_traces_of_person(connection: "Connection", scopes: Sequence[Scope], person_id: str) -> Traces:
+def find_traces_of_person(connection: Connection, scopes: Sequence[Scope], person_id: str) -> Traces:
     """Look for what a person brought besides memories: records of tasks, calls, queries."""
-    tasks = [Task(*row) for row in connection.execute(_PEOPLE["tasks_of_person"], (person_id, FORGOTTEN)).fetchall()]
+    tasks = [Task(*row) for row in _PEOPLE.rows(connection, "tasks_of_person", person_id, FORGOTTEN)]
     traces = find_traces(connection, scopes, (), with_trajectories=True, also=tasks)
-    calls = connection.execute(_PEOPLE["calls_of_person"], (person_id,)).fetchall()
-    asked = connection.execute(_PEOPLE["retrievals_of_person"], (person_id, RETRIEVED)).fetchall()
+    calls = tuple(_PEOPLE.column(connection, "calls_of_person", person_id))
+    asked = _PEOPLE.column(connection, "retrievals_of_person", person_id, RETRIEVED)
     return traces._replace(
-        quoting={**traces.quoting, "calls": tuple(seq for (seq,) in calls)},
-        queries=tuple({*traces.queries, *(seq for (seq,) in asked)}),
+        quoting={**traces.quoting, "calls": calls}, queries=tuple(dict.fromkeys([*traces.queries, *asked]))
     )
 
 
-def forget_person(connection: "Connection", person_id: str, traces: Traces) -> int:
+def forget_person(connection: Connection, person_id: str, traces: Traces) -> int:
     """Take out what a person brought besides memories, and their name; return how many records lost their text."""
     blanked = _take_out(connection, traces)
-    for scope_id, task_id in connection.execute(_PEOPLE["verdicts_of_person"], (person_id, VERDICT)).fetchall():
-        values = {"scope_id": scope_id, "task_id": task_id, "type": VERDICT}
-        connection.execute(_QUERIES["clear_verdicts_of_task"], values)
-    connection.execute(_PEOPLE["drop_work_of_person"], (person_id,))
-    connection.execute(_PEOPLE["drop_person"], (person_id,))
+    for scope_id, task_id in _PEOPLE.rows(connection, "verdicts_of_person", person_id, VERDICT):
+        _SQL.run(connection, "clear_verdicts_of_task", scope_id=scope_id, task_id=task_id, type=VERDICT)
+    _PEOPLE.run(connection, "drop_work_of_person", person_id)
+    _PEOPLE.run(connection, "drop_person", person_id)
     return blanked
 
 
-def _take_out(connection: "Connection", traces: Traces) -> int:
+def _take_out(connection: Connection, traces: Traces) -> int:
     """Take the traces out of everything but the memories' own rows; return how many trajectories lost their text."""
     calls = set(traces.quoting.get("calls", ()))
     blanked = 0
     for task in traces.tasks:
         blanked += blank_task(connection, task, FORGOTTEN)
         # Its words stand in its jobs too, and in what was retrieved for it.
-        connection.execute(_QUERIES["clear_jobs_of_task"], task._asdict())
-        of_tenant = {"task_id": task.task_id, "scope_ids": to_json(list(traces.scope_ids))}
-        connection.execute(_QUERIES["clear_queries_of_task"], of_tenant)
-        calls.update(seq for (seq,) in connection.execute(_QUERIES["calls_of_task"], task._asdict()).fetchall())
+        _SQL.run(connection, "clear_jobs_of_task", **task._asdict())
+        _SQL.run(connection, "clear_queries_of_task", task_id=task.task_id, scope_ids=traces.scope_ids)
+        calls.update(_SQL.column(connection, "calls_of_task", **task._asdict()))
     for seq in traces.quoting.get("trajectories", ()):
         _scrub_trajectory(connection, traces, seq)
     for seq in traces.queries:
-        connection.execute(_QUERIES["clear_query"], (seq,))
+        _SQL.run(connection, "clear_query", seq)
     for name in _COLUMNS:
         for key in traces.quoting.get(name, ()):
             _scrub_row(connection, traces, name, key)
@@ -284,73 +267,63 @@ def take_out_of_log(folder: Path, traces: Traces) -> int:
     return taken
 
 
-def blank_task(connection: "Connection", task: Task, instead: str) -> int:
+def blank_task(connection: Connection, task: Task, instead: str) -> int:
     """Put `instead` in the place of a task's words in its record; return how many trajectories that are.
 
     Label, confidence and digest stay, so that its transcript is known when it comes again.
     """
     values = task._asdict()
-    rows = connection.execute(_QUERIES["trajectories_of_task"], values).fetchall()
+    rows = _SQL.rows(connection, "trajectories_of_task", **values)
     for seq, trajectory_id, _, verdict in rows:
         text = Trajectory(task_id=task.task_id, task=instead).model_dump_json(exclude_defaults=True)
         if verdict is not None:
             judged = Verdict.model_validate_json(verdict).model_copy(update={"reasons": (), "evidence": ()})
             verdict = judged.model_dump_json()
         _put_trajectory(connection, seq, trajectory_id, instead, text, verdict)
-    for run_id, summary in connection.execute(_QUERIES["runs_of_task"], values).fetchall():
+    for run_id, summary in _SQL.rows(connection, "runs_of_task", **values):
         if summary is not None:
-            connection.execute(_QUERIES["put_run"], {"key": run_id, "summary": _run_without_words(summary)})
-    connection.execute(_QUERIES["clear_session_of_task"], {**values, "query": instead})
-    connection.execute(_QUERIES["clear_verdicts_of_task"], values | {"type": VERDICT})
+            _SQL.run(connection, "put_run", key=run_id, summary=_run_without_words(summary))
+    _SQL.run(connection, "clear_session_of_task", **values, query=instead)
+    _SQL.run(connection, "clear_verdicts_of_task", **values, type=VERDICT)
     return len(rows)
 
 
-def _scrub_trajectory(connection: "Connection", traces: Traces, seq: int) -> None:
+def _scrub_trajectory(connection: Connection, traces: Traces, seq: int) -> None:
     for _, query, text, verdict in list(texts_of(connection, "trajectories", traces.scope_ids, seq)):
-        (trajectory_id,) = connection.execute(_QUERIES["trajectory_id"], (seq,)).fetchone()
+        (trajectory_id,) = _SQL.row(connection, "trajectory_id", seq)
         changed = [traces.phrases.taken_from(each, FORGOTTEN) for each in (query, text, verdict)]
         _put_trajectory(connection, seq, trajectory_id, *changed)
 
 
 def _put_trajectory(
-    connection: "Connection", seq: int, trajectory_id: str, query: str | None, text: str | None, verdict: str | None
+    connection: Connection, seq: int, trajectory_id: str, query: str | None, text: str | None, verdict: str | None
 ) -> None:
-    values = {
-        "seq": seq,
-        "query": query,
-        "trajectory_json": text,
-        "verdict_json": verdict,
-        "content_hash": content_hash(trajectory_id, text or ""),
-    }
-    connection.execute(_QUERIES["blank_trajectory"], values)
+    texts = {"query": query, "trajectory_json": text, "verdict_json": verdict}
+    _SQL.run(connection, "blank_trajectory", **texts, seq=seq, content_hash=content_hash(trajectory_id, text or ""))
 
 
-def _scrub_row(connection: "Connection", traces: Traces, name: str, key: object) -> None:
+def _scrub_row(connection: Connection, traces: Traces, name: str, key: object) -> None:
     put, columns = _COLUMNS[name]
     for _, *texts in list(texts_of(connection, name, traces.scope_ids, key)):
         changed = [traces.phrases.taken_from(each, FORGOTTEN) for each in texts]
-        values = {"key": key, "scope_ids": to_json(list(traces.scope_ids)), **dict(zip(columns, changed, strict=True))}
-        connection.execute(_QUERIES[put], values)
+        _SQL.run(connection, put, key=key, scope_ids=traces.scope_ids, **dict(zip(columns, changed, strict=True)))
 
 
-def _drop_calls(connection: "Connection", seqs: Iterable[int], summaries: Iterable[tuple[int, str]]) -> None:
+def _drop_calls(connection: Connection, seqs: Iterable[int], summaries: Iterable[tuple[int, str]]) -> None:
     """Take calls out of the window of their tools, as old ones leave it: totals and ids stay, words do not."""
     tools = {*summaries, *leave_window(connection, sorted(seqs))}
     for tool in tools:
-        connection.execute(_QUERIES["clear_summary"], tool)
-        connection.execute(_QUERIES["summarize_again"], tool)
+        _SQL.run(connection, "clear_summary", *tool)
+        _SQL.run(connection, "summarize_again", *tool)
     if tools:
-        connection.execute(_QUERIES["unindex_all_that_waits"])
-        connection.execute(_TOOLS["forget_calls_to_unindex"])
-        connection.execute(_TOOLS["optimize_tool_index"])
+        unindex_waiting(connection, for_good=True)
 
 
-def _run_without_words(summary: str) -> str:
-    told: dict[str, Any] = json.loads(summary)
-    kept = {name: value for name, value in told.items() if name not in _WORDS_OF_RUN}
-    rollouts: Sequence[Mapping[str, Any]] = kept.get("rollouts", ())
-    if rollouts:
-        kept["rollouts"] = [
-            {name: value for name, value in each.items() if name not in _WORDS_OF_ROLLOUT} for each in rollouts
-        ]
-    return to_json(kept)
+def _run_without_words(text: str) -> dict[str, Any]:
+    summary: dict[str, Any] = json.loads(text)
+    for name in _WORDS_OF_RUN:
+        summary.pop(name, None)
+    for rollout in summary.get("rollouts", ()):
+        for name in _WORDS_OF_ROLLOUT:
+            rollout.pop(name, None)
+    return summary

@@ -5,14 +5,14 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
-from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from functools import cache, partial
+from typing import Any, NamedTuple
 
 from swarm_memory.schema.base import GLOBAL_PROJECT, Scope
 from swarm_memory.schema.errors import InputError, NotFoundError, QuotaReached
 from swarm_memory.schema.memory import OPEN_PROBLEM, WAY_OUT, MemoryItem, MemoryStatus
 from swarm_memory.schema.sqlite.events import TRIED
-from swarm_memory.schema.sqlite.statements import queries
+from swarm_memory.server.storage.driver import Connection
 from swarm_memory.server.storage.engine.engine import Engine, reads, writes
 from swarm_memory.server.storage.search.index import Index
 from swarm_memory.server.storage.search.packed import unpack
@@ -31,17 +31,18 @@ from swarm_memory.server.storage.search.vectors import (
 )
 from swarm_memory.server.storage.search.words import EVERYTHING, Narrowed, Partition, Passing, keyword_scores, pack
 from swarm_memory.server.storage.stores.rows import (
+    Sql,
     content_hash,
-    event_of,
     event_row,
+    events,
     find_scope,
     find_scopes,
     item_of,
     log_event,
     make_scope,
     now_text,
-    pairs,
     pattern_row,
+    to_column,
     to_json,
     to_moment,
     to_text,
@@ -51,7 +52,7 @@ from swarm_memory.tools.ports.journal import Event
 from swarm_memory.tools.ports.memories import (
     Candidate,
     DayLimit,
-    KnownWay,
+    KnownFix,
     MemoryFilter,
     SearchFilter,
     SearchQuery,
@@ -61,19 +62,13 @@ from swarm_memory.tools.ports.memories import (
 )
 from swarm_memory.tools.ports.models import Vector
 
-if TYPE_CHECKING:
-    from swarm_memory.server.storage.driver import Connection
+_SQL, _BANK, _FIXES, _HANDLES = Sql("memories"), Sql("bank"), Sql("fixes"), Sql("handles")
+_TASKS = Sql("trajectories")
 
-_QUERIES, _BANK = queries("memories"), queries("bank")
-_MOST_WAYS = 20
-_WAYS, _TASKS, _CREDIT = queries("ways_out"), queries("trajectories"), queries("credit")
-_HANDLES = queries("handles")
-
-_MAX_LEFT_OUT = 256
-"""So many items of an excluded task are fetched too much and dropped; more are filtered within the search."""
+_MOST_FIXES = 20
 
 _WAY_OUT, _OPEN_PROBLEM = f'"{WAY_OUT}"', f'"{OPEN_PROBLEM}"'
-"""The tags of what was drawn from calls, in an item's JSON; within a text a quote is escaped."""
+"""The tags of what was distilled from calls, in an item's JSON; within a text a quote is escaped."""
 
 CREATED, EDITED = "reasoning_memory.created", "reasoning_memory.edited"
 
@@ -87,43 +82,38 @@ class Memories(Engine):
 
     @reads
     def nearest(
-        self, connection: "Connection", scopes: Sequence[Scope], embedder: str, vector: Vector, k: int
+        self, connection: Connection, scopes: Sequence[Scope], embedder: str, vector: Vector, k: int
     ) -> list[tuple[str, float]]:
         """Return (id, cosine) of the nearest active items, nearest first."""
         asked = query_vector(connection, self.index, embedder, vector)
         if asked is None:
             return []
-        found = nearest_in(connection, self.index, asked, list(find_scopes(connection, scopes)), EVERYTHING, k)
+        found = nearest_in(connection, self.index, asked, find_scopes(connection, scopes), EVERYTHING, k)
         best = sorted(found.items(), key=lambda pair: -pair[1])[:k]
-        ids = dict(connection.execute(_QUERIES["ids_of_patterns"], (to_json([seq for seq, _ in best]),)).fetchall())
+        ids = dict(_SQL.rows(connection, "ids_of_patterns", [seq for seq, _ in best]))
         return [(ids[seq], cosine) for seq, cosine in best]
 
     @reads
-    def get_memories(self, connection: "Connection", scopes: Sequence[Scope], ids: Sequence[str]) -> list[MemoryItem]:
+    def get_memories(self, connection: Connection, scopes: Sequence[Scope], ids: Sequence[str]) -> list[MemoryItem]:
         """Return those that exist in the scopes, in the order of `ids`, whatever their status."""
         return items_at(connection, scopes, ids)
 
     @reads
-    def list_memories(self, connection: "Connection", scopes: Sequence[Scope], which: MemoryFilter) -> list[MemoryItem]:
+    def list_memories(self, connection: Connection, scopes: Sequence[Scope], which: MemoryFilter) -> list[MemoryItem]:
         if which.limit < 1 or which.offset < 0:
             raise InputError("limit must be at least 1 and offset at least 0")
-        values = which._asdict() | {
-            "scopes": pairs(scopes),
-            "statuses": to_json(list(which.statuses)),
-            "tags": to_json(list(which.tags)),
-            "text": which.text.casefold() if which.text else None,
-        }
-        query = _QUERIES["list_few" if which.task_id is not None or which.tags else "list_patterns"]
-        return [item_of(row) for row in connection.execute(query, values).fetchall()]
+        values = which._asdict() | {"scopes": scopes, "text": which.text.casefold() if which.text else None}
+        query = "list_few" if which.task_id is not None or which.tags else "list_patterns"
+        return [item_of(row) for row in _SQL.rows(connection, query, **values)]
 
     @reads
-    def said(self, connection: "Connection", scope: Scope, content: str) -> list[MemoryItem]:
+    def said(self, connection: Connection, scope: Scope, content: str) -> list[MemoryItem]:
         """Return what the user said, active or quarantined, with a content equal to this one but for case.
 
         Behind it come agents' notes of it, the newest first.
         """
         values = {"scope_id": find_scope(connection, scope), "characters": len(content)}
-        ids = [row[0] for row in connection.execute(_QUERIES["said_in_as_many_characters"], values).fetchall()]
+        ids = _SQL.column(connection, "said_in_as_many_characters", **values)
         wanted = content.casefold()
         same = [item for item in items_at(connection, (scope,), ids) if item.content.casefold() == wanted]
         noted = [item for item in same if item.provenance.heard_in and not item.provenance.is_users_word]
@@ -131,138 +121,125 @@ class Memories(Engine):
         return [*(item for item in same if item.provenance.is_users_word), *noted]
 
     @reads
-    def contradictions_among(self, connection: "Connection", ids: Sequence[str]) -> list[tuple[str, str]]:
+    def contradictions_among(self, connection: Connection, ids: Sequence[str]) -> list[tuple[str, str]]:
         """Return the pairs of these memories of which a link says that they contradict each other."""
-        return connection.execute(_WAYS["contradicting"], {"ids": to_json(list(ids))}).fetchall()
+        return _FIXES.rows(connection, "contradicting", ids=ids)
 
     @reads
     def called_for(
-        self, connection: "Connection", scopes: Sequence[Scope], handles: Sequence[str], limit: int
+        self, connection: Connection, scopes: Sequence[Scope], handles: Sequence[str], limit: int
     ) -> list[MemoryItem]:
         """Return the active items of these scopes that some handles call for, none of suspect wording.
 
         What the user said comes first, then what is of the first scope's project, the surest before others.
         """
-        asked = {
-            "handles": to_json(list(handles)),
-            "scopes": pairs(scopes),
-            "limit": limit,
-            "project": scopes[0].project,
-        }
-        ids = [row[0] for row in connection.execute(_HANDLES["called_for"], asked).fetchall()]
-        return items_at(connection, scopes, ids)
+        values = {"handles": handles, "scopes": scopes, "limit": limit, "project": scopes[0].project}
+        return items_at(connection, scopes, _HANDLES.column(connection, "called_for", **values))
 
     @reads
-    def known_ways(self, connection: "Connection", scope: Scope, signatures: Sequence[str]) -> list[KnownWay]:
+    def known_fixes(self, connection: Connection, scope: Scope, signatures: Sequence[str]) -> list[KnownFix]:
         """Return the active memories of the project and the global scope that ended such errors, the surest first."""
-        return _known_ways(connection, scope, signatures)
+        return _known_fixes(connection, scope, signatures)
 
     @reads
-    def candidates(self, connection: "Connection", scope: Scope, signatures: Sequence[str]) -> list[tuple[str, str]]:
+    def candidates(self, connection: Connection, scope: Scope, signatures: Sequence[str]) -> list[tuple[str, str]]:
         """Return (signature, id) of the candidates that ended errors of these signatures, the newest first."""
-        values = {"scope_id": find_scope(connection, scope), "signatures": to_json(list(signatures))}
-        return [(signature, memory_id) for signature, memory_id in connection.execute(_WAYS["candidates"], values)]
+        return _FIXES.rows(connection, "candidates", scope_id=find_scope(connection, scope), signatures=signatures)
 
     @reads
-    def ways_beside(self, connection: "Connection", scope: Scope, memory_ids: Sequence[str]) -> list[KnownWay]:
-        """Return what `known_ways` does of the errors that these memories ended."""
-        rows = connection.execute(_WAYS["signatures_of"], {"ids": to_json(list(memory_ids))}).fetchall()
-        return _known_ways(connection, scope, [signature for (signature,) in rows])
+    def fixes_beside(self, connection: Connection, scope: Scope, memory_ids: Sequence[str]) -> list[KnownFix]:
+        """Return what `known_fixes` does of the errors that these memories ended."""
+        return _known_fixes(connection, scope, _FIXES.column(connection, "signatures_of", ids=memory_ids))
 
     @reads
-    def common_words(self, connection: "Connection", scope: Scope) -> frozenset[str]:
+    def common_words(self, connection: Connection, scope: Scope) -> frozenset[str]:
         """Return the words that were last noted to stand in most tasks of the project."""
-        row = connection.execute(_TASKS["common_words"], (scope.tenant_id, scope.project)).fetchone()
+        row = _TASKS.row(connection, "common_words", scope.tenant_id, scope.project)
         return frozenset() if row is None else frozenset(json.loads(row[0]))
 
     @reads
-    def surest_memories(self, connection: "Connection", scope: Scope, limit: int) -> list[MemoryItem]:
+    def surest_memories(self, connection: Connection, scope: Scope, limit: int) -> list[MemoryItem]:
+        """Return what the user said and the surest memories, of the project and of all, with a third of the team's.
+
+        The content of one that another contradicts says so.
+        """
         team = _team_names(connection, scope)
-        values: dict[str, Any] = {**_place(scope), "limit": limit}
-        rows = connection.execute(_BANK["briefing"], values).fetchall()
+        place: dict[str, Any] = _place(scope)
+        found = _BANK.rows(connection, "briefing", **place, limit=limit)
         if team["team"]:
-            values |= team | {"limit": max(1, limit // 3)}
-            shared = connection.execute(_BANK["team_briefing"], values).fetchall()
-            said = sum(row[3] > 0 for row in rows)  # never in the place of what the user said
-            rows = [*rows[: max(said, limit - len(shared))], *shared][:limit]
-        contents = {row[0]: row[2] for row in rows}
+            shared = _BANK.rows(connection, "team_briefing", **place, **team, limit=max(1, limit // 3))
+            said = sum(standing > 0 for *_, standing in found)  # never in the place of what the user said
+            found = [*found[: max(said, limit - len(shared))], *shared][:limit]
+        contents = {memory_id: content for memory_id, content, _ in found}
         scopes = (*scope.readable(), *(scope.model_copy(update={"project": name}) for name in team.values() if name))
         items = items_at(connection, scopes, list(contents))
         return [item.model_copy(update={"content": contents[item.id]}) for item in items]
 
     @writes
     def add_memories(
-        self, connection: "Connection", memories: Sequence[StoredMemory], embedder: str, limit: DayLimit | None = None
+        self, connection: Connection, memories: Sequence[StoredMemory], embedder: str, limit: DayLimit | None = None
     ) -> list[str]:
         """Write items with all their indexes in one transaction; return the ids that were new.
 
         Raises `QuotaReached` for more than `limit` allows: then none was written.
         """
-        writer = MemoryWriter(connection, self, embedder)
-        new = writer.add(memories)
+        new = MemoryWriter(connection, self, embedder).add(memories)
         if limit is not None:
             for scope, count in Counter(item.scope for item in new).items():
                 count_added(connection, make_scope(connection, scope), count, limit.new_per_day, limit.at)
         return [item.id for item in new]
 
     @reads
-    def added_on(self, connection: "Connection", scope: Scope, at: datetime) -> int:
+    def added_on(self, connection: Connection, scope: Scope, at: datetime) -> int:
         """Return how much of the quota of that moment's day (UTC) was taken, by all processes together."""
-        return added_on(connection, scope, at)
+        return added_on(connection, find_scope(connection, scope), at)
 
     @writes
-    def replace_memory(self, connection: "Connection", memory: StoredMemory, embedder: str, reason: str) -> None:
+    def replace_memory(self, connection: Connection, memory: StoredMemory, embedder: str, reason: str) -> None:
         """Write the changed item and its indexes; the former text is kept in `events`."""
         MemoryWriter(connection, self, embedder).replace(memory, reason)
         self.index.tidy(connection)
 
     @writes
     def set_status(
-        self, connection: "Connection", scopes: Sequence[Scope], ids: Sequence[str], status: MemoryStatus, reason: str
+        self, connection: Connection, scopes: Sequence[Scope], ids: Sequence[str], status: MemoryStatus, reason: str
     ) -> int:
         """Change the status; return how many changed."""
         changed = [row for row in find_patterns(connection, scopes, ids) if row[3] != status]
         for row in changed:
-            change_status(connection, self.index, row, status, reason)
+            change_status(connection, self.index, row, (status, reason))
         self.index.tidy(connection)
         return len(changed)
 
     @reads
-    def memory_history(self, connection: "Connection", scopes: Sequence[Scope], memory_id: str) -> list[Event]:
-        values = {"subject_id": memory_id, "scopes": pairs(scopes)}
-        return [event_of(row) for row in connection.execute(_QUERIES["events_of"], values).fetchall()]
+    def memory_history(self, connection: Connection, scopes: Sequence[Scope], memory_id: str) -> list[Event]:
+        return events(_SQL.rows(connection, "events_of", subject_id=memory_id, scopes=scopes))
 
     @reads
     def memory_histories(
-        self, connection: "Connection", scopes: Sequence[Scope], ids: Sequence[str], kinds: Sequence[str]
+        self, connection: Connection, scopes: Sequence[Scope], ids: Sequence[str], kinds: Sequence[str]
     ) -> dict[str, list[Event]]:
         """Return what of these kinds happened to each, by id, oldest first; empty for one that is not there."""
-        values = {"subject_ids": to_json(list(ids)), "scopes": pairs(scopes), "kinds": to_json(list(kinds))}
         found: dict[str, list[Event]] = {subject: [] for subject in ids}
-        for row in connection.execute(_QUERIES["events_of_kinds"], values).fetchall():
-            found[row[2]].append(event_of(row))
+        for event in events(_SQL.rows(connection, "events_of_kinds", subject_ids=ids, scopes=scopes, kinds=kinds)):
+            found[event.subject_id or ""].append(event)
         return found
 
 
-def items_at(connection: "Connection", scopes: Sequence[Scope], ids: Sequence[str]) -> list[MemoryItem]:
+def items_at(connection: Connection, scopes: Sequence[Scope], ids: Sequence[str]) -> list[MemoryItem]:
     """Return the items that exist in the scopes, in the order of `ids`. Raises `StoreDamaged`."""
-    if not ids:
-        return []
-    values = {"ids": to_json(list(ids)), "scopes": pairs(scopes)}
-    return [item_of(row) for row in connection.execute(_QUERIES["get_patterns"], values).fetchall()]
+    return [item_of(row) for row in _SQL.rows(connection, "get_patterns", ids=ids, scopes=scopes)] if ids else []
 
 
-def _known_ways(connection: "Connection", scope: Scope, signatures: Iterable[str]) -> list[KnownWay]:
-    values = {**_place(scope), **_team_names(connection, scope), "limit": _MOST_WAYS, "tried": TRIED}
+def _known_fixes(connection: Connection, scope: Scope, signatures: Iterable[str]) -> list[KnownFix]:
+    values = {**_place(scope), **_team_names(connection, scope), "limit": _MOST_FIXES, "tried": TRIED}
     asked = list(dict.fromkeys(signatures))
-    ended = {signature for (signature,) in connection.execute(_WAYS["signatures_ended"], {"ids": to_json(asked)})}
+    ended = {*_FIXES.column(connection, "signatures_ended", ids=asked)}
     return [
-        KnownWay(signature, memory_id, worked, tried, people)
+        KnownFix(signature, *row)
         for signature in asked
         if signature in ended  # most errors are new
-        for memory_id, _, _, worked, tried, people in connection.execute(
-            _WAYS["ways_out"], {**values, "signature": signature}
-        ).fetchall()
+        for row in _FIXES.rows(connection, "fixes", **values, signature=signature)
     ]
 
 
@@ -270,16 +247,15 @@ def _place(scope: Scope) -> dict[str, str]:
     return {"tenant_id": scope.tenant_id, "project": scope.project, "global": GLOBAL_PROJECT}
 
 
-def _team_names(connection: "Connection", scope: Scope) -> dict[str, str]:
+def _team_names(connection: Connection, scope: Scope) -> dict[str, str]:
     """Return under which names a project reads what a team shares about it, and about all; empty without a team."""
-    where = {"tenant_id": scope.tenant_id, "project": scope.project}
-    names = [name for (name,) in connection.execute(_WAYS["read_with"], where).fetchall()]
+    names = _FIXES.column(connection, "read_with", tenant_id=scope.tenant_id, project=scope.project)
     about, about_all = names if len(names) == 2 else ("", "")
     return {"team": about, "team_global": about_all}
 
 
-class _New(NamedTuple):
-    """A memory that was written just now, and where."""
+class _Placed(NamedTuple):
+    """A memory whose row was written, and where."""
 
     seq: int
     scope_id: int
@@ -289,7 +265,7 @@ class _New(NamedTuple):
 class MemoryWriter:
     """Writes items for one embedder: its vectors go into the space of its name and their dimensions."""
 
-    def __init__(self, connection: "Connection", bank: Engine, embedder: str) -> None:
+    def __init__(self, connection: Connection, bank: Engine, embedder: str) -> None:
         self._connection = connection
         self._index = bank.index
         self._bank = bank
@@ -301,31 +277,52 @@ class MemoryWriter:
         """Write new items with their indexes, and return them; those whose ids are there already stay as they are."""
         scopes = {scope: make_scope(self._connection, scope) for scope in dict.fromkeys(m.item.scope for m in memories)}
         rows = [pattern_row(memory.item, scopes[memory.item.scope], self._now) for memory in memories]
-        written = [self._connection.execute(_QUERIES["add_pattern"], row) for row in rows]
-        new: list[_New] = []
-        for memory, cursor in zip(memories, written, strict=True):
-            if cursor.rowcount:
-                assert cursor.lastrowid is not None
-                new.append(_New(cursor.lastrowid, scopes[memory.item.scope], memory))
-        tags = [(each.seq, tag) for each in new for tag in each.memory.item.tags]
-        self._connection.executemany(_QUERIES["add_tag"], tags)
-        self._connection.executemany(_QUERIES["put_tokens"], [(each.seq, _packed(each.memory)) for each in new])
-        put_handles(self._connection, [(each.seq, each.memory.item) for each in new])
+        written = [self._connection.execute(_SQL["add_pattern"], row) for row in rows]
+        new = [
+            _Placed(cursor.lastrowid or 0, scopes[memory.item.scope], memory)
+            for memory, cursor in zip(memories, written, strict=True)
+            if cursor.rowcount
+        ]
         self._enter(new)
-        events: list[tuple[Any, ...]] = []
+        created: list[tuple[Any, ...]] = []
         for each in new:
             source = each.memory.item.provenance
             origin = {"run_id": source.run_id, "task_id": source.task_id}
             known = {name: value for name, value in origin.items() if value is not None}
-            events.append(event_row(each.scope_id, CREATED, each.memory.item.id, known))
-        self._connection.executemany(_BANK["add_event"], events)
+            created.append(event_row(each.scope_id, CREATED, each.memory.item.id, known))
+        self._connection.executemany(_BANK["add_event"], created)
         return [each.memory.item for each in new]
 
-    def _enter(self, new: Sequence["_New"]) -> None:
-        """Write the vectors of new items, and enter the active ones into the indexes of their scopes."""
+    def replace(self, memory: StoredMemory, reason: str) -> None:
+        """Write a changed item and its indexes; its former text goes into an event.
+
+        Raises `NotFoundError` when it is not there.
+        """
+        item, connection = memory.item, self._connection
+        scope_id = find_scope(connection, item.scope)
+        found = _SQL.row(connection, "find_pattern", item.id, scope_id)
+        if scope_id is None or found is None:
+            raise NotFoundError(f"there is no memory {item.id!r} in project {item.scope.project!r}")
+        seq, status, data, confidence = found
+        if status == "active":
+            self._index.leave(connection, seq, scope_id)
+        _SQL.run(connection, "delete_vectors", seq)
+        _SQL.run(connection, "delete_tags", seq)
+        _HANDLES.run(connection, "drop_handles", seq)
+        _SQL.run(connection, "update_pattern", **pattern_row(item, scope_id, self._now), seq=seq)
+        self._enter([_Placed(seq, scope_id, memory)])
+        before = {"pattern_data": data, "confidence": confidence, "status": status, "reason": reason}
+        log_event(connection, scope_id, EDITED, item.id, before)
+
+    def _enter(self, placed: Sequence[_Placed]) -> None:
+        """Write tags, tokens, handles and vectors of items, and enter the active ones into the indexes."""
+        connection = self._connection
+        connection.executemany(_SQL["add_tag"], [(each.seq, tag) for each in placed for tag in each.memory.item.tags])
+        connection.executemany(_SQL["put_tokens"], [(each.seq, _packed(each.memory)) for each in placed])
+        put_handles(connection, [(each.seq, each.memory.item) for each in placed])
         active: dict[int, list[int]] = {}
         vectors: dict[tuple[int, Space], dict[int, Vector]] = {}
-        for each in new:
+        for each in placed:
             is_active = each.memory.item.status == "active"
             if is_active:
                 active.setdefault(each.scope_id, []).append(each.seq)
@@ -334,11 +331,11 @@ class MemoryWriter:
                 if is_active:
                     vectors.setdefault((each.scope_id, space), {})[each.seq] = vector
                 else:
-                    self._index.put_vector(self._connection, each.seq, vector, space, self._now)
+                    self._index.put_vector(connection, each.seq, vector, space, self._now)
         for scope_id, seqs in active.items():
-            self._index.enter_new(self._connection, seqs, scope_id)
+            self._index.enter_new(connection, seqs, scope_id)
         for (scope_id, space), entered in vectors.items():
-            self._index.enter_new_vectors(self._connection, scope_id, space, entered, self._now)
+            self._index.enter_new_vectors(connection, scope_id, space, entered, self._now)
 
     def _space(self, embedder: str, vector: Vector) -> Space:
         key = (embedder, len(vector))
@@ -346,38 +343,6 @@ class MemoryWriter:
             quantization = self._bank.quantization_of(embedder)
             self._spaces[key] = self._index.make_space(self._connection, *key, quantization)
         return self._spaces[key]
-
-    def replace(self, memory: StoredMemory, reason: str) -> None:
-        """Write a changed item and its indexes; its former text goes into an event.
-
-        Raises `NotFoundError` when it is not there.
-        """
-        item = memory.item
-        scope_id = find_scope(self._connection, item.scope)
-        found = self._connection.execute(_QUERIES["find_pattern"], (item.id, scope_id)).fetchone()
-        if scope_id is None or found is None:
-            raise NotFoundError(f"there is no memory {item.id!r} in project {item.scope.project!r}")
-        seq, status, data, confidence = found
-        if status == "active":
-            self._index.leave(self._connection, seq, scope_id)
-        self._connection.execute(_QUERIES["delete_vectors"], (seq,))
-        self._connection.execute(_QUERIES["delete_tags"], (seq,))
-        self._connection.execute(_HANDLES["drop_handles"], (seq,))
-        put_handles(self._connection, [(seq, item)])
-        self._connection.execute(_QUERIES["update_pattern"], {**pattern_row(item, scope_id, self._now), "seq": seq})
-        self._fill(seq, scope_id, memory)
-        before = {"pattern_data": data, "confidence": confidence, "status": status, "reason": reason}
-        log_event(self._connection, scope_id, EDITED, item.id, before)
-
-    def _fill(self, seq: int, scope_id: int, memory: StoredMemory) -> None:
-        """Write tags, tokens and vector of an item and enter it into the indexes when it is active."""
-        for tag in memory.item.tags:
-            self._connection.execute(_QUERIES["add_tag"], (seq, tag))
-        self._connection.execute(_QUERIES["put_tokens"], (seq, _packed(memory)))
-        for embedder, vector in self._vectors(memory):
-            self._index.put_vector(self._connection, seq, vector, self._space(embedder, vector), self._now)
-        if memory.item.status == "active":
-            self._index.enter(self._connection, seq, scope_id)
 
     def _vectors(self, memory: StoredMemory) -> Iterator[tuple[str, Vector]]:
         if memory.vector is not None:
@@ -392,98 +357,105 @@ def _packed(memory: StoredMemory) -> bytes:
     return pack(memory.title_tokens, memory.description_tokens, memory.content_tokens)
 
 
-def damaged(connection: "Connection") -> list[str]:
+def damaged(connection: Connection) -> list[str]:
     """Return the ids of items whose text is not what was written: SQLite itself would not notice."""
-    rows = connection.execute(_QUERIES["pattern_hashes"])
-    return [item_id for item_id, data, written in rows.fetchall() if content_hash(item_id, data) != written]
+    rows = _SQL.rows(connection, "pattern_hashes")
+    return [item_id for item_id, data, written in rows if content_hash(item_id, data) != written]
 
 
 def change_status(
-    connection: "Connection", index: Index, found: tuple[int, str, int, str], status: MemoryStatus, reason: str
+    connection: Connection,
+    index: Index,
+    found: tuple[int, str, int, str],
+    wanted: tuple[MemoryStatus, str | None],
+    at: datetime | None = None,
+    **why: str | None,
 ) -> None:
-    """Change the status of one item, given as (seq, id, scope id, former status)."""
-    seq, item_id, scope_id, former = found
-    put_status(connection, index, (seq, scope_id, former), (status, reason), datetime.now(UTC))
-    log_event(connection, scope_id, f"reasoning_memory.{status}", item_id, {"from": former, "reason": reason})
+    """Change the status of one item, given as (seq, id, scope id, former status), and say so in the audit trail.
+
+    The event has the reason, or `why` in its place.
+    """
+    _, item_id, scope_id, former = found
+    put_status(connection, index, found, wanted, at)
+    event = {"from": former, "reason": wanted[1], **why}
+    log_event(connection, scope_id, f"reasoning_memory.{wanted[0]}", item_id, event, at)
 
 
 def put_status(
-    connection: "Connection",
+    connection: Connection,
     index: Index,
-    found: tuple[int, int, str],
+    found: tuple[int, str, int, str],
     wanted: tuple[MemoryStatus, str | None],
-    at: datetime,
+    at: datetime | None,
 ) -> None:
-    """Write the status of one item, given as (seq, scope id, former status), with its reason, and its indexes."""
-    seq, scope_id, former = found
+    """Write the status of one item, given as (seq, id, scope id, former status), with its reason, and its indexes."""
+    seq, _, scope_id, former = found
     if former == "active":
         index.leave(connection, seq, scope_id)
-    connection.execute(_BANK["set_status"], (*wanted, to_text(at), seq))
+    _BANK.run(connection, "set_status", *wanted, at or datetime.now(UTC), seq)
     if wanted[0] == "active":
         index.enter(connection, seq, scope_id)
 
 
-def put_handles(connection: "Connection", items: Iterable[tuple[int, MemoryItem]]) -> None:
+def delete_item(connection: Connection, index: Index, found: tuple[int, str, int, str]) -> None:
+    """Delete an item, given as (seq, id, scope id, status), with its indexes and the texts of what happened to it."""
+    seq, item_id, scope_id, status = found
+    if status == "active":
+        index.leave(connection, seq, scope_id)
+    _SQL.run(connection, "note_forgotten", seq=seq)
+    _SQL.run(connection, "delete_pattern", seq)
+    _SQL.run(connection, "clear_events_of", item_id)
+
+
+def put_handles(connection: Connection, items: Iterable[tuple[int, MemoryItem]]) -> None:
     """Note what calls for some items, given with their positions."""
     rows = [(handle, seq) for seq, item in items for handle in handles_of(item)]
     connection.executemany(_HANDLES["put_handle"], rows)
 
 
-def handles_due(connection: "Connection") -> bool:
+def handles_due(connection: Connection) -> bool:
     """Whether an older version wrote items of which nobody noted yet what calls for them."""
-    return bool(connection.execute(_HANDLES["handles_due"]).fetchone()[0])
+    return bool(_HANDLES.row(connection, "handles_due")[0])
 
 
-def make_handles(connection: "Connection", after: int, limit: int) -> int | None:
+def make_handles(connection: Connection, after: int, limit: int) -> int | None:
     """Note what calls for so many items after a position; return the last position, None where there was none."""
-    rows = connection.execute(_HANDLES["items_after"], (after, limit)).fetchall()
-    places = {memory_id: seq for seq, memory_id in rows}
-    read = connection.execute(_HANDLES["items_at"], {"ids": to_json(list(places))}).fetchall()
-    put_handles(connection, [(places[row[0]], item_of(row)) for row in read])
+    rows = _HANDLES.rows(connection, "items_after", after, limit)
+    put_handles(connection, [(seq, item_of(row)) for seq, *row in rows])
     if not rows:
-        connection.execute(_HANDLES["handles_done"])
+        _HANDLES.run(connection, "handles_done")
     return rows[-1][0] if rows else None
 
 
 def find_patterns(
-    connection: "Connection", scopes: Sequence[Scope], ids: Sequence[str]
+    connection: Connection, scopes: Sequence[Scope], ids: Sequence[str]
 ) -> list[tuple[int, str, int, str]]:
     """Return (seq, id, scope id, status) of those items that exist in the scopes."""
-    values = {"ids": to_json(list(dict.fromkeys(ids))), "scopes": pairs(scopes)}
-    return connection.execute(_QUERIES["find_patterns"], values).fetchall()
+    return _SQL.rows(connection, "find_patterns", ids=list(dict.fromkeys(ids)), scopes=scopes)
 
 
-def added_on(connection: "Connection", scope: Scope, at: datetime) -> int:
-    """Return how much was added on the day of a moment, in UTC."""
-    scope_id = find_scope(connection, scope)
-    return 0 if scope_id is None else _added(connection, scope_id, _day(at))
-
-
-def count_added(connection: "Connection", scope_id: int, added: int, limit: int, at: datetime) -> None:
+def count_added(connection: Connection, scope_id: int, added: int, limit: int, at: datetime) -> None:
     """Count what is being added. Raises `QuotaReached` when the day's limit does not hold it: nothing is written."""
-    total = _added(connection, scope_id, _day(at)) + added
+    total = added_on(connection, scope_id, at) + added
     if total > limit:
         raise QuotaReached(limit)
-    connection.execute(_QUERIES["put_added"], {"scope_id": scope_id, "value": f"{_day(at)} {total}"})
+    _SQL.run(connection, "put_added", scope_id=scope_id, value=f"{to_text(at)[:10]} {total}")
 
 
-def _added(connection: "Connection", scope_id: int, day: str) -> int:
-    row = connection.execute(_QUERIES["added"], (scope_id,)).fetchone()
-    counted_on, _, count = row[0].partition(" ") if row else ("", "", "")
-    return int(count) if counted_on == day else 0
-
-
-def _day(at: datetime) -> str:
-    return to_text(at)[:10]
+def added_on(connection: Connection, scope_id: int | None, at: datetime) -> int:
+    """Return how much was added on the day of a moment, in UTC."""
+    row = _SQL.row(connection, "added", scope_id)
+    day, _, count = row[0].partition(" ") if row else ("", "", "")
+    return int(count) if day == to_text(at)[:10] else 0
 
 
 def search_of(index: Index, query: SearchQuery) -> Search:
     """Return the search that a query asks for."""
-    return Search(index, query, {"scopes": pairs(query.scopes)}, partial(_narrowed, query.only))
+    return Search(index, query, {"scopes": to_json(query.scopes)}, partial(_narrowed, query.only))
 
 
 def joined(
-    connection: "Connection", search: Search, near: Near, keywords: Keywords, views: Sequence[View] = ()
+    connection: Connection, search: Search, near: Near, keywords: Keywords, views: Sequence[View] = ()
 ) -> SearchResult:
     """Return the union of both pools; what is no longer active by now is left out."""
     return SearchResult(
@@ -495,17 +467,11 @@ def joined(
     )
 
 
-def _narrowed(only: SearchFilter, connection: "Connection", scopes: Sequence[Partition]) -> Narrowed:
-    values = only._asdict() | {
-        "scopes": to_json([scope.id for scope in scopes]),
-        "tags": to_json(only.tags),
-        "task_id": only.exclude_task,
-    }
-    left_out = frozenset[int]()
-    if only.exclude_task is not None:
-        left_out = frozenset(seq for _, seq in connection.execute(_QUERIES["active_of_task"], values).fetchall())
+def _narrowed(only: SearchFilter, connection: Connection, scopes: Sequence[Partition]) -> Narrowed:
+    values = only._asdict() | {"scopes": [scope.id for scope in scopes]}
+    left_out = _SQL.column(connection, "active_of_task", **values) if only.exclude_task is not None else ()
     filters = [
-        _QUERIES[name]
+        _SQL[name]
         for name, is_asked in (
             ("active_of_domain", only.domain is not None),
             ("active_of_agent", only.agent_id is not None),
@@ -513,60 +479,39 @@ def _narrowed(only: SearchFilter, connection: "Connection", scopes: Sequence[Par
         )
         if is_asked
     ]
-    if not filters and len(left_out) <= _MAX_LEFT_OUT:
-        return Narrowed(None, left_out)
-    passing = "\nINTERSECT ".join(filters or [_QUERIES["active_of_scopes"]])
-    if left_out:
-        passing += f"\nEXCEPT {_QUERIES['active_of_task']}"
-    rows = connection.execute(_QUERIES["passing"].replace("{filters}", passing + "\n"), values).fetchall()
-    return Narrowed({scope_id: Passing(seqs, items) for scope_id, seqs, items in rows}, frozenset())
+    if not filters:
+        return Narrowed(None, frozenset(left_out))
+    passing = _SQL["passing"].replace("{filters}", "\nINTERSECT ".join(filters) + "\n")
+    rows = connection.execute(passing, {name: to_column(value) for name, value in values.items()}).fetchall()
+    return Narrowed({scope_id: Passing(seqs, items) for scope_id, seqs, items in rows}, frozenset(left_out))
 
 
 def _candidates(
-    connection: "Connection", index: Index, near: Near, keywords: Keywords, views: Sequence[View]
+    connection: Connection, index: Index, near: Near, keywords: Keywords, views: Sequence[View]
 ) -> tuple[Candidate, ...]:
     vector = near.vector
     seqs = [*near.found, *(seq for seq in keywords.found if seq not in near.found)]
-    by_distance = vector is not None and vector.by_index
-    values: dict[str, Any] = {
-        "seqs": to_json(seqs),
-        "model": vector.space.model if vector else "",
-        "dims": vector.space.dims if vector else 0,
-    }
-    if vector is not None and by_distance:
-        values |= {"first_unknown": len(near.found), "vector": vector.encoded}
-        rows = connection.execute(vector.space.sql(_QUERIES["candidates"]), values).fetchall()
-    else:
-        rows = connection.execute(_QUERIES["candidates_without_distance"], values).fetchall()
+    model, dims = (vector.space.model, vector.space.dims) if vector else ("", 0)
+    rows = _SQL.rows(connection, "candidates", seqs=seqs, model=model, dims=dims)
     known = dict(near.found)
-    if vector is not None and not by_distance:
-        others = [(row[0], row[2]) for row in rows if row[2] is not None and row[0] not in near.found]
-        compared = cosines(vector.encoded, [blob for _, blob in others], vector.space.quantization)
+    quantization: Quantization = "float32"
+    read: Vectors | None = None
+    if vector is not None:
+        quantization = vector.space.quantization
+        read = Vectors(vector.space, [(row[0], row[2]) for row in rows if row[2] is not None])
+        others = [(seq, blob) for seq, blob in read.rows if seq not in near.found]
+        compared = cosines(vector.encoded, [blob for _, blob in others], quantization)
         known |= zip((seq for seq, _ in others), compared, strict=True)
-    quantization = vector.space.quantization if vector else "float32"
-    read = Vectors(vector.space, [(row[0], row[2]) for row in rows if row[2] is not None]) if vector else None
     seen = view_cosines(connection, index, views, seqs, read) if views else {}
     scored = keyword_scores(near.items, keywords.frequency, [unpack(row[1]) for row in rows])
     return tuple(
-        candidate_of(
-            item, known.get(seq) if distance is None else 1.0 - distance, score, (blob, quantization), seen.get(seq, ())
-        )
-        for (seq, _, blob, distance, *item), score in zip(rows, scored, strict=True)
+        candidate_of(item, known.get(seq), score, (blob, quantization), seen.get(seq, ()))
+        for (seq, _, blob, *item), score in zip(rows, scored, strict=True)
     )
 
 
-class _Once:
-    """Reads the item of a row when it is first asked for; each stage of a retrieval asks for some."""
-
-    __slots__ = ("_item", "_row")
-
-    def __init__(self, row: Sequence[Any]) -> None:
-        self._row = row
-        self._item: MemoryItem | None = None
-
-    def __call__(self) -> MemoryItem:
-        item = self._item = self._item or item_of(self._row)
-        return item
+def _no_vector() -> None:
+    """Stand for the vector of an item that has none."""
 
 
 def candidate_of(
@@ -578,6 +523,7 @@ def candidate_of(
 ) -> Candidate:
     """Return what a search gives of an item, of its row as `get_patterns` gives it with its standing behind."""
     *item, standing = row
+    blob, quantization = vector
     return Candidate(
         id=item[0],
         project=item[2],
@@ -588,11 +534,7 @@ def candidate_of(
         keyword=scored[0],
         words=scored[1],
         is_strategy=_WAY_OUT not in item[3] and _OPEN_PROBLEM not in item[3],
-        read_item=_Once(item),
-        read_vector=partial(_decoded, *vector),
+        read_item=cache(partial(item_of, item)),  # each stage of a retrieval asks for some
+        read_vector=partial(decode, blob, quantization) if blob is not None else _no_vector,
         views=views,
     )
-
-
-def _decoded(blob: bytes | None, quantization: Quantization) -> Sequence[float] | None:
-    return None if blob is None else decode(blob, quantization)

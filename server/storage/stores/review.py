@@ -1,163 +1,110 @@
 """What a person reads who looks after memories, and what is decided about them."""
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.memory import MemoryItem, MemoryLink
 from swarm_memory.schema.sqlite.events import RETRIEVED, WITHHELD
-from swarm_memory.schema.sqlite.statements import queries
+from swarm_memory.server.storage.driver import Connection
 from swarm_memory.server.storage.engine.engine import Part, reads, writes
 from swarm_memory.server.storage.search.index import Index
-from swarm_memory.server.storage.search.packed import unpack
-from swarm_memory.server.storage.search.vectors import view_cosines
-from swarm_memory.server.storage.search.words import keyword_scores
 from swarm_memory.server.storage.stores.credit import OUTCOME, outcome_in
-from swarm_memory.server.storage.stores.memories import MemoryWriter, candidate_of, find_patterns, items_at, put_status
+from swarm_memory.server.storage.stores.memories import MemoryWriter, find_patterns, items_at, put_status
 from swarm_memory.server.storage.stores.rows import (
-    event_of,
+    Sql,
+    events,
     find_scopes,
     log_event,
-    made,
     make_scope,
-    named,
-    pairs,
-    to_json,
     to_moment,
-    to_text,
 )
 from swarm_memory.tools.ports.journal import DECIDED, TAKEN_BACK, Event
-from swarm_memory.tools.ports.memories import SearchQuery, SearchResult, View
-from swarm_memory.tools.ports.upkeep import Decision, Telling
+from swarm_memory.tools.ports.upkeep import Decision, Showing
 
-if TYPE_CHECKING:
-    from swarm_memory.server.storage.driver import Connection
-
-MAX_ASIDE = 5_000
-"""So many of what no search finds are compared with a query, the newest."""
-
-_NEAREST = 30
 _TASK_CHARS = 300
 _MOVING = {"confidence", "usage_count", "last_used"}
 """What tasks change in a memory, whatever is decided about it."""
 
-_FACETS = {"domain": "domains", "tag": "tags", "agent": "agents"}
 _MAX_FACET = 100
 
-_QUERIES = queries("review")
-
-
-class Facets(NamedTuple):
-    """What active memories can be told apart by, with how many have each, the most frequent first."""
-
-    domains: Mapping[str, int]
-    tags: Mapping[str, int]
-    agents: Mapping[str, int]
-    projects: Mapping[str, int]
-    """All of the tenant, by name, with their active memories."""
+_SQL = Sql("review")
 
 
 class Review(Part):
     """The review of one bank's memories."""
 
     @reads
-    def search_aside(self, connection: "Connection", query: SearchQuery, found: SearchResult) -> SearchResult:
-        """Return the nearest of what no search of these scopes finds, counted as `found`; none without a vector.
-
-        That is what is quarantined or archived in them, and what is active in other projects of the tenant.
-        """
-        if query.vector is None:
-            return found._replace(candidates=())
-        index = self.bank.index
-        asked = {"scopes": pairs(query.scopes), "tenant_id": query.scopes[0].tenant_id, "limit": MAX_ASIDE}
-        seqs = [seq for (seq,) in connection.execute(_QUERIES["aside"], asked).fetchall()]
-        own = view_cosines(connection, index, (View(query.embedder, query.vector),), seqs) if seqs else {}
-        compared = [(cosine, seq) for seq, (cosine,) in own.items() if cosine is not None]
-        near = {seq: cosine for cosine, seq in sorted(compared, reverse=True)[:_NEAREST]}
-        if not near:
-            return found._replace(candidates=())
-        views = view_cosines(connection, index, query.views, list(near)) if query.views else {}
-        rows = connection.execute(_QUERIES["candidates_aside"], {"seqs": to_json(list(near))}).fetchall()
-        scored = keyword_scores(found.documents, found.document_frequency, [unpack(row[1]) for row in rows])
-        candidates = tuple(
-            candidate_of(row, near[seq], score, (None, "float32"), views.get(seq, ()))
-            for (seq, _, *row), score in zip(rows, scored, strict=True)
-        )
-        return found._replace(candidates=candidates)
+    def showings(self, connection: Connection, scopes: Sequence[Scope], memory_id: str, limit: int) -> list[Showing]:
+        """Return when a memory was shown in the scopes, or kept from a task, newest first."""
+        values = {"scopes": find_scopes(connection, scopes), "id": memory_id, "limit": limit, "chars": _TASK_CHARS}
+        kinds = {"retrieved": RETRIEVED, "withheld": WITHHELD, "outcome": OUTCOME}
+        rows = _SQL.rows(connection, "showings", **values, **kinds)
+        return [shown for row in rows if (shown := _showing(memory_id, row)) is not None]
 
     @reads
-    def tellings(self, connection: "Connection", scopes: Sequence[Scope], memory_id: str, limit: int) -> list[Telling]:
-        """Return when a memory was told in the scopes, or kept from a task, newest first."""
-        values = {"scopes": _ids(connection, scopes), "id": memory_id, "limit": limit, "chars": _TASK_CHARS}
-        values |= {"retrieved": RETRIEVED, "withheld": WITHHELD, "outcome": OUTCOME}
-        rows = connection.execute(_QUERIES["tellings"], values).fetchall()
-        return [told for row in rows if (told := _telling(memory_id, row)) is not None]
-
-    @reads
-    def contradicting(self, connection: "Connection", scopes: Sequence[Scope], limit: int) -> list[MemoryLink]:
+    def contradicting(self, connection: Connection, scopes: Sequence[Scope], limit: int) -> list[MemoryLink]:
         """Return the links between active memories that contradict each other, newest first."""
-        values = {"scopes": _ids(connection, scopes), "limit": limit}
-        return [made(MemoryLink, row) for row in named(connection, _QUERIES["contradicting"], values)]
+        scope_ids = find_scopes(connection, scopes)
+        return _SQL.models(connection, MemoryLink, "contradicting", scopes=scope_ids, limit=limit)
 
     @reads
-    def most_told(self, connection: "Connection", scopes: Sequence[Scope], limit: int) -> list[MemoryItem]:
-        """Return the active memories that were told most often, none that never was."""
-        values = {"scopes": _ids(connection, scopes), "limit": limit}
-        ids = [row[0] for row in connection.execute(_QUERIES["most_told"], values).fetchall()]
+    def most_shown(self, connection: Connection, scopes: Sequence[Scope], limit: int) -> list[MemoryItem]:
+        """Return the active memories that were shown most often, none that never was."""
+        ids = _SQL.column(connection, "most_shown", scopes=find_scopes(connection, scopes), limit=limit)
         return items_at(connection, scopes, ids)
 
     @reads
-    def quarantined(self, connection: "Connection", scopes: Sequence[Scope]) -> int:
+    def quarantined(self, connection: Connection, scopes: Sequence[Scope]) -> int:
         """Return how many memories are in quarantine."""
-        (count,) = connection.execute(_QUERIES["quarantined"], {"scopes": _ids(connection, scopes)}).fetchone()
-        return int(count)
+        return int(_SQL.row(connection, "quarantined", scopes=find_scopes(connection, scopes))[0])
 
     @reads
-    def decisions(self, connection: "Connection", scopes: Sequence[Scope]) -> list[Event]:
+    def decisions(self, connection: Connection, scopes: Sequence[Scope]) -> list[Event]:
         """Return what was decided about memories and what of it taken back, oldest first."""
-        values = {"scopes": _ids(connection, scopes), "types": to_json([DECIDED, TAKEN_BACK])}
-        return [event_of(row) for row in connection.execute(_QUERIES["events_of_types"], values).fetchall()]
+        scope_ids = find_scopes(connection, scopes)
+        return events(_SQL.rows(connection, "events_of_types", scopes=scope_ids, types=(DECIDED, TAKEN_BACK)))
 
     @reads
-    def facets(self, connection: "Connection", scopes: Sequence[Scope]) -> Facets:
-        found: dict[str, dict[str, int]] = {name: {} for name in _FACETS.values()}
-        for facet, value, items in connection.execute(_QUERIES["facets"], {"scopes": _ids(connection, scopes)}):
-            if len(found[_FACETS[facet]]) < _MAX_FACET:
-                found[_FACETS[facet]][value] = items
-        projects = dict(connection.execute(_QUERIES["projects"], (scopes[0].tenant_id,)).fetchall())
-        return Facets(**found, projects=projects)
+    def facets(self, connection: Connection, scopes: Sequence[Scope]) -> dict[str, dict[str, int]]:
+        """Return what active memories differ by: domains, tags, agents, with how many have each, most frequent first.
+
+        And the tenant's projects, by name, with their active memories.
+        """
+        found: dict[str, dict[str, int]] = {"domains": {}, "tags": {}, "agents": {}}
+        for facet, value, items in _SQL.rows(connection, "facets", scopes=find_scopes(connection, scopes)):
+            if len(found[facet]) < _MAX_FACET:
+                found[facet][value] = items
+        return found | {"projects": dict(_SQL.rows(connection, "projects", scopes[0].tenant_id))}
 
     @writes
-    def write_decision(self, connection: "Connection", decision: Decision, embedder: str) -> bool:
+    def write_decision(self, connection: Connection, decision: Decision, embedder: str) -> bool:
         """Write all of it in one transaction; False, and nothing is written, where a memory is not as it was seen."""
         places = [_place(connection, each.before) for each in decision.changes]
         if None in places:
             return False
-        writer, index, at = MemoryWriter(connection, self.bank, embedder), self.bank.index, to_text(decision.at)
-        for (before, after, stored, told), place in zip(decision.changes, places, strict=True):
+        writer, index = MemoryWriter(connection, self.bank, embedder), self.bank.index
+        for (before, after, stored, data), place in zip(decision.changes, places, strict=True):
             assert place is not None
             seq, scope_id = place
             if after.scope != before.scope:
-                scope_id = _move(connection, index, place, after, at)
+                scope_id = _move(connection, index, place, after, decision.at)
             wanted = (after.status, after.status_reason)
             if wanted != (before.status, before.status_reason):
-                put_status(connection, index, (seq, scope_id, before.status), wanted, decision.at)
+                put_status(connection, index, (seq, after.id, scope_id, before.status), wanted, decision.at)
             if stored is not None:
                 writer.replace(stored, decision.reason)
-            log_event(connection, scope_id, decision.kind, after.id, dict(told), decision.at)
+            log_event(connection, scope_id, decision.kind, after.id, data, decision.at)
         for name, links in (("link", decision.links), ("unlink", decision.unlinked)):
             for link in links:
-                connection.execute(_QUERIES[name], {**link.model_dump(), "at": at})
+                _SQL.run(connection, name, **link.model_dump(), at=decision.at)
         index.tidy(connection)
         return True
 
 
-def _ids(connection: "Connection", scopes: Sequence[Scope]) -> str:
-    return to_json(list(find_scopes(connection, scopes)))
-
-
-def _place(connection: "Connection", seen: MemoryItem) -> tuple[int, int] | None:
+def _place(connection: Connection, seen: MemoryItem) -> tuple[int, int] | None:
     """Return where an item stands (position, scope id), or None where it is not as it was seen."""
     found = items_at(connection, (seen.scope,), [seen.id])
     if not found or found[0].model_dump(exclude=_MOVING) != seen.model_dump(exclude=_MOVING):
@@ -166,21 +113,21 @@ def _place(connection: "Connection", seen: MemoryItem) -> tuple[int, int] | None
     return seq, scope_id
 
 
-def _move(connection: "Connection", index: Index, place: tuple[int, int], item: MemoryItem, at: str) -> int:
+def _move(connection: Connection, index: Index, place: tuple[int, int], item: MemoryItem, at: datetime) -> int:
     """Put an item with its history into another scope, of which the id is returned. It keeps its status so far."""
     seq, former = place
     scope_id = make_scope(connection, item.scope)
     if item.status == "active":
         index.leave(connection, seq, former)
-    connection.execute(_QUERIES["move_pattern"], (scope_id, at, seq))
-    connection.execute(_QUERIES["move_events"], {"scope_id": scope_id, "id": item.id, "former": former})
+    _SQL.run(connection, "move_pattern", scope_id, at, seq)
+    _SQL.run(connection, "move_events", scope_id=scope_id, id=item.id, former=former)
     if item.status == "active":
         index.enter(connection, seq, scope_id)
     return scope_id
 
 
-def _telling(memory_id: str, row: Sequence[Any]) -> Telling | None:
-    """Return a telling of a row; None where the memory is only named in the query."""
+def _showing(memory_id: str, row: Sequence[Any]) -> Showing | None:
+    """Return what a row says; None where the memory is only named in the query."""
     kind, at, subject, text, outcome, task = row
     data: dict[str, Any] = json.loads(text)
     withheld = kind == WITHHELD
@@ -188,7 +135,7 @@ def _telling(memory_id: str, row: Sequence[Any]) -> Telling | None:
         return None
     record = None if outcome is None else outcome_in(outcome)
     credit = next((each for each in record.credits if each.memory_id == memory_id), None) if record else None
-    return Telling(
+    return Showing(
         at=to_moment(at),
         withheld=withheld,
         at_failure="failure" in data,

@@ -1,25 +1,22 @@
 """MaTTS runs and their rollouts in the bank."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.rollout import MattsRun, Rollout, RunStatus
-from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.schema.trajectory import Trajectory, Verdict
+from swarm_memory.server.storage.driver import Connection
 from swarm_memory.server.storage.engine.engine import Engine, reads, writes
 from swarm_memory.server.storage.stores.memories import MemoryWriter, added_on, count_added
-from swarm_memory.server.storage.stores.rows import find_scope, log_event, made, make_scope, named, to_json, to_text
-from swarm_memory.server.storage.stores.trajectories import Reinforcement, add_trajectory, reinforce
+from swarm_memory.server.storage.stores.rows import Sql, find_scope, log_event, made, make_scope
+from swarm_memory.server.storage.stores.trajectories import add_trajectory, reinforce
 from swarm_memory.tools.ports.trajectories import RunEnd
 
-if TYPE_CHECKING:
-    from swarm_memory.server.storage.driver import Connection
-
 BEGUN, ENDED = "matts.begun", "matts.ended"
-_QUERIES = queries("rollouts")
+_SQL = Sql("rollouts")
 
 
 class Rollouts(Engine):
@@ -30,35 +27,35 @@ class Rollouts(Engine):
     """
 
     @writes
-    def begin_run(self, connection: "Connection", run: MattsRun) -> MattsRun:
+    def begin_run(self, connection: Connection, run: MattsRun) -> MattsRun:
         """Write the run as running unless it has ended, and return it as it stands: with the rollouts that ended
         before where it was begun before."""
         scope_id = make_scope(connection, run.scope)
-        values = {**_columns(run), "scope_id": scope_id, "created_at": to_text(run.created_at)}
-        if connection.execute(_QUERIES["add_matts_run"], values).rowcount:
-            told = {"task_id": run.task_id, "mode": run.mode, "k": run.k, "runner": run.summary.runner}
-            log_event(connection, scope_id, BEGUN, run.run_id, told, datetime.now(UTC))
-        connection.execute(_QUERIES["start_matts_run"], (run.run_id, scope_id))
+        values = {**_columns(run), "scope_id": scope_id, "created_at": run.created_at}
+        if _SQL.run(connection, "add_matts_run", **values).rowcount:
+            begun = {"task_id": run.task_id, "mode": run.mode, "k": run.k, "runner": run.summary.runner}
+            log_event(connection, scope_id, BEGUN, run.run_id, begun)
+        _SQL.run(connection, "start_matts_run", run.run_id, scope_id)
         found = _find(connection, run.scope, run.run_id)
         assert found is not None, "a run id is of one scope"
         return found
 
     @reads
-    def get_run(self, connection: "Connection", scope: Scope, run_id: str) -> MattsRun | None:
+    def get_run(self, connection: Connection, scope: Scope, run_id: str) -> MattsRun | None:
         return _find(connection, scope, run_id)
 
     @reads
     def list_runs(
-        self, connection: "Connection", scope: Scope, statuses: Sequence[RunStatus], limit: int
+        self, connection: Connection, scope: Scope, statuses: Sequence[RunStatus], limit: int
     ) -> list[MattsRun]:
         """Return runs, newest first."""
-        values = {"scope_id": find_scope(connection, scope), "statuses": to_json(list(statuses)), "limit": limit}
-        return _runs(connection, scope, "list_matts_runs", values)
+        values = {"scope_id": find_scope(connection, scope), "statuses": statuses, "limit": limit}
+        return list(_runs(scope, _SQL.named(connection, "list_matts_runs", **values)))
 
     @writes
     def save_rollout(
         self,
-        connection: "Connection",
+        connection: Connection,
         scope: Scope,
         run_id: str,
         rollout: Rollout,
@@ -75,12 +72,12 @@ class Rollouts(Engine):
         scope_id = make_scope(connection, scope)
         if trajectory is not None and rollout.trajectory_id is not None:
             add_trajectory(connection, scope_id, rollout.trajectory_id, trajectory, verdict, datetime.now(UTC))
-            connection.execute(_QUERIES["link_rollout"], (run_id, rollout.trajectory_id, scope_id))
-        _update(connection, scope_id, run.with_rollout(rollout))
+            _SQL.run(connection, "link_rollout", run_id, rollout.trajectory_id, scope_id)
+        _SQL.run(connection, "update_matts_run", **_columns(run.with_rollout(rollout)), scope_id=scope_id)
         return True
 
     @writes
-    def end_run(self, connection: "Connection", end: RunEnd) -> bool:
+    def end_run(self, connection: Connection, end: RunEnd) -> bool:
         """Write how a run ended, with its memories; False, and nothing written, when it is no longer running."""
         run, now = end.run, datetime.now(UTC)
         stands = _find(connection, run.scope, run.run_id)
@@ -90,56 +87,42 @@ class Rollouts(Engine):
         MemoryWriter(connection, self, end.embedder).add(end.memories)
         if end.new_per_day is not None and end.memories:
             # It was checked when the run began: what many rollouts cost is not thrown away at its end.
-            added = added_on(connection, run.scope, now) + len(end.memories)
+            added = added_on(connection, scope_id, now) + len(end.memories)
             count_added(connection, scope_id, len(end.memories), max(end.new_per_day, added), now)
         if end.reinforced and end.reinforcement > 0:
-            found_again = Reinforcement(end.reinforcement, run.run_id, run.task_id)
-            reinforce(connection, run.scope, end.reinforced, found_again, now)
-        _update(connection, scope_id, run)
-        told = {
-            "task_id": run.task_id,
-            "status": run.status,
-            "best": run.summary.best,
-            "stored": list(run.summary.stored),
-        }
-        log_event(connection, scope_id, ENDED, run.run_id, told, now)
+            of_task = {"run_id": run.run_id, "task_id": run.task_id, "session_id": None}
+            reinforce(connection, run.scope, end.reinforced, end.reinforcement, of_task, now)
+        _SQL.run(connection, "update_matts_run", **_columns(run), scope_id=scope_id)
+        of_run = {"task_id": run.task_id, "status": run.status, "best": run.summary.best, "stored": run.summary.stored}
+        log_event(connection, scope_id, ENDED, run.run_id, of_run, now)
         return True
 
     @writes
-    def reopen_run(self, connection: "Connection", scope: Scope, run_id: str) -> bool:
+    def reopen_run(self, connection: Connection, scope: Scope, run_id: str) -> bool:
         """Queue a run that was cancelled once more."""
-        return connection.execute(_QUERIES["reopen_matts_run"], (run_id, find_scope(connection, scope))).rowcount == 1
+        return _SQL.run(connection, "reopen_matts_run", run_id, find_scope(connection, scope)).rowcount == 1
 
     @writes
-    def cancel_run(self, connection: "Connection", scope: Scope, run_id: str) -> bool:
+    def cancel_run(self, connection: Connection, scope: Scope, run_id: str) -> bool:
         """Cancel a run that is queued or running; its rollouts are kept."""
         scope_id = find_scope(connection, scope)
-        if connection.execute(_QUERIES["cancel_matts_run"], (run_id, scope_id)).rowcount == 0:
+        if scope_id is None or _SQL.run(connection, "cancel_matts_run", run_id, scope_id).rowcount == 0:
             return False
-        assert scope_id is not None
-        log_event(connection, scope_id, ENDED, run_id, {"status": "cancelled"}, datetime.now(UTC))
+        log_event(connection, scope_id, ENDED, run_id, {"status": "cancelled"})
         return True
 
 
-def _find(connection: "Connection", scope: Scope, run_id: str) -> MattsRun | None:
-    values = (run_id, find_scope(connection, scope))
-    return next(iter(_runs(connection, scope, "get_matts_run", values)), None)
-
-
-def _update(connection: "Connection", scope_id: int, run: MattsRun) -> None:
-    connection.execute(_QUERIES["update_matts_run"], {**_columns(run), "scope_id": scope_id})
+def _find(connection: Connection, scope: Scope, run_id: str) -> MattsRun | None:
+    return next(_runs(scope, _SQL.named(connection, "get_matts_run", run_id, find_scope(connection, scope))), None)
 
 
 def _columns(run: MattsRun) -> dict[str, Any]:
     """Return what changes of a run's row; the task's words stand in the summary, which is JSON."""
     summary = {"task": run.task, **run.summary.model_dump(mode="json", exclude_defaults=True)}
-    columns = run.model_dump(include={"run_id", "task_id", "mode", "k", "status"})
-    return {**columns, "summary": to_json(summary)}
+    return run.model_dump(include={"run_id", "task_id", "mode", "k", "status"}) | {"summary": summary}
 
 
-def _runs(connection: "Connection", scope: Scope, query: str, values: Any) -> list[MattsRun]:
-    found: list[MattsRun] = []
-    for row in named(connection, _QUERIES[query], values):
+def _runs(scope: Scope, rows: Iterable[Mapping[str, Any]]) -> Iterator[MattsRun]:
+    for row in rows:
         summary: dict[str, Any] = json.loads(row["summary"] or "{}")
-        found.append(made(MattsRun, row, scope=scope, task=summary.pop("task", ""), summary=summary))
-    return found
+        yield made(MattsRun, row, scope=scope, task=summary.pop("task", ""), summary=summary)

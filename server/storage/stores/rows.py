@@ -1,24 +1,29 @@
-"""What all stores share: how values become rows and rows values again, the ids of scopes, the audit trail."""
+"""What all stores share: queries asked with values of Python, rows as values again, ids of scopes, the audit trail."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from swarm_memory.schema.base import Model, Scope
 from swarm_memory.schema.errors import StoreDamaged
 from swarm_memory.schema.memory import MemoryItem, Provenance
-from swarm_memory.schema.sqlite.statements import queries
+from swarm_memory.schema.sqlite.statements import Query, queries
+from swarm_memory.server.storage.driver import Connection, Cursor
 from swarm_memory.server.storage.engine.engine import author
 from swarm_memory.tools.ports.journal import Event
 
-if TYPE_CHECKING:
-    from swarm_memory.server.storage.driver import Connection
-
 M = TypeVar("M", bound=Model)
 
-_QUERIES = queries("bank")
-_COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+def _to_plain(value: Any) -> Any:
+    """Return what JSON has for a value that it does not know: of a scope its tenant and project."""
+    if isinstance(value, Scope):
+        return value.tenant_id, value.project
+    return to_text(value) if isinstance(value, datetime) else dict(value)
+
+
+_COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=_to_plain)
 
 
 def to_json(value: object) -> str:
@@ -36,11 +41,6 @@ def to_text(moment: datetime) -> str:
     return moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
 
 
-def optional_text(moment: datetime | None) -> str | None:
-    """Return a moment as `to_text` does, or nothing."""
-    return None if moment is None else to_text(moment)
-
-
 def to_moment(text: str) -> datetime:
     """Return the moment of a text that `to_text` made."""
     return datetime.fromisoformat(text)
@@ -51,11 +51,45 @@ def optional_moment(text: str | None) -> datetime | None:
     return None if text is None else datetime.fromisoformat(text)
 
 
-def named(connection: "Connection", query: str, values: Any) -> list[dict[str, Any]]:
-    """Return what a query gives, each row by the names of its columns."""
-    rows = connection.execute(query, values)
-    names = [column[0] for column in rows.description]
-    return [dict(zip(names, row, strict=True)) for row in rows.fetchall()]
+def to_column(value: Any) -> Any:
+    """Return a value as a column or a parameter has it: a moment as text; a list, a mapping or scopes as JSON."""
+    if value is None or isinstance(value, str | int | float | bytes):
+        return value
+    return to_text(value) if isinstance(value, datetime) else to_json(value)
+
+
+class Sql(dict[str, Query]):
+    """The queries of one file by name. A query's values are given by place or by name, as `to_column` takes them."""
+
+    def __init__(self, subject: str) -> None:
+        super().__init__(queries(subject))
+
+    def run(self, connection: Connection, query: str, /, *places: Any, **values: Any) -> Cursor:
+        """Run a query."""
+        by_name = {name: to_column(value) for name, value in values.items()}
+        return connection.execute(self[query], by_name or [to_column(value) for value in places])
+
+    def rows(self, connection: Connection, query: str, /, *places: Any, **values: Any) -> list[Any]:
+        """Return the rows that a query gives."""
+        return self.run(connection, query, *places, **values).fetchall()
+
+    def row(self, connection: Connection, query: str, /, *places: Any, **values: Any) -> Any:
+        """Return the first row; None where there is none."""
+        return self.run(connection, query, *places, **values).fetchone()
+
+    def column(self, connection: Connection, query: str, /, *places: Any, **values: Any) -> list[Any]:
+        """Return the first value of each row."""
+        return [row[0] for row in self.rows(connection, query, *places, **values)]
+
+    def named(self, connection: Connection, query: str, /, *places: Any, **values: Any) -> list[dict[str, Any]]:
+        """Return the rows, each by the names of its columns."""
+        cursor = self.run(connection, query, *places, **values)
+        names = [column[0] for column in cursor.description]
+        return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+
+    def models(self, connection: Connection, kind: type[M], query: str, /, *places: Any, **values: Any) -> list[M]:
+        """Return the rows as models, whose fields are named as the columns are."""
+        return [made(kind, row) for row in self.named(connection, query, *places, **values)]
 
 
 def made(kind: type[M], row: Mapping[str, Any], **others: Any) -> M:
@@ -63,38 +97,35 @@ def made(kind: type[M], row: Mapping[str, Any], **others: Any) -> M:
     return kind.model_validate({name: row[name] for name in kind.model_fields if name in row} | others)
 
 
-def find_scope(connection: "Connection", scope: Scope) -> int | None:
+_SQL = Sql("bank")
+
+
+def find_scope(connection: Connection, scope: Scope) -> int | None:
     """Return the id of a scope; None when nothing was ever written in it."""
-    row = connection.execute(_QUERIES["find_scope"], (scope.tenant_id, scope.project)).fetchone()
+    row = _SQL.row(connection, "find_scope", scope.tenant_id, scope.project)
     return None if row is None else int(row[0])
 
 
-def make_scope(connection: "Connection", scope: Scope) -> int:
+def make_scope(connection: Connection, scope: Scope) -> int:
     """Return the id of a scope, which is made when it is new. Within a write transaction."""
     scope_id = find_scope(connection, scope)
     if scope_id is None:
-        connection.execute(_QUERIES["add_scope"], (scope.tenant_id, scope.project))
+        _SQL.run(connection, "add_scope", scope.tenant_id, scope.project)
         scope_id = find_scope(connection, scope)
         assert scope_id is not None
     return scope_id
 
 
-def find_scopes(connection: "Connection", scopes: Sequence[Scope]) -> dict[int, Scope]:
-    """Return those of the scopes that exist by their ids, in order."""
-    rows = connection.execute(_QUERIES["find_scopes"], (pairs(scopes),)).fetchall()
-    return {scope_id: scopes[place] for scope_id, place in rows}
-
-
-def pairs(scopes: Sequence[Scope]) -> str:
-    """Return scopes as a query takes them that looks them up itself: a JSON list of (tenant, project)."""
-    return to_json([(scope.tenant_id, scope.project) for scope in scopes])
+def find_scopes(connection: Connection, scopes: Sequence[Scope]) -> list[int]:
+    """Return the ids of those of the scopes that exist, in order."""
+    return _SQL.column(connection, "find_scopes", scopes)
 
 
 def log_event(
-    connection: "Connection", scope_id: int, kind: str, subject_id: str | None, data: Any, at: datetime | None = None
+    connection: Connection, scope_id: int, kind: str, subject_id: str | None, data: Any, at: datetime | None = None
 ) -> None:
     """Write a line of the audit trail."""
-    connection.execute(_QUERIES["add_event"], event_row(scope_id, kind, subject_id, data, at))
+    connection.execute(_SQL["add_event"], event_row(scope_id, kind, subject_id, data, at))
 
 
 def event_row(
@@ -104,38 +135,24 @@ def event_row(
     return scope_id, kind, subject_id, to_json(data), to_text(at or datetime.now(UTC)), author()
 
 
-def event_of(row: Sequence[Any]) -> Event:
-    """Return the event of a row (type, moment, subject, data)."""
-    kind, at, subject, data = row
-    return Event(kind, to_moment(at), subject, json.loads(data))
-
-
-def pattern_data(item: MemoryItem) -> str:
-    """Return the part of an item that its JSON column holds; the defaults of `Provenance` are part of that format."""
-    source = item.provenance.model_dump(mode="json", exclude_defaults=True)
-    source["outcome"] = item.outcome
-    data: dict[str, Any] = {
-        "title": item.title,
-        "description": item.description,
-        "content": item.content,
-        "source": source,
-        "tags": list(item.tags),
-        "domain": item.domain,
-    }
-    return to_json(data)
+def events(rows: Iterable[Sequence[Any]]) -> list[Event]:
+    """Return the events of rows (type, moment, subject, data)."""
+    return [Event(kind, to_moment(at), subject, json.loads(data)) for kind, at, subject, data in rows]
 
 
 _OF_SOURCE = {field.serialization_alias or name for name, field in Provenance.model_fields.items()}
-_OWN_COLUMNS = {"id", "confidence", "usage_count", "status", "status_reason", "outcome", "domain"}
 
 
 def pattern_row(item: MemoryItem, scope_id: int, now: str) -> dict[str, Any]:
-    """Return the columns of an item."""
-    data = pattern_data(item)
-    return item.model_dump(include=_OWN_COLUMNS) | {
+    """Return the columns of an item; the defaults of `Provenance` are part of the format of its JSON column."""
+    source = item.provenance.model_dump(mode="json", exclude_defaults=True) | {"outcome": item.outcome}
+    texts = {"title": item.title, "description": item.description, "content": item.content, "source": source}
+    data = to_json({**texts, "tags": item.tags, "domain": item.domain})
+    columns = {"id", "confidence", "usage_count", "status", "status_reason", "outcome", "domain"}
+    return item.model_dump(include=columns) | {
         "pattern_data": data,
         "created_at": to_text(item.created_at),
-        "last_used": optional_text(item.last_used),
+        "last_used": to_column(item.last_used),
         "updated_at": now,
         "scope_id": scope_id,
         "task_id": item.provenance.task_id,

@@ -3,26 +3,17 @@
 import json
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import NotFoundError
 from swarm_memory.schema.source import Passage, SourceInfo, SourceKind
-from swarm_memory.schema.sqlite.statements import queries
+from swarm_memory.server.storage.driver import Connection
 from swarm_memory.server.storage.engine.engine import Engine, Part, reads, writes
 from swarm_memory.server.storage.search.index import Index
-from swarm_memory.server.storage.search.vectors import Keywords, Near, Quantization, QueryVector, Search, cosines
+from swarm_memory.server.storage.search.vectors import Keywords, Near, QueryVector, Search, cosines
 from swarm_memory.server.storage.search.words import joined
-from swarm_memory.server.storage.stores.rows import (
-    find_scope,
-    find_scopes,
-    made,
-    make_scope,
-    named,
-    now_text,
-    pairs,
-    to_json,
-)
+from swarm_memory.server.storage.stores.rows import Sql, find_scope, find_scopes, made, make_scope, now_text, to_json
 from swarm_memory.server.storage.stores.upkeep import Vectors
 from swarm_memory.tools.ports.sources import (
     FoundPassage,
@@ -34,10 +25,7 @@ from swarm_memory.tools.ports.sources import (
     StoredPassage,
 )
 
-if TYPE_CHECKING:
-    from swarm_memory.server.storage.driver import Connection
-
-_QUERIES = queries("sources")
+_SQL = Sql("sources")
 _GROUPS_AT_ONCE = 200
 """So many groups are removed in one transaction: other writers wait for it."""
 
@@ -47,56 +35,76 @@ class Sources(Part):
 
     def __init__(self, bank: Engine) -> None:
         super().__init__(bank)
-        self._index = bank.index.beside(_QUERIES)
+        self._index = bank.index.beside(_SQL)
         self.vectors = Vectors(bank, self._index)
 
     @reads
-    def groups(self, connection: "Connection", source: SourceKey) -> dict[str, str]:
+    def groups(self, connection: Connection, source: SourceKey) -> dict[str, str]:
         """Return the hashes of a source's groups by their names; nothing when it was never indexed."""
         found = _find_source(connection, source)
-        return {} if found is None else dict(connection.execute(_QUERIES["groups_of_source"], (found[1],)).fetchall())
+        return {} if found is None else dict(_SQL.rows(connection, "groups_of_source", found[1]))
 
     @writes
     def write_groups(
-        self, connection: "Connection", source: SourceKey, groups: Sequence[StoredGroup], embedder: str
+        self, connection: Connection, source: SourceKey, groups: Sequence[StoredGroup], embedder: str
     ) -> None:
         """Write groups, each in place of the one of its name, with all indexes, in one transaction."""
-        writer = _GroupWriter(connection, self._index, source, embedder, self.bank.quantization_of(embedder))
-        if writer.put(groups):
-            self._index.tidy(connection)
+        index, now = self._index, now_text()
+        (partition,) = _SQL.column(connection, "put_partition", make_scope(connection, source.scope), source.kind)
+        (source_id,) = _SQL.column(connection, "put_source", partition, source.location, now)
+        removed = [_remove_group(connection, index, partition, source_id, group.name) for group in groups]
+        (last,) = _SQL.column(connection, "last_passage", sum(len(group.passages) for group in groups))
+        rows: list[dict[str, Any]] = []
+        stored: list[tuple[int, StoredPassage]] = []
+        for group in groups:
+            names = (group.name, group.content_hash, joined(group.name_tokens))
+            group_id = _SQL.run(connection, "add_group", source_id, *names, now).lastrowid
+            added = list(enumerate(group.passages, start=last + len(stored) + 1))
+            for seq, each in added:
+                place = {"seq": seq, "group_id": group_id, "partition_id": partition}
+                rows.append(each.passage.model_dump(include=_COLUMNS) | place | {"data": to_json(each.passage.data)})
+            stored += added
+        fields = [(seq, each.title_tokens, each.description_tokens, each.content_tokens) for seq, each in stored]
+        vectors = {seq: each.vector for seq, each in stored if each.vector is not None}
+        connection.executemany(_SQL["add_passage"], rows)
+        connection.executemany(_SQL["put_tokens"], [(seq, *map(joined, each)) for seq, *each in fields])
+        index.enter_new(connection, [seq for seq, _ in stored], partition)
+        if vectors:
+            dimensions = len(next(iter(vectors.values())))
+            space = index.make_space(connection, embedder, dimensions, self.bank.quantization_of(embedder))
+            index.enter_new_vectors(connection, partition, space, vectors, now)
+        if any(removed):
+            index.tidy(connection)
 
     @writes
-    def remove_groups(self, connection: "Connection", source: SourceKey, names: Sequence[str]) -> int:
+    def remove_groups(self, connection: Connection, source: SourceKey, names: Sequence[str]) -> int:
         """Delete groups with their passages and indexes in one transaction; return how many were there."""
         found = _find_source(connection, source)
         if found is None:
             return 0
         removed = sum(_remove_group(connection, self._index, *found, name) for name in names)
-        connection.execute(_QUERIES["optimize_keyword_index"])
+        _SQL.run(connection, "optimize_keyword_index")
         self._index.tidy(connection)
         return removed
 
     async def search(self, query: SourceQuery) -> SourceResult:
         """Search both indexes. Raises `StorageError` for an unsound query vector."""
-        where = {"scopes": pairs(query.scopes), "kinds": to_json(list(query.kinds))}
+        where = {"scopes": to_json(query.scopes), "kinds": to_json(query.kinds)}
         join = partial(_joined, beside=dict(query.neighbours))
         return await Search(self._index, query, where).run(self.read, self.read_beside, join)
 
     @reads
-    def get_passages(
-        self, connection: "Connection", scopes: Sequence[Scope], seqs: Sequence[int]
-    ) -> list[FoundPassage]:
+    def get_passages(self, connection: Connection, scopes: Sequence[Scope], seqs: Sequence[int]) -> list[FoundPassage]:
         """Return those that are there, in the order of `seqs`."""
-        values = {"seqs": to_json(list(seqs)), "scope_ids": to_json(list(find_scopes(connection, scopes)))}
+        rows = _SQL.named(connection, "passages", seqs=seqs, scope_ids=find_scopes(connection, scopes))
         return [
             FoundPassage(passage=made(Passage, row, data=json.loads(row["data"])), **{at: row[at] for at in _AROUND})
-            for row in named(connection, _QUERIES["passages"], values)
+            for row in rows
         ]
 
     @reads
-    def list_sources(self, connection: "Connection", scope: Scope) -> list[SourceInfo]:
-        rows = named(connection, _QUERIES["list_sources"], (find_scope(connection, scope),))
-        return [made(SourceInfo, row) for row in rows]
+    def list_sources(self, connection: Connection, scope: Scope) -> list[SourceInfo]:
+        return _SQL.models(connection, SourceInfo, "list_sources", find_scope(connection, scope))
 
     async def remove(self, source: SourceKey) -> int:
         """Delete a source with every trace of it; return how many passages it had. Raises `NotFoundError`."""
@@ -107,91 +115,40 @@ class Sources(Part):
         names = list(await self.groups(source))
         for start in range(0, len(names), _GROUPS_AT_ONCE):
             await self.remove_groups(source, names[start : start + _GROUPS_AT_ONCE])
-        await self.write(lambda connection: connection.execute(_QUERIES["delete_source"], (known.id,)))
+        await self.write(lambda connection: _SQL.run(connection, "delete_source", known.id))
         await self.bank.truncate_log()
         return known.passages
-
-
-class _GroupWriter:
-    """Writes groups of one source, which is registered when it is new."""
-
-    def __init__(
-        self, connection: "Connection", index: Index, source: SourceKey, embedder: str, quantization: Quantization
-    ) -> None:
-        self._connection = connection
-        self._index = index
-        self._embedder = embedder
-        self._quantization: Quantization = quantization
-        self._now = now_text()
-        kind = (make_scope(connection, source.scope), source.kind)
-        ((self._partition,),) = connection.execute(_QUERIES["put_partition"], kind).fetchall()
-        place = (self._partition, source.location, self._now)
-        ((self._source_id,),) = connection.execute(_QUERIES["put_source"], place).fetchall()
-
-    def put(self, groups: Sequence[StoredGroup]) -> bool:
-        """Write groups, each in place of the one of its name; return whether there was any."""
-        removed = [
-            _remove_group(self._connection, self._index, self._partition, self._source_id, group.name)
-            for group in groups
-        ]
-        count = sum(len(group.passages) for group in groups)
-        ((last, _),) = self._connection.execute(_QUERIES["last_passage"], (count,)).fetchall()
-        rows: list[dict[str, Any]] = []
-        stored: list[tuple[int, StoredPassage]] = []
-        for group in groups:
-            group_row = (self._source_id, group.name, group.content_hash, joined(group.name_tokens), self._now)
-            group_id = self._connection.execute(_QUERIES["add_group"], group_row).lastrowid
-            added = list(enumerate(group.passages, start=last + len(stored) + 1))
-            for seq, each in added:
-                place = {"seq": seq, "group_id": group_id, "partition_id": self._partition}
-                passage = each.passage.model_dump(include=_COLUMNS)
-                rows.append(passage | place | {"data": to_json(each.passage.data)})
-            stored += added
-        fields = [(each.title_tokens, each.description_tokens, each.content_tokens) for _, each in stored]
-        tokens = [(seq, *map(joined, each)) for (seq, _), each in zip(stored, fields, strict=True)]
-        vectors = {seq: each.vector for seq, each in stored if each.vector is not None}
-        self._connection.executemany(_QUERIES["add_passage"], rows)
-        self._connection.executemany(_QUERIES["put_tokens"], tokens)
-        self._index.enter_new(self._connection, [seq for seq, _ in stored], self._partition)
-        if vectors:
-            dimensions = len(next(iter(vectors.values())))
-            space = self._index.make_space(self._connection, self._embedder, dimensions, self._quantization)
-            self._index.enter_new_vectors(self._connection, self._partition, space, vectors, self._now)
-        return any(removed)
 
 
 _COLUMNS = {"position", "title", "description", "content", "path", "line", "end_line"}
 _AROUND = ("seq", "location", "project", "group_title", "before", "after")
 
 
-def _find_source(connection: "Connection", source: SourceKey) -> tuple[int, int] | None:
+def _find_source(connection: Connection, source: SourceKey) -> tuple[int, int] | None:
     """Return (partition, id) of a source."""
-    values = (find_scope(connection, source.scope), source.kind, source.location)
-    return connection.execute(_QUERIES["find_source"], values).fetchone()
+    return _SQL.row(connection, "find_source", find_scope(connection, source.scope), source.kind, source.location)
 
 
-def _remove_group(connection: "Connection", index: Index, partition: int, source_id: int, name: str) -> bool:
+def _remove_group(connection: Connection, index: Index, partition: int, source_id: int, name: str) -> bool:
     """Take a group's passages out of the indexes and delete it; return whether it was there."""
-    row = connection.execute(_QUERIES["find_group"], (source_id, name)).fetchone()
+    row = _SQL.row(connection, "find_group", source_id, name)
     if row is None:
         return False
-    for (seq,) in connection.execute(_QUERIES["passages_of_group"], row).fetchall():
+    for seq in _SQL.column(connection, "passages_of_group", *row):
         index.leave(connection, seq, partition)
-    connection.execute(_QUERIES["delete_group"], row)
+    _SQL.run(connection, "delete_group", *row)
     return True
 
 
 def _joined(
-    connection: "Connection", search: Search, near: Near, keywords: Keywords, *, beside: dict[SourceKind, int]
+    connection: Connection, search: Search, near: Near, keywords: Keywords, *, beside: dict[SourceKind, int]
 ) -> SourceResult:
     """Return the union of the pools with the neighbours of all in it; what is gone by now is left out."""
     seqs = list(dict.fromkeys([*near.found, *keywords.found]))
-    values = {"seqs": to_json(seqs), "distances": to_json(beside)}
-    around = [seq for (seq,) in connection.execute(_QUERIES["neighbours"], values).fetchall()]
-    space = near.vector.space if near.vector else None
-    asked = {"model": space.model if space else "", "dims": space.dims if space else 0}
-    asked |= {"seqs": to_json(list(dict.fromkeys([*seqs, *around])))}
-    rows = connection.execute(_QUERIES["candidates"], asked).fetchall()
+    around = _SQL.column(connection, "neighbours", seqs=seqs, distances=beside)
+    model, dims = (near.vector.space.model, near.vector.space.dims) if near.vector else ("", 0)
+    seqs = list(dict.fromkeys([*seqs, *around]))
+    rows = _SQL.rows(connection, "candidates", seqs=seqs, model=model, dims=dims)
     alike = compared(near.vector, [row[-1] for row in rows])
     return SourceResult(
         candidates=tuple(PassageCandidate(*row[:-1], cosine=each) for row, each in zip(rows, alike, strict=True)),

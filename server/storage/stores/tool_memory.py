@@ -8,29 +8,16 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from swarm_memory.schema.base import Scope
-from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.schema.tool_memory import Evaluation, KeptCall, ToolCall, ToolMemory, ToolSummary, ToolTotals
+from swarm_memory.server.storage.driver import Connection
 from swarm_memory.server.storage.engine.engine import Part, author, reads, reads_beside, writes
 from swarm_memory.server.storage.search.packed import in_scope
-from swarm_memory.server.storage.search.words import match_any, usable
-from swarm_memory.server.storage.stores.rows import (
-    find_scope,
-    made,
-    make_scope,
-    named,
-    optional_moment,
-    to_json,
-    to_moment,
-    to_text,
-)
-from swarm_memory.tools.ports.journal import CORRECTED
-from swarm_memory.tools.ports.tool_memory import EvaluatedCall, FailedEvaluation, Neighbour, PendingCalls
-
-if TYPE_CHECKING:
-    from swarm_memory.server.storage.driver import Connection
+from swarm_memory.server.storage.search.words import match_any, rarest, usable
+from swarm_memory.server.storage.stores.rows import Sql, find_scope, made, make_scope, to_moment
+from swarm_memory.tools.ports.journal import CORRECTED, EvaluatedCall, FailedEvaluation, Neighbour, PendingCalls
 
 AROUND = 500
 """So many calls after those that are evaluated are looked at for what followed."""
@@ -41,13 +28,10 @@ SMALL_SCOPE = 600
 POOL = 150
 """Calls that a search by words gives."""
 
-MAX_POSTINGS, SURE_TOKENS = 4000, 4
-"""The rarest tokens of a query are searched: the first four, then as many as stand in 4,000 calls together."""
-
 WHOLE_SESSION = "\x01"
 """In older banks: every call of a session that has none left in the window; no id can be that."""
 
-_QUERIES = queries("tool_memory")
+_SQL = Sql("tool_memory")
 
 
 class PastCall(NamedTuple):
@@ -86,7 +70,7 @@ class ToolCalls(Part):
     """The tool memory of one bank."""
 
     @writes
-    def add_calls(self, connection: "Connection", calls: Sequence[ToolCall], window: int) -> int:
+    def add_calls(self, connection: Connection, calls: Sequence[ToolCall], window: int) -> int:
         """Write calls, count them, and trim each tool to the `window` newest, in one transaction.
 
         A call whose session and call id were seen before, even of one that has left the window, is left alone.
@@ -96,34 +80,32 @@ class ToolCalls(Part):
         return sum(_add_call(connection, scope_ids[call.scope], call, window) for call in calls)
 
     @reads
-    def known_calls(
-        self, connection: "Connection", scope: Scope, ids: Sequence[tuple[str, str]]
-    ) -> set[tuple[str, str]]:
-        """Return which of these ids of session (empty: none) and call were seen before, as `add_calls` tells them."""
-        values = {"scope_id": find_scope(connection, scope), "ids": to_json(list(ids)), "whole": WHOLE_SESSION}
-        return {ids[place] for (place,) in connection.execute(_QUERIES["known_calls"], values)}
+    def known_calls(self, connection: Connection, scope: Scope, ids: Sequence[tuple[str, str]]) -> set[tuple[str, str]]:
+        """Return which of these ids of session (empty: none) and call were seen before, as `add_calls` knows them."""
+        values = {"scope_id": find_scope(connection, scope), "ids": ids, "whole": WHOLE_SESSION}
+        return {ids[place] for place in _SQL.column(connection, "known_calls", **values)}
 
     @writes
-    def put_schema(self, connection: "Connection", scope: Scope, tool_name: str, schema: str) -> None:
+    def put_schema(self, connection: Connection, scope: Scope, tool_name: str, schema: str) -> None:
         """Keep what a tool says of itself."""
-        connection.execute(_QUERIES["put_tool_schema"], (schema, find_scope(connection, scope), tool_name))
+        _SQL.run(connection, "put_tool_schema", schema, find_scope(connection, scope), tool_name)
 
     @reads
-    def recent_calls(self, connection: "Connection", scope: Scope, tool_name: str, limit: int) -> list[KeptCall]:
+    def recent_calls(self, connection: Connection, scope: Scope, tool_name: str, limit: int) -> list[KeptCall]:
         """Return the newest calls of a tool, newest first."""
-        values = (find_scope(connection, scope), tool_name, limit)
-        return [_kept(scope, row) for row in named(connection, _QUERIES["recent_calls"], values)]
+        rows = _SQL.named(connection, "recent_calls", find_scope(connection, scope), tool_name, limit)
+        return [_kept(scope, row) for row in rows]
 
     @reads
-    def failed_calls(self, connection: "Connection", scope: Scope, tool_name: str | None, limit: int) -> list[KeptCall]:
+    def failed_calls(self, connection: Connection, scope: Scope, tool_name: str | None, limit: int) -> list[KeptCall]:
         """Return the newest calls of a tool, or of all, that were reported to have failed, newest first."""
         values = {"scope_id": find_scope(connection, scope), "tool_name": tool_name, "limit": limit}
-        return [_kept(scope, row) for row in named(connection, _QUERIES["failed_calls"], values)]
+        return [_kept(scope, row) for row in _SQL.named(connection, "failed_calls", **values)]
 
     @reads
     def pending_calls(
         self,
-        connection: "Connection",
+        connection: Connection,
         scope: Scope,
         *,
         now: datetime,
@@ -134,27 +116,26 @@ class ToolCalls(Part):
     ) -> PendingCalls:
         """Return calls made until a moment that are not evaluated and not to be retried later, after a position."""
         scope_id = find_scope(connection, scope)
-        values = {"scope_id": scope_id, "now": to_text(now), "until": to_text(until), "tools": _names(tools)}
-        rows = named(connection, _QUERIES["pending_calls"], values | {"after": after, "limit": limit})
-        calls = tuple(_kept(scope, row) for row in rows)
+        values = {"scope_id": scope_id, "now": now, "until": until, "tools": tools, "after": after, "limit": limit}
+        calls = tuple(_kept(scope, row) for row in _SQL.named(connection, "pending_calls", **values))
         if not calls:
             return PendingCalls((), (), {})
-        limits = (calls[0].seq, calls[-1].seq + AROUND, scope_id)
-        found = connection.execute(_QUERIES["calls_between"], limits).fetchall()
         around = tuple(
-            Neighbour(seq, tool, session_id or None, told, bool(success), to_moment(at))
-            for seq, tool, session_id, told, success, at in found
+            Neighbour(seq, tool, session_id or None, given, bool(success), to_moment(at))
+            for seq, tool, session_id, given, success, at in _SQL.rows(
+                connection, "calls_between", calls[0].seq, calls[-1].seq + AROUND, scope_id
+            )
         )
         corrections: dict[str, tuple[datetime, ...]] = {}
         for session_id in {each.call.session_id for each in calls if each.call.session_id}:
-            moments = connection.execute(_QUERIES["corrections_of"], (session_id, scope_id, CORRECTED)).fetchall()
-            corrections[session_id] = tuple(to_moment(at) for (at,) in moments)
+            moments = _SQL.column(connection, "corrections_of", session_id, scope_id, CORRECTED)
+            corrections[session_id] = tuple(map(to_moment, moments))
         return PendingCalls(calls, around, corrections)
 
     @writes
     def save_evaluations(
         self,
-        connection: "Connection",
+        connection: Connection,
         scope: Scope,
         evaluated: Sequence[EvaluatedCall],
         failed: Sequence[FailedEvaluation],
@@ -167,37 +148,33 @@ class ToolCalls(Part):
         An evaluation is written once: of two the first stays. Return how many evaluations were written.
         """
         scope_id = make_scope(connection, scope)
-        _unindex_trimmed(connection)
-        written = sum(_save_evaluation(connection, scope_id, each, to_text(now)) for each in evaluated)
-        first_retry = to_text(now + timedelta(seconds=retry_after_s))
-        again = {"scope_id": scope_id, "first_retry": first_retry, "now": to_text(now), "wait_s": retry_after_s}
-        connection.executemany(_QUERIES["put_failed_evaluation"], [again | each._asdict() for each in failed])
+        unindex_waiting(connection)
+        written = sum(_save_evaluation(connection, scope_id, each, now) for each in evaluated)
+        first_retry = now + timedelta(seconds=retry_after_s)
+        again = {"scope_id": scope_id, "first_retry": first_retry, "now": now, "wait_s": retry_after_s}
+        for each in failed:
+            _SQL.run(connection, "put_failed_evaluation", **again, **each._asdict())
         return written
 
     @reads_beside
-    def memories(self, connection: "Connection", scope: Scope, tools: Sequence[str] | None) -> list[ToolMemory]:
+    def memories(self, connection: Connection, scope: Scope, tools: Sequence[str] | None) -> list[ToolMemory]:
         """Return what is known of tools, or of all, by name; tools that were never called are left out."""
-        values = {"scope_id": find_scope(connection, scope), "tools": _names(tools)}
+        rows = _SQL.named(connection, "tool_memories", scope_id=find_scope(connection, scope), tools=tools)
+        summaries = [json.loads(row["summary"]) if row["summary"] else None for row in rows]
         return [
-            made(
-                ToolMemory,
-                row,
-                totals=made(ToolTotals, row),
-                summary=json.loads(row["summary"]) if row["summary"] else None,
-            )
-            for row in named(connection, _QUERIES["tool_memories"], values)
+            made(ToolMemory, row, totals=made(ToolTotals, row), summary=summary)
+            for row, summary in zip(rows, summaries, strict=True)
         ]
 
     @reads
-    def new_calls(self, connection: "Connection", scope: Scope, tool_name: str, recent: int) -> int:
+    def new_calls(self, connection: Connection, scope: Scope, tool_name: str, recent: int) -> int:
         """Return how many of the newest calls are evaluated and in no summary yet."""
-        values = (find_scope(connection, scope), tool_name, recent)
-        return int(connection.execute(_QUERIES["count_new_calls"], values).fetchone()[0])
+        return int(_SQL.row(connection, "count_new_calls", find_scope(connection, scope), tool_name, recent)[0])
 
     @writes
     def save_summary(
         self,
-        connection: "Connection",
+        connection: Connection,
         scope: Scope,
         tool_name: str,
         summary: ToolSummary,
@@ -205,49 +182,33 @@ class ToolCalls(Part):
         at: datetime,
     ) -> None:
         """Write a summary and mark the calls that it has seen, in one transaction."""
-        values = (summary.model_dump_json(), to_text(at), find_scope(connection, scope), tool_name)
-        connection.execute(_QUERIES["put_summary"], values)
-        connection.execute(_QUERIES["mark_summarized"], (to_json(list(seqs)),))
+        _SQL.run(connection, "put_summary", summary.model_dump_json(), at, find_scope(connection, scope), tool_name)
+        _SQL.run(connection, "mark_summarized", seqs)
 
     @reads
     def past_calls(
-        self, connection: "Connection", scope: Scope, tokens: Sequence[str], tools: Sequence[str] | None
+        self, connection: Connection, scope: Scope, tokens: Sequence[str], tools: Sequence[str] | None
     ) -> PastCalls:
         """Return evaluated calls that may be similar: those of the tools, all of a small scope, or those that share
         the rarest tokens."""
         scope_id = find_scope(connection, scope)
         if scope_id is None:
             return PastCalls((), 0, {})
-        (documents,) = connection.execute(_QUERIES["count_kept"], (scope_id,)).fetchone()
-        frequency = {token: _frequency(connection, scope_id, token) for token in usable(tokens)}
+        (documents,) = _SQL.row(connection, "count_kept", scope_id)
+        known = usable(tokens)
+        counts = [_SQL.row(connection, "term_frequency", in_scope(scope_id, token)) or (0,) for token in known]
+        frequency = {token: int(count) for token, (count,) in zip(known, counts, strict=True)}
         if tools is not None or documents <= SMALL_SCOPE:
-            values: dict[str, Any] = {"scope_id": scope_id, "tools": _names(tools)}
-            rows = connection.execute(_QUERIES["evaluated_calls"], values).fetchall()
+            rows = _SQL.rows(connection, "evaluated_calls", scope_id=scope_id, tools=tools)
         else:
-            searched = _rarest(frequency)
+            searched = rarest(
+                known, [(place, frequency[token]) for place, token in enumerate(known) if frequency[token]]
+            )
             values = {"expression": match_any(scope_id, searched), "limit": POOL, "scope_id": scope_id}
-            rows = connection.execute(_QUERIES["similar_calls"], values).fetchall() if searched else []
+            rows = _SQL.rows(connection, "similar_calls", **values) if searched else []
         prefix = in_scope(scope_id, "")
-        calls = tuple(PastCall(tool, score, told.replace(prefix, "")) for tool, score, told in rows)
+        calls = tuple(PastCall(tool, score, words.replace(prefix, "")) for tool, score, words in rows)
         return PastCalls(calls, documents, frequency)
-
-    @reads
-    def last_warning(self, connection: "Connection", scope: Scope, tool_name: str) -> datetime | None:
-        row = connection.execute(_QUERIES["last_warning"], (find_scope(connection, scope), tool_name)).fetchone()
-        return optional_moment(row[0]) if row else None
-
-    @writes
-    def claim_warning(
-        self, connection: "Connection", scope: Scope, tool_name: str, now: datetime, since: datetime
-    ) -> bool:
-        """Note that a warning is given; False when one was given after `since`."""
-        values = {
-            "scope_id": find_scope(connection, scope),
-            "tool_name": tool_name,
-            "now": to_text(now),
-            "since": to_text(since),
-        }
-        return connection.execute(_QUERIES["claim_warning"], values).rowcount == 1
 
     async def forget_tools(self, scope: Scope, tools: Sequence[str] | None) -> int:
         """Delete tools, or all, with every trace; return how many there were."""
@@ -257,39 +218,25 @@ class ToolCalls(Part):
         return forgotten
 
     @writes
-    def _forget(self, connection: "Connection", scope: Scope, tools: Sequence[str] | None) -> int:
+    def _forget(self, connection: Connection, scope: Scope, tools: Sequence[str] | None) -> int:
         scope_id = find_scope(connection, scope)
-        values: dict[str, Any] = {"scope_id": scope_id, "tools": _names(tools)}
-        names = [row[0] for row in connection.execute(_QUERIES["tool_memories"], values).fetchall()]
-        _unindex_trimmed(connection)
+        names = _SQL.column(connection, "tool_memories", scope_id=scope_id, tools=tools)
         for name in names:
-            for seq in connection.execute(_QUERIES["calls_of_tool"], (scope_id, name)).fetchall():
-                connection.execute(_QUERIES["unindex_call"], seq)
-                connection.execute(_QUERIES["drop_call"], seq)
-            connection.execute(_QUERIES["drop_trimmed"], (scope_id, name))
-            connection.execute(_QUERIES["drop_tool"], (scope_id, name))
+            leave_window(connection, _SQL.column(connection, "calls_of_tool", scope_id, name))
+            _SQL.run(connection, "drop_trimmed", scope_id, name)
+            _SQL.run(connection, "drop_tool", scope_id, name)
         if names:
-            connection.execute(_QUERIES["optimize_tool_index"])
+            unindex_waiting(connection, for_good=True)
         return len(names)
 
-    @writes
-    def put_totals(self, connection: "Connection", scope: Scope, totals: ToolTotals) -> None:
-        """Write the totals of a tool that were counted elsewhere."""
-        values = totals.model_dump(exclude={"kept", "first_at", "last_at"})
-        moments = {"first_at": totals.first_at, "last_at": totals.last_at}
-        values |= {name: to_text(moment) if moment else "" for name, moment in moments.items()}
-        connection.execute(_QUERIES["put_totals"], values | {"scope_id": find_scope(connection, scope)})
-
     @reads_beside
-    def counts(self, connection: "Connection", scope: Scope) -> ToolMemoryCounts:
-        values = {"scope_id": find_scope(connection, scope)}
-        return ToolMemoryCounts(*connection.execute(_QUERIES["count_tool_memory"], values).fetchone())
+    def counts(self, connection: Connection, scope: Scope) -> ToolMemoryCounts:
+        return ToolMemoryCounts(*_SQL.row(connection, "count_tool_memory", scope_id=find_scope(connection, scope)))
 
 
-def _add_call(connection: "Connection", scope_id: int, call: ToolCall, window: int) -> bool:
+def _add_call(connection: Connection, scope_id: int, call: ToolCall, window: int) -> bool:
     values: dict[str, Any] = call.model_dump(exclude={"scope", "task"}) | {
         "scope_id": scope_id,
-        "created_at": to_text(call.created_at),
         "session_id": call.session_id or "",
         "timed": int(call.time_cost_s is not None),
         "time_cost_us": round((call.time_cost_s or 0.0) * 1_000_000),
@@ -298,44 +245,44 @@ def _add_call(connection: "Connection", scope_id: int, call: ToolCall, window: i
         "whole": WHOLE_SESSION,
         "person_id": author(),
     }
-    if call.call_id is not None and connection.execute(_QUERIES["is_trimmed"], values).fetchone():
+    if call.call_id is not None and _SQL.row(connection, "is_trimmed", **values):
         return False
-    written = connection.execute(_QUERIES["add_call"], values)
+    written = _SQL.run(connection, "add_call", **values)
     if written.rowcount != 1:
         return False
     if call.task:
-        connection.execute(_QUERIES["add_call_task"], (written.lastrowid, call.task))
-    ((kept,),) = connection.execute(_QUERIES["count_call"], values).fetchall()
+        _SQL.run(connection, "add_call_task", written.lastrowid, call.task)
+    (kept,) = _SQL.column(connection, "count_call", **values)
     if kept > window:
-        oldest = connection.execute(_QUERIES["oldest_calls"], (scope_id, call.tool_name, kept - window)).fetchall()
-        leave_window(connection, [seq for (seq,) in oldest])
+        leave_window(connection, _SQL.column(connection, "oldest_calls", scope_id, call.tool_name, kept - window))
     return True
 
 
-def leave_window(connection: "Connection", seqs: Sequence[int]) -> Counter[tuple[int, str]]:
+def leave_window(connection: Connection, seqs: Sequence[int]) -> Counter[tuple[int, str]]:
     """Take calls out of the windows of their tools; their ids and totals stay. Return how many of (scope id, tool)."""
     tools: Counter[tuple[int, str]] = Counter()
     for seq in seqs:
-        if found := connection.execute(_QUERIES["tool_of_call"], (seq,)).fetchone():
+        if found := _SQL.row(connection, "tool_of_call", seq):
             tools[found] += 1
-            connection.execute(_QUERIES["remember_call_id"], (seq,))
-            connection.execute(_QUERIES["unindex_later"], (seq,))
-            connection.execute(_QUERIES["drop_call"], (seq,))
-    for (scope_id, tool_name), gone in tools.items():
-        connection.execute(_QUERIES["shrink_window"], (gone, scope_id, tool_name))
+            for query in ("remember_call_id", "unindex_later", "drop_call"):
+                _SQL.run(connection, query, seq)
+    for tool, gone in tools.items():
+        _SQL.run(connection, "shrink_window", gone, *tool)
     return tools
 
 
-def _unindex_trimmed(connection: "Connection") -> None:
-    """Take the words of calls that left the window out of the index, before a position may be used again."""
-    trimmed = connection.execute(_QUERIES["calls_to_unindex"]).fetchall()
-    for seq in trimmed:
-        connection.execute(_QUERIES["unindex_call"], seq)
-    if trimmed:
-        connection.execute(_QUERIES["forget_calls_to_unindex"])
+def unindex_waiting(connection: Connection, *, for_good: bool = False) -> None:
+    """Take the words of calls that left the window out of the index, before a position may be used again.
+
+    `for_good` leaves nothing of them in its pages.
+    """
+    _SQL.run(connection, "unindex_waiting")
+    _SQL.run(connection, "nothing_waits")
+    if for_good:
+        _SQL.run(connection, "optimize_tool_index")
 
 
-def _save_evaluation(connection: "Connection", scope_id: int, done: EvaluatedCall, now: str) -> bool:
+def _save_evaluation(connection: Connection, scope_id: int, done: EvaluatedCall, now: datetime) -> bool:
     tokens = usable(done.tokens)
     values: dict[str, Any] = done.evaluation.model_dump() | {
         "seq": done.seq,
@@ -344,33 +291,12 @@ def _save_evaluation(connection: "Connection", scope_id: int, done: EvaluatedCal
         "now": now,
         "good": int(done.evaluation.score >= 1.0),
     }
-    if connection.execute(_QUERIES["put_evaluation"], values).rowcount != 1:
+    if _SQL.run(connection, "put_evaluation", **values).rowcount != 1:
         return False
-    connection.execute(_QUERIES["count_evaluation"], values)
+    _SQL.run(connection, "count_evaluation", **values)
     if tokens:
-        indexed = " ".join(in_scope(scope_id, token) for token in tokens)
-        connection.execute(_QUERIES["index_call"], (done.seq, indexed))
+        _SQL.run(connection, "index_call", done.seq, " ".join(in_scope(scope_id, token) for token in tokens))
     return True
-
-
-def _frequency(connection: "Connection", scope_id: int, token: str) -> int:
-    row = connection.execute(_QUERIES["term_frequency"], (in_scope(scope_id, token),)).fetchone()
-    return int(row[0]) if row else 0
-
-
-def _rarest(frequency: dict[str, int]) -> list[str]:
-    chosen: list[str] = []
-    postings = 0
-    for token, count in sorted(((token, count) for token, count in frequency.items() if count), key=lambda at: at[1]):
-        postings += count
-        if len(chosen) >= SURE_TOKENS and postings > MAX_POSTINGS:
-            break
-        chosen.append(token)
-    return chosen
-
-
-def _names(tools: Sequence[str] | None) -> str | None:
-    return None if tools is None else to_json(list(tools))
 
 
 def _kept(scope: Scope, row: Mapping[str, Any]) -> KeptCall:

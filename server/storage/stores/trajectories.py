@@ -1,15 +1,15 @@
 """Trajectories in the bank, and what was learned from them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.memory import MemoryStatus
 from swarm_memory.schema.outcome import RecordedTask
-from swarm_memory.schema.sqlite.events import SHOWN_AT_FAILURE, TRIED, VERDICT
-from swarm_memory.schema.sqlite.statements import queries
+from swarm_memory.schema.sqlite.events import TRIED, VERDICT
 from swarm_memory.schema.trajectory import Trajectory, TrajectorySource, Verdict
+from swarm_memory.server.storage.driver import Connection
 from swarm_memory.server.storage.engine.engine import Engine, author, reads, writes
 from swarm_memory.server.storage.search.index import Index
 from swarm_memory.server.storage.stores.credit import OUTCOME, outcome_in
@@ -19,27 +19,13 @@ from swarm_memory.server.storage.stores.memories import (
     change_status,
     count_added,
     find_patterns,
-    put_status,
 )
-from swarm_memory.server.storage.stores.rows import (
-    content_hash,
-    find_scope,
-    log_event,
-    made,
-    make_scope,
-    named,
-    optional_text,
-    to_json,
-    to_text,
-)
+from swarm_memory.server.storage.stores.rows import Sql, content_hash, find_scope, log_event, made, make_scope
 from swarm_memory.server.storage.stores.upkeep import REMOVED
 from swarm_memory.tools.guard.trust import REINFORCED
-from swarm_memory.tools.ports.trajectories import KeptTask, LearnedBefore, LearnRecord, Revision, TaskFilter, ToldWay
+from swarm_memory.tools.ports.trajectories import KeptTask, LearnedBefore, LearnRecord, Revision, TaskFilter
 
-if TYPE_CHECKING:
-    from swarm_memory.server.storage.driver import Connection
-
-_QUERIES, _WAYS, _TASKS = queries("trajectories"), queries("ways_out"), queries("tasks")
+_SQL, _FIXES, _TASKS = Sql("trajectories"), Sql("fixes"), Sql("tasks")
 
 _SHOWN_CHARS = 300
 """Of a task in a list."""
@@ -48,27 +34,18 @@ _MOST_KEPT = 8
 """Of tasks that kept to a memory, or did not, so many are noted: every later one would say the same."""
 
 
-class Reinforcement(NamedTuple):
-    """What found items again: a task, of a host's session where there was one."""
-
-    by: float
-    run_id: str
-    task_id: str
-    session_id: str | None = None
-
-
 class Trajectories(Engine):
     """What was done, and what was learned from it, in one bank."""
 
     @reads
     def learned_before(
-        self, connection: "Connection", scope: Scope, task_id: str, content_digest: str
+        self, connection: Connection, scope: Scope, task_id: str, content_digest: str
     ) -> LearnedBefore | None:
         """Return what was learned from exactly this trajectory of this task."""
         return _learned_before(connection, scope, task_id, content_digest)
 
     @writes
-    def save_learning(self, connection: "Connection", record: LearnRecord) -> tuple[str, ...]:
+    def save_learning(self, connection: Connection, record: LearnRecord) -> tuple[str, ...]:
         """Write trajectory, verdict, items and events in one transaction.
 
         Items that an earlier version of the same task gave, and that this one did not give again or reinforce, are
@@ -83,108 +60,87 @@ class Trajectories(Engine):
         scope_id = make_scope(connection, record.scope)
         if record.new_per_day is not None:
             count_added(connection, scope_id, record.counted, record.new_per_day, record.at)
-        learned = _columns(record.trajectory_id, record.trajectory, record.verdict, record.at)
-        learned |= {"scope_id": scope_id, "run_id": record.run_id, "failures": record.failures}
-        connection.execute(_QUERIES["add_trajectory"], learned)
+        learned = {"scope_id": scope_id, "run_id": record.run_id, "failures": record.failures}
+        learned |= _columns(record.trajectory_id, record.trajectory, record.verdict, record.at)
+        _SQL.run(connection, "add_trajectory", **learned)
         writer = MemoryWriter(connection, self, record.embedder)
         new = [item.id for item in writer.add(record.memories)]
         if record.reinforcement > 0:
-            found_again = Reinforcement(record.reinforcement, record.run_id, task_id, record.trajectory.session_id)
-            reinforce(connection, record.scope, record.reinforced, found_again, record.at)
+            of_task = {"run_id": record.run_id, "task_id": task_id, "session_id": record.trajectory.session_id}
+            reinforce(connection, record.scope, record.reinforced, record.reinforcement, of_task, record.at)
         _note_tried(connection, self.index, scope_id, record)
         superseded = _supersede(connection, self.index, record, scope_id, keep={*new, *record.reinforced})
-        told = {
-            "task_id": task_id,
-            "trajectory_id": record.trajectory_id,
-            "label": record.verdict.label,
-            "stored": new,
-            "reinforced": list(record.reinforced),
-            "superseded": list(superseded),
-        }
-        log_event(connection, scope_id, "learned", record.run_id, told, record.at)
+        came = {"stored": new, "reinforced": record.reinforced, "superseded": superseded}
+        of_task = {"task_id": task_id, "trajectory_id": record.trajectory_id, "label": record.verdict.label}
+        log_event(connection, scope_id, "learned", record.run_id, of_task | came, record.at)
         return superseded
 
     @reads
-    def recent_tasks(self, connection: "Connection", scope: Scope, limit: int, chars: int) -> list[str]:
+    def recent_tasks(self, connection: Connection, scope: Scope, limit: int, chars: int) -> list[str]:
         """Return so many characters of each of the tasks that were learned from or judged last."""
-        values = {"scope_id": find_scope(connection, scope), "limit": limit, "chars": chars}
-        return [task for (task,) in connection.execute(_QUERIES["recent_tasks"], values).fetchall()]
+        scope_id = find_scope(connection, scope)
+        return _SQL.column(connection, "recent_tasks", scope_id=scope_id, limit=limit, chars=chars)
 
     @writes
-    def put_common_words(self, connection: "Connection", scope: Scope, words: Sequence[str]) -> None:
+    def put_common_words(self, connection: Connection, scope: Scope, words: Sequence[str]) -> None:
         """Note the words that stand in most tasks of the project."""
-        values = {"scope_id": make_scope(connection, scope), "words": to_json(list(words))}
-        connection.execute(_QUERIES["put_common_words"], values)
+        _SQL.run(connection, "put_common_words", scope_id=make_scope(connection, scope), words=words)
 
     @writes
     def save_verdict(
-        self, connection: "Connection", scope: Scope, trajectory_id: str, trajectory: Trajectory, verdict: Verdict
+        self, connection: Connection, scope: Scope, trajectory_id: str, trajectory: Trajectory, verdict: Verdict
     ) -> str:
         """Keep a trajectory with its verdict, which replaces an earlier one on the same; return the id it is kept by.
 
         One that was learned from keeps the verdict that was learned with.
         """
         scope_id = make_scope(connection, scope)
-        same = (scope_id, trajectory.task_id, trajectory.content_digest)
-        before = connection.execute(_QUERIES["judged_before"], same).fetchone()
+        before = _SQL.row(connection, "judged_before", scope_id, trajectory.task_id, trajectory.content_digest)
         kept_id = trajectory_id if before is None else str(before[0])
         add_trajectory(connection, scope_id, kept_id, trajectory, verdict, datetime.now(UTC))
         return kept_id
 
     @reads
-    def told_ways(self, connection: "Connection", scope: Scope) -> list[ToldWay]:
-        """Return what came of each way out that was told at failures, in no order."""
-        values = {"scope_id": find_scope(connection, scope), "told": SHOWN_AT_FAILURE, "tried": TRIED}
-        return [ToldWay(*row) for row in connection.execute(_TASKS["told_ways"], values).fetchall()]
-
-    @reads
     def get_trajectory(
-        self, connection: "Connection", scope: Scope, trajectory_id: str
+        self, connection: Connection, scope: Scope, trajectory_id: str
     ) -> tuple[Trajectory, Verdict | None] | None:
         """Look up by trajectory id, or by task id for the newest of that task."""
-        values = {"scope_id": find_scope(connection, scope), "id": trajectory_id}
-        row = connection.execute(_QUERIES["get_trajectory"], values).fetchone()
-        if row is None:
-            return None
-        return _read(*row)
+        row = _TASKS.row(connection, "find_task", scope_id=find_scope(connection, scope), id=trajectory_id)
+        return None if row is None else _read(*row[1:3])
 
     @reads
-    def list_tasks(self, connection: "Connection", scope: Scope, which: TaskFilter) -> list[RecordedTask]:
-        values = {**which._asdict(), "scope_id": find_scope(connection, scope)}
-        return _described(connection, [seq for (seq,) in connection.execute(_TASKS["newest_tasks"], values).fetchall()])
+    def list_tasks(self, connection: Connection, scope: Scope, which: TaskFilter) -> list[RecordedTask]:
+        scope_id = find_scope(connection, scope)
+        return _described(connection, _TASKS.column(connection, "newest_tasks", scope_id=scope_id, **which._asdict()))
 
     @reads
-    def sources_of_tasks(self, connection: "Connection", scope: Scope) -> list[TrajectorySource]:
+    def sources_of_tasks(self, connection: Connection, scope: Scope) -> list[TrajectorySource]:
         """Return the agents of which there are trajectories."""
-        rows = connection.execute(_TASKS["sources_of_tasks"], (find_scope(connection, scope),)).fetchall()
-        return [source for (source,) in rows]
+        return _TASKS.column(connection, "sources_of_tasks", find_scope(connection, scope))
 
     @reads
-    def kept_task(self, connection: "Connection", scope: Scope, given_id: str) -> KeptTask | None:
-        """Look up as `get_trajectory` does, with all that a list tells."""
-        values = {"scope_id": find_scope(connection, scope), "id": given_id}
-        found = connection.execute(_TASKS["find_task"], values).fetchone()
+    def kept_task(self, connection: Connection, scope: Scope, given_id: str) -> KeptTask | None:
+        """Look up as `get_trajectory` does, with all that a list has."""
+        found = _TASKS.row(connection, "find_task", scope_id=find_scope(connection, scope), id=given_id)
         if found is None:
             return None
-        (row,) = _described(connection, found)
-        trajectory, verdict, later = connection.execute(_TASKS["recorded_task"], found).fetchone()
+        seq, trajectory, verdict, later = found
+        (row,) = _described(connection, [seq])
         return KeptTask(row, *_read(trajectory, verdict), later)
 
     @writes
-    def revise(self, connection: "Connection", revision: Revision) -> None:
+    def revise(self, connection: Connection, revision: Revision) -> None:
         scope_id, verdict = make_scope(connection, revision.scope), revision.verdict
         values = {"id": revision.row.trajectory_id, "scope_id": scope_id, "run_id": revision.run_id}
         values |= {"label": verdict.label, "confidence": verdict.confidence, "verdict": verdict.model_dump_json()}
-        connection.execute(_TASKS["put_verdict"], values)
+        _TASKS.run(connection, "put_verdict", **values)
         changes: tuple[tuple[MemoryStatus, tuple[str, ...]], ...]
         changes = (("archived", revision.archived), ("active", revision.restored))
         for status, ids in changes:
             why = f"the verdict on its task was changed ({revision.id})"
-            for seq, memory_id, own, former in find_patterns(connection, (revision.scope,), ids):
-                put_status(connection, self.index, (seq, own, former), (status, why), revision.at)
-                told = {"from": former, "reason": why, "run_id": revision.id}
-                log_event(connection, own, f"reasoning_memory.{status}", memory_id, told, revision.at)
-        log_event(connection, scope_id, VERDICT, revision.row.task_id, dict(revision.event), revision.at)
+            for found in find_patterns(connection, (revision.scope,), ids):
+                change_status(connection, self.index, found, (status, why), revision.at, run_id=revision.id)
+        log_event(connection, scope_id, VERDICT, revision.row.task_id, revision.event, revision.at)
         self.index.tidy(connection)
 
 
@@ -193,41 +149,38 @@ def _read(trajectory: str, verdict: str | None) -> tuple[Trajectory, Verdict | N
     return Trajectory.model_validate_json(trajectory), judged
 
 
-def _described(connection: "Connection", seqs: Sequence[int]) -> list[RecordedTask]:
-    values = {"seqs": to_json(list(seqs)), "chars": _SHOWN_CHARS, "outcome": OUTCOME}
-    values |= {"removed": REMOVED, "forgotten": FORGOTTEN}
-    rows = named(connection, _TASKS["describe_tasks"], values)
+def _described(connection: Connection, seqs: Sequence[int]) -> list[RecordedTask]:
+    known = {"outcome": OUTCOME, "removed": REMOVED, "forgotten": FORGOTTEN}
+    rows = _TASKS.named(connection, "describe_tasks", seqs=seqs, chars=_SHOWN_CHARS, **known)
     return [made(RecordedTask, row, outcome=row["outcome"] and outcome_in(row["outcome"])) for row in rows]
 
 
-def _note_tried(connection: "Connection", index: Index, scope_id: int, record: LearnRecord) -> None:
+def _note_tried(connection: Connection, index: Index, scope_id: int, record: LearnRecord) -> None:
     """Note which memories a task tried; a candidate becomes a memory where a task of another session shows it helps."""
     of_task = {"task_id": record.trajectory.task_id, "session_id": record.trajectory.session_id}
-    for signature, memory_id, worked in record.ways_out:
+    for signature, memory_id, worked in record.tried_fixes:
         if worked and signature:
-            values = {"signature": signature, "id": memory_id, "scope_id": scope_id}
-            connection.execute(_WAYS["add_way_out"], values)
-            seen = values | of_task | {"tried": TRIED}
-            for found in connection.execute(_WAYS["borne_out"], seen).fetchall():
-                change_status(connection, index, found, "active", "a second task bears it out")
+            _FIXES.run(connection, "add_fix", signature=signature, id=memory_id, scope_id=scope_id)
+            for found in _FIXES.rows(connection, "borne_out", id=memory_id, scope_id=scope_id, tried=TRIED, **of_task):
+                change_status(connection, index, found, ("active", "a second task bears it out"))
         counted = {"id": memory_id, "tried": TRIED, "worked": worked}
-        if signature or connection.execute(_WAYS["count_kept"], counted).fetchone()[0] < _MOST_KEPT:
+        if signature or _FIXES.row(connection, "count_kept", **counted)[0] < _MOST_KEPT:
             tried = {"signature": signature, **of_task, "worked": worked}
             log_event(connection, scope_id, TRIED, memory_id, tried, record.at)
 
 
-def _learned_before(connection: "Connection", scope: Scope, task_id: str, content_digest: str) -> LearnedBefore | None:
+def _learned_before(connection: Connection, scope: Scope, task_id: str, content_digest: str) -> LearnedBefore | None:
     scope_id = find_scope(connection, scope)
-    row = connection.execute(_QUERIES["learned_before"], (scope_id, task_id, content_digest)).fetchone()
+    row = _SQL.row(connection, "learned_before", scope_id, task_id, content_digest)
     if row is None:
         return None
     trajectory_id, run_id, verdict = row
-    ids = connection.execute(_QUERIES["ids_of_run"], (run_id, scope_id)).fetchall()
-    return LearnedBefore(trajectory_id, run_id, Verdict.model_validate_json(verdict), tuple(each for (each,) in ids))
+    ids = tuple(_SQL.column(connection, "ids_of_run", run_id, scope_id))
+    return LearnedBefore(trajectory_id, run_id, Verdict.model_validate_json(verdict), ids)
 
 
 def add_trajectory(
-    connection: "Connection",
+    connection: Connection,
     scope_id: int,
     trajectory_id: str,
     trajectory: Trajectory,
@@ -236,42 +189,42 @@ def add_trajectory(
 ) -> None:
     """Write a trajectory, or its newer verdict."""
     columns = _columns(trajectory_id, trajectory, verdict, at)
-    connection.execute(_QUERIES["add_trajectory"], {**columns, "scope_id": scope_id, "run_id": None, "failures": None})
+    _SQL.run(connection, "add_trajectory", **columns, scope_id=scope_id, run_id=None, failures=None)
 
 
 def _columns(trajectory_id: str, trajectory: Trajectory, verdict: Verdict | None, at: datetime) -> dict[str, Any]:
     text = trajectory.model_dump_json(exclude_defaults=True)
-    return {
+    columns = {"task_id", "source", "session_id", "agent_id", "started_at", "ended_at"}
+    return trajectory.model_dump(include=columns) | {
         "id": trajectory_id,
-        "task_id": trajectory.task_id,
-        "source": trajectory.source,
-        "session_id": trajectory.session_id,
-        "agent_id": trajectory.agent_id,
         "query": trajectory.task,
         "trajectory_json": text,
         "content_digest": trajectory.content_digest,
-        "started_at": optional_text(trajectory.started_at),
-        "ended_at": optional_text(trajectory.ended_at),
         "judge_label": None if verdict is None else verdict.label,
         "judge_conf": None if verdict is None else verdict.confidence,
         "verdict_json": None if verdict is None else verdict.model_dump_json(),
-        "created_at": to_text(at),
+        "created_at": at,
         "content_hash": content_hash(trajectory_id, text),
         "person_id": author(),
     }
 
 
 def reinforce(
-    connection: "Connection", scope: Scope, ids: Sequence[str], found_again: Reinforcement, at: datetime
+    connection: Connection,
+    scope: Scope,
+    ids: Sequence[str],
+    by: float,
+    of_task: Mapping[str, str | None],
+    at: datetime,
 ) -> None:
-    """Raise the confidence of items that a run found again."""
+    """Raise the confidence of items that a run of a task, and of a host's session if there was one, found again."""
     for seq, item_id, scope_id, _ in find_patterns(connection, (scope,), ids):
-        connection.execute(_QUERIES["reinforce"], (found_again.by, to_text(at), seq))
-        log_event(connection, scope_id, REINFORCED, item_id, found_again._asdict(), at)
+        _SQL.run(connection, "reinforce", by, at, seq)
+        log_event(connection, scope_id, REINFORCED, item_id, {"by": by, **of_task}, at)
 
 
 def _supersede(
-    connection: "Connection", index: Index, record: LearnRecord, scope_id: int, keep: set[str]
+    connection: Connection, index: Index, record: LearnRecord, scope_id: int, keep: set[str]
 ) -> tuple[str, ...]:
     """Archive what earlier versions of the task gave and this one did not.
 
@@ -280,10 +233,8 @@ def _supersede(
     values: dict[str, Any] = {"task_id": record.trajectory.task_id, "scope_id": scope_id, "run_id": record.run_id}
     values["replaces"] = record.replaces
     values["keeps_agents"] = record.verdict.judge != "agent" and record.verdict.label != "Failure"
-    rows = connection.execute(_QUERIES["earlier_of_task"], values).fetchall()
-    gone = [row for row in rows if row[1] not in keep]
+    gone = [row for row in _SQL.rows(connection, "earlier_of_task", **values) if row[1] not in keep]
+    why = f"superseded by a later version of its task ({record.run_id})"
     for row in gone:
-        change_status(
-            connection, index, row, "archived", f"superseded by a later version of its task ({record.run_id})"
-        )
+        change_status(connection, index, row, ("archived", why))
     return tuple(row[1] for row in gone)

@@ -7,29 +7,27 @@ leaves one event that holds all that is needed to undo it.
 import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import NotFoundError
 from swarm_memory.schema.memory import MemoryLink, MemoryStatus
-from swarm_memory.schema.sqlite.statements import queries
-from swarm_memory.server.storage.engine.engine import Engine, Part, reads, reads_beside, writes
+from swarm_memory.server.storage.driver import Connection
+from swarm_memory.server.storage.engine.engine import Engine, Part, reads, writes
 from swarm_memory.server.storage.search.index import Index
 from swarm_memory.server.storage.stores.credit import OUTCOME
 from swarm_memory.server.storage.stores.forgetting import FORGOTTEN, Task, blank_task
-from swarm_memory.server.storage.stores.memories import put_status
+from swarm_memory.server.storage.stores.memories import change_status
 from swarm_memory.server.storage.stores.rows import (
+    Sql,
     find_scope,
     log_event,
-    made,
     make_scope,
-    named,
     now_text,
     optional_moment,
-    optional_text,
+    to_column,
     to_json,
     to_moment,
-    to_text,
 )
 from swarm_memory.server.storage.stores.tool_memory import leave_window
 from swarm_memory.tools.ports.models import Vector
@@ -46,26 +44,11 @@ from swarm_memory.tools.ports.upkeep import (
     UpkeepWritten,
 )
 
-if TYPE_CHECKING:
-    from swarm_memory.server.storage.driver import Connection
-
 CHANGED, UNDONE = "consolidation.changed", "consolidation.undone"
-TOOK = "consolidation_ms"
-"""The metric of a run that ended; the event of that run says what it did."""
-
 REMOVED = "(removed: older than retention.trajectories_days)"
 """Stands where the words of a trajectory stood: the memories that came of it still name it."""
 
-_RETENTION_ROWS: Mapping[Retained, tuple[str, ...]] = {
-    "trajectories": ("trajectories",),
-    "events": ("events", "jobs"),
-    "metrics": ("metrics",),
-    "tool_calls": ("tool_calls",),
-}
-"""The rows that go with each kind: their queries `old_…` and `drop_…`."""
-
-_QUERIES, _BANK, _JOURNAL = queries("upkeep"), queries("bank"), queries("journal")
-_RETENTION = queries("retention")
+_SQL, _BANK, _RETENTION = Sql("upkeep"), Sql("bank"), Sql("retention")
 
 
 class PendingUpkeep(NamedTuple):
@@ -89,106 +72,93 @@ class Upkeep(Engine):
     """What the upkeep of one bank reads and writes."""
 
     @reads
-    def upkeep_state(self, connection: "Connection", scope: Scope) -> UpkeepState:
-        row = connection.execute(_QUERIES["upkeep_state"], (find_scope(connection, scope),)).fetchone()
+    def upkeep_state(self, connection: Connection, scope: Scope) -> UpkeepState:
+        row = _SQL.row(connection, "upkeep_state", find_scope(connection, scope))
         if row is None:
             return UpkeepState(0, 0, 0, None)
         consolidated, last, active, aging = row
         return UpkeepState(consolidated, last, active, _aging_of(aging))
 
     @reads
-    def pending_upkeep(self, connection: "Connection", scope: Scope, embedder: str, most: int) -> PendingUpkeep:
+    def pending_upkeep(self, connection: Connection, scope: Scope, embedder: str, most: int) -> PendingUpkeep:
         """Return what waits; new items are counted up to `most`. As fast in a large bank as in a small one."""
-        values = {"scope_id": find_scope(connection, scope), "model": embedder, "most": most}
-        row = connection.execute(_QUERIES["pending_upkeep"], values).fetchone()
-        return PendingUpkeep(0, 0) if row is None else PendingUpkeep(*row)
+        scope_id = find_scope(connection, scope)
+        row = _SQL.row(connection, "pending_upkeep", scope_id=scope_id, model=embedder, most=most)
+        return PendingUpkeep(*(row or (0, 0)))
 
     @reads
     def upkeep_items(
-        self, connection: "Connection", scope: Scope, embedder: str, dimensions: int, *, after: int, limit: int
+        self, connection: Connection, scope: Scope, embedder: str, dimensions: int, *, after: int, limit: int
     ) -> list[UpkeepItem]:
         """Return active items after a position, by position."""
-        values = {**_space(connection, scope, embedder, dimensions), "after": after, "limit": limit}
-        return [upkeep_item(row) for row in connection.execute(_QUERIES["upkeep_items"], values).fetchall()]
+        values = {"scope_id": find_scope(connection, scope), "model": embedder, "dims": dimensions}
+        rows = _SQL.rows(connection, "upkeep_items", **values, after=after, limit=limit)
+        return [upkeep_item(row) for row in rows]
 
     @reads
     def upkeep_items_of(
-        self, connection: "Connection", scope: Scope, embedder: str, dimensions: int, ids: Sequence[str]
+        self, connection: Connection, scope: Scope, embedder: str, dimensions: int, ids: Sequence[str]
     ) -> list[UpkeepItem]:
         """Return those of the items that are active in the scope, in any order."""
-        values = {**_space(connection, scope, embedder, dimensions), "ids": to_json(list(ids))}
-        return [upkeep_item(row) for row in connection.execute(_QUERIES["upkeep_items_of"], values).fetchall()]
+        values = {"scope_id": find_scope(connection, scope), "model": embedder, "dims": dimensions}
+        return [upkeep_item(row) for row in _SQL.rows(connection, "upkeep_items_of", **values, ids=ids)]
 
     @reads
-    def memory_links(self, connection: "Connection", scope: Scope, ids: Sequence[str]) -> list[MemoryLink]:
+    def memory_links(self, connection: Connection, scope: Scope, ids: Sequence[str]) -> list[MemoryLink]:
         """Return every link from or to one of the items."""
-        values = {"scope_id": find_scope(connection, scope), "ids": to_json(list(ids))}
-        return [made(MemoryLink, row) for row in named(connection, _QUERIES["links_of"], values)]
+        return _SQL.models(connection, MemoryLink, "links_of", scope_id=find_scope(connection, scope), ids=ids)
 
     @writes
-    def write_upkeep(self, connection: "Connection", scope: Scope, batch: UpkeepBatch) -> UpkeepWritten:
+    def write_upkeep(self, connection: Connection, scope: Scope, batch: UpkeepBatch) -> UpkeepWritten:
         """Write a batch in one transaction; items that were changed since they were seen are skipped."""
         scope_id = make_scope(connection, scope)
         if batch.aging is not None and _read_aging(connection, scope_id) != batch.aging[0]:
             return UpkeepWritten(refused=True)
         writer = _BatchWriter(connection, self.index, scope_id, batch.run_id, batch.at)
-        told: list[dict[str, Any]] = []
-        skipped: list[str] = []
-        for change in batch.changes:
-            done = writer.change(change)
-            told.append(done) if done else skipped.append(change.seen.id)
-        changed = [done["id"] for done in told]
+        done = [change for each in batch.changes if (change := writer.change(each))]
+        changed = tuple(change["id"] for change in done)
         links = [link for link in batch.links if link.relation != "duplicate_of" or link.src_id in changed]
         added = [[link.src_id, link.dst_id, link.relation, link.weight] for link in links if writer.link(link)]
-        if batch.aging is not None:
-            connection.execute(_QUERIES["put_aging"], (scope_id, _aging_text(batch.aging[1])))
-        if told or added or batch.aging is not None:
-            record: dict[str, Any] = {
-                "changes": told,
-                "links": added,
-                "origins": [dict(origin) for origin in batch.origins],
-            }
+        if done or added or batch.aging is not None:
+            record: dict[str, Any] = {"changes": done, "links": added, "origins": batch.origins}
             if batch.aging is not None:
-                record["aging"] = [_aging_text(state) for state in batch.aging]
+                record["aging"] = [None if state is None else to_json(state.model_dump()) for state in batch.aging]
+                _SQL.run(connection, "put_aging", scope_id, record["aging"][1])
             log_event(connection, scope_id, CHANGED, batch.run_id, record, batch.at)
-        return UpkeepWritten(tuple(changed), tuple(skipped))
+        skipped = tuple(each.seen.id for each in batch.changes if each.seen.id not in changed)
+        return UpkeepWritten(changed, skipped)
 
     @writes
-    def finish_upkeep(self, connection: "Connection", scope: Scope, end: UpkeepEnd) -> None:
-        """Write that a run ended (an event with what it did, a figure with how long it took), and tidy the indexes."""
+    def finish_upkeep(self, connection: Connection, scope: Scope, end: UpkeepEnd) -> None:
+        """Write that a run ended, with what it did, and tidy the indexes."""
         scope_id = make_scope(connection, scope)
-        connection.execute(_QUERIES["mark_consolidated"], (end.consolidated, scope_id))
-        log_event(connection, scope_id, FINISHED, end.run_id, dict(end.summary), end.at)
-        figure = (scope_id, TOOK, end.took_ms, to_json({"run_id": end.run_id}), to_text(end.at))
-        connection.execute(_JOURNAL["add_metric"], figure)
+        _SQL.run(connection, "mark_consolidated", end.consolidated, scope_id)
+        log_event(connection, scope_id, FINISHED, end.run_id, end.summary, end.at)
         self.index.tidy(connection)
 
     @reads
-    def upkeep_batches(self, connection: "Connection", scope: Scope, run_id: str) -> list[int]:
+    def upkeep_batches(self, connection: Connection, scope: Scope, run_id: str) -> list[int]:
         """Return the numbers of a run's batches that were not undone, the latest first. Raises `NotFoundError`."""
         return _batches(connection, scope, run_id)
 
     @writes
-    def undo_upkeep(
-        self, connection: "Connection", scope: Scope, run_id: str, batch: int, at: datetime
-    ) -> UpkeepUndone:
+    def undo_upkeep(self, connection: Connection, scope: Scope, run_id: str, batch: int, at: datetime) -> UpkeepUndone:
         """Restore what a batch changed, in one transaction, wherever it is still as the batch left it."""
         scope_id = find_scope(connection, scope)
         if scope_id is None or batch not in _batches(connection, scope, run_id):
             return UpkeepUndone((), (), 0)
-        rows = connection.execute(_QUERIES["events_of_run"], (run_id, scope_id)).fetchall()
+        rows = _SQL.rows(connection, "events_of_run", run_id, scope_id)
         record: dict[str, Any] = next(json.loads(data) for seq, _, data in rows if seq == batch)
         writer = _BatchWriter(connection, self.index, scope_id, run_id, at)
-        restored: list[str] = []
-        skipped: list[str] = []
-        for change in record["changes"]:
-            (restored if writer.restore(change) else skipped).append(change["id"])
-        removed = sum(
-            connection.execute(_QUERIES["delete_link"], (src, dst, relation)).rowcount
-            for src, dst, relation, _ in record["links"]
-        )
-        if "aging" in record:
-            _restore_aging(connection, scope_id, *record["aging"])
+        restored = [change["id"] for change in record["changes"] if writer.restore(change)]
+        skipped = [change["id"] for change in record["changes"] if change["id"] not in restored]
+        removed = sum(_SQL.run(connection, "delete_link", *link).rowcount for *link, _ in record["links"])
+        former, written = record.get("aging", (None, None))
+        if written is not None and _read_aging(connection, scope_id) == _aging_of(written):  # no later run moved it on
+            if former is None:
+                _SQL.run(connection, "delete_aging", scope_id)
+            else:
+                _SQL.run(connection, "put_aging", scope_id, former)
         log_event(connection, scope_id, UNDONE, run_id, {"batch": batch, "skipped": skipped}, at)
         self.index.tidy(connection)
         return UpkeepUndone(tuple(restored), tuple(skipped), removed)
@@ -198,19 +168,18 @@ class Upkeep(Engine):
         return None if self.light is None else self.light.name
 
     @reads
-    def unembedded(self, connection: "Connection", scope: Scope, limit: int, after: int) -> list[tuple[int, str]]:
+    def unembedded(self, connection: Connection, scope: Scope, limit: int, after: int) -> list[tuple[int, str]]:
         """Return (position, text to embed) of items of any status without a vector, but for one of a light embedder."""
         values = {"scope_id": find_scope(connection, scope), "limit": limit, "after": after, "light": self._light_name}
-        return texts_to_embed(connection.execute(_QUERIES["unembedded"], values).fetchall())
+        return texts_to_embed(_SQL.rows(connection, "unembedded", **values))
 
     @writes
-    def put_first_vectors(self, connection: "Connection", embedder: str, vectors: Mapping[int, Vector]) -> int:
+    def put_first_vectors(self, connection: Connection, embedder: str, vectors: Mapping[int, Vector]) -> int:
         """Write vectors by position, with their index, of those that `unembedded` would give; return how many."""
         # One edited meanwhile has the vector of its new text.
-        values = {"seqs": to_json(list(vectors)), "light": self._light_name}
-        rows = connection.execute(_QUERIES["unembedded_of"], values).fetchall()
-        lacking = {seq: vectors[seq] for (seq,) in rows}
-        return self.index.put_vectors(connection, embedder, lacking, self.quantization_of(embedder), now_text())
+        lacking = _SQL.column(connection, "unembedded_of", seqs=list(vectors), light=self._light_name)
+        found = {seq: vectors[seq] for seq in lacking}
+        return self.index.put_vectors(connection, embedder, found, self.quantization_of(embedder), now_text())
 
 
 class Vectors(Part):
@@ -222,19 +191,19 @@ class Vectors(Part):
 
     @reads
     def without_vector(
-        self, connection: "Connection", embedder: str, dimensions: int, limit: int, after: int
+        self, connection: Connection, embedder: str, dimensions: int, limit: int, after: int
     ) -> list[tuple[int, str]]:
         """Return (position, text to embed) of what has no vector of the embedder, by position, after one."""
         values = {"model": embedder, "dims": dimensions, "limit": limit, "after": after}
         return texts_to_embed(connection.execute(self._index.statements["without_vector"], values).fetchall())
 
     @writes
-    def put_vectors(self, connection: "Connection", embedder: str, vectors: Mapping[int, Vector]) -> int:
+    def put_vectors(self, connection: Connection, embedder: str, vectors: Mapping[int, Vector]) -> int:
         """Write vectors by position, with their index; return how many of the items were there."""
         return self._index.put_vectors(connection, embedder, vectors, self.bank.quantization_of(embedder), now_text())
 
     @writes
-    def drop_others(self, connection: "Connection", embedder: str, dimensions: int) -> list[str]:
+    def drop_others(self, connection: Connection, embedder: str, dimensions: int) -> list[str]:
         """Delete the vectors of every other embedder; return their names."""
         light = self.bank.light
         kept = {(embedder, dimensions), *(() if light is None else [(light.name, light.dimensions)])}
@@ -253,38 +222,30 @@ class Retention(Part):
     """The age of what one bank keeps."""
 
     @reads
-    def oldest(self, connection: "Connection", scope: Scope) -> dict[Retained, datetime]:
+    def oldest(self, connection: Connection, scope: Scope) -> dict[Retained, datetime]:
         """Return when the oldest of each kind that may go was written; a call of a tool: when it was made."""
-        values = _old_values(connection, scope)
+        values = _of_scope(connection, scope)
         found: dict[Retained, datetime] = {}
         for kind in RETAINED:
-            row = connection.execute(_RETENTION[f"oldest_{kind}"], values).fetchone()
-            if row and row[0]:
-                found[kind] = to_moment(row[0])
+            for moment in filter(None, _RETENTION.column(connection, f"oldest_{kind}", **values)):
+                found[kind] = to_moment(moment)
         return found
 
     @reads
-    def expired(self, connection: "Connection", scope: Scope, before: Mapping[Retained, datetime]) -> list[Retained]:
+    def expired(self, connection: Connection, scope: Scope, before: Mapping[Retained, datetime]) -> list[Retained]:
         """Return the kinds of which something is older than a moment."""
-        values = _old_values(connection, scope)
-        return [kind for kind, limit in before.items() if any(_old(connection, kind, values, limit, 1).values())]
+        return [kind for kind, limit in before.items() if any(_old(connection, scope, kind, limit, 1).values())]
 
     async def remove(self, scope: Scope, kind: Retained, before: datetime, limit: int) -> int:
         """Remove about `limit` of the oldest before a moment, in one short transaction; return how many: 0 when done.
 
         Of a trajectory the words go, and a line that says so stands there: that it was learned from stays known.
         """
-        found = await self._look(scope, kind, before, limit)
+        found = await self.read_beside(lambda connection: _old(connection, scope, kind, before, limit))
         return await self._drop(scope, found) if any(found.values()) else 0
 
-    @reads_beside
-    def _look(
-        self, connection: "Connection", scope: Scope, kind: Retained, before: datetime, limit: int
-    ) -> dict[str, list[Any]]:
-        return _old(connection, kind, _old_values(connection, scope), before, limit)
-
     @writes
-    def _drop(self, connection: "Connection", scope: Scope, found: Mapping[str, Sequence[Any]]) -> int:
+    def _drop(self, connection: Connection, scope: Scope, found: Mapping[str, Sequence[Any]]) -> int:
         scope_id, gone = find_scope(connection, scope), 0
         for name, keys in found.items():
             if name == "trajectories" and scope_id is not None:
@@ -292,14 +253,14 @@ class Retention(Part):
             elif name == "tool_calls":
                 gone += leave_window(connection, keys).total()
             elif keys:
-                gone += connection.execute(_RETENTION[f"drop_{name}"], (to_json(list(keys)),)).rowcount
+                gone += _RETENTION.run(connection, f"drop_{name}", keys).rowcount
         return gone
 
 
 class _BatchWriter:
     """Writes the changes of one batch, or takes them back."""
 
-    def __init__(self, connection: "Connection", index: Index, scope_id: int, run_id: str, at: datetime) -> None:
+    def __init__(self, connection: Connection, index: Index, scope_id: int, run_id: str, at: datetime) -> None:
         self._connection = connection
         self._index = index
         self._scope_id = scope_id
@@ -313,18 +274,15 @@ class _BatchWriter:
         if row is None or row[1] != "active" or row[4] != seen.version:
             return None
         seq, status, reason, confidence, _, last_used = row
-        if change.unless_used and last_used != optional_text(seen.last_used):
+        if change.unless_used and last_used != to_column(seen.last_used):
             return None
         needed = ("", "active") if change.needs is None else self._found(change.needs)
         if needed is None or needed[1] != "active":
             return None
         wanted = change.reason if change.status != "active" else reason
         self._put(seq, seen.id, status, (change.status, wanted, change.confidence), wanted)
-        return {
-            "id": seen.id,
-            "before": [status, reason, confidence],
-            "after": [change.status, wanted, change.confidence],
-        }
+        after = [change.status, wanted, change.confidence]
+        return {"id": seen.id, "before": [status, reason, confidence], "after": after}
 
     def restore(self, change: Mapping[str, Any]) -> bool:
         """Take a change back; False when the item is gone or was changed since."""
@@ -337,26 +295,24 @@ class _BatchWriter:
 
     def link(self, link: MemoryLink) -> bool:
         """Write a link; False when it is there already or cannot be."""
-        values = {**link.model_dump(), "scope_id": self._scope_id, "at": to_text(self._at)}
-        return self._connection.execute(_QUERIES["add_link"], values).rowcount == 1
+        values = {**link.model_dump(), "scope_id": self._scope_id, "at": self._at}
+        return _SQL.run(self._connection, "add_link", **values).rowcount == 1
 
     def _put(
-        self, seq: int, item_id: str, former: str, wanted: tuple[MemoryStatus, str | None, float], told: str | None
+        self, seq: int, item_id: str, former: str, wanted: tuple[MemoryStatus, str | None, float], why: str | None
     ) -> None:
-        status, reason, confidence = wanted
-        self._connection.execute(_BANK["set_confidence"], (confidence, to_text(self._at), seq))
-        if status != former:
-            put_status(self._connection, self._index, (seq, self._scope_id, former), (status, reason), self._at)
-            data = {"from": former, "reason": told, "run_id": self._run_id}
-            log_event(self._connection, self._scope_id, f"reasoning_memory.{status}", item_id, data, self._at)
+        _BANK.run(self._connection, "set_confidence", wanted[2], self._at, seq)
+        if wanted[0] != former:
+            found, reason = (seq, item_id, self._scope_id, former), {"reason": why, "run_id": self._run_id}
+            change_status(self._connection, self._index, found, wanted[:2], self._at, **reason)
 
     def _found(self, item_id: str) -> tuple[int, str, str | None, float, str, str | None] | None:
-        return self._connection.execute(_QUERIES["pattern_as_it_is"], (item_id, self._scope_id)).fetchone()
+        return _SQL.row(self._connection, "pattern_as_it_is", item_id, self._scope_id)
 
 
-def _batches(connection: "Connection", scope: Scope, run_id: str) -> list[int]:
+def _batches(connection: Connection, scope: Scope, run_id: str) -> list[int]:
     """Return the batches of a run that were not undone, the latest first. Raises `NotFoundError` for an unknown run."""
-    rows = connection.execute(_QUERIES["events_of_run"], (run_id, find_scope(connection, scope))).fetchall()
+    rows = _SQL.rows(connection, "events_of_run", run_id, find_scope(connection, scope))
     if not any(kind in (CHANGED, FINISHED) for _, kind, _ in rows):
         raise NotFoundError(f"no consolidation {run_id[:60]!r} was made in project {scope.project!r}")
     undone = {json.loads(data)["batch"] for _, kind, data in rows if kind == UNDONE}
@@ -368,54 +324,27 @@ def texts_to_embed(rows: Sequence[tuple[Any, ...]]) -> list[tuple[int, str]]:
     return [(seq, "\n".join(part for part in texts if part)) for seq, *texts in rows]
 
 
-def _space(connection: "Connection", scope: Scope, embedder: str, dimensions: int) -> dict[str, Any]:
-    return {"scope_id": find_scope(connection, scope), "model": embedder, "dims": dimensions}
-
-
 def upkeep_item(row: Sequence[Any]) -> UpkeepItem:
     item = UpkeepItem(*row)
     return item._replace(created_at=to_moment(row[4]), last_used=optional_moment(row[5]))
 
 
-def _read_aging(connection: "Connection", scope_id: int) -> Aging | None:
-    row = connection.execute(_QUERIES["get_aging"], (scope_id,)).fetchone()
+def _read_aging(connection: Connection, scope_id: int) -> Aging | None:
+    row = _SQL.row(connection, "get_aging", scope_id)
     return None if row is None else _aging_of(row[0])
 
 
 def _aging_of(text: str | None) -> Aging | None:
-    if text is None:
-        return None
-    data = json.loads(text)
-    return Aging(to_moment(data["at"]), data["through"], optional_moment(data["since"]))
+    return None if text is None else Aging.model_validate_json(text)
 
 
-def _aging_text(aging: Aging | None) -> str | None:
-    if aging is None:
-        return None
-    return to_json({"at": to_text(aging.at), "through": aging.through, "since": optional_text(aging.since)})
-
-
-def _restore_aging(connection: "Connection", scope_id: int, former: str | None, written: str) -> None:
-    """Bring back the state before, unless a later run has moved it on."""
-    if _read_aging(connection, scope_id) != _aging_of(written):
-        return
-    if former is None:
-        connection.execute(_QUERIES["delete_aging"], (scope_id,))
-    else:
-        connection.execute(_QUERIES["put_aging"], (scope_id, former))
-
-
-def _old_values(connection: "Connection", scope: Scope) -> dict[str, Any]:
+def _of_scope(connection: Connection, scope: Scope) -> dict[str, Any]:
     known = {"outcome": OUTCOME, "removed": REMOVED, "forgotten": FORGOTTEN}
     return known | {"scope_id": find_scope(connection, scope)}
 
 
-def _old(
-    connection: "Connection", kind: Retained, values: Mapping[str, Any], before: datetime, limit: int
-) -> dict[str, list[Any]]:
-    """Return the keys of what is old, by the rows they are of."""
-    asked = {**values, "before": to_text(before), "limit": limit}
-    return {
-        name: [row[0] for row in connection.execute(_RETENTION[f"old_{name}"], asked).fetchall()]
-        for name in _RETENTION_ROWS[kind]
-    }
+def _old(connection: Connection, scope: Scope, kind: Retained, before: datetime, limit: int) -> dict[str, list[Any]]:
+    """Return the keys of what is old, by the rows they are of: jobs go with the audit trail."""
+    asked = {**_of_scope(connection, scope), "before": before, "limit": limit}
+    names = ("events", "jobs") if kind == "events" else (kind,)
+    return {name: _RETENTION.column(connection, f"old_{name}", **asked) for name in names}

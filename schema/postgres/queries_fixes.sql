@@ -1,4 +1,4 @@
--- name: ways_out
+-- name: fixes
 -- The active items that ended errors of a signature, for a duplicate what it was archived for or what the team shares of the same, with the tasks it did so in and was tried in, of the team's for how many people.
 WITH RECURSIVE standing (id, origin) AS (
   SELECT p.id, p.id FROM handles AS w JOIN patterns AS p ON p.seq = w.seq WHERE w.handle = 'error:' || :signature
@@ -25,7 +25,7 @@ WITH RECURSIVE standing (id, origin) AS (
     WHERE l.src_id = p.id AND l.relation = 'duplicate_of')
   GROUP BY p.seq, c.project, h.people, h.worked, h.tried
 )
-SELECT p.id, p.pattern_data ->> '$.title', p.pattern_data ->> '$.content', n.worked, n.tried, n.people
+SELECT p.id, n.worked, n.tried, n.people
 FROM counted AS n JOIN patterns AS p ON p.seq = n.seq
 ORDER BY
   n.project IN (:global, :team_global), p.pattern_data ->> '$.source.hearsay' IS NOT DISTINCT FROM 'true',

@@ -1,9 +1,9 @@
--- name: add_way_out
+-- name: add_fix
 -- Note that an item of a scope was seen to end errors of a signature.
 INSERT INTO handles (handle, seq)
 SELECT 'error:' || :signature, seq FROM patterns WHERE id = :id AND scope_id = :scope_id ON CONFLICT DO NOTHING;
 
--- name: ways_out
+-- name: fixes
 -- The active items that ended errors of a signature, for a duplicate what it was archived for or what the team shares of the same, with the tasks it did so in and was tried in, of the team's for how many people.
 WITH RECURSIVE standing (id, origin) AS (
   SELECT p.id, p.id FROM handles AS w JOIN patterns AS p ON p.seq = w.seq WHERE w.handle = 'error:' || :signature
@@ -13,7 +13,7 @@ WITH RECURSIVE standing (id, origin) AS (
   JOIN pattern_links AS l ON l.src_id = p.id AND l.relation = 'duplicate_of'
 )
 SELECT
-  p.id, p.pattern_data ->> '$.title', p.pattern_data ->> '$.content',
+  p.id,
   coalesce(h.worked, count(DISTINCT e.data ->> '$.task_id') FILTER (WHERE e.data ->> '$.worked')) AS won,
   coalesce(h.tried, count(DISTINCT e.data ->> '$.task_id')) AS attempts, h.people
 FROM standing AS s

@@ -1,5 +1,6 @@
 """What is known of an error that came again: what still holds, the project's own and what worked more often first."""
 
+import re
 from collections.abc import AsyncGenerator, Callable
 from datetime import UTC, datetime
 from typing import Any
@@ -12,7 +13,7 @@ from swarm_memory.schema.sqlite import events
 from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.server.storage.store import SqliteStore
-from swarm_memory.tools.ports.trajectories import LearnRecord, TriedWay
+from swarm_memory.tools.ports.trajectories import LearnRecord, TriedFix
 from swarm_memory.tools.ports.upkeep import UpkeepBatch, UpkeepChange
 
 NOW = datetime(2026, 5, 1, 9, 30, tzinfo=UTC)
@@ -31,7 +32,7 @@ def learn(store: SqliteStore, here: Scope, embedder: Any, item: Any, with_indexe
     """Store a memory that ended errors of a signature; return it."""
 
     async def learned(
-        title: str, signature: str = SIGNATURE, task_id: str = "", more: tuple[TriedWay, ...] = (), **fields: Any
+        title: str, signature: str = SIGNATURE, task_id: str = "", more: tuple[TriedFix, ...] = (), **fields: Any
     ) -> MemoryItem:
         made: MemoryItem = item(title, **fields)
         record = LearnRecord(
@@ -45,7 +46,7 @@ def learn(store: SqliteStore, here: Scope, embedder: Any, item: Any, with_indexe
             reinforced=(),
             reinforcement=0.0,
             at=NOW,
-            ways_out=(TriedWay(signature, made.id), *more),
+            tried_fixes=(TriedFix(signature, made.id), *more),
         )
         await store.save_learning(record)
         return made
@@ -58,34 +59,34 @@ def known(store: SqliteStore, here: Scope) -> Callable[..., Any]:
     """Return the ids of what is known of an error, the surest first."""
 
     async def known(signature: str = SIGNATURE, scope: Scope = here) -> list[str]:
-        return [way.memory_id for way in await store.known_ways(scope, [signature])]
+        return [way.memory_id for way in await store.known_fixes(scope, [signature])]
 
     return known
 
 
-async def test_what_worked_more_often_is_told_first_and_a_task_counts_once(
+async def test_what_worked_more_often_is_shown_first_and_a_task_counts_once(
     store: SqliteStore, learn: Any, here: Scope
 ) -> None:
     often = await learn("Install it", confidence=0.2)
     seldom = await learn("Leave it out", confidence=0.9, task_id="t1")
-    await learn("Something else", OTHER, task_id="t1", more=(TriedWay(SIGNATURE, seldom.id, worked=False),))
-    assert [way[1:] for way in await store.known_ways(here, [SIGNATURE])] == [
+    await learn("Something else", OTHER, task_id="t1", more=(TriedFix(SIGNATURE, seldom.id, worked=False),))
+    assert [way[1:] for way in await store.known_fixes(here, [SIGNATURE])] == [
         (seldom.id, 1, 1, None),
         (often.id, 1, 1, None),
     ]
-    await learn("A third thing", OTHER, task_id="t2", more=(TriedWay(SIGNATURE, seldom.id, worked=False),))
-    ways = await store.known_ways(here, [SIGNATURE])
+    await learn("A third thing", OTHER, task_id="t2", more=(TriedFix(SIGNATURE, seldom.id, worked=False),))
+    ways = await store.known_fixes(here, [SIGNATURE])
     assert [way[1:] for way in ways] == [(often.id, 1, 1, None), (seldom.id, 1, 2, None)]
-    assert await store.ways_beside(here, [seldom.id]) == ways
+    assert await store.fixes_beside(here, [seldom.id]) == ways
 
 
-async def test_that_tasks_keep_to_a_way_is_noted_a_few_times_and_counts_for_no_error(
+async def test_that_tasks_keep_to_a_fix_is_noted_a_few_times_and_counts_for_no_error(
     store: SqliteStore, learn: Any, here: Scope
 ) -> None:
     item = await learn("Install it", task_id="t0")
     for number in range(1, 12):
-        await learn(f"Thing {number}", OTHER, task_id=f"t{number}", more=(TriedWay("", item.id),))
-    (way,) = await store.known_ways(here, [SIGNATURE])
+        await learn(f"Thing {number}", OTHER, task_id=f"t{number}", more=(TriedFix("", item.id),))
+    (way,) = await store.known_fixes(here, [SIGNATURE])
     assert way[1:] == (item.id, 1, 1, None)
     assert len((await store.memory_histories([here], [item.id], [events.TRIED]))[item.id]) == 9
 
@@ -131,41 +132,20 @@ async def test_in_the_place_of_a_duplicate_stands_what_it_was_archived_for(
 
 
 async def test_the_look_up_goes_by_the_indexes(store: SqliteStore) -> None:
-    text = queries("ways_out")
-    values: dict[str, str] = dict.fromkeys(
-        [
-            "signature",
-            "tenant_id",
-            "project",
-            "global",
-            "team",
-            "team_global",
-            "limit",
-            "session_id",
-            "type",
-            "tried",
-            "ids",
-            "id",
-            "worked",
-            "lifts",
-            "signatures",
-            "scope_id",
-            "task_id",
-        ],
-        "[]",
-    )
+    text = queries("fixes")
+    values = dict.fromkeys(re.findall(r":(\w+)", " ".join(text.values())), "[]")
     plans = await store.read(
         lambda connection: {
             name: [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {query}", values).fetchall()]
             for name, query in text.items()
-            if name != "add_way_out"
+            if name != "add_fix"
         }
     )
     # What is gone through holds a few rows: the recursive table, and ids that were given.
     gone_through = {line for lines in plans.values() for line in lines if line.startswith("SCAN")}
     assert gone_through <= {"SCAN s", "SCAN json_each VIRTUAL TABLE INDEX 1:"}
-    assert "SEARCH w USING PRIMARY KEY (handle=?)" in plans["ways_out"]
-    of_patterns = [line for line in plans["ways_out"] if line.startswith("SEARCH p ")]
+    assert "SEARCH w USING PRIMARY KEY (handle=?)" in plans["fixes"]
+    of_patterns = [line for line in plans["fixes"] if line.startswith("SEARCH p ")]
     assert len(of_patterns) == 3
     assert all("(id=?)" in line or "(rowid=?)" in line for line in of_patterns)
     assert not any("AUTOMATIC" in line for lines in plans.values() for line in lines)
