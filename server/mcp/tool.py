@@ -20,7 +20,7 @@ from swarm_memory.server.access.roles import TOOLS, caller_of, role_of_call
 from swarm_memory.server.bank import Bank
 from swarm_memory.server.operations.answers import of_job
 from swarm_memory.server.operations.operation import Only, Operation, Row
-from swarm_memory.tools.text.faults import faults
+from swarm_memory.tools.text.cleaning import faults
 
 if TYPE_CHECKING:
     from swarm_memory.tools.ports.journal import HostSession
@@ -125,7 +125,7 @@ class StrictTool(Tool):
             raise
         except ToolError as error:
             if isinstance(error.__cause__, ValidationError):
-                raise ToolError(faults(error.__cause__, self.parameters)) from error.__cause__
+                raise ToolError(faults(error.__cause__)) from error.__cause__
             raise
         content: Row = result.structured_content or {}
         if bank.max_output_tokens is None or is_within(content, bank.max_output_tokens):

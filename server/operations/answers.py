@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from swarm_memory.schema.base import GLOBAL_PROJECT
 from swarm_memory.server.operations.operation import Row, row
-from swarm_memory.tools.text.faults import at_most
+from swarm_memory.tools.text.cleaning import one_line
 
 if TYPE_CHECKING:
     from swarm_memory.schema.job import Job
@@ -147,7 +147,7 @@ def of_passage(hit: "SourceHit") -> Row:
         description=None if passage.description in passage.content else passage.description,
         before=None if called or not hit.before else _end(hit.before),
         text=None if uses else passage.content or None,
-        after=None if called or not hit.after else at_most(BESIDE_CHARS, hit.after),
+        after=None if called or not hit.after else one_line(hit.after, BESIDE_CHARS),
         use=passage.data if called else None,
     )
 

@@ -152,7 +152,7 @@ async def learn_from_trajectory(
         tasks += [] if done is None else [done]
         await site.report(Progress(done=contained.tasks, message=trajectory.task[:80]))
     site.wake()
-    return row(tasks=tasks, consolidation_due=consolidation_due, fault=contained.told)
+    return row(tasks=tasks, consolidation_due=consolidation_due, fault=contained.notice)
 
 
 async def _imported(site: Site, folder: str) -> Row:

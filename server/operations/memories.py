@@ -155,7 +155,7 @@ async def memory_status(site: Site) -> Row:
 
 async def status_row(site: Site, toolbox: "Toolbox") -> Row:
     """Return how the bank stands, without settings that are at their defaults, and what the project's hooks missed."""
-    from swarm_memory.server.missed import told
+    from swarm_memory.server.missed import lines_of_missed
     from swarm_memory.tools.memories.status import memory_status as status
 
     found = await status(toolbox)
@@ -171,7 +171,7 @@ async def status_row(site: Site, toolbox: "Toolbox") -> Row:
         chat=found.chat.says if found.chat else "none",
         project=counts.scope.project,
         effect=found.effect.says if found.effect else "no task has an outcome yet",
-        notices=[*told(site.root), *found.notices],
+        notices=[*lines_of_missed(site.root), *found.notices],
     )
 
 
@@ -272,7 +272,7 @@ def _parts(ids: Sequence[str]) -> list[Sequence[str]]:
 async def _edited(
     toolbox: "Toolbox", memory_id: str, texts: Row, reason: str | None, *, by_hand: bool, confirm: bool
 ) -> Row:
-    from swarm_memory.tools.guard.gate import told_of
+    from swarm_memory.tools.guard.gate import notice_of
     from swarm_memory.tools.memories import decide
 
     if confirm:
@@ -280,7 +280,7 @@ async def _edited(
     else:
         done = await decide.edit(toolbox, memory_id, decide.MemoryChange(**texts), reason, by_hand=by_hand)
     (item,) = done.items
-    return row(action="edit", memories=[of_memory(item, full=True)], changed=1, notice=told_of([item]))
+    return row(action="edit", memories=[of_memory(item, full=True)], changed=1, notice=notice_of([item]))
 
 
 async def _forgotten(toolbox: "Toolbox", ids: Sequence[str], with_trajectories: bool) -> Row:

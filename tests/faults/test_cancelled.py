@@ -111,7 +111,7 @@ def works(bank: Bank, kept: list[str], toolbox: Toolbox) -> dict[str, Work]:
         "hook UserPromptSubmit": lambda number: handle_hook(bank.toolbox, event("UserPromptSubmit", number), "server"),
         "hook PreToolUse": lambda number: handle_hook(bank.toolbox, event("PreToolUse", number), "server"),
         "consolidate": lambda number: consolidate(toolbox, full=number % 2 == 0),
-        "memory_status": lambda _: memories.memory_status(context),
+        "memory_status": lambda _: memories.memory_status(site),
         "reindex": lambda _: store.reindex(),
         "back up": lambda _: store.back_up(),
         "inspect": lambda _: store.inspect(),

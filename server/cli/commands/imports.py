@@ -15,8 +15,7 @@ from swarm_memory.server.cli.console import print_answer
 from swarm_memory.server.cli.invocation import CommandSite
 from swarm_memory.server.hosts.host import hosts
 from swarm_memory.server.hosts.transcript import ACCEPTED
-from swarm_memory.server.jobs.exports import is_export
-from swarm_memory.server.jobs.transcripts import Tally, as_row, import_files
+from swarm_memory.server.jobs.transcripts import Tally, as_row, import_files, is_export
 from swarm_memory.server.operations.operation import Row, Word, row
 
 MONTH = timedelta(days=30.5)

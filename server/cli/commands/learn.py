@@ -12,7 +12,7 @@ from swarm_memory.server.cli.command import command
 from swarm_memory.server.cli.console import print_answer, print_json, say
 from swarm_memory.server.cli.invocation import CommandSite, Invocation
 from swarm_memory.server.hosts.input import Given, read_all
-from swarm_memory.server.jobs.exports import is_export
+from swarm_memory.server.jobs.transcripts import is_export
 from swarm_memory.server.operations.answers import of_learned, of_verdict
 from swarm_memory.server.operations.learning import learn_from_files, learn_from_trajectory, record_outcome
 from swarm_memory.server.operations.operation import Flag, Row, Word

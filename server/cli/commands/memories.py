@@ -10,7 +10,6 @@ from swarm_memory.schema.base import counted
 from swarm_memory.server.cli.command import A_FILE, command, command_of
 from swarm_memory.server.cli.console import print_answer, say, write_lines
 from swarm_memory.server.cli.invocation import CommandSite, Invocation
-from swarm_memory.server.cli.main import Group
 from swarm_memory.server.operations.memories import (
     MANAGE,
     REMEMBER,
@@ -65,14 +64,8 @@ remember = command_of(
     ),
 )
 
-memories = Group(
+memories = click.Group(
     "memories",
-    moved={
-        "show": "memories get",
-        "history": "memories get --history",
-        "archive": "memories quarantine --archive",
-        "confirm": "memories edit --confirm",
-    },
     help="""List, get, edit, quarantine, restore, forget or export memories.
 
     \b

@@ -12,7 +12,6 @@ from swarm_memory.schema.source import SourceKind
 from swarm_memory.server.cli.command import command, command_of
 from swarm_memory.server.cli.console import print_answer, print_json, print_table, say
 from swarm_memory.server.cli.invocation import CommandSite, Invocation
-from swarm_memory.server.cli.main import Group
 from swarm_memory.server.operations.operation import Flag, Row, Word
 from swarm_memory.server.operations.tools_and_sources import (
     SEARCH,
@@ -24,12 +23,8 @@ from swarm_memory.server.operations.tools_and_sources import (
 
 MAX_INPUT_BYTES = 50_000_000
 
-tools = Group(
+tools = click.Group(
     "tools",
-    moved={
-        "forget": "memories forget --tool NAME",
-        "summarize": "tools list --summarize",
-    },
     help="""What each tool is good for, from the calls that were made.
 
     \b
@@ -91,9 +86,8 @@ async def list_tools(
 
 Kind: TypeAlias = Annotated[SourceKind | None, "Only this; by default all that are there."]
 
-sources = Group(
+sources = click.Group(
     "sources",
-    moved={"remove": "sources list --remove LOCATION"},
     help="""Find the right tool, passage or function: index what there is, then search it.
 
     \b

@@ -10,7 +10,6 @@ from swarm_memory.schema.errors import ConfigError, InputError
 from swarm_memory.server.cli.command import A_FILE, EXISTING_FILE, command, command_of
 from swarm_memory.server.cli.console import print_answer, print_json, print_table, say
 from swarm_memory.server.cli.invocation import CommandSite, Invocation
-from swarm_memory.server.cli.main import Group
 from swarm_memory.server.operations.operation import Flag, Row, Word
 from swarm_memory.server.operations.work import SCALE, run_benchmark
 
@@ -34,13 +33,8 @@ matts = command_of(
     ),
 )
 
-benchmark = Group(
+benchmark = click.Group(
     "benchmark",
-    moved={
-        "compare": "benchmark report BEFORE AFTER --compare",
-        "list": "benchmark report --list",
-        "datasets": "benchmark run --list",
-    },
     help="""Measure the memory: on the sample that ships, on public data, on your own.
 
     \b

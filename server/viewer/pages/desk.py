@@ -12,7 +12,7 @@ from swarm_memory.tools.ports.team import ProposalFilter
 from swarm_memory.tools.team.bank import TeamBank, edited
 
 PER_PAGE = 10
-LATEST = 20
+LATEST = ProposalFilter(("accepted", "declined"), limit=20, leading=True, newest=True)
 
 
 async def cards(asked: Asked) -> Page:
@@ -74,7 +74,7 @@ async def proposals(asked: Asked) -> Page:
         {
             "waiting": waiting,
             "cards": [await store.get_proposal(tenant, each.id) for each in await store.proposals(tenant, which)],
-            "decided": await store.latest_decided(tenant, LATEST),
+            "decided": await store.proposals(tenant, LATEST),
             "page": asked.page,
             "has_more": waiting > asked.page * PER_PAGE,
         },
