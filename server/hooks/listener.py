@@ -71,8 +71,7 @@ async def listen(bank: "Bank", may_answer: Callable[[], bool]) -> None:
         return
     try:
         async with listener, anyio.create_task_group() as group:
-            if may_answer():
-                group.start_soon(_warm, bank)
+            group.start_soon(_warm, bank, may_answer)
             await listener.serve(partial(_exchange, bank=bank, root=root, may_answer=may_answer), group)
     except* (OSError, anyio.BrokenResourceError) as error:  # no file descriptor is left for another connection
         log.warning("hooks do their work without this server from now on: %s", error.exceptions[0])
@@ -129,18 +128,18 @@ async def _serve(stream: ByteStream, bank: "Bank", root: str, may_answer: Callab
     bank.wake_worker()
 
 
-async def _warm(bank: "Bank") -> None:
+async def _warm(bank: "Bank", may_answer: Callable[[], bool]) -> None:
     """Do what the first retrieval is slow for, such as loading the embedder: a session has begun where a server starts.
 
     The client's first questions go before.
     """
     await anyio.sleep(FIRST_LOOK_S)
-    if not bank.is_made:
-        return
     from swarm_memory.tools.ports.models import Accompanied
     from swarm_memory.tools.retrieve.retrieve import stages_of
 
     try:
+        if not (bank.is_made and may_answer()):
+            return
         toolbox = await bank.toolbox()
         if isinstance(toolbox.embedder, Accompanied):  # another may be an endpoint, which costs
             await stages_of(toolbox, "begin")

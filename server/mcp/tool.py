@@ -125,7 +125,7 @@ class StrictTool(Tool):
             raise
         except ToolError as error:
             if isinstance(error.__cause__, ValidationError):
-                raise ToolError(faults(error.__cause__)) from error.__cause__
+                raise ToolError(self._refusal(error.__cause__)) from error.__cause__
             raise
         content: Row = result.structured_content or {}
         if bank.max_output_tokens is None or is_within(content, bank.max_output_tokens):
@@ -133,6 +133,12 @@ class StrictTool(Tool):
         known = self.parameters.get("properties", {})
         offset = arguments.get("offset") or 0 if "offset" in known else None
         return answered(capped(content, bank.max_output_tokens, offset))
+
+    def _refusal(self, error: ValidationError) -> str:
+        """Say what is wrong with the arguments, and which ones there are where one of them is none."""
+        is_unknown = any(each["type"] == "extra_forbidden" and len(each["loc"]) == 1 for each in error.errors())
+        known = ", ".join(self.parameters.get("properties", {})) or "no arguments"
+        return f"{self.name} takes {known}. {faults(error)}" if is_unknown else faults(error)
 
     def _check_role(self, arguments: dict[str, Any], context: Any) -> None:
         what = f"{self.name} {arguments['action']}" if "action" in arguments else self.name

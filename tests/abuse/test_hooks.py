@@ -135,13 +135,7 @@ async def test_a_server_answers_a_hook_to_go_on(tmp_path: Path, home: Path) -> N
         storage = StorageSettings.model_validate({**settings_of().storage.model_dump(), "busy_timeout_s": 0.2})
         groups: dict[str, BaseModel] = {"storage": storage}
         if condition == "no key":
-            hangs = {
-                "provider": "openai",
-                "model": "m",
-                "dimensions": 8,
-                "base_url": "http://127.0.0.1:9/v1",
-                "timeout_s": 0.5,
-            }
+            hangs = {"provider": "openai", "model": "m", "dimensions": 8, "base_url": "http://127.0.0.1:9/v1"}
             groups["embedding"] = EmbeddingSettings.model_validate(hangs)
         place = place_of(folder, settings := settings_of().model_copy(update=groups))
         with broken(folder, condition):

@@ -205,15 +205,15 @@ def test_a_table_in_a_pipe_has_a_line_for_each_row(monkeypatch: pytest.MonkeyPat
 
 
 def test_an_answer_is_printed_by_its_fields_and_what_is_in_rows_as_a_table(capsys: pytest.CaptureFixture[str]) -> None:
-    from swarm_memory.server.cli.console import print_answer
+    from swarm_memory.server.cli.console import print_found
 
     merged = [{"id": f"rm_{number}", "similarity": 0.9, "scope": {"project": "shop"}} for number in range(21)]
     counts = {"active": 2, "archived": 0, "sound": True}
-    print_answer({"run_id": "r1", "dry_run": False, "asked": 0, "notices": [], "by_status": counts, "merged": merged})
+    print_found({"run_id": "r1", "dry_run": False, "asked": 0, "notices": [], "by_status": counts, "merged": merged})
     lines = capsys.readouterr().out.splitlines()
     assert lines[:4] == ["run id: r1", "dry run: no", "asked: 0", "by status: 2 active, sound yes"]
     assert lines[5:7] == ["merged (21):", "id      similarity   scope"]
     assert lines[-2].split() == ["rm_19", "0.90", "project", "shop"]
     assert lines[-1] == "… and 1 more; --json has all"
-    print_answer([])
+    print_found([])
     assert capsys.readouterr().out == "None.\n"

@@ -92,7 +92,7 @@ async def test_the_judge_of_the_settings_is_asked_first_to_judge_and_only_to_jud
 
 @pytest.mark.parametrize(
     ("providers", "judge", "reranker"),
-    [([], "evidence judges", None), ([{"provider": "claude_cli"}], "none of chat.providers", "small")],
+    [([], "none of chat.providers", None), ([{"provider": "claude_cli"}], "none of chat.providers", "small")],
 )
 async def test_a_judge_or_a_reranker_that_cannot_be_chosen_is_named(
     place: Location, settings: Settings, providers: list[dict[str, str]], judge: str, reranker: str | None
@@ -102,7 +102,7 @@ async def test_a_judge_or_a_reranker_that_cannot_be_chosen_is_named(
     async with bank(place, changed, providers, judge="claude-sonnet-4.5") as toolbox:
         notices = (await memory_status(toolbox)).notices
     assert any("claude-sonnet-4.5" in notice and judge in notice for notice in notices)
-    said = "sources.rerank_chat is 'small', which is none of chat.providers: they rerank in their own order"
+    said = "sources.rerank_chat is 'small', which is none of chat.providers: it is as if it were not set"
     assert (said in notices) == (reranker is not None)
 
 
@@ -230,7 +230,7 @@ async def test_a_spent_budget_leaves_it_to_evidence_and_the_answer_says_so(
     assert (answer["judge"], answer["distiller"]) == ("evidence", "extractive")
     assert "judged by the evidence alone" in answer["reasons"][0]
     assert "token budget" in answer["reasons"][0]
-    assert "drawn without a model" in answer["reason"]
+    assert "distilled without a model" in answer["reason"]
 
 
 async def test_a_model_that_is_down_leaves_it_to_evidence(shell: Shell) -> None:

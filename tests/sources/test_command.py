@@ -53,7 +53,7 @@ def test_what_is_indexed_is_found_listed_and_removed(
     assert sources("search", "retry limit", "--kind", "document", "--json")["hits"] == []
 
 
-def test_the_kinds_are_told_from_the_files(
+def test_kinds_are_known_by_the_files(
     project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     functions: Any = [
@@ -67,12 +67,17 @@ def test_the_kinds_are_told_from_the_files(
     code, out, err = run(monkeypatch, capsys, "index")
     assert (code, err) == (0, "")
     lines = [line for line in out.splitlines() if line.startswith(("kind", "added"))]
-    kinds = ("kind: tool", "added: 1", "kind: document", "added: 1", "kind: code", "added: 2", "kind: api", "added: 1")
+    kinds = ("kind: tool", "added: 1", "kind: document", "added: 1", "kind: code", "added: 1", "kind: api", "added: 1")
     assert lines == list(kinds)
-    for name, kind in (("run", "code"), ("shop.yaml", "api"), ("tools.json", "tool"), ("settings.json", "document")):
+    for name, kind in (
+        ("shop.py", "code"),
+        ("shop.yaml", "api"),
+        ("tools.json", "tool"),
+        ("settings.json", "document"),
+    ):
         assert run(monkeypatch, capsys, "index", name, "--json")[1]["kind"] == kind
     assert run(monkeypatch, capsys, "list", "--remove", ".")[0] == 0
-    assert {each["location"] for each in run(monkeypatch, capsys, "list", "--json")[1]} == {*kinds}
+    assert {each["location"] for each in run(monkeypatch, capsys, "list", "--json")[1]} == {*by_file}
 
 
 def test_a_folder_with_nothing_that_is_known_and_a_config_of_servers_say_what_to_do(
