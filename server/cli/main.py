@@ -95,6 +95,14 @@ class Commands(click.Group):
         module = import_module(f"swarm_memory.server.cli.commands.{COMMANDS[cmd_name][1]}")
         return next(each for each in vars(module).values() if isinstance(each, click.Command) and each.name == cmd_name)
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:  # 2, its exit code, blocks an agent whose hook calls what is gone
+            raise click.ClickException(error.format_message()) from error
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for title, commands in groupby(COMMANDS.items(), key=lambda command: command[1][0]):
             with formatter.section(title):

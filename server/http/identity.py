@@ -123,6 +123,18 @@ def token_file(database: Path, user_folder: Path) -> Path:
     return user_folder / "http" / f"{digest(str(database))[:16]}.token"
 
 
+def _make_token(path: Path) -> None:
+    """Write a new token; of servers that start at the same moment one makes it, and all read that one."""
+    draft = path.with_name(f"{path.name}.{os.getpid()}")
+    write_private(draft, secrets.token_urlsafe(TOKEN_BYTES) + "\n")
+    try:
+        path.hardlink_to(draft)
+    except FileExistsError:
+        pass
+    finally:
+        draft.unlink()
+
+
 def load_token(path: Path) -> str:
     """Return the token of a file, which is made at the first call.
 
@@ -130,7 +142,7 @@ def load_token(path: Path) -> str:
     """
     try:
         if not os.path.lexists(path):
-            write_private(path, secrets.token_urlsafe(TOKEN_BYTES) + "\n")
+            _make_token(path)
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
     except OSError as error:
         reason = error.strerror or error

@@ -74,7 +74,6 @@ def test_an_error_is_one_line_and_an_exit_code(
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (("retrive", "x"), "No such command"),
         (("retrieve",), "Missing argument"),
         (("retrieve", "x", "-k", "500"), "range 1<=x<=50"),
         (("--set", "retrieve.k", "status"), "KEY=VALUE"),
@@ -85,6 +84,12 @@ def test_wrong_usage_ends_with_2(swarm: Shell, arguments: tuple[str, ...], compl
     ran = swarm(*arguments)
     assert ran.code == 2
     assert complaint in ran.err
+
+
+def test_a_command_that_is_not_there_blocks_no_agent_whose_hook_calls_it(swarm: Shell) -> None:
+    ran = swarm("cap", "--hook")
+    assert (ran.code, ran.out) == (1, "")
+    assert "No such command 'cap'" in ran.err
 
 
 def test_a_file_that_is_no_bank_ends_with_4_and_is_left_alone(swarm: Shell, project: Path) -> None:

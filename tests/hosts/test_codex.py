@@ -50,6 +50,14 @@ def test_the_same_words_said_twice_are_two_messages(tmp_path: Path) -> None:
     assert [step.text for step in read(tmp_path, again)[-1].steps if step.role == "assistant"] == ["Done.", "Done."]
 
 
+@pytest.mark.parametrize("left_out", ["response_item", "event_msg"])
+def test_what_the_agent_said_is_read_from_either_form(tmp_path: Path, left_out: str) -> None:
+    records = [told.meta(), *told.typed(FIRST)]
+    records += [each for each in told.answered("Done.") if each["type"] != left_out]
+    (trajectory,) = read(tmp_path, records)
+    assert [step.text for step in trajectory.steps if step.role == "assistant"] == ["Done."]
+
+
 def test_a_command_that_never_ended_has_no_exit_code(tmp_path: Path) -> None:
     records = [told.meta(), *told.typed(FIRST), told.call("c1", cmd="serve"), told.output("c1", "up", None, process=9)]
     ended = told.completed("CommandExecution", id="c1", exit_code=-1, aggregated_output="up", status="failed")

@@ -69,12 +69,8 @@ def test_kinds_are_known_by_the_files(
     lines = [line for line in out.splitlines() if line.startswith(("kind", "added"))]
     kinds = ("kind: tool", "added: 1", "kind: document", "added: 1", "kind: code", "added: 1", "kind: api", "added: 1")
     assert lines == list(kinds)
-    for name, kind in (
-        ("shop.py", "code"),
-        ("shop.yaml", "api"),
-        ("tools.json", "tool"),
-        ("settings.json", "document"),
-    ):
+    by_file = {"shop.py": "code", "shop.yaml": "api", "tools.json": "tool", "settings.json": "document"}
+    for name, kind in by_file.items():
         assert run(monkeypatch, capsys, "index", name, "--json")[1]["kind"] == kind
     assert run(monkeypatch, capsys, "list", "--remove", ".")[0] == 0
     assert {each["location"] for each in run(monkeypatch, capsys, "list", "--json")[1]} == {*by_file}

@@ -2,6 +2,7 @@
 
 import re
 import shlex
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -93,6 +94,9 @@ class _Rollout:
     session: Session
     began: bool = False
     """Its own `session_meta` was read: a second one is that of the session that it was forked from."""
+    said: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
+    """How often an item, and an event, had the same words of the agent: one mirrors the other, and either may be left
+    out."""
     running: dict[str, _Running] = field(default_factory=dict[str, _Running])
     """By the id of its process."""
     codes: dict[str, int] = field(default_factory=dict[str, int])
@@ -137,7 +141,7 @@ class _Rollout:
         kind = as_text(item.get("type"))
         text = text_of(item.get("content"))
         if kind == "message" and item.get("role") == "assistant":
-            self.session.say(text, at)
+            self._say("item", text, at)
         elif kind == "message":
             self.session.note(text)  # what the user typed is in an event; all else in their name was not typed
         elif kind == "agent_message":
@@ -157,6 +161,8 @@ class _Rollout:
         kind = as_text(event.get("type"))
         if kind == "item_completed":
             self._completed(as_object(event.get("item")), at)
+        elif kind == "agent_message":
+            self._say("event", as_text(event.get("message")), at)
         elif kind == "user_message":
             self.session.prompt(request_in(as_text(event.get("message"))), at)
         elif kind == "exec_command_end":
@@ -170,9 +176,17 @@ class _Rollout:
         elif kind == "error":
             self.session.stop(as_text(event.get("message")), at, failed=True)
 
+    def _say(self, source: str, text: str, at: datetime | None) -> None:
+        words = text.strip()
+        self.said[source, words] += 1
+        if self.said[source, words] > self.said["event" if source == "item" else "item", words]:
+            self.session.say(text, at)
+
     def _completed(self, item: JsonObject, at: datetime | None) -> None:
         """Take an item as newer versions write it beside the response's own."""
         match as_text(item.get("type")):
+            case "AgentMessage":
+                self._say("event", text_of(item.get("content")), at)
             case "UserMessage":
                 self.session.prompt(request_in(text_of(item.get("content"))), at)
             case "CommandExecution":
