@@ -75,7 +75,7 @@ def test_the_inspector_is_shown_what_a_prompt_takes(tmp_path: Path) -> None:
     call = ("--method", "prompts/get", "--prompt-name", "what_do_we_know", "--prompt-args", "query=x")
     refused = inspect(tmp_path, *call)
     assert refused.returncode == 1
-    assert "did you mean 'topic'?" in refused.stdout + refused.stderr
+    assert "what_do_we_know takes topic" in refused.stdout + refused.stderr
     assert "Traceback" not in refused.stdout + refused.stderr
 
 
