@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 import click
 
 from swarm_memory.schema.base import counted
-from swarm_memory.schema.errors import InputError
+from swarm_memory.schema.errors import ConfigError, InputError
 from swarm_memory.server.cli.console import Finding, say
 from swarm_memory.server.hosts.codex.settings import server_table
 from swarm_memory.server.hosts.entries import SERVER_NAME
@@ -91,11 +91,15 @@ def _asked(here: list[Agent], root: Path) -> list[Agent]:
 def examined(root: Path, calls: bool) -> Iterator[Finding]:
     """Yield how we are installed into each agent that is here, and what to do about it. `calls` as for `Agent.plan`.
 
-    Claude Code lacks us only where we are installed nowhere. Raises `ConfigError`.
+    Claude Code lacks us only where we are installed nowhere. One whose files cannot be read does not stop the others.
     """
-    agents = list(all_agents())
-    installed = {agent.host.name: agent.settings.installed_scopes(root) for agent in agents}
-    for agent in agents:
+    installed: dict[str, list[InstallScope]] = {}
+    for agent in all_agents():
+        try:
+            installed[agent.host.name] = agent.settings.installed_scopes(root)
+        except ConfigError as error:
+            yield Finding(agent.host.title, "fail", str(error))
+    for agent in (each for each in all_agents() if each.host.name in installed):
         scopes, plugin, title = installed[agent.host.name], agent.settings.plugin(root), agent.host.title
         if plugin and scopes:
             advice = f"take one out: `swarm-memory uninstall` or `claude plugin uninstall {plugin}`"

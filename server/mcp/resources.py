@@ -190,11 +190,11 @@ def _check_request(caller: Caller, method: str, params: Mapping[str, Any]) -> No
         if "uri" in params:
             caller.require(role_of_resource(str(params["uri"])), "this resource")
         if method == "prompts/get" and params:
-            name, given = str(params.get("name")), cast(dict[str, Any], params.get("arguments") or {})
+            name, given = str(params.get("name")), cast(object, params.get("arguments") or {})
             if name not in PROMPTS:
                 raise MCPError(INVALID_PARAMS, f"there is no prompt {name[:80]!r}: there are {', '.join(PROMPTS)}")
             known = [each.name for each in PROMPTS[name].arguments or ()]
-            if not set(given).issubset(known):
+            if not isinstance(given, dict) or not given.keys() <= set(known):
                 raise MCPError(INVALID_PARAMS, f"{name} takes {', '.join(known) or 'no arguments'}")
             caller.require(PROMPTS_NEED[name], f"the prompt {name}")
     except NotAllowed as error:

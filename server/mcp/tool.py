@@ -268,11 +268,13 @@ def capped(content: Row, max_tokens: int, offset: int | None = None) -> Row:
             break
         holder, key = weights[max(weights)]
         value = holder[key]
+        # A sixteenth at least, and of what holds most of the answer as much at once as is too much.
+        kept = min(15 / 16, 1 - (1 - max_tokens / _tokens(left)) * max(weights) / len(_as_text(left)))
         if isinstance(value, str):
-            holder[key] = _beginning(value, len(value) * 3 // 4)
+            holder[key] = _beginning(value, int(len(value) * min(kept, 3 / 4)))
             continue
         entries = cast(list[Any], value)
-        del entries[min(len(entries) - 1, len(entries) * 15 // 16) :]
+        del entries[max(1, min(len(entries) - 1, int(len(entries) * kept))) :]
         if holder is left and offset is not None:
             how = f"call again with offset={offset + len(entries)}"
     missing = _tokens(content) - _tokens(left)

@@ -174,7 +174,7 @@ def _rules_above(root: Path) -> tuple[Path, tuple[_Rules, ...]]:
     top = next((folder for folder in (root, *root.parents) if (folder / ".git").exists()), root)
     between = [folder for folder in reversed(root.parents) if folder.is_relative_to(top)]
     own = _prefix(root, top)
-    rules = [_Rules(own, _defaults())]
+    rules = [_Rules(own, _defaults()), *_rules_of(top / ".git" / "info", "", "exclude")]
     for folder in between:
         rules += _rules_of(folder, _prefix(folder, top))
     return top, tuple(each for each in rules if not _hides(each, own))
@@ -191,10 +191,10 @@ def _hides(rules: _Rules, folder: str) -> bool:
     return any(rules.verdict("/".join(parts[: count + 1]) + "/") is True for count in range(len(parts)))
 
 
-def _rules_of(folder: Path, at: str) -> list[_Rules]:
+def _rules_of(folder: Path, at: str, name: str = ".gitignore") -> list[_Rules]:
     from pathspec import GitIgnoreSpec
 
-    path = folder / ".gitignore"
+    path = folder / name
     try:
         if path.is_symlink() or not path.is_file():
             return []

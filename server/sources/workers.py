@@ -1,4 +1,4 @@
-"""Preparation of groups in processes: several at once, and a file that ends its parser ends nothing else.
+"""Preparation of a large source in processes: several at once, and a file that ends its parser ends nothing else.
 
 python -I -m swarm_memory.server.sources.workers   answers the preparation on its input
 
@@ -42,7 +42,7 @@ class Workers:
         """Return what became of each group. Raises `ConfigError` as its `parse` does."""
         async with self._free:
             if not self._in_threads and len(preparation.groups) >= MIN_GROUPS:
-                with suppress(BlockingIOError, FileNotFoundError, PermissionError):  # no process can be started
+                with suppress(OSError):  # no process can be started
                     return await _in_process(preparation)
             return await asyncio.to_thread(preparation)
 
@@ -56,6 +56,8 @@ async def _in_process(preparation: "Preparation") -> "list[Prepared]":
     try:
         async with asyncio.timeout(LIMIT_S * len(groups)):
             answer, _ = await process.communicate(pickle.dumps(preparation))
+        if process.returncode:  # what it wrote before may be half of an answer
+            answer = b""
     except TimeoutError:
         answer = b""
     finally:

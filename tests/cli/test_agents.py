@@ -58,6 +58,15 @@ def test_agents_are_installed_into_by_name_and_taken_out_one_by_one(swarm: Shell
     assert list(codex.glob("*")) == []
 
 
+def test_a_broken_file_of_another_agent_does_not_keep_one_from_being_installed_into(
+    swarm: Shell, project: Path, codex: Path, home: Path
+) -> None:
+    (home / ".gemini").mkdir()
+    (home / ".gemini" / "settings.json").write_text("{broken")
+    ran = swarm("install", "--agent", "codex")
+    assert (ran.code, (codex / "hooks.json").exists()) == (0, True), ran.err
+
+
 def test_all_agents_are_those_on_this_machine_and_without_a_terminal_it_is_claude_code(
     swarm: Shell, project: Path, codex: Path
 ) -> None:

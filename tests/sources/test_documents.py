@@ -164,6 +164,8 @@ def test_gitignore_nested_and_negated_and_the_defaults_are_respected(tmp_path: P
     write(tmp_path, ".gitignore", "b.md\n!vendor/\n")
     write(tmp_path, "drafts/.gitignore", "*.md\n!keep.md\n")
     assert groups(tmp_path) == ["a.md", "drafts/keep.md", "vendor/e.md"]
+    write(tmp_path, ".git/info/exclude", "a.md\n")
+    assert groups(tmp_path) == ["drafts/keep.md", "vendor/e.md"]
 
 
 def test_a_folder_in_a_repository_obeys_the_gitignore_above_it_unless_it_is_ignored_itself(tmp_path: Path) -> None:

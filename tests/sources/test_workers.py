@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import sys
 import time
 from asyncio.subprocess import Process
 from functools import partial
@@ -61,6 +62,17 @@ async def test_a_file_that_ends_its_parser_is_a_fault_and_the_others_are_prepare
     first, second, crashed = await Workers(2)(Preparation(groups, pii=True))
     assert [each.name for each in (first, second) if isinstance(each, StoredGroup)] == names
     assert crashed == Fault(group="crash.md", reason="the process that parsed it ended, or took too long")
+
+
+async def test_half_an_answer_of_a_process_that_was_ended_is_none(
+    tmp_path: Path, started: list[Process], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    half = "import os, pickle, sys; sys.stdin.buffer.read(); os.write(1, pickle.dumps(['x' * 99])[:50]); os._exit(1)"
+    monkeypatch.setattr(workers, "_COMMAND", (sys.executable, "-c", half))
+    pages(tmp_path, 1)
+    (fault,) = await Workers(2)(Preparation((*read_documents(tmp_path),), pii=True))
+    assert isinstance(fault, Fault)
+    assert [each.returncode for each in started] == [1]
 
 
 async def test_a_parser_without_end_is_ended(monkeypatch: pytest.MonkeyPatch, started: list[Process]) -> None:

@@ -113,6 +113,14 @@ async def test_an_edit_keeps_the_former_text_and_is_taken_back(browser: Browsing
     await browser.post(f"/memories/{memory_id}/edit", status=400, title="x")
 
 
+async def test_versions_of_many_lines_that_are_alike_are_compared_at_once(browser: Browsing) -> None:
+    memory_id = await browser.put("Number the parts")
+    for ending in ("", "x"):
+        content = "\n".join(f"ab{number:04}{ending}" for number in range(480))
+        await browser.post(f"/memories/{memory_id}/edit", ORIGIN, 303, title="Number the parts", content=content)
+    assert "<ins>ab0479x</ins>" in await browser.page(f"/memories/{memory_id}")
+
+
 async def test_a_promoted_memory_says_where_it_stands(browser: Browsing, place: Location) -> None:
     memory_id = await browser.put("Parse the token")
     assert "AGENTS.md" not in await browser.text(f"/memories/{memory_id}")

@@ -182,6 +182,9 @@ def _note(mark_file: str, content: bytes) -> None:
     """Write a note; where that cannot be written the former one stands."""
     if content == _noted(mark_file):
         return
+    part = f"{mark_file}.{os.getpid()}"
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
-    with suppress(OSError), os.fdopen(os.open(mark_file, flags, 0o600), "wb") as file:
-        file.write(content)
+    with suppress(OSError):
+        with os.fdopen(os.open(part, flags, 0o600), "wb") as file:
+            file.write(content)
+        os.replace(part, mark_file)  # noqa: PTH105 - after each write

@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from difflib import ndiff
+from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, NamedTuple, get_args
 from urllib.parse import urlencode
 
@@ -263,8 +263,13 @@ def _texts(version: Version) -> dict[str, list[str]]:
 
 
 def _difference(one: Sequence[str], other: Sequence[str]) -> Iterator[Line]:
-    marks = {" ": "same", "-": "gone", "+": "new"}
-    yield from (Line(marks[line[0]], line[2:]) for line in ndiff(one, other, linejunk=None) if line[0] in marks)
+    # Whole lines alone: what compares inside of similar lines too, as ndiff does, takes cubic time.
+    for what, start, end, begin, stop in SequenceMatcher(None, one, other, autojunk=False).get_opcodes():
+        if what == "equal":
+            yield from (Line("same", text) for text in one[start:end])
+        else:
+            yield from (Line("gone", text) for text in one[start:end])
+            yield from (Line("new", text) for text in other[begin:stop])
 
 
 def _happened(event: Event) -> str:
