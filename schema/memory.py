@@ -26,7 +26,7 @@ CANDIDATE = "candidate"
 """Tag of a draft that is kept as a candidate."""
 
 _ACTION = r"(?m)^\d+\. Run (`[^`]+`)\.$"
-"""How an action is written (`tools.distill.repairs`)."""
+"""How an action is written (`tools.distill.drafts`)."""
 
 HeardIn = Literal["prompt", "result", "nowhere", "unseen"]
 """Where the words stand that an agent passed on as the user's: in a prompt of the user's, in a tool's result, in no

@@ -285,6 +285,8 @@ def test_overlapping_findings_leave_nothing_of_the_secret() -> None:
         ("src/a.py:12:4: error", "src/a.py:<line>: error"),
         ("job 8412345678 failed", "job <id> failed"),
         ("~/jobs/run.sh", "<path>/run.sh"),
+        ("curl -X PUT /Users/alice/acme/x.json", "curl -X PUT <path>/x.json"),
+        ("DELETE `/home/alice/notes`", "DELETE `<path>`"),
     ],
 )
 def test_what_holds_for_one_machine_only_becomes_a_placeholder(text: str, expected: str) -> None:

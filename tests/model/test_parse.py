@@ -62,6 +62,7 @@ def test_the_object_is_found_however_it_is_wrapped(text: str) -> None:
         ("I cannot say.", "no JSON object"),
         ("[1, 2]", "no JSON object"),
         (JSON[:-3], "not JSON"),
+        ('{"a":' + "[" * 70 + JSON + "]" * 70 + "}", "levels"),
         (JSON[:12], "not JSON"),
         ('{"label": "Success", "confidence": NaN}', "NaN"),
         ('{"label": "Success", "confidence": -Infinity}', "Infinity"),

@@ -99,7 +99,7 @@ class Record:
             shown = f"{self.failures} of {counted(self.tasks, 'task')} that were shown it failed"
             return f"{shown}, where {self.expected:.0%} are to be expected"
         more = (self.tried + self.against) // 2
-        return f"of {counted(self.tried, 'task')}, with it or without at random, {more} spoke against it"
+        return f"of {counted(self.tried, 'task')}, shown it or not at random, {more} spoke against it"
 
     def count(self, *, failed: bool, shown: bool, at_random: bool, expected: float) -> None:
         """Count a task; `at_random`: whether chance chose if it was shown; `expected`: the share of all that failed."""

@@ -12,7 +12,10 @@ if TYPE_CHECKING:
 
 _MARK = lazy(r"\[(?:secret:[a-z0-9-]{1,40}|email|card|iban|phone|ssn)\]")
 _METHOD = lazy(r"\b(?:GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS)[ `\"']{1,3}$")
-"""What stands before a route of a service, which is no path of a machine."""
+"""What comes before a route of a service, which is no path of a machine."""
+
+_OF_MACHINES = frozenset({"home", "users", "root", "mnt", "media", "volumes", "private", "tmp", "var", "srv"})
+"""Where folders of people and of one machine begin; behind a method, too, they are those."""
 
 _FILE_NAME = lazy(r"[\w+-]{1,80}(?:\.[\w-]{1,20}){0,3}\.[A-Za-z]\w{0,7}$")
 
@@ -63,7 +66,8 @@ def _windows(match: re.Match[str]) -> str:
 def _posix(match: re.Match[str]) -> str:
     path = match[0]
     parts = path.strip("/").split("/")
-    is_route = _METHOD.search(match.string, max(0, match.start() - 10), match.start())
+    is_behind_method = _METHOD.search(match.string, max(0, match.start() - 10), match.start())
+    is_route = is_behind_method and parts[0].lower() not in _OF_MACHINES
     is_common = path.startswith("/") and (is_route or len(parts) < 2 or parts[0] in table(GENERAL).words["system"])
     return path if is_common else _shortened(path)
 

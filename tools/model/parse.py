@@ -135,7 +135,10 @@ def _braced(text: str) -> Iterator[str]:
 
 
 def _object_end(text: str, start: int) -> int | None:
-    """Return where the object that begins at `start` is closed; None when it is not, or is too deep."""
+    """Return where the object that begins at `start` is closed; None when it is not.
+
+    One that is too deep is said to go on to the end of the text: nothing inside of it may be taken for the answer.
+    """
     depth, in_string, position = 0, False, start
     while mark := _MARKS.search(text, position):
         position, sign = mark.end(), mark.group()
@@ -148,7 +151,7 @@ def _object_end(text: str, start: int) -> int | None:
             if depth == 0:
                 return position
             if depth > MAX_DEPTH:
-                return None
+                return len(text)
     return None
 
 

@@ -182,7 +182,7 @@ def _between(one: Clause, other: Clause) -> float:
 
 def _turned(one: Clause, other: Clause) -> int:
     """Return on how many axes the two stand on opposite sides and on one side each."""
-    sides = [dict(clause.turns) for clause in (one, other)]
+    sides = [dict(sorted(clause.turns)) for clause in (one, other)]
     both = [axis for axis in sides[0] if axis in sides[1]]
     alone = [axis for axis in both if sum(each == axis for each, _ in one.turns | other.turns) == 2]
     opposite = [axis for axis in alone if sides[0][axis] != sides[1][axis]]

@@ -66,7 +66,7 @@ def goals_reached(trajectory: Trajectory, calls: Sequence[Call]) -> tuple[Call, 
     named = {span: parse_command(span).main for span in spans(trajectory.task)}
     for call in calls:
         for name in (name for name, wanted in named.items() if call.command and _does(call.command, wanted)):
-            if call.went_through or call.failed:
+            if call.went_through or (call.failed and not _still_holds(last.get(name), call, calls)):
                 last[name] = call
     if not last and len(trajectory.task.split()) <= _MAX_TASK_WORDS:
         return tuple([call for call in calls if _uses_named_program(call, trajectory.task)][-1:])
@@ -84,6 +84,13 @@ def _uses_named_program(call: Call, task: str) -> bool:
             reported = call.reported
             return call.command.code_of(part, call.output, reported) is False
     return False
+
+
+def _still_holds(before: Call | None, failed: Call, calls: Sequence[Call]) -> bool:
+    """Whether a thing went through before, and nothing was written until it was called once more and refused."""
+    if before is None or not before.went_through:
+        return False
+    return not any(call.writes and not call.failed for call in calls if before.end < call.position < failed.position)
 
 
 def _does(command: Command, wanted: Part | None) -> bool:
