@@ -6,7 +6,6 @@ from datetime import datetime
 from typing import get_args
 
 from swarm_memory.schema.base import digest
-from swarm_memory.schema.settings import LearnSettings
 from swarm_memory.schema.trajectory import Role, StepKind, Trajectory, TrajectorySource, Usage
 from swarm_memory.server.hosts.host import Origin, Transcripts
 from swarm_memory.server.hosts.records import (
@@ -60,7 +59,6 @@ def has_steps(record: JsonObject) -> bool:
 
 def read_list(
     messages: Iterable[JsonObject],
-    limits: LearnSettings,
     *,
     task_id: str,
     task: str = "",
@@ -68,8 +66,8 @@ def read_list(
     session_id: str | None = None,
 ) -> Draft:
     """Return the draft of one trajectory. Without a `task` the first message of the user is the task."""
-    draft = Draft(task_id, task, source, limits, session_id=session_id)
-    reader = _Reader(Session(source, limits, session_id, draft=draft), draft)
+    draft = Draft(task_id, task, source, session_id=session_id)
+    reader = _Reader(Session(source, session_id, draft=draft), draft)
     for message in messages:
         reader.read(message)
     return draft
@@ -79,7 +77,7 @@ def _read_messages(messages: Iterator[JsonObject], origin: Origin) -> Iterator[T
     """Yield the one trajectory of a list that stands one message a line."""
     named = origin.session_id or origin.stem
     said = filter(is_message, messages)
-    draft = read_list(said, origin.limits, task_id=named or "messages", session_id=origin.session_id)
+    draft = read_list(said, task_id=named or "messages", session_id=origin.session_id)
     if named is None:
         draft.task_id = f"messages-{digest(draft.task)[:16]}"
     yield draft.finished(origin.records.skipped)
@@ -103,7 +101,6 @@ def _read_object(record: JsonObject, origin: Origin, fallback_id: str) -> Draft:
     own = record.get("task_id" if is_ours else "id")
     draft = read_list(
         map(as_object, steps),
-        origin.limits,
         task_id=str(own) if isinstance(own, str | int) and str(own).strip() else fallback_id,
         task=as_text(record.get("task")),
         source="steps" if isinstance(record.get("steps"), list) else "messages",

@@ -28,7 +28,7 @@ def read_session(steps: Iterator[JsonObject], origin: Origin) -> Iterator[Trajec
     """Yield one trajectory for each task. Calls have no ids: a step of the model answers the oldest open one."""
     waiting: dict[str, str] = {}
     above = origin.path.parts[:-3] if origin.path is not None and origin.path.match(_LOG) else ()
-    session = Session("antigravity", origin.limits, origin.session_id, fallback_id=above[-1] if above else origin.stem)
+    session = Session("antigravity", origin.session_id, fallback_id=above[-1] if above else origin.stem)
     return session.read(steps, origin.records, lambda step: _take(session, step, waiting))
 
 

@@ -53,9 +53,7 @@ def read_session(lines: Iterator[JsonObject], origin: Origin) -> Iterator[Trajec
         head.append(line)
         if line.get("type") in ("user", "assistant") or len(head) >= _HEAD_LINES:
             break
-    session = _Session(
-        "claude_code", origin.limits, _session_id(head, origin), _agent_id(head[-1], origin), codes_decide=False
-    )
+    session = _Session("claude_code", _session_id(head, origin), _agent_id(head[-1], origin), codes_decide=False)
     yield from session.read(itertools.chain(head, lines), origin.records, session.take)
 
 

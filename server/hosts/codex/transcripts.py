@@ -64,7 +64,7 @@ def is_codex(record: JsonObject) -> bool:
 
 def read_session(lines: Iterator[JsonObject], origin: Origin) -> Iterator[Trajectory]:
     """Yield one trajectory for each task. The file of a subagent is one task of the session that started it."""
-    rollout = _Rollout(Session("codex", origin.limits, origin.session_id, fallback_id=origin.stem))
+    rollout = _Rollout(Session("codex", origin.session_id, fallback_id=origin.stem))
     yield from rollout.session.read(rollout.to_the_end(lines), origin.records, rollout.take)
 
 

@@ -41,7 +41,7 @@ def read_session(events: Iterator[JsonObject], origin: Origin) -> Iterator[Traje
     """Yield one trajectory for each task. Events of subagents are left out: what they found is their call's result."""
     path = origin.path
     named = path.parent.name if path is not None and path.name == EVENTS_FILE else origin.stem
-    session = Session("copilot_cli", origin.limits, origin.session_id, fallback_id=named)
+    session = Session("copilot_cli", origin.session_id, fallback_id=named)
     return session.read(events, origin.records, lambda event: _take(session, event))
 
 

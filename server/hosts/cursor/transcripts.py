@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 
-from swarm_memory.schema.settings import LearnSettings
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.server.hosts.cursor.host import STORE, folders, project_names
 from swarm_memory.server.hosts.databases import Database, is_database, open_database
@@ -44,15 +43,15 @@ def is_cursor(record: JsonObject) -> bool:
 def read_session(lines: Iterator[JsonObject], origin: Origin) -> Iterator[Trajectory]:
     """Yield one trajectory for each task; the file of a subagent is one."""
     path = origin.path
-    session = Session("cursor", origin.limits, origin.session_id, fallback_id=origin.stem)
+    session = Session("cursor", origin.session_id, fallback_id=origin.stem)
     if path is not None and path.parent.name == _SUBAGENTS:
         session.agent_id, session.fallback_id = origin.stem, path.parent.parent.name
     return session.read(lines, origin.records, lambda line: _take(session, line, origin.records))
 
 
-def read_store(path: Path, limits: LearnSettings, session_id: str | None = None) -> Iterator[Trajectory]:
+def read_store(path: Path, session_id: str | None = None) -> Iterator[Trajectory]:
     """Yield the tasks of a chat's database: its messages are the blobs that are JSON; the others are its own graph."""
-    source, session = Records(io.StringIO()), Session("cursor", limits, fallback_id=path.parent.name)
+    source, session = Records(io.StringIO()), Session("cursor", fallback_id=path.parent.name)
     with open_database(path, _TABLES) as database:
         session.session_id = session_id or _agent_id(database)
         yield from session.read(_blobs(database, source), source, lambda blob: _take(session, blob, source))

@@ -53,7 +53,7 @@ def read_session(records: Iterator[JsonObject], origin: Origin) -> Iterator[Traj
     """
     path, source = origin.path, origin.records
     parent = path.parent.name if path is not None and path.parent.parent.name == _CHATS else origin.stem
-    session = Session("gemini_cli", origin.limits, origin.session_id, fallback_id=parent)
+    session = Session("gemini_cli", origin.session_id, fallback_id=parent)
     messages: dict[str, JsonObject] = {}
     for record in records:
         _change(messages, record, session, source)

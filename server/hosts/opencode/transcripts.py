@@ -5,7 +5,6 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from pathlib import Path
 
-from swarm_memory.schema.settings import LearnSettings
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.server.hosts.databases import Database, is_database, open_database
 from swarm_memory.server.hosts.host import Origin, Transcripts
@@ -41,7 +40,7 @@ def is_opencode(record: JsonObject) -> bool:
 
 def read_exported(records: Iterator[JsonObject], origin: Origin) -> Iterator[Trajectory]:
     """Yield the tasks of each session in order; one with a parent is a subagent's: one task."""
-    given = Session("opencode", origin.limits, origin.session_id, fallback_id=origin.stem)
+    given = Session("opencode", origin.session_id, fallback_id=origin.stem)
     for record in records:
         if is_opencode(record):
             messages = map(as_object, as_list(record["messages"]))
@@ -50,9 +49,9 @@ def read_exported(records: Iterator[JsonObject], origin: Origin) -> Iterator[Tra
             origin.records.skipped += 1
 
 
-def read_store(path: Path, limits: LearnSettings, session_id: str | None = None) -> Iterator[Trajectory]:
+def read_store(path: Path, session_id: str | None = None) -> Iterator[Trajectory]:
     """Yield the tasks of each session that a database holds, as `read_exported`, or of one and its subagents."""
-    source, given = Records(io.StringIO()), Session("opencode", limits)
+    source, given = Records(io.StringIO()), Session("opencode")
     with open_database(path, _TABLES) as database:
         for row in database.rows("SELECT * FROM session ORDER BY time_created, id"):
             if session_id not in (None, row["id"], row.get("parent_id")):
@@ -92,7 +91,7 @@ def _read_session(
     """Yield the tasks of one session, without what the user has taken back. `given` holds what all of them share."""
     own, parent = as_text(info.get("id")), as_text(info.get("parentID"))
     named = given.session_id or parent or own or given.fallback_id
-    session = Session("opencode", given.limits, named, own if parent else None, counted=given.counted)
+    session = Session("opencode", named, own if parent else None, counted=given.counted)
     undone = as_text(as_object(info.get("revert")).get("messageID"))
     standing = _until(messages, undone)
     yield from session.read(standing, source, lambda message: _take(session, message, source))
