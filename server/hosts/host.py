@@ -14,7 +14,7 @@ from swarm_memory.schema.errors import InputError
 
 if TYPE_CHECKING:
     from swarm_memory.schema.trajectory import Trajectory
-    from swarm_memory.server.hosts.records import JsonObject, Records
+    from swarm_memory.server.hosts.records import Record, Records
     from swarm_memory.server.hosts.settings import HostSettings
 
 ROOMS: Mapping[str, str] = {
@@ -90,9 +90,9 @@ class Origin(NamedTuple):
 class Transcripts(NamedTuple):
     """`TRANSCRIPTS` of the module `transcripts` in a host's folder."""
 
-    is_one: Callable[["JsonObject"], bool]
+    is_one: Callable[["Record"], bool]
     """Tells whether a record is a line of such a transcript; the first record known to any host decides for a file."""
-    read: Callable[[Iterator["JsonObject"], Origin], Iterator["Trajectory"]]
+    read: Callable[[Iterator["Record"], Origin], Iterator["Trajectory"]]
     """Yields one trajectory for each task, in order."""
     find: Callable[[Path | None], Iterable[Path]] = lambda root: ()
     """Returns the files of the sessions held in a project; None: of all."""

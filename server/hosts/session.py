@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from swarm_memory.schema.trajectory import Trajectory, TrajectorySource
-from swarm_memory.server.hosts.records import JsonObject, Records, as_object
+from swarm_memory.server.hosts.records import Record, Records, as_object
 from swarm_memory.server.hosts.steps import Draft
 from swarm_memory.tools.promote.marks import ids_in
 from swarm_memory.tools.text.cleaning import NOTES_OPEN
@@ -160,9 +160,7 @@ class Session:
             interrupted=interrupted,
         )
 
-    def read(
-        self, records: Iterable[JsonObject], source: Records, take: Callable[[JsonObject], bool]
-    ) -> Iterator[Trajectory]:
+    def read(self, records: Iterable[Record], source: Records, take: Callable[[Record], bool]) -> Iterator[Trajectory]:
         """Yield each task as soon as the next one begins. `take` returns whether it knows a record.
 
         One that it does not know is counted as skipped, with the lines of `source` that could not be read.

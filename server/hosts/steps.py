@@ -9,16 +9,7 @@ from typing import NamedTuple, TypedDict, Unpack, get_args
 from pydantic import JsonValue
 
 from swarm_memory.schema.trajectory import Label, Role, Step, StepKind, Trajectory, TrajectorySource, Usage
-from swarm_memory.server.hosts.records import (
-    all_text,
-    as_bool,
-    as_code,
-    as_list,
-    as_object,
-    as_text,
-    bounded_json,
-    json_size,
-)
+from swarm_memory.server.hosts.records import Record, all_text, as_object, bounded_json, json_size
 from swarm_memory.tools.guard.redact import MAX_STEP_CHARS, MAX_STEPS
 from swarm_memory.tools.model.parse import json_in
 from swarm_memory.tools.text.cleaning import clean
@@ -69,8 +60,8 @@ def read_answer(text: str) -> Answer:
     """Read JSON that gives an exit code or MCP's `isError`; else the exit code in the last or the first line."""
     if text.lstrip().startswith("{") and len(text) <= _MAX_JSON_CHARS:
         result = as_object(json_in(text))
-        code = next((code for key in _CODE_KEYS if (code := as_code(result.get(key))) is not None), None)
-        failed = as_bool(result.get("isError", result.get("is_error")))
+        code = next((code for key in _CODE_KEYS if (code := result.code(key)) is not None), None)
+        failed = result.flag("isError", "is_error")
         if code is not None or failed is not None:
             return Answer(_output_in(result) or text, code, failed)
     body = text.strip()
@@ -83,13 +74,13 @@ def read_answer(text: str) -> Answer:
     return Answer(text)
 
 
-def _output_in(result: dict[str, object]) -> str:
+def _output_in(result: Record) -> str:
     """Return what a result as JSON shows; empty where it holds more than an output."""
-    if blocks := as_list(result.get("content")):
+    if blocks := result.array("content"):
         return all_text(blocks)
     if not result.keys() <= _RESULT_KEYS:
         return ""
-    return "\n".join(filter(None, (as_text(result.get(key)) for key in ("stdout", "output", "stderr"))))
+    return "\n".join(filter(None, (result.text(key) for key in ("stdout", "output", "stderr"))))
 
 
 class StepDetails(TypedDict, total=False):
@@ -167,7 +158,7 @@ class Draft:
 
     def own_call(self, name: str, given: object) -> None:
         """Take a call of one of our tools: it is no step of the task, but may say how that ended."""
-        said = as_object(given) if name.endswith(_SAYING) else {}
+        said = as_object(given) if name.endswith(_SAYING) else Record()
         for label in get_args(Label):
             if label in (said.get("outcome"), said.get("verdict")):
                 self.outcome = label

@@ -8,7 +8,7 @@ from swarm_memory.schema.errors import InputError, NotFoundError
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.server.hosts.host import Origin, Transcripts, hosts
 from swarm_memory.server.hosts.messages import MESSAGES, OBJECTS
-from swarm_memory.server.hosts.records import JsonObject, Records, Source, open_source
+from swarm_memory.server.hosts.records import Record, Records, Source, open_source
 
 ACCEPTED = (
     "accepted are a Claude Code transcript or another agent's, a list of messages with role and content (a JSON array, "
@@ -58,7 +58,7 @@ def _read(source: Source, session_id: str | None, *, subagents: bool) -> Iterato
             yield from _read(file, session_id, subagents=False)
 
 
-def _form_of(stream: Iterator[JsonObject], records: Records) -> tuple[Transcripts, JsonObject]:
+def _form_of(stream: Iterator[Record], records: Records) -> tuple[Transcripts, Record]:
     """Return what the records are, by the first one that is known, and that record. Raises `InputError`."""
     known = (*(each.transcripts for each in hosts()), OBJECTS, MESSAGES)
     for record in stream:

@@ -17,7 +17,7 @@ from swarm_memory.schema.trajectory import Role, Trajectory
 from swarm_memory.server.child_process import Finished
 from swarm_memory.server.hosts.claude_code.transcripts import is_api_error
 from swarm_memory.server.hosts.messages import read_list
-from swarm_memory.server.hosts.records import JsonObject, all_text, as_object, as_text
+from swarm_memory.server.hosts.records import JsonObject, all_text, as_object
 from swarm_memory.server.hosts.transcript import read_trajectories
 from swarm_memory.server.runners.workplace import Workplace, permitted
 from swarm_memory.tools.guard.redact import redact
@@ -110,7 +110,7 @@ class CommandRunner:
             if finished.code != 0:
                 messages += _shell("end", shlex.join(self._words), said, finished.code)
             messages += check
-        draft = read_list(messages, task_id=request.task_id, task=request.task, source="agent")
+        draft = read_list(map(as_object, messages), task_id=request.task_id, task=request.task, source="agent")
         return draft.finished(0)
 
 
@@ -161,15 +161,15 @@ def _stream_json(text: str) -> Iterator[JsonObject]:
         return
     said = False
     for each in objects:
-        message = as_object(each.get("message"))
+        message = each.object("message")
         if is_api_error(each):
             said = True
             yield {"kind": "message", "role": "system", "text": all_text(message.get("content")), "is_error": True}
         elif each.get("type") in ("user", "assistant") and message:
             said = True
             yield message
-        elif each.get("type") == "result" and not said and as_text(each.get("result")):
-            yield {"role": "assistant", "content": as_text(each.get("result"))}
+        elif each.get("type") == "result" and not said and each.text("result"):
+            yield {"role": "assistant", "content": each.text("result")}
 
 
 def _shell(call_id: str, command: str, text: str, code: int, *, role: Role = "assistant") -> list[JsonObject]:
