@@ -349,10 +349,8 @@ class JobSettings(Section):
 
 
 class LearnSettings(Section):
-    """How trajectories are kept."""
+    """How much is learned."""
 
-    max_steps: int = Field(default=2000, ge=10)
-    max_step_chars: int = Field(default=20_000, ge=200)
     max_new_per_day: int = Field(default=2000, ge=1)
     """Memories that agents and hooks of all processes together may add to a project in a day (UTC); a task that taught
     nothing new counts as one. The command line is not limited. A project's file cannot set it."""

@@ -358,7 +358,7 @@ def _agent(options: TaskOptions, bank: Toolbox, scenario: Scenario, scratch: Pat
     if options.command is not None:
         from swarm_memory.server.runners.command import CommandRunner
 
-        return CommandRunner(options.command, workplace, settings.learn)
+        return CommandRunner(options.command, workplace)
     from swarm_memory.server.runners.model import FolderTools, ModelRunner
 
     assert bank.chat is not None, "this was checked before anything was opened"

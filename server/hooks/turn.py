@@ -2,18 +2,11 @@
 
 import os
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from swarm_memory.server.hosts.records import (
-    JsonObject,
-    all_text,
-    as_list,
-    as_object,
-    as_text,
-    as_time,
-    parsed,
-)
+from swarm_memory.server.hosts.records import Record, all_text, as_list, as_object, parsed
 from swarm_memory.tools.trajectory.shell import parse_command
 from swarm_memory.tools.trajectory.tasks import is_own_tool
 
@@ -37,39 +30,38 @@ def last_turn(transcript: str) -> Turn:
     """Return what happened in the last turn of a transcript."""
     failed: list[bool] = []
     errors: set[str] = set()
-    times: list[str] = []
+    times: list[datetime] = []
     said: list[str] = []
     taught = False
     for line in _from_the_end(transcript):
-        content = as_object(line.get("message")).get("content")
+        content = line.object("message").get("content")
         blocks = list(map(as_object, as_list(content)))
         if line.get("isSidechain") is True or line.get("isMeta") is True:
             continue
-        times += filter(None, [as_text(line.get("timestamp"))])
+        times += filter(None, [line.time("timestamp")])
         if line.get("type") == "assistant":
             for block in (block for block in blocks if block.get("type") == "tool_use"):
-                name = as_text(block.get("name"))
+                name = block.text("name")
                 if is_own_tool(name):
                     taught |= name.endswith("remember")
                 else:
-                    failed.append(block.get("id") in errors and not _only_looks(as_object(block.get("input"))))
+                    failed.append(block.get("id") in errors and not _only_looks(block.object("input")))
         elif line.get("type") == "user":
             results = [block for block in blocks if block.get("type") == "tool_result"]
-            errors |= {as_text(block.get("tool_use_id")) for block in results if block.get("is_error") is True}
+            errors |= {block.text("tool_use_id") for block in results if block.get("is_error") is True}
             if not results:
                 said.append(all_text(content))
                 break
-    ended, began = (as_time(times[place]) if times else None for place in (0, -1))
-    return Turn(failed, said, (ended - began).total_seconds() if ended and began else 0.0, taught)
+    return Turn(failed, said, (times[0] - times[-1]).total_seconds() if times else 0.0, taught)
 
 
-def _only_looks(given: JsonObject) -> bool:
+def _only_looks(given: Record) -> bool:
     """Whether a command line ends with a look: `grep` that finds nothing ends with 1, and nothing failed."""
-    parts = parse_command(as_text(given.get("command"))).parts
+    parts = parse_command(given.text("command")).parts
     return bool(parts) and parts[-1].purpose in ("search", "read", "print")
 
 
-def _from_the_end(transcript: str) -> Iterator[JsonObject]:
+def _from_the_end(transcript: str) -> Iterator[Record]:
     with Path(transcript).open("rb") as file:
         file.seek(max(0, file.seek(0, os.SEEK_END) - MAX_BYTES))
         lines = file.read(MAX_BYTES).splitlines()

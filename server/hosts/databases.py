@@ -7,7 +7,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from swarm_memory.schema.errors import InputError
-from swarm_memory.server.hosts.records import MAX_LINE_CHARS, JsonObject
+from swarm_memory.server.hosts.records import MAX_LINE_CHARS, Record
 
 TIMEOUT_S = 20.0
 """Of one statement: a file may be made so that one never ends."""
@@ -51,10 +51,10 @@ class Database:
         """The names of its tables: not of views and virtual ones, which run code."""
         connection.set_authorizer(_may)
 
-    def rows(self, statement: str, values: Sequence[str | int] = ()) -> list[JsonObject]:
+    def rows(self, statement: str, values: Sequence[str | int] = ()) -> list[Record]:
         """Return at most `MAX_ROWS` rows, each by the names of its columns: these grow from version to version."""
         self._connection.row_factory = sqlite3.Row
-        return [dict(zip(row.keys(), tuple(row), strict=True)) for row in self._rows(statement, values)]
+        return [Record(zip(row.keys(), tuple(row), strict=True)) for row in self._rows(statement, values)]
 
     def value(self, statement: str, key: str | int) -> object:
         """Return the first column of the first row; None where there is none, or one that is too large."""

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast
 from swarm_memory.schema.errors import InputError
 
 if TYPE_CHECKING:
-    from swarm_memory.schema.settings import LearnSettings
     from swarm_memory.schema.trajectory import Trajectory
-    from swarm_memory.server.hosts.records import JsonObject, Records
+    from swarm_memory.server.hosts.records import Record, Records
     from swarm_memory.server.hosts.settings import HostSettings
 
 ROOMS: Mapping[str, str] = {
@@ -73,11 +72,10 @@ class Host(NamedTuple):
 
 
 class Origin(NamedTuple):
-    """Where records come from, and how much of them is kept."""
+    """Where records come from."""
 
     records: "Records"
     """Counts in `skipped` what could not be read; a reader adds what it does not know."""
-    limits: "LearnSettings"
     path: Path | None = None
     """None: a stream."""
     session_id: str | None = None
@@ -92,9 +90,9 @@ class Origin(NamedTuple):
 class Transcripts(NamedTuple):
     """`TRANSCRIPTS` of the module `transcripts` in a host's folder."""
 
-    is_one: Callable[["JsonObject"], bool]
+    is_one: Callable[["Record"], bool]
     """Tells whether a record is a line of such a transcript; the first record known to any host decides for a file."""
-    read: Callable[[Iterator["JsonObject"], Origin], Iterator["Trajectory"]]
+    read: Callable[[Iterator["Record"], Origin], Iterator["Trajectory"]]
     """Yields one trajectory for each task, in order."""
     find: Callable[[Path | None], Iterable[Path]] = lambda root: ()
     """Returns the files of the sessions held in a project; None: of all."""
@@ -102,7 +100,7 @@ class Transcripts(NamedTuple):
     """Returns the files of a session's subagents that lie beside its transcript and are read after it."""
     is_store: Callable[[Path], bool] = lambda path: False
     """Tells by its name, and a look at its first bytes, whether a file is a database of such sessions."""
-    read_store: Callable[[Path, "LearnSettings", str | None], Iterator["Trajectory"]] | None = None
+    read_store: Callable[[Path, str | None], Iterator["Trajectory"]] | None = None
     """Yields as `read`, of one session with its subagents where an id is given."""
 
 

@@ -3,12 +3,10 @@
 import io
 import json
 import sys
-from collections import deque
 from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple, TypeAlias
 
-import anyio.to_thread
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from swarm_memory.schema.base import digest
@@ -20,7 +18,6 @@ from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.text.cleaning import clean
 
 if TYPE_CHECKING:
-    from swarm_memory.schema.settings import LearnSettings
     from swarm_memory.schema.trajectory import Trajectory
 
 Source: TypeAlias = Path | io.StringIO | BinaryIO
@@ -90,30 +87,27 @@ def folder_of(text: str) -> str | None:
         return None  # no name that a file system takes
 
 
-async def read_one(given: Given, limits: "LearnSettings") -> "Trajectory":
+async def read_one(given: Given) -> "Trajectory":
     """Return the one trajectory that is meant: of a transcript without `task_id`, its last task.
 
-    Reading is done in a thread. Raises `InputError`, `NotFoundError`.
+    Raises `InputError`, `NotFoundError`.
     """
-    return given.named(await anyio.to_thread.run_sync(_read_one, given.source(), given.task_id, limits))
+    last = None
+    async for trajectory in read_all(given, subagents=False):
+        last = trajectory
+    if last is None:
+        raise InputError("the transcript holds no task: no prompt with anything done after it")
+    return last
 
 
-async def read_all(given: Given, limits: "LearnSettings") -> "AsyncGenerator[Trajectory]":
-    """Yield the trajectories that are meant, one at a time in memory: of a transcript all, or that of `task_id`."""
-    from swarm_memory.server.hosts.transcript import read_asked
+async def read_all(given: Given, *, subagents: bool = True) -> "AsyncGenerator[Trajectory]":
+    """Yield the trajectories that are meant, one at a time in memory: of a transcript all, or that of `task_id`.
+
+    Raises `InputError`, `NotFoundError`.
+    """
+    from swarm_memory.server.hosts.transcript import read_trajectories
 
     source = given.source()
     wanted = None if isinstance(source, io.StringIO) else given.task_id
-    async for trajectory in in_thread(lambda: read_asked(source, wanted, limits=limits)):
+    async for trajectory in in_thread(lambda: read_trajectories(source, wanted, subagents=subagents)):
         yield given.named(trajectory)
-
-
-def _read_one(source: Source, task_id: str | None, limits: "LearnSettings") -> "Trajectory":
-    from swarm_memory.server.hosts.transcript import read_task, read_trajectories
-
-    if task_id is not None and not isinstance(source, io.StringIO):
-        return read_task(source, task_id, limits=limits)
-    last = deque(read_trajectories(source, limits=limits, subagents=False), maxlen=1)
-    if not last:
-        raise InputError("the transcript holds no task: no prompt with anything done after it")
-    return last[0]

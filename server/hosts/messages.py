@@ -6,20 +6,9 @@ from datetime import datetime
 from typing import get_args
 
 from swarm_memory.schema.base import digest
-from swarm_memory.schema.settings import LearnSettings
 from swarm_memory.schema.trajectory import Role, StepKind, Trajectory, TrajectorySource, Usage
 from swarm_memory.server.hosts.host import Origin, Transcripts
-from swarm_memory.server.hosts.records import (
-    JsonObject,
-    as_bool,
-    as_code,
-    as_count,
-    as_list,
-    as_object,
-    as_text,
-    as_time,
-    text_of,
-)
+from swarm_memory.server.hosts.records import Record, as_list, as_object, as_text, text_of
 from swarm_memory.server.hosts.session import Session
 from swarm_memory.server.hosts.steps import Draft, exit_code_of, read_answer
 from swarm_memory.tools.model.parse import json_in
@@ -40,9 +29,9 @@ _SAID = ("content", "text", "tool_calls", "reasoning_content", "reasoning", "ref
 """Where a message says something; an output may be empty text."""
 
 
-def is_message(record: JsonObject) -> bool:
+def is_message(record: Record) -> bool:
     """Tell whether a record is one message: a role with a content or with tool calls."""
-    return bool(as_text(record.get("role"))) and ("content" in record or "tool_calls" in record)
+    return bool(record.text("role")) and ("content" in record or "tool_calls" in record)
 
 
 def is_step(record: Mapping[str, object]) -> bool:
@@ -52,15 +41,14 @@ def is_step(record: Mapping[str, object]) -> bool:
     return bool(as_text(record.get("role"))) and any(record.get(key) is not None for key in _SAID)
 
 
-def has_steps(record: JsonObject) -> bool:
+def has_steps(record: Record) -> bool:
     """Tell whether a record holds a whole trajectory: one without any step, or with some that say something."""
     given = _steps_of(record)
     return given is not None and (not given or any(is_step(as_object(each)) for each in given))
 
 
 def read_list(
-    messages: Iterable[JsonObject],
-    limits: LearnSettings,
+    messages: Iterable[Record],
     *,
     task_id: str,
     task: str = "",
@@ -68,24 +56,24 @@ def read_list(
     session_id: str | None = None,
 ) -> Draft:
     """Return the draft of one trajectory. Without a `task` the first message of the user is the task."""
-    draft = Draft(task_id, task, source, limits, session_id=session_id)
-    reader = _Reader(Session(source, limits, session_id, draft=draft), draft)
+    draft = Draft(task_id, task, source, session_id=session_id)
+    reader = _Reader(Session(source, session_id, draft=draft), draft)
     for message in messages:
         reader.read(message)
     return draft
 
 
-def _read_messages(messages: Iterator[JsonObject], origin: Origin) -> Iterator[Trajectory]:
+def _read_messages(messages: Iterator[Record], origin: Origin) -> Iterator[Trajectory]:
     """Yield the one trajectory of a list that stands one message a line."""
     named = origin.session_id or origin.stem
     said = filter(is_message, messages)
-    draft = read_list(said, origin.limits, task_id=named or "messages", session_id=origin.session_id)
+    draft = read_list(said, task_id=named or "messages", session_id=origin.session_id)
     if named is None:
         draft.task_id = f"messages-{digest(draft.task)[:16]}"
     yield draft.finished(origin.records.skipped)
 
 
-def _read_objects(objects: Iterator[JsonObject], origin: Origin) -> Iterator[Trajectory]:
+def _read_objects(objects: Iterator[Record], origin: Origin) -> Iterator[Trajectory]:
     """Yield the trajectory of each object; one without an id is named by the file and its place, or what it holds."""
     counted, stem = 0, origin.session_id or origin.stem
     for number, record in enumerate(objects, start=1):
@@ -97,24 +85,23 @@ def _read_objects(objects: Iterator[JsonObject], origin: Origin) -> Iterator[Tra
         counted = origin.records.skipped
 
 
-def _read_object(record: JsonObject, origin: Origin, fallback_id: str) -> Draft:
+def _read_object(record: Record, origin: Origin, fallback_id: str) -> Draft:
     steps = as_list(_steps_of(record))
     is_ours = bool(steps) and as_object(steps[0]).get("kind") in _KINDS
     own = record.get("task_id" if is_ours else "id")
     draft = read_list(
         map(as_object, steps),
-        origin.limits,
         task_id=str(own) if isinstance(own, str | int) and str(own).strip() else fallback_id,
-        task=as_text(record.get("task")),
+        task=record.text("task"),
         source="steps" if isinstance(record.get("steps"), list) else "messages",
-        session_id=origin.session_id or as_text(record.get("session_id")) or None,
+        session_id=origin.session_id or record.text("session_id") or None,
     )
-    draft.agent_id = as_text(record.get("agent_id")) or None
+    draft.agent_id = record.text("agent_id") or None
     return draft
 
 
-def _steps_of(record: JsonObject) -> list[object] | None:
-    return next((as_list(record[key]) for key in ("steps", "messages") if isinstance(record.get(key), list)), None)
+def _steps_of(record: Record) -> list[object] | None:
+    return next((record.array(key) for key in ("steps", "messages") if isinstance(record.get(key), list)), None)
 
 
 @dataclass(slots=True)
@@ -128,11 +115,11 @@ class _Reader:
     begun: bool = False
     """Whether the agent has said anything."""
 
-    def read(self, message: JsonObject) -> None:
+    def read(self, message: Record) -> None:
         if message.get("kind") in _KINDS:
             self._own_step(message)
             return
-        role, at = _ROLES.get(as_text(message.get("role")).lower(), "assistant"), as_time(message.get("timestamp"))
+        role, at = _ROLES.get(message.text("role").lower(), "assistant"), message.time("timestamp")
         text = text_of(message.get("content", message.get("text")))
         if role == "tool":
             self._result(message, text, at)
@@ -143,68 +130,68 @@ class _Reader:
         else:
             self._agent(message, text, at)
 
-    def _own_step(self, step: JsonObject) -> None:
+    def _own_step(self, step: Record) -> None:
         self.draft.add(
             _KINDS[step.get("kind")],
-            _ROLES.get(as_text(step.get("role")), "assistant"),
-            as_text(step.get("text")),
-            at=as_time(step.get("at")),
-            tool_name=as_text(step.get("tool_name")),
+            _ROLES.get(step.text("role"), "assistant"),
+            step.text("text"),
+            at=step.time("at"),
+            tool_name=step.text("tool_name"),
             tool_input=step.get("tool_input"),
-            call_id=as_text(step.get("call_id")),
-            is_error=as_bool(step.get("is_error")),
-            exit_code=as_code(step.get("exit_code")),
+            call_id=step.text("call_id"),
+            is_error=step.flag("is_error"),
+            exit_code=step.code("exit_code"),
             interrupted=step.get("interrupted") is True,
         )
 
-    def _user(self, message: JsonObject, text: str, at: datetime | None) -> None:
-        for block in map(as_object, as_list(message.get("content"))):
-            if as_text(block.get("type")).endswith("tool_result"):
+    def _user(self, message: Record, text: str, at: datetime | None) -> None:
+        for block in message.objects("content"):
+            if block.text("type").endswith("tool_result"):
                 self._result(block, text_of(block.get("content")), at)
         if not self.draft.task:
             self.draft.task, self.draft.started_at = text, at
         elif self.begun or not _repeats(task_text(text), self.draft.task):
             self.draft.add("message", "user", text, at=at)
 
-    def _agent(self, message: JsonObject, text: str, at: datetime | None) -> None:
+    def _agent(self, message: Record, text: str, at: datetime | None) -> None:
         self.begun = True
-        if usage := as_object(message.get("usage")):
+        if usage := message.object("usage"):
             self._usage(message, usage)
-        thought = as_text(message.get("reasoning_content")) or as_text(message.get("reasoning"))
+        thought = message.text("reasoning_content", "reasoning")
         self.session.say(thought, at, thought=True)
-        self.session.say(text or as_text(message.get("refusal")), at)
-        for block in map(as_object, as_list(message.get("content"))):
+        self.session.say(text or message.text("refusal"), at)
+        for block in message.objects("content"):
             if block.get("type") == "thinking":
-                self.session.say(as_text(block.get("thinking")), at, thought=True)
-            elif as_text(block.get("type")).endswith("tool_use"):
+                self.session.say(block.text("thinking"), at, thought=True)
+            elif block.text("type").endswith("tool_use"):
                 self._call(block, block.get("input"), at)
-        for call in map(as_object, as_list(message.get("tool_calls"))):
-            function = as_object(call.get("function")) or call
-            self._call({**function, "id": call.get("id")}, function.get("arguments", function.get("args")), at)
+        for call in message.objects("tool_calls"):
+            function = call.object("function") or call
+            self._call(Record({**function, "id": call.get("id")}), function.get("arguments", function.get("args")), at)
 
-    def _call(self, call: JsonObject, arguments: object, at: datetime | None) -> None:
-        named = as_text(call.get("id"))
+    def _call(self, call: Record, arguments: object, at: datetime | None) -> None:
+        named = call.text("id")
         own = "" if named in self.session.tools else named
-        self.ids[named] = self.session.call(as_text(call.get("name")), _arguments(arguments), own, at)
+        self.ids[named] = self.session.call(call.text("name"), _arguments(arguments), own, at)
 
-    def _result(self, message: JsonObject, text: str, at: datetime | None) -> None:
+    def _result(self, message: Record, text: str, at: datetime | None) -> None:
         """Take a result, of the oldest open call where it names none; what the message says comes before its text."""
-        named = as_text(message.get("tool_call_id")) or as_text(message.get("tool_use_id"))
+        named = message.text("tool_call_id", "tool_use_id")
         call_id = self.ids.get(named, named) if named else self.session.open_call()
-        failed, code, answer = as_bool(message.get("is_error", message.get("isError"))), None, read_answer(text)
+        failed, code, answer = message.flag("is_error", "isError"), None, read_answer(text)
         if "exit_code" in message:
-            code = as_code(message["exit_code"])
+            code = message.code("exit_code")
         else:
             code, text = answer.exit_code, answer.text
             code = exit_code_of(text) if code is None else code
             failed = answer.is_error if failed is None else failed
         self.session.result(call_id, text, at, is_error=failed, exit_code=code)
 
-    def _usage(self, message: JsonObject, usage: JsonObject) -> None:
-        key = as_text(message.get("id")) or f"message-{len(self.draft.usage)}"
+    def _usage(self, message: Record, usage: Record) -> None:
+        key = message.text("id") or f"message-{len(self.draft.usage)}"
         self.draft.usage[key] = Usage(
-            input_tokens=as_count(usage.get("prompt_tokens", usage.get("input_tokens"))),
-            output_tokens=as_count(usage.get("completion_tokens", usage.get("output_tokens"))),
+            input_tokens=usage.count("prompt_tokens", "input_tokens"),
+            output_tokens=usage.count("completion_tokens", "output_tokens"),
         )
 
 

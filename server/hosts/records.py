@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, NoReturn, TypeAlias, cast
+from typing import IO, Any, NoReturn, TypeAlias, cast
 
 from pydantic import JsonValue
 
@@ -22,14 +22,63 @@ _MAX_DEPTH = 12
 _MAX_ITEMS = 500
 
 
-def as_object(value: object) -> JsonObject:
+class Record(dict[str, object]):
+    """A JSON object whose values are read by the type that they should have: one of another is as none."""
+
+    def text(self, *keys: str) -> str:
+        """Return the first of these values that is a string and not empty, else an empty one."""
+        return next(filter(None, (as_text(self.get(key)) for key in keys)), "")
+
+    def object(self, key: str) -> "Record":
+        """Return an object, else an empty one."""
+        return as_object(self.get(key))
+
+    def array(self, key: str) -> list[Any]:
+        """Return an array, else an empty one."""
+        return as_list(self.get(key))
+
+    def objects(self, key: str) -> "list[Record]":
+        """Return an array, each of it as an object."""
+        return list(map(as_object, as_list(self.get(key))))
+
+    def flag(self, *keys: str) -> bool | None:
+        """Return the first of these values that is true or false, else None."""
+        return next((value for key in keys if isinstance(value := self.get(key), bool)), None)
+
+    def count(self, *keys: str) -> int:
+        """Return the first of these values that is a whole number from 0 on and fits in 63 bits, else 0."""
+        return next((number for key in keys if (number := self._number(key)) is not None and 0 <= number < 2**63), 0)
+
+    def code(self, key: str) -> int | None:
+        """Return what can be an exit code, else None."""
+        number = self._number(key)
+        return number if number is not None and abs(number) < 10**10 else None
+
+    def time(self, key: str) -> datetime | None:
+        """Return an ISO 8601 time as an aware UTC one (a naive one is taken for UTC), else None."""
+        try:
+            time = datetime.fromisoformat(self.text(key))
+            return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
+        except (ValueError, OverflowError):
+            return None
+
+    def millis(self, key: str) -> datetime | None:
+        """Return milliseconds since 1970 as a time, else None."""
+        return datetime.fromtimestamp(self.count(key) / 1000, UTC) if 0 < self.count(key) < 1 << 47 else None
+
+    def _number(self, key: str) -> int | None:
+        value = self.get(key)
+        return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def as_object(value: object) -> Record:
     """Return `value` where it is an object, else an empty one."""
-    return cast("JsonObject", value) if isinstance(value, dict) else {}
+    return value if isinstance(value, Record) else Record(cast("JsonObject", value) if isinstance(value, dict) else {})
 
 
-def as_list(value: object) -> list[object]:
+def as_list(value: object) -> list[Any]:
     """Return `value` where it is an array, else an empty one."""
-    return cast("list[object]", value) if isinstance(value, list) else []
+    return cast("list[Any]", value) if isinstance(value, list) else []
 
 
 def as_text(value: object) -> str:
@@ -46,10 +95,10 @@ def all_text(content: object) -> str:
         block = as_object(each)
         if isinstance(each, str):
             parts.append(each)
-        elif "image" in as_text(block.get("type")):
+        elif "image" in block.text("type"):
             parts.append("[image]")
         else:
-            parts.append(as_text(block.get("text")))
+            parts.append(block.text("text"))
     return "\n".join(filter(None, parts))
 
 
@@ -57,35 +106,6 @@ def text_of(content: object) -> str:
     """Return the text of a message's content; an object is shown as JSON."""
     is_object = isinstance(content, dict)
     return json.dumps(content, ensure_ascii=False, default=str) if is_object else all_text(content)
-
-
-def as_bool(value: object) -> bool | None:
-    """Return `value` where it is true or false, else None."""
-    return value if isinstance(value, bool) else None
-
-
-def as_count(value: object) -> int:
-    """Return `value` where it is a whole number from 0 on that fits in 63 bits, else 0."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63 else 0
-
-
-def as_code(value: object) -> int | None:
-    """Return `value` where it can be an exit code, else None."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 10**10 else None
-
-
-def as_time(value: object) -> datetime | None:
-    """Return an ISO 8601 time as an aware UTC one (a naive one is taken for UTC), else None."""
-    try:
-        time = datetime.fromisoformat(as_text(value))
-        return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
-    except (ValueError, OverflowError):
-        return None
-
-
-def as_millis(value: object) -> datetime | None:
-    """Return milliseconds since 1970 as a time, else None."""
-    return datetime.fromtimestamp(as_count(value) / 1000, UTC) if 0 < as_count(value) < 1 << 47 else None
 
 
 def bounded_json(value: object, text: Callable[[str], str], depth: int = 0) -> JsonValue:
@@ -139,7 +159,7 @@ class Records:
         self._first = ""
         self._lines = self._read_lines()
 
-    def __iter__(self) -> Iterator[JsonObject]:
+    def __iter__(self) -> Iterator[Record]:
         head = list(itertools.islice(self._lines, _SNIFFED_LINES))
         if _is_document(head):
             yield from _records_of(self._document(head))
@@ -212,7 +232,7 @@ def open_source(source: Source) -> Generator[Records]:
         yield Records(source)
 
 
-def first_record(path: Path) -> JsonObject:
+def first_record(path: Path) -> Record:
     """Return what the first line of a file says; nothing where it is too long, or no object. Raises `OSError`."""
     with path.open("rb") as file:
         return as_object(parsed(file.readline(1 << 20).decode("utf-8", "replace")))
@@ -241,14 +261,14 @@ def _is_document(head: list[str]) -> bool:
     return head[0] in ("[", "{") or not any(isinstance(parsed(line), dict | list) for line in head)
 
 
-def _records_of(value: object) -> Iterator[JsonObject]:
+def _records_of(value: object) -> Iterator[Record]:
     """Yield an object itself, an array of messages as one object, any other array's objects one by one."""
     if isinstance(value, dict):
-        yield cast("JsonObject", value)
+        yield Record(cast("JsonObject", value))
         return
-    objects = [cast("JsonObject", each) for each in as_list(value) if isinstance(each, dict)]
+    objects = [Record(cast("JsonObject", each)) for each in as_list(value) if isinstance(each, dict)]
     if objects and "role" in objects[0]:
-        yield {"messages": objects}
+        yield Record(messages=objects)
         return
     yield from objects
 

@@ -4,9 +4,8 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from swarm_memory.schema.settings import LearnSettings
 from swarm_memory.schema.trajectory import Trajectory, TrajectorySource
-from swarm_memory.server.hosts.records import JsonObject, Records, as_object
+from swarm_memory.server.hosts.records import Record, Records, as_object
 from swarm_memory.server.hosts.steps import Draft
 from swarm_memory.tools.promote.marks import ids_in
 from swarm_memory.tools.text.cleaning import NOTES_OPEN
@@ -37,7 +36,6 @@ class Session:
     """
 
     source: TrajectorySource
-    limits: LearnSettings
     session_id: str | None = None
     agent_id: str | None = None
     fallback_id: str | None = None
@@ -89,7 +87,6 @@ class Session:
             task_id=f"{session}:agent-{self.agent_id}" if self.agent_id else session_task_id(session, self.number),
             task=text,
             source=self.source,
-            limits=self.limits,
             session_id=self.session_id,
             agent_id=self.agent_id,
             started_at=at,
@@ -163,9 +160,7 @@ class Session:
             interrupted=interrupted,
         )
 
-    def read(
-        self, records: Iterable[JsonObject], source: Records, take: Callable[[JsonObject], bool]
-    ) -> Iterator[Trajectory]:
+    def read(self, records: Iterable[Record], source: Records, take: Callable[[Record], bool]) -> Iterator[Trajectory]:
         """Yield each task as soon as the next one begins. `take` returns whether it knows a record.
 
         One that it does not know is counted as skipped, with the lines of `source` that could not be read.

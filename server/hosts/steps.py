@@ -8,18 +8,9 @@ from typing import NamedTuple, TypedDict, Unpack, get_args
 
 from pydantic import JsonValue
 
-from swarm_memory.schema.settings import LearnSettings
 from swarm_memory.schema.trajectory import Label, Role, Step, StepKind, Trajectory, TrajectorySource, Usage
-from swarm_memory.server.hosts.records import (
-    all_text,
-    as_bool,
-    as_code,
-    as_list,
-    as_object,
-    as_text,
-    bounded_json,
-    json_size,
-)
+from swarm_memory.server.hosts.records import Record, all_text, as_object, bounded_json, json_size
+from swarm_memory.tools.guard.redact import MAX_STEP_CHARS, MAX_STEPS
 from swarm_memory.tools.model.parse import json_in
 from swarm_memory.tools.text.cleaning import clean
 from swarm_memory.tools.trajectory.tasks import strip_notes
@@ -28,7 +19,7 @@ _SAYING = ("remember", "distill_memories", "learn_from_trajectory")
 """Our tools by which an agent says how the task ended that it works on."""
 
 MAX_KEPT_CHARS = 12_000_000
-"""Of all steps of one trajectory together, beside the limits of the settings."""
+"""Of all steps of one trajectory together, beside the limit of steps."""
 
 MAX_TASK_CHARS = 20_000
 
@@ -69,8 +60,8 @@ def read_answer(text: str) -> Answer:
     """Read JSON that gives an exit code or MCP's `isError`; else the exit code in the last or the first line."""
     if text.lstrip().startswith("{") and len(text) <= _MAX_JSON_CHARS:
         result = as_object(json_in(text))
-        code = next((code for key in _CODE_KEYS if (code := as_code(result.get(key))) is not None), None)
-        failed = as_bool(result.get("isError", result.get("is_error")))
+        code = next((code for key in _CODE_KEYS if (code := result.code(key)) is not None), None)
+        failed = result.flag("isError", "is_error")
         if code is not None or failed is not None:
             return Answer(_output_in(result) or text, code, failed)
     body = text.strip()
@@ -83,13 +74,13 @@ def read_answer(text: str) -> Answer:
     return Answer(text)
 
 
-def _output_in(result: dict[str, object]) -> str:
+def _output_in(result: Record) -> str:
     """Return what a result as JSON shows; empty where it holds more than an output."""
-    if blocks := as_list(result.get("content")):
+    if blocks := result.array("content"):
         return all_text(blocks)
     if not result.keys() <= _RESULT_KEYS:
         return ""
-    return "\n".join(filter(None, (as_text(result.get(key)) for key in ("stdout", "output", "stderr"))))
+    return "\n".join(filter(None, (result.text(key) for key in ("stdout", "output", "stderr"))))
 
 
 class StepDetails(TypedDict, total=False):
@@ -113,7 +104,6 @@ class Draft:
     task_id: str
     task: str
     source: TrajectorySource
-    limits: LearnSettings
     session_id: str | None = None
     agent_id: str | None = None
     usage: dict[str, Usage] = field(default_factory=dict[str, Usage])
@@ -142,7 +132,7 @@ class Draft:
             id=f"s{self.added}",
             kind=kind,
             role=role,
-            text=clean(text, self.limits.max_step_chars),
+            text=clean(text, MAX_STEP_CHARS),
             tool_name=clean(name, 300) if name else None,
             tool_input=self._tool_input(details.get("tool_input")),
             call_id=clean(call_id, 200) if call_id else None,
@@ -155,20 +145,20 @@ class Draft:
         self.ended_at = at or self.ended_at
 
     def _keep(self, step: Step) -> None:
-        size, half = _size(step), self.limits.max_steps // 2
+        size, half = _size(step), MAX_STEPS // 2
         if not self._tail and len(self._head) < half and self._head_chars + size <= MAX_KEPT_CHARS // 2:
             self._head.append(step)
             self._head_chars += size
             return
         self._tail.append(step)
         self._tail_chars += size
-        while len(self._tail) > self.limits.max_steps - half or self._tail_chars > MAX_KEPT_CHARS // 2:
+        while len(self._tail) > MAX_STEPS - half or self._tail_chars > MAX_KEPT_CHARS // 2:
             self._tail_chars -= _size(self._tail.popleft())
             self.dropped += 1
 
     def own_call(self, name: str, given: object) -> None:
         """Take a call of one of our tools: it is no step of the task, but may say how that ended."""
-        said = as_object(given) if name.endswith(_SAYING) else {}
+        said = as_object(given) if name.endswith(_SAYING) else Record()
         for label in get_args(Label):
             if label in (said.get("outcome"), said.get("verdict")):
                 self.outcome = label
@@ -200,10 +190,9 @@ class Draft:
     def _tool_input(self, value: object) -> dict[str, JsonValue] | None:
         if value is None:
             return None
-        most = self.limits.max_step_chars
-        kept = bounded_json(value, lambda text: clean(self._own_words_out(text), most))
-        if json_size(kept) > 2 * most:
-            kept = bounded_json(kept, lambda text: clean(text, most // 20))
+        kept = bounded_json(value, lambda text: clean(self._own_words_out(text), MAX_STEP_CHARS))
+        if json_size(kept) > 2 * MAX_STEP_CHARS:
+            kept = bounded_json(kept, lambda text: clean(text, MAX_STEP_CHARS // 20))
         return kept if isinstance(kept, dict) else {"input": kept}
 
 

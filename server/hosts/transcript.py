@@ -5,11 +5,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from swarm_memory.schema.errors import InputError, NotFoundError
-from swarm_memory.schema.settings import LearnSettings
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.server.hosts.host import Origin, Transcripts, hosts
 from swarm_memory.server.hosts.messages import MESSAGES, OBJECTS
-from swarm_memory.server.hosts.records import JsonObject, Records, Source, open_source
+from swarm_memory.server.hosts.records import Record, Records, Source, open_source
 
 ACCEPTED = (
     "accepted are a Claude Code transcript or another agent's, a list of messages with role and content (a JSON array, "
@@ -18,34 +17,48 @@ ACCEPTED = (
 
 
 def read_trajectories(
-    source: Source, *, session_id: str | None = None, limits: LearnSettings | None = None, subagents: bool = True
+    source: Source, task_id: str | None = None, *, session_id: str | None = None, subagents: bool = True
 ) -> Iterator[Trajectory]:
-    """Yield the trajectories of a file or stream in order, one at a time in memory.
+    """Yield the trajectories of a file or stream in order, one at a time in memory; with a `task_id` that one alone.
 
     An agent's session gives one for each task, with the ids `<session>:1`, `<session>:2` …, and then, with `subagents`
     and a path, one for each file of its subagents (`<session>:agent-<id>`). A message list gives one; of objects with
-    steps each gives one. `session_id` is taken before the one in the file. Lines that cannot be read are
-    counted in `skipped_lines` of the trajectory that was read when they came.
+    steps each gives one. `session_id` is taken before the one in the file, `task_id` may be the part behind it alone.
+    Lines that cannot be read are counted in `skipped_lines` of the trajectory that was read when they came.
 
-    Raises `InputError`: no such file, a format that is not known, a document too large for memory.
+    Raises `InputError`: no such file, a format that is not known, a document too large for memory; `NotFoundError`:
+    no such task.
     """
+    if task_id is None:
+        yield from _read(source, session_id, subagents=subagents)
+        return
+    found: list[str] = []
+    for trajectory in _read(source, session_id, subagents="agent-" in task_id):
+        if task_id in (trajectory.task_id, trajectory.task_id.rpartition(":")[2]):
+            yield trajectory
+            return
+        found.append(trajectory.task_id)
+    known = ", ".join(found[:5]) + (f" … ({len(found)} in all)" if len(found) > 5 else "")
+    raise NotFoundError(f"the transcript has no task {task_id!r}; " + (f"it has {known}" if found else "it has none"))
+
+
+def _read(source: Source, session_id: str | None, *, subagents: bool) -> Iterator[Trajectory]:
     path = Path(source) if isinstance(source, str | Path) else None
-    limits = limits or LearnSettings()
     if path is not None:
         stores = (each.transcripts for each in hosts() if each.transcripts.is_store(path))
         if (store := next(stores, None)) is not None and store.read_store is not None:
-            yield from store.read_store(path, limits, session_id)
+            yield from store.read_store(path, session_id)
             return
     with open_source(source) as records:
         stream = iter(records)
         form, first = _form_of(stream, records)
-        yield from form.read(itertools.chain([first], stream), Origin(records, limits, path, session_id))
+        yield from form.read(itertools.chain([first], stream), Origin(records, path, session_id))
     if subagents and path is not None:
         for file in form.subagents(path):
-            yield from read_trajectories(file, session_id=session_id, limits=limits, subagents=False)
+            yield from _read(file, session_id, subagents=False)
 
 
-def _form_of(stream: Iterator[JsonObject], records: Records) -> tuple[Transcripts, JsonObject]:
+def _form_of(stream: Iterator[Record], records: Records) -> tuple[Transcripts, Record]:
     """Return what the records are, by the first one that is known, and that record. Raises `InputError`."""
     known = (*(each.transcripts for each in hosts()), OBJECTS, MESSAGES)
     for record in stream:
@@ -54,30 +67,3 @@ def _form_of(stream: Iterator[JsonObject], records: Records) -> tuple[Transcript
             return form, record
         records.skipped += 1
     raise InputError(f"no transcript that is known: it holds {records.describe()}; {ACCEPTED}")
-
-
-def read_task(
-    source: Source, task_id: str | int, *, session_id: str | None = None, limits: LearnSettings | None = None
-) -> Trajectory:
-    """Return one trajectory: by the number of the task in its session, or by its task id.
-
-    Raises `NotFoundError` where the source has no such task, and as `read_trajectories`.
-    """
-    wanted = str(task_id)
-    found: list[str] = []
-    for trajectory in read_trajectories(source, session_id=session_id, limits=limits, subagents="agent-" in wanted):
-        if wanted in (trajectory.task_id, trajectory.task_id.rpartition(":")[2]):
-            return trajectory
-        found.append(trajectory.task_id)
-    known = ", ".join(found[:5]) + (f" … ({len(found)} in all)" if len(found) > 5 else "")
-    raise NotFoundError(f"the transcript has no task {wanted!r}; " + (f"it has {known}" if found else "it has none"))
-
-
-def read_asked(
-    source: Source, task_id: str | None, *, session_id: str | None = None, limits: LearnSettings | None = None
-) -> Iterator[Trajectory]:
-    """Yield all as `read_trajectories`, or with a task id that one as `read_task` finds it."""
-    if task_id is None:
-        yield from read_trajectories(source, session_id=session_id, limits=limits)
-    else:
-        yield read_task(source, task_id, session_id=session_id, limits=limits)

@@ -99,7 +99,7 @@ async def with_attempts(toolbox: Toolbox, asked: MattsJob, attempts: Sequence[Gi
 
 async def _trajectory(toolbox: Toolbox, asked: MattsJob, given: GivenAttempt) -> Trajectory:
     """Return an attempt as it may be written into a job's row."""
-    read = await read_one(Given(None, asked.task, given.steps, asked.task_id), toolbox.settings.learn)
+    read = await read_one(Given(None, asked.task, given.steps, asked.task_id))
     return await anyio.to_thread.run_sync(archivable, read, toolbox.settings)
 
 

@@ -20,7 +20,7 @@ from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.server.hosts.host import all_folders, hosts
 from swarm_memory.server.hosts.paths import check_place, checked_transcript
 from swarm_memory.server.hosts.records import as_text
-from swarm_memory.server.hosts.transcript import read_asked, read_trajectories
+from swarm_memory.server.hosts.transcript import read_trajectories
 from swarm_memory.server.streaming import in_thread
 from swarm_memory.tools.learn.learn import Contained
 from swarm_memory.tools.learn.worth import is_worth_asking
@@ -74,7 +74,7 @@ async def learn_from_job(
             return None
         return await learn_and_log(replace(toolbox, chat=chat if asked else None), reading)
 
-    tasks = partial(read_asked, checked, task_id, session_id=session_id, limits=toolbox.settings.learn)
+    tasks = partial(read_trajectories, checked, task_id, session_id=session_id)
     async for trajectory in in_thread(tasks):
         result = await contained.answer(trajectory.task_id, learned(trajectory))
         if result is not None:
@@ -197,7 +197,7 @@ async def import_files(
                     found = await import_memories(toolbox, lines, source=file.name, quarantine=quarantine)
                 tally.exports[str(file)] = found
                 continue
-            async for trajectory in in_thread(partial(read_trajectories, file, limits=toolbox.settings.learn)):
+            async for trajectory in in_thread(partial(read_trajectories, file)):
                 if since is not None and trajectory.ended_at is not None and trajectory.ended_at < since:
                     continue
                 result = await contained.answer(trajectory.task_id, _learned(toolbox, trajectory, tally))

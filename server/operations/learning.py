@@ -56,7 +56,7 @@ async def judge_trajectory(
     toolbox = await site.toolbox()
     own = _own_verdict(verdict, confidence, reasons)
     given = Given(transcript_path, task, steps, task_id, agent_id, site.folders)
-    trajectory = await read_one(given, toolbox.settings.learn)
+    trajectory = await read_one(given)
     kept, judged, trajectory_id = await judge_given(toolbox, trajectory, own, store=store)
     return of_verdict(kept.task_id, judged, evidence=judged.evidence, trajectory_id=trajectory_id)
 
@@ -82,7 +82,7 @@ async def distill_memories(
 
     toolbox = await site.toolbox()
     given = Given(transcript_path, task, steps, task_id, agent_id, site.folders)
-    trajectory = await read_one(given, toolbox.settings.learn)
+    trajectory = await read_one(given)
     own = _own_verdict(verdict, confidence, reasons)
     if not items:
         return await _proposed(toolbox, trajectory, own)
@@ -147,7 +147,7 @@ async def learn_from_trajectory(
         consolidation_due = result.consolidation_due
         return of_learned(result)
 
-    async for trajectory in read_all(given, settings.learn):
+    async for trajectory in read_all(given):
         done = await contained.answer(trajectory.task_id, answer(trajectory))
         tasks += [] if done is None else [done]
         await site.report(Progress(done=contained.tasks, message=trajectory.task[:80]))

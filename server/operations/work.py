@@ -56,7 +56,7 @@ async def run_matts(
     who = RunnerSpec(kind=runner, command=command, check=check, folder=folder, tools=tools)
     asked = MattsJob(task=task, mode=mode, count=k, task_id=task_id, runner=who)
     if given:
-        made = [await read_one(Given(str(file), folders=site.folders), toolbox.settings.learn) for file in given]
+        made = [await read_one(Given(str(file), folders=site.folders)) for file in given]
         changed = {"runner": who.model_copy(update={"trajectories": tuple(made)}), "count": k or len(made)}
         asked = asked.model_copy(update=changed)
     else:

@@ -56,7 +56,7 @@ def make_runner(spec: RunnerSpec, toolbox: Toolbox, root: Path, scratch: Path) -
     if toolbox.chat is not None and spec.kind == "model":
         tools = FolderTools(spec.tools, workplace) if spec.tools else None
         return ModelRunner(toolbox.chat, tools)
-    return CommandRunner(spec.command or "", workplace, toolbox.settings.learn, spec.check)
+    return CommandRunner(spec.command or "", workplace, spec.check)
 
 
 def _within(root: Path, folder: str | None) -> Path:

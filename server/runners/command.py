@@ -13,12 +13,11 @@ import anyio.to_thread
 
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.rollout import RolloutRequest, RolloutStatus, RunnerAnswer
-from swarm_memory.schema.settings import LearnSettings
 from swarm_memory.schema.trajectory import Role, Trajectory
 from swarm_memory.server.child_process import Finished
 from swarm_memory.server.hosts.claude_code.transcripts import is_api_error
 from swarm_memory.server.hosts.messages import read_list
-from swarm_memory.server.hosts.records import JsonObject, all_text, as_object, as_text
+from swarm_memory.server.hosts.records import JsonObject, all_text, as_object
 from swarm_memory.server.hosts.transcript import read_trajectories
 from swarm_memory.server.runners.workplace import Workplace, permitted
 from swarm_memory.tools.guard.redact import redact
@@ -46,10 +45,10 @@ class CommandRunner:
 
     takes_notes = True
 
-    def __init__(self, command: str, workplace: Workplace, limits: LearnSettings, check: str | None = None) -> None:
+    def __init__(self, command: str, workplace: Workplace, check: str | None = None) -> None:
         self._words = permitted(command, workplace.settings)
         self._check = permitted(check, workplace.settings) if check else None
-        self._workplace, self._limits = workplace, limits
+        self._workplace = workplace
         self.name = f"command:{one_line(redact(command).text, 100)}"
 
     async def run(self, request: RolloutRequest) -> RunnerAnswer:
@@ -106,12 +105,12 @@ class CommandRunner:
         check's result stand at the end as calls of a shell; but not behind the word of the host that its own connection
         broke off, which says of the agent neither.
         """
-        messages = list(_messages(finished.output, request, self._limits))
+        messages = list(_messages(finished.output, request))
         if not (messages and messages[-1].get("role") == "system" and messages[-1].get("is_error") is True):
             if finished.code != 0:
                 messages += _shell("end", shlex.join(self._words), said, finished.code)
             messages += check
-        draft = read_list(messages, self._limits, task_id=request.task_id, task=request.task, source="agent")
+        draft = read_list(map(as_object, messages), task_id=request.task_id, task=request.task, source="agent")
         return draft.finished(0)
 
 
@@ -124,7 +123,7 @@ def _fault(finished: Finished, printed: str) -> str | None:
     return f"ended with exit code {finished.code}" + (f": {said}" if said else "")
 
 
-def _messages(printed: bytes, request: RolloutRequest, limits: LearnSettings) -> Iterator[JsonObject]:
+def _messages(printed: bytes, request: RolloutRequest) -> Iterator[JsonObject]:
     """Yield the output as messages or steps of ours."""
     text = printed.decode("utf-8", "replace")
     if not text.strip():
@@ -137,7 +136,7 @@ def _messages(printed: bytes, request: RolloutRequest, limits: LearnSettings) ->
         yield from streamed
         return
     try:
-        found = list(read_trajectories(io.BytesIO(printed), session_id=request.run_id, limits=limits))
+        found = list(read_trajectories(io.BytesIO(printed), session_id=request.run_id))
     except InputError:
         found = []
     steps = [step for trajectory in found for step in trajectory.steps]
@@ -162,15 +161,15 @@ def _stream_json(text: str) -> Iterator[JsonObject]:
         return
     said = False
     for each in objects:
-        message = as_object(each.get("message"))
+        message = each.object("message")
         if is_api_error(each):
             said = True
             yield {"kind": "message", "role": "system", "text": all_text(message.get("content")), "is_error": True}
         elif each.get("type") in ("user", "assistant") and message:
             said = True
             yield message
-        elif each.get("type") == "result" and not said and as_text(each.get("result")):
-            yield {"role": "assistant", "content": as_text(each.get("result"))}
+        elif each.get("type") == "result" and not said and each.text("result"):
+            yield {"role": "assistant", "content": each.text("result")}
 
 
 def _shell(call_id: str, command: str, text: str, code: int, *, role: Role = "assistant") -> list[JsonObject]:

@@ -7,10 +7,10 @@ import pytest
 from claude_lines import SESSION, call, line, prompt, result, says, text, write
 
 from swarm_memory.schema.errors import InputError, NotFoundError
-from swarm_memory.schema.settings import LearnSettings
 from swarm_memory.schema.trajectory import Trajectory
+from swarm_memory.server.hosts import steps
 from swarm_memory.server.hosts.claude_code.transcripts import subagent_files
-from swarm_memory.server.hosts.transcript import read_task, read_trajectories
+from swarm_memory.server.hosts.transcript import read_trajectories
 from swarm_memory.tools.learn.worth import question
 from swarm_memory.tools.text.cleaning import NOTES_CLOSE, NOTES_OPEN
 
@@ -19,8 +19,8 @@ FIRST = "Fix the failing login test in tests/test_auth.py"
 SECOND = "Write a script that converts CSV files to JSON"
 
 
-def read(path: Path, **more: object) -> list[Trajectory]:
-    return list(read_trajectories(path, **more))  # type: ignore[arg-type]
+def read(path: Path, task_id: str | None = None, **more: object) -> list[Trajectory]:
+    return list(read_trajectories(path, task_id, **more))  # type: ignore[arg-type]
 
 
 def one(tmp_path: Path, *lines: dict[str, object] | str) -> Trajectory:
@@ -223,16 +223,16 @@ def test_a_subagent_has_a_trajectory_of_its_own(tmp_path: Path) -> None:
     assert [step.kind for step in subagents[0].steps] == ["tool_call", "message"]
     assert subagent_files(main) == [path]
     assert read(path) == subagents
-    assert read_task(main, f"{SESSION}:agent-a77") == subagents[0]
+    assert read(main, f"{SESSION}:agent-a77") == subagents
 
 
 def test_one_task_is_found_by_its_number_or_its_id(tmp_path: Path) -> None:
     path = write(tmp_path / "s.jsonl", [prompt(FIRST), says(text("a")), prompt(SECOND), says(text("b"))])
     assert [each.task_id for each in read(path, session_id="mine")] == ["mine:1", "mine:2"]
-    assert read_task(path, 2).task == SECOND
-    assert read_task(path, f"{SESSION}:1").task == FIRST
+    assert [each.task for each in read(path, "2")] == [SECOND]
+    assert [each.task for each in read(path, f"{SESSION}:1")] == [FIRST]
     with pytest.raises(NotFoundError, match=r"no task '3'.*:1.*:2"):
-        read_task(path, 3)
+        read(path, "3")
 
 
 def test_lines_that_cannot_be_read_are_counted_and_the_rest_is_kept(tmp_path: Path) -> None:
@@ -265,13 +265,17 @@ def test_input_of_a_tool_is_bounded_in_every_direction(tmp_path: Path) -> None:
     assert len(trajectory.model_dump_json()) < 1_000_000
 
 
-def test_steps_that_do_not_fit_fall_out_of_the_middle_and_so_does_what_is_too_long_in_a_step(tmp_path: Path) -> None:
+def test_steps_that_do_not_fit_fall_out_of_the_middle_and_so_does_what_is_too_long_in_a_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(steps, "MAX_STEPS", 10)
+    monkeypatch.setattr(steps, "MAX_STEP_CHARS", 300)
     path = write(tmp_path / "s.jsonl", [prompt(FIRST), *(says(text(f"step {number}")) for number in range(1, 31))])
-    (trajectory,) = read(path, limits=LearnSettings(max_steps=10, max_step_chars=200))
+    (trajectory,) = read(path)
     assert trajectory.dropped_steps == 20
     assert [step.text for step in trajectory.steps] == [f"step {n}" for n in (1, 2, 3, 4, 5, 26, 27, 28, 29, 30)]
     path = write(tmp_path / "s.jsonl", [prompt(FIRST), says(text("begin " + "x" * 5000 + " end"))])
-    (trajectory,) = read(path, limits=LearnSettings(max_step_chars=300))
+    (trajectory,) = read(path)
     said = trajectory.steps[0].text
     assert (len(said) <= 300, said[:5], said[-3:]) == (True, "begin", "end")
     assert "characters left out" in said

@@ -13,7 +13,7 @@ from claude_lines import call, prompt, result, says, write
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.server.hosts.records import MAX_LINE_CHARS
-from swarm_memory.server.hosts.transcript import read_task, read_trajectories
+from swarm_memory.server.hosts.transcript import read_trajectories
 
 MESSAGES: list[dict[str, Any]] = [
     {"role": "system", "content": "You help."},
@@ -85,7 +85,7 @@ def test_objects_with_steps_keep_their_ids_and_their_labels_are_not_read(tmp_pat
     assert (second.task_id, second.task) == ("runs:2", "Find the answer")
     assert [step.text for step in first.steps] == ["42"]
     assert "success" not in first.model_dump_json()
-    assert read_task(path, "run-7") == first
+    assert list(read_trajectories(path, "run-7")) == [first]
 
 
 def test_an_array_of_objects_gives_one_trajectory_each() -> None:

@@ -12,9 +12,10 @@ from scripted_runs import Script, opened
 
 from swarm_memory.schema.errors import ModelUnavailable
 from swarm_memory.schema.memory import MemoryDraft
-from swarm_memory.schema.settings import DistillSettings, LearnSettings, Settings
+from swarm_memory.schema.settings import DistillSettings, Settings
 from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.server.embedding.static import StaticEmbedder
+from swarm_memory.tools.guard import redact
 from swarm_memory.tools.guard.redact import archivable, stored
 from swarm_memory.tools.learn.items import ASSUMED_CONFIDENCE, REINFORCEMENT
 from swarm_memory.tools.learn.learn import learn
@@ -269,14 +270,15 @@ async def test_no_secret_of_the_trajectory_is_in_any_byte_of_the_bank(secret: st
         assert not bank.holds(secret)
 
 
-def test_a_kept_trajectory_is_bounded_and_keeps_its_end() -> None:
+def test_a_kept_trajectory_is_bounded_and_keeps_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(redact, "MAX_STEPS", 20)
+    monkeypatch.setattr(redact, "MAX_STEP_CHARS", 300)
     script = Script("long").say("x" * 5000)
     for number in range(60):
         script.shell(f"echo {number}", str(number))
-    limits = Settings(learn=LearnSettings(max_steps=20, max_step_chars=300))
-    kept = archivable(script.done(), limits)
+    kept = archivable(script.done(), Settings())
     assert len(kept.steps) == 20
     assert kept.dropped_steps == 122 - 20
     assert kept.steps[-1].text == "59"
     assert max(len(step.text) for step in kept.steps) <= 300
-    assert archivable(kept, limits) == kept
+    assert archivable(kept, Settings()) == kept

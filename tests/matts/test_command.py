@@ -13,7 +13,7 @@ from worlds import TASK, Agent, matts, opened
 
 from swarm_memory.schema.errors import ConfigError, InputError
 from swarm_memory.schema.rollout import MattsRequest
-from swarm_memory.schema.settings import LearnSettings, MattsSettings
+from swarm_memory.schema.settings import MattsSettings
 from swarm_memory.server.runners.command import CommandRunner
 from swarm_memory.server.runners.workplace import Workplace, allowed_commands, scratch_folder
 from swarm_memory.tools.matts.matts import run_matts
@@ -232,7 +232,7 @@ def test_a_command_runs_only_when_exactly_it_is_allowed(tmp_path: Path) -> None:
     assert allowed_commands(settings) == (("claude", "-p"), ("my-agent", "--fast"), ("other",))
 
     def made(command: str, check: str | None = None) -> CommandRunner:
-        return CommandRunner(command, Workplace(tmp_path, tmp_path, settings), LearnSettings(), check)
+        return CommandRunner(command, Workplace(tmp_path, tmp_path, settings), check)
 
     assert made("claude  -p").name == "command:claude -p"
     for refused in ("claude", "claude -p --dangerously-skip-permissions", "rm -rf .", "claude -p; rm -rf ."):

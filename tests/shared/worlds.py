@@ -11,7 +11,7 @@ from laid_bank import opened_bank
 from pydantic import JsonValue
 
 from swarm_memory.schema.rollout import RolloutRequest, RunnerAnswer
-from swarm_memory.schema.settings import LearnSettings, MattsSettings, Settings
+from swarm_memory.schema.settings import MattsSettings, Settings
 from swarm_memory.schema.trajectory import Step, Trajectory
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.runners.command import CommandRunner
@@ -119,7 +119,7 @@ class Agent:
     def runner(self, settings: MattsSettings | None = None, check: str | None = None) -> CommandRunner:
         allowed = "\n".join(filter(None, (self.command, check)))
         chosen = (settings or MattsSettings()).model_copy(update={"allowed_commands": allowed})
-        return CommandRunner(self.command, Workplace(self.folder, self.scratch, chosen), LearnSettings(), check)
+        return CommandRunner(self.command, Workplace(self.folder, self.scratch, chosen), check)
 
     def request(self, number: int = 1, **given: Any) -> RolloutRequest:
         fields: dict[str, Any] = {

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import swarm_memory.server.cli.demo as demo
 from swarm_memory.schema.job import Progress
-from swarm_memory.schema.settings import LearnSettings
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.server.hosts.transcript import read_trajectories
 from swarm_memory.server.jobs.transcripts import import_files
@@ -20,7 +19,7 @@ async def unheard(_: Progress) -> None:
 
 
 def trajectories() -> list[Trajectory]:
-    return list(read_trajectories(SESSION, limits=LearnSettings()))
+    return list(read_trajectories(SESSION))
 
 
 async def test_an_imported_session_tells_what_its_tools_are_good_for_once(toolbox: Toolbox) -> None:

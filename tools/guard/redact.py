@@ -14,6 +14,7 @@ from swarm_memory.tools.guard.rules import SECRETS, Rule, Span, any_in, compiled
 from swarm_memory.tools.guard.secrets import Excerpt, find_secrets, lines_with
 from swarm_memory.tools.text.cleaning import clean
 
+MAX_STEPS, MAX_STEP_CHARS = 2000, 20_000  # of a kept trajectory, and of a text or input of one step
 _MAX_DEPTH = 20
 _MOST_PASSES = 4
 """Of texts in which something is found; hardly one needs a third."""
@@ -107,19 +108,18 @@ def _disjoint(spans: Iterable[Span]) -> Iterator[Span]:
 def archivable(trajectory: Trajectory, settings: Settings) -> Trajectory:
     """Return the trajectory with every text of it cleaned and redacted, long texts cut and the middle left out.
 
-    At most `settings.learn.max_steps` steps of at most `max_step_chars` characters; doing it twice changes nothing.
+    At most `MAX_STEPS` steps of at most `MAX_STEP_CHARS` characters; doing it twice changes nothing.
     """
-    limit = settings.learn.max_step_chars
-    kept, dropped = _ends(trajectory.steps, settings.learn.max_steps)
+    kept, dropped = _ends(trajectory.steps)
     texts = dict.fromkeys(
         map(clean, (trajectory.task, *(text for step in kept for text in (step.text, *_strings(step.tool_input)))))
     )
     # Before they are cut: half a secret would not be known as one.
     redacted = dict(zip(texts, redact_each(list(texts), pii=settings.distill.redact_pii), strict=True))
-    steps = tuple(_step(step, limit, redacted) for step in kept)
+    steps = tuple(_step(step, MAX_STEP_CHARS, redacted) for step in kept)
     task = _text(trajectory.task, _MAX_TASK_CHARS, redacted)
-    changed = {"task": task, "steps": steps, "dropped_steps": trajectory.dropped_steps + dropped}
-    return trajectory.model_copy(update=changed)
+    dropped += trajectory.dropped_steps
+    return trajectory.model_copy(update={"task": task, "steps": steps, "dropped_steps": dropped})
 
 
 def stored(trajectory: Trajectory, settings: Settings) -> Trajectory:
@@ -137,12 +137,10 @@ def stored(trajectory: Trajectory, settings: Settings) -> Trajectory:
     return trajectory.model_copy(update={"task": without_places(trajectory.task), "steps": steps})
 
 
-def _ends(steps: tuple[Step, ...], limit: int) -> tuple[tuple[Step, ...], int]:
+def _ends(steps: tuple[Step, ...]) -> tuple[tuple[Step, ...], int]:
     """Return both ends; the end shows how it went and has more room than the beginning."""
-    if len(steps) <= limit:
-        return steps, 0
-    head = limit // 4
-    return steps[:head] + steps[len(steps) - (limit - head) :], len(steps) - limit
+    dropped, head = max(0, len(steps) - MAX_STEPS), MAX_STEPS // 4
+    return steps[:head] + steps[head + dropped :], dropped
 
 
 def _strings(value: JsonValue, depth: int = _MAX_DEPTH) -> Iterator[str]:

@@ -146,7 +146,7 @@ async def post_task(
     from swarm_memory.tools.tool_memory.log import learn_and_log
 
     found: list[Trajectory] = []
-    async with aclosing(read_all(Given(file), site.invocation.settings().settings.learn)) as stream:
+    async with aclosing(read_all(Given(file))) as stream:
         async for trajectory in stream:
             found.append(trajectory)
             if len(found) > 1:

@@ -8,7 +8,7 @@ from pathlib import Path
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.server.hosts.antigravity.host import folders
 from swarm_memory.server.hosts.host import Origin, Transcripts
-from swarm_memory.server.hosts.records import JsonObject, as_list, as_object, as_text, as_time, parsed
+from swarm_memory.server.hosts.records import Record, parsed
 from swarm_memory.server.hosts.session import Session
 from swarm_memory.server.hosts.steps import read_answer
 
@@ -19,16 +19,16 @@ _SHELL = "run_command"
 _HEAD = re.compile(r"\A(?:(?:Created|Completed) At: [^\n]{1,60}\n){1,2}\s*")
 
 
-def is_antigravity(record: JsonObject) -> bool:
+def is_antigravity(record: Record) -> bool:
     """Tell whether a record is a step of an Antigravity conversation."""
-    return "step_index" in record and bool(as_text(record.get("type"))) and bool(as_text(record.get("source")))
+    return "step_index" in record and bool(record.text("type")) and bool(record.text("source"))
 
 
-def read_session(steps: Iterator[JsonObject], origin: Origin) -> Iterator[Trajectory]:
+def read_session(steps: Iterator[Record], origin: Origin) -> Iterator[Trajectory]:
     """Yield one trajectory for each task. Calls have no ids: a step of the model answers the oldest open one."""
     waiting: dict[str, str] = {}
     above = origin.path.parts[:-3] if origin.path is not None and origin.path.match(_LOG) else ()
-    session = Session("antigravity", origin.limits, origin.session_id, fallback_id=above[-1] if above else origin.stem)
+    session = Session("antigravity", origin.session_id, fallback_id=above[-1] if above else origin.stem)
     return session.read(steps, origin.records, lambda step: _take(session, step, waiting))
 
 
@@ -37,21 +37,20 @@ def transcripts_of(root: Path | None) -> list[Path]:
     return [path for folder in folders() for path in Path(folder).glob(f"*/{_LOG}")] if root is None else []
 
 
-def _take(session: Session, record: JsonObject, waiting: dict[str, str]) -> bool:
+def _take(session: Session, record: Record, waiting: dict[str, str]) -> bool:
     """Take a step. `waiting` holds the calls that run in the background, by the id of their task."""
-    text, at = as_text(record.get("content")), as_time(record.get("created_at"))
-    match as_text(record.get("source")), as_text(record.get("type")):
+    text, at = record.text("content"), record.time("created_at")
+    match record.text("source"), record.text("type"):
         case "USER_EXPLICIT", "USER_INPUT":
             session.prompt("\n".join(_TYPED.findall(text)).strip() or text, at)
             session.note(text)
         case "MODEL", "PLANNER_RESPONSE":
-            session.say(as_text(record.get("thinking")), at, thought=True)
+            session.say(record.text("thinking"), at, thought=True)
             session.say(text, at)
-            for call in map(as_object, as_list(record.get("tool_calls"))):
-                name = as_text(call.get("name")).removeprefix("default_api:")
+            for call in record.objects("tool_calls"):
+                name = call.text("name").removeprefix("default_api:")
                 given = {
-                    key: each if (value := parsed(each)) is None else value
-                    for key, each in as_object(call.get("args")).items()
+                    key: each if (value := parsed(each)) is None else value for key, each in call.object("args").items()
                 }
                 session.call(name, given, "", at)
         case "MODEL", kind if kind and text:
@@ -68,8 +67,8 @@ def _take(session: Session, record: JsonObject, waiting: dict[str, str]) -> bool
     return True
 
 
-def _result(session: Session, record: JsonObject, text: str, at: datetime | None, waiting: dict[str, str]) -> None:
-    kind, status = as_text(record.get("type")), as_text(record.get("status"))
+def _result(session: Session, record: Record, text: str, at: datetime | None, waiting: dict[str, str]) -> None:
+    kind, status = record.text("type"), record.text("status")
     call_id = session.open_call(waiting.values()) or session.call(kind.lower(), None, "", at)
     task = _TASK.search(text[:500]) if status == "RUNNING" else None
     if task:

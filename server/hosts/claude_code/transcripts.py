@@ -10,17 +10,7 @@ from pathlib import Path
 from swarm_memory.schema.trajectory import Trajectory, Usage
 from swarm_memory.server.hosts.claude_code.host import projects_folder
 from swarm_memory.server.hosts.host import Origin, Transcripts
-from swarm_memory.server.hosts.records import (
-    JsonObject,
-    all_text,
-    as_bool,
-    as_count,
-    as_list,
-    as_object,
-    as_text,
-    as_time,
-    files_in,
-)
+from swarm_memory.server.hosts.records import Record, all_text, as_list, as_object, files_in
 from swarm_memory.server.hosts.session import Session
 from swarm_memory.server.hosts.steps import exit_code_of
 from swarm_memory.tools.learn.worth import QUESTION
@@ -35,42 +25,40 @@ _HEAD_LINES = 200
 _TOOL_ERROR = re.compile(r"</?tool_use_error>")
 
 
-def is_claude_code(record: JsonObject) -> bool:
+def is_claude_code(record: Record) -> bool:
     """Tell whether a record is a line of a Claude Code transcript."""
-    return bool(as_text(record.get("type"))) and (
-        "sessionId" in record or "leafUuid" in record or "snapshot" in record or bool(as_object(record.get("message")))
+    return bool(record.text("type")) and (
+        "sessionId" in record or "leafUuid" in record or "snapshot" in record or bool(record.object("message"))
     )
 
 
-def read_session(lines: Iterator[JsonObject], origin: Origin) -> Iterator[Trajectory]:
+def read_session(lines: Iterator[Record], origin: Origin) -> Iterator[Trajectory]:
     """Yield one trajectory for each task, `<session>:1`, `<session>:2` …, as soon as the next one begins.
 
     The number counts the prompts that began a task (`tools.trajectory.tasks`). A file of a subagent, whose lines are
     marked, is one task, `<session>:agent-<id>`, whatever is said in it.
     """
-    head: list[JsonObject] = []
+    head: list[Record] = []
     for line in lines:
         head.append(line)
         if line.get("type") in ("user", "assistant") or len(head) >= _HEAD_LINES:
             break
-    session = _Session(
-        "claude_code", origin.limits, _session_id(head, origin), _agent_id(head[-1], origin), codes_decide=False
-    )
+    session = _Session("claude_code", _session_id(head, origin), _agent_id(head[-1], origin), codes_decide=False)
     yield from session.read(itertools.chain(head, lines), origin.records, session.take)
 
 
-def _session_id(head: list[JsonObject], origin: Origin) -> str | None:
+def _session_id(head: list[Record], origin: Origin) -> str | None:
     if origin.session_id:
         return origin.session_id
-    named = next(filter(None, (as_text(line.get("sessionId")) for line in head)), None)
+    named = next(filter(None, (line.text("sessionId") for line in head)), None)
     return named or origin.stem
 
 
-def _agent_id(line: JsonObject, origin: Origin) -> str | None:
+def _agent_id(line: Record, origin: Origin) -> str | None:
     stem = origin.stem
     if stem is not None and not stem.startswith(_AGENT_FILE):
         return None
-    named = as_text(line.get("agentId")) if line.get("isSidechain") is True else ""
+    named = line.text("agentId") if line.get("isSidechain") is True else ""
     return named or (stem.removeprefix(_AGENT_FILE) if stem is not None else None)
 
 
@@ -99,11 +87,11 @@ class _Session(Session):
     seen: set[int] = field(default_factory=set[int])
     """Hashes of the uuids of the lines read: a resumed session repeats lines."""
 
-    def take(self, record: JsonObject) -> bool:
+    def take(self, record: Record) -> bool:
         """Take one line; those that are nobody's words or actions are known too."""
         kind = record.get("type")
         if kind == "attachment":
-            self._attachment(as_object(record.get("attachment")), as_time(record.get("timestamp")))
+            self._attachment(record.object("attachment"), record.time("timestamp"))
         elif (
             kind not in ("user", "assistant")
             or self._is_repeated(record)
@@ -111,25 +99,25 @@ class _Session(Session):
         ):
             pass
         elif record.get("isMeta") is True or record.get("isCompactSummary") is True:
-            text = all_text(as_object(record.get("message")).get("content"))
+            text = all_text(record.object("message").get("content"))
             self.note(text)
             self.asked = self.asked or QUESTION in text
         else:
-            self.session_id = self.session_id or as_text(record.get("sessionId")) or None
+            self.session_id = self.session_id or record.text("sessionId") or None
             if kind == "user":
                 self._user(record)
             else:
                 self._assistant(record)
         return True
 
-    def _is_repeated(self, record: JsonObject) -> bool:
-        uuid = as_text(record.get("uuid"))
+    def _is_repeated(self, record: Record) -> bool:
+        uuid = record.text("uuid")
         if uuid and hash(uuid) in self.seen:
             return True
         self.seen.add(hash(uuid))
         return False
 
-    def _attachment(self, attachment: JsonObject, at: datetime | None) -> None:
+    def _attachment(self, attachment: Record, at: datetime | None) -> None:
         """Take what the host added by itself: our notes for their ids, and prompts typed while the agent worked."""
         if attachment.get("type") == "queued_command" and attachment.get("commandMode", "prompt") == "prompt":
             text = task_text(all_text(attachment.get("prompt")))
@@ -143,12 +131,12 @@ class _Session(Session):
         else:
             self.note(text)
 
-    def _user(self, record: JsonObject) -> None:
-        at = as_time(record.get("timestamp"))
-        content = as_object(record.get("message")).get("content")
+    def _user(self, record: Record) -> None:
+        at = record.time("timestamp")
+        content = record.object("message").get("content")
         for block in map(as_object, as_list(content)):
-            if as_text(block.get("type")).endswith("tool_result"):
-                self._tool_result(block, as_object(record.get("toolUseResult")), at)
+            if block.text("type").endswith("tool_result"):
+                self._tool_result(block, record.object("toolUseResult"), at)
         raw = all_text(content)
         text = task_text(raw)
         if text.startswith(_INTERRUPTED):
@@ -158,34 +146,34 @@ class _Session(Session):
         else:
             self.detour = self.detour or bool(_COMMAND.match(text) and not _SILENT_COMMANDS.search(text))
 
-    def _assistant(self, record: JsonObject) -> None:
-        message, at = as_object(record.get("message")), as_time(record.get("timestamp"))
+    def _assistant(self, record: Record) -> None:
+        message, at = record.object("message"), record.time("timestamp")
         content = message.get("content")
         if message.get("model") == "<synthetic>":
             if is_api_error(record):
                 self.stop(all_text(content), at, failed=True)
             return
-        if self.running is not None and (usage := as_object(message.get("usage"))):
-            self.running.usage[as_text(message.get("id")) or str(record.get("uuid"))] = _usage(usage)
+        if self.running is not None and (usage := message.object("usage")):
+            self.running.usage[message.text("id") or str(record.get("uuid"))] = _usage(usage)
         if isinstance(content, str):
             self.say(content, at)
         for block in map(as_object, as_list(content)):
-            match as_text(block.get("type")):
+            match block.text("type"):
                 case "text" | "thinking" as kind if not self.asked:
-                    self.say(as_text(block.get(kind)), at, thought=kind == "thinking")
+                    self.say(block.text(kind), at, thought=kind == "thinking")
                 case kind if kind.endswith("tool_use"):
-                    name = as_text(block.get("name"))
+                    name = block.text("name")
                     self.asked = self.asked and is_own_tool(name)  # else it went on with the task
-                    self.call(name, block.get("input"), as_text(block.get("id")), at)
+                    self.call(name, block.get("input"), block.text("id"), at)
                 case kind if kind.endswith("tool_result"):
-                    self._tool_result(block, {}, at)
+                    self._tool_result(block, Record(), at)
                 case _:
                     pass
 
-    def _tool_result(self, block: JsonObject, result: JsonObject, at: datetime | None) -> None:
+    def _tool_result(self, block: Record, result: Record, at: datetime | None) -> None:
         """Take what came of a call. `result` is how the host itself has it, where it says."""
-        call_id, is_error = as_text(block.get("tool_use_id")), as_bool(block.get("is_error"))
-        streams = (as_text(result.get(name)) for name in ("stdout", "stderr"))
+        call_id, is_error = block.text("tool_use_id"), block.flag("is_error")
+        streams = (result.text(name) for name in ("stdout", "stderr"))
         text = all_text(block.get("content")) or "\n".join(filter(None, streams))
         self.result(
             call_id,
@@ -197,12 +185,12 @@ class _Session(Session):
         )
 
 
-def is_api_error(record: JsonObject) -> bool:
+def is_api_error(record: Record) -> bool:
     """Tell whether a line of a transcript, or of `stream-json`, is the host's own word that its API failed."""
     return True in (record.get("isApiErrorMessage"), record.get("is_api_error_message"))
 
 
-def _exit_code(tool: str | None, text: str, is_error: bool | None, result: JsonObject) -> int | None:
+def _exit_code(tool: str | None, text: str, is_error: bool | None, result: Record) -> int | None:
     """Return the exit code of a command; one that the host reports as done, and not as an error, ended with 0."""
     if is_error:
         return exit_code_of(text)
@@ -211,12 +199,12 @@ def _exit_code(tool: str | None, text: str, is_error: bool | None, result: JsonO
     return 0 if tool == "Bash" and finished and not special else None
 
 
-def _usage(usage: JsonObject) -> Usage:
+def _usage(usage: Record) -> Usage:
     return Usage(
-        input_tokens=as_count(usage.get("input_tokens")),
-        output_tokens=as_count(usage.get("output_tokens")),
-        cache_read_tokens=as_count(usage.get("cache_read_input_tokens")),
-        cache_creation_tokens=as_count(usage.get("cache_creation_input_tokens")),
+        input_tokens=usage.count("input_tokens"),
+        output_tokens=usage.count("output_tokens"),
+        cache_read_tokens=usage.count("cache_read_input_tokens"),
+        cache_creation_tokens=usage.count("cache_creation_input_tokens"),
     )
 
 

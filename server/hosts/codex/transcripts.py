@@ -11,17 +11,7 @@ from pathlib import Path
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.server.hosts.codex.host import PATCHED_FILE, SHELL, folders, request_in
 from swarm_memory.server.hosts.host import Origin, Transcripts
-from swarm_memory.server.hosts.records import (
-    JsonObject,
-    as_bool,
-    as_list,
-    as_object,
-    as_text,
-    as_time,
-    first_record,
-    parsed,
-    text_of,
-)
+from swarm_memory.server.hosts.records import Record, as_list, as_object, as_text, first_record, parsed, text_of
 from swarm_memory.server.hosts.session import Session
 
 _TYPES = frozenset({"session_meta", "turn_context", "response_item", "event_msg", "compacted", "world_state"})
@@ -57,14 +47,14 @@ _FAILED = re.compile(
 _NEW_TASK = re.compile(r"Message Type: NEW_TASK\b[\s\S]*?^Task name: (?P<name>\S+)$[\s\S]*?^Payload:\n?", re.MULTILINE)
 
 
-def is_codex(record: JsonObject) -> bool:
+def is_codex(record: Record) -> bool:
     """Tell whether a record is a line of a rollout."""
-    return as_text(record.get("type")) in _TYPES and isinstance(record.get("payload"), dict) and "timestamp" in record
+    return record.text("type") in _TYPES and isinstance(record.get("payload"), dict) and "timestamp" in record
 
 
-def read_session(lines: Iterator[JsonObject], origin: Origin) -> Iterator[Trajectory]:
+def read_session(lines: Iterator[Record], origin: Origin) -> Iterator[Trajectory]:
     """Yield one trajectory for each task. The file of a subagent is one task of the session that started it."""
-    rollout = _Rollout(Session("codex", origin.limits, origin.session_id, fallback_id=origin.stem))
+    rollout = _Rollout(Session("codex", origin.session_id, fallback_id=origin.stem))
     yield from rollout.session.read(rollout.to_the_end(lines), origin.records, rollout.take)
 
 
@@ -75,7 +65,7 @@ def rollouts_of(root: Path | None) -> list[Path]:
 
 
 def _held_in(path: Path, root: Path) -> bool:
-    cwd = as_text(as_object(first_record(path).get("payload")).get("cwd"))
+    cwd = first_record(path).object("payload").text("cwd")
     return bool(cwd) and (Path(cwd) == root or root in Path(cwd).parents)
 
 
@@ -106,17 +96,17 @@ class _Rollout:
     polls: dict[str, str] = field(default_factory=dict[str, str])
     """By call id of a poll: the id of the process."""
 
-    def to_the_end(self, lines: Iterator[JsonObject]) -> Iterator[JsonObject]:
+    def to_the_end(self, lines: Iterator[Record]) -> Iterator[Record]:
         """Yield the lines; then end what still runs, whose last words have no line."""
         yield from lines
         for process in list(self.running):
             self._end(process, None)
-        yield {"type": "compacted", "payload": {}}  # so that what ended just now is taken
+        yield Record(type="compacted", payload={})  # so that what ended just now is taken
 
-    def take(self, record: JsonObject) -> bool:
+    def take(self, record: Record) -> bool:
         """Take a line; return whether it is known."""
-        kind, payload = as_text(record.get("type")), as_object(record.get("payload"))
-        at = as_time(record.get("timestamp"))
+        kind, payload = record.text("type"), record.object("payload")
+        at = record.time("timestamp")
         if kind == "session_meta":
             self._meta(payload)
             return True
@@ -126,19 +116,19 @@ class _Rollout:
             self._event(payload, at)
         return kind == "event_msg" or kind in _SILENT
 
-    def _meta(self, payload: JsonObject) -> None:
+    def _meta(self, payload: Record) -> None:
         if self.began:
             return
         self.began = True
-        own = as_text(payload.get("id"))
-        source = as_object(as_object(payload.get("source")).get("subagent"))
-        parent = as_text(as_object(source.get("thread_spawn")).get("parent_thread_id"))
+        own = payload.text("id")
+        source = payload.object("source").object("subagent")
+        parent = source.object("thread_spawn").text("parent_thread_id")
         if source:
             self.session.agent_id = own or "agent"
         self.session.session_id = self.session.session_id or parent or own or None
 
-    def _item(self, item: JsonObject, at: datetime | None) -> bool:
-        kind = as_text(item.get("type"))
+    def _item(self, item: Record, at: datetime | None) -> bool:
+        kind = item.text("type")
         text = text_of(item.get("content"))
         if kind == "message" and item.get("role") == "assistant":
             self._say("item", text, at)
@@ -147,34 +137,34 @@ class _Rollout:
         elif kind == "agent_message":
             self._from_agent(text, at)
         elif kind == "reasoning":
-            summary = "\n".join(text_of([each]) for each in as_list(item.get("summary")))
+            summary = "\n".join(text_of([each]) for each in item.array("summary"))
             self.session.say(summary or text, at, thought=True)
         elif kind in ("function_call", "custom_tool_call", "local_shell_call", "tool_search_call", "web_search_call"):
             self._call(kind, item, at)
         elif kind in ("function_call_output", "custom_tool_call_output"):
-            self._output(as_text(item.get("call_id")), item.get("output"), at)
+            self._output(item.text("call_id"), item.get("output"), at)
         else:
             return kind in _SILENT
         return True
 
-    def _event(self, event: JsonObject, at: datetime | None) -> None:
-        kind = as_text(event.get("type"))
+    def _event(self, event: Record, at: datetime | None) -> None:
+        kind = event.text("type")
         if kind == "item_completed":
-            self._completed(as_object(event.get("item")), at)
+            self._completed(event.object("item"), at)
         elif kind == "agent_message":
-            self._say("event", as_text(event.get("message")), at)
+            self._say("event", event.text("message"), at)
         elif kind == "user_message":
-            self.session.prompt(request_in(as_text(event.get("message"))), at)
+            self.session.prompt(request_in(event.text("message")), at)
         elif kind == "exec_command_end":
-            self._ran(as_text(event.get("call_id")), event, at)
+            self._ran(event.text("call_id"), event, at)
         elif kind == "patch_apply_end":
-            self._patched(as_text(event.get("call_id")), event, at)
+            self._patched(event.text("call_id"), event, at)
         elif kind == "mcp_tool_call_end":
-            self._mcp(as_text(event.get("call_id")), event)
+            self._mcp(event.text("call_id"), event)
         elif kind == "turn_aborted":
-            self.session.stop(f"[stopped: {as_text(event.get('reason')) or 'by the user'}]", at)
+            self.session.stop(f"[stopped: {event.text('reason') or 'by the user'}]", at)
         elif kind == "error":
-            self.session.stop(as_text(event.get("message")), at, failed=True)
+            self.session.stop(event.text("message"), at, failed=True)
 
     def _say(self, source: str, text: str, at: datetime | None) -> None:
         words = text.strip()
@@ -182,19 +172,19 @@ class _Rollout:
         if self.said[source, words] > self.said["event" if source == "item" else "item", words]:
             self.session.say(text, at)
 
-    def _completed(self, item: JsonObject, at: datetime | None) -> None:
+    def _completed(self, item: Record, at: datetime | None) -> None:
         """Take an item as newer versions write it beside the response's own."""
-        match as_text(item.get("type")):
+        match item.text("type"):
             case "AgentMessage":
                 self._say("event", text_of(item.get("content")), at)
             case "UserMessage":
                 self.session.prompt(request_in(text_of(item.get("content"))), at)
             case "CommandExecution":
-                self._ran(as_text(item.get("id")), item, at)
+                self._ran(item.text("id"), item, at)
             case "FileChange":
-                self._patched(as_text(item.get("id")), item, at)
+                self._patched(item.text("id"), item, at)
             case "McpToolCall":
-                self._mcp(as_text(item.get("id")), item)
+                self._mcp(item.text("id"), item)
             case _:
                 pass
 
@@ -206,13 +196,13 @@ class _Rollout:
         self.session.draft = None
         self.session.prompt(text[found.end() :].strip() or found["name"].rpartition("/")[2].replace("_", " "), at)
 
-    def _call(self, kind: str, item: JsonObject, at: datetime | None) -> None:
-        call_id, name = as_text(item.get("call_id")) or as_text(item.get("id")), as_text(item.get("name"))
+    def _call(self, kind: str, item: Record, at: datetime | None) -> None:
+        call_id, name = item.text("call_id", "id"), item.text("name")
         given = parsed(item.get("arguments")) if "arguments" in item else item.get("input", item.get("action"))
         arguments = as_object(given)
         if name == _POLL:
             self.polls[call_id] = str(arguments.get("session_id") or "")
-            if not as_text(arguments.get("chars")).strip("\x03\x04\r\n"):
+            if not arguments.text("chars").strip("\x03\x04\r\n"):
                 return  # only waits
         if kind == "local_shell_call" or name in _SHELLS:
             name, given = SHELL, _shell_input(arguments)
@@ -220,7 +210,7 @@ class _Rollout:
             name, given = ("code", {"code": given}) if name == _CODE else (name, _written(as_text(given)))
         elif kind in ("web_search_call", "tool_search_call"):
             name = kind.removesuffix("_call")
-        if (space := as_text(item.get("namespace"))).startswith("mcp__"):
+        if (space := item.text("namespace")).startswith("mcp__"):
             name = f"{space.removesuffix('__')}__{name}"
         self.session.call(name, given, call_id, at)
 
@@ -228,7 +218,7 @@ class _Rollout:
         whole = as_object(output)
         if as_text(output).startswith('{"output":'):  # so does a patch's, with how it ended
             whole = as_object(parsed(output))
-        code = as_object(whole.get("metadata")).get("exit_code")
+        code = whole.object("metadata").get("exit_code")
         text = text_of(whole.get("output", whole.get("content"))) if whole else text_of(output)
         head = _HEAD.match(text)
         framed, said = (text[: head.end()], text[head.end() :]) if head else ("", text)
@@ -244,18 +234,18 @@ class _Rollout:
             return
         if call_id in self.session.tools:
             refused = bool(_REFUSED.search(said[:400]))
-            failed = True if _FAILED.match(said) or refused or call_id in self.failed else as_bool(whole.get("success"))
+            failed = True if _FAILED.match(said) or refused or call_id in self.failed else whole.flag("success")
             self.session.result(call_id, said, at, is_error=failed, exit_code=code, interrupted=refused)
 
     def _end(self, process: str, code: int | None, at: datetime | None = None) -> None:
         ended = self.running.pop(process)
         self.session.result(ended.call_id, ended.text, at, exit_code=code)
 
-    def _ran(self, call_id: str, event: JsonObject, at: datetime | None) -> None:
+    def _ran(self, call_id: str, event: Record, at: datetime | None) -> None:
         """Take how a command ended: one that is being waited for, one whose output comes, or one that a program ran."""
         given = event.get("exit_code")
         code = given if isinstance(given, int) and given >= 0 else None
-        output = as_text(event.get("aggregated_output"))
+        output = event.text("aggregated_output")
         process = next((key for key, each in self.running.items() if each.call_id == call_id), None)
         if process is not None:
             self.running[process].text = output or self.running[process].text
@@ -266,40 +256,40 @@ class _Rollout:
             self.session.call(SHELL, _shell_input(event), call_id, at)
             self.session.result(call_id, output, at, exit_code=code)
 
-    def _patched(self, call_id: str, event: JsonObject, at: datetime | None) -> None:
+    def _patched(self, call_id: str, event: Record, at: datetime | None) -> None:
         """Take that files were changed; a program's patch has no call of its own."""
         if call_id in self.session.tools:
             return
         changed = event.get("changes")
-        files = list(as_object(changed)) or [as_text(as_object(each).get("path")) for each in as_list(changed)]
-        failed = event.get("success") is False or as_text(event.get("status")) in ("failed", "declined")
-        said = as_text(event.get("stdout")) + as_text(event.get("stderr"))
+        files = list(as_object(changed)) or [as_object(each).text("path") for each in as_list(changed)]
+        failed = event.get("success") is False or event.text("status") in ("failed", "declined")
+        said = event.text("stdout") + event.text("stderr")
         self.session.call("apply_patch", {"file_path": files[0]} if files else {}, call_id, at)
         self.session.result(call_id, said, at, is_error=failed)
 
-    def _mcp(self, call_id: str, event: JsonObject) -> None:
+    def _mcp(self, call_id: str, event: Record) -> None:
         """Take that a tool of a server failed: its output says so in words only."""
-        result = as_object(event.get("result"))
-        answer = as_object(result.get("Ok")) or result
+        result = event.object("result")
+        answer = result.object("Ok") or result
         if "Err" in result or answer.get("isError") is True or event.get("status") == "failed":
             self.failed.add(call_id)
 
 
-def _shell_input(arguments: JsonObject) -> JsonObject:
+def _shell_input(arguments: Record) -> Record:
     """Return what a shell is given with its command as one text."""
     words = arguments.get("command", arguments.get("cmd"))
     command = as_text(words)
     if listed := [str(word) for word in as_list(words)]:
         is_shell = len(listed) >= 3 and listed[-2] in ("-lc", "-c", "-Command")
         command = listed[-1] if is_shell else shlex.join(listed)
-    workdir = as_text(arguments.get("workdir"))
-    return {"command": command, **({"workdir": workdir} if workdir else {})}
+    workdir = arguments.text("workdir")
+    return Record({"command": command, **({"workdir": workdir} if workdir else {})})
 
 
-def _written(patch: str) -> JsonObject:
+def _written(patch: str) -> Record:
     """Return a patch with the first file that it changes."""
     file = PATCHED_FILE.search(patch)
-    return {**({"file_path": file[1].strip()} if file else {}), "input": patch}
+    return Record({**({"file_path": file[1].strip()} if file else {}), "input": patch})
 
 
 TRANSCRIPTS = Transcripts(is_codex, read_session, rollouts_of)

@@ -6,19 +6,15 @@ from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 
-from swarm_memory.schema.settings import LearnSettings
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.server.hosts.cursor.host import STORE, folders, project_names
 from swarm_memory.server.hosts.databases import Database, is_database, open_database
 from swarm_memory.server.hosts.host import Origin, Transcripts
 from swarm_memory.server.hosts.records import (
-    JsonObject,
+    Record,
     Records,
     all_text,
-    as_bool,
-    as_count,
     as_list,
-    as_millis,
     as_object,
     as_text,
     files_in,
@@ -36,23 +32,23 @@ _CONTEXT = re.compile(r"\s*<[a-z_]{1,40}(?:\s[^>\n]{0,200})?>")
 _ROLES = ("system", "user", "assistant", "tool")
 
 
-def is_cursor(record: JsonObject) -> bool:
+def is_cursor(record: Record) -> bool:
     """Tell whether a record is a line of an agent transcript: a role beside a message, without type, id or time."""
-    return record.get("role") in _ROLES and "content" in as_object(record.get("message")) and "type" not in record
+    return record.get("role") in _ROLES and "content" in record.object("message") and "type" not in record
 
 
-def read_session(lines: Iterator[JsonObject], origin: Origin) -> Iterator[Trajectory]:
+def read_session(lines: Iterator[Record], origin: Origin) -> Iterator[Trajectory]:
     """Yield one trajectory for each task; the file of a subagent is one."""
     path = origin.path
-    session = Session("cursor", origin.limits, origin.session_id, fallback_id=origin.stem)
+    session = Session("cursor", origin.session_id, fallback_id=origin.stem)
     if path is not None and path.parent.name == _SUBAGENTS:
         session.agent_id, session.fallback_id = origin.stem, path.parent.parent.name
     return session.read(lines, origin.records, lambda line: _take(session, line, origin.records))
 
 
-def read_store(path: Path, limits: LearnSettings, session_id: str | None = None) -> Iterator[Trajectory]:
+def read_store(path: Path, session_id: str | None = None) -> Iterator[Trajectory]:
     """Yield the tasks of a chat's database: its messages are the blobs that are JSON; the others are its own graph."""
-    source, session = Records(io.StringIO()), Session("cursor", limits, fallback_id=path.parent.name)
+    source, session = Records(io.StringIO()), Session("cursor", fallback_id=path.parent.name)
     with open_database(path, _TABLES) as database:
         session.session_id = session_id or _agent_id(database)
         yield from session.read(_blobs(database, source), source, lambda blob: _take(session, blob, source))
@@ -62,12 +58,12 @@ def _agent_id(database: Database) -> str | None:
     about = as_text(database.value("SELECT value FROM meta WHERE key = ?", "0"))
     if re.fullmatch(r"(?:[0-9a-f]{2})+", about, re.I):
         about = bytes.fromhex(about).decode("utf-8", "replace")
-    return as_text(as_object(parsed(about)).get("agentId")) or None
+    return as_object(parsed(about)).text("agentId") or None
 
 
-def _blobs(database: Database, source: Records) -> Iterator[JsonObject]:
+def _blobs(database: Database, source: Records) -> Iterator[Record]:
     for row in database.rows("SELECT rowid AS number FROM blobs ORDER BY rowid"):
-        blob = database.value("SELECT data FROM blobs WHERE rowid = ?", as_count(row["number"]))
+        blob = database.value("SELECT data FROM blobs WHERE rowid = ?", row.count("number"))
         text = blob.decode("utf-8", "replace") if isinstance(blob, bytes) else as_text(blob)
         source.skipped += blob is None
         if text.startswith("{") and (message := as_object(parsed(text))):
@@ -95,14 +91,14 @@ def is_store(path: Path) -> bool:
     return path.name == STORE and is_database(path)
 
 
-def _take(session: Session, record: JsonObject, source: Records) -> bool:
-    message = as_object(record.get("message")) or record
-    role, at = as_text(record.get("role")), as_millis(record.get("createdAt"))
+def _take(session: Session, record: Record, source: Records) -> bool:
+    message = record.object("message") or record
+    role, at = record.text("role"), record.millis("createdAt")
     if record.get("type") == "turn_ended":
         if record.get("status") in ("aborted", "cancelled"):
             session.stop("[stopped by the user]")
         elif record.get("status") == "error":
-            session.stop(as_text(record.get("error")) or "the turn ended with an error", failed=True)
+            session.stop(record.text("error") or "the turn ended with an error", failed=True)
         return True
     if role not in _ROLES or "content" not in message:
         return False
@@ -126,20 +122,20 @@ def _user(session: Session, text: str, at: datetime | None) -> None:
     session.note(text)
 
 
-def _kind(block: JsonObject) -> str:
-    return as_text(block.get("type")).replace("-", "_")
+def _kind(block: Record) -> str:
+    return block.text("type").replace("-", "_")
 
 
-def _block(session: Session, block: JsonObject, role: str, at: datetime | None) -> bool:
+def _block(session: Session, block: Record, role: str, at: datetime | None) -> bool:
     match _kind(block):
         case "text" if role == "assistant":
-            session.say(as_text(block.get("text")), at)
+            session.say(block.text("text"), at)
         case "reasoning" | "thinking":
-            session.say(as_text(block.get("text")) or as_text(block.get("thinking")), at, thought=True)
+            session.say(block.text("text", "thinking"), at, thought=True)
         case "tool_use" | "tool_call":
-            name = as_text(block.get("name")) or as_text(block.get("toolName"))
+            name = block.text("name", "toolName")
             given = block.get("input", block.get("args", block.get("arguments")))
-            session.call(name, given, as_text(block.get("id")) or as_text(block.get("toolCallId")), at)
+            session.call(name, given, block.text("id", "toolCallId"), at)
         case "tool_result":
             _result(session, block, at)
         case "text" | "redacted_reasoning" | "image":
@@ -149,11 +145,11 @@ def _block(session: Session, block: JsonObject, role: str, at: datetime | None) 
     return True
 
 
-def _result(session: Session, block: JsonObject, at: datetime | None) -> None:
+def _result(session: Session, block: Record, at: datetime | None) -> None:
     """Take a result, of the oldest open call where it names none; a command's exit code is in its text alone."""
-    named = as_text(block.get("toolCallId")) or as_text(block.get("tool_use_id"))
+    named = block.text("toolCallId", "tool_use_id")
     call_id, text = named or session.open_call(), text_of(block.get("content", block.get("result")))
-    is_error, code = as_bool(block.get("isError", block.get("is_error"))), None
+    is_error, code = block.flag("isError", "is_error"), None
     if session.tools.get(call_id) in _SHELLS:
         answer = read_answer(text)
         code, text = answer.exit_code, answer.text

@@ -13,13 +13,11 @@ from swarm_memory.server.hosts.gemini_cli.host import SHELL, folders
 from swarm_memory.server.hosts.host import Origin, Transcripts
 from swarm_memory.server.hosts.records import (
     MAX_DOCUMENT_CHARS,
-    JsonObject,
+    Record,
     Records,
     all_text,
-    as_list,
     as_object,
     as_text,
-    as_time,
     files_in,
     text_of,
 )
@@ -40,12 +38,12 @@ _TAIL_CHARS = 1000
 _BACKGROUND = re.compile(r"Command moved to background|[^\n]{0,200}Output hidden")
 
 
-def is_gemini_cli(record: JsonObject) -> bool:
+def is_gemini_cli(record: Record) -> bool:
     """Tell whether a record is the first of a Gemini CLI chat: all of it, or its header."""
     return "sessionId" in record and "projectHash" in record
 
 
-def read_session(records: Iterator[JsonObject], origin: Origin) -> Iterator[Trajectory]:
+def read_session(records: Iterator[Record], origin: Origin) -> Iterator[Trajectory]:
     """Yield one trajectory for each task, of what stands when all changes to the chat are made.
 
     A message that is written again replaces the one before; a rewound one is gone. A chat must fit in memory: raises
@@ -53,8 +51,8 @@ def read_session(records: Iterator[JsonObject], origin: Origin) -> Iterator[Traj
     """
     path, source = origin.path, origin.records
     parent = path.parent.name if path is not None and path.parent.parent.name == _CHATS else origin.stem
-    session = Session("gemini_cli", origin.limits, origin.session_id, fallback_id=parent)
-    messages: dict[str, JsonObject] = {}
+    session = Session("gemini_cli", origin.session_id, fallback_id=parent)
+    messages: dict[str, Record] = {}
     for record in records:
         _change(messages, record, session, source)
         if source.chars > MAX_DOCUMENT_CHARS:
@@ -83,38 +81,38 @@ def subagent_files(transcript: Path) -> list[Path]:
     return sorted(path for folder in folders_of for path in files_in(folder, "*.json*"))
 
 
-def _change(messages: dict[str, JsonObject], record: JsonObject, session: Session, source: Records) -> None:
+def _change(messages: dict[str, Record], record: Record, session: Session, source: Records) -> None:
     if isinstance(back_to := record.get("$rewindTo"), str):
         ids = list(messages)
         for dropped in ids[ids.index(back_to) if back_to in messages else 0 :]:
             del messages[dropped]
     elif isinstance(record.get("$set"), dict):
-        header = as_object(record["$set"])
+        header = record.object("$set")
         if isinstance(header.get("messages"), list):
             messages.clear()
             _add(messages, header)
     elif is_gemini_cli(record):
-        named = as_text(record.get("sessionId")) or None
+        named = record.text("sessionId") or None
         if record.get("kind") == "subagent":
             session.agent_id = named
         else:
             session.session_id = session.session_id or named
         _add(messages, record)
     elif "type" in record:
-        messages[as_text(record.get("id")) or f"message-{len(messages)}"] = record
+        messages[record.text("id") or f"message-{len(messages)}"] = record
     else:
         source.skipped += 1
 
 
-def _add(messages: dict[str, JsonObject], header: JsonObject) -> None:
-    for message in map(as_object, as_list(header.get("messages"))):
-        messages[as_text(message.get("id")) or f"message-{len(messages)}"] = message
+def _add(messages: dict[str, Record], header: Record) -> None:
+    for message in header.objects("messages"):
+        messages[message.text("id") or f"message-{len(messages)}"] = message
 
 
-def _take(session: Session, message: JsonObject) -> bool:
-    at = as_time(message.get("timestamp"))
+def _take(session: Session, message: Record) -> bool:
+    at = message.time("timestamp")
     content = message.get("content", message.get("parts"))
-    text = as_text(as_object(content).get("text")) or all_text(content)
+    text = as_object(content).text("text") or all_text(content)
     match message.get("type"):
         case "user" if text.lstrip().startswith("<session_context>"):
             session.note(text)
@@ -134,20 +132,20 @@ def _take(session: Session, message: JsonObject) -> bool:
     return True
 
 
-def _agent(session: Session, message: JsonObject, text: str, at: datetime | None) -> None:
-    for thought in map(as_object, as_list(message.get("thoughts"))):
-        session.say(as_text(thought.get("description")), at, thought=True)
+def _agent(session: Session, message: Record, text: str, at: datetime | None) -> None:
+    for thought in message.objects("thoughts"):
+        session.say(thought.text("description"), at, thought=True)
     session.say(text, at)
-    for call in map(as_object, as_list(message.get("toolCalls"))):
-        call_id = session.call(as_text(call.get("name")), call.get("args"), as_text(call.get("id")), at)
+    for call in message.objects("toolCalls"):
+        call_id = session.call(call.text("name"), call.get("args"), call.text("id"), at)
         if "result" in call or call.get("status") in ("success", "error", "cancelled"):
             _result(session, call_id, call)
 
 
-def _result(session: Session, call_id: str, call: JsonObject) -> None:
+def _result(session: Session, call_id: str, call: Record) -> None:
     """Take a result: the status only says that the tool ran, a command's exit code is in its text."""
-    at, status = as_time(call.get("timestamp")), call.get("status")
-    text = "\n".join(filter(None, map(_text_in, as_list(call.get("result"))))) or text_of(call.get("resultDisplay"))
+    at, status = call.time("timestamp"), call.get("status")
+    text = "\n".join(filter(None, map(_text_in, call.array("result")))) or text_of(call.get("resultDisplay"))
     code, is_error = None, {"success": False, "error": True}.get(as_text(status))
     session.note("\n".join(map(unescape, _HOOKED.findall(text))))
     text = _HOOKED.sub("", text)
@@ -162,9 +160,9 @@ def _result(session: Session, call_id: str, call: JsonObject) -> None:
 
 
 def _text_in(part: object) -> str:
-    response = as_object(as_object(as_object(part).get("functionResponse")).get("response"))
+    response = as_object(part).object("functionResponse").object("response")
     output = response.get("output", response.get("error"))
-    return text_of(output) if output is not None else as_text(as_object(part).get("text"))
+    return text_of(output) if output is not None else as_object(part).text("text")
 
 
 TRANSCRIPTS = Transcripts(is_gemini_cli, read_session, transcripts_of, subagent_files)
