@@ -14,7 +14,7 @@ from swarm_memory.schema.errors import ConfigError, SwarmMemoryError
 from swarm_memory.server.access.roles import calling
 from swarm_memory.server.hosts.host import all_folders
 from swarm_memory.server.location import locate
-from swarm_memory.server.switch import switched_off
+from swarm_memory.server.switch import off_by
 
 if TYPE_CHECKING:
     from swarm_memory.server.jobs.worker import Worker
@@ -103,8 +103,7 @@ class Bank:
 
     def _unless_off(self, toolbox: "Toolbox") -> "Toolbox":
         """Return it for whoever calls. Raises `ConfigError`."""
-        by = switched_off(self.root) or (None if toolbox.settings.enabled else "the setting `enabled`")
-        if by is not None:
+        if by := off_by(self.root, toolbox.settings.enabled):
             raise ConfigError(
                 f"swarm-memory is switched off in this project, by {by}; `swarm-memory pause --end` ends a pause"
             )

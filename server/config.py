@@ -14,7 +14,7 @@ from swarm_memory.schema.errors import ConfigError
 from swarm_memory.schema.settings import ChatProviderSettings, Settings
 from swarm_memory.server.folders import CHILD_VARIABLE, ENV_PREFIX
 from swarm_memory.server.location import project_file, user_file
-from swarm_memory.server.switch import DISABLED, switched_off
+from swarm_memory.server.switch import DISABLED
 
 if TYPE_CHECKING:
     import yaml
@@ -124,11 +124,6 @@ def value_of(settings: Settings, key: str) -> Any:
     section, _, name = key.partition(".")
     held = getattr(settings, section)
     return getattr(held, name) if name else held
-
-
-def off_by(root: Path, resolved: ResolvedSettings) -> str | None:
-    """Return by what swarm-memory is switched off in a project; None where it is on."""
-    return switched_off(root) or (None if resolved.settings.enabled else resolved.origin[ENABLED])
 
 
 def resolve_settings(

@@ -25,6 +25,11 @@ def switched_off(root: Path) -> str | None:
     return "`swarm-memory pause`" if named and _name(root) in named else None
 
 
+def off_by(root: Path, enabled: bool) -> str | None:
+    """Return by what swarm-memory is switched off in a project, its setting counted; None where it is on."""
+    return switched_off(root) or (None if enabled else "the setting `enabled`")
+
+
 def is_disabled(value: str) -> bool:
     """Say whether a value of the variable switches off: whatever it is, unless it says no."""
     return value.strip().lower() not in _NO

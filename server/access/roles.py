@@ -20,7 +20,6 @@ ARGUMENTS: dict[str, Role] = {"transcript_path": "admin", "repository": "admin"}
 RESOURCES: dict[str, Role] = {
     "memory://status": "read",
     "memory://strategies": "read",
-    "memory://statistics": "read",
     "memory://item/": "read",
     "memory://trajectory/": "review",  # all that was said in somebody's task
 }

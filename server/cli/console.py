@@ -4,7 +4,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import AsyncIterable, Generator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol, cast
@@ -54,102 +54,82 @@ def say(text: str = "", **style: Any) -> None:
     click.secho(printable(text), **style)
 
 
-def print_found(found: object) -> None:
-    """Print what was found: rows as a table, or that there are none; all else by its fields."""
-    if isinstance(found, list):
-        print_rows(cast("list[object]", found), otherwise="None.")
-    else:
-        print_row(found)
-
-
-def print_row(row: object) -> None:
-    """Print an answer for people, by its fields: a line for each, and a table for each that holds rows.
-
-    What is empty is left out.
-    """
-    tables: dict[str, list[Any]] = {}
-    for name, value in _plain(row).items():
-        title = name.replace("_", " ")
-        if isinstance(value, list) and value and isinstance(value[0], dict):  # pyright: ignore[reportUnknownArgumentType]
-            tables[title] = value
-        elif text := in_words(cast(object, value)):
-            say(f"{title}: {text}")
-    for title, rows in tables.items():
-        say(f"\n{title} ({len(rows)}):", bold=True)
-        print_rows(rows[:SHOWN])
-        if len(rows) > SHOWN:
-            say(f"… and {len(rows) - SHOWN} more; --json has all", dim=True)
-
-
-def print_rows(rows: Sequence[object], columns: Sequence[str] = (), otherwise: str = "") -> None:
-    """Print rows as a table of these fields, by default of all that one of them has; where none is, `otherwise`."""
-    plain = [_plain(row) for row in rows]
-    names = columns or dict.fromkeys(name for row in plain for name, value in row.items() if in_words(value))
-    if plain:
-        cells = [[in_words(row.get(name)) for name in names] for row in plain]
-        print_table([name.replace("_", " ") for name in names], cells)
-    elif otherwise:
-        say(otherwise)
-
-
-def in_words(value: object) -> str:
-    """Return a value of JSON as a person reads it: nothing for what is empty, counts as `3 active, 1 archived`."""
-    if isinstance(value, Mapping):
-        fields = cast("Mapping[str, object]", value)
-        if says := fields.get("says"):
-            return str(says)
-        texts = [(name.replace("_", " "), type(each) is int, in_words(each)) for name, each in fields.items() if each]
-        return ", ".join(f"{text} {name}" if is_count else f"{name} {text}" for name, is_count, text in texts if text)
-    if isinstance(value, list | tuple):
-        return ", ".join(map(in_words, cast("Sequence[object]", value)))
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, float):
-        return f"{value:,.2f}"
-    return "" if value is None else str(value)
-
-
-def _plain(row: object) -> dict[str, Any]:
-    """Return the fields of a model, of a tuple with names or of a mapping, as they become JSON."""
-    named = row._asdict() if isinstance(row, tuple) else row  # pyright: ignore
-    return to_jsonable_python(named, exclude_none=True, fallback=str)
-
-
 def print_answer(answer: object, indent: str = "") -> None:
-    """Print an answer for people: each field of a row on a line of its own, entries and long texts below theirs."""
-    if isinstance(answer, BaseModel):
-        answer = answer.model_dump(mode="json")
-    if isinstance(answer, Mapping):
-        for name, value in cast(Mapping[str, object], answer).items():
-            label = f"{indent}{str(name).replace('_', ' ')}:"
-            if value is None:
-                continue
-            if _is_plain(value):
-                say(f"{label} {_in_line(value)}", bold=name == "title")
-            else:
+    """Print an answer for people: a line for each field, rows as a table, and all that is longer below its name.
+
+    Rows that have a title or a longer value, as memories and passages, are printed one below the other. Models, tuples
+    with names and mappings are printed by their fields; what is None or an empty text is left out.
+    """
+    plain = _plain(answer)
+    if isinstance(plain, dict):
+        for name, value in cast("dict[str, Any]", plain).items():
+            label, text = f"{indent}{_title(name)}:", in_words(value)
+            if text is None:
                 say(label)
                 print_answer(value, indent + "  ")
-    elif isinstance(answer, list | tuple):
-        for number, entry in enumerate(cast(Sequence[object], answer)):
-            if number and not _is_plain(entry):
-                say()
-            print_answer(entry, indent)
+            elif text:
+                say(f"{label} {text}", bold=name == "title")
+    elif isinstance(plain, list):
+        _print_entries([_plain(entry) for entry in cast("list[object]", plain)], indent)
     else:
-        for line in str(answer).splitlines():
+        for line in str(plain).splitlines():
             say(f"{indent}{line}")
 
 
-def _is_plain(value: object) -> bool:
-    """Whether a value fits on the line of its name: no row, no text of several lines, no list of sentences."""
-    if isinstance(value, list | tuple):
-        return not any(isinstance(entry, Mapping) or " " in str(entry) for entry in cast(Sequence[object], value))
-    return not value if isinstance(value, Mapping) else "\n" not in str(value)
+def _print_entries(entries: list[Any], indent: str) -> None:
+    rows = [cast("dict[str, Any]", entry) for entry in entries if isinstance(entry, dict)]
+    is_table = len(rows) == len(entries) and not any(
+        name == "title" or in_words(value) is None for row in rows for name, value in row.items()
+    )
+    if not entries:
+        say(f"{indent}None.")
+    elif is_table:
+        shown = rows[:SHOWN] if indent else rows
+        names = dict.fromkeys(name for row in rows for name, value in row.items() if in_words(value))
+        print_table([_title(name) for name in names], ([in_words(row.get(name)) for name in names] for row in shown))
+        if len(rows) > len(shown):
+            say(f"… and {len(rows) - SHOWN} more; --json has all", dim=True)
+    else:
+        for number, entry in enumerate(entries):
+            if number and in_words(entry) is None:
+                say()
+            print_answer(entry, indent)
 
 
-def _in_line(value: object) -> str:
-    if isinstance(value, list | tuple | Mapping):
-        return ", ".join(map(str, cast(Sequence[object], value))) or "none"
-    return ("yes" if value else "no") if isinstance(value, bool) else str(value)
+def in_words(value: object) -> str | None:
+    """Return a value of JSON as it stands on the line of its name, counts as `3 active, 1 archived`.
+
+    None: it is longer than a line, as rows, texts of several lines and lists of sentences are.
+    """
+    if isinstance(value, dict):
+        fields = cast("dict[str, object]", value)
+        if says := fields.get("says"):
+            return str(says)
+        if not all(type(each) is int for each in fields.values()):
+            return None
+        return ", ".join(f"{each} {_title(name)}" for name, each in fields.items() if each) or "none"
+    if isinstance(value, list):
+        entries = cast("list[Any]", value)
+        is_longer = any(isinstance(entry, dict | list) or " " in str(entry) for entry in entries)
+        return None if is_longer else ", ".join(map(str, entries)) or "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:,.2f}" if abs(value) >= 1 else f"{value:.3g}"
+    text = "" if value is None else str(value)
+    return None if "\n" in text else text
+
+
+def _title(name: object) -> str:
+    return str(name).replace("_", " ")
+
+
+def _plain(answer: object) -> Any:
+    """Return an answer as it becomes JSON: of a model or a tuple with names the fields."""
+    named = answer._asdict() if isinstance(answer, tuple) and hasattr(answer, "_asdict") else answer  # pyright: ignore
+    if isinstance(named, list | tuple):
+        return list(cast("Sequence[object]", named))
+    return to_jsonable_python(named, exclude_none=True, fallback=str)
 
 
 def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> None:

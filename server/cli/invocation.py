@@ -144,9 +144,10 @@ class CommandSite:
         """None: the user may name any file."""
 
     @property
-    def has_bank(self) -> bool:
-        """Whether there is a bank yet. Raises `ConfigError`."""
-        return self.invocation.place.has_bank
+    def unmade_bank(self) -> Path | None:
+        """The file of a bank that is not made yet. Raises `ConfigError`."""
+        place = self.invocation.place
+        return None if place.has_bank else place.database
 
     async def report(self, progress: "Progress") -> None:
         """Show how far the work is, where a person looks."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import click
 
 from swarm_memory.server.cli.changes import carry_out as write_changes
-from swarm_memory.server.cli.console import print_json, print_row, say, say_notices
+from swarm_memory.server.cli.console import print_answer, print_json, say, say_notices
 from swarm_memory.server.cli.invocation import Invocation
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def _share(invocation: Invocation, wish: Wish) -> None:
     if wish.as_json:
         print_json({"status": status, **changed})
     else:
-        print_row({"status": status, **changed}) if titles else say(f"Nothing was written: {NONE_PROVEN}.")
+        print_answer({"status": status, **changed}) if titles else say(f"Nothing was written: {NONE_PROVEN}.")
 
 
 def _write(invocation: Invocation, wish: Wish, place: "Place | None") -> None:

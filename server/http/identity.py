@@ -6,7 +6,6 @@ import logging
 import os
 import secrets
 import stat
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -43,7 +42,7 @@ log = logging.getLogger(__name__)
 class Identity:
     """Whoever may come in, looked up again for each request: who was revoked a moment ago does not."""
 
-    def __init__(self, token: str, bank: Callable[[], Bank], issuer: "Issuer | None" = None) -> None:
+    def __init__(self, token: str, bank: Bank, issuer: "Issuer | None" = None) -> None:
         """`token` is the server's own: whoever has it is the bank's own user."""
         self._expected = token.encode()
         self.bank = bank
@@ -68,7 +67,7 @@ class Identity:
             return OWNER
         if not token.startswith(TOKEN_PREFIX) or len(token) > MAX_TOKEN_CHARS:
             return None
-        found = await self.bank().people()
+        found = await self.bank.people()
         if found is None:
             return None
         people, tenant_id = found
@@ -80,13 +79,13 @@ class Identity:
         """Return who was let in before as they are now; None: they were revoked since. Raises `SwarmMemoryError`."""
         if caller.person is None:
             return caller
-        found = await self.bank().people()
+        found = await self.bank.people()
         person = None if found is None else await found[0].find(found[1], person_id=caller.person.id)
         return None if person is None or person.revoked_at is not None else Caller(person)
 
     async def _by_issuer(self, issuer: "Issuer", token: str) -> Caller | None:
         claims = await issuer.claims_of(token) if len(token) <= MAX_TOKEN_CHARS else None
-        found = None if claims is None else await self.bank().people()
+        found = None if claims is None else await self.bank.people()
         if claims is None or found is None:
             return None
         people, tenant_id = found
@@ -108,7 +107,7 @@ class Identity:
         while self._refused:
             count, self._refused = self._refused, 0
             try:
-                if (found := await self.bank().people()) is not None:
+                if (found := await self.bank.people()) is not None:
                     await found[0].count_refused(found[1], count)
             except SwarmMemoryError as error:
                 log.warning("%d requests without a valid token are not in the audit trail: %s", count, error)

@@ -90,7 +90,7 @@ ROUTES: dict[str, tuple[Role, Act]] = {
 """What people's installations ask, by method and path: the least role, and what is done."""
 
 
-def team_routes(bank: Callable[[], Bank]) -> list[Route]:
+def team_routes(bank: Bank) -> list[Route]:
     """Return the routes over a bank, which is opened at the first request. They are behind guard and body limit."""
     return [
         Route(path, _endpoint(bank, role, act), methods=[method])
@@ -99,13 +99,13 @@ def team_routes(bank: Callable[[], Bank]) -> list[Route]:
     ]
 
 
-def _endpoint(bank: Callable[[], Bank], role: Role, act: Act) -> Callable[[Request], Awaitable[Response]]:
+def _endpoint(bank: Bank, role: Role, act: Act) -> Callable[[Request], Awaitable[Response]]:
     async def answer(request: Request) -> Response:
         caller = caller_of(request)
         try:
             caller.require(role, "this")
-            with serving(caller), bank().serving():
-                found = await act(request, TeamBank(await bank().toolbox(), caller.person))
+            with serving(caller), bank.serving():
+                found = await act(request, TeamBank(await bank.toolbox(), caller.person))
         except SwarmMemoryError as error:
             code = next(code for kind, code in _CODES if isinstance(error, kind))
             return JSONResponse({"error": str(error)}, code)

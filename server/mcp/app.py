@@ -2,12 +2,10 @@
 
 from collections.abc import Callable
 from importlib.metadata import version
-from pathlib import Path
 
 from mcp.server import MCPServer
 
-from swarm_memory.server.bank import Bank, HoldEmpty, Listen, MakeWorker, OpenToolbox, running
-from swarm_memory.server.location import Location
+from swarm_memory.server.bank import Bank, Listen, running
 from swarm_memory.server.mcp.resources import PROMPTS, add_resources, middleware
 from swarm_memory.server.mcp.tool import tool_of
 from swarm_memory.server.operations import learning, memories, tools_and_sources, work
@@ -42,21 +40,12 @@ _TOOLS = [
 
 
 def build_server(
-    open_toolbox: OpenToolbox,
-    make_worker: "MakeWorker | None" = None,
-    on_closed: Callable[[], None] | None = None,
-    root: Path | None = None,
-    *,
-    place: Callable[[], Location] | None = None,
-    listen: "Listen | None" = None,
-    hold_empty: "HoldEmpty | None" = None,
+    bank: Bank, on_closed: Callable[[], None] | None = None, *, listen: "Listen | None" = None
 ) -> MCPServer[Bank]:
-    """Make the server. Nothing is opened before a handler, or the worker, needs it.
+    """Make the server of a bank, which is opened when a handler, or the worker, needs it, and closed with the lifespan.
 
-    `open_toolbox` may raise a `SwarmMemoryError`: the server runs all the same, and every tool answers with it.
-    `on_closed` is called when the lifespan has written and closed everything. `root` is the project's, below which a
-    caller may name transcripts; that of the process when it is not given. `place` says where the bank is, and `listen`
-    hears the hooks for as long as the lifespan. `hold_empty` opens an empty bank for what reads before there is one.
+    Where it cannot be opened the server runs all the same, and every tool answers why. `on_closed` is called when the
+    lifespan has written and closed everything; `listen` hears the hooks for as long as it lasts.
     """
     server = MCPServer[Bank](
         NAME,
@@ -64,7 +53,7 @@ def build_server(
         version=version("swarm-memory"),
         instructions=INSTRUCTIONS,
         log_level="WARNING",
-        lifespan=lambda _: running(Bank(open_toolbox, make_worker, root, place, hold_empty), on_closed, listen),
+        lifespan=lambda _: running(bank, on_closed, listen),
         middleware=[middleware],
         tools=[*_TOOLS],
     )

@@ -53,7 +53,6 @@ def add_resources(server: MCPServer[Bank]) -> None:
         (strategies, "memory://strategies{?project}", "What earlier tasks taught, the surest first", TEXT),
         (item, "memory://item/{memory_id}", "One memory, with its provenance", JSON),
         (trajectory, "memory://trajectory/{trajectory_id}", "One trajectory and its verdict", JSON),
-        (statistics, "memory://statistics{?project}", "Counts of the bank", JSON),
     ):
         server.resource(uri, title=title, description=title, mime_type=mime)(read)
 
@@ -103,12 +102,6 @@ async def trajectory(trajectory_id: str, ctx: Context[Any, Any]) -> str:
     what, verdict = found
     judged = verdict.model_dump_json(exclude_none=True) if verdict else "null"
     return f'{{"trajectory": {what.model_dump_json(exclude_defaults=True)}, "verdict": {judged}}}'
-
-
-async def statistics(ctx: Context[Any, Any], project: str = "") -> str:
-    """Return the counts of a project as JSON."""
-    toolbox = await _toolbox(ctx, project)
-    return (await toolbox.store.statistics(toolbox.scope, toolbox.embedder.name)).model_dump_json()
 
 
 async def _toolbox(ctx: Context[Any, Any], project: str = "") -> "Toolbox":

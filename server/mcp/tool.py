@@ -53,9 +53,9 @@ class ServedSite(NamedTuple):
         return self.bank.transcript_folders
 
     @property
-    def has_bank(self) -> bool:
-        """Whether there is a bank yet. Raises `ConfigError`."""
-        return self.bank.is_made
+    def unmade_bank(self) -> Path | None:
+        """The file of a bank that is not made yet. Raises `ConfigError`."""
+        return None if self.bank.is_made else self.bank.place.database
 
     async def toolbox(self) -> "Toolbox":
         """Return the bank's toolbox. Raises `ConfigError`, `StorageError`."""

@@ -154,24 +154,32 @@ async def memory_status(site: Site) -> Row:
 
 
 async def status_row(site: Site, toolbox: "Toolbox") -> Row:
-    """Return how the bank stands, without settings that are at their defaults, and what the project's hooks missed."""
+    """Return how the bank and its team stand, without the settings, and what the project's hooks missed."""
     from swarm_memory.server.missed import lines_of_missed
+    from swarm_memory.server.switch import off_by
     from swarm_memory.tools.memories.status import memory_status as status
+    from swarm_memory.tools.team.cache import how_it_stands
 
     found = await status(toolbox)
     storage, counts = found.storage, found.statistics
     kept = {"version", "embedder", "judge", "learning", "consolidation", "tools", "sources"}
+    counted = {"memories", "not_embedded", "verdicts", "jobs", "trajectories", "retrievals"}
+    off = off_by(site.root, toolbox.settings.enabled)
+    unmade, switched = (
+        site.unmade_bank,
+        [f"switched off by {off}: hooks say nothing and nothing is learned"] if off else [],
+    )
     return row(
         **found.model_dump(mode="json", include=kept),
-        **counts.model_dump(mode="json", include={"memories", "verdicts", "jobs", "trajectories", "retrievals"}),
-        database=storage.path if site.has_bank else "none yet: the first task makes it",
+        **counts.model_dump(mode="json", include=counted),
+        database=f"none yet: the first task makes {unmade}" if unmade else storage.path,
         schema_version=storage.schema_version,
         sqlite=f"{storage.sqlite_version} ({storage.driver}: {storage.driver_reason})",
         vector_search=storage.vector_search,
         chat=found.chat.says if found.chat else "none",
         project=counts.scope.project,
         effect=found.effect.says if found.effect else "no task has an outcome yet",
-        notices=[*lines_of_missed(site.root), *found.notices],
+        notices=[*switched, *lines_of_missed(site.root), *await how_it_stands(toolbox), *found.notices],
     )
 
 

@@ -74,8 +74,8 @@ class Site(Protocol):
         ...
 
     @property
-    def has_bank(self) -> bool:
-        """Whether there is a bank yet. Raises `ConfigError`."""
+    def unmade_bank(self) -> Path | None:
+        """The file that the first task makes, where there is no bank yet. Raises `ConfigError`."""
         ...
 
     async def toolbox(self) -> "Toolbox":

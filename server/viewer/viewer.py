@@ -82,7 +82,7 @@ log = logging.getLogger(__name__)
 class Viewed:
     """What the pages are of."""
 
-    bank: Callable[[], Bank]
+    bank: Bank
     settings: Callable[[], ResolvedSettings]
     now: Callable[[], datetime]
     read_only: bool = False
@@ -156,7 +156,7 @@ class Viewer:
             raise HTTPException(403, "This form is not one of this page, or of an earlier visit: load the page again.")
         if posted and self._viewed.read_only:
             raise HTTPException(403, "These pages were opened to look only: `swarm-memory ui` without --read-only.")
-        bank = self._viewed.bank()
+        bank = self._viewed.bank
         with bank.serving():
             toolbox = await (bank.toolbox() if posted else bank.for_reading())
             query = {name: clean(value) for name, value in request.query_params.items()}
@@ -216,7 +216,7 @@ class Viewer:
     def _error(self, request: Request, status: int, text: str, session: Session | None = None) -> Response:
         shown: dict[str, object] = {"phrase": HTTPStatus(status).phrase, "text": text, "inside": session is not None}
         if session is not None:
-            shown |= self._framed(request, "", session, self._viewed.bank().root.name)
+            shown |= self._framed(request, "", session, self._viewed.bank.root.name)
         return self._rendered(request, "error.html", shown, status)
 
     async def _enter(self, request: Request) -> Response:

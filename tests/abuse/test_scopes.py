@@ -75,9 +75,9 @@ async def fill_other(folder: Path) -> list[str]:
 
 
 async def read_all(server: Abused, ids: list[str]) -> str:
-    """Return what every resource says for every id, and of the statistics."""
+    """Return what every resource says for every id, and of the counts."""
     uris = [f"memory://{kind}/{each}" for kind in ("item", "trajectory") for each in ids]
-    uris += [f"memory://trajectory/task-{LABEL}", "memory://statistics", "memory://statistics?project=shop"]
+    uris += [f"memory://trajectory/task-{LABEL}", "memory://status", "memory://status?project=shop"]
     answers: list[str] = []
     for uri in uris:
         try:
@@ -192,9 +192,9 @@ async def test_scores_and_counts_are_the_same_whether_or_not_others_share_the_fi
 
 
 async def _counts(server: Abused) -> str:
-    """Return the statistics once they count the retrieval, which is recorded behind its answer."""
+    """Return the status once they count the retrieval, which is recorded behind its answer."""
     while True:
-        read = await server.client.read_resource("memory://statistics")
+        read = await server.client.read_resource("memory://status")
         counted = getattr(read.contents[0], "text", "")
         if json.loads(counted)["retrievals"]:
             return counted

@@ -124,7 +124,7 @@ def test_import_all_learns_what_every_agent_did_in_this_project_and_tells_it_on_
     page = swarm("import", "--all", "--months", "1200")
     assert page.code == 0, page.err
     assert "fixes of errors (2):" in page.out
-    assert page.out.count("of other projects, without --everywhere: 1") == 1
+    assert page.out.count("1 of other projects, without --everywhere") == 1
     again = swarm("import", "--all", "--json").json
     assert {name: each["sessions"] for name, each in again["agents"].items() if each["sessions"]} == {
         "claude": 1, "codex": 1

@@ -100,15 +100,14 @@ def test_a_file_that_is_no_bank_ends_with_4_and_is_left_alone(swarm: Shell, proj
 
 
 def test_options_choose_the_database_and_the_project(swarm: Shell, project: Path, tmp_path: Path) -> None:
-    assert swarm("--db", "other.db", "status", "--json").json["storage"]["path"] == str(project / "other.db")
+    assert swarm("--db", "other.db", "status", "--json").json["database"].endswith(f" makes {project / 'other.db'}")
     folder = tmp_path / "elsewhere"
     folder.mkdir()
     assert not (project / "other.db").exists(), "what only reads makes nothing"
     assert not folder.joinpath(".swarm").exists()
     swarm("--project", folder, "jobs", "work", "--until-idle")
     status = swarm("--project", folder, "status", "--json").json
-    assert status["storage"]["path"] == str(folder / ".swarm" / "memory.db")
-    assert status["statistics"]["scope"]["project"] == "elsewhere"
+    assert (status["database"], status["project"]) == (str(folder / ".swarm" / "memory.db"), "elsewhere")
 
 
 def test_the_text_of_a_memory_cannot_steer_the_terminal(swarm: Shell) -> None:
@@ -117,7 +116,9 @@ def test_the_text_of_a_memory_cannot_steer_the_terminal(swarm: Shell) -> None:
     assert printable("a\x1b[2Jb\x07\u202ec\nd\te") == "a\ufffd[2Jb\ufffd\ufffdc\nd\te"
 
 
-def test_an_answer_is_printed_by_its_fields_for_people(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_answer_is_printed_by_its_fields_rows_as_a_table_and_what_has_a_title_one_below_the_other(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     from swarm_memory.server.cli.console import print_answer
 
     rows = [{"title": "a", "was_used": True}, {"title": "b\x1b[2J", "reason": None}]
@@ -126,6 +127,25 @@ def test_an_answer_is_printed_by_its_fields_for_people(capsys: pytest.CaptureFix
         "rows:\n  title: a\n  was used: yes\n\n  title: b\ufffd[2J\n"
         "legs: vector, keyword\nreasons:\n  it is so\ntext:\n  1\n  2\nmore: none\n"
     )
+    merged = [{"id": f"rm_{number}", "similarity": 0.9, "by": {"shop": 2}} for number in range(21)]
+    counts = {"active": 2, "archived": 0}
+    print_answer({"dry_run": False, "asked": 0, "notices": [], "n": 1234.5, "by_status": counts, "merged": merged})
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:6] == [
+        "dry run: no",
+        "asked: 0",
+        "notices: none",
+        "n: 1,234.50",
+        "by status: 2 active",
+        "merged:",
+    ]
+    assert lines[6] == "id      similarity   by"
+    assert lines[-2].split() == ["rm_19", "0.9", "2", "shop"]
+    assert lines[-1] == "… and 1 more; --json has all"
+    print_answer(merged)
+    assert "rm_20" in capsys.readouterr().out
+    print_answer([])
+    assert capsys.readouterr().out == "None.\n"
 
 
 @pytest.mark.parametrize(("columns", "gap"), [(120, 3), (80, 1), (20, 1)])
@@ -207,18 +227,3 @@ def test_a_table_in_a_pipe_has_a_line_for_each_row(monkeypatch: pytest.MonkeyPat
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 4
     assert all(line == line.rstrip() for line in lines)
-
-
-def test_an_answer_is_printed_by_its_fields_and_what_is_in_rows_as_a_table(capsys: pytest.CaptureFixture[str]) -> None:
-    from swarm_memory.server.cli.console import print_found
-
-    merged = [{"id": f"rm_{number}", "similarity": 0.9, "scope": {"project": "shop"}} for number in range(21)]
-    counts = {"active": 2, "archived": 0, "sound": True}
-    print_found({"run_id": "r1", "dry_run": False, "asked": 0, "notices": [], "by_status": counts, "merged": merged})
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[:4] == ["run id: r1", "dry run: no", "asked: 0", "by status: 2 active, sound yes"]
-    assert lines[5:7] == ["merged (21):", "id      similarity   scope"]
-    assert lines[-2].split() == ["rm_19", "0.90", "project", "shop"]
-    assert lines[-1] == "… and 1 more; --json has all"
-    print_found([])
-    assert capsys.readouterr().out == "None.\n"

@@ -101,5 +101,5 @@ def test_what_one_session_learned_is_in_the_prompt_of_the_next_and_beside_a_fail
     assert memory["id"] not in third.seen_by_model(0)
     assert RULE in third.seen_by_model(0), "the briefing at the start of the session"
     assert memory["id"] in third.seen_by_model(1), "it ended the error that the command just failed with"
-    sessions = json.loads(codex.ours("status", "--json"))["statistics"]
+    sessions = json.loads(codex.ours("status", "--json"))
     assert sessions["trajectories"] == 3

@@ -59,4 +59,4 @@ def test_after_an_install_for_the_user_sessions_in_any_folder_are_learned_from(t
             wait_for_processes(project)
     for project, tasks in ((shop, 1), (plain, 1)):
         status = json.loads(swarm_memory(project, "status", "--json"))
-        assert status["statistics"]["trajectories"] == tasks, project
+        assert status["trajectories"] == tasks, project

@@ -57,6 +57,6 @@ def test_two_rollouts_of_claude_are_kept_apart_by_what_they_did(tmp_path: Path) 
     )
     assert len(api.requests) == len(SCRIPT)
     status = json.loads(swarm_memory(claude, "status", "--json"))
-    assert status["statistics"]["trajectories"] == 2, "the rollouts' own hooks learned nothing"
+    assert status["trajectories"] == 2, "the rollouts' own hooks learned nothing"
     found = json.loads(swarm_memory(claude, "retrieve", "SettingsError: config/test.toml not found", "--json"))
     assert [memory["id"] for memory in found["memories"]] == [item["id"] for item in run["stored"]][:3]

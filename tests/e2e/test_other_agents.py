@@ -181,5 +181,5 @@ def test_what_one_session_learned_is_in_the_prompt_of_the_next_and_beside_a_fail
     third = person.session([TESTS], "Done.", "Have a look around this folder and report what you find there")
     assert memory["id"] not in third.seen_by_model(0)
     assert memory["id"] in third.seen_by_model(1), "it ended the error that the command just failed with"
-    sessions = json.loads(person.ours("status", "--json"))["statistics"]
+    sessions = json.loads(person.ours("status", "--json"))
     assert sessions["trajectories"] == 3

@@ -51,7 +51,7 @@ def test_what_one_session_taught_is_in_the_prompt_of_the_next_and_a_continued_ta
     assert ("evaluate_tool_calls", "queued") in rest, "what followed a call is waited for before it is evaluated"
     (memory,) = json.loads(swarm_memory(shop, "memories", "list", "--json"))
     assert memory["content"] == NOTE["note"]
-    assert json.loads(swarm_memory(shop, "status", "--json"))["statistics"]["trajectories"] == 1
+    assert json.loads(swarm_memory(shop, "status", "--json"))["trajectories"] == 1
 
     ((before,),) = rows(shop, "SELECT max(seq) FROM tool_calls")
     checkout(shop)

@@ -30,6 +30,7 @@ from swarm_memory.schema.settings import ChatProviderSettings, EmbeddingSettings
 from swarm_memory.schema.source import Passage
 from swarm_memory.schema.tool_memory import LoggedCall
 from swarm_memory.schema.trajectory import Step, Trajectory
+from swarm_memory.server.bank import Bank
 from swarm_memory.server.chat.openai import OpenAIChatModel
 from swarm_memory.server.embedding.openai import OpenAIEmbedder
 from swarm_memory.server.mcp.app import build_server
@@ -173,9 +174,8 @@ async def _by_the_host(folder: Path, made: Mapping[str, str]) -> list[str]:
     await asyncio.to_thread(folder.mkdir)
     settings, said = Settings(), list[str]()
     place = place_of(folder, settings)
-    server = build_server(
-        lambda: open_toolbox(place, settings), lambda toolbox: make_worker(toolbox, place), root=place.root
-    )
+    bank = Bank(lambda: open_toolbox(place, settings), lambda toolbox: make_worker(toolbox, place), place.root)
+    server = build_server(bank)
     async with Client(server) as client:
 
         async def call(tool: str, **arguments: Any) -> None:

@@ -12,6 +12,7 @@ from team_server import OWN_TOKEN, serving_team, structure
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.team.person import ROLES, Role, rank
 from swarm_memory.server.access.roles import PROMPTS, RESOURCES, TOOLS, role_of_call
+from swarm_memory.server.bank import Bank
 from swarm_memory.server.location import Location
 from swarm_memory.server.mcp.app import build_server
 from swarm_memory.server.storage.stores.team.people import REFUSED
@@ -59,7 +60,7 @@ def test_every_tool_resource_prompt_and_page_has_its_least_role() -> None:
     async def never() -> Any:
         raise AssertionError
 
-    server = build_server(never)
+    server = build_server(Bank(never))
     tools = {tool.name: tool for tool in asyncio.run(server.list_tools())}
     assert set(TOOLS) == set(tools)
     for name, needed in TOOLS.items():

@@ -75,7 +75,7 @@ async def taught(caller: Caller, fixed: Task) -> Task:
 
 
 async def test_all_tools_cost_an_agent_little_and_say_what_they_take_and_do_to_the_world() -> None:
-    async with Client(build_server(_never)) as client:
+    async with Client(build_server(Bank(_never))) as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
     assert set(tools) == TOOLS
     schemas = json.dumps([tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in tools.values()])
@@ -115,7 +115,7 @@ async def test_a_bank_that_cannot_be_opened_makes_each_tool_say_what_to_do(tool:
         "search_sources": {"query": "x"},
         "run_benchmark": {},
     }
-    async with Client(build_server(_never)) as client:
+    async with Client(build_server(Bank(_never))) as client:
         result = await client.call_tool(tool, arguments.get(tool, fixed))
     assert result.is_error
     assert result.content == [TextContent(type="text", text="this is no bank of ours: run `swarm-memory trust`")]
@@ -138,7 +138,7 @@ async def test_a_server_that_is_switched_off_says_so_and_by_what(
         monkeypatch.setenv("SWARM_MEMORY_DISABLED", "0")
         assert (await caller.call("retrieve_memories", query=SIMILAR))["memories"]
     off = Settings(enabled=False)
-    async with Client(build_server(lambda: open_toolbox(place, off), root=place.root)) as client:
+    async with Client(build_server(Bank(lambda: open_toolbox(place, off), root=place.root))) as client:
         assert "by the setting `enabled`" in await Caller(client).error("memory_status")
 
 
@@ -205,18 +205,18 @@ async def test_an_answer_is_small_and_its_text_holds_the_same_or_what_a_model_re
 
 
 async def test_what_only_reads_makes_no_bank_and_the_first_write_does(place: Location, settings: Settings) -> None:
-    server = build_server(
+    bank = Bank(
         lambda: open_toolbox(place, settings),
         root=place.root,
         place=lambda: place,
         hold_empty=lambda: empty_toolbox(place, settings),
     )
-    async with Client(server) as client:
+    async with Client(build_server(bank)) as client:
         caller = Caller(client)
         found = await caller.call("retrieve_memories", query=SIMILAR, task_id="t1")
         assert found["reason"] == f"no memories yet in project {place.project!r} and the global scope"
         assert (await caller.call("manage_memories", action="list"))["memories"] == []
-        assert (await caller.call("memory_status"))["database"] == "none yet: the first task makes it"
+        assert (await caller.call("memory_status"))["database"] == f"none yet: the first task makes {place.database}"
         assert (await caller.call("search_sources", query=SIMILAR))["hits"] == []
         assert "reason" in await caller.call("retrieve_tool_memory", task=SIMILAR)
         assert "Nothing was learned" in str(await client.read_resource("memory://strategies"))
@@ -410,7 +410,7 @@ async def test_resources_show_a_memory_a_trajectory_and_the_counts(connected: Co
 
         item = await read(f"memory://item/{task['stored'][0]}")
         trajectory = await read(f"memory://trajectory/{task['trajectory_id']}")
-        counts = await read("memory://statistics")
+        counts = await read("memory://status")
         with pytest.raises(Exception, match="no memory 'rm_x'"):
             await read("memory://item/rm_x")
     assert item["content"]
@@ -431,7 +431,7 @@ async def test_briefing_and_status_are_listed_and_nothing_is_shown_twice(connect
         listed = {each.uri for each in (await caller.client.list_resources()).resources}
         assert listed == {"memory://strategies", "memory://status"}
         templates = (await caller.client.list_resource_templates()).resource_templates
-        assert {each.name for each in templates} == {"item", "trajectory", "statistics"}
+        assert {each.name for each in templates} == {"item", "trajectory"}
         assert all(each.description == each.title for each in templates), "what a person reads, not our docstrings"
         assert "Nothing was learned" in await text_of(caller.client, "memory://strategies")
         task = await taught(caller, fixed)
@@ -468,7 +468,7 @@ async def test_however_much_is_known_the_briefing_is_short_and_holds_no_markup(
 
 
 async def test_a_bank_that_cannot_be_opened_says_why_where_it_is_read() -> None:
-    async with Client(build_server(_never)) as client:
+    async with Client(build_server(Bank(_never))) as client:
         with pytest.raises(MCPError, match="swarm-memory trust"):
             await client.read_resource("memory://status")
 
@@ -520,7 +520,8 @@ def test_the_server_is_built_without_what_its_first_answers_do_not_need() -> Non
     code = (
         "import sys\n"
         "from swarm_memory.server.mcp.app import build_server\n"
-        "build_server(None)\n"
+        "from swarm_memory.server.bank import Bank\n"
+        "build_server(Bank(None))\n"
         "heavy = {'openai', 'numpy', 'yaml', 'pysqlite3', 'sqlite_vec', 'swarm_memory.tools.learn.learn'}\n"
         "sys.exit(str(heavy & set(sys.modules)) if heavy & set(sys.modules) else 0)"
     )
@@ -530,7 +531,7 @@ def test_the_server_is_built_without_what_its_first_answers_do_not_need() -> Non
 
 async def test_secrets_of_the_settings_are_in_no_answer(place: Location, tmp_path: Path) -> None:
     settings = Settings(embedding=EmbeddingSettings.model_validate({"api_key": "sk-very-secret"}))
-    async with Client(build_server(lambda: open_toolbox(place, settings))) as client:
+    async with Client(build_server(Bank(lambda: open_toolbox(place, settings)))) as client:
         result = await client.call_tool("memory_status", {})
     assert "sk-very-secret" not in result.model_dump_json()
 

@@ -20,6 +20,7 @@ from scripted_server import ScriptedServer, Turn, completion, error
 
 from swarm_memory.schema.errors import ModelUnavailable
 from swarm_memory.schema.settings import ChatSettings, JudgeSettings, Settings
+from swarm_memory.server.bank import Bank
 from swarm_memory.server.chat.metering import ChatMeter
 from swarm_memory.server.location import Location
 from swarm_memory.server.mcp.app import build_server
@@ -157,7 +158,7 @@ async def test_the_tools_judge_and_distill_by_the_model_and_name_it(
     async with ScriptedServer(script()[:1] + script()) as server:
         chat = ChatSettings.model_validate({"providers": [provider(server)]})
         wired = settings.model_copy(update={"chat": chat})
-        async with Client(build_server(lambda: open_toolbox(place, wired))) as client:
+        async with Client(build_server(Bank(lambda: open_toolbox(place, wired)))) as client:
             verdict = await _call(client, "judge_trajectory", fixed)
             found = await _call(client, "distill_memories", fixed)
             status = await _call(client, "memory_status", {})
@@ -212,7 +213,7 @@ async def test_learning_from_the_command_line_asks_the_model_over_http(shell: Sh
     assert item["provenance"]["screened_by"] == "rules and classifier, openai:m"
     assert [request.body["model"] for request in server.requests] == ["m", "m", "m"]
     chat = json.loads(shown)["chat"]
-    assert (chat["models"], chat["calls_today"], chat["tokens_today"]) == (["openai:m"], 3, 3 * TOKENS)
+    assert chat.startswith(f"openai:m; today {3 * TOKENS:,} tokens of 500,000 in 3 calls")
 
 
 @pytest.mark.parametrize("options", [(), ("--dry-run",)])

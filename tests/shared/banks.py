@@ -22,6 +22,7 @@ from patience import FULL, HANG_S
 from pydantic import BaseModel
 
 from swarm_memory.schema.settings import JobSettings, Settings, StorageSettings
+from swarm_memory.server.bank import Bank
 from swarm_memory.server.mcp.app import build_server
 from swarm_memory.server.wiring import make_worker, open_toolbox, place_of
 
@@ -107,9 +108,8 @@ async def abused(
     """
     settings = settings_of(tenant).model_copy(update=dict(changed or {}))
     place = place_of(folder, settings)
-    server = build_server(
-        lambda: open_toolbox(place, settings), lambda toolbox: make_worker(toolbox, place), root=place.root
-    )
+    bank = Bank(lambda: open_toolbox(place, settings), lambda toolbox: make_worker(toolbox, place), place.root)
+    server = build_server(bank)
     async with Client(server) as client:
         server = Abused(client, (await client.list_tools()).tools)
         faults = _Faults(server.tally)

@@ -103,12 +103,12 @@ async def browsing(
     bank = Bank(
         lambda: open_toolbox(place, settings), None, place.root, lambda: place, lambda: empty_toolbox(place, settings)
     )
-    access = Access(NAMES, Identity("token-of-the-server-that-is-long-enough", lambda: bank))
+    access = Access(NAMES, Identity("token-of-the-server-that-is-long-enough", bank))
 
     def resolved() -> ResolvedSettings:
         return resolve_settings(place.root, {})
 
-    viewer = Viewer(Viewed(lambda: bank, resolved, SystemClock().now, read_only), access)
+    viewer = Viewer(Viewed(bank, resolved, SystemClock().now, read_only), access)
     transport = httpx.ASGITransport(viewer)
     async with httpx.AsyncClient(transport=transport, base_url=ORIGIN) as client:
         if let_in:

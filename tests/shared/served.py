@@ -15,6 +15,7 @@ from mcp.types import CallToolResult
 from patience import HANG_S
 
 from swarm_memory.schema.settings import JobSettings, Settings, StorageSettings
+from swarm_memory.server.bank import Bank
 from swarm_memory.server.hooks.client import ask, run_folder
 from swarm_memory.server.hooks.listener import listen
 from swarm_memory.server.location import Location
@@ -87,13 +88,13 @@ def connected(place: Location, settings: Settings, monkeypatch: pytest.MonkeyPat
 
     @asynccontextmanager
     async def connect() -> AsyncGenerator[Caller]:
-        server = build_server(
+        bank = Bank(
             lambda: open_toolbox(place, settings),
             lambda toolbox: make_worker(toolbox, place),
-            root=place.root,
-            place=lambda: place,
-            listen=lambda bank: listen(bank, lambda: True),
+            place.root,
+            lambda: place,
         )
+        server = build_server(bank, listen=lambda bank: listen(bank, lambda: True))
         sockets = Path(run_folder())
         async with Client(server) as client:
             with fail_after(HANG_S):

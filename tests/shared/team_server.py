@@ -6,7 +6,6 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
-import anyio
 import httpx2
 from laid_bank import laid
 from mcp.client import Client
@@ -91,21 +90,13 @@ async def serving_team(
     """Serve a bank over HTTP without a socket."""
     if not place.is_remote:
         laid(place.database)
-    banks: list[Bank] = []
-
-    async def heard(bank: Bank) -> None:
-        banks.append(bank)
-
-    server = build_server(
-        lambda: open_toolbox(place, settings), None, root=place.root, place=lambda: place, listen=heard
-    )
-    identity = Identity(OWN_TOKEN, lambda: banks[-1], issuer)
+    bank = Bank(lambda: open_toolbox(place, settings), None, place.root, lambda: place)
+    server = build_server(bank)
+    identity = Identity(OWN_TOKEN, bank, issuer)
     address = Address("127.0.0.1", 8765, ("127.0.0.1", "localhost"))
     guard = guarded(server, address, 8765, identity, HttpSettings.model_validate(limits))
     async with server.session_manager.run():
-        while not banks:
-            await anyio.lowlevel.checkpoint()
-        yield TeamServer(guard, identity, await banks[-1].toolbox())
+        yield TeamServer(guard, identity, await bank.toolbox())
 
 
 def structure(result: Any) -> Mapping[str, Any]:

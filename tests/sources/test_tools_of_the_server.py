@@ -12,6 +12,7 @@ from mcp.client import Client
 from mcp.types import CallToolResult, TextContent
 
 from swarm_memory.schema.settings import Settings
+from swarm_memory.server.bank import Bank
 from swarm_memory.server.location import Location
 from swarm_memory.server.mcp.app import build_server
 from swarm_memory.server.wiring import make_worker, open_toolbox, place_of
@@ -50,9 +51,8 @@ def place(tmp_path: Path) -> Location:
 async def connected(place: Location, **sections: dict[str, Any]) -> AsyncGenerator[Call]:
     """Connect to a server with a real bank and worker; the returned function calls a tool."""
     settings = Settings.model_validate(sections)
-    server = build_server(
-        lambda: open_toolbox(place, settings), lambda toolbox: make_worker(toolbox, place), root=place.root
-    )
+    bank = Bank(lambda: open_toolbox(place, settings), lambda toolbox: make_worker(toolbox, place), place.root)
+    server = build_server(bank)
     async with Client(server) as client:
 
         async def call(tool: str, **arguments: Any) -> CallToolResult:

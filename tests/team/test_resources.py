@@ -8,6 +8,7 @@ from served import place, settings
 from team_banks import LOGIN, LOGIN_AGAIN, PROJECT, URL, NewHome
 
 from swarm_memory.schema.settings import Settings, TeamSettings
+from swarm_memory.server.bank import Bank
 from swarm_memory.server.location import Location
 from swarm_memory.server.mcp.app import build_server
 from swarm_memory.server.wiring import open_toolbox, opened_toolbox
@@ -39,7 +40,7 @@ async def test_resources_tell_what_the_team_shares_as_the_teams_with_its_evidenc
         await sync(toolbox, ann.server, URL, PROJECT)
         await remember(toolbox, LOGIN_AGAIN[0], heard=Heard("prompt"))
         await sync(toolbox, ann.server, URL, PROJECT)
-    async with Client(build_server(lambda: open_toolbox(place, member), None, root=place.root)) as client:
+    async with Client(build_server(Bank(lambda: open_toolbox(place, member), root=place.root))) as client:
         notes = await text_of(client, "memory://strategies")
         items = [json.loads(await text_of(client, f"memory://item/{each}")) for each in (login, pool)]
     assert f"{OTHER[0]} ({BORNE_OUT}) [{pool}]" in notes

@@ -22,6 +22,7 @@ from mcp.types import CallToolResult
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.job import Job, Progress
 from swarm_memory.schema.settings import Settings
+from swarm_memory.server.bank import Bank
 from swarm_memory.server.cli.main import cli
 from swarm_memory.server.jobs.handlers import evaluate_logged
 from swarm_memory.server.jobs.transcripts import learn_from_job
@@ -36,7 +37,7 @@ from swarm_memory.tools.toolbox import Toolbox
 async def connected(folder: Path) -> AsyncGenerator[Client]:
     """Connect to a server with a real bank and a real worker."""
     place = place_of(folder, Settings())
-    server = build_server(lambda: open_toolbox(place, Settings()), lambda toolbox: make_worker(toolbox, place))
+    server = build_server(Bank(lambda: open_toolbox(place, Settings()), lambda toolbox: make_worker(toolbox, place)))
     async with Client(server) as client:
         yield client
 

@@ -11,7 +11,7 @@ import click
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.memory import Consolidation, Undone
 from swarm_memory.server.cli.command import A_FILE, command, command_of
-from swarm_memory.server.cli.console import print_found, print_json, print_row, print_table, progress, say
+from swarm_memory.server.cli.console import print_answer, print_json, print_table, progress, say
 from swarm_memory.server.cli.invocation import Invocation
 from swarm_memory.server.operations.memories import CONSOLIDATE_BANK
 from swarm_memory.server.operations.operation import Word
@@ -25,22 +25,13 @@ Yes: TypeAlias = Annotated[bool, "Do not ask."]
 
 
 def _model(row: Mapping[str, Any]) -> Consolidation | Undone:
-    """Return what a run did as what it was before it became a job's result."""
+    """Return what a run did with what a job's result leaves out."""
     return Undone.model_validate(row) if "restored" in row else Consolidation.model_validate(row)
-
-
-def _show_consolidation(row: Mapping[str, Any]) -> None:
-    print_row(row)
-    if not row.keys() & {"merged", "related", "quarantined", "pruned", "aged", "restored"}:
-        say("Nothing to put in order.")
-    elif not (row.get("dry_run") or "restored" in row):
-        say(f"To take it back: swarm-memory consolidate --undo {row['run_id']}", dim=True)
 
 
 consolidate = command_of(
     CONSOLIDATE_BANK,
     "consolidate",
-    show=_show_consolidation,
     json=_model,
     examples=("consolidate --dry-run", "consolidate --full", "consolidate --undo run_01JXYZ..."),
 )
@@ -57,7 +48,7 @@ bank = click.Group(
 )
 
 
-@command(of=bank, show=print_row)
+@command(of=bank, show=print_answer)
 def backup(invocation: Invocation, to: Annotated[str | None, Word("[FILE|URL]")] = None) -> dict[str, object]:
     """Copy the bank to FILE, or into its folder `backups`, of which the newest five are kept.
 
@@ -86,7 +77,7 @@ def backup(invocation: Invocation, to: Annotated[str | None, Word("[FILE|URL]")]
     return {"path": str(made), "size_bytes": made.stat().st_size}
 
 
-@command(of=bank, show=print_found)
+@command(of=bank, show=print_answer)
 def restore(
     invocation: Invocation,
     path: Annotated[Path | None, Word("[FILE]", A_FILE)] = None,
@@ -123,7 +114,7 @@ async def _embed(toolbox: "Toolbox", *, drop_others: bool = False) -> "Reembedde
         return await operation(toolbox.store, toolbox.embedder, drop_others=drop_others, on_progress=moved)
 
 
-@command(of=bank, show=print_row)
+@command(of=bank, show=print_answer)
 async def reembed(
     toolbox: "Toolbox",
     drop_others: Annotated[bool, "Then delete the vectors of other embedders."] = False,

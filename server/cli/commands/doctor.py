@@ -17,11 +17,11 @@ from swarm_memory.server.cli.agents import examined
 from swarm_memory.server.cli.command import command
 from swarm_memory.server.cli.console import Finding, say, say_findings
 from swarm_memory.server.cli.invocation import Invocation
-from swarm_memory.server.config import off_by
 from swarm_memory.server.embedding.minilm import MiniLMEmbedder
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.jobs.reembed import reembed
 from swarm_memory.server.missed import KEPT_DAYS, lines_of_missed
+from swarm_memory.server.switch import off_by
 from swarm_memory.server.wiring import empty_toolbox, make_embedder, without_minilm
 from swarm_memory.tools.memories.status import memory_status
 from swarm_memory.tools.ports.care import Inspection
@@ -221,7 +221,7 @@ def _copies(care: "SqliteCare") -> Iterator[Finding]:
 
 
 def _hooks(invocation: Invocation) -> Iterator[Finding]:
-    if by := off_by(invocation.root, invocation.settings()):
+    if by := off_by(invocation.root, invocation.settings().settings.enabled):
         yield Finding("hooks", "warn", f"switched off by {by}", "`swarm-memory pause --end` switches it on")
     missed = lines_of_missed(invocation.root)
     yield from (Finding("hooks", "warn", line) for line in missed)

@@ -64,54 +64,44 @@ def serve(
         return
     from swarm_memory.server.mcp.stdio import run_stdio
 
-    run_stdio(lambda on_closed: _build(invocation, on_closed))
+    run_stdio(lambda on_closed: _build(invocation, _bank(invocation), on_closed))
 
 
-def _build(
-    invocation: Invocation,
-    on_closed: "Callable[[], None] | None" = None,
-    on_bank: "Callable[[Bank], None] | None" = None,
-) -> "MCPServer[Bank]":
-    """`on_bank` is given the bank that the server holds."""
+def _bank(invocation: Invocation, *, works: bool = True) -> "Bank":
+    """Return the bank that a server holds; with `works` it works off the queued jobs beside."""
+    from swarm_memory.server.bank import Bank
+    from swarm_memory.server.wiring import empty_toolbox, make_worker, open_toolbox
+
+    def worker(toolbox: "Toolbox") -> "Worker":
+        made = make_worker(toolbox, invocation.place, lambda: invocation.settings().settings)
+        gc.freeze()  # what is loaded by now stays: going through all of it holds up a call now and then, by tens of ms
+        return made
+
+    return Bank(
+        lambda: open_toolbox(*invocation.bank()),
+        worker if works else None,
+        invocation.root,
+        lambda: invocation.place,
+        lambda: empty_toolbox(*invocation.bank()),
+    )
+
+
+def _build(invocation: Invocation, bank: "Bank", on_closed: "Callable[[], None] | None" = None) -> "MCPServer[Bank]":
     from swarm_memory.server.hooks.listener import listen, settings_stamp
     from swarm_memory.server.mcp.app import build_server
     from swarm_memory.server.switch import switched_off
-    from swarm_memory.server.wiring import empty_toolbox, open_toolbox
 
     root = invocation.root
     read = settings_stamp(root)
     is_enabled = cache(lambda: invocation.settings().settings.enabled)
 
-    def worker(toolbox: "Toolbox") -> "Worker":
-        made = _worker(invocation, toolbox)
-        gc.freeze()  # what is loaded by now stays: going through all of it holds up a call now and then, by tens of ms
-        return made
-
     def may_answer() -> bool:
         """Say whether hooks are on, and would read the settings that this process has read."""
         return settings_stamp(root) == read and switched_off(root) is None and is_enabled()
 
-    async def hear(bank: "Bank") -> None:
-        if on_bank is not None:
-            on_bank(bank)
-        if not invocation.overrides:  # hooks know nothing of what the command line sets
-            await listen(bank, may_answer)
-
-    return build_server(
-        lambda: open_toolbox(*invocation.bank()),
-        worker,
-        on_closed,
-        root,
-        place=lambda: invocation.place,
-        listen=hear,
-        hold_empty=lambda: empty_toolbox(*invocation.bank()),
-    )
-
-
-def _worker(invocation: Invocation, toolbox: "Toolbox") -> "Worker":
-    from swarm_memory.server.wiring import make_worker
-
-    return make_worker(toolbox, invocation.place, lambda: invocation.settings().settings)
+    # Hooks know nothing of what the command line sets.
+    hears = None if invocation.overrides else lambda bank: listen(bank, may_answer)
+    return build_server(bank, on_closed, listen=hears)
 
 
 def _serve_http(invocation: Invocation, host: str, port: int, names: tuple[str, ...], token_file: Path | None) -> None:
@@ -127,9 +117,9 @@ def _serve_http(invocation: Invocation, host: str, port: int, names: tuple[str, 
     limits = invocation.settings().settings.http
     address = Address(host, port, allowed_names(host, names))
     path = token_file or file_for(invocation.place.database, user_file(os.environ).parent)
-    banks: list[Bank] = []
-    identity = Identity(load_token(path), lambda: banks[-1], issuer_of(limits, address))
-    viewed = Viewed(lambda: banks[-1], invocation.settings, SystemClock().now)
+    bank = _bank(invocation)
+    identity = Identity(load_token(path), bank, issuer_of(limits, address))
+    viewed = Viewed(bank, invocation.settings, SystemClock().now)
     pages = Viewer(viewed, Access(address.names, identity))
 
     def say_where(origin: str) -> None:
@@ -139,7 +129,7 @@ def _serve_http(invocation: Invocation, host: str, port: int, names: tuple[str, 
         if not is_loopback(host):
             click.echo("swarm-memory: nothing is encrypted here: put a proxy with TLS in front of it", err=True)
 
-    run_http(_build(invocation, on_bank=banks.append), address, identity, limits, say_where, pages)
+    run_http(_build(invocation, bank), address, identity, limits, say_where, pages)
 
 
 class LogBesideBank(logging.Handler):
@@ -175,21 +165,15 @@ def ui(
       swarm-memory ui
       swarm-memory ui --read-only --no-browser
     """
-    from swarm_memory.server.bank import Bank, running
+    from swarm_memory.server.bank import running
     from swarm_memory.server.http.serve import Address, allowed_names, run_pages
     from swarm_memory.server.viewer.access import Access
     from swarm_memory.server.viewer.viewer import Viewed, Viewer
-    from swarm_memory.server.wiring import SystemClock, empty_toolbox, open_toolbox
+    from swarm_memory.server.wiring import SystemClock
 
     address = Address("127.0.0.1", port, allowed_names("127.0.0.1", ()))
-    bank = Bank(
-        lambda: open_toolbox(*invocation.bank()),
-        None if read_only else lambda toolbox: _worker(invocation, toolbox),
-        invocation.root,
-        lambda: invocation.place,
-        lambda: empty_toolbox(*invocation.bank()),
-    )
-    viewed = Viewed(lambda: bank, invocation.settings, SystemClock().now, read_only)
+    bank = _bank(invocation, works=not read_only)
+    viewed = Viewed(bank, invocation.settings, SystemClock().now, read_only)
     pages = Viewer(viewed, Access(address.names), lambda: running(bank))
     with contextlib.ExitStack() as opened:
 

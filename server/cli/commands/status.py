@@ -13,11 +13,11 @@ from swarm_memory.schema.errors import SwarmMemoryError
 from swarm_memory.schema.job import Job, JobStatus
 from swarm_memory.schema.outcome import WeekMetrics
 from swarm_memory.server.cli.command import command
-from swarm_memory.server.cli.console import print_json, print_row, print_rows, print_table, say, say_notices
+from swarm_memory.server.cli.console import print_answer, print_json, print_table, say, say_notices
 from swarm_memory.server.cli.invocation import Invocation
+from swarm_memory.server.operations.memories import memory_status
 
 if TYPE_CHECKING:
-    from swarm_memory.schema.status import MemoryStatus
     from swarm_memory.tools.toolbox import Toolbox
 
 
@@ -45,39 +45,11 @@ def status(
     The project's file may come with a cloned repository: it is the weakest, and may not say which database is
     used or where texts are sent.
     """
-    from swarm_memory.server.config import off_by
-    from swarm_memory.server.missed import lines_of_missed
-    from swarm_memory.tools.memories.status import memory_status
-    from swarm_memory.tools.team.cache import how_it_stands
-
     if settings or changed:
         _show_settings(invocation, changed, as_json)
-        return
-    notices = lines_of_missed(invocation.root)
-    if by := off_by(invocation.root, invocation.settings()):
-        notices.insert(0, f"switched off by {by}: hooks say nothing and nothing is learned")
-    if not invocation.place.has_bank:
-        database = invocation.place.database
-        if as_json:
-            print_json({"storage": {"path": str(database)}, "statistics": None, "notices": notices})
-        else:
-            say(f"No bank yet: {database} is made by the first task of an agent, or by `swarm-memory learn`.")
-            say_notices(notices)
-        return
-
-    async def operate(toolbox: "Toolbox") -> tuple["MemoryStatus", list[str]]:
-        return await memory_status(toolbox), await how_it_stands(toolbox)
-
-    found, of_team = invocation.run(operate)
-    found = found.model_copy(update={"notices": (*notices, *of_team, *found.notices)})
-    if as_json:
-        print_json(found)
-        return
-    effect = found.effect.says if found.effect else "no task has an outcome yet"
-    row = found.model_dump(exclude={"storage", "statistics", "chat", "effect", "settings", "notices"})
-    row |= found.storage.model_dump(exclude={"notices"}) | found.statistics.model_dump()
-    print_row(row | (found.chat.model_dump() if found.chat else {}) | {"effect_of_memory": effect})
-    say_notices(found.notices)
+    else:
+        answer = invocation.call(memory_status)
+        print_json(answer) if as_json else print_answer(answer)
 
 
 def _show_settings(invocation: Invocation, changed: bool, as_json: bool) -> None:
@@ -136,10 +108,8 @@ def metrics(
     elif as_json:
         print_json(found)
     else:
-        print_rows(found.pop("weeks"), WEEKLY)
-        effect = found.pop("effect")
-        print_row(effect) if effect else say("no task has an outcome yet")
-        print_row(found)
+        print_answer([{name: getattr(week, name) for name in WEEKLY} for week in found.pop("weeks")])
+        print_answer({**found, "effect": found["effect"] or "no task has an outcome yet"})
 
 
 async def _metrics(toolbox: "Toolbox") -> dict[str, Any]:
@@ -184,10 +154,15 @@ jobs = click.Group(
 )
 
 
-JOB = ("status", "kind", "key", "attempts", "run_after", "error")
+JOB = {"status", "kind", "key", "attempts", "run_after", "error"}
+"""What people see of a job; `--json` has all."""
 
 
-@command(of=jobs, name="list", reads=True, show=lambda found: print_rows(found, JOB, "No jobs."))
+def _show_jobs(found: list[Job]) -> None:
+    print_answer([each.model_dump(mode="json", include=JOB) for each in found])
+
+
+@command(of=jobs, name="list", reads=True, show=_show_jobs)
 async def list_jobs(
     toolbox: "Toolbox",
     everything: Annotated[bool, "Also jobs that ended.", "--all"] = False,
@@ -217,25 +192,25 @@ def work(
     Example:
       swarm-memory jobs work --until-idle
     """
-    from swarm_memory.server.config import off_by
     from swarm_memory.server.jobs.team import queue_sync
     from swarm_memory.server.jobs.transcripts import holds_task, queue_session
     from swarm_memory.server.jobs.worker import RECHECK_S
     from swarm_memory.server.missed import note_missed
+    from swarm_memory.server.switch import off_by
     from swarm_memory.server.wiring import make_worker
 
     async def operate(toolbox: "Toolbox") -> int:
         if session is not None and transcript is not None:
             await queue_session(toolbox, session, transcript)
         await queue_sync(toolbox)
-        worker = make_worker(toolbox, invocation.place, lambda: invocation.settings().settings)
+        worker = make_worker(toolbox, invocation.place, lambda: invocation.settings().settings.enabled)
         if until_idle:
             return await (worker.work_off_all() if early else worker.work_off_due())
         await worker.run(RECHECK_S)
         return 0
 
     try:
-        off = transcript is not None and off_by(invocation.root, invocation.settings())
+        off = transcript is not None and off_by(invocation.root, invocation.settings().settings.enabled)
         if transcript is not None and (off or not holds_task(transcript)):
             return  # no bank is made for it
         done = invocation.run(operate)

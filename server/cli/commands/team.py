@@ -10,7 +10,7 @@ from swarm_memory.schema.base import GLOBAL_PROJECT
 from swarm_memory.schema.team.person import Role
 from swarm_memory.schema.team.sharing import Act, Decided, Proposal, Proposed
 from swarm_memory.server.cli.command import command
-from swarm_memory.server.cli.console import print_found, print_row, say
+from swarm_memory.server.cli.console import print_answer, say
 from swarm_memory.server.cli.invocation import Invocation
 from swarm_memory.server.operations.operation import Flag, Word
 
@@ -39,7 +39,7 @@ def _show_proposals(found: Sequence[Proposed | Proposal] | Proposal) -> None:
         row = {**each.draft.model_dump(), "evidence": each.evidence.says, "for": project, "word": each.word}
         if isinstance(each, Proposal):
             row |= {"id": each.id, "by": each.person or "the user of the server", "status": _status(each)}
-        print_row(row)
+        print_answer(row)
         say()
     if not found:
         say("No proposals.")
@@ -152,7 +152,7 @@ def _show_person(found: object) -> None:
     from swarm_memory.tools.team.people import Added
 
     if not isinstance(found, Added):
-        print_found(found)
+        print_answer(found)
         return
     person, token = found
     say(f"{person.name} may come in as {person.role}.", err=True)
