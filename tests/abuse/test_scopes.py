@@ -195,9 +195,9 @@ async def _counts(server: Abused) -> str:
     """Return the status once they count the retrieval, which is recorded behind its answer."""
     while True:
         read = await server.client.read_resource("memory://status")
-        counted = getattr(read.contents[0], "text", "")
-        if json.loads(counted)["retrievals"]:
-            return counted
+        counted = json.loads(getattr(read.contents[0], "text", ""))
+        if counted["retrievals"]:
+            return json.dumps(counted | {"database": "the file lies elsewhere"})
 
 
 def _rounded(memories: list[Any]) -> str:

@@ -46,13 +46,6 @@ def test_what_the_task_names_going_through_outweighs_the_errors_of_exploring() -
         ("publisher push other", "pushed", 0),
     ],
 )
-def test_what_went_through_is_not_undone_by_one_more_call_unless_something_was_written_between() -> None:
-    script = Script(TASK).shell("publisher push site", "pushed")
-    assert reached(script.shell("publisher push site", "error: 429 Too Many Requests", 1)) == ["publisher"]
-    script.edit("/r/site.toml", "a", "b").shell("publisher push site", "error: bad site.toml", 1)
-    assert reached(script) == []
-
-
 def test_words_and_codes_of_something_else_are_no_success(command: str, output: str, code: int) -> None:
     assert label(explored().shell(command, output, code)) != "Success"
 
@@ -79,4 +72,11 @@ def test_without_the_hosts_word_nothing_went_through() -> None:
 
 def test_a_file_or_a_symbol_in_backticks_is_no_goal() -> None:
     script = Script("Mend `auth.py`, the function `login`.").shell("cat auth.py", "def login(): ...")
+    assert reached(script) == []
+
+
+def test_what_went_through_is_not_undone_by_one_more_call_unless_something_was_written_between() -> None:
+    script = Script(TASK).shell("publisher push site", "pushed")
+    assert reached(script.shell("publisher push site", "error: 429 Too Many Requests", 1)) == ["publisher"]
+    script.edit("/r/site.toml", "a", "b").shell("publisher push site", "error: bad site.toml", 1)
     assert reached(script) == []

@@ -82,10 +82,10 @@ _MAX_FAULTS, _MAX_FAULT_CHARS = 4, 560
 def faults(error: "ValidationError", within: str = "") -> str:
     """Say of each field that is missing or wrong what pydantic says of it; the names stand behind `within`."""
     found = error.errors(include_url=False, include_input=False, include_context=False)
-    said = dict.fromkeys(
-        f"{within}{'.'.join(str(part)[:80] for part in each['loc']) or 'it'}: {each['msg'].removeprefix('Value error, ')}"
-        for each in found
-    )
+    said: dict[str, None] = {}
+    for each in found:
+        where = ".".join(str(part)[:80] for part in each["loc"]) or "it"
+        said[f"{within}{where}: {each['msg'].removeprefix('Value error, ')}"] = None
     return one_line("; ".join(list(said)[:_MAX_FAULTS]), _MAX_FAULT_CHARS)
 
 

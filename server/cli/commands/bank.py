@@ -29,9 +29,16 @@ def _model(row: Mapping[str, Any]) -> Consolidation | Undone:
     return Undone.model_validate(row) if "restored" in row else Consolidation.model_validate(row)
 
 
+def _show_run(row: Mapping[str, Any]) -> None:
+    print_answer(row)
+    if not row.get("dry_run") and row.keys() & {"merged", "related", "quarantined", "pruned", "aged"}:
+        say(f"Take it back: swarm-memory consolidate --undo {row['run_id']}", dim=True)
+
+
 consolidate = command_of(
     CONSOLIDATE_BANK,
     "consolidate",
+    show=_show_run,
     json=_model,
     examples=("consolidate --dry-run", "consolidate --full", "consolidate --undo run_01JXYZ..."),
 )

@@ -99,9 +99,11 @@ def _build(invocation: Invocation, bank: "Bank", on_closed: "Callable[[], None] 
         """Say whether hooks are on, and would read the settings that this process has read."""
         return settings_stamp(root) == read and switched_off(root) is None and is_enabled()
 
+    async def hear(bank: "Bank") -> None:
+        await listen(bank, may_answer)
+
     # Hooks know nothing of what the command line sets.
-    hears = None if invocation.overrides else lambda bank: listen(bank, may_answer)
-    return build_server(bank, on_closed, listen=hears)
+    return build_server(bank, on_closed, listen=None if invocation.overrides else hear)
 
 
 def _serve_http(invocation: Invocation, host: str, port: int, names: tuple[str, ...], token_file: Path | None) -> None:

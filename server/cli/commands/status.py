@@ -203,7 +203,7 @@ def work(
         if session is not None and transcript is not None:
             await queue_session(toolbox, session, transcript)
         await queue_sync(toolbox)
-        worker = make_worker(toolbox, invocation.place, lambda: invocation.settings().settings.enabled)
+        worker = make_worker(toolbox, invocation.place, lambda: invocation.settings().settings)
         if until_idle:
             return await (worker.work_off_all() if early else worker.work_off_due())
         await worker.run(RECHECK_S)
