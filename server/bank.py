@@ -151,11 +151,6 @@ class Bank:
             if len(self._sessions) > MAX_CLIENTS:
                 del self._sessions[next(iter(self._sessions))]
 
-    async def task_of(self, client: str | None) -> str | None:
-        """Return the task that a client's host works on, where its hooks said so. Raises `StorageError`."""
-        session = await self.session_of(client)
-        return None if session is None else session.task_id
-
     async def session_of(self, client: str | None) -> "HostSession | None":
         """Return the session of the host that a client belongs to, where its hooks said so. Raises `StorageError`."""
         session_id = None if client is None else self._sessions.get(client)

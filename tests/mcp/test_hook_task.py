@@ -88,10 +88,12 @@ async def test_a_client_that_cannot_be_told_apart_has_no_task(toolbox: Toolbox) 
     bank = Bank(opened)
     await hooked(toolbox, EVENT)
     bank.note_session(None, SESSION)
-    assert await bank.task_of(None) is None
+    assert await bank.session_of(None) is None
     bank.note_session("one", SESSION)
-    assert await bank.task_of("one") == f"{SESSION}:1"
-    assert await bank.task_of("two") is None
+    session = await bank.session_of("one")
+    assert session is not None
+    assert session.task_id == f"{SESSION}:1"
+    assert await bank.session_of("two") is None
     for number in range(MAX_CLIENTS):
         bank.note_session(str(number), "s")
-    assert await bank.task_of("one") is None, "only so many are remembered"
+    assert await bank.session_of("one") is None, "only so many are remembered"

@@ -53,8 +53,7 @@ def says(data: str, text: str) -> bool:
     return text in item["title"].casefold() or text in item["content"].casefold()
 
 
-MAX_REMEMBERED = 20_000
-
+MAX_REMEMBERED = 20_000  # counts of words, in all partitions together
 
 SIDE_BY_SIDE = 0.1
 """What two words of a query add that stand side by side in an item too, of what both are worth at most."""
@@ -117,10 +116,11 @@ class TermCounts:
         self, connection: "Connection", statements: Mapping[str, str], partition: Partition, tokens: Sequence[str]
     ) -> list[tuple[int, int]]:
         """Return (place among the tokens, items that hold it) of those that stand anywhere in the partition."""
-        if connection is not self._connection:  # another file may lie there now, with other partitions
+        is_full = sum(len(each) for _, each in self._known.values()) > MAX_REMEMBERED
+        if is_full or connection is not self._connection:  # another file may lie there now, with other partitions
             self._connection, self._known = connection, {}
         state, known = self._known.get(partition.id, (b"", dict[str, int]()))
-        if state != partition.state or len(known) > MAX_REMEMBERED:
+        if state != partition.state:
             known = {}
             self._known[partition.id] = partition.state, known
         others = [token for token in tokens if token not in known]
