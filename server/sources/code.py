@@ -1,28 +1,17 @@
 """Source files as passages: one for each function, class and file; what is done with them is not known here."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path, PurePosixPath
 
 from pydantic import JsonValue
 
-from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.source import Passage
-from swarm_memory.server.sources import definitions
-from swarm_memory.server.sources.definitions import (
-    Definition,
-    Language,
-    Outline,
-    Timeout,
-    check_installed,
-    language_of,
-    may_be_code,
-    outline,
-)
+from swarm_memory.server.sources.definitions import Definition, Language, language_of, missing, outline
 from swarm_memory.server.sources.files import Group, content_hash, decode, faulty, is_binary, read_bytes, read_files
 
-READER = "code-1"
+READER = "code-2"
 """Part of every content hash: raise it when the passages of the same bytes change, and all files are read again."""
 
 MAX_BYTES = 2_000_000
@@ -55,23 +44,25 @@ def read_code(root: Path, *, allows: Callable[[str], bool] | None = None) -> Ite
     (signature and body) under its qualified name, docstring or leading comment as description, and after it the first
     sentence of what the file says of itself (what a function is for stands there as often); with path and lines. A
     body over 6,000 characters is divided into passages of the same name. A file with syntax errors gives what can be
-    parsed; of one that is too large, or takes longer than 10 s, `parse` raises `InputError`. Raises
-    `ConfigError` without the extra `code`, `InputError` when there is no such file or folder.
+    parsed, in Python its text. What is too large, takes longer than 10 s, or needs a grammar that is not installed
+    is a group whose `parse` raises `InputError`. Raises `InputError` when there is no such file or folder.
     """
-    check_installed()
     return read_files(root, _group, allows)
 
 
 def _group(name: str, file: Path, named: bool) -> Group | None:
-    if not may_be_code(name) or (not named and is_generated_name(name)):
+    language = language_of(name)
+    if language is None or (not named and is_generated_name(name)):
         return None
+    if without := missing(language):
+        return faulty(name, without)
     data = read_bytes(file, MAX_BYTES)
     return faulty(name, data) if isinstance(data, str) else code_group(name, data, named=named)
 
 
 def code_group(name: str, data: bytes, *, named: bool = False) -> Group | None:
     """Return the group of a file; None for what is no source file, or generated and not named."""
-    language = language_of(name, data)
+    language = language_of(name)
     if language is None or is_binary(data) or (not named and _is_generated(data)):
         return None
     return Group(name, content_hash(READER, name, data), partial(_parsed, name, language, data))
@@ -89,16 +80,12 @@ def _is_generated(data: bytes) -> bool:
 
 
 def _parsed(name: str, language: Language, data: bytes) -> list[Passage]:
-    try:
-        return code_passages(name, language, decode(data).text)
-    except Timeout as error:
-        raise InputError(f"{name} took longer than {definitions.TIMEOUT_S:g} s to parse") from error
+    return code_passages(name, language, decode(data).text)
 
 
 def code_passages(name: str, language: Language, text: str) -> list[Passage]:
-    """Return the passages of one file; `name` is its path within the source. Raises `Timeout`."""
-    source = text.encode("utf-8", "replace")
-    writer = _Writer(name, language.name, source, outline(language, source))
+    """Return the passages of one file; `name` is its path within the source. Raises `InputError`."""
+    writer = _Writer(name, language, text.encode("utf-8", "replace"))
     writer.write()
     return writer.passages
 
@@ -106,46 +93,38 @@ def code_passages(name: str, language: Language, text: str) -> list[Passage]:
 class _Writer:
     """Makes the passages of one file from its outline."""
 
-    def __init__(self, name: str, language: str, source: bytes, found: Outline) -> None:
-        self.name, self.language, self.source, self.outline = name, language, source, found
+    def __init__(self, name: str, language: Language, source: bytes) -> None:
+        self.name, self.language, self.source = name, language.name, source
+        self.outline = outline(language, source)
         self.inner: dict[int, list[Definition]] = {}
-        for each in found.definitions:
+        for each in self.outline.definitions:
             self.inner.setdefault(id(each.parent), []).append(each)
-        self.purpose = _first_sentence(found.doc)
         self.passages: list[Passage] = []
 
     def write(self) -> None:
-        self._file()
-        for each in self.outline.definitions:
-            if each.kind == "class":
-                self._class(each)
-            elif each.kind == "function":
-                self._function(each)
-
-    def _file(self) -> None:
-        rest = self._without(0, len(self.source), self.inner.get(id(None), []), signatures=False)
-        if self.outline.doc or len(re.findall(r"\w+", rest)) >= _MIN_FILE_WORDS:
+        outside = self._without(0, len(self.source), self.inner.get(id(None), []), signatures=False)
+        if self.outline.doc or len(re.findall(r"\w+", outside)) >= _MIN_FILE_WORDS:
             last = self.source.count(b"\n", 0, len(self.source.rstrip())) + 1
-            self._add(_module_name(self.name), self.outline.doc, rest, (1, last), {"symbol": "file"})
+            self._add(_module_name(self.name), (self.outline.doc, ""), outside, (1, last), {"symbol": "file"})
+        first = re.split(r"(?<=[.!?])\s|\n\n", self.outline.doc, maxsplit=1)[0]
+        purpose = " ".join(first.split())[:_MAX_PURPOSE_CHARS]
+        for each in self.outline.definitions:
+            if each.kind != "scope":
+                self._definition(each, purpose)
 
-    def _class(self, each: Definition) -> None:
-        data: dict[str, JsonValue] = {"symbol": "class", "signature": each.signature}
-        inside = self._without(each.start, each.end, self.inner.get(id(each), []), signatures=True)
-        self._add(each.qualified, each.doc, inside, (each.line, each.end_line), data)
-
-    def _function(self, each: Definition) -> None:
+    def _definition(self, each: Definition, purpose: str) -> None:
+        """Add a class with its members by signature, or a function whole; of a long one those in it by signature."""
         inner = self.inner.get(id(each), [])
         is_method = each.parent is not None and each.parent.kind != "function"
-        symbol = "method" if is_method else "function"
+        symbol = "class" if each.kind == "class" else "method" if is_method else "function"
+        is_whole = symbol != "class" and (not inner or each.end - each.start <= MAX_PART_CHARS)
         data: dict[str, JsonValue] = {"symbol": symbol, "signature": each.signature}
-        if inner and each.end - each.start > MAX_PART_CHARS:
-            text = self._without(each.start, each.end, inner, signatures=True)
-            self._add(each.qualified, each.doc, text, (each.line, each.end_line), data)
-            return
-        text = _decoded(self.source[each.start : each.end])
-        self._add(each.qualified, each.doc, text, (each.line, each.end_line), data, has_all_lines=True)
+        text = self._without(each.start, each.end, inner, signatures=True)
+        if is_whole:
+            text = _decoded(self.source[each.start : each.end])
+        self._add(each.qualified, (each.doc, purpose), text, (each.line, each.end_line), data, has_all_lines=is_whole)
 
-    def _without(self, start: int, end: int, inner: list[Definition], *, signatures: bool) -> str:
+    def _without(self, start: int, end: int, inner: Sequence[Definition], *, signatures: bool) -> str:
         """Return a range of the source with each definition in it reduced to its signature, or left out."""
         parts: list[str] = []
         at = start
@@ -162,16 +141,18 @@ class _Writer:
     def _add(
         self,
         title: str,
-        doc: str,
+        about: tuple[str, str],
         text: str,
         lines: tuple[int, int],
         data: dict[str, JsonValue],
         *,
         has_all_lines: bool = False,
     ) -> None:
-        """Add a passage, or several of one name when the text is long; only `has_all_lines` lets them name theirs."""
-        line, about = lines[0], doc[:_MAX_DOC_CHARS]
-        purpose = "" if data["symbol"] == "file" else self.purpose
+        """Add a passage, or several of one name when the text is long; only `has_all_lines` lets them name theirs.
+
+        `about` is what it says of itself, which the first one gets, and what the file says, which all get.
+        """
+        line, (doc, purpose) = lines[0], about
         for number, part in enumerate(_parts(text)):
             height = part.count("\n")
             span = (line, min(line + height, lines[1])) if has_all_lines else lines
@@ -180,7 +161,7 @@ class _Writer:
                 group=self.name[:2000],
                 position=len(self.passages),
                 title=(title or self.name)[:1000],
-                description="\n\n".join(filter(None, ("" if number else about, purpose))),
+                description="\n\n".join(filter(None, ("" if number else doc[:_MAX_DOC_CHARS], purpose))),
                 content=part,
                 path=self.name,
                 line=span[0],
@@ -204,10 +185,6 @@ def _parts(text: str) -> Iterator[str]:
             start = end + 1
         count += 1
     yield text[start : start + MAX_PART_CHARS]
-
-
-def _first_sentence(doc: str) -> str:
-    return " ".join(re.split(r"(?<=[.!?])\s|\n\n", doc, maxsplit=1)[0].split())[:_MAX_PURPOSE_CHARS]
 
 
 def _module_name(path: str) -> str:

@@ -13,9 +13,8 @@ import os
 import re
 import tarfile
 import zlib
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple, Self, cast
@@ -27,7 +26,7 @@ from swarm_memory.schema.base import digest
 from swarm_memory.schema.errors import ConfigError, InputError, NotFoundError, SourceUnavailable
 from swarm_memory.schema.source import Passage
 from swarm_memory.server.sources.code import code_group, is_generated_name
-from swarm_memory.server.sources.definitions import check_installed, may_be_code
+from swarm_memory.server.sources.definitions import LANGUAGES, language_of, missing
 from swarm_memory.server.sources.documents import HTML_SUFFIXES, TEXT_SUFFIXES, text_group
 from swarm_memory.server.sources.files import Group, is_ignored_by_default, storable
 from swarm_memory.server.sources.tool_lists import list_of, mapping_of, text_of
@@ -91,11 +90,10 @@ class Repository(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What the API answered."""
+    """What the API answered, and whether there is a next page."""
 
     body: bytes
     has_more: bool
-    """Whether there is a next page."""
 
     @property
     def json(self) -> Any:
@@ -118,7 +116,7 @@ class GitHub:
             raise ConfigError("sources.github_url must begin with https://, such as https://api.github.com")
         if token is not None and not (token.isascii() and token.isprintable()):
             raise ConfigError(f"the token in {' or '.join(TOKEN_VARIABLES)} has characters that none can have")
-        self._own, self._token = f"{parts.scheme}://{parts.netloc}", token
+        self._own, self._has_token = f"{parts.scheme}://{parts.netloc}", bool(token)
         self._archives = f"https://codeload.{parts.netloc.removeprefix('api.')}"
         self._client = httpx.AsyncClient(
             base_url=base_url,
@@ -142,38 +140,28 @@ class GitHub:
         await self._client.aclose()
 
     async def get(
-        self,
-        path: str,
-        params: Mapping[str, str | int] | None = None,
-        *,
-        form: str = JSON_FORM,
-        max_bytes: int | None = None,
+        self, path: str, *, form: str = JSON_FORM, max_bytes: int | None = None, **params: str | int
     ) -> Answer:
         """Ask for a path.
 
         Raises `NotFoundError`, `ConfigError` for a refused token, `SourceUnavailable`. No error quotes what the API
         said: it may echo the token.
         """
-        most = max_bytes or MAX_ANSWER_BYTES
+        most, read = max_bytes or MAX_ANSWER_BYTES, bytearray()
         try:
             async with (
                 asyncio.timeout(REQUEST_LIMIT_S),
-                self._client.stream("GET", path, params=params, headers={"accept": form}) as response,
+                self._client.stream("GET", path, params=params or None, headers={"accept": form}) as response,
             ):
                 if response.status_code != 200:
                     raise self._refusal(response)
-                read = bytearray()
                 async for part in response.aiter_bytes():
                     read += part
                     if len(read) > most:
-                        raise SourceUnavailable(
-                            f"GitHub's API answered with more than {most:,} bytes, the most that is read"
-                        )
+                        raise SourceUnavailable(f"GitHub's API answered with more than {most:,} bytes: no more is read")
                 return Answer(bytes(read), has_more="next" in response.links)
-        except TimeoutError:
-            raise SourceUnavailable(f"GitHub's API gave no answer within {REQUEST_LIMIT_S:g} s") from None
-        except httpx.HTTPError as error:
-            raise SourceUnavailable(f"GitHub's API at {self._own} was not reached ({type(error).__name__})") from None
+        except (TimeoutError, httpx.HTTPError) as error:
+            raise SourceUnavailable(f"GitHub's API at {self._own} gave no answer ({type(error).__name__})") from None
 
     async def check(self, request: httpx.Request) -> None:
         """Refuse a request, such as one that a redirection leads to, of any host but the API's and its archives'."""
@@ -181,20 +169,15 @@ class GitHub:
             raise SourceUnavailable("GitHub's API pointed to another host: that one is not asked")
 
     def _refusal(self, response: httpx.Response) -> Exception:
-        status, names, headers = response.status_code, " or ".join(TOKEN_VARIABLES), response.headers
-        if status == 429 or (
-            status == 403 and ("retry-after" in headers or headers.get("x-ratelimit-remaining") == "0")
-        ):
-            reset = headers.get("x-ratelimit-reset", "")
-            until = "for now"
-            if reset.isdecimal() and len(reset) < 12:
-                until = f"before {datetime.fromtimestamp(int(reset), UTC):%Y-%m-%d %H:%M} UTC"
-            advice = "" if self._token else f"; with a token in {names} it takes 5,000 requests an hour"
-            return SourceUnavailable(f"GitHub's API takes no more requests {until}{advice}")
+        status, names = response.status_code, " or ".join(TOKEN_VARIABLES)
+        is_limit = response.headers.get("x-ratelimit-remaining") == "0" or "retry-after" in response.headers
+        if status == 429 or (status == 403 and is_limit):
+            advice = "" if self._has_token else f"; with a token in {names} it takes 5,000 an hour"
+            return SourceUnavailable(f"GitHub's API takes no more requests within this hour{advice}")
         if status == 401:
             return ConfigError(f"GitHub refused the token in {names}")
-        if status in (403, 404, 409, 410, 422, 451):
-            with_it = "the token may not read it" if self._token else f"it needs a token in {names}"
+        if 400 <= status < 500:
+            with_it = "the token may not read it" if self._has_token else f"it needs a token in {names}"
             return NotFoundError(f"GitHub shows no such thing (HTTP {status}): the name is wrong, or {with_it}")
         return SourceUnavailable(f"GitHub's API failed (HTTP {status})")
 
@@ -223,17 +206,19 @@ class RepositoryReader:
             yield name, _hash(digest(issue)), partial(_issue_passages, name, issue)
 
     async def _files(self, api: str, home: str) -> AsyncIterator[ReadGroup]:
-        reads_code = self._reads_code()
+        unread = [language.name for language in LANGUAGES if missing(language)]
+        if unread:
+            self.notices.append(f"not read is {', '.join(unread)}: pip install 'swarm-memory[code]'")
         ref = quote(self.which.ref or "HEAD", safe="")
         commit = _sha((await self.github.get(f"{api}/commits/{ref}", form=SHA_FORM)).body)
-        state = _hash(commit, "whole" if reads_code else "without code")
+        state = _hash(commit, *unread)
         if self.known.get(TREE) == state:
             for name, content_hash in self.known.items():
                 if name != ABOUT and not name.startswith("(issue "):
                     yield name, content_hash, partial(_refuse, f"{name} was to be known")
             return
         archive = await self.github.get(f"{api}/tarball/{commit}", max_bytes=MAX_ARCHIVE_BYTES)
-        paths, files = await asyncio.to_thread(_unpacked, archive.body, partial(_is_wanted, reads_code))
+        paths, files = await asyncio.to_thread(_unpacked, archive.body)
         if len(paths) > MAX_PATHS:
             self.notices.append(f"of {len(paths):,} paths the first {MAX_PATHS:,} are listed")
         if len(files) > MAX_FILES:
@@ -246,21 +231,12 @@ class RepositoryReader:
         tree = partial(_tree_passages, self.which.full_name, f"{home}/tree/{commit}", commit, paths[:MAX_PATHS])
         yield TREE, state, tree
 
-    def _reads_code(self) -> bool:
-        try:
-            check_installed()
-        except ConfigError as error:
-            self.notices.append(f"code is not read: {error}")
-            return False
-        return True
-
     async def _issues(self, api: str) -> list[dict[str, Any]]:
         """Return the open issues; a repository may have none."""
-        asked = {"state": "open", "sort": "updated", "per_page": PAGE}
         issues: list[dict[str, Any]] = []
         for page in range(1, MAX_ISSUES // PAGE + 1):
             try:
-                answer = await self.github.get(f"{api}/issues", {**asked, "page": page})
+                answer = await self.github.get(f"{api}/issues", state="open", sort="updated", per_page=PAGE, page=page)
             except NotFoundError:
                 return issues
             issues += _issues_in(answer)
@@ -280,7 +256,7 @@ class _File(NamedTuple):
         return hashlib.sha1(b"blob %d\0" % len(self.data) + self.data, usedforsecurity=False).hexdigest()
 
 
-def _unpacked(archive: bytes, is_wanted: Callable[[str], bool]) -> tuple[list[str], list[_File]]:
+def _unpacked(archive: bytes) -> tuple[list[str], list[_File]]:
     """Return the paths of an archive, and the files in it that are wanted. Raises `SourceUnavailable`."""
     paths: list[str] = []
     files: list[_File] = []
@@ -298,7 +274,7 @@ def _unpacked(archive: bytes, is_wanted: Callable[[str], bool]) -> tuple[list[st
                 if not member.isreg() or not 0 < len(path) <= 1000:
                     continue
                 paths.append(path)
-                content = opened.extractfile(member) if member.size <= MAX_FILE_BYTES and is_wanted(path) else None
+                content = opened.extractfile(member) if member.size <= MAX_FILE_BYTES and _is_wanted(path) else None
                 if content is not None:
                     files.append(_File(path, content.read()))
             while unpacked.read(1 << 20):  # to its end, where it says whether all of it came
@@ -314,8 +290,9 @@ def _is_readme(path: str) -> bool:
     return pure.stem.lower() == "readme" and (not suffix or suffix in TEXT_SUFFIXES | HTML_SUFFIXES)
 
 
-def _is_wanted(reads_code: bool, path: str) -> bool:
-    is_code = reads_code and may_be_code(path) and not is_generated_name(path)
+def _is_wanted(path: str) -> bool:
+    language = language_of(path)
+    is_code = language is not None and not missing(language) and not is_generated_name(path)
     return (is_code or _is_readme(path)) and not is_ignored_by_default(path)
 
 

@@ -10,10 +10,9 @@ import os
 import re
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from pydantic import JsonValue
 
@@ -35,7 +34,6 @@ MAX_DEPTH = 4
 """So deep the parameters of a parameter are named."""
 
 MAX_CONFIG_BYTES = 1_000_000
-MAX_SERVERS = 200
 SERVER_TIMEOUT_S = 30.0
 """So long an MCP server may take to start and list its tools."""
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
@@ -190,20 +188,16 @@ def _kind(field: Mapping[str, Any]) -> str:
     return kind if isinstance(kind, str) else "any"
 
 
-@dataclass(frozen=True, slots=True)
-class McpServer:
-    """One server: how it is started, or where it is reached."""
+class McpServer(NamedTuple):
+    """One server of a `.mcp.json`: how it is started, or where it is reached, or why it cannot be asked."""
 
     name: str
-    command: str = ""
-    args: tuple[str, ...] = ()
-    env: Mapping[str, str] = field(default_factory=dict[str, str])
-    url: str = ""
-    headers: Mapping[str, str] = field(default_factory=dict[str, str])
-    unset: Sequence[str] = ()
-    """Variables that it names, without a default, and that are not set: they stay as they are written."""
+    command: str
+    args: tuple[str, ...]
+    env: Mapping[str, str]
+    url: str
+    headers: Mapping[str, str]
     fault: str = ""
-    """Why its entry names nothing that can be asked."""
 
 
 def read_config(path: Path, environ: Mapping[str, str]) -> list[McpServer]:
@@ -212,50 +206,37 @@ def read_config(path: Path, environ: Mapping[str, str]) -> list[McpServer]:
     `${VAR}` and `${VAR:-default}` stand for variables of `environ` in command, args, env, url and headers.
     """
     data = read_bytes(path, MAX_CONFIG_BYTES)
-    if isinstance(data, str):
-        raise InputError(f"{path} {data}")
     try:
-        document = mapping_of(parse_json(data))
+        document = mapping_of(parse_json(data)) if isinstance(data, bytes) else {}
     except InputError as error:
-        raise InputError(f"{path} {error}") from None
+        data, document = str(error), {}
     if not isinstance(document.get("mcpServers"), dict):
-        raise InputError(f"{path} has no object `mcpServers`")
+        raise InputError(f"{path} {data if isinstance(data, str) else 'has no object `mcpServers`'}")
     entries = mapping_of(document["mcpServers"])
-    if len(entries) > MAX_SERVERS:
-        raise InputError(f"{path} names {len(entries)} servers: {MAX_SERVERS} are the most")
     found = [_server(name, mapping_of(entry), environ) for name, entry in entries.items()]
     return [each for each in found if not _is_ours(each)]
 
 
 def _server(name: str, entry: Mapping[str, object], environ: Mapping[str, str]) -> McpServer:
-    unset: dict[str, None] = {}
+    def value(found: "re.Match[str]") -> str:
+        return environ.get(found[1]) or (found[0] if found[2] is None else found[2])
 
-    def expanded(text: object) -> str:
-        return _VARIABLE.sub(lambda found: _value(found, environ, unset), text_of(text))
+    def filled(key: str) -> str:
+        return _VARIABLE.sub(value, text_of(entry.get(key)))
 
-    def pairs(value: object) -> dict[str, str]:
-        return {key: expanded(text) for key, text in mapping_of(value).items()}
+    def pairs(key: str) -> dict[str, str]:
+        return {name: _VARIABLE.sub(value, text_of(text)) for name, text in mapping_of(entry.get(key)).items()}
 
-    kind = text_of(entry.get("type")) or ("stdio" if "command" in entry else "http")
-    if kind == "stdio" and text_of(entry.get("command")):
-        command, args = expanded(entry["command"]), tuple(expanded(each) for each in list_of(entry.get("args")))
-        return McpServer(name, command, args, pairs(entry.get("env")), unset=[*unset])
-    if kind in ("http", "streamable-http") and text_of(entry.get("url")).startswith(("http://", "https://", "${")):
-        url, headers = expanded(entry["url"]), pairs(entry.get("headers"))
-        return McpServer(name, url=url, headers=headers, unset=[*unset])
+    args = tuple(_VARIABLE.sub(value, text_of(each)) for each in list_of(entry.get("args")))
+    server = McpServer(name, filled("command"), args, pairs("env"), filled("url"), pairs("headers"))
+    kind = text_of(entry.get("type")) or ("stdio" if server.command else "http")
+    if kind == "stdio" and server.command:
+        return server._replace(url="")
+    if kind in ("http", "streamable-http") and server.url.startswith(("http://", "https://", "${")):
+        return server._replace(command="")
     if kind == "sse":
-        return McpServer(name, fault="is reached by SSE, which is out of use: give its type as http")
-    return McpServer(name, fault="has neither a command nor an http address")
-
-
-def _value(found: "re.Match[str]", environ: Mapping[str, str], unset: dict[str, None]) -> str:
-    name, default = found.groups()
-    if environ.get(name):
-        return environ[name]
-    if default is not None:
-        return default
-    unset[name] = None
-    return found.group()
+        return server._replace(fault="is reached by SSE, which is out of use: give its type as http")
+    return server._replace(fault="has neither a command nor an http address")
 
 
 def _is_ours(server: McpServer) -> bool:
@@ -295,8 +276,8 @@ async def _read_server(server: McpServer, folder: Path) -> Group | None:
     except* (MCPError, HTTPError, OSError, ValueError, InputError) as group:
         fault = f"cannot be asked for its tools: {_reason(group, server)}"
     if fault:
-        hint = f"; not set: {', '.join(server.unset)}" if server.unset else ""
-        return faulty(server.name, fault + hint)
+        unset = dict.fromkeys(name for name, _ in _VARIABLE.findall(repr(server)))
+        return faulty(server.name, f"{fault}; not set: {', '.join(unset)}" if unset else fault)
     if tools is None:
         return None
     return Group(server.name, digest([SERVERS_READER, tools]), partial(_parsed, server, tools))

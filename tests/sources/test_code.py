@@ -1,10 +1,11 @@
 """Source files as passages: what is a definition in each language, and what is left out of a repository."""
 
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 
 import pytest
 
-from swarm_memory.schema.errors import ConfigError, InputError
+from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.source import Passage
 from swarm_memory.server.sources import definitions
 from swarm_memory.server.sources.code import MAX_PART_CHARS, code_passages, read_code
@@ -177,7 +178,17 @@ def test_a_long_body_is_divided_at_line_ends_with_its_own_lines() -> None:
 
 
 def test_what_stands_beside_a_syntax_error_is_found() -> None:
-    assert "fine" in read("python", "def broken(:\n    pass\n\ndef fine():\n    return 1\n")
+    assert "fine" in read("javascript", "function broken( {\n\nfunction fine() { return 1 }\n")
+
+
+def test_python_with_a_syntax_error_is_read_as_text() -> None:
+    text = "def broken(:\n    pass\n\ndef fine():\n    return 1"
+    (found,) = code_passages("shop/store.py", named("python"), text)
+    assert (found.title, found.content, found.data["symbol"]) == ("shop.store", text, "file")
+
+
+def test_warnings_about_the_text_that_is_read_are_not_ours() -> None:
+    assert read("python", "def find(text):\n    return '\\d' in text\n")["find"].line == 1
 
 
 def test_non_ascii_text_keeps_names_and_lines_right() -> None:
@@ -196,18 +207,20 @@ def test_no_text_breaks_the_reader_of_any_language(language: str, text: str) -> 
 def test_a_deep_nesting_breaks_nothing() -> None:
     text = "".join(" " * depth + f"def f{depth}():\n" for depth in range(90)) + " " * 90 + "pass\n"
     assert "f0.f1.f2" in read("python", text)
-    assert len(outline(named("javascript"), b"(" * 20_000).definitions) == 0
+    for language in ("javascript", "python"):
+        assert len(outline(named(language), b"(" * 20_000).definitions) == 0
+    assert len(outline(named("python"), b"x = " + b"-" * 200_000 + b"1\n").definitions) == 0
 
 
 def test_a_file_that_takes_too_long_is_a_fault_and_the_rest_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write(tmp_path, "a.py", "def f(): pass\n" * 20_000)
+    write(tmp_path, "a.js", "function f() {}\n" * 20_000)
     write(tmp_path, "b.py", "def g(): pass\n")
     slow, _ = read_code(tmp_path)
     with monkeypatch.context() as context:
         context.setattr(definitions, "TIMEOUT_S", 0.0)
-        with pytest.raises(InputError, match=r"a\.py took longer than 0 s"):
+        with pytest.raises(InputError, match=r"took longer than 0 s"):
             slow.parse()
     assert [each.parse()[-1].title for each in read_code(tmp_path)] == ["f", "g"]
 
@@ -224,13 +237,6 @@ def test_generated_minified_ignored_and_foreign_files_are_left_out(tmp_path: Pat
     assert [group.group for group in read_code(tmp_path)] == ["src/a.py"]
 
 
-def test_a_header_is_read_as_the_language_that_it_is_in(tmp_path: Path) -> None:
-    write(tmp_path, "a.h", "struct a { int x; };\n")
-    write(tmp_path, "b.h", "namespace b { class C { void d() {} }; }\n")
-    kinds = [{str(passage.data["language"]) for passage in group.parse()} for group in read_code(tmp_path)]
-    assert kinds == [{"c"}, {"cpp"}]
-
-
 def test_the_hash_stays_while_the_bytes_do(tmp_path: Path) -> None:
     write(tmp_path, "a.py", "x = 1\n")
     first = [group.content_hash for group in read_code(tmp_path)]
@@ -239,10 +245,19 @@ def test_the_hash_stays_while_the_bytes_do(tmp_path: Path) -> None:
     assert [group.content_hash for group in read_code(tmp_path)] != first
 
 
-def test_without_the_extra_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing(name: str) -> None:
-        assert name
+def test_without_a_grammar_its_files_alone_are_faults_that_say_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path, "a.go", "package a\nfunc f() {}\n")
+    write(tmp_path, "b.py", "def g(): pass\n")
+    write(tmp_path, "c.rs", "fn h() { }\n")
+    find = definitions.importlib.util.find_spec
 
-    monkeypatch.setattr(definitions.importlib.util, "find_spec", missing)
-    with pytest.raises(ConfigError, match=r"swarm-memory\[code\]"):
-        next(read_code(tmp_path))
+    def without_go(name: str) -> ModuleSpec | None:
+        return None if name == "tree_sitter_go" else find(name)
+
+    monkeypatch.setattr(definitions.importlib.util, "find_spec", without_go)
+    go, python, rust = read_code(tmp_path)
+    with pytest.raises(InputError, match=r"a\.go reading go .*swarm-memory\[code\]"):
+        go.parse()
+    assert [group.parse()[-1].title for group in (python, rust)] == ["g", "h"]

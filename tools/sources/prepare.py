@@ -35,10 +35,6 @@ class Preparation:
         """Return what became of each group, in order."""
         return [self._prepared(each) for each in self.groups]
 
-    def of(self, groups: Sequence[ReadGroup]) -> "Preparation":
-        """Return the same of other groups."""
-        return Preparation(groups, self.pii)
-
     def _prepared(self, group: ReadGroup) -> Prepared:
         name, content_hash, parse = group
         try:

@@ -15,7 +15,7 @@ from swarm_memory.schema.job import Progress, Report
 from swarm_memory.schema.source import SOURCE_KINDS, Fault, IndexedSource, SourceHit, SourceKind, SourceSearch
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.ports.models import Vector
-from swarm_memory.tools.ports.sources import FoundPassage, ReadGroup, SourceKey, SourceQuery, SourceResult, StoredGroup
+from swarm_memory.tools.ports.sources import ReadGroup, SourceKey, SourceQuery, SourceResult, StoredGroup
 from swarm_memory.tools.retrieve.embed import BACKLOG, REEMBED, embed_batch
 from swarm_memory.tools.retrieve.query import embed_query
 from swarm_memory.tools.retrieve.rerank import TOOLS, candidates_of, final_order, find_reranker
@@ -61,7 +61,7 @@ class _Indexing:
         self.seen: set[str] = set()
         self.added = self.changed = self.unchanged = self.passages = 0
         self.faults: list[Fault] = []
-        self.notices: dict[str, None] = {}
+        self.notices: list[str] = []
         self._read: list[ReadGroup] = []
         self._embedding_s = 0.0
         self.without_vector = 0
@@ -125,50 +125,47 @@ class _Indexing:
             return await embed_batch(embedder, texts) if texts else []
         except ModelError as error:
             why = f"the embedder {embedder.name} failed: {redact(str(error)).text}"
-            self.notices[f"keywords only, because {why}; run `swarm-memory bank reembed`"] = None
+            self.notices.append(f"keywords only, because {why}; run `swarm-memory bank reembed`")
             return [None] * len(texts)
         finally:
             self._embedding_s += time.perf_counter() - began
 
-    async def remove_gone(self) -> int:
-        """Remove the groups that the source no longer has."""
+    async def finished(self) -> IndexedSource:
+        """Remove the groups that the source no longer has, and say what was done; of one that holds nothing no trace.
+
+        Vectors that there was no time for are left to a job.
+        """
+        store, key = self.toolbox.store.sources, self.key
         gone = [name for name in self.known if name not in self.seen]
         removed = 0
         for start in range(0, len(gone), _REMOVED_AT_ONCE):
-            batch = gone[start : start + _REMOVED_AT_ONCE]
-            removed += await self.toolbox.store.sources.remove_groups(self.key, batch)
-        return removed
-
-    @property
-    def holds_any(self) -> bool:
-        """Whether the source has a group that is indexed, now or from before."""
-        return self.added > 0 or not self.seen.isdisjoint(self.known)
-
-    async def settle(self) -> None:
-        """Note that the source was looked at; of one that holds nothing leave no trace."""
-        store = self.toolbox.store.sources
-        if self.holds_any:
-            await store.write_groups(self.key, [], self.toolbox.embedder.name)
+            removed += await store.remove_groups(key, gone[start : start + _REMOVED_AT_ONCE])
+        reason = None
+        if self.added or not self.seen.isdisjoint(self.known):
+            await store.write_groups(key, [], self.toolbox.embedder.name)  # notes that it was looked at
         else:
+            why = f"{len(self.faults)} found, none could be read" if self.faults else f"no {key.kind} was found there"
+            reason = f"nothing of {key.location} is indexed: {why}"
             with suppress(NotFoundError):
-                await store.remove(self.key)
-
-    async def leave_vectors(self) -> None:
-        """Queue the job that makes the vectors that there was no time for, and say so."""
+                await store.remove(key)
         if self.without_vector:
             await self.toolbox.queue(REEMBED, BACKLOG)
             waiting = counted(self.without_vector, "passage")
-            self.notices[f"{waiting} found by keywords alone until a job, or `swarm-memory bank reembed`, is done"] = (
-                None
+            self.notices.append(
+                f"{waiting} found by keywords alone until a job, or `swarm-memory bank reembed`, is done"
             )
-
-    def reason(self) -> str | None:
-        """Say why nothing is indexed."""
-        if self.holds_any:
-            return None
-        if self.faults:
-            return f"nothing of {self.key.location} is indexed: {len(self.faults)} found, none could be read"
-        return f"nothing of {self.key.location} is indexed: no {self.key.kind} was found there"
+        return IndexedSource(
+            kind=key.kind,
+            location=key.location,
+            added=self.added,
+            changed=self.changed,
+            unchanged=self.unchanged,
+            removed=removed,
+            passages=self.passages,
+            reason=reason,
+            faults=tuple(self.faults),
+            notices=tuple(dict.fromkeys(self.notices)),
+        )
 
 
 async def index_source(
@@ -195,21 +192,7 @@ async def index_source(
         if on_progress is not None:
             await on_progress(Progress(done=len(run.seen), message=group[0]))
     await run.work_off()
-    removed = await run.remove_gone()
-    await run.settle()
-    await run.leave_vectors()
-    return IndexedSource(
-        kind=kind,
-        location=location,
-        added=run.added,
-        changed=run.changed,
-        unchanged=run.unchanged,
-        removed=removed,
-        passages=run.passages,
-        reason=run.reason(),
-        faults=tuple(run.faults),
-        notices=tuple(run.notices),
-    )
+    return await run.finished()
 
 
 async def search_sources(
@@ -295,22 +278,20 @@ async def _reranked(
 async def _hits(toolbox: Toolbox, search: SourceQuery, top: Sequence[ScoredPassage]) -> list[SourceHit]:
     """Fetch the best; what was removed since the search is left out."""
     by_seq = {each.candidate.seq: each for each in top}
-    found = await toolbox.store.sources.get_passages(search.scopes, list(by_seq))
-    return [_hit(each, by_seq[each.seq]) for each in found]
-
-
-def _hit(found: FoundPassage, scored: ScoredPassage) -> SourceHit:
-    return SourceHit(
-        passage=found.passage,
-        location=found.location,
-        project=found.project,
-        score=scored.score,
-        cosine=scored.candidate.cosine,
-        keyword=scored.keyword,
-        group_title=found.group_title,
-        before=found.before,
-        after=found.after,
-    )
+    return [
+        SourceHit(
+            passage=found.passage,
+            location=found.location,
+            project=found.project,
+            score=by_seq[found.seq].score,
+            cosine=by_seq[found.seq].candidate.cosine,
+            keyword=by_seq[found.seq].keyword,
+            group_title=found.group_title,
+            before=found.before,
+            after=found.after,
+        )
+        for found in await toolbox.store.sources.get_passages(search.scopes, list(by_seq))
+    ]
 
 
 def _reason(
