@@ -7,7 +7,7 @@ caged: it is a program of the user's that may do what the user may.
 import io
 import shlex
 from collections.abc import Iterator
-from pathlib import Path
+from contextlib import suppress
 
 import anyio.to_thread
 
@@ -19,18 +19,15 @@ from swarm_memory.server.hosts.claude_code.transcripts import is_api_error
 from swarm_memory.server.hosts.messages import read_list
 from swarm_memory.server.hosts.records import JsonObject, all_text, as_object
 from swarm_memory.server.hosts.transcript import read_trajectories
-from swarm_memory.server.runners.workplace import Workplace, permitted
+from swarm_memory.server.runners.workplace import TIMED_OUT, Workplace, permitted
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.model.parse import json_in
 from swarm_memory.tools.text.cleaning import one_line
 
 PROMPT_WORD = "{prompt}"
-"""Stands in a command for the prompt; without it the prompt goes to the standard input."""
+"""Stands in a command for the prompt; without it the prompt goes to the standard input, which takes any length."""
 
 MAX_OUTPUT_BYTES = 50_000_000
-_MAX_PROMPT_WORD = 100_000
-"""Systems bound the length of an argument; a longer prompt must go to the standard input."""
-
 _CHECK_S = 120.0
 _SHELL = "Bash"
 _MAX_TEXT = 2_000_000
@@ -53,101 +50,92 @@ class CommandRunner:
 
     async def run(self, request: RolloutRequest) -> RunnerAnswer:
         """Copy, run, check, read. Raises `InputError` when the folder cannot be copied."""
-        place = await self._workplace.make(request)
+        await self._workplace.make(request)
+        prompt = request.prompt.replace("\0", "")
+        words = [prompt if word == PROMPT_WORD else word for word in self._words]
         stdin = b"" if PROMPT_WORD in self._words else request.prompt.encode("utf-8", "replace")
-        limit_s = request.timeout_s
         try:
-            finished, is_timed_out = await self._workplace.run(
-                self._filled(request), place, request, limit_s=limit_s, max_output_bytes=MAX_OUTPUT_BYTES, stdin=stdin
+            finished = await self._workplace.run(
+                words, request, limit_s=request.timeout_s, max_output_bytes=MAX_OUTPUT_BYTES, stdin=stdin
             )
         except OSError as error:
             return RunnerAnswer(status="failed", error=f"{self._words[0]} could not be started: {error.strerror}")
-        check = await self._checked(request, place)
-        printed = finished.error.decode("utf-8", "replace")
-        fault = f"ended by its time limit of {limit_s:g} s" if is_timed_out else _fault(finished, printed)
-        said = "the command was ended by its time limit" if is_timed_out else f"{printed[-4_000:]}\n".lstrip("\n")
-        trajectory = await anyio.to_thread.run_sync(self._read, request, finished, said, check)
+        check = await self._checked(request)
+        trajectory = await anyio.to_thread.run_sync(self._read, request, finished, check)
+        is_timed_out = finished.code == TIMED_OUT
         status: RolloutStatus = "timed_out" if is_timed_out else "finished" if trajectory.steps else "failed"
         if not trajectory.steps:
-            return RunnerAnswer(status=status, error=fault or "it printed nothing")
-        return RunnerAnswer(status=status, trajectory=trajectory, error=fault)
+            return RunnerAnswer(status=status, error=_fault(finished, request) or "it printed nothing")
+        return RunnerAnswer(status=status, trajectory=trajectory, error=_fault(finished, request))
 
     async def settle(self, run_id: str, best: int | None) -> str | None:
         """Delete the copies of all rollouts but the best one's, and return where that is."""
         return await self._workplace.settle(run_id, best)
 
-    def _filled(self, request: RolloutRequest) -> list[str]:
-        if PROMPT_WORD in self._words and len(request.prompt.encode("utf-8", "replace")) > _MAX_PROMPT_WORD:
-            raise InputError(f"the prompt is too long for {PROMPT_WORD}: leave it out, so that it goes to the input")
-        prompt = request.prompt.replace("\0", "")
-        return [prompt if word == PROMPT_WORD else word for word in self._words]
-
-    async def _checked(self, request: RolloutRequest, place: Path) -> list[JsonObject]:
+    async def _checked(self, request: RolloutRequest) -> list[JsonObject]:
         """Run the check in the rollout's folder; return it as two steps of the user's."""
         if self._check is None:
             return []
-        limit = min(_CHECK_S, request.timeout_s)
+        limit_s = min(_CHECK_S, request.timeout_s)
         try:
-            finished, is_timed_out = await self._workplace.run(
-                self._check, place, request, limit_s=limit, max_output_bytes=MAX_OUTPUT_BYTES
+            finished = await self._workplace.run(
+                self._check, request, limit_s=limit_s, max_output_bytes=MAX_OUTPUT_BYTES
             )
         except OSError as error:
             raise InputError(f"the check {self._check[0]} could not be started: {error.strerror}") from error
         text = (finished.output + finished.error).decode("utf-8", "replace")
-        ended = f"\nended after {limit:g} s" if is_timed_out else ""
+        ended = f"\nended after {limit_s:g} s" if finished.code == TIMED_OUT else ""
         return _shell("check", shlex.join(self._check), text + ended, finished.code, role="user")
 
-    def _read(self, request: RolloutRequest, finished: Finished, said: str, check: list[JsonObject]) -> Trajectory:
+    def _read(self, request: RolloutRequest, finished: Finished, check: list[JsonObject]) -> Trajectory:
         """Return the trajectory of one rollout.
 
         The output may be any transcript that `server.hosts` reads, Claude Code's `stream-json`, or plain text,
-        which are the agent's words and prove nothing. A bad end, with what was `said` last, and the
-        check's result stand at the end as calls of a shell; but not behind the word of the host that its own connection
-        broke off, which says of the agent neither.
+        which are the agent's words and prove nothing. A bad end, with what was printed last, and the check's result
+        stand at the end as calls of a shell; but not behind the word of the host that its own connection broke off,
+        which says of the agent neither.
         """
         messages = list(_messages(finished.output, request))
         if not (messages and messages[-1].get("role") == "system" and messages[-1].get("is_error") is True):
             if finished.code != 0:
-                messages += _shell("end", shlex.join(self._words), said, finished.code)
+                is_timed_out = finished.code == TIMED_OUT
+                last = "the command was ended by its time limit" if is_timed_out else f"{_printed(finished)[-4_000:]}\n"
+                messages += _shell("end", shlex.join(self._words), last.lstrip("\n"), finished.code)
             messages += check
         draft = read_list(map(as_object, messages), task_id=request.task_id, task=request.task, source="agent")
         return draft.finished(0)
 
 
-def _fault(finished: Finished, printed: str) -> str | None:
+def _printed(finished: Finished) -> str:
+    return finished.error.decode("utf-8", "replace")
+
+
+def _fault(finished: Finished, request: RolloutRequest) -> str | None:
+    if finished.code == TIMED_OUT:
+        return f"ended by its time limit of {request.timeout_s:g} s"
     if finished.is_cut:
         return f"ended because it printed more than {MAX_OUTPUT_BYTES:,} bytes"
     if finished.code == 0:
         return None
-    said = one_line(printed[-2_000:], 200)
-    return f"ended with exit code {finished.code}" + (f": {said}" if said else "")
+    last = one_line(_printed(finished)[-2_000:], 200)
+    return f"ended with exit code {finished.code}" + (f": {last}" if last else "")
 
 
 def _messages(printed: bytes, request: RolloutRequest) -> Iterator[JsonObject]:
     """Yield the output as messages or steps of ours."""
     text = printed.decode("utf-8", "replace")
-    if not text.strip():
-        return
-    if text.lstrip()[:1] not in "{[":
-        yield _words(text)
-        return
-    streamed = list(_stream_json(text))
-    if streamed:
-        yield from streamed
-        return
-    try:
-        found = list(read_trajectories(io.BytesIO(printed), session_id=request.run_id))
-    except InputError:
-        found = []
-    steps = [step for trajectory in found for step in trajectory.steps]
-    if not steps:
-        yield _words(text)
-    for step in steps:
-        yield step.model_dump(mode="json", exclude={"id"}, exclude_none=True)
-
-
-def _words(text: str) -> JsonObject:
-    return {"role": "assistant", "content": text[:_MAX_TEXT]}
+    found: list[JsonObject] = []
+    if text.lstrip()[:1] in ("{", "["):
+        found = list(_stream_json(text))
+        if not found:
+            with suppress(InputError):
+                for trajectory in read_trajectories(io.BytesIO(printed), session_id=request.run_id):
+                    found += [
+                        step.model_dump(mode="json", exclude={"id"}, exclude_none=True) for step in trajectory.steps
+                    ]
+    if not found and text.strip():
+        found = [{"role": "assistant", "content": text[:_MAX_TEXT]}]
+    yield from found
 
 
 def _stream_json(text: str) -> Iterator[JsonObject]:
@@ -155,21 +143,21 @@ def _stream_json(text: str) -> Iterator[JsonObject]:
 
     `--output-format json` gives that line alone.
     """
-    lines = [line for line in text.splitlines() if line.lstrip().startswith("{")]
-    objects = [each for line in lines if (each := as_object(json_in(line)))]
+    objects = [each for line in text.splitlines() if (each := as_object(json_in(line) if line[:1] == "{" else None))]
     if not any(each.get("type") in ("result", "system") and "session_id" in each for each in objects):
         return
-    said = False
+    has_any = False
     for each in objects:
         message = each.object("message")
         if is_api_error(each):
-            said = True
             yield {"kind": "message", "role": "system", "text": all_text(message.get("content")), "is_error": True}
         elif each.get("type") in ("user", "assistant") and message:
-            said = True
             yield message
-        elif each.get("type") == "result" and not said and each.text("result"):
+        elif each.get("type") == "result" and not has_any and each.text("result"):
             yield {"role": "assistant", "content": each.text("result")}
+        else:
+            continue
+        has_any = True
 
 
 def _shell(call_id: str, command: str, text: str, code: int, *, role: Role = "assistant") -> list[JsonObject]:

@@ -4,7 +4,7 @@ import asyncio
 import json
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 from swarm_memory.schema.errors import InputError, ModelUnavailable, SwarmMemoryError
 from swarm_memory.schema.rollout import RolloutRequest, RolloutStatus, RunnerAnswer, ToolName
 from swarm_memory.schema.trajectory import Step, Trajectory
-from swarm_memory.server.runners.workplace import Workplace, allowed_commands, permitted
+from swarm_memory.server.runners.workplace import TIMED_OUT, Workplace, allowed_commands, permitted
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.model.ask import Answered, Effort, ask
 from swarm_memory.tools.model.parse import Unparsed, parse_json
@@ -72,31 +72,6 @@ class ReactAnswer(Answered):
     answer: str
 
 
-@dataclass
-class _Record:
-    """The steps of one rollout."""
-
-    request: RolloutRequest
-    tools: Mapping[str, AgentTool]
-    steps: list[Step] = field(default_factory=list[Step])
-    started_at: datetime = field(default_factory=lambda: datetime.now(UTC))
-
-    def add(self, **fields: object) -> None:
-        step_id = f"s{len(self.steps) + 1}"
-        self.steps.append(Step.model_validate({"id": step_id, "at": datetime.now(UTC), **fields}))
-
-    @property
-    def trajectory(self) -> Trajectory:
-        return Trajectory(
-            task_id=self.request.task_id,
-            task=self.request.task,
-            steps=tuple(self.steps),
-            source="agent",
-            started_at=self.started_at,
-            ended_at=datetime.now(UTC),
-        )
-
-
 class ModelRunner:
     """Lets `chat` do the task in at most `max_steps` steps with `tools`, those of the rollout's own folder.
 
@@ -114,26 +89,29 @@ class ModelRunner:
     async def run(self, request: RolloutRequest) -> RunnerAnswer:
         """Do the task; what was done until the time limit, or until the model could not be asked, is kept."""
         tools: Mapping[str, AgentTool] = {} if self._tools is None else await self._tools.of(request)
-        record = _Record(request, tools)
+        steps: list[Step] = []
         status: RolloutStatus = "timed_out"
         error: str | None = f"ended by its time limit of {request.timeout_s:g} s"
         with anyio.move_on_after(request.timeout_s):
-            error = await self._loop(record)
-            status = "finished" if error is None or record.steps else "failed"
-        if not record.steps:
-            return RunnerAnswer(status="failed" if status == "finished" else status, error=error)
-        return RunnerAnswer(status=status, trajectory=record.trajectory, error=error)
+            error = await self._loop(request, tools, steps)
+            status = "finished" if steps else "failed"
+        return RunnerAnswer(status=status, trajectory=_trajectory(request, steps) if steps else None, error=error)
 
     async def settle(self, run_id: str, best: int | None) -> str | None:
-        """Clear up after a run, and return where the best rollout's files are."""
-        return None if self._tools is None else await self._tools.settle(run_id, best)
+        """Delete the copies of all rollouts but the best one's, and return where that is."""
+        return None if self._tools is None else await self._tools.workplace.settle(run_id, best)
 
-    async def _loop(self, record: _Record) -> str | None:
-        """Go on until the model ends; return why it was ended, if it was."""
+    async def _loop(self, request: RolloutRequest, tools: Mapping[str, AgentTool], steps: list[Step]) -> str | None:
+        """Add steps until the model ends; return why it was ended, if it was."""
+
+        def add(kind: str, role: str = "assistant", **fields: object) -> None:
+            given = {"id": f"s{len(steps) + 1}", "at": datetime.now(UTC), "kind": kind, "role": role, **fields}
+            steps.append(Step.model_validate(given))
+
         unusable = 0
         for left in range(self._max_steps, 0, -1):
             try:
-                answer = await self._ask(record, left)
+                answer = await self._ask(request, tools, steps, left)
             except ModelUnavailable as error:
                 return f"the model could not be asked: {redact(str(error)).text}"
             if isinstance(answer, Unparsed):
@@ -143,47 +121,44 @@ class ModelRunner:
                 continue
             unusable = 0
             if answer.thought.strip():
-                record.add(kind="thought", role="assistant", text=clean(answer.thought, MAX_RESULT_CHARS))
-            if not answer.tool.strip():
-                record.add(kind="message", role="assistant", text=clean(answer.answer, MAX_RESULT_CHARS))
+                add("thought", text=clean(answer.thought, MAX_RESULT_CHARS))
+            name = answer.tool.strip()
+            if not name:
+                add("message", text=clean(answer.answer, MAX_RESULT_CHARS))
                 return None
-            await self._call(record, answer)
+            parsed = parse_json(answer.arguments.strip() or "{}")
+            given = parsed if isinstance(parsed, dict) else {"input": answer.arguments}
+            call = {"tool_name": name, "call_id": f"c{len(steps)}"}
+            add("tool_call", tool_input=given, **call)
+            text, is_error = await _result(tools, name, given)
+            add("observation", "tool", text=clean(text, MAX_RESULT_CHARS), is_error=is_error, **call)
         return f"ended after {self._max_steps} steps without a result"
 
-    async def _ask(self, record: _Record, steps_left: int) -> ReactAnswer | Unparsed:
-        shown = await asyncio.to_thread(shorten_trajectory, record.trajectory, RECORD_TOKENS)
+    async def _ask(
+        self, request: RolloutRequest, tools: Mapping[str, AgentTool], steps: Sequence[Step], steps_left: int
+    ) -> ReactAnswer | Unparsed:
+        shown = await asyncio.to_thread(shorten_trajectory, _trajectory(request, steps), RECORD_TOKENS)
         prompt = render(
             load_prompt(PROMPT),
-            given={"tools": _described(record.tools), "steps_left": str(steps_left)},
-            untrusted={"task": record.request.prompt, "record": redact(shown.text).text or "Nothing was done yet."},
+            given={"tools": _described(tools), "steps_left": str(steps_left)},
+            untrusted={"task": request.prompt, "record": redact(shown.text).text or "Nothing was done yet."},
         )
-        answer, _ = await ask(
-            self._chat,
-            prompt,
-            ReactAnswer,
-            purpose="rollout",
-            effort=Effort(
-                timeout_s=min(_TIMEOUT_S, record.request.timeout_s),
-                temperature=record.request.temperature,
-                seed=record.request.seed,
-            ),
+        effort = Effort(
+            timeout_s=min(_TIMEOUT_S, request.timeout_s), temperature=request.temperature, seed=request.seed
         )
+        answer, _ = await ask(self._chat, prompt, ReactAnswer, purpose="rollout", effort=effort)
         return answer
 
-    async def _call(self, record: _Record, answer: ReactAnswer) -> None:
-        name, call_id = answer.tool.strip(), f"c{len(record.steps)}"
-        parsed = parse_json(answer.arguments.strip() or "{}")
-        given = parsed if isinstance(parsed, dict) else {"input": answer.arguments}
-        record.add(kind="tool_call", role="assistant", tool_name=name, tool_input=given, call_id=call_id)
-        text, is_error = await _result(record.tools, name, given)
-        record.add(
-            kind="observation",
-            role="tool",
-            text=clean(text, MAX_RESULT_CHARS),
-            tool_name=name,
-            call_id=call_id,
-            is_error=is_error,
-        )
+
+def _trajectory(request: RolloutRequest, steps: Sequence[Step]) -> Trajectory:
+    return Trajectory(
+        task_id=request.task_id,
+        task=request.task,
+        steps=tuple(steps),
+        source="agent",
+        started_at=steps[0].at if steps else None,
+        ended_at=steps[-1].at if steps else None,
+    )
 
 
 def _described(tools: Mapping[str, AgentTool]) -> str:
@@ -225,36 +200,31 @@ class FolderTools:
     """Gives each rollout its copy of a folder and those of the tools in it that the caller named."""
 
     def __init__(self, names: Sequence[ToolName], workplace: Workplace) -> None:
-        self._names, self._workplace = tuple(dict.fromkeys(names)), workplace
+        self._names, self.workplace = names, workplace
 
     async def of(self, request: RolloutRequest) -> Mapping[str, AgentTool]:
         """Make the rollout's folder and return its tools by name. Raises `InputError`, `ConfigError`."""
-        place = (await self._workplace.make(request)).resolve()
-        lines = [" ".join(words) for words in allowed_commands(self._workplace.settings)]
+        place = (await self.workplace.make(request)).resolve()
+
+        def in_thread(work: Callable[[Path, Any], str]) -> Callable[[Any], Awaitable[str]]:
+            return partial(anyio.to_thread.run_sync, partial(work, place))
+
+        lines = [" ".join(words) for words in allowed_commands(self.workplace.settings)]
         line = f"Runs one of these command lines, exactly as it stands: {'; '.join(lines) or 'none is allowed'}."
         tools = (
-            AgentTool("Read", "Returns the text of a file.", _Where, partial(_read, place)),
-            AgentTool("List", "Lists the files below a folder.", _Where, partial(_list, place)),
-            AgentTool("Write", "Writes a file, all of it.", _Text, partial(_write, place)),
+            AgentTool("Read", "Returns the text of a file.", _Where, in_thread(_read)),
+            AgentTool("List", "Lists the files below a folder.", _Where, in_thread(_list)),
+            AgentTool("Write", "Writes a file, all of it.", _Text, in_thread(_write)),
             AgentTool("Bash", line, _Line, partial(self._run, place, request)),
         )
         return {tool.name: tool for tool in tools if tool.name in self._names}
 
-    async def settle(self, run_id: str, best: int | None) -> str | None:
-        """Delete the copies of all rollouts but the best one's, and return where that is."""
-        return await self._workplace.settle(run_id, best)
-
     async def _run(self, place: Path, request: RolloutRequest, given: _Line) -> str:
         """Run a command line in the copy, without a shell; it must be allowed exactly as it stands."""
-        finished, is_timed_out = await self._workplace.run(
-            permitted(given.command, self._workplace.settings),
-            place,
-            request,
-            limit_s=min(COMMAND_LIMIT_S, request.timeout_s),
-            max_output_bytes=MAX_OUTPUT_BYTES,
-        )
+        words, limit_s = permitted(given.command, self.workplace.settings), min(COMMAND_LIMIT_S, request.timeout_s)
+        finished = await self.workplace.run(words, request, limit_s=limit_s, max_output_bytes=MAX_OUTPUT_BYTES)
         text = (finished.output + finished.error).decode("utf-8", "replace")
-        ended = "\nended by its time limit" if is_timed_out else ""
+        ended = "\nended by its time limit" if finished.code == TIMED_OUT else ""
         return f"Exit code {finished.code}\n{text}{ended}" if finished.code else text
 
 
@@ -266,34 +236,27 @@ def _within(place: Path, given: _Where) -> Path:
     return wanted
 
 
-async def _read(place: Path, given: _Where) -> str:
-    path = anyio.Path(_within(place, given))
-    if not await path.is_file():
+def _read(place: Path, given: _Where) -> str:
+    path = _within(place, given)
+    if not path.is_file():
         raise InputError("there is no such file: List shows those there are")
-    async with await anyio.open_file(path, "rb") as file:
-        data = await file.read(MAX_FILE_BYTES)
-    return data.decode("utf-8", "replace")
+    with path.open("rb") as file:
+        return file.read(MAX_FILE_BYTES).decode("utf-8", "replace")
 
 
-async def _list(place: Path, given: _Where) -> str:
+def _list(place: Path, given: _Where) -> str:
     root = _within(place, given)
-    if not await anyio.Path(root).is_dir():
+    if not root.is_dir():
         raise InputError("there is no such folder")
-    found = await anyio.to_thread.run_sync(_files_below, place, root)
-    left = f"\n… and {len(found) - MAX_LISTED} more" if len(found) > MAX_LISTED else ""
-    return "\n".join(found[:MAX_LISTED]) + left or "no files"
-
-
-def _files_below(place: Path, root: Path) -> list[str]:
     found: list[str] = []
     for folder, names, files in os.walk(root):
         names[:] = sorted(name for name in names if name != ".git")
         found += [(Path(folder) / name).relative_to(place).as_posix() for name in sorted(files)]
-    return found
+    left = f"\n… and {len(found) - MAX_LISTED} more" if len(found) > MAX_LISTED else ""
+    return "\n".join(found[:MAX_LISTED]) + left or "no files"
 
 
-async def _write(place: Path, given: _Text) -> str:
-    path = anyio.Path(_within(place, given))
-    await path.parent.mkdir(parents=True, exist_ok=True)
-    written = await path.write_text(given.content, encoding="utf-8", errors="replace")
-    return f"{written} characters written"
+def _write(place: Path, given: _Text) -> str:
+    path = _within(place, given)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return f"{path.write_text(given.content, encoding='utf-8', errors='replace')} characters written"

@@ -23,8 +23,6 @@ MAX_COPY_BYTES, MAX_COPY_FILES = 2_000_000_000, 200_000
 TIMED_OUT = 124
 """The exit code of a command that its time limit ended, as of `timeout`."""
 
-_NOT_COPIED = frozenset({".swarm"})
-
 
 def allowed_commands(settings: MattsSettings) -> tuple[tuple[str, ...], ...]:
     """Return the command lines that the user allows, each as its words. Raises `ConfigError` for one without end."""
@@ -91,30 +89,28 @@ class Workplace:
     async def run(
         self,
         words: Sequence[str],
-        place: Path,
         request: RolloutRequest,
         *,
         limit_s: float,
         max_output_bytes: int,
         stdin: bytes = b"",
-    ) -> tuple[Finished, bool]:
-        """Run a command line in a copy, without a shell; return how it ended, and whether its time limit ended it.
+    ) -> Finished:
+        """Run a command line in the rollout's copy, without a shell, and return how it ended.
 
-        Its code is 124 then, its output what it printed until then. Raises `OSError` when it cannot be started.
+        Where its time limit ended it, its code is `TIMED_OUT` and its output what it printed until then. Raises
+        `OSError` when it cannot be started.
         """
         printed = bytearray()
-        environment = child_environment(self._environ, request)
         with anyio.move_on_after(limit_s):
-            finished = await run(
+            return await run(
                 words,
                 stdin=stdin,
-                cwd=place,
-                environment=environment,
+                cwd=self._place(request.run_id, request.number),
+                environment=child_environment(self._environ, request),
                 max_output_bytes=max_output_bytes,
                 printed=printed,
             )
-            return finished, False
-        return Finished(TIMED_OUT, bytes(printed), b"", is_cut=False), True
+        return Finished(TIMED_OUT, bytes(printed), b"", is_cut=False)
 
     async def make(self, request: RolloutRequest) -> Path:
         """Make the rollout's folder again, in a refinement from what the former rollout left, and return it.
@@ -132,10 +128,11 @@ class Workplace:
         goes_on = request.mode == "sequential" and request.number > 1 and former.is_dir()
         source = former if goes_on else self._folder
         shutil.rmtree(place, ignore_errors=True)
-        _measure(source)
+        if not source.is_dir():
+            raise InputError(f"folder {source} is not there: name the folder that the agent works in")
         place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         try:
-            shutil.copytree(source, place, symlinks=True, ignore=_left_out)
+            shutil.copytree(source, place, symlinks=True, ignore=_LeftOut(source))
         except (OSError, shutil.Error) as error:
             raise InputError(f"the folder {source} cannot be copied: {one_line(str(error), 300)}") from error
         return place
@@ -157,28 +154,27 @@ class Workplace:
         return self._scratch / run_id / str(number)
 
 
-def _left_out(folder: str, names: list[str]) -> Sequence[str]:
-    """Return what is not copied: our own bank, and what is no file, folder or link (a pipe would block for ever)."""
-    kinds = (stat.S_ISREG, stat.S_ISDIR, stat.S_ISLNK)
-    special: list[str] = []
-    for name in names:
-        mode = (Path(folder) / name).lstat().st_mode
-        if name in _NOT_COPIED or not any(is_kind(mode) for is_kind in kinds):
-            special.append(name)
-    return special
+class _LeftOut:
+    """What is not copied: our own bank, and what is no file, folder or link (a pipe would block for ever).
 
+    Raises `InputError` as soon as a folder turns out to be too large to be copied for each rollout.
+    """
 
-def _measure(source: Path) -> None:
-    """Refuse a folder that is too large to be copied for each rollout."""
-    total = files = 0
-    for folder, names, found in os.walk(source):
-        names[:] = [name for name in names if name not in _NOT_COPIED]
-        for name in found:
-            files += 1
-            total += (Path(folder) / name).lstat().st_size
-        if total > MAX_COPY_BYTES or files > MAX_COPY_FILES:
-            raise InputError(
-                f"{source} has more than {MAX_COPY_FILES:,} files or {MAX_COPY_BYTES:,} bytes: name a smaller folder"
-            )
-    if not source.is_dir():
-        raise InputError(f"folder {source} is not there: name the folder that the agent works in")
+    def __init__(self, source: Path) -> None:
+        self._source = source
+        self._files = self._bytes = 0
+
+    def __call__(self, folder: str, names: list[str]) -> Sequence[str]:
+        kinds = (stat.S_ISREG, stat.S_ISDIR, stat.S_ISLNK)
+        left_out: list[str] = []
+        for name in names:
+            found = (Path(folder) / name).lstat()
+            if name == ".swarm" or not any(is_kind(found.st_mode) for is_kind in kinds):
+                left_out.append(name)
+            elif stat.S_ISREG(found.st_mode):
+                self._files += 1
+                self._bytes += found.st_size
+        if self._bytes > MAX_COPY_BYTES or self._files > MAX_COPY_FILES:
+            most = f"{MAX_COPY_FILES:,} files or {MAX_COPY_BYTES:,} bytes"
+            raise InputError(f"{self._source} has more than {most}: name a smaller folder")
+        return left_out

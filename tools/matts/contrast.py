@@ -6,22 +6,20 @@ attempts it stands, not how often; what stands in one alone must have been seen 
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from swarm_memory.schema.errors import ModelUnavailable
-from swarm_memory.schema.memory import WAY_OUT, Distiller, Outcome
+from swarm_memory.schema.memory import Distiller, Outcome
 from swarm_memory.schema.rollout import ScalingMode
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.tools.distill.bounds import check_drafts
 from swarm_memory.tools.distill.corrections import corrections
 from swarm_memory.tools.distill.distill import distill_by_extraction
-from swarm_memory.tools.distill.drafts import repair_draft
-from swarm_memory.tools.distill.fixes import is_seen
 from swarm_memory.tools.distill.model import DistilledItem, check_items
 from swarm_memory.tools.guard.redact import redact
-from swarm_memory.tools.matts.differences import Fix, fixes_of, look, pitfalls
+from swarm_memory.tools.matts.differences import fixes_of, look, pitfalls
 from swarm_memory.tools.matts.rollouts import Attempt, Lesson, merged
 from swarm_memory.tools.model.ask import Answered, Effort, ask_about
 from swarm_memory.tools.model.parse import Unparsed
@@ -31,8 +29,6 @@ from swarm_memory.tools.text.cleaning import clean, one_line
 from swarm_memory.tools.trajectory.excerpt import Shortened, shorten_trajectory, shown_task
 
 PROMPT = "self_contrast"
-
-_MAX_EVIDENCE = 20
 
 MAX_ITEMS = 3
 """Of one run, as the paper's self-contrast gives."""
@@ -92,20 +88,22 @@ async def self_contrast(
             why = found.reason
         except ModelUnavailable as error:
             why = one_line(redact(f"the model could not be asked: {error}").text, 400)
-    return await asyncio.to_thread(_extracted, attempts, settings, why)
+    lessons, reason = await asyncio.to_thread(_by_extraction, attempts, settings)
+    reasons = (f"compared without a model: {why}" if why else None, reason)
+    return Contrast(lessons, "extractive", reason="; ".join(filter(None, reasons)) or None)
 
 
-def _extracted(attempts: Sequence[Attempt], settings: Settings, why: str | None) -> Contrast:
+def _by_extraction(attempts: Sequence[Attempt], settings: Settings) -> tuple[tuple[Lesson, ...], str]:
+    """Return what the calls teach, as far as it passes the checks, and why it is no more."""
     lessons, reason = contrast_by_extraction(attempts, settings)
     whole = merged(attempts)
     kept: list[Lesson] = []
-    refused: list[str] = []
+    reasons = [reason] if reason else []
     for number, each in enumerate(lessons, 1):
         accepted, rejections = check_drafts((each.draft,), whole, settings)
         kept += [each._replace(draft=draft) for draft in accepted]
-        refused += [rejection.replace("item 1", f"item {number}") for rejection in rejections]
-    reasons = [f"compared without a model: {why}" if why else None, reason, *refused]
-    return Contrast(tuple(kept), "extractive", reason="; ".join(part for part in reasons if part) or None)
+        reasons += [rejection.replace("item 1", f"item {number}") for rejection in rejections]
+    return tuple(kept), "; ".join(reasons)
 
 
 async def _asked(
@@ -120,21 +118,15 @@ async def _asked(
         effort=Effort(settings.judge.timeout_s or _TIMEOUT_S),
         record_tokens=ATTEMPTS_TOKENS,
     )
-    answer, hash_, name = asked.answer, asked.prompt.hash, asked.model
+    answer = asked.answer
+    found = Contrast((), "model", prompt_hash=asked.prompt.hash, model=asked.model)
     if isinstance(answer, Unparsed):
-        reason = f"the model's answer cannot be used: {answer.reason}"
-        return Contrast((), "model", reason=reason, prompt_hash=hash_, model=name), False
+        return replace(found, reason=f"the model's answer cannot be used: {answer.reason}"), False
     whole = await asyncio.to_thread(merged, attempts)
     lessons, refused = await asyncio.to_thread(_checked, answer.items, attempts, whole, asked.shown, settings)
-    found = Contrast(
-        lessons,
-        "model",
-        notes=tuple(one_line(_plain(note, settings), _MAX_NOTE_CHARS) for note in answer.notes[:_MAX_NOTES]),
-        reason="; ".join(refused) or (None if lessons else "the model found nothing that would help another task"),
-        prompt_hash=hash_,
-        model=name,
-    )
-    return found, bool(lessons) or not answer.items
+    notes = tuple(one_line(_plain(note, settings), _MAX_NOTE_CHARS) for note in answer.notes[:_MAX_NOTES])
+    reason = "; ".join(refused) or (None if lessons else "the model found nothing that would help another task")
+    return replace(found, lessons=lessons, notes=notes, reason=reason), bool(lessons) or not answer.items
 
 
 def _prompt(
@@ -171,19 +163,14 @@ def _checked(
 ) -> tuple[tuple[Lesson, ...], tuple[str, ...]]:
     lessons: list[Lesson] = []
     refused: list[str] = []
+    owners = {step.id: attempt for attempt in attempts for step in attempt.trajectory.steps}
     for kind in ("strategy", "guardrail"):
         of_kind = [item for item in items if item.kind == kind]
         drafts, rejections = check_items(of_kind, whole, shown, settings, MAX_ITEMS - len(lessons))
         outcome: Outcome = "Success" if kind == "strategy" else "Failure"
-        lessons += [Lesson(draft, outcome, _owner(draft.evidence, attempts)) for draft in drafts]
+        lessons += [Lesson(draft, outcome, owners.get((*draft.evidence, "")[0], attempts[0])) for draft in drafts]
         refused += [f"{kind} {rejection}" for rejection in rejections]
     return tuple(lessons), tuple(refused)
-
-
-def _owner(evidence: Sequence[str], attempts: Sequence[Attempt]) -> Attempt:
-    """Return the attempt that the first step of the evidence is of."""
-    first = evidence[0].partition("-")[0] if evidence else ""
-    return next((each for each in attempts if f"r{each.number}" == first), attempts[0])
 
 
 def _plain(text: str, settings: Settings) -> str:
@@ -198,52 +185,30 @@ def contrast_by_extraction(attempts: Sequence[Attempt], settings: Settings) -> t
     into. Of one attempt alone all that it teaches.
     """
     if len(attempts) == 1:
-        return _alone(attempts[0], settings)
+        (one,) = attempts
+        alone = distill_by_extraction(one.trajectory, one.verdict, settings)
+        lessons = [Lesson(draft, _outcome(one), one) for draft in alone.drafts[:MAX_ITEMS]]
+        return tuple(lessons), None if lessons else alone.reason
     looked = [look(attempt) for attempt in attempts]
-    met = [each for each in looked if each.label == "Success"]
-    missed = [each for each in looked if each.label == "Failure"]
+    failures = sum(each.label == "Failure" for each in looked)
     fixes = fixes_of(looked)
-    lessons = [_lesson(each) for each in fixes if is_seen(each.repair)]
+    lessons = [each.lesson for each in fixes if each.is_seen]
     # What the user said while an attempt was made holds for the others too.
     lessons += [
         Lesson(draft, _outcome(each.attempt), each.attempt) for each in looked for draft in corrections(each.reading)
     ]
     # Where most failures ended with an error that others got past, all other differences are by the way.
-    explained = any(2 * each.failures >= len(missed) for each in fixes)
-    if missed and not explained:
-        lessons += pitfalls(looked, met, missed, {each.mark for each in fixes})
+    if failures and not any(2 * each.failures >= failures for each in fixes):
+        lessons += pitfalls(looked, {each.mark for each in fixes})
     by_title: dict[str, Lesson] = {}
     for each in lessons:
         by_title.setdefault(each.draft.title, each)
     if by_title:
         return tuple(by_title.values())[:MAX_ITEMS], None
-    if not met and not missed:
+    if all(each.label == "Undecided" for each in looked):
         return (), f"none of the {len(attempts)} attempts was decided, and none proves anything within itself"
     return (), "the attempts differ in nothing that would help with another task"
 
 
-def _alone(attempt: Attempt, settings: Settings) -> tuple[tuple[Lesson, ...], str | None]:
-    found = distill_by_extraction(attempt.trajectory, attempt.verdict, settings)
-    lessons = tuple(Lesson(draft, _outcome(attempt), attempt) for draft in found.drafts[:MAX_ITEMS])
-    return lessons, None if lessons else found.reason
-
-
 def _outcome(attempt: Attempt) -> Outcome:
     return "Failure" if attempt.verdict.label == "Failure" else "Success"
-
-
-def _lesson(fix: Fix) -> Lesson:
-    """Return the lesson of a fix, with the steps of all attempts that bear it out as its evidence."""
-    owner = fix.owner
-    checked = [f"Checked and corrected: {note}" for note in owner.attempt.notes[:2]]
-    draft = repair_draft(fix.repair, owner.names, checked, tags=(WAY_OUT,))
-    others = [
-        step
-        for each in fix.borne_out
-        if each is not owner
-        for repair in each.repaired.get(fix.mark, ())[:1]
-        for step in (*repair.failed.ids, *repair.success.ids)
-    ]
-    evidence = tuple(dict.fromkeys([*draft.evidence, *others]))[:_MAX_EVIDENCE]
-    tags = tuple(dict.fromkeys(("contrast", *draft.tags)))[:8]
-    return Lesson(draft.model_copy(update={"evidence": evidence, "tags": tags}), "Success", owner.attempt)

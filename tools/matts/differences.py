@@ -8,8 +8,11 @@ import itertools
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
-from swarm_memory.tools.distill.drafts import GUARDRAIL, draft_of
+from swarm_memory.schema.memory import WAY_OUT
+from swarm_memory.tools.distill.drafts import GUARDRAIL, draft_of, repair_draft
+from swarm_memory.tools.distill.fixes import is_seen
 from swarm_memory.tools.matts.rollouts import Attempt, Lesson
 from swarm_memory.tools.text.cleaning import one_line
 from swarm_memory.tools.trajectory.calls import Call
@@ -22,7 +25,7 @@ from swarm_memory.tools.trajectory.reading import Reading, read
 _VERDICTS = frozenset({"assertion", "error"})
 """A check that fails so says that the work is wrong: that is what failure means, not what it came from."""
 
-_MIN_SEEN, _MAX_VAIN, _MAX_TITLE = 2, 6, 80
+_MIN_SEEN, _MAX_VAIN, _MAX_TITLE, _MAX_EVIDENCE = 2, 6, 80, 20
 
 
 Mark = tuple[str, tuple[str, str]]
@@ -44,30 +47,18 @@ class Looked:
     def label(self) -> str:
         return self.attempt.verdict.label
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names and ids of this task, to be replaced."""
-        return self.reading.particulars
 
-
-@dataclass(frozen=True, slots=True)
-class Fix:
-    """A way past an error, with the attempts that bear it out."""
+class Fix(NamedTuple):
+    """A way past an error, as a lesson."""
 
     mark: Mark
-    owner: Looked
-    """The attempt that shows it best."""
-    repair: Repair
-    """Without what the other attempts show to be a bystander, and with what they tried in vain."""
-    borne_out: tuple[Looked, ...]
-    """The attempts that went this way."""
-    open_in: tuple[Looked, ...]
-    """Those that met the error and had not got past it in the end."""
-
-    @property
-    def failures(self) -> int:
-        """How many failures it would have helped."""
-        return sum(each.label == "Failure" for each in self.open_in)
+    lesson: Lesson
+    is_seen: bool
+    """Whether an attempt was seen to get past the error by it."""
+    failures: int
+    """How many failures it would have helped: they met the error and had not got past it in the end."""
+    went: int
+    """How many attempts went this way."""
 
 
 def look(attempt: Attempt) -> Looked:
@@ -94,35 +85,49 @@ def _in_vain(failed: Sequence[Call], calls: Sequence[Call]) -> Iterator[Call]:
 
 def fixes_of(every: Sequence[Looked]) -> list[Fix]:
     """Return one way past each error that any attempt got past: first those that failures lacked most."""
-    found: list[Fix] = []
-    for mark in dict.fromkeys(mark for each in every for mark in each.failed):
-        repairs = [(each, repair) for each in every for repair in each.repaired.get(mark, ())]
-        if repairs:
-            found.append(_fix(mark, repairs, every))
-    return sorted(found, key=lambda each: (each.failures, len(each.borne_out)), reverse=True)
+    marks = dict.fromkeys(mark for each in every for mark in each.failed)
+    found = [_fix(mark, every) for mark in marks if any(mark in each.repaired for each in every)]
+    return sorted(found, key=lambda each: (each.failures, each.went), reverse=True)
 
 
-def _fix(mark: Mark, repairs: Sequence[tuple[Looked, Repair]], every: Sequence[Looked]) -> Fix:
-    """Return the way that most attempts went, as the attempt shows it that did the least beside."""
-    helpful = _helpful(mark, repairs, every)
-    pruned: list[tuple[Looked, Repair]] = []
-    for each, repair in repairs:
+def _fix(mark: Mark, every: Sequence[Looked]) -> Fix:
+    """Return the way that most attempts went, as the attempt shows it that did the least beside.
+
+    Its actions are those that most repairs have and nobody did in vain; with it goes what anybody tried in vain.
+    """
+    repairs = [(each, repair) for each in every for repair in each.repaired.get(mark, ())]
+    vain = {key: call for each in every for key, call in each.vain.get(mark, {}).items()}
+    acted = {(each.attempt.number, shape(call)) for each, repair in repairs for call in repair.actions}
+    done = Counter(key for _, key in acted)
+    helpful = {key for key, count in done.items() if count == max(done.values())} - vain.keys()
+
+    def pruned(repair: Repair) -> Repair:
         actions = tuple(call for call in repair.actions if shape(call) in helpful)
-        pruned.append((each, replace(repair, actions=actions or repair.actions)))
+        return replace(repair, actions=actions or repair.actions)
 
     def rank(pair: tuple[Looked, Repair]) -> tuple[int, ...]:
         looked, repair = pair
-        is_success = looked.label == "Success"
-        return -len(_went(repair, repairs)), not is_success, len(repair.actions), -len(repair.attempts)
+        went = len(_went(repair, repairs))
+        return -went, looked.label != "Success", len(repair.actions), -len(repair.attempts), looked.attempt.number
 
-    owner, repair = min(pruned, key=lambda pair: (rank(pair), pair[0].attempt.number))
+    owner, repair = min(((each, pruned(repair)) for each, repair in repairs), key=rank)
     way = {shape(call) for call in repair.actions}
-    vain = {shape(call): call for call in repair.vain}
-    for each in every:
-        vain |= each.vain.get(mark, {})
-    repair = replace(repair, vain=tuple(call for key, call in vain.items() if key not in way))
-    open_in = tuple(each for each in every if _ended_with(mark, each))
-    return Fix(mark, owner, repair, tuple(_went(repair, repairs).values()), open_in)
+    tried = {shape(call): call for call in repair.vain} | vain
+    repair = replace(repair, vain=tuple(call for key, call in tried.items() if key not in way))
+    went = _went(repair, repairs)
+    failures = sum(each.label == "Failure" and _ended_with(mark, each) for each in every)
+    return Fix(mark, _lesson(mark, owner, repair, went), is_seen(repair), failures, len(went))
+
+
+def _lesson(mark: Mark, owner: Looked, repair: Repair, went: Sequence[Looked]) -> Lesson:
+    """Return the lesson of a fix, with the steps of all attempts that bear it out as its evidence."""
+    checked = [f"Checked and corrected: {note}" for note in owner.attempt.notes[:2]]
+    draft = repair_draft(repair, owner.reading.particulars, checked, tags=(WAY_OUT,))
+    others = [each.repaired[mark][0] for each in went if each is not owner]
+    steps = [step for other in others for step in (*other.failed.ids, *other.success.ids)]
+    evidence = tuple(dict.fromkeys([*draft.evidence, *steps]))[:_MAX_EVIDENCE]
+    tags = tuple(dict.fromkeys(("contrast", *draft.tags)))[:8]
+    return Lesson(draft.model_copy(update={"evidence": evidence, "tags": tags}), "Success", owner.attempt)
 
 
 def _ended_with(mark: Mark, looked: Looked) -> bool:
@@ -131,45 +136,37 @@ def _ended_with(mark: Mark, looked: Looked) -> bool:
     return mark in looked.failed and looked.failed[mark][-1].position > past
 
 
-def _went(repair: Repair, repairs: Sequence[tuple[Looked, Repair]]) -> dict[int, Looked]:
-    """Return by their numbers the attempts that went a way: they did all of it, or got past the error with none."""
+def _went(repair: Repair, repairs: Sequence[tuple[Looked, Repair]]) -> list[Looked]:
+    """Return the attempts that went a way: they did all of it, or got past the error with none."""
     if shape(repair.failed) == shape(repair.success) and not repair.actions:
-        return {}  # it went away by itself, as far as was seen
+        return []  # it went away by itself, as far as was seen
     way = {shape(call) for call in repair.actions}
     done = ((each, {shape(call) for call in other.actions}) for each, other in repairs)
-    return {each.attempt.number: each for each, actions in done if way <= actions and bool(way) == bool(actions)}
+    went = {each.attempt.number: each for each, actions in done if way <= actions and bool(way) == bool(actions)}
+    return list(went.values())
 
 
-def _helpful(mark: Mark, repairs: Sequence[tuple[Looked, Repair]], every: Sequence[Looked]) -> set[str]:
-    """Return the actions that may be what helped: they stand in most repairs, and nowhere were they done in vain."""
-    done = Counter(
-        key for _, key in {(each.attempt.number, shape(call)) for each, repair in repairs for call in repair.actions}
-    )
-    most = max(done.values(), default=0)
-    vain = {key for each in every for key in each.vain.get(mark, ())}
-    return {key for key, count in done.items() if count == most} - vain
-
-
-def pitfalls(
-    every: Sequence[Looked], met: Sequence[Looked], missed: Sequence[Looked], fixed: Collection[Mark]
-) -> Iterator[Lesson]:
+def pitfalls(every: Sequence[Looked], fixed: Collection[Mark]) -> Iterator[Lesson]:
     """Yield the errors that at least half of the failures, and two of them, ran into again and again, and no success.
 
     Each is a guardrail, with all that anybody tried against it in vain.
     """
+    met = [each for each in every if each.label == "Success"]
+    missed = [each for each in every if each.label == "Failure"]
     counts = Counter(mark for each in missed for mark, calls in each.failed.items() if len(calls) > 1)
     for mark, count in counts.most_common():
         owner = max((each for each in missed if mark in each.failed), key=lambda each: len(each.failed[mark]))
         call = owner.failed[mark][-1]
-        failure, symptom = classify(call.error), show_symptom(call.error, owner.names)
+        failure, symptom = classify(call.error), show_symptom(call.error, owner.reading.particulars)
         is_usual = count >= _MIN_SEEN and 2 * count >= len(missed) and not any(mark in each.failed for each in met)
         if mark in fixed or not is_usual or not symptom or (call.check is not None and failure.kind in _VERDICTS):
             continue
-        vain = dict.fromkeys(
-            show_call(done, each.names, 80) for each in every for done in each.vain.get(mark, {}).values()
-        )
-        remedies = [text for text in vain if text != show_call(call, owner.names, 80)][:_MAX_VAIN]
-        lines = [f'When {show_call(call, owner.names)} ends with "{symptom}", do not repeat it unchanged.']
+        names = owner.reading.particulars
+        shown = show_call(call, names)
+        vain = [(done, each.reading.particulars) for each in every for done in each.vain.get(mark, {}).values()]
+        texts = dict.fromkeys(show_call(done, own, 80) for done, own in vain)
+        remedies = [text for text in texts if text != show_call(call, names, 80)][:_MAX_VAIN]
+        lines = [f'When {shown} ends with "{symptom}", do not repeat it unchanged.']
         if remedies:
             lines.append(f"What did not help: {', '.join(remedies)}.")
         none = f", in none of the {len(met)} that did" if met else ""

@@ -35,8 +35,6 @@ MAX_TASK_CHARS = 20_000
 CANCEL_LOOK_S = 0.5
 """How often a running run looks whether another process cancelled it."""
 
-_NOTHING = SortedOut()
-
 log = logging.getLogger(__name__)
 
 
@@ -69,17 +67,13 @@ async def run_matts(
         raise
     except (InputError, ConfigError) as error:
         await runner.settle(run.run_id, None)
-        await _end(toolbox, scaling.run.failed(redact(str(error)).text), _NOTHING)
+        await _end(toolbox, scaling.run.failed(redact(str(error)).text), SortedOut())
         raise
-    run = scaling.run
     if scaling.is_cancelled:  # only what the rollouts left is cleared away
         await runner.settle(run.run_id, None)
-    else:
-        run = await _complete(toolbox, runner, run)
-        if run.status == "completed":
-            await scaling.report("compared", run.total + 1)
-    stands = await toolbox.store.get_run(toolbox.scope, run.run_id)
-    return await _result(toolbox, stands or run)
+    elif (await _complete(toolbox, runner, scaling.run)).status == "completed":
+        await scaling.report("compared", run.total + 1)
+    return await _result(toolbox, await toolbox.store.get_run(toolbox.scope, run.run_id) or scaling.run)
 
 
 async def _begin(toolbox: Toolbox, asked: MattsRequest, runner: AgentRunner) -> MattsRun:
@@ -133,7 +127,7 @@ async def _complete(toolbox: Toolbox, runner: AgentRunner, run: MattsRun) -> Mat
         errors = dict.fromkeys(each.error for each in run.summary.rollouts if each.error)
         why = "; ".join(error for error in errors if error) or "nothing says why"
         failed = run.failed(f"none of {run.total} rollouts left anything to learn from: {why}"[:1_000])
-        return await _end(toolbox, failed, _NOTHING)
+        return await _end(toolbox, failed, SortedOut())
     first, trajectory, verdict = kept[0]
     if run.summary.memory_ids and first.number == 1:
         # By the first rollout alone: it is what one try would have given, the best is luck too.
@@ -212,9 +206,8 @@ class _Scaling:
     run: MattsRun
     on_progress: Report | None
     is_cancelled: bool = False
-    fault: SwarmMemoryError | None = None
-    _done: set[int] = field(init=False)
-    """Numbers of the rollouts that need not be done."""
+    _fault: SwarmMemoryError | None = None
+    _work: anyio.CancelScope = field(default_factory=anyio.CancelScope)
 
     def __post_init__(self) -> None:
         self._done = {each.number for each in self.run.summary.rollouts if each.status != "failed"}
@@ -222,19 +215,17 @@ class _Scaling:
     async def work(self) -> None:
         """Do the rollouts that are missing, until all have ended or the run is cancelled. Raises what one raises."""
         await self.report("begun")
-        async with anyio.create_task_group() as group:
-            group.start_soon(self._watch, group.cancel_scope)
-            if self.run.mode == "parallel":
-                await self._parallel(group.cancel_scope)
-            else:
-                await self._sequential(group.cancel_scope)
-            group.cancel_scope.cancel()
-        if self.fault is not None:
-            raise self.fault
+        with self._work:
+            async with anyio.create_task_group() as group:
+                group.start_soon(self._watch)
+                await (self._parallel() if self.run.mode == "parallel" else self._sequential())
+                group.cancel_scope.cancel()
+        if self._fault is not None:
+            raise self._fault
 
-    async def _watch(self, work: anyio.CancelScope) -> None:
+    async def _watch(self) -> None:
         """End the work soon after somebody cancelled the run."""
-        while True:
+        while not self.is_cancelled:
             await anyio.sleep(CANCEL_LOOK_S)
             try:
                 stands = await self.toolbox.store.get_run(self.run.scope, self.run.run_id)
@@ -242,54 +233,50 @@ class _Scaling:
                 log.warning("it was not seen whether run %s is cancelled: %s", self.run.run_id, error)
                 continue
             if stands is not None and stands.status == "cancelled":
-                self.is_cancelled = True
-                work.cancel()
+                self._cancelled()
 
-    async def _parallel(self, work: anyio.CancelScope) -> None:
+    def _cancelled(self) -> None:
+        self.is_cancelled = True
+        self._work.cancel()
+
+    async def _parallel(self) -> None:
         limiter = anyio.CapacityLimiter(self.toolbox.settings.matts.max_concurrency)
 
         async def one(number: int) -> None:
             async with limiter:
-                await self._rollout(number, None, work)
+                await self._rollout(number, None)
 
         async with anyio.create_task_group() as rollouts:
             for number in range(1, self.run.total + 1):
                 if number not in self._done:
                     rollouts.start_soon(one, number)
 
-    async def _sequential(self, work: anyio.CancelScope) -> None:
+    async def _sequential(self) -> None:
         """Refine until the end, or until hard evidence says that the task is met; a failed attempt is tried once."""
         former: Former | None = None
         for number in range(1, self.run.total + 1):
             if number not in self._done:
-                await self._rollout(number, former, work)
+                await self._rollout(number, former)
             ended = self.run.rollout(number)
             if ended is None or (ended.is_hard and ended.label == "Success"):
                 return
             if ended.trajectory_id is not None:
                 former = await self.toolbox.store.get_trajectory(self.run.scope, ended.trajectory_id) or former
 
-    async def _rollout(self, number: int, former: Former | None, work: anyio.CancelScope) -> None:
-        """Do one rollout and save it at once. An error ends all of the run's work."""
+    async def _rollout(self, number: int, former: Former | None) -> None:
+        """Do one rollout, which saves it. An error ends all of the run's work."""
         try:
             ended = await do_rollout(self.toolbox, self.run, number, self.runner, former)
-            kept = await self.toolbox.store.save_rollout(
-                self.run.scope, self.run.run_id, ended.rollout, ended.trajectory, ended.verdict
-            )
-            if kept and ended.audit is not None:
-                await self.toolbox.store.add_event(self.run.scope, ended.audit)
         except SwarmMemoryError as error:
-            self.fault = self.fault or error
-            work.cancel()
+            self._fault = self._fault or error
+            self._work.cancel()
             return
-        if not kept:
-            self.is_cancelled = True
-            work.cancel()
+        if ended is None:
+            self._cancelled()
             return
-        self.run = self.run.with_rollout(ended.rollout)
+        self.run = self.run.with_rollout(ended)
         self._done.add(number)
-        how = ended.rollout.label or ended.rollout.status.replace("_", " ")
-        await self.report(f"rollout {number}: {how}")
+        await self.report(f"rollout {number}: {ended.label or ended.status.replace('_', ' ')}")
 
     async def report(self, message: str, done: int | None = None) -> None:
         """Say how far the run is; comparing the rollouts counts as one more."""

@@ -17,7 +17,6 @@ from swarm_memory.tools.credit.outcome import steps_of
 from swarm_memory.tools.guard.redact import archivable, redact
 from swarm_memory.tools.judge.judge import Judged, audit_event, judge_in_full
 from swarm_memory.tools.model.prompt import load_prompt, render
-from swarm_memory.tools.ports.journal import Event
 from swarm_memory.tools.ports.outside import AgentRunner
 from swarm_memory.tools.text.cleaning import clean, one_line
 from swarm_memory.tools.toolbox import Toolbox
@@ -41,17 +40,6 @@ _MAX_NOTES, _MAX_NOTE_CHARS, _MAX_ERROR_CHARS = 10, 300, 400
 
 Former: TypeAlias = tuple[Trajectory, Verdict | None]
 """The attempt that a rollout refines, as it was judged."""
-
-
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """A rollout that has ended, with what is kept beside it."""
-
-    rollout: Rollout
-    trajectory: Trajectory | None
-    verdict: Verdict | None
-    audit: Event | None = None
-    """How model and evidence judged it, where that is noted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +106,10 @@ def prompt_of(task: str, preamble: str, former: Former | None) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-async def do_rollout(toolbox: Toolbox, run: MattsRun, number: int, runner: AgentRunner, former: Former | None) -> Ended:
-    """Have the task done once, and judge what was done.
+async def do_rollout(
+    toolbox: Toolbox, run: MattsRun, number: int, runner: AgentRunner, former: Former | None
+) -> Rollout | None:
+    """Have the task done once, judge what was done, and save it; None where the run was cancelled meanwhile.
 
     A runner that does not end within the time limit is cancelled. Raises what `AgentRunner.run` raises, and
     `StorageError`.
@@ -138,40 +128,41 @@ async def do_rollout(toolbox: Toolbox, run: MattsRun, number: int, runner: Agent
         error=one_line(redact(clean(answer.error)).text, _MAX_ERROR_CHARS) if answer.error else None,
     )
     if answer.trajectory is None:
-        return Ended(rollout, None, None)
+        is_kept = await toolbox.store.save_rollout(run.scope, run.run_id, rollout, None, None)
+        return rollout if is_kept else None
     given = answer.trajectory.model_copy(
         update={"task_id": run.task_id, "task": run.task, "injected_memory_ids": request.memory_ids}
     )
     kept = await asyncio.to_thread(archivable, given, toolbox.settings)
-    judged, is_hard = await _judged(toolbox, kept, answer)
-    verdict = judged.verdict
+    judged = await _judged(toolbox, kept, answer)
+    verdict, evidence = judged.verdict, judged.by_evidence
     # Made of the run's id, so that writing it twice writes it once.
     trajectory_id = f"tr_{run.run_id.partition('_')[2] or run.run_id}-{number}"
-    judged_rollout = rollout.model_copy(
+    rollout = rollout.model_copy(
         update={
             "trajectory_id": trajectory_id,
             "label": verdict.label,
             "confidence": verdict.confidence,
-            "is_hard": is_hard,
+            "is_hard": evidence.label != "Undecided" and evidence.label == verdict.label,
             "steps": steps_of(kept),
             "notes": notes_of(kept),
         }
     )
-    return Ended(judged_rollout, kept, verdict, audit_event(trajectory_id, judged, toolbox.clock.now()))
+    if not await toolbox.store.save_rollout(run.scope, run.run_id, rollout, kept, verdict):
+        return None
+    if (audit := audit_event(trajectory_id, judged, toolbox.clock.now())) is not None:
+        await toolbox.store.add_event(run.scope, audit)
+    return rollout
 
 
-async def _judged(toolbox: Toolbox, kept: Trajectory, answer: RunnerAnswer) -> tuple[Judged, bool]:
-    """Return the verdict with those it was made of, and whether it is proven."""
-    reading = read(kept)
-    judged = await judge_in_full(toolbox, reading, agent_verdict=answer.agent_verdict)
-    verdict = judged.verdict
-    if answer.status == "timed_out" and verdict.label == "Undecided":
-        why = answer.error or "it was ended by its time limit"
-        verdict = Verdict(
-            label="Failure", confidence=TIMED_OUT_CONFIDENCE, reasons=(why, *verdict.reasons[:10]), judge="evidence"
-        )
-    is_proven = judged.by_evidence.label != "Undecided" and judged.by_evidence.label == verdict.label
-    return replace(judged, verdict=verdict), is_proven
+async def _judged(toolbox: Toolbox, kept: Trajectory, answer: RunnerAnswer) -> Judged:
+    """Return the verdict with those it was made of; what its time limit ended has failed, if nothing says otherwise."""
+    judged = await judge_in_full(toolbox, read(kept), agent_verdict=answer.agent_verdict)
+    if answer.status != "timed_out" or judged.verdict.label != "Undecided":
+        return judged
+    reasons = (answer.error or "it was ended by its time limit", *judged.verdict.reasons[:10])
+    verdict = Verdict(label="Failure", confidence=TIMED_OUT_CONFIDENCE, reasons=reasons, judge="evidence")
+    return replace(judged, verdict=verdict)
 
 
 def notes_of(trajectory: Trajectory) -> tuple[str, ...]:
