@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from swarm_memory.server.hosts.claude_code.settings import SETTINGS
+from swarm_memory.server.hosts.claude_code.host import HOST
 
 ROOT = Path(__file__).resolve().parent.parent
 UNSET = "owner--not-set/swarm-memory"
@@ -79,7 +79,7 @@ def plugin(ours: Project) -> dict[str, Any]:
         "license": "Apache-2.0",
         "keywords": ours.keywords,
         "mcpServers": {"swarm-memory": server},
-        "hooks": SETTINGS.hook_entries(("sh", f"{root}/scripts/plugin_hook.sh")),
+        "hooks": HOST.hook_entries(("sh", f"{root}/scripts/plugin_hook.sh")),
     }
 
 

@@ -12,48 +12,37 @@ import click
 from swarm_memory.schema.base import counted
 from swarm_memory.schema.errors import ConfigError, InputError
 from swarm_memory.server.cli.console import Finding, say
-from swarm_memory.server.hosts.codex.settings import server_table
+from swarm_memory.server.hosts.codex.host import server_table
 from swarm_memory.server.hosts.entries import SERVER_NAME
-from swarm_memory.server.hosts.host import ROOMS, Host, InstallScope, hosts
-from swarm_memory.server.hosts.settings import HostSettings
-from swarm_memory.server.hosts.settings_files import FileChange
+from swarm_memory.server.hosts.host import ROOMS, InstallScope, hosts
+from swarm_memory.server.hosts.settings import InstalledHost
 
 CLAUDE = "claude"
 """The agent that is meant where none is named and nobody can be asked."""
 
 
-class Agent(NamedTuple):
-    """A coding agent that we can be installed into."""
-
-    host: Host
-    settings: HostSettings
-
-    def scope(self, wanted: InstallScope) -> InstallScope:
-        """Return where it is installed: `wanted`, or for the user where it has no files for one project and user."""
-        return wanted if wanted in self.settings.scopes else "user"
-
-    def plan(self, wanted: InstallScope, root: Path, calls: bool) -> list[FileChange]:
-        """Return what installing changes. Raises `ConfigError`."""
-        return self.settings.plan_install(self.scope(wanted), root, calls)
-
-    def command(self, verb: Literal["install", "uninstall"], scope: InstallScope) -> str:
-        """Return the command that installs into the files of a scope, or takes us out of them."""
-        name = "" if self.host.name == CLAUDE else f" --agent {self.host.name}"
-        is_default = scope == self.scope("local")
-        return f"`swarm-memory {verb}{name}{'' if is_default else f' --{scope}'}`"
+def scope_of(agent: InstalledHost, wanted: InstallScope) -> InstallScope:
+    """Return where an agent is installed: `wanted`, or for the user where it has no files for one project and user."""
+    return wanted if wanted in agent.scopes else "user"
 
 
-def all_agents() -> Iterator[Agent]:
+def command_of(agent: InstalledHost, verb: Literal["install", "uninstall"], scope: InstallScope) -> str:
+    """Return the command that installs into the files of a scope, or takes us out of them."""
+    name = "" if agent.name == CLAUDE else f" --agent {agent.name}"
+    return f"`swarm-memory {verb}{name}{'' if scope == scope_of(agent, 'local') else f' --{scope}'}`"
+
+
+def all_agents() -> Iterator[InstalledHost]:
     """Yield every agent that we can be installed into."""
-    return (Agent(host, settings) for host in hosts() if (settings := host.settings) is not None)
+    return (agent for agent in hosts() if isinstance(agent, InstalledHost))
 
 
-def chosen(names: str | None, everything: bool, root: Path, *, may_ask: bool) -> list[Agent]:
+def chosen(names: str | None, everything: bool, root: Path, *, may_ask: bool) -> list[InstalledHost]:
     """Return the agents that are meant: those named, all that are here, or those that the user says.
 
     Where nobody is asked, or nothing but Claude Code is here, that alone. Raises `InputError` for a name of none.
     """
-    agents = {agent.host.name: agent for agent in all_agents()}
+    agents = {agent.name: agent for agent in all_agents()}
     if names is not None and everything:
         raise click.UsageError("--agent and --all exclude each other")
     if names is not None:
@@ -63,70 +52,70 @@ def chosen(names: str | None, everything: bool, root: Path, *, may_ask: bool) ->
             known = f"{how if unknown[0] in ROOMS else ''}: {', '.join(agents)}"
             raise InputError(f"not an agent to install into: {unknown[0]}{known}")
         return [agents[name] for name in wanted]
-    here = [agent for agent in agents.values() if agent.settings.is_there()]
+    here = [agent for agent in agents.values() if agent.is_there()]
     if everything:
         if not here:
             raise InputError(f"none of these agents is on this machine: {', '.join(agents)}")
         return here
-    if not may_ask or not any(agent.host.name != CLAUDE for agent in here):
+    if not may_ask or not any(agent.name != CLAUDE for agent in here):
         return [agents[CLAUDE]]
     return _asked(here, root)
 
 
-def _asked(here: list[Agent], root: Path) -> list[Agent]:
+def _asked(here: list[InstalledHost], root: Path) -> list[InstalledHost]:
     say("These coding agents are on this machine. They can share one memory of the project:", bold=True)
     for agent in here:
-        scopes = ", ".join(agent.settings.installed_scopes(root))
-        say(f"  {agent.host.name:9} {agent.host.title}{f' (installed: {scopes})' if scopes else ''}")
+        scopes = ", ".join(agent.installed_scopes(root))
+        say(f"  {agent.name:9} {agent.title}{f' (installed: {scopes})' if scopes else ''}")
 
-    def named(text: str) -> list[Agent]:
+    def named(text: str) -> list[InstalledHost]:
         try:
             return chosen(text, False, root, may_ask=False)
         except InputError as error:
             raise click.UsageError(str(error)) from None  # it is asked again
 
-    return click.prompt("Install into", default=",".join(agent.host.name for agent in here), value_proc=named)
+    return click.prompt("Install into", default=",".join(agent.name for agent in here), value_proc=named)
 
 
 def examined(root: Path, calls: bool) -> Iterator[Finding]:
-    """Yield how we are installed into each agent that is here, and what to do about it. `calls` as for `Agent.plan`.
+    """Yield how we are installed into each agent that is here, and what to do about it. `calls` as for `plan_install`.
 
     Claude Code lacks us only where we are installed nowhere. One whose files cannot be read does not stop the others.
     """
     installed: dict[str, list[InstallScope]] = {}
     for agent in all_agents():
         try:
-            installed[agent.host.name] = agent.settings.installed_scopes(root)
+            installed[agent.name] = agent.installed_scopes(root)
         except ConfigError as error:
-            yield Finding(agent.host.title, "fail", str(error))
-    for agent in (each for each in all_agents() if each.host.name in installed):
-        scopes, plugin, title = installed[agent.host.name], agent.settings.plugin(root), agent.host.title
+            yield Finding(agent.title, "fail", str(error))
+    for agent in (each for each in all_agents() if each.name in installed):
+        scopes, plugin, title = installed[agent.name], agent.plugin(root), agent.title
         if plugin and scopes:
             advice = f"take one out: `swarm-memory uninstall` or `claude plugin uninstall {plugin}`"
             yield Finding(title, "warn", f"the plugin {plugin} is enabled too: its hooks give way", advice)
         elif plugin:
             yield Finding(title, "ok", f"server and hooks are those of the plugin {plugin}")
-        elif agent.host.name == CLAUDE and not any(installed.values()):
+        elif agent.name == CLAUDE and not any(installed.values()):
             advice = "run `swarm-memory install` (--dry-run shows what it writes)"
             yield Finding(title, "warn", "server and hooks are not installed", advice)
-        elif not scopes and agent.settings.is_there():
-            advice = f"`swarm-memory install --agent {agent.host.name}` shares this memory with it"
+        elif not scopes and agent.is_there():
+            advice = f"`swarm-memory install --agent {agent.name}` shares this memory with it"
             yield Finding(title, "ok", "here, and not installed into", advice)
         yield from _installed(agent, scopes, root, calls)
 
 
-def _installed(agent: Agent, scopes: list[InstallScope], root: Path, calls: bool) -> Iterator[Finding]:
-    title = agent.host.title
+def _installed(agent: InstalledHost, scopes: list[InstallScope], root: Path, calls: bool) -> Iterator[Finding]:
+    title = agent.title
     for scope in scopes:
-        if agent.settings.plan_install(scope, root, calls):
-            advice = f"run {agent.command('install', scope)} (--dry-run shows what it changes)"
+        if agent.plan_install(scope, root, calls):
+            advice = f"run {command_of(agent, 'install', scope)} (--dry-run shows what it changes)"
             yield Finding(title, "warn", f"not installed as this version does it ({scope})", advice)
         else:
             yield Finding(title, "ok", f"server and hooks are installed ({scope})")
-    if untrusted := agent.settings.untrusted(root):
-        yield Finding(title, "warn", f"{counted(untrusted, 'hook')} not trusted yet", agent.settings.after_install)
+    if untrusted := agent.untrusted(root):
+        yield Finding(title, "warn", f"{counted(untrusted, 'hook')} not trusted yet", agent.after_install)
     if len(scopes) > 1:
-        advice = f"take out all but one: {', '.join(agent.command('uninstall', scope) for scope in scopes)}"
+        advice = f"take out all but one: {', '.join(command_of(agent, 'uninstall', scope) for scope in scopes)}"
         yield Finding(title, "warn", f"installed {len(scopes)} times: {', '.join(scopes)}", advice)
     if "project" in scopes and shutil.which(SERVER_NAME) is None:
         advice = "put it there, as with `uv tool install`"

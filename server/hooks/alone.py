@@ -90,9 +90,9 @@ def end_session(of: str, text: bytes) -> None:
 
 def stand_back(name: str) -> bool:
     """Whether hooks are installed beside the plugin's, which called; a message says so as a session starts."""
-    from swarm_memory.server.hosts.claude_code.settings import SETTINGS
+    from swarm_memory.server.hosts.claude_code.host import HOST
 
-    if not SETTINGS.installed_scopes(Path(project_root())):
+    if not HOST.installed_scopes(Path(project_root())):
         return False
     if name == "SessionStart":
         message = (

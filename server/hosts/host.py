@@ -1,28 +1,22 @@
-"""What each coding agent has of its own, and which agents there are: `host("codex")`.
-
-A host is loaded when it is named, and of it only `HOST`; the parts that read its transcripts and edit its files are
-loaded when asked for.
-"""
+"""What each coding agent has of its own, and which there are: `host("codex")`. One is loaded when it is named."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeAlias, cast
 
 from swarm_memory.schema.errors import InputError
 
 if TYPE_CHECKING:
     from swarm_memory.schema.trajectory import Trajectory
     from swarm_memory.server.hosts.records import Record, Records
-    from swarm_memory.server.hosts.settings import HostSettings
 
 ROOMS: Mapping[str, str] = {
     "claude": "claude_code", "codex": "codex", "copilot": "copilot_cli", "gemini": "gemini_cli",
     "antigravity": "antigravity", "cursor": "cursor", "opencode": "opencode",
 }  # fmt: skip
-"""By the name of a host: its folder here, with the modules `host`, `transcripts` and, where we can be installed,
-`settings`."""
+"""By the name of a host: its folder here, with the modules `host` and `transcripts`."""
 
 Said: TypeAlias = dict[str, Any]
 """What a hook says, or is answered, as JSON."""
@@ -31,8 +25,8 @@ InstallScope = Literal["local", "project", "user"]
 SCOPES: tuple[InstallScope, ...] = ("local", "project", "user")
 
 
-class Host(NamedTuple):
-    """A coding agent, as far as a hook needs it; `HOST` of the module `host` in its folder.
+class Host:
+    """A coding agent; `HOST` of the module `host` in its folder. `settings.InstalledHost` is one we can be put into.
 
     Our own words for what happens are those of Claude Code: the events SessionStart, UserPromptSubmit, PreToolUse,
     PostToolUseFailure, Stop and SessionEnd; in them `session_id`, `transcript_path`, `cwd`, `prompt`, `tool_name`,
@@ -40,35 +34,34 @@ class Host(NamedTuple):
     `decision` with `reason`, `systemMessage`.
     """
 
-    name: str
+    name: ClassVar[str]
     """As `swarm-memory hook NAME EVENT` and `install --agent NAME` call it."""
-    title: str
-    folders: Callable[[], tuple[str, ...]]
-    """Returns the folders below which it keeps transcripts; they may not exist."""
-    heard: Callable[[str, Said], Said]
-    """Takes our event and what its hook said; returns that in our words, nothing where there is nothing to do."""
-    answered: Callable[[str, Said], Said]
-    """Takes our event and our answer; returns what its hook may answer, nothing where it takes no such answer."""
-    names_project: bool = False
+    title: ClassVar[str]
+    names_project: ClassVar[bool] = False
     """Whether CLAUDE_PROJECT_DIR names the project to its hooks; else the `cwd` of their events does."""
-    reads: tuple[str, ...] = ()
+    reads: ClassVar[tuple[str, ...]] = ()
     """The places that memories are promoted to which it is known to read by itself; others are shown to it."""
-    sees_calls: bool = False
+    sees_calls: ClassVar[bool] = False
     """Whether its agent sees what a hook says before a call of a tool."""
-    is_installable: bool = True
-    """Whether our hooks and server can be written into its files; else only its sessions are read."""
-    asks: bool = False
+    asks: ClassVar[bool] = False
     """Whether its Stop can have the agent say what a task taught: `turn.last_turn` reads its transcript."""
+
+    def folders(self) -> tuple[str, ...]:
+        """Return the folders below which it keeps transcripts; they may not exist."""
+        raise NotImplementedError
+
+    def heard(self, event: str, said: Said) -> Said:
+        """Take our event and what its hook said; return that in our words, nothing where there is nothing to do."""
+        return said
+
+    def answered(self, event: str, answer: Said) -> Said:
+        """Take our event and our answer; return what its hook may answer, nothing where it takes no such answer."""
+        return answer
 
     @property
     def transcripts(self) -> "Transcripts":
         """How its transcripts are found and read."""
         return cast("Transcripts", _part(self.name, "transcripts").TRANSCRIPTS)
-
-    @property
-    def settings(self) -> "HostSettings | None":
-        """How we are written into its files and taken out again; None: only its sessions are read."""
-        return cast("HostSettings", _part(self.name, "settings").SETTINGS) if self.is_installable else None
 
 
 class Origin(NamedTuple):

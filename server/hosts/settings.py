@@ -1,7 +1,7 @@
-"""How we are written into an agent's files and taken out again: our hooks and our MCP server, nothing else."""
+"""Agents into whose files we are written, and taken out of them again: our hooks and our MCP server, nothing else."""
 
 import shutil
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -22,7 +22,7 @@ from swarm_memory.server.hosts.entries import (
     with_hooks,
     with_server,
 )
-from swarm_memory.server.hosts.host import SCOPES, InstallScope
+from swarm_memory.server.hosts.host import SCOPES, Host, InstallScope
 from swarm_memory.server.hosts.settings_files import FileChange, Json, planned_change
 
 
@@ -39,11 +39,9 @@ class Places(NamedTuple):
     """Whether the files are everybody's who works on the project."""
 
 
-class HostSettings(ABC):
-    """The settings of an agent that has an object of hooks and one of servers in JSON; others override what differs."""
+class InstalledHost(Host):
+    """An agent that has an object of hooks and one of servers in JSON; others override what differs."""
 
-    name: ClassVar[str]
-    """The agent's; our hook command speaks to Claude Code where none follows it."""
     programs: ClassVar[tuple[str, ...]]
     """The commands of which one is on a machine that has it."""
     after_install: ClassVar[str]
@@ -69,14 +67,13 @@ class HostSettings(ABC):
     def hook(self, event: str, words: Sequence[str], timeout_s: int) -> Json:
         """Return the entry of the hook that runs these words at our event, and is ended after this time."""
 
-    def trace(self) -> Path | None:
-        """Return what is there where the agent was ever used; None: nothing shows it."""
-        return None
+    def home(self) -> Path:
+        """Return the folder of the user's own files."""
+        raise NotImplementedError
 
     def is_there(self) -> bool:
         """Tell whether the agent is on this machine: its command or its folder."""
-        trace = self.trace()
-        return any(map(shutil.which, self.programs)) or (trace is not None and trace.exists())
+        return any(map(shutil.which, self.programs)) or self.home().exists()
 
     def untrusted(self, root: Path) -> int:
         """Return how many of our hooks wait for the user's trust."""
@@ -95,7 +92,7 @@ class HostSettings(ABC):
         those of all projects.
         """
         portable = scope == "project"
-        named = () if self.name == "claude" else (self.name,)
+        named = () if self.name == "claude" else (self.name,)  # whose hooks name no agent
         hooks = self.hook_entries([*(PORTABLE_HOOKS if portable else hook_command()), *named], calls=calls)
         server = PORTABLE_SERVER if portable else server_command()
         return self.planned(self._checked(scope, root), hooks, server, 0o644 if portable else 0o600)

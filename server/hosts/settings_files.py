@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 from swarm_memory.schema.errors import ConfigError
 from swarm_memory.server.location import state_folder
@@ -41,40 +41,39 @@ class FileChange:
 
 
 def planned_change(path: Path, edit: Callable[[Json], Json], mode: int = 0o600) -> FileChange | None:
-    """Return what `edit` makes of the file's object; None when it changes nothing. An empty object: no file.
+    """Return what `edit` makes of the file's object, as `planned_text` does. An empty object: no file.
 
-    Where that takes back all that we wrote, and nobody wrote since, the file becomes what it was, byte by byte. Raises
-    `ConfigError` when the file is there and is not one JSON object, or when `edit` refuses it.
+    Raises `ConfigError` when the file is there and is not one JSON object, or when `edit` refuses it.
     """
-    before = _read(path)
-    data, edited = read_object(path, before), read_object(path, before)
-    try:
-        edited = edit(edited)
-    except ConfigError as error:
-        raise ConfigError(f"{path}: {error}; nothing was changed") from None
-    if edited == data:
-        return None
-    kept = _Kept.of(path)
-    if kept.is_ours(before):
-        original = kept.original()
-        if _pruned(read_object(path, original)) == _pruned(edited):
-            return FileChange(path, before, original, mode)
-    return FileChange(path, before, _render(edited, before) if edited else None, mode)
+
+    def edit_text(text: str) -> str:
+        data = read_object(path, text)
+        try:
+            edited = edit(read_object(path, text))
+        except ConfigError as error:
+            raise ConfigError(f"{path}: {error}; nothing was changed") from None
+        return text if edited == data else _render(edited, text) if edited else ""
+
+    return planned_text(path, edit_text, mode, meaning=lambda text: _pruned(read_object(path, text)))
 
 
-def planned_text(path: Path, edit: Callable[[str], str], mode: int = 0o600) -> FileChange | None:
+def planned_text(
+    path: Path, edit: Callable[[str], str], mode: int = 0o600, *, meaning: Callable[[str], object] = str.strip
+) -> FileChange | None:
     """Return what `edit` makes of a file's text, an empty one where there is none; None when it changes nothing.
 
-    Text without anything in it: no file. Raises `ConfigError` as `edit` does.
+    Where that takes back all that we wrote, so that the text means what it did before, and nobody wrote since, the file
+    becomes what it was, byte by byte. Text without anything in it: no file. Raises `ConfigError` as `edit` does.
     """
     before = _read(path)
     after = edit(before or "")
     if after == (before or ""):
         return None
-    original = _Kept.of(path).original() if _Kept.of(path).is_ours(before) else None
-    if original is not None and original.strip() == after.strip():
-        after = original
-    return FileChange(path, before, after if after.strip() or original else None, mode)
+    kept = _Kept(path)
+    original = kept.original() if kept.is_ours(before) else None
+    if original is not None and meaning(original) == meaning(after):
+        return FileChange(path, before, original, mode)
+    return FileChange(path, before, after if after.strip() else None, mode)
 
 
 def apply(changes: Sequence[FileChange]) -> list[Path]:
@@ -89,74 +88,77 @@ def apply(changes: Sequence[FileChange]) -> list[Path]:
         path = change.path.resolve()
         if _read(path) != change.before:
             raise ConfigError(f"{change.path} was changed by another program just now; run the command again")
-        kept = _Kept.of(path)
+        kept = _Kept(path)
         try:
-            if copied := kept.note(path, change):
-                copies.append(copied)
+            copies += kept.note(change)
             if change.after is None:
                 path.unlink()
                 kept.drop_folders()
             else:
                 _write(path, change.after, change.mode)
-            kept.drop_if_given_back(change.after)
+            if change.after == kept.original():
+                kept.record.unlink()
+                kept.copy.unlink(missing_ok=True)
         except OSError as error:
             raise ConfigError(f"{change.path} cannot be written: {error.strerror or error}") from error
     return copies
 
 
-class _Kept(NamedTuple):
-    """What is kept of one file that we edit."""
+def edited_files() -> list[Path]:
+    """Return the files that we wrote into and did not give back."""
+    records = [_record(record) for record in sorted((state_folder() / KEPT).glob("*.json"))]
+    return [Path(str(record["path"])) for record in records if "path" in record]
 
-    record: Path
-    copy: Path
 
-    @classmethod
-    def of(cls, path: Path) -> "_Kept":
-        real = path.resolve()
-        name = hashlib.sha256(os.fsencode(real)).hexdigest()[:16]
-        folder = state_folder() / KEPT
-        return cls(folder / f"{name}.json", folder / f"{name}-{real.name.lstrip('.')}")
+class _Kept:
+    """What is kept of one file that we edit: a copy of what it was, where it was there, and a record beside it."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path.resolve()
+        name = hashlib.sha256(os.fsencode(self._path)).hexdigest()[:16]
+        self.record = state_folder() / KEPT / f"{name}.json"
+        self.copy = self.record.with_name(f"{name}-{self._path.name.lstrip('.')}")
 
     def is_ours(self, text: str | None) -> bool:
         """Tell whether the file still is what we wrote last."""
-        return self._read().get("written", "") == _digest(text)
+        return _record(self.record).get("written", "") == _digest(text)
 
     def original(self) -> str | None:
         """Return what the file was before; None: there was none, or its copy is gone."""
-        return _read(self.copy) if self._read().get("existed") else None
+        return _read(self.copy) if _record(self.record).get("existed") else None
 
-    def note(self, path: Path, change: FileChange) -> Path | None:
+    def note(self, change: FileChange) -> list[Path]:
         """Keep what stands there, unless we wrote it ourselves, and note what will; return the copy where one is made.
 
         The copy comes first: a record always speaks of the copy beside it.
         """
-        self.record.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        former, copied = self._read(), False
+        former, copied = _record(self.record), list[Path]()
         existed = bool(former.get("existed"))
-        made = former.get("folders", []) + [str(folder) for folder in path.parents if not folder.exists()]
+        made = former.get("folders", []) + [str(folder) for folder in self._path.parents if not folder.exists()]
+        self.record.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not self.is_ours(change.before):
-            existed = copied = change.before is not None
+            existed = change.before is not None
             self.record.unlink(missing_ok=True)
             if change.before is not None:
                 _write(self.copy, change.before, 0o600)
-        record = {"path": str(path), "existed": existed, "written": _digest(change.after), "folders": made}
+                copied = [self.copy]
+        record = {"path": str(self._path), "existed": existed, "written": _digest(change.after), "folders": made}
         _write(self.record, json.dumps(record, indent=2) + "\n", 0o600)
-        return self.copy if copied else None
+        return copied
 
     def drop_folders(self) -> None:
         """Remove the folders that were made for the file, where nothing is left in them."""
-        for folder in map(Path, self._read().get("folders", [])):
+        for folder in map(Path, _record(self.record).get("folders", [])):
             if folder.is_dir() and not any(folder.iterdir()):
                 folder.rmdir()
 
-    def drop_if_given_back(self, text: str | None) -> None:
-        """Drop what is kept of a file that is again what it was."""
-        if self.original() == text:
-            self.record.unlink(missing_ok=True)
-            self.copy.unlink(missing_ok=True)
 
-    def _read(self) -> Json:
-        return read_object(self.record, _read(self.record))
+def _record(path: Path) -> Json:
+    """Return a record of ours; an empty one where there is none, or one that was cut off."""
+    try:
+        return read_object(path, _read(path))
+    except ConfigError:
+        return {}
 
 
 def _digest(text: str | None) -> str:

@@ -22,7 +22,7 @@ def file(home: Path, tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("before", [None, OWN, f"{OWN}\nA last line without an end"])
-def test_the_block_is_written_anew_in_its_place_and_taken_out_to_the_byte(before: str | None, file: Path) -> None:
+def test_the_block_is_written_again_in_its_place_and_taken_out_to_the_byte(before: str | None, file: Path) -> None:
     root = file.parent
     if before is not None:
         file.write_text(before)

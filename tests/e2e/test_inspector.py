@@ -9,7 +9,7 @@ import pytest
 from claude_code import CLAUDE, INSPECTOR, INSTALL_HINT, ClaudeCode
 from patience import AT_FULL_LENGTH, HANG_S
 
-from swarm_memory.server.hosts.claude_code.settings import SETTINGS
+from swarm_memory.server.hosts.claude_code.host import HOST
 from swarm_memory.server.hosts.entries import SERVER_NAME, server_command
 from swarm_memory.server.hosts.host import InstallScope
 from swarm_memory.server.hosts.settings_files import apply
@@ -33,7 +33,7 @@ pytestmark = [
 
 def inspect(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Let the Inspector call our server, as `install` writes it, for a project."""
-    entry = SETTINGS.server_entry(server_command())
+    entry = HOST.server_entry(server_command())
     server = ["-e", f"CLAUDE_PROJECT_DIR={project}", entry["command"], *entry["args"]]
     command = [str(INSPECTOR), "--cli", *server, *arguments]
     return subprocess.run(command, cwd=project, capture_output=True, text=True, timeout=HANG_S)
@@ -87,10 +87,10 @@ def test_claude_code_connects_to_the_server_until_it_is_uninstalled(
     for folder in (claude.home, claude.project):
         folder.mkdir()
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(claude.config))
-    apply(SETTINGS.plan_install(scope, claude.project))
+    apply(HOST.plan_install(scope, claude.project))
     assert f"{SERVER_NAME}:" in (listed := mcp_list(claude))
     assert "Connected" in listed
-    apply(SETTINGS.plan_uninstall(scope, claude.project))
+    apply(HOST.plan_uninstall(scope, claude.project))
     assert f"{SERVER_NAME}:" not in mcp_list(claude)
 
 
@@ -104,7 +104,7 @@ def test_claude_code_itself_takes_the_server_of_one_person_and_project_out_again
     subprocess.run(["git", "init", "-q", str(claude.project)], check=True)
     subprocess.run(["git", *who, "commit", "-q", "--allow-empty", "-m", "first"], check=True)
     subprocess.run(["git", *who, "worktree", "add", "-q", str(tmp_path / "tree")], check=True)
-    apply(SETTINGS.plan_install("local", tmp_path / "tree"))
+    apply(HOST.plan_install("local", tmp_path / "tree"))
     removed = subprocess.run(
         [str(claude.binary), "mcp", "remove", "-s", "local", SERVER_NAME],
         cwd=claude.project,

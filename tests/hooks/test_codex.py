@@ -12,13 +12,13 @@ from hook_project import NOTE, TASK, HookProject
 
 from swarm_memory.schema.errors import ConfigError
 from swarm_memory.server.cli.agents import CLIENTS, configuration
-from swarm_memory.server.hosts.codex.host import answered, heard
-from swarm_memory.server.hosts.codex.settings import SETTINGS
+from swarm_memory.server.hosts.codex.host import HOST
 from swarm_memory.server.hosts.host import ROOMS, host
 from swarm_memory.server.hosts.settings_files import apply
 from swarm_memory.tools.promote.marks import BEGIN, digest, marked
 
-plan_install, plan_uninstall, hook_entries = SETTINGS.plan_install, SETTINGS.plan_uninstall, SETTINGS.hook_entries
+plan_install, plan_uninstall, hook_entries = HOST.plan_install, HOST.plan_uninstall, HOST.hook_entries
+heard, answered = HOST.heard, HOST.answered
 
 CONFIG = 'model = "x"  # mine\n\n[mcp_servers.other]\ncommand = "other"\n\n[tui]\ntheme = "dark"\n'
 CONTEXT = {"hookSpecificOutput": {"hookEventName": "PostToolUseFailure", "additionalContext": "Run make first"}}
@@ -46,7 +46,7 @@ def test_what_is_installed_stands_beside_what_was_there_and_is_taken_out_to_the_
     assert server["args"][-1] == "serve"
     assert (codex / "config.toml").read_text().startswith(CONFIG)
     assert plan_install("user", tmp_path, True) == []
-    assert SETTINGS.installed_scopes(tmp_path) == ["user"]
+    assert HOST.installed_scopes(tmp_path) == ["user"]
     apply(plan_uninstall("user", tmp_path))
     assert (codex / "config.toml").read_text() == CONFIG
     assert (codex / "hooks.json").read_text() == json.dumps(own)
@@ -85,10 +85,10 @@ def test_a_configuration_that_cannot_be_edited_by_its_lines_is_left_alone(
 
 def test_a_hook_waits_for_trust_until_codex_says_that_it_was_looked_at(codex: Path, tmp_path: Path) -> None:
     apply(plan_install("user", tmp_path, False))
-    assert SETTINGS.untrusted(tmp_path) == 5
+    assert HOST.untrusted(tmp_path) == 5
     with (codex / "config.toml").open("a") as file:
         file.write(f'\n[hooks.state."{codex}/hooks.json:session_start:0:0"]\ntrusted_hash = "sha256:0"\n')
-    assert SETTINGS.untrusted(tmp_path) == 4
+    assert HOST.untrusted(tmp_path) == 4
 
 
 def test_the_words_of_a_hook_stay_the_same_because_they_are_trusted() -> None:
@@ -159,7 +159,6 @@ def test_every_host_has_its_name_its_transcripts_and_where_they_lie(name: str) -
     each = host(name)
     assert (each.name, all(Path(folder).is_absolute() for folder in each.folders())) == (name, True)
     assert callable(each.transcripts.read)
-    assert each.settings is None or set(each.settings.scopes) <= {"local", "project", "user"}
 
 
 @pytest.mark.parametrize("client", CLIENTS)

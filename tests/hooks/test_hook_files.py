@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from swarm_memory.schema.errors import InputError
-from swarm_memory.server.hosts.claude_code.host import projects_folder
+from swarm_memory.server.hosts.claude_code.host import HOST
 from swarm_memory.server.hosts.host import all_folders
 from swarm_memory.server.hosts.paths import checked_transcript
 from swarm_memory.server.location import MAX_LOG_BYTES, log_line
@@ -24,7 +24,7 @@ def test_a_transcript_of_the_host_is_taken_from_where_its_configuration_says(
 ) -> None:
     assert checked_transcript(str(transcript), all_folders()) == str(transcript.resolve())
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path))
-    assert projects_folder() == str(tmp_path / "projects")
+    assert HOST.folders() == (str(tmp_path / "projects"),)
 
 
 def test_a_transcript_in_the_project_is_taken_only_where_the_project_is_given(tmp_path: Path) -> None:

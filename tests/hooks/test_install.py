@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 
 from swarm_memory.schema.errors import ConfigError
-from swarm_memory.server.hosts.claude_code.settings import SETTINGS
+from swarm_memory.server.hosts.claude_code.host import HOST
 from swarm_memory.server.hosts.entries import PORTABLE_HOOKS, PORTABLE_SERVER, SERVER_NAME, hook_command, server_command
 from swarm_memory.server.hosts.host import SCOPES, InstallScope
 from swarm_memory.server.hosts.settings_files import apply
 from swarm_memory.server.location import state_folder
 
-plan_install, plan_uninstall = SETTINGS.plan_install, SETTINGS.plan_uninstall
-hook_entries, server_entry, installed_scopes = SETTINGS.hook_entries, SETTINGS.server_entry, SETTINGS.installed_scopes
+plan_install, plan_uninstall = HOST.plan_install, HOST.plan_uninstall
+hook_entries, server_entry, installed_scopes = HOST.hook_entries, HOST.server_entry, HOST.installed_scopes
 
 REPOSITORY = Path(__file__).parents[2]
 

@@ -12,11 +12,10 @@ from hook_project import NOTE, HookProject
 
 from swarm_memory.schema.errors import ConfigError
 from swarm_memory.server.hosts.claude_code.host import HOST as CLAUDE_CODE
-from swarm_memory.server.hosts.claude_code.settings import SETTINGS as CLAUDE_CODE_SETTINGS
 from swarm_memory.server.hosts.cursor.host import project_names
 from swarm_memory.server.hosts.host import InstallScope, Said, host
-from swarm_memory.server.hosts.opencode.settings import plugin_text
-from swarm_memory.server.hosts.settings import HostSettings
+from swarm_memory.server.hosts.opencode.host import plugin_text
+from swarm_memory.server.hosts.settings import InstalledHost
 from swarm_memory.server.hosts.settings_files import apply
 
 CONTEXT: Said = {"hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": "Run make first"}}
@@ -44,9 +43,9 @@ def _own_home(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(home))
 
 
-def settings(name: str) -> HostSettings:
-    found = host(name).settings
-    assert found is not None
+def settings(name: str) -> InstalledHost:
+    found = host(name)
+    assert isinstance(found, InstalledHost)
     return found
 
 
@@ -95,7 +94,7 @@ def test_a_project_is_not_written_into_through_a_link_nor_is_the_home_folder_one
 
 
 def test_a_server_that_claude_code_has_in_the_same_file_stays(tmp_path: Path) -> None:
-    apply(CLAUDE_CODE_SETTINGS.plan_install("project", tmp_path, False))
+    apply(CLAUDE_CODE.plan_install("project", tmp_path, False))
     before = (tmp_path / ".mcp.json").read_text()
     agent = settings("copilot")
     apply(agent.plan_install("project", tmp_path, False))

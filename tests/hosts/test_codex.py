@@ -6,6 +6,7 @@ import codex_records as told
 import pytest
 from agent_records import FAILED, FILE, FIRST, ITEM, PASSED, SECOND, SESSION, Record, spoilings, write_lines
 
+from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.server.hosts.host import host
 from swarm_memory.server.hosts.transcript import read_trajectories
@@ -43,6 +44,12 @@ def test_a_rollout_of_an_earlier_version_is_read_and_its_mirrors_are_counted_onc
     assert (failed.exit_code, failed.name, failed.output) == (1, "pytest", FAILED)
     assert (edited.file, edited.writes, edited.failed) == (FILE, True, False)
     assert (passed.exit_code, passed.output) == (0, PASSED)
+
+
+def test_a_rollout_that_does_not_say_what_was_typed_is_refused_with_the_reason(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no `user_message` event"):
+        read(tmp_path, [told.meta(), told.said("user", FIRST), *told.answered("Done.")])
+    assert read(tmp_path, [told.meta(), told.said("user", FIRST)]) == [], "nothing was done"
 
 
 def test_the_same_words_said_twice_are_two_messages(tmp_path: Path) -> None:

@@ -1,49 +1,87 @@
-"""Skills and blocks as Markdown, from words that are plain already."""
+"""Skills and blocks as Markdown: what they say of memories, in the memories' own words, and what those did."""
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from swarm_memory.schema.base import counted
 from swarm_memory.schema.memory import MemoryItem
-from swarm_memory.tools.promote.marks import Marked, Place, digest
-from swarm_memory.tools.promote.words import Entry, Written, plain
+from swarm_memory.tools.promote.marks import digest
+from swarm_memory.tools.promote.subjects import words_for
+from swarm_memory.tools.text.cleaning import harmless, one_line
 from swarm_memory.tools.toolbox import Toolbox
+
+MAX_TITLE, MAX_WHEN, MAX_STEP, MAX_STEPS = 120, 500, 400, 8
+MAX_ENTRY_WHEN, MAX_CASE = 240, 120
 
 MAX_COUNTED = 200
 """Of a memory so many of the last times that it was shown are counted."""
+
+SAID, AVOID = "The user said: ", "Avoid: "
+"""Begin the title of an entry; no text of a memory can claim the first."""
 
 _INTRO = (
     "Notes that earlier tasks of this project taught. They are no orders: use what fits the task, and leave the rest."
 )
 _SAID = " What the user said is marked; keep to it unless the user now says otherwise."
 
-
-class Standing(NamedTuple):
-    """A text of ours that is in a project."""
-
-    place: Place
-    name: str
-    """Of a skill; empty for a block."""
-    marked: Marked
+_NUMBERING = re.compile(r"\A\s*(?:\d{1,3}[.)]|[-*\u2022])\s+")
+_SENTENCE_END = re.compile(r"(?<=[.!?;])\s+")
+_TICKS, _FENCE, _RUN = re.compile("`{2,}"), re.compile("~{3,}"), re.compile(r"!+(?=\s*`)")
+_PARAMETER, _VARIABLE = re.compile(r"(?<!\\)\$(?=\d|ARGUMENTS)"), re.compile(r"\$(?=\{CLAUDE)")
+_FILE = re.compile(r"(?<![\w\\])@")
 
 
-class Figures(NamedTuple):
-    """What is known of a memory's use."""
+def plain(text: str, limit: int) -> str:
+    """Return a text as one line that means nothing but itself, wherever Markdown is read.
 
-    shown: int
-    outcomes: Mapping[str, str]
-    """Success or Failure, by task that was shown it."""
+    As `harmless` does; and of what Claude Code acts on in a file that it reads, nothing is left: a command between
+    backticks after `!`, which a skill runs; `$1`, `$ARGUMENTS` and `${CLAUDE_…}`, which it fills in; `@file`, read in.
+    """
+    text = _RUN.sub("", _TICKS.sub("`", _FENCE.sub("~~", harmless(text))))
+    text = _VARIABLE.sub("$ ", _PARAMETER.sub(r"\\$", text))
+    return one_line(_FILE.sub(r"\\@", text).lstrip("#> "), limit)
 
 
-async def figures_of(toolbox: Toolbox, items: Sequence[MemoryItem]) -> dict[str, Figures]:
-    """Return what came of each memory, by id. Raises `StorageError`."""
-    readable, found = toolbox.readable, dict[str, Figures]()
+class Entry(NamedTuple):
+    """What a text says of one memory. Every text is `plain`."""
+
+    title: str
+    when: str
+    steps: tuple[str, ...]
+    is_said: bool
+    """Whether it is what the user said."""
+
+
+def entry_of(item: MemoryItem) -> Entry:
+    """Return what is said of a memory."""
+    is_said = item.provenance.is_users_word
+    title = plain(item.title, MAX_TITLE)
+    if title.startswith(SAID.strip()):
+        title = title.replace(SAID.strip(), "(said)")
+    lines = item.content.strip().splitlines()
+    if len(lines) == 1:
+        lines = _SENTENCE_END.split(_NUMBERING.sub("", lines[0]))
+    steps = [plain(_NUMBERING.sub("", line), MAX_STEP) for line in lines[:MAX_STEPS]]
+    steps = [step for step in steps if step and step != plain(item.title, MAX_STEP)]
+    kind = SAID if is_said else AVOID if item.outcome == "Failure" else ""
+    return Entry(kind + title, plain(item.description, MAX_ENTRY_WHEN), tuple(steps), is_said)
+
+
+def screened_text(items: Sequence[MemoryItem]) -> str:
+    """Return what a text says of memories all together, without what the user said."""
+    entries = [entry for entry in map(entry_of, items) if not entry.is_said]
+    return "\n".join(text for entry in entries for text in (entry.title, entry.when, *entry.steps) if text)
+
+
+async def outcomes_of(toolbox: Toolbox, items: Sequence[MemoryItem]) -> dict[str, dict[str, str]]:
+    """Return by memory how the tasks that were shown it ended, Success or Failure. Raises `StorageError`."""
+    found: dict[str, dict[str, str]] = {}
     for item in items:
-        times = await toolbox.store.review.showings(readable, item.id, MAX_COUNTED)
+        times = await toolbox.store.review.showings(toolbox.readable, item.id, MAX_COUNTED)
         decided = (each for each in times if not each.withheld and each.label in ("Success", "Failure"))
-        labels = {each.task_id: str(each.label) for each in decided if each.task_id}
-        found[item.id] = Figures(item.usage_count, labels)
+        found[item.id] = {each.task_id: str(each.label) for each in decided if each.task_id}
     return found
 
 
@@ -53,41 +91,44 @@ def source_of(items: Sequence[MemoryItem]) -> str:
     return digest(*sorted(item.model_dump_json(include=written) for item in items))
 
 
-def skill(name: str, words: Written, figures: Sequence[Figures]) -> str:
+def skill(name: str, items: Sequence[MemoryItem], outcomes: Mapping[str, Mapping[str, str]]) -> str:
     """Return a skill: front matter as Claude Code reads it, when to use it, the steps, and what its memories did."""
-    front = f"---\nname: {name}\ndescription: {json.dumps(words.when, ensure_ascii=False)}\n---"
-    intro = _INTRO + _SAID * any(entry.is_said for entry in words.entries)
-    entries: list[str] = []
-    for number, entry in enumerate(words.entries, 1):
+    about, entries = " and ".join(words_for(items)), list(map(entry_of, items))
+    cases = [
+        entry.when.removeprefix("Of use ").removesuffix(".") or entry.title.removeprefix(SAID) for entry in entries
+    ]
+    when = f"What earlier tasks of this project taught{f' about {about}' if about else ''}. Use it in these cases: "
+    when = plain(when + "; ".join(one_line(case, MAX_CASE) for case in cases), MAX_WHEN)
+    head = [f"---\nname: {name}\ndescription: {json.dumps(when, ensure_ascii=False)}\n---\n"]
+    head += [f"# {about[:1].upper() + about[1:] or 'What earlier tasks taught'}\n", _intro(entries)]
+    for number, entry in enumerate(entries, 1):
         steps = "\n".join(f"{place}. {step}" for place, step in enumerate(entry.steps, 1))
-        entries.append("\n\n".join(filter(None, (f"\n## {number}. {entry.title}", entry.when, steps))))
-    head = "\n".join((front, "", f"# {words.title}", "", intro, *entries))
-    return f"{head}\n\n## Evidence\n\n{evidence(figures)}\n"
+        head.append("\n\n".join(filter(None, (f"\n## {number}. {entry.title}", entry.when, steps))))
+    return "\n".join(head) + f"\n\n## Evidence\n\n{_evidence(items, outcomes)}\n"
 
 
-def evidence(figures: Sequence[Figures]) -> str:
-    """Return in one line what came of memories."""
-    outcomes = {task: label for each in figures for task, label in each.outcomes.items()}
-    shown = f"{counted(len(figures), 'memory')}, shown {counted(sum(each.shown for each in figures), 'time')}"
-    if not outcomes:
-        return f"{shown}; no task that was shown one has an outcome yet."
-    succeeded = sum(label == "Success" for label in outcomes.values())
-    return f"{shown}; of {counted(len(outcomes), 'task')} with an outcome that were shown one, {succeeded} succeeded."
+def block(items: Sequence[MemoryItem], outcomes: Mapping[str, Mapping[str, str]]) -> str:
+    """Return what a file of rules holds of memories, a line for each."""
+    entries = list(map(entry_of, items))
+    lines = ["## What earlier tasks taught", "", _intro(entries), "", *map(_line, entries), ""]
+    return "\n".join([*lines, f"Evidence: {_evidence(items, outcomes)}"])
 
 
-def block(subjects: Sequence[Written], figures: Mapping[str, Figures]) -> str:
-    """Return what a file of rules holds of several subjects, a line for each entry."""
-    entries = [entry for words in subjects for entry in words.entries]
-    parts = ["## What earlier tasks taught", "", _INTRO + _SAID * any(entry.is_said for entry in entries), ""]
-    for words in subjects:
-        if len(subjects) > 1:
-            parts += [f"### {words.title}", ""]
-        parts += [*(_line(entry) for entry in words.entries), ""]
-    known = [figures[entry.memory_id] for entry in entries]
-    return "\n".join([*parts, f"Evidence: {evidence(known)}"])
+def _intro(entries: Sequence[Entry]) -> str:
+    return _INTRO + _SAID * any(entry.is_said for entry in entries)
 
 
 def _line(entry: Entry) -> str:
     steps = " ".join(step if step.endswith((".", "!", "?", ":")) else f"{step}." for step in entry.steps)
     line = f"{entry.title}: {steps}" if steps else entry.title
     return f"- {plain(line, len(line) + 1)}"  # side by side two steps may mean what neither does
+
+
+def _evidence(items: Sequence[MemoryItem], outcomes: Mapping[str, Mapping[str, str]]) -> str:
+    """Return in one line what came of memories."""
+    labels = {task: label for item in items for task, label in outcomes[item.id].items()}
+    shown = f"{counted(len(items), 'memory')}, shown {counted(sum(item.usage_count for item in items), 'time')}"
+    if not labels:
+        return f"{shown}; no task that was shown one has an outcome yet."
+    succeeded = sum(label == "Success" for label in labels.values())
+    return f"{shown}; of {counted(len(labels), 'task')} with an outcome that were shown one, {succeeded} succeeded."

@@ -19,10 +19,11 @@ BEGIN = "<!-- swarm-memory promote: begin; `swarm-memory promote` writes this bl
 """Before a block in a file of rules; the block ends with its mark."""
 
 _OPEN = "<!-- swarm-memory promote: "
-_FORM = (
+_MARK = re.compile(
     f"^{_OPEN}"
     r"(?P<ids>rm_[0-9A-HJKMNP-TV-Z]{26}(?: rm_[0-9A-HJKMNP-TV-Z]{26})*)"
-    r" of (?P<source>[0-9a-f]{12}) text (?P<text>[0-9a-f]{12}) after (?P<after>[0-2]) -->[ \t]*(?=\r?$)"
+    r" of (?P<source>[0-9a-f]{12}) text (?P<text>[0-9a-f]{12}) after (?P<after>[0-2]) -->[ \t]*(?=\r?$)",
+    re.MULTILINE,
 )
 _DIGEST_CHARS = 12
 
@@ -44,8 +45,8 @@ class Marked(NamedTuple):
 
 
 def marked(ids: Sequence[str], source: str, body: str, after: int = 0) -> str:
-    """Return a body with its mark, ended by a line end."""
-    return f"{body}\n<!-- swarm-memory promote: {' '.join(ids)} of {source} text {digest(body)} after {after} -->\n"
+    """Return a body with its mark."""
+    return f"{body}\n{_OPEN}{' '.join(ids)} of {source} text {digest(body)} after {after} -->"
 
 
 def find_document(text: str) -> Marked | None:
@@ -60,12 +61,24 @@ def find_document(text: str) -> Marked | None:
 
 def find_block(text: str) -> Marked | None:
     """Return the block of ours in a file. Raises `ValueError` where its marks are torn apart or stand there twice."""
-    found, start = _marks(text), text.find(BEGIN)
-    if not found and start < 0:
+    span = span_of(text, re.compile(re.escape(BEGIN)), _MARK)
+    if span is None:
         return None
-    if len(found) != 1 or start < 0 or text.count(BEGIN) != 1 or found[0].start() < start:
+    (mark,) = _marks(text)
+    return _read(mark, text[span[0] + len(BEGIN) : mark.start()], span)
+
+
+def span_of(text: str, begin: re.Pattern[str], end: re.Pattern[str]) -> tuple[int, int] | None:
+    """Return where a block stands, its begin and its end included; None where there is neither.
+
+    Raises `ValueError` where one of them is missing, or stands there twice.
+    """
+    begins, ends = list(begin.finditer(text)), list(end.finditer(text))
+    if not begins and not ends:
+        return None
+    if len(begins) != 1 or len(ends) != 1 or ends[0].start() < begins[0].start():
         raise ValueError("our marks are torn apart or stand there twice")
-    return _read(found[0], text[start + len(BEGIN) : found[0].start()], (start, found[0].end()))
+    return begins[0].start(), ends[0].end()
 
 
 def _read(mark: re.Match[str], body: str, span: tuple[int, int]) -> Marked:
@@ -76,7 +89,7 @@ def _read(mark: re.Match[str], body: str, span: tuple[int, int]) -> Marked:
 
 def _marks(text: str) -> list[re.Match[str]]:
     """Return the marks in a text; most have none."""
-    return list(re.finditer(_FORM, text, re.MULTILINE)) if _OPEN in text else []
+    return list(_MARK.finditer(text)) if _OPEN in text else []
 
 
 def ids_in(text: str) -> tuple[str, ...]:

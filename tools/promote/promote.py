@@ -13,16 +13,24 @@ from swarm_memory.schema.sqlite.events import DEMOTED, PROMOTED
 from swarm_memory.tools.guard.gate import suspects
 from swarm_memory.tools.guard.screen import by_rules
 from swarm_memory.tools.ports.journal import Event
-from swarm_memory.tools.promote.documents import Standing, block, figures_of, skill, source_of
-from swarm_memory.tools.promote.marks import Place
+from swarm_memory.tools.promote.documents import block, outcomes_of, screened_text, skill, source_of
+from swarm_memory.tools.promote.marks import Marked, Place
 from swarm_memory.tools.promote.subjects import name_of, subjects_of
-from swarm_memory.tools.promote.words import Written, written
 from swarm_memory.tools.text.cleaning import is_memory_id
 from swarm_memory.tools.text.tokens import count_tokens
 from swarm_memory.tools.toolbox import Toolbox
 
 MAX_PROMOTED, MAX_PER_SKILL = 200, 12
 """Memories in all skills, or in one block; and in one skill."""
+
+
+class Standing(NamedTuple):
+    """A text of ours that is in a project."""
+
+    place: Place
+    name: str
+    """Of a skill; empty for a block."""
+    marked: Marked
 
 
 class Document(NamedTuple):
@@ -194,68 +202,50 @@ def _why_not(item: MemoryItem, elsewhere: Collection[str]) -> str | None:
 async def _plan_skills(
     toolbox: Toolbox, items: Sequence[MemoryItem], mine: Sequence[Standing], taken: set[str], most: int, done: Promotion
 ) -> None:
-    settings = toolbox.settings.promote
-    groups = await subjects_of(toolbox, items, [each.marked.ids for each in mine], most, MAX_PER_SKILL)
+    groups = subjects_of(items, [each.marked.ids for each in mine], MAX_PER_SKILL)
     for one, group in zip(mine, groups, strict=False):
         await _write_skill(toolbox, one.name, group, one, done)
     new = sorted(groups[len(mine) :], key=lambda group: -max(item.confidence for item in group))
-    for place, group in enumerate(new):
-        if len(mine) + place >= most:
-            why = f"there are {settings.max_skills} skills, as many as promote.max_skills allows"
-            done.left |= {item.id: why for item in group}
-            continue
+    for group in new[: most - len(mine)]:
         name = name_of(group, taken)
         taken.add(name)
         await _write_skill(toolbox, name, group, None, done)
+    why = f"there are {toolbox.settings.promote.max_skills} skills, as many as promote.max_skills allows"
+    done.left |= {item.id: why for group in new[most - len(mine) :] for item in group}
 
 
 async def _write_skill(
     toolbox: Toolbox, name: str, items: Sequence[MemoryItem], former: Standing | None, done: Promotion
 ) -> None:
-    if (words := _words(items, done)) is not None:
-        body = skill(name, words, list((await figures_of(toolbox, items)).values()))
-        ids = tuple(sorted(item.id for item in items))
-        _add(Document("skill", name, ids, source_of(items), body), former, done)
+    if items := _sound(items, done):
+        _add("skill", name, items, skill(name, items, await outcomes_of(toolbox, items)), former, done)
 
 
 async def _plan_block(
     toolbox: Toolbox, items: Sequence[MemoryItem], place: Place, former: Standing | None, done: Promotion
 ) -> None:
     """Put the surest memories into a block, as many as it has room for."""
-    figures, settings = await figures_of(toolbox, items), toolbox.settings.promote
-    groups = await subjects_of(toolbox, items, (), settings.max_skills, MAX_PER_SKILL)
-    subjects = [(words, group) for group in groups if (words := _words(group, done)) is not None]
-    surest = sorted(
-        (item for _, group in subjects for item in group),
-        key=lambda item: (item.provenance.standing, item.confidence, item.id),
-        reverse=True,
-    )
-    kept, body = list(surest), ""
-    while kept:
-        among = {item.id for item in kept}
-        shown = [words.of(among) for words, _ in subjects]
-        body = block([words for words in shown if words.entries], figures)
-        if count_tokens(body) <= settings.block_tokens:
-            break
-        kept.pop()
-    why = f"the block has room for {settings.block_tokens} tokens (promote.block_tokens)"
-    done.left |= {item.id: why for item in surest[len(kept) :]}
+    kept, most = _sound(items, done), toolbox.settings.promote.block_tokens
+    outcomes = await outcomes_of(toolbox, kept)
+    why = f"the block has room for {most} tokens (promote.block_tokens)"
+    while kept and count_tokens(block(kept, outcomes)) > most:
+        done.left[kept.pop().id] = why
     if kept:
-        ids = tuple(sorted(item.id for item in kept))
-        _add(Document(place, "", ids, source_of(kept), body), former, done)
+        _add(place, "", kept, block(kept, outcomes), former, done)
 
 
-def _words(items: Sequence[MemoryItem], done: Promotion) -> Written | None:
-    """Return what is said of a group, screened as a whole; None where together it is suspect, which is noted."""
-    words = written(items)
-    by_others = tuple(entry for entry in words.entries if not entry.is_said)
-    if not (found := by_rules("\n".join(words._replace(entries=by_others).texts()))):
-        return words
-    done.left |= {item.id: f"together with others its wording is suspect: {found[0].rule}" for item in items}
-    return None
+def _sound(items: Sequence[MemoryItem], done: Promotion) -> list[MemoryItem]:
+    """Return the memories, the surest first; none where together their wording is suspect, which is noted."""
+    if found := by_rules(screened_text(items)):
+        done.left |= {item.id: f"together with others its wording is suspect: {found[0].rule}" for item in items}
+        return []
+    return sorted(items, key=lambda item: (-item.provenance.standing, -item.confidence, item.id))
 
 
-def _add(document: Document, former: Standing | None, done: Promotion) -> None:
+def _add(
+    place: Place, name: str, items: Sequence[MemoryItem], body: str, former: Standing | None, done: Promotion
+) -> None:
+    document = Document(place, name, tuple(sorted(item.id for item in items)), source_of(items), body)
     before = former.marked if former else None
     if before and (document.ids, document.source, document.body) == (before.ids, before.source, before.body):
         return

@@ -1,75 +1,39 @@
-"""Memories in groups by their subject: what they share of domain, tags and meaning, without a model; and its name."""
+"""Memories in groups by their subject, which their domain or a word of our own list names; and the name of a group."""
 
 import re
 from collections import Counter
 from collections.abc import Collection, Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.tools.promote.marks import PREFIX
-from swarm_memory.tools.toolbox import Toolbox
-
-if TYPE_CHECKING:
-    import numpy
-    from numpy.typing import NDArray
-
-LEAST_LIKENESS = 0.45
-"""A memory that is on average less alike to a group stays out of it, as long as there is room for another group."""
-
-SAME_DOMAIN, SAME_ROOT, SHARED_TAGS = 0.35, 0.2, 0.3
-"""What is added to the cosine of two memories: of one domain (`python.testing`), of one root (`python`), and for the
-share of tags that they have in common."""
 
 _WORD = re.compile(r"[a-z]+")
 
 
-async def subjects_of(
-    toolbox: Toolbox, items: Sequence[MemoryItem], seeds: Sequence[Collection[str]], most: int, most_in_one: int
+def subjects_of(
+    items: Sequence[MemoryItem], seeds: Sequence[Collection[str]], most_in_one: int
 ) -> list[list[MemoryItem]]:
     """Return the memories in groups, those of `seeds` (ids) first and in their order.
 
-    Each other one joins the group that it is on average the most alike to, or begins one. There are at most `most`
-    groups where `most_in_one` of a group allows it. Raises `StorageError`.
+    Each other one joins the first group of its subject that has room, or begins one.
     """
-    like = await _likeness(toolbox, items)
-    places = {item.id: place for place, item in enumerate(items)}
-    groups = [[places[each] for each in seed if each in places] for seed in seeds]
-    seeded = {place for group in groups for place in group}
-    for place in (each for each in range(len(items)) if each not in seeded):
-        open_ones = ((float(like[place, group].mean()), group) for group in groups if 0 < len(group) < most_in_one)
-        likeness, best = max(open_ones, key=lambda each: each[0], default=(0.0, None))
-        if best is None or (likeness < LEAST_LIKENESS and len(groups) < most):
-            groups.append([place])
+    groups = [[item for item in items if item.id in ids] for ids in seeds]
+    seeded = {item.id for group in groups for item in group}
+    for item in (each for each in items if each.id not in seeded):
+        alike = (group for group in groups if group and subject_of(group[0]) == subject_of(item))
+        room = next((group for group in alike if len(group) < most_in_one), None)
+        if room is None:
+            groups.append([item])
         else:
-            best.append(place)
-    return [[items[place] for place in group] for group in groups]
+            room.append(item)
+    return groups
 
 
-async def _likeness(toolbox: Toolbox, items: Sequence[MemoryItem]) -> "NDArray[numpy.float32]":
-    import numpy
-
-    embedder, vectors = toolbox.embedder, numpy.zeros((len(items), toolbox.embedder.dimensions), numpy.float32)
-    places = {item.id: place for place, item in enumerate(items)}
-    for scope in toolbox.readable:
-        ids = [item.id for item in items if item.scope == scope]
-        for each in await toolbox.store.upkeep_items_of(scope, embedder.name, embedder.dimensions, ids) if ids else ():
-            if each.direction is not None:
-                vector = numpy.frombuffer(each.direction, embedder.quantization).astype(numpy.float32)
-                vectors[places[each.id]] = vector / numpy.linalg.norm(vector)
-    shared = [[_shared(one, other) for other in items] for one in items]
-    return vectors @ vectors.T + numpy.array(shared, numpy.float32)
-
-
-def _shared(one: MemoryItem, other: MemoryItem) -> float:
-    tags, others = set(one.tags), set(other.tags)
-    shared = SHARED_TAGS * len(tags & others) / len(tags | others) if tags and others else 0.0
-    if not (one.domain and other.domain):
-        return shared
-    if one.domain == other.domain:
-        return shared + SAME_DOMAIN
-    return shared + SAME_ROOT * (one.domain.partition(".")[0] == other.domain.partition(".")[0])
+def subject_of(item: MemoryItem) -> str:
+    """Return the root of a memory's domain (`python` of `python.testing`), or the word of our list it is about."""
+    return (item.domain or "").partition(".")[0].lower() or "".join(words_for([item])[:1])
 
 
 def name_of(items: Sequence[MemoryItem], taken: Collection[str]) -> str:

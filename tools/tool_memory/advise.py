@@ -208,9 +208,8 @@ def of_task(ranked: Sequence[Experience], memories: Sequence[ToolMemory], budget
     text = "\n".join(lines)
     for each in ranked[:2]:
         memory = known.get(each.tool_name)
-        room = budget - count_tokens(text)
-        if memory is not None and memory.summary is not None and room > 80:
-            text += "\n\n" + _within(_guidelines(each.tool_name, memory.summary.guidelines), room // 2)
+        if memory is not None and memory.summary is not None:
+            text += f"\n\n{_guidelines(each.tool_name, memory.summary.guidelines)}"
     return _within(text, budget)
 
 

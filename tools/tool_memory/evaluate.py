@@ -4,7 +4,7 @@ import asyncio
 import re
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from datetime import timedelta
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import anyio
 
@@ -15,7 +15,7 @@ from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.model.ask import Answered, Effort, ask
 from swarm_memory.tools.model.parse import Unparsed
 from swarm_memory.tools.model.prompt import Rendered, load_prompt, render
-from swarm_memory.tools.ports.journal import EvaluatedCall, FailedEvaluation, Neighbour, PendingCalls
+from swarm_memory.tools.ports.journal import EvaluatedCall, FailedEvaluation, PendingCalls
 from swarm_memory.tools.ports.models import ChatModel
 from swarm_memory.tools.text.cleaning import clean, one_line
 from swarm_memory.tools.text.tokens import query_tokens, tokenize
@@ -70,14 +70,6 @@ _TELLING_NAME = re.compile(r"[a-z][A-Z]|[_.\d-]")
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
 
 T = TypeVar("T")
-
-
-class Surroundings(NamedTuple):
-    """What followed a call in its session."""
-
-    next_call: Neighbour | None = None
-    corrected: bool = False
-    """The user corrected what was done, and no other call stands between."""
 
 
 class CallRating(Answered):
@@ -146,7 +138,7 @@ async def _evaluate_all(
         nonlocal unreached
         schema = schemas.get(kept.call.tool_name)
         try:
-            found = await evaluate_by_model(model, kept, surroundings_of(kept, pending), schema, toolbox)
+            found = await evaluate_by_model(model, kept, was_corrected(kept, pending), schema, toolbox)
         except ModelError as error:
             unreached += isinstance(error, ModelUnavailable)
             reason = one_line(redact(f"not evaluated: {error}").text, _MAX_REASON)
@@ -179,7 +171,7 @@ async def spaced(
 def _by_evidence(pending: PendingCalls, names: frozenset[str]) -> list[EvaluatedCall]:
     done: list[EvaluatedCall] = []
     for kept in pending.calls:
-        found = evaluate_by_evidence(kept.call, surroundings_of(kept, pending).corrected, names)
+        found = evaluate_by_evidence(kept.call, was_corrected(kept, pending), names)
         done.append(EvaluatedCall(kept.seq, found, indexed_tokens(kept)))
     return done
 
@@ -195,11 +187,11 @@ def indexed_tokens(kept: KeptCall) -> tuple[str, ...]:
 
 
 async def evaluate_by_model(
-    model: ChatModel, kept: KeptCall, around: Surroundings, schema: str | None, toolbox: Toolbox
+    model: ChatModel, kept: KeptCall, corrected: bool, schema: str | None, toolbox: Toolbox
 ) -> Evaluation:
     """Return what the model says of a call. A call that failed cannot be rated as good. Raises `ModelError`."""
     answer, name = await ask(
-        model, _prompt(kept, around, schema), CallRating, purpose=PROMPT, effort=Effort(timeout_s=_TIMEOUT_S)
+        model, _prompt(kept.call, corrected, schema), CallRating, purpose=PROMPT, effort=Effort(timeout_s=_TIMEOUT_S)
     )
     if isinstance(answer, Unparsed):
         raise ModelAnswerInvalid(answer.reason)
@@ -214,8 +206,7 @@ async def evaluate_by_model(
     )
 
 
-def _prompt(kept: KeptCall, around: Surroundings, schema: str | None) -> Rendered:
-    call = kept.call
+def _prompt(call: ToolCall, corrected: bool, schema: str | None) -> Rendered:
     took = "" if call.time_cost_s is None else f" It took {call.time_cost_s:.3g} s."
     return render(
         load_prompt(PROMPT),
@@ -225,36 +216,25 @@ def _prompt(kept: KeptCall, around: Surroundings, schema: str | None) -> Rendere
             "task": call.task or "(not known)",
             "arguments": call.input or "(none)",
             "returned": call.output or "(nothing)",
-            "followed": _followed(kept, around),
+            "followed": "The user corrected what was done." if corrected else "(not known)",
         },
     )
-
-
-def _followed(kept: KeptCall, around: Surroundings) -> str:
-    followed = ["The user corrected what was done."] if around.corrected else []
-    following = around.next_call
-    if following is not None and following.tool_name == kept.call.tool_name:
-        followed.append(f"The same tool was called again with: {following.input[:600]}")
-    elif following is not None:
-        followed.append("Another tool was called.")
-    return "\n".join(followed) or "(not known)"
 
 
 def _said(text: str, toolbox: Toolbox, limit: int) -> str:
     return one_line(redact(clean(text), pii=toolbox.settings.distill.redact_pii).text, limit)
 
 
-def surroundings_of(kept: KeptCall, pending: PendingCalls) -> Surroundings:
-    """Return what followed a call, from what was read around it."""
+def was_corrected(kept: KeptCall, pending: PendingCalls) -> bool:
+    """Tell whether the user corrected what was done right after a call: no other call of its session is between."""
     session = kept.call.session_id
     if session is None:
-        return Surroundings()
+        return False
     following = next((each for each in pending.after if each.seq > kept.seq and each.session_id == session), None)
     until = following.at if following else None
-    corrected = any(
+    return any(
         at >= kept.call.created_at and (until is None or at <= until) for at in pending.corrections.get(session, ())
     )
-    return Surroundings(following, corrected)
 
 
 def evaluate_by_evidence(call: ToolCall, corrected: bool, names: frozenset[str] = frozenset()) -> Evaluation:

@@ -5,12 +5,11 @@ errors by what went through after them. Of other arguments only a model says som
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from swarm_memory.schema.tool_memory import Guidelines, KeptCall
-from swarm_memory.tools.credit.intervals import rate_difference, wilson
+from swarm_memory.tools.credit.intervals import rate_difference
 from swarm_memory.tools.tool_memory.evaluate import is_error, resolving_call, symptom_of
 from swarm_memory.tools.tool_memory.inputs import (
     COMMANDS,
@@ -19,7 +18,6 @@ from swarm_memory.tools.tool_memory.inputs import (
     difference,
     opening_of,
     safe_name,
-    show_value,
     topics_of,
 )
 from swarm_memory.tools.trajectory.shell import parse_command
@@ -52,65 +50,51 @@ class Counts(NamedTuple):
     def __str__(self) -> str:
         return f"{self.good} of {self.calls}"
 
-    def less(self, part: "Counts") -> "Counts":
-        """Return the counts of the other calls."""
-        return Counts(self.good - part.good, self.calls - part.calls)
-
     def differs_in(self, total: "Counts", *, best: bool) -> bool:
         """Return whether these calls did better (else worse) than the others of `total`: the 95 % interval of the
         difference leaves out 0.
         """
-        others = total.less(self)
-        if not others.calls or not self.calls:
+        good, calls = total.good - self.good, total.calls - self.calls
+        if not calls or not self.calls:
             return False
-        found = rate_difference(self.good, self.calls, others.good, others.calls)
+        found = rate_difference(self.good, self.calls, good, calls)
         return found.low > 0 if best else found.high < 0
-
-
-@dataclass(frozen=True, slots=True)
-class _Made:
-    """A call as it is compared with others."""
-
-    kept: KeptCall
-    good: bool
-    request: str
-    """What it asked for in words; empty where it asks for nothing."""
 
 
 def extract_guidelines(calls: Sequence[KeptCall]) -> Guidelines:
     """Return what the evaluated ones of these calls of one tool teach; `calls` in any order."""
     known = sorted((each for each in calls if each.evaluation is not None), key=lambda each: each.seq)
-    made = [_Made(each, each.is_good, asked_of(arguments_of(each.call.input))) for each in known]
-    asked = [each for each in made if each.request]
-    best, worst = (
-        (*_openings(asked, best=is_best), *_topics(asked, best=is_best))[:MAX_EACH] for is_best in (True, False)
-    )
     return Guidelines(
-        best_for=best,
-        worst_for=worst,
+        best_for=(*_openings(known, best=True), *_topics(known, best=True)),
+        worst_for=(*_openings(known, best=False), *_topics(known, best=False)),
         errors=tuple(_errors(known))[:MAX_EACH],
-        recommendations=(*_programs(made), *(() if best else _from_rate(made)))[:MAX_EACH],
+        recommendations=tuple(_programs(known))[:MAX_EACH],
     )
 
 
-def _counts(made: Iterable[_Made]) -> Counts:
-    outcomes = [each.good for each in made]
+def _counts(calls: Iterable[KeptCall]) -> Counts:
+    outcomes = [each.is_good for each in calls]
     return Counts(sum(outcomes), len(outcomes))
 
 
-def _by(made: Iterable[_Made], key: Callable[[_Made], Iterable[str]]) -> dict[str, Counts]:
-    """Return how the calls with each thing went, of things that at least two calls have."""
-    groups: dict[str, list[_Made]] = defaultdict(list)
-    for each in made:
+def _by(calls: Iterable[KeptCall], key: Callable[[KeptCall], Iterable[str]]) -> dict[str, list[KeptCall]]:
+    """Return the calls with each thing that has a name, and that at least two have."""
+    groups: dict[str, list[KeptCall]] = defaultdict(list)
+    for each in calls:
         for thing in key(each):
             groups[thing].append(each)
-    return {thing: _counts(found) for thing, found in groups.items() if len(found) >= 2}
+    return {thing: found for thing, found in groups.items() if thing and len(found) >= 2}
 
 
-def _openings(asked: Sequence[_Made], *, best: bool) -> Iterator[str]:
+def _request(kept: KeptCall) -> str:
+    return asked_of(arguments_of(kept.call.input))
+
+
+def _openings(known: Sequence[KeptCall], *, best: bool) -> Iterator[str]:
     """Yield what is said of requests by the word that they begin with: all words whose calls did better, or worse."""
-    found = _by(asked, lambda each: filter(None, [opening_of(each.request)]))
-    total, sign = _counts(asked), 1 if best else -1
+    asked, sign = list(filter(_request, known)), 1 if best else -1
+    total = _counts(asked)
+    found = {word: _counts(made) for word, made in _by(asked, lambda each: [opening_of(_request(each))]).items()}
     named = [word for word, counts in found.items() if sign * (counts.rate - total.rate) >= _MIN_GAP]
     named = sorted(named, key=lambda word: (-sign * found[word].rate, -found[word].calls, word))[:_MAX_NAMED]
     group = Counts(sum(found[word].good for word in named), sum(found[word].calls for word in named))
@@ -118,18 +102,17 @@ def _openings(asked: Sequence[_Made], *, best: bool) -> Iterator[str]:
         yield f"requests that begin with {_listed(named)}: {group} good here"
 
 
-def _topics(asked: Sequence[_Made], *, best: bool) -> Iterator[str]:
+def _topics(known: Sequence[KeptCall], *, best: bool) -> Iterator[str]:
     """Yield what is said of requests by the words that they are about, each of which sets them apart by itself."""
-    topics = [topics_of(each.request) - {opening_of(each.request)} for each in asked]
-    found = _by(asked, lambda each: topics_of(each.request) - {opening_of(each.request)})
-    total = _counts(asked)
+    asked = list(filter(_request, known))
+    total, found = _counts(asked), _by(asked, lambda each: topics_of(_request(each)))
     sure = [
-        word for word, counts in found.items() if counts.calls >= _MIN_TOPIC and counts.differs_in(total, best=best)
+        word for word, made in found.items() if len(made) >= _MIN_TOPIC and _counts(made).differs_in(total, best=best)
     ]
-    named = set(sorted(sure, key=lambda word: (-found[word].calls, word))[:_MAX_NAMED])
-    if named:
-        about = _counts(each for each, words in zip(asked, topics, strict=True) if not named.isdisjoint(words))
-        yield f"requests about {_listed(sorted(named))}: {about} good here, others {total.less(about)}"
+    if named := sorted(sorted(sure, key=lambda word: (-len(found[word]), word))[:_MAX_NAMED]):
+        about = _counts({each.seq: each for word in named for each in found[word]}.values())
+        others = Counts(total.good - about.good, total.calls - about.calls)
+        yield f"requests about {_listed(named)}: {about} good here, others {others}"
 
 
 def _listed(words: Sequence[str]) -> str:
@@ -137,57 +120,37 @@ def _listed(words: Sequence[str]) -> str:
     return " or ".join(filter(None, [", ".join(quoted[:-1]), quoted[-1]]))
 
 
-def _from_rate(made: Sequence[_Made]) -> list[str]:
-    good, calls = _counts(made)
-    if not calls or (wilson(good, calls).high >= 0.5 and (good or calls < _MIN_GROUP)):
-        return []
-    return [f"Only {good} of {calls} calls were good: take another tool where there is one."]
-
-
-def _programs(made: Sequence[_Made]) -> list[str]:
-    """Return the programs that fail here, of a tool that runs commands, and what went through instead of them."""
-    programs = {each.kept.seq: program_of(each.kept) for each in made}
-    found = _by(made, lambda each: filter(None, [programs[each.kept.seq]]))
-    total = _counts(made)
-    known = [each.kept for each in made]
-    lines: list[str] = []
-    for program, counts in sorted(found.items(), key=lambda item: (item[1].rate, item[0])):
+def _programs(known: Sequence[KeptCall]) -> Iterator[str]:
+    """Yield the programs that fail here, of a tool that runs commands, and the one that went through instead."""
+    total = _counts(known)
+    groups = _by(known, lambda each: [program_of(each)])
+    for program in sorted(groups, key=lambda each: (_counts(groups[each]).rate, each)):
+        made, counts = groups[program], _counts(groups[program])
         if counts.calls < _MIN_GROUP or not counts.differs_in(total, best=False):
             continue
-        failed = [each.kept for each in made if programs[each.kept.seq] == program and not each.good]
-        instead = Counter(
-            shown for each in failed if (good := resolving_call(each, known)) and (shown := _instead(each, good))
-        )
-        name = safe_name(known[0].call.tool_name)
+        ends = (resolving_call(each, known) for each in made if not each.is_good)
+        others = Counter(name for good in ends if good and (name := program_of(good)) and name != program)
+        name = safe_name(made[0].call.tool_name)
         said = f"`{name}` with `{program}`: {counts.calls - counts.good} of {counts.calls} failed here"
-        lines.append(f"{said}; `{instead.most_common(1)[0][0]}` went through" if instead else said)
-    return lines
+        yield f"{said}; `{others.most_common(1)[0][0]}` went through" if others else said
 
 
 def program_of(kept: KeptCall) -> str:
     """Return the program that a call runs; empty for a call that runs no command."""
-    text = _command_of(kept)
+    arguments = arguments_of(kept.call.input)
+    text = next((each for name, each in arguments.items() if name.lower() in COMMANDS and isinstance(each, str)), "")
     main = parse_command(text).main if text else None
     return safe_name(main.program) if main else ""
 
 
-def _command_of(kept: KeptCall) -> str:
-    arguments = arguments_of(kept.call.input)
-    return next((each for name, each in arguments.items() if name.lower() in COMMANDS and isinstance(each, str)), "")
-
-
-def _instead(failed: KeptCall, good: KeptCall) -> str:
-    """Return the other program that went through, or else the other command line; empty where nothing was other."""
-    before, after = program_of(failed), program_of(good)
-    if after and after != before:
-        return after
-    shown = show_value("command", _command_of(good)).replace("`", "")
-    return shown if difference(failed.call.input, good.call.input) else ""
-
-
 def _errors(known: Sequence[KeptCall]) -> Iterator[str]:
     """Yield the errors that came again or were ended, with what went through after them, the most frequent first."""
-    for line, failed in _by_error(known):
+    groups: dict[str, list[KeptCall]] = defaultdict(list)
+    for each in known:
+        if is_error(each.call) and (line := symptom_of(each.call)):
+            groups[line].append(each)
+    for line in sorted(groups, key=lambda each: (-len(groups[each]), each)):
+        failed = groups[line]
         fixes = Counter(fix for each in failed if (fix := resolution(each, known)))
         times = f" ({len(failed)} times)" if len(failed) > 1 else ""
         if fixes:
@@ -197,21 +160,13 @@ def _errors(known: Sequence[KeptCall]) -> Iterator[str]:
             yield f'"{line}": {len(failed)} of {len(known)} calls'
 
 
-def _by_error(known: Sequence[KeptCall]) -> list[tuple[str, list[KeptCall]]]:
-    groups: dict[str, list[KeptCall]] = defaultdict(list)
-    for each in known:
-        if is_error(each.call) and (line := symptom_of(each.call)):
-            groups[line].append(each)
-    return sorted(groups.items(), key=lambda group: (-len(group[1]), group[0]))[:MAX_EACH]
-
-
-def resolution(failed: KeptCall, calls: Collection[KeptCall]) -> str:
+def resolution(failed: KeptCall, calls: Sequence[KeptCall]) -> str:
     """Return what the next good call like a failed one was; empty when there was none.
 
     `calls` are those of the same tool, by arrival. The same call counts only where no other call of any tool arrived
     between the two: else something was changed, and nobody knows what of it helped.
     """
-    good = resolving_call(failed, list(calls))
+    good = resolving_call(failed, calls)
     if good is None:
         return ""
     changed = difference(failed.call.input, good.call.input)

@@ -90,9 +90,9 @@ def opening_token(text: str) -> tuple[str, ...]:
     return (f"{OPENING}{opening}",) if opening else ()
 
 
-def topics_of(text: str) -> set[str]:
-    """Return the words that a request is about, as they were written, in lower case."""
-    return {word for word in _WORD.findall(text.lower()) if word not in STOP_WORDS}
+def topics_of(request: str) -> set[str]:
+    """Return the words that a request is about but the one it begins with, as they were written, in lower case."""
+    return {word for word in _WORD.findall(request.lower()) if word not in STOP_WORDS} - {opening_of(request)}
 
 
 def show_value(name: str, value: JsonValue) -> str:

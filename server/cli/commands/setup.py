@@ -10,7 +10,7 @@ import click
 
 from swarm_memory.schema.memory import LearnResult, MemoryItem, Note, Retrieval
 from swarm_memory.schema.trajectory import Trajectory
-from swarm_memory.server.cli.agents import CLAUDE, all_agents, chosen, configuration, examined
+from swarm_memory.server.cli.agents import CLAUDE, all_agents, chosen, command_of, configuration, examined, scope_of
 from swarm_memory.server.cli.changes import carry_out
 from swarm_memory.server.cli.command import A_FILE, command
 from swarm_memory.server.cli.console import print_json, say, say_findings
@@ -96,12 +96,12 @@ def install(
     root, scope = invocation.root, _scope(of_project, of_user)
     may_ask = is_asked_at() and not (yes or dry_run or as_json)
     agents = chosen(names, everything, root, may_ask=may_ask and not learn_with)
-    if learn_with and [agent.host.name for agent in agents] == [CLAUDE] and not (of_project or of_user):
-        installed = agents[0].settings.installed_scopes(root)
+    if learn_with and [agent.name for agent in agents] == [CLAUDE] and not (of_project or of_user):
+        installed = agents[0].installed_scopes(root)
         scope = installed[0] if installed else scope  # who changes the answer installs nothing a second time
     calls = invocation.settings().settings.hooks.at_calls
-    changes = [change for agent in agents for change in agent.plan(scope, root, calls)]
-    asks = any(agent.host.asks for agent in agents)
+    changes = [change for each in agents for change in each.plan_install(scope_of(each, scope), root, calls)]
+    asks = any(agent.asks for agent in agents)
     if leave := planned_leave(invocation, learn_with, may_ask=may_ask, agent_asks=asks):
         changes.append(leave)
     carry_out(changes, "installed", dry_run=dry_run, as_json=as_json)
@@ -111,7 +111,7 @@ def install(
         say("settings.local.json names this machine's Python: keep it out of git.")
     say_who_learns(invocation.settings().settings)
     for agent in agents:
-        say(agent.settings.after_install)
+        say(agent.after_install)
     say_findings(finding for finding in examined(root, calls) if finding.advice)
 
 
@@ -140,15 +140,15 @@ def uninstall(
         carry_out(plan_removal(Path.cwd() / rules, root), "taken out", dry_run=dry_run, as_json=as_json)
         return
     agents = chosen(names, everything, root, may_ask=False)
-    changes = [change for each in agents for change in each.settings.plan_uninstall(each.scope(scope), root)]
+    changes = [change for each in agents for change in each.plan_uninstall(scope_of(each, scope), root)]
     if names is None:
         changes += [change for path in files_with_rules(root) for change in plan_removal(path, root)]
     carry_out(changes, "uninstalled", dry_run=dry_run, as_json=as_json)
     if as_json or dry_run:
         return
     for agent in all_agents():
-        for left in agent.settings.installed_scopes(root):
-            say(f"Still installed in {agent.host.title}: {agent.command('uninstall', left)} takes that out.")
+        for left in agent.installed_scopes(root):
+            say(f"Still installed in {agent.title}: {command_of(agent, 'uninstall', left)} takes that out.")
     if promoted_for(root):
         say("What `promote` wrote stays: `swarm-memory promote --demote` takes it out.")
 

@@ -1,20 +1,20 @@
-"""Antigravity as its hooks need it: where it keeps its sessions."""
+"""Antigravity: where it keeps its sessions. Its hooks are not used."""
 
-# ruff: noqa: PTH111, PTH118
-import os
+from pathlib import Path
 
-from swarm_memory.server.hosts.host import Host, Said
-
-
-def folders() -> tuple[str, ...]:
-    """Return the folders of its conversations: of its command line and of both its editors."""
-    home = os.path.join(os.path.expanduser("~"), ".gemini")
-    return tuple(os.path.join(home, name, "brain") for name in ("antigravity-cli", "antigravity", "antigravity-ide"))
+from swarm_memory.server.hosts.host import Host
 
 
-def nothing_of(event: str, said: Said) -> Said:
-    """Its hooks are not used."""
-    return {}
+class Antigravity(Host):
+    """Antigravity, whose sessions are only read."""
+
+    name = "antigravity"
+    title = "Antigravity"
+
+    def folders(self) -> tuple[str, ...]:
+        """Return the folders of its conversations: of its command line and of both its editors."""
+        names = ("antigravity-cli", "antigravity", "antigravity-ide")
+        return tuple(str(Path.home() / ".gemini" / name / "brain") for name in names)
 
 
-HOST = Host("antigravity", "Antigravity", folders, nothing_of, nothing_of, is_installable=False)
+HOST = Antigravity()

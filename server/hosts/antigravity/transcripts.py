@@ -6,7 +6,7 @@ from datetime import datetime
 from pathlib import Path
 
 from swarm_memory.schema.trajectory import Trajectory
-from swarm_memory.server.hosts.antigravity.host import folders
+from swarm_memory.server.hosts.antigravity.host import HOST
 from swarm_memory.server.hosts.host import Origin, Transcripts
 from swarm_memory.server.hosts.records import Record, parsed
 from swarm_memory.server.hosts.session import Session
@@ -34,7 +34,7 @@ def read_session(steps: Iterator[Record], origin: Origin) -> Iterator[Trajectory
 
 def transcripts_of(root: Path | None) -> list[Path]:
     """Return the logs of all conversations. They do not name their project: of one there is none."""
-    return [path for folder in folders() for path in Path(folder).glob(f"*/{_LOG}")] if root is None else []
+    return [path for folder in HOST.folders() for path in Path(folder).glob(f"*/{_LOG}")] if root is None else []
 
 
 def _take(session: Session, record: Record, waiting: dict[str, str]) -> bool:

@@ -1,37 +1,109 @@
-"""Claude Code as its hooks need it: they say and are answered what our own words are taken from."""
+"""Claude Code: where it keeps its sessions, and our entries in its files. Our own words are taken from its hooks'."""
 
-# ruff: noqa: PTH111, PTH118
 import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import ClassVar
 
-from swarm_memory.server.hosts.host import Host, Said
+from swarm_memory.server.hosts.entries import SERVER_NAME, VERBS, drop_empty, list_at, object_at
+from swarm_memory.server.hosts.host import SCOPES, InstallScope, Said
+from swarm_memory.server.hosts.settings import InstalledHost, Places
+from swarm_memory.server.hosts.settings_files import Json, object_of
 
 
-def projects_folder() -> str:
-    """Return the folder in which Claude Code keeps the transcripts of all projects."""
-    config = os.environ.get("CLAUDE_CONFIG_DIR") or os.path.join(os.path.expanduser("~"), ".claude")
-    return os.path.join(config, "projects")
+class ClaudeCode(InstalledHost):
+    """Claude Code, which has settings of one project for one user, and approves a project's servers."""
+
+    name = "claude"
+    title = "Claude Code"
+    names_project = True
+    reads = ("skill", "claude-md")
+    sees_calls = True
+    asks = True
+    programs = ("claude",)
+    after_install = "Restart Claude Code to use it; `swarm-memory doctor` checks it."
+    events: ClassVar[Mapping[str, str]] = {event: event for event in VERBS}
+    matchers: ClassVar[Mapping[str, str]] = {
+        "SessionStart": "startup|clear|compact",
+        "PreToolUse": "Bash|Edit|MultiEdit|Write|NotebookEdit|mcp__.*",
+        "PostToolUse": "mcp__.*swarm[-_]memory.*__remember",
+    }
+    """The sources of SessionStart that begin with an empty context, for a resumed session still has its briefing; the
+    tools that run or change something; the tool by which the agent answers what it is asked at the end of a task."""
+    server: ClassVar[Mapping[str, object]] = {"type": "stdio", "env": {}}
+    scopes = SCOPES
+
+    def home(self) -> Path:
+        """Return the folder of the user's own files."""
+        return Path(os.environ.get("CLAUDE_CONFIG_DIR") or Path.home() / ".claude")
+
+    def folders(self) -> tuple[str, ...]:
+        """Return the folder in which the transcripts of all projects are."""
+        return (str(self.home() / "projects"),)
+
+    def heard(self, event: str, said: Said) -> Said:
+        """Return what Claude Code says; nothing of what other agents say, which run the hooks in its files too.
+
+        Copilot CLI gives the time of an event, Cursor its own version; Claude Code gives neither.
+        """
+        return {} if "timestamp" in said or "cursor_version" in said else said
+
+    def where(self, scope: InstallScope, root: Path) -> tuple[Path, Path]:
+        """Return the files; those of `local` have places of their own."""
+        if scope == "project":
+            return root / ".claude" / "settings.json", root / ".mcp.json"
+        users_servers = Path(os.environ.get("CLAUDE_CONFIG_DIR") or Path.home()) / ".claude.json"
+        return self.home() / "settings.json", users_servers
+
+    def hook(self, event: str, words: Sequence[str], timeout_s: int) -> Json:
+        """Return the entry of a hook."""
+        return {"hooks": [{"type": "command", "command": words[0], "args": [*words[1:]], "timeout": timeout_s}]}
+
+    def plugin(self, root: Path) -> str | None:
+        """Return the name by which our plugin is switched on: `swarm-memory@…`. Raises `ConfigError`."""
+        enabled: Json = {}
+        for scope in ("user", "project", "local"):
+            enabled |= object_at(object_of(self.places(scope, root).hooks), "enabledPlugins")
+        return next((name for name in enabled if name.startswith(f"{SERVER_NAME}@") and enabled[name] is True), None)
+
+    def places(self, scope: InstallScope, root: Path) -> Places:
+        """Return where a scope's entries stand; the server of `local` stands under the project in the user's file."""
+        places = super().places(scope, root)
+        if scope != "local":
+            return places
+        known, working = _repository(root.resolve())
+        keys = ("projects", known.as_posix(), "mcpServers")
+        return Places(working / ".claude" / "settings.local.json", places.servers, keys, working)
+
+    def edit_hooks(self, data: Json, hooks: Mapping[str, list[Json]], *, is_shared: bool) -> Json:
+        """Edit the hooks, and of a project's file the list of its servers that run.
+
+        A project's server runs only once it is named in the settings of a folder that the person trusts.
+        """
+        data = super().edit_hooks(data, hooks, is_shared=is_shared)
+        enabled = list_at(data, "enabledMcpjsonServers")
+        if hooks and is_shared and SERVER_NAME not in enabled:
+            data["enabledMcpjsonServers"] = [*enabled, SERVER_NAME]
+        elif not hooks and SERVER_NAME in enabled:
+            enabled.remove(SERVER_NAME)
+            drop_empty(data, "enabledMcpjsonServers")
+        return data
 
 
-def _heard(event: str, said: Said) -> Said:
-    """Return what Claude Code says; nothing of what other agents say, which run the hooks in its files too.
+def _repository(root: Path) -> tuple[Path, Path]:
+    """Return the folder by which Claude Code knows a project, and that whose local settings it reads there.
 
-    Copilot CLI gives the time of an event, Cursor its own version; Claude Code gives neither.
+    Both are the main folder of a repository, also in its linked worktrees and below it. A bare one has no such folder:
+    it is known by its own, and each worktree has its settings.
     """
-    return {} if "timestamp" in said or "cursor_version" in said else said
+    top = next((folder for folder in (root, *root.parents) if (folder / ".git").exists()), root)
+    try:
+        link = (top / ".git").read_text(encoding="utf-8").partition("gitdir:")[2].strip()
+        common = top / link / (top / link / "commondir").read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError):
+        return top, top  # no worktree: `.git` is a folder, is not there, or is a submodule's
+    common = common.resolve()
+    return (common.parent, common.parent) if common.name == ".git" else (common, top)
 
 
-def _as_it_is(event: str, said: Said) -> Said:
-    return said
-
-
-HOST = Host(
-    sees_calls=True,
-    name="claude",
-    title="Claude Code",
-    folders=lambda: (projects_folder(),),
-    heard=_heard,
-    answered=_as_it_is,
-    names_project=True,
-    reads=("skill", "claude-md"),
-    asks=True,
-)
+HOST = ClaudeCode()

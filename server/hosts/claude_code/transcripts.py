@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 
 from swarm_memory.schema.trajectory import Trajectory, Usage
-from swarm_memory.server.hosts.claude_code.host import projects_folder
+from swarm_memory.server.hosts.claude_code.host import HOST
 from swarm_memory.server.hosts.host import Origin, Transcripts
 from swarm_memory.server.hosts.records import Record, all_text, as_list, as_object, files_in
 from swarm_memory.server.hosts.session import Session
@@ -64,14 +64,14 @@ def _agent_id(line: Record, origin: Origin) -> str | None:
 
 def transcripts_of(root: Path | None) -> list[Path]:
     """Return the transcripts of a project, or of all."""
-    folders = Path(projects_folder()).glob("*") if root is None else project_folders(root)
+    folders = Path(*HOST.folders()).glob("*") if root is None else project_folders(root)
     return [path for folder in folders for path in folder.glob("*.jsonl")]
 
 
 def project_folders(root: Path) -> list[Path]:
     """Return the folders in which Claude Code keeps the transcripts of a project: `/` and other signs become `-`."""
     names = {re.sub(r"[^A-Za-z0-9]", "-", str(root)), str(root).replace("/", "-")}
-    return [folder for folder in (Path(projects_folder(), name) for name in sorted(names)) if folder.is_dir()]
+    return [folder for folder in (Path(*HOST.folders(), name) for name in sorted(names)) if folder.is_dir()]
 
 
 def subagent_files(transcript: Path) -> list[Path]:

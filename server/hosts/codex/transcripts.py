@@ -8,14 +8,15 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
+from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.trajectory import Trajectory
-from swarm_memory.server.hosts.codex.host import PATCHED_FILE, SHELL, folders, request_in
+from swarm_memory.server.hosts.codex.host import HOST, PATCHED_FILE, SHELL, request_in
 from swarm_memory.server.hosts.host import Origin, Transcripts
 from swarm_memory.server.hosts.records import Record, as_list, as_object, as_text, first_record, parsed, text_of
 from swarm_memory.server.hosts.session import Session
 
 _TYPES = frozenset({"session_meta", "turn_context", "response_item", "event_msg", "compacted", "world_state"})
-_SHELLS = frozenset({"exec_command", "shell", "shell_command", "local_shell", "local_shell_call", "container.exec"})
+_SHELLS = frozenset({"exec_command", "shell", "shell_command"})
 _POLL = "write_stdin"
 """Waits for a command that still runs, or types into it."""
 
@@ -28,6 +29,12 @@ _SILENT = frozenset({
     "tool_search_output",
 })  # fmt: skip
 """Records and items that say nothing which the others do not. The same holds of all events that are not read."""
+
+_EVENTS = {
+    "AgentMessage": "agent_message", "UserMessage": "user_message", "CommandExecution": "exec_command_end",
+    "FileChange": "patch_apply_end", "McpToolCall": "mcp_tool_call_end",
+}  # fmt: skip
+"""By the type of an item that `item_completed` holds: the event that earlier versions wrote of it."""
 
 _HEAD = re.compile(
     r"(?:(?:Chunk ID|Wall time|Process exited with code|Process running with session ID|Original token count|Exit code"
@@ -60,7 +67,7 @@ def read_session(lines: Iterator[Record], origin: Origin) -> Iterator[Trajectory
 
 def rollouts_of(root: Path | None) -> list[Path]:
     """Return the rollouts of all sessions, or of those that were held in a project."""
-    found = [path for folder in map(Path, folders()) for path in folder.rglob("rollout-*.jsonl")]
+    found = [path for folder in map(Path, HOST.folders()) for path in folder.rglob("rollout-*.jsonl")]
     return found if root is None else [path for path in found if _held_in(path, root)]
 
 
@@ -97,8 +104,13 @@ class _Rollout:
     """By call id of a poll: the id of the process."""
 
     def to_the_end(self, lines: Iterator[Record]) -> Iterator[Record]:
-        """Yield the lines; then end what still runs, whose last words have no line."""
+        """Yield the lines; then end what still runs, whose last words have no line.
+
+        Raises `InputError` where the agent speaks and no line says what was typed.
+        """
         yield from lines
+        if self.said and not self.session.number:
+            raise InputError("the rollout has no `user_message` event, so no task: its version of Codex is not read")
         for process in list(self.running):
             self._end(process, None)
         yield Record(type="compacted", payload={})  # so that what ended just now is taken
@@ -139,7 +151,7 @@ class _Rollout:
         elif kind == "reasoning":
             summary = "\n".join(text_of([each]) for each in item.array("summary"))
             self.session.say(summary or text, at, thought=True)
-        elif kind in ("function_call", "custom_tool_call", "local_shell_call", "tool_search_call", "web_search_call"):
+        elif kind in ("function_call", "custom_tool_call", "tool_search_call", "web_search_call"):
             self._call(kind, item, at)
         elif kind in ("function_call_output", "custom_tool_call_output"):
             self._output(item.text("call_id"), item.get("output"), at)
@@ -150,43 +162,29 @@ class _Rollout:
     def _event(self, event: Record, at: datetime | None) -> None:
         kind = event.text("type")
         if kind == "item_completed":
-            self._completed(event.object("item"), at)
-        elif kind == "agent_message":
-            self._say("event", event.text("message"), at)
+            event = event.object("item")
+            kind = _EVENTS.get(event.text("type"), "")
+        call_id, said = event.text("call_id", "id"), event.text("message") or text_of(event.get("content"))
+        if kind == "agent_message":
+            self._say("event", said, at)
         elif kind == "user_message":
-            self.session.prompt(request_in(event.text("message")), at)
+            self.session.prompt(request_in(said), at)
         elif kind == "exec_command_end":
-            self._ran(event.text("call_id"), event, at)
+            self._ran(call_id, event, at)
         elif kind == "patch_apply_end":
-            self._patched(event.text("call_id"), event, at)
+            self._patched(call_id, event, at)
         elif kind == "mcp_tool_call_end":
-            self._mcp(event.text("call_id"), event)
+            self._mcp(call_id, event)
         elif kind == "turn_aborted":
             self.session.stop(f"[stopped: {event.text('reason') or 'by the user'}]", at)
         elif kind == "error":
-            self.session.stop(event.text("message"), at, failed=True)
+            self.session.stop(said, at, failed=True)
 
     def _say(self, source: str, text: str, at: datetime | None) -> None:
         words = text.strip()
         self.said[source, words] += 1
         if self.said[source, words] > self.said["event" if source == "item" else "item", words]:
             self.session.say(text, at)
-
-    def _completed(self, item: Record, at: datetime | None) -> None:
-        """Take an item as newer versions write it beside the response's own."""
-        match item.text("type"):
-            case "AgentMessage":
-                self._say("event", text_of(item.get("content")), at)
-            case "UserMessage":
-                self.session.prompt(request_in(text_of(item.get("content"))), at)
-            case "CommandExecution":
-                self._ran(item.text("id"), item, at)
-            case "FileChange":
-                self._patched(item.text("id"), item, at)
-            case "McpToolCall":
-                self._mcp(item.text("id"), item)
-            case _:
-                pass
 
     def _from_agent(self, text: str, at: datetime | None) -> None:
         """Take what another agent said: where that gives the task, what came before is a copy of the other's work."""
@@ -204,7 +202,7 @@ class _Rollout:
             self.polls[call_id] = str(arguments.get("session_id") or "")
             if not arguments.text("chars").strip("\x03\x04\r\n"):
                 return  # only waits
-        if kind == "local_shell_call" or name in _SHELLS:
+        if name in _SHELLS:
             name, given = SHELL, _shell_input(arguments)
         elif kind == "custom_tool_call":
             name, given = ("code", {"code": given}) if name == _CODE else (name, _written(as_text(given)))

@@ -1,54 +1,95 @@
-"""Copilot CLI as its hooks need it: where it keeps its sessions, what its hooks say, and what they may answer."""
+"""Copilot CLI: where it keeps its sessions, what its hooks say and may answer, and our entries in its files."""
 
-# ruff: noqa: PTH111, PTH119, PTH118
 import os
 import re
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import ClassVar
 
-from swarm_memory.server.hosts.host import Host, Said, context_in
+from swarm_memory.server.hosts.claude_code.host import HOST as CLAUDE_CODE
+from swarm_memory.server.hosts.entries import VERBS
+from swarm_memory.server.hosts.host import InstallScope, Said, context_in
+from swarm_memory.server.hosts.settings import InstalledHost, Places
+from swarm_memory.server.hosts.settings_files import Json
 
 EVENTS_FILE = "events.jsonl"
+_HOOKS_FILE = "swarm-memory.json"
 _TOOLS = {"Bash": "bash", "Read": "view", "Edit": "edit", "Write": "create", "Grep": "grep", "Glob": "glob"}
 """What its hooks call a tool, in the words of Claude Code, and what its sessions do."""
 
 _EXIT_CODE = re.compile(r"with exit code (-?[0-9]{1,10})>\s*\Z")
 
 
-def home() -> str:
-    """Return the folder of the user's own files."""
-    return os.environ.get("COPILOT_HOME") or os.path.join(os.path.expanduser("~"), ".copilot")
+class CopilotCLI(InstalledHost):
+    """Copilot CLI, which shares the file of a project's servers with Claude Code.
+
+    Its events in PascalCase have it speak as Claude Code does, nearly; a failed call comes with PostToolUse.
+    """
+
+    name = "copilot"
+    title = "Copilot CLI"
+    reads = ("agents-md",)
+    sees_calls = True
+    programs = ("copilot",)
+    after_install = "Restart Copilot CLI to use it; it runs a project's hooks in folders that you trust."
+    events: ClassVar[Mapping[str, str]] = {
+        each: each for each in VERBS if each not in ("PostToolUse", "PostToolUseFailure")
+    } | {"PostToolUseFailure": "PostToolUse"}
+    matchers: ClassVar[Mapping[str, str]] = {"PostToolUseFailure": "Bash"}
+    server: ClassVar[Mapping[str, object]] = {"type": "stdio", "env": {}, "tools": ["*"]}
+    version = 1
+
+    def home(self) -> Path:
+        """Return the folder of the user's own files."""
+        return Path(os.environ.get("COPILOT_HOME") or Path.home() / ".copilot")
+
+    def folders(self) -> tuple[str, ...]:
+        """Return the folder of its sessions."""
+        return (str(self.home() / "session-state"),)
+
+    def heard(self, event: str, said: Said) -> Said:
+        """Return an event in our words; nothing of a session that is resumed, nor of a call that worked."""
+        session = Path(str(said.get("session_id") or "")).name
+        transcript = said.get("transcript_path") or str(Path(*self.folders(), session, EVENTS_FILE))
+        ours: Said = {**said, "hook_event_name": event, "transcript_path": transcript}
+        if event == "SessionStart" and said.get("source") == "resume":
+            return {}
+        if event == "PreToolUse":
+            return {**ours, "tool_name": _TOOLS.get(str(said.get("tool_name")), said.get("tool_name"))}
+        if event != "PostToolUseFailure":
+            return ours
+        result: Said = said.get("tool_result") or {}
+        text = str(result.get("text_result_for_llm") or "")
+        code = _EXIT_CODE.search(text)
+        failed = code[1] != "0" if code else result.get("result_type") == "failure"
+        return {**ours, "error": text} if failed else {}
+
+    def answered(self, event: str, answer: Said) -> Said:
+        """Return what a hook may answer: context at the top, before a tool's call where Claude Code has it."""
+        context = context_in(answer)
+        if not context:
+            return {}
+        if event == "PreToolUse":
+            return {"hookSpecificOutput": {"hookEventName": event, "additionalContext": context}}
+        return {"additionalContext": context}
+
+    def where(self, scope: InstallScope, root: Path) -> tuple[Path, Path]:
+        """Return the files."""
+        if scope == "project":
+            return root / ".github" / "hooks" / _HOOKS_FILE, root / ".mcp.json"
+        return self.home() / "hooks" / _HOOKS_FILE, self.home() / "mcp-config.json"
+
+    def hook(self, event: str, words: Sequence[str], timeout_s: int) -> Json:
+        """Return the entry of a hook, for either shell."""
+        quoted = (word.replace("'", "''") for word in words)
+        powershell = "& " + " ".join(f"'{word}'" for word in quoted)
+        return {"type": "command", "bash": shlex.join(words), "powershell": powershell, "timeoutSec": timeout_s}
+
+    def edit_servers(self, servers: Json, command: Sequence[str] | None, places: Places) -> Json:
+        """Leave the server to Claude Code where that has it in the same file."""
+        is_claudes_too = places.is_shared and "project" in CLAUDE_CODE.installed_scopes(places.servers.parent)
+        return servers if command is None and is_claudes_too else super().edit_servers(servers, command, places)
 
 
-def folders() -> tuple[str, ...]:
-    """Return the folder of its sessions."""
-    return (os.path.join(home(), "session-state"),)
-
-
-def heard(event: str, said: Said) -> Said:
-    """Return an event in our words; nothing of a session that is resumed, nor of a call that worked."""
-    session = str(said.get("session_id") or "")
-    transcript = said.get("transcript_path") or os.path.join(folders()[0], os.path.basename(session), EVENTS_FILE)
-    ours: Said = {**said, "hook_event_name": event, "transcript_path": transcript}
-    if event == "SessionStart" and said.get("source") == "resume":
-        return {}
-    if event == "PreToolUse":
-        return {**ours, "tool_name": _TOOLS.get(str(said.get("tool_name")), said.get("tool_name"))}
-    if event != "PostToolUseFailure":
-        return ours
-    result: Said = said.get("tool_result") or {}
-    text = str(result.get("text_result_for_llm") or "")
-    code = _EXIT_CODE.search(text)
-    failed = code[1] != "0" if code else result.get("result_type") == "failure"
-    return {**ours, "error": text} if failed else {}
-
-
-def answered(event: str, answer: Said) -> Said:
-    """Return what a hook may answer: context at the top, before a tool's call where Claude Code has it."""
-    context = context_in(answer)
-    if not context:
-        return {}
-    if event == "PreToolUse":
-        return {"hookSpecificOutput": {"hookEventName": event, "additionalContext": context}}
-    return {"additionalContext": context}
-
-
-HOST = Host("copilot", "Copilot CLI", folders, heard, answered, reads=("agents-md",), sees_calls=True)
+HOST = CopilotCLI()

@@ -6,7 +6,7 @@ from datetime import datetime
 from pathlib import Path
 
 from swarm_memory.schema.trajectory import Trajectory
-from swarm_memory.server.hosts.copilot_cli.host import EVENTS_FILE, folders
+from swarm_memory.server.hosts.copilot_cli.host import EVENTS_FILE, HOST
 from swarm_memory.server.hosts.host import Origin, Transcripts
 from swarm_memory.server.hosts.records import Record, first_record
 from swarm_memory.server.hosts.session import Session
@@ -39,7 +39,7 @@ def read_session(events: Iterator[Record], origin: Origin) -> Iterator[Trajector
 
 def transcripts_of(root: Path | None) -> list[Path]:
     """Return the events of all sessions, or of those that began in a project; older ones have no folder."""
-    (folder,) = map(Path, folders())
+    (folder,) = map(Path, HOST.folders())
     found = [*folder.glob(f"*/{EVENTS_FILE}"), *folder.glob("*.jsonl")]
     return found if root is None else [path for path in found if _began_in(path, str(root))]
 

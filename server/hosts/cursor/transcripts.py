@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 
 from swarm_memory.schema.trajectory import Trajectory
-from swarm_memory.server.hosts.cursor.host import STORE, folders, project_names
+from swarm_memory.server.hosts.cursor.host import HOST, STORE, project_names
 from swarm_memory.server.hosts.databases import Database, is_database, open_database
 from swarm_memory.server.hosts.host import Origin, Transcripts
 from swarm_memory.server.hosts.records import (
@@ -72,7 +72,7 @@ def _blobs(database: Database, source: Records) -> Iterator[Record]:
 
 def transcripts_of(root: Path | None) -> list[Path]:
     """Return the chats of all projects, or of one; of a chat that has both, the database: it holds the results too."""
-    chats, projects = map(Path, folders())
+    chats, projects = map(Path, HOST.folders())
     named = ("*", "*") if root is None else project_names(str(root))
     stores = list(chats.glob(f"{named[0]}/*/{STORE}"))
     stored = {path.parent.name for path in stores}

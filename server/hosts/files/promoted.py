@@ -1,8 +1,8 @@
 """Which memories are in files of a project that agents read by themselves."""
 
 import os
-import stat
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
+from pathlib import Path
 
 from swarm_memory.server.hosts.host import ROOMS, host
 from swarm_memory.tools.promote.marks import PLACES, PREFIX, Place, ids_in
@@ -17,22 +17,15 @@ MAX_BYTES = 500_000
 
 
 def promoted_for(root: str | os.PathLike[str], agent: str | None = None) -> dict[str, str]:
-    """Return by id which memories are in files that an agent, by its name, reads, and the path; None: in any file."""
-    if agent is None:
-        return promoted_in(root)
-    reads = host(agent).reads if agent in ROOMS else ()
-    return promoted_in(root, reads) if reads else {}
-
-
-def promoted_in(root: str | os.PathLike[str], reads: Collection[str] = PLACES) -> dict[str, str]:
-    """Return by id which memories are in files of some places, and the path of the file within the project.
+    """Return by id which memories are in files that an agent, by its name, reads, and the path; None: in any file.
 
     Claude Code reads AGENTS.md too where there is no CLAUDE.md, or one that names it.
     """
+    reads: set[Place] = set(PLACES) if agent is None else set()
+    if agent is not None and agent in ROOMS:
+        reads = {place for place in PLACES if place in host(agent).reads}
     found: dict[str, str] = {}
-    reads = set(reads)
-    for place, name in files_of_ours(root):
-        text = _read(os.path.join(root, name))  # noqa: PTH118 - a person waits for a hook
+    for place, name, text in texts_of_ours(Path(root)) if reads else ():
         if place == "claude-md" and place in reads and (not text or "@AGENTS.md" in text):
             reads.add("agents-md")
         if place in reads:
@@ -40,24 +33,24 @@ def promoted_in(root: str | os.PathLike[str], reads: Collection[str] = PLACES) -
     return found
 
 
-def files_of_ours(root: str | os.PathLike[str]) -> Iterator[tuple[Place, str]]:
-    """Yield the files of a project that can hold a text of ours; those of rules may not be there."""
-    yield from RULES
+def texts_of_ours(root: Path) -> Iterator[tuple[Place, str, str]]:
+    """Yield the files of a project that can hold a text of ours: where they are, by place and path, and what they hold.
+
+    What is no file, or is too large, holds nothing.
+    """
     try:
-        folders = os.listdir(os.path.join(root, SKILLS))  # noqa: PTH118, PTH208
+        folders = sorted(name for name in os.listdir(root / SKILLS) if name.startswith(PREFIX))  # noqa: PTH208
     except OSError:
-        return
-    for name in sorted(each for each in folders if each.startswith(PREFIX))[:MAX_FOLDERS]:
-        yield "skill", f"{SKILLS}/{name}/{SKILL}"
+        folders = []
+    skills: list[tuple[Place, str]] = [("skill", f"{SKILLS}/{name}/{SKILL}") for name in folders[:MAX_FOLDERS]]
+    for place, name in (*RULES, *skills):
+        yield place, name, _read(root / name)
 
 
-def _read(path: str) -> str:
-    """Return what a file holds; nothing of what is no file, or is too large."""
+def _read(path: Path) -> str:
     try:
-        status = os.stat(path)  # noqa: PTH116
-        if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_BYTES:
-            return ""
-        with open(path, encoding="utf-8", errors="replace", newline="") as file:  # noqa: PTH123
-            return file.read(MAX_BYTES)
+        if path.is_file() and path.stat().st_size <= MAX_BYTES:
+            return path.read_bytes()[:MAX_BYTES].decode("utf-8", "replace")
     except OSError:
-        return ""
+        pass  # nobody may read it, or it went just now
+    return ""

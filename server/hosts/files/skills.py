@@ -1,14 +1,13 @@
-"""Skills and blocks of rules in the files of a project: read, planned as changes that can be shown and given back."""
+"""Skills and blocks of memories in the files of a project: read, planned as changes, written and noted."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from swarm_memory.schema.errors import ConfigError
-from swarm_memory.server.hosts.files.promoted import MAX_BYTES, RULES, SKILL, SKILLS, files_of_ours
+from swarm_memory.server.hosts.files.promoted import RULES, SKILL, SKILLS, texts_of_ours
+from swarm_memory.server.hosts.files.rules import refuse_links, torn, with_block
 from swarm_memory.server.hosts.settings_files import FileChange, apply, planned_text
-from swarm_memory.tools.promote.documents import Standing
 from swarm_memory.tools.promote.marks import BEGIN, Marked, Place, find_block, find_document, marked
-from swarm_memory.tools.promote.promote import Document, Promotion, plan_demotion, plan_promotion, record
+from swarm_memory.tools.promote.promote import Document, Promotion, Standing, plan_demotion, plan_promotion, record
 from swarm_memory.tools.toolbox import Toolbox
 
 _FILES = dict(RULES)
@@ -20,10 +19,12 @@ def path_of(place: Place, name: str) -> str:
 
 
 def standing_in(root: Path) -> list[Standing]:
-    """Return what stands of ours in a project. Raises `ConfigError`: links, torn marks, files that cannot be read."""
+    """Return what stands of ours in a project. Raises `ConfigError`: links, torn marks."""
     found: list[Standing] = []
-    for place, name in files_of_ours(root):
-        if (mark := _marked(root, place, name)) is not None:
+    for place, name, text in texts_of_ours(root):
+        mark = find_document(text) if place == "skill" else _block(root / name, text)
+        if mark is not None:
+            refuse_links(root, root / name)
             found.append(Standing(place, Path(name).parent.name if place == "skill" else "", mark))
     return found
 
@@ -35,7 +36,7 @@ async def plan_promoted(
     folder = root / SKILLS
     taken = [each.name for each in folder.iterdir()] if folder.is_dir() else []
     done = await plan_promotion(toolbox, ids, place, standing_in(root), taken=taken, overwrite=overwrite)
-    return done, list(_changes(root, done.documents))
+    return done, _changes(root, done)
 
 
 async def plan_demoted(
@@ -43,7 +44,7 @@ async def plan_demoted(
 ) -> tuple[Promotion, list[FileChange]]:
     """Return what taking memories out changes; without ids all. Raises as `plan_demotion` and `standing_in`."""
     done = await plan_demotion(toolbox, ids or None, place, standing_in(root), overwrite=overwrite)
-    return done, list(_changes(root, done.documents))
+    return done, _changes(root, done)
 
 
 async def write_promotion(
@@ -59,70 +60,37 @@ async def write_promotion(
     for document in done.documents:
         path = path_of(document.place, document.name)
         if (change := planned.get(root / path)) is not None:
-            _refuse_links(root, change.path)
+            refuse_links(root, change.path)
             copies += apply([change])
         await record(toolbox, done, document, path)
     return tuple(copies)
 
 
-def _changes(root: Path, documents: Sequence[Document]) -> Iterator[FileChange]:
-    for document in documents:
-        path = root / path_of(document.place, document.name)
-        _refuse_links(root, path)
-
-        def write(text: str, document: Document = document, path: Path = path) -> str:
-            return _skill(document) if document.place == "skill" else _with_block(path, text, document)
-
-        if (change := planned_text(path, write, 0o644)) is not None:
-            yield change
+def _changes(root: Path, done: Promotion) -> list[FileChange]:
+    changes = (_change(root, document) for document in done.documents)
+    return [change for change in changes if change is not None]
 
 
-def _skill(document: Document) -> str:
-    return "" if document.body is None else marked(document.ids, document.source, document.body)
+def _change(root: Path, document: Document) -> FileChange | None:
+    path = root / path_of(document.place, document.name)
+    refuse_links(root, path)
 
+    def block(lead: int) -> str:
+        text = marked(document.ids, document.source, document.body or "", lead)
+        return text if document.place == "skill" else f"{BEGIN}\n{text}"
 
-def _with_block(path: Path, text: str, document: Document) -> str:
-    """Return the text of a file with the block in its place, or at the end; nothing around it changes."""
-    former = _block(path, text)
-    line_end = "\r\n" if "\r\n" in text else "\n"
-    if former is None:
-        start, end, after = len(text), len(text), 0 if not text else 1 if text.endswith("\n") else 2
-        before = line_end * after
-    else:
-        (start, end), after, before = former.span, former.after, ""
-    if document.body is None:
-        start -= len(line_end) * after if text[:start].endswith(line_end * after) else 0
-        end += len(line_end) if text.startswith(line_end, end) else 0
-        return text[:start] + text[end:]
-    block = f"{BEGIN}\n{marked(document.ids, document.source, document.body, after)}".replace("\n", line_end)
-    return text[:start] + before + (block if former is None else block.removesuffix(line_end)) + text[end:]
+    def edit(text: str) -> str:
+        wanted = None if document.body is None else block
+        if document.place == "skill":
+            return f"{wanted(0)}\n" if wanted else ""
+        former = _block(path, text)
+        return with_block(text, former and (former.span, former.after), wanted)
 
-
-def _marked(root: Path, place: Place, name: str) -> Marked | None:
-    path = root / name
-    try:
-        if not path.is_file() or path.stat().st_size > MAX_BYTES:
-            return None
-        text = path.read_bytes().decode("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} cannot be read: {error}") from error
-    found = find_document(text) if place == "skill" else _block(path, text)
-    if found is not None:
-        _refuse_links(root, path)
-    return found
+    return planned_text(path, edit, 0o644)
 
 
 def _block(path: Path, text: str) -> Marked | None:
     try:
         return find_block(text)
     except ValueError as error:
-        raise ConfigError(f"{path}: {error}: mend it by hand; nothing was changed") from None
-
-
-def _refuse_links(root: Path, path: Path) -> None:
-    """Raise `ConfigError` where a file, or a folder on the way to it, is a link: it may lead anywhere."""
-    for each in (path, *path.parents):
-        if each == root:
-            return
-        if each.is_symlink():
-            raise ConfigError(f"{each} is a symbolic link: nothing is written there; name the file that it leads to")
+        raise torn(path, error) from None

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.trajectory import Trajectory
-from swarm_memory.server.hosts.gemini_cli.host import SHELL, folders
+from swarm_memory.server.hosts.gemini_cli.host import HOST, SHELL
 from swarm_memory.server.hosts.host import Origin, Transcripts
 from swarm_memory.server.hosts.records import (
     MAX_DOCUMENT_CHARS,
@@ -62,7 +62,7 @@ def read_session(records: Iterator[Record], origin: Origin) -> Iterator[Trajecto
 
 def transcripts_of(root: Path | None) -> list[Path]:
     """Return the chats of all projects, or of one: its folder bears a hash of its path, or names it."""
-    (folder,) = map(Path, folders())
+    (folder,) = map(Path, HOST.folders())
     projects = [each for each in folder.glob("*") if root is None or _is_of(each, str(root))]
     return [path for each in projects for path in (each / _CHATS).glob("session-*.json*")]
 

@@ -1,26 +1,89 @@
-"""OpenCode as our plugin in it needs it: where it keeps its sessions. The plugin speaks in our own words."""
+"""OpenCode: where it keeps its sessions, and a plugin of ours beside our MCP server in its folders."""
 
-# ruff: noqa: PTH111, PTH118
+import json
 import os
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import ClassVar
 
-from swarm_memory.server.hosts.host import Host, Said, context_in
+from swarm_memory.schema.errors import ConfigError
+from swarm_memory.server.hosts.entries import PORTABLE_HOOKS, edited, hook_command
+from swarm_memory.server.hosts.host import InstallScope, Said, context_in
+from swarm_memory.server.hosts.settings import InstalledHost, Places
+from swarm_memory.server.hosts.settings_files import FileChange, Json, planned_change, planned_text
 
-
-def folders() -> tuple[str, ...]:
-    """Return the folder of its database."""
-    data = os.environ.get("XDG_DATA_HOME") or os.path.join(os.path.expanduser("~"), ".local", "share")
-    return (os.path.join(data, "opencode"),)
-
-
-def heard(event: str, said: Said) -> Said:
-    """Return an event in our words; the session's transcript is the database."""
-    return {**said, "hook_event_name": event, "transcript_path": os.path.join(folders()[0], "opencode.db")}
-
-
-def answered(event: str, answer: Said) -> Said:
-    """Return the context, which the plugin puts where it belongs."""
-    context = context_in(answer)
-    return {"additionalContext": context} if context else {}
+_PLUGIN = Path(__file__).with_name("plugin.js")
+_MARK, _COMMAND = "// swarm-memory:", 'const COMMAND = ["swarm-memory", "hook", "opencode"]'
 
 
-HOST = Host("opencode", "OpenCode", folders, heard, answered, reads=("agents-md",))
+class OpenCode(InstalledHost):
+    """OpenCode, which has a plugin in place of hooks."""
+
+    name = "opencode"
+    title = "OpenCode"
+    reads = ("agents-md",)
+    programs = ("opencode",)
+    after_install = "Restart OpenCode to use it."
+    events: ClassVar[Mapping[str, str]] = {}
+    keys = ("mcp",)
+
+    def home(self) -> Path:
+        """Return the folder of the user's own files."""
+        return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config", "opencode")
+
+    def folders(self) -> tuple[str, ...]:
+        """Return the folder of its database."""
+        return (str(Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share", "opencode")),)
+
+    def heard(self, event: str, said: Said) -> Said:
+        """Return an event in our words; the session's transcript is the database."""
+        return {**said, "hook_event_name": event, "transcript_path": str(Path(*self.folders(), "opencode.db"))}
+
+    def answered(self, event: str, answer: Said) -> Said:
+        """Return the context, which the plugin puts where it belongs."""
+        context = context_in(answer)
+        return {"additionalContext": context} if context else {}
+
+    def where(self, scope: InstallScope, root: Path) -> tuple[Path, Path]:
+        """Return the plugin and the file of the servers."""
+        folder, config = (root / ".opencode", root) if scope == "project" else (self.home(), self.home())
+        return folder / "plugins" / "swarm-memory.js", config / "opencode.json"
+
+    def hook(self, event: str, words: Sequence[str], timeout_s: int) -> Json:
+        """Return nothing: the plugin runs our commands."""
+        return {}
+
+    def holds_ours(self, hooks: Path) -> bool:
+        """Tell whether the plugin is ours."""
+        return hooks.is_file() and hooks.read_text(encoding="utf-8", errors="replace").startswith(_MARK)
+
+    def planned(
+        self, places: Places, hooks: Mapping[str, list[Json]], server: Sequence[str] | None, mode: int
+    ) -> list[FileChange]:
+        """Return the changes. Raises `ConfigError` for a plugin of our name that is another's."""
+        command = [*(PORTABLE_HOOKS if places.is_shared else hook_command()), "opencode"]
+
+        def write(text: str) -> str:
+            if text and not text.startswith(_MARK):
+                raise ConfigError(f"{places.hooks} is not ours; nothing was changed")
+            return "" if server is None else plugin_text(command)
+
+        edit = partial(self.edit_servers, command=server, places=places)
+        changes = (
+            planned_text(places.hooks, write, mode),
+            planned_change(places.servers, partial(edited, keys=places.keys, edit=edit), mode),
+        )
+        return [change for change in changes if change is not None]
+
+    def server_entry(self, command: Sequence[str]) -> Json:
+        """Return the entry of our MCP server."""
+        return {"type": "local", "command": [*command, "serve"], "enabled": True}
+
+
+def plugin_text(command: Sequence[str]) -> str:
+    """Return our plugin. `command`: the words that run our hooks, before the verb."""
+    return _PLUGIN.read_text(encoding="utf-8").replace(_COMMAND, f"const COMMAND = {json.dumps(list(command))}")
+
+
+HOST = OpenCode()

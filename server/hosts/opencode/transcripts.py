@@ -8,7 +8,7 @@ from pathlib import Path
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.server.hosts.databases import Database, is_database, open_database
 from swarm_memory.server.hosts.host import Origin, Transcripts
-from swarm_memory.server.hosts.opencode.host import folders
+from swarm_memory.server.hosts.opencode.host import HOST
 from swarm_memory.server.hosts.records import Record, Records, as_object, parsed, text_of
 from swarm_memory.server.hosts.session import Session
 
@@ -52,7 +52,7 @@ def read_store(path: Path, session_id: str | None = None) -> Iterator[Trajectory
 
 def transcripts_of(root: Path | None) -> list[Path]:
     """Return the databases, each of which holds the sessions of all projects, so of one project there is none."""
-    return [path for folder in map(Path, folders()) for path in folder.glob("opencode*.db")] if root is None else []
+    return list(Path(*HOST.folders()).glob("opencode*.db")) if root is None else []
 
 
 def is_store(path: Path) -> bool:
