@@ -14,18 +14,7 @@ import pytest
 from laid_bank import BY_TABLE, laid
 from world import advice, agent, figures, terms
 from world.agent import STEP_LIMIT, attempt
-from world.experiment import (
-    ARMS,
-    NONE,
-    Arm,
-    OpenBank,
-    Place,
-    Result,
-    is_false_cure,
-    other_family,
-    run_arm,
-    schedule,
-)
+from world.experiment import ARMS, NONE, Arm, OpenBank, Place, Result, is_false_cure, other_family, run_arm, schedule
 from world.figures import calls, changed, gain, level, success
 from world.folders import FAMILIES, IN_FOLDERS
 from world.report import WorldReport
