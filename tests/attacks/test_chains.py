@@ -227,9 +227,7 @@ def test_a_step_of_a_memory_that_nobody_vouches_for_is_repeated() -> None:
     assert repeats_what_was_shown(lesson, worked("a").done(), [item("An older memory", f"1. {STEP}")])
 
 
-async def test_a_repeated_step_is_verified_only_by_a_session_that_was_not_shown_it(
-    tmp_path: Path,
-) -> None:
+async def test_a_repeated_step_is_verified_only_by_a_session_that_was_not_shown_it(tmp_path: Path) -> None:
     async with opened(tmp_path) as tools:
         await learn(tools, worked("a", read=STEP).done(), agent_drafts=[DRAFT])
         (stored,) = await items_of(tools)

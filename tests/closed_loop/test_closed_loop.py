@@ -14,19 +14,8 @@ import pytest
 from laid_bank import BY_TABLE, laid
 from world import advice, agent, figures, terms
 from world.agent import STEP_LIMIT, attempt
-from world.experiment import (
-    ARMS,
-    NONE,
-    Arm,
-    OpenBank,
-    Place,
-    Result,
-    is_false_cure,
-    other_family,
-    run_arm,
-    schedule,
-)
-from world.figures import calls, changed, gain, judged, level, success
+from world.experiment import ARMS, NONE, Arm, OpenBank, Place, Result, is_false_cure, other_family, run_arm, schedule
+from world.figures import calls, changed, gain, level, success
 from world.folders import FAMILIES, IN_FOLDERS
 from world.report import WorldReport
 from world.terms import Action, shell
@@ -330,13 +319,6 @@ def test_a_paired_gain_takes_each_seed_as_its_own_control() -> None:
     assert level(theirs, calls).low < 4.5 < level(theirs, calls).high
     with pytest.raises(ValueError, match="same seeds"):
         gain(ours[1:], theirs, calls)
-
-
-def test_the_judge_is_held_against_the_world() -> None:
-    base = Result(0, "lock", 1, "memory", met=True, steps=3, label="Success")
-    table = judged([base, replace(base, met=False), replace(base, label="Undecided")])
-    assert table["accuracy"] == 0.5
-    assert table["coverage"] == 0.6667
 
 
 async def test_the_report_has_levels_curves_with_bands_and_paired_differences(open_bank: OpenBank) -> None:

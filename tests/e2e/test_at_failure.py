@@ -22,9 +22,7 @@ def since_result(request: dict[str, Any], number: int) -> str:
     return json.dumps(messages[results[number - 1] :])
 
 
-def test_what_was_noted_of_an_error_stands_beside_the_next_command_that_fails_with_it(
-    tmp_path: Path,
-) -> None:
+def test_what_was_noted_of_an_error_stands_beside_the_next_command_that_fails_with_it(tmp_path: Path) -> None:
     project, home = checkout(tmp_path / "shop"), tmp_path / "home"
     swarm_memory(project, "install", "--project")
     run_session(project, home, [connected(home), *SCRIPT[:-1], TEACH, SCRIPT[-1]], TASK)

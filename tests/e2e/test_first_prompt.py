@@ -11,16 +11,7 @@ from hook_project import wait_for_processes
 from messages_api import MessagesApi, Say
 from patience import AT_FULL_LENGTH
 from record_demo import SCRIPT, TASK
-from sessions import (
-    IN_CLAUDE_CODE,
-    NEXT_TASK,
-    NOTES,
-    SETUP,
-    checkout,
-    learn_demo,
-    run_session,
-    swarm_memory,
-)
+from sessions import IN_CLAUDE_CODE, NEXT_TASK, NOTES, SETUP, checkout, learn_demo, run_session, swarm_memory
 
 pytestmark = IN_CLAUDE_CODE
 

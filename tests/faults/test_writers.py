@@ -11,19 +11,7 @@ from pathlib import Path
 import pytest
 from driver_names import POSSIBLE
 from patience import FULL, is_in_time
-from rig import (
-    HERE,
-    Crowd,
-    fill,
-    inspected,
-    kill,
-    made_item,
-    opened,
-    present,
-    start,
-    wait_for,
-    with_vectors,
-)
+from rig import HERE, Crowd, fill, inspected, kill, made_item, opened, present, start, wait_for, with_vectors
 
 from swarm_memory.schema.errors import StorageError, StoreBusy
 from swarm_memory.server.embedding.static import StaticEmbedder

@@ -26,12 +26,7 @@ class Script:
     """A trajectory that grows call by call."""
 
     def __init__(
-        self,
-        task: str,
-        task_id: str = "t1",
-        session_id: str | None = None,
-        *,
-        source: TrajectorySource = "claude_code",
+        self, task: str, task_id: str = "t1", session_id: str | None = None, *, source: TrajectorySource = "claude_code"
     ) -> None:
         self.task, self.task_id, self.session_id = task, task_id, session_id
         self.source: TrajectorySource = source

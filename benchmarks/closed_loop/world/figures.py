@@ -1,6 +1,6 @@
-"""Figures from results: rates, learning curves, paired differences with bootstrap intervals, the judge's accuracy."""
+"""Figures from results: rates, learning curves, paired differences with bootstrap intervals."""
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from random import Random
@@ -73,16 +73,3 @@ def changed(left: Iterable[Result], right: Iterable[Result]) -> tuple[int, int]:
         raise ValueError("both arms must have done the same tasks")
     pairs = [(ours[task], theirs[task]) for task in ours]
     return sum(theirs and not ours for ours, theirs in pairs), sum(ours and not theirs for ours, theirs in pairs)
-
-
-def judged(results: Iterable[Result]) -> dict[str, float | int]:
-    """Return how the judge's verdicts stand to what is true: a confusion table, coverage, accuracy of the decided."""
-    table = Counter((result.label, result.met) for result in results if result.label is not None)
-    total = sum(table.values())
-    decided = total - table["Undecided", True] - table["Undecided", False]
-    right = table["Success", True] + table["Failure", False]
-    return {
-        **{f"{label} when {'met' if met else 'not met'}": count for (label, met), count in sorted(table.items())},
-        "coverage": round(decided / total, 4) if total else 0.0,
-        "accuracy": round(right / decided, 4) if decided else 0.0,
-    }

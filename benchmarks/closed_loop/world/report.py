@@ -6,7 +6,7 @@ from pydantic import JsonValue, TypeAdapter
 
 from swarm_memory.schema.benchmark import Cases, Figure, Plot, Series, SuiteResults, Table
 from world.experiment import ARMS, NONE, Result
-from world.figures import Estimate, Measure, calls, changed, gain, judged, level, success
+from world.figures import Estimate, Measure, calls, changed, gain, level, success
 from world.folders import FAMILIES, GROUPS
 
 _MEASURES: dict[str, Measure] = {"success_rate": success, "steps": calls}
@@ -42,8 +42,7 @@ class WorldReport:
                 if len(self._of(arm)) == len(case_ids)
             ),
             tables=(
-                *(self._arms_table(group) for group in self._groups), self._family_table(), self._family_gain_table(),
-                self._harm_table(), self._judge_table(),
+                *(self._arms_table(group) for group in self._groups), self._family_table(), self._harm_table(),
             ),
             plots=tuple(self._plot(name) for name in _MEASURES),
             details={"results": TypeAdapter(list[JsonValue]).validate_json(_RESULTS.dump_json(list(self._results)))},
@@ -100,20 +99,6 @@ class WorldReport:
         given = self._of("notes", (family,))
         return f"{level(given, lambda each: each.notes).mean:.2f}, {level(given, lambda each: each.own_notes).mean:.2f}"
 
-    def _family_gain_table(self) -> Table:
-        rows = tuple(
-            (
-                family,
-                *(
-                    str(gain(self._of(arm, (family,)), self._of(_NONE, (family,)), success))
-                    for arm in self._with_memory
-                ),
-            )
-            for family in self._families
-        )
-        headings = ("family", *self._with_memory)
-        return Table(title="Success less none, by family", headings=headings, rows=rows, note=_PAIRED)
-
     def _harm_table(self) -> Table:
         parts = {**{family: (family,) for family in self._families}, **self._groups}
         rows = tuple(
@@ -131,17 +116,6 @@ class WorldReport:
         done, none = self._of(arm, families), self._of(_NONE, families)
         lost, won = changed(done, none)
         return f"{lost} / {won} / {sum(each.false_cure for each in done)}"
-
-    def _judge_table(self) -> Table:
-        arms = [arm for arm in self._with_memory if any(each.label for each in self._of(arm))]
-        found = {arm: judged(self._of(arm)) for arm in arms}
-        said = sorted({name for of in found.values() for name in of if " when " in name})
-        rows = tuple(
-            (arm, f"{of['coverage']:.4f}", f"{of['accuracy']:.4f}", *(str(of.get(name, 0)) for name in said))
-            for arm, of in found.items()
-        )
-        note = "coverage: tasks that the judge decided; accuracy: of these, those that the world says the same of"
-        return Table(title="The judge", headings=("arm", "coverage", "accuracy", *said), rows=rows, note=note)
 
     def _plot(self, name: str) -> Plot:
         measured = name.replace("_", " ")
