@@ -88,8 +88,14 @@ class ChainChatModel:
                 f"{self.name} was busy for {request.timeout_s:g} s with {MAX_CONCURRENCY} other calls: try later."
             ) from None
         wanted = (len(request.system) + len(request.user)) // CHARS_PER_TOKEN + request.max_tokens
+        budget = self._settings.daily_token_budget
         try:
-            await self._allow(wanted)
+            used = 0 if budget is None else await self._meter.used_today()
+            if budget is not None and used + self._reserved_tokens + wanted > budget:
+                raise ModelUnavailable(
+                    f"The day's token budget does not allow the call: {used:,} of {budget:,} are used and "
+                    f"{self._reserved_tokens + wanted:,} wanted. Raise chat.daily_token_budget or wait for 00:00 UTC."
+                )
             self._reserved_tokens += wanted
             try:
                 return await self._answer(request, deadline)
@@ -97,18 +103,6 @@ class ChainChatModel:
                 self._reserved_tokens -= wanted
         finally:
             self._slots.release()
-
-    async def _allow(self, wanted: int) -> None:
-        """Raise `ModelUnavailable` where the day's budget has not so many tokens left."""
-        budget = self._settings.daily_token_budget
-        if budget is None:
-            return
-        used = await self._meter.used_today()
-        if used + self._reserved_tokens + wanted > budget:
-            raise ModelUnavailable(
-                f"The day's token budget does not allow the call: {used:,} of {budget:,} are used and "
-                f"{self._reserved_tokens + wanted:,} wanted. Raise chat.daily_token_budget or wait for 00:00 UTC."
-            )
 
     async def _answer(self, request: ChatRequest, deadline: float) -> ChatAnswer:
         links = self._orders.get(request.purpose) or self._links
@@ -134,18 +128,15 @@ class ChainChatModel:
                 kind = ModelAnswerInvalid if isinstance(error, ModelAnswerInvalid) else kind
                 reasons.append(str(error))
                 _log.warning("%s", error)
-                self._note_failure(link, error)
+                # One that answered badly, or that a shorter request may fit, is there.
+                if isinstance(error, ModelUnavailable) and not isinstance(error, ModelWindowTooSmall):
+                    link.failures += 1
+                    if link.failures >= MAX_FAILURES:
+                        link.rests_until = self._monotonic() + COOL_DOWN_S
             else:
                 link.failures = 0
                 return answer
         raise kind(" ".join(reasons))
-
-    def _note_failure(self, link: _Link, error: ModelError) -> None:
-        """Count a failure; a model that answered badly, or that a shorter request may fit, is there."""
-        if isinstance(error, ModelUnavailable) and not isinstance(error, ModelWindowTooSmall):
-            link.failures += 1
-            if link.failures >= MAX_FAILURES:
-                link.rests_until = self._monotonic() + COOL_DOWN_S
 
 
 def build_chat_model(

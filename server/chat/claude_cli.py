@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from swarm_memory.schema.errors import ModelAnswerInvalid, ModelUnavailable, ModelWindowTooSmall
 from swarm_memory.schema.settings import ChatProviderSettings
-from swarm_memory.server.chat.metering import ChatMeter, Reply, add, metered, shown, system_with_schema
+from swarm_memory.server.chat.metering import ChatMeter, MeteredModel, Reply, add, shown, system_with_schema
 from swarm_memory.server.child_process import OUTER_SESSION, Finished, run
 from swarm_memory.server.folders import CHILD_VARIABLE
 from swarm_memory.tools.ports.models import ChatAnswer, ChatRequest, ChatUsage
@@ -61,36 +61,31 @@ class _Result(BaseModel):
     usage: _Usage = _Usage.model_construct()
 
 
-class ClaudeCliChatModel:
+class ClaudeCliChatModel(MeteredModel):
     """Asks `claude -p`.
 
     Temperature and seed have no flag there and are not sent. The prompt goes through standard input and the system
-    prompt through a private file: neither can be seen in a list of processes.
+    prompt through a private file: neither can be seen in a list of processes. Usage and cost are what Claude Code
+    itself reports.
     """
-
-    is_local = False
 
     def __init__(
         self, settings: ChatProviderSettings, environ: Mapping[str, str], meter: ChatMeter, *, retries: int = 2
     ) -> None:
+        super().__init__(settings.name, meter)
         self._settings = settings
         self._environ = environ
-        self._meter = meter
         self._retries = retries
 
-    @property
-    def name(self) -> str:
-        return self._settings.name
-
     async def complete(self, request: ChatRequest) -> ChatAnswer:
-        """Answer as `ChatModel.complete` says; usage and cost are what Claude Code itself reports."""
-        if self._environ.get(CHILD_VARIABLE):
+        if self._environ.get(CHILD_VARIABLE):  # nothing is sent, and nothing recorded
             raise ModelUnavailable(
                 f"{self.name} cannot be asked: this process was itself started by a claude_cli call."
             )
-        return await metered(self.name, request, self._ask, self._meter)
+        return await super().complete(request)
 
     async def _ask(self, request: ChatRequest, usage: ChatUsage) -> Reply:
+        """Run the command in an empty folder of its own: no CLAUDE.md, no settings, no file of a project in reach."""
         program = shutil.which(self._settings.command, path=self._environ.get("PATH"))
         if program is None:
             raise ModelUnavailable(
@@ -102,25 +97,21 @@ class ClaudeCliChatModel:
         if request.answer_schema is not None and self._settings.structured in {"auto", "json_schema"}:
             command.append(f"--json-schema={json.dumps(request.answer_schema)}")
         usage.tries += 1
-        try:
-            finished = await self._run(command, request)
-        except OSError as error:
-            raise ModelUnavailable(f"{program} could not be started ({error.strerror}).") from None
-        return self._read(finished, usage)
-
-    async def _run(self, command: list[str], request: ChatRequest) -> Finished:
-        """Run the command in an empty folder of its own: no CLAUDE.md, no settings, no file of a project in reach."""
         with tempfile.TemporaryDirectory(prefix="swarm-memory-", ignore_cleanup_errors=True) as folder:
             place = Path(folder)
             (place / "system.md").write_text(system_with_schema(request), encoding="utf-8", errors="replace")
-            return await run(
-                command,
-                # A first line of ours: a prompt that begins with a slash would be taken for a command.
-                stdin=f"The request:\n\n{request.user}".encode("utf-8", "replace"),
-                cwd=place,
-                environment=self._child_environment(request.max_tokens),
-                max_output_bytes=MAX_OUTPUT_BYTES,
-            )
+            try:
+                finished = await run(
+                    command,
+                    # A first line of ours: a prompt that begins with a slash would be taken for a command.
+                    stdin=f"The request:\n\n{request.user}".encode("utf-8", "replace"),
+                    cwd=place,
+                    environment=self._child_environment(request.max_tokens),
+                    max_output_bytes=MAX_OUTPUT_BYTES,
+                )
+            except OSError as error:
+                raise ModelUnavailable(f"{program} could not be started ({error.strerror}).") from None
+        return self._read(finished, usage)
 
     def _child_environment(self, max_tokens: int) -> dict[str, str]:
         """Return the user's environment, less the marks of an outer session, with everything extra off."""

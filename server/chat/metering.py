@@ -3,7 +3,7 @@
 import asyncio
 import json
 import time
-from collections.abc import Awaitable, Callable
+from abc import ABC, abstractmethod
 from datetime import UTC
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -72,39 +72,48 @@ class Reply(NamedTuple):
     """Whether the room for the answer was used up."""
 
 
-Ask = Callable[[ChatRequest, ChatUsage], Awaitable[Reply]]
-"""Sends a request, and adds its tries and what they cost to the usage."""
+class MeteredModel(ABC):
+    """A chat model whose calls are checked and recorded."""
 
+    is_local = False
 
-async def metered(name: str, request: ChatRequest, ask: Ask, meter: ChatMeter) -> ChatAnswer:
-    """Ask within the time limit, once more with `MAX_ROOM` where the answer was cut; check and record the answer.
+    def __init__(self, name: str, meter: ChatMeter) -> None:
+        self.name = name
+        self._meter = meter
 
-    Raises `ModelUnavailable` when `request.timeout_s` is over, `ModelAnswerInvalid` for an answer that cannot be used,
-    and what `ask` raises. All of it is recorded, cancelled calls too.
-    """
-    began, usage = time.perf_counter(), ChatUsage()
-    outcome: Outcome = "cancelled"
-    try:
-        async with asyncio.timeout(request.timeout_s):
-            reply = await ask(request, usage)
-            data = _checked(reply, request)
-            if reply.is_cut and isinstance(data, Unparsed) and request.max_tokens < MAX_ROOM:
-                request = request.model_copy(update={"max_tokens": MAX_ROOM})
-                reply = await ask(request, usage)
+    @abstractmethod
+    async def _ask(self, request: ChatRequest, usage: ChatUsage) -> Reply:
+        """Send a request, and add its tries and what they cost to `usage`. Raises `ModelError`."""
+
+    async def complete(self, request: ChatRequest) -> ChatAnswer:
+        """Ask within the time limit, once more with `MAX_ROOM` where the answer was cut; check and record the answer.
+
+        Raises `ModelUnavailable` when `request.timeout_s` is over, `ModelAnswerInvalid` for an answer that cannot be
+        used, and what `_ask` raises. All of it is recorded, cancelled calls too.
+        """
+        began, usage = time.perf_counter(), ChatUsage()
+        outcome: Outcome = "cancelled"
+        try:
+            async with asyncio.timeout(request.timeout_s):
+                reply = await self._ask(request, usage)
                 data = _checked(reply, request)
-        if isinstance(data, Unparsed):
-            raise ModelAnswerInvalid(f"{name} gave no usable answer: {data.reason}")
-        outcome = "answered"
-    except TimeoutError:
-        outcome = "unavailable"
-        raise ModelUnavailable(f"{name} gave no whole answer within {request.timeout_s:g} s.") from None
-    except ModelError as error:
-        outcome = "invalid" if isinstance(error, ModelAnswerInvalid) else "unavailable"
-        raise
-    finally:
-        latency_ms = (time.perf_counter() - began) * 1000
-        meter.record(request.purpose, name, outcome, usage, latency_ms)
-    return ChatAnswer(text=reply.text, data=data, model=name, usage=usage, latency_ms=latency_ms)
+                if reply.is_cut and isinstance(data, Unparsed) and request.max_tokens < MAX_ROOM:
+                    request = request.model_copy(update={"max_tokens": MAX_ROOM})
+                    reply = await self._ask(request, usage)
+                    data = _checked(reply, request)
+            if isinstance(data, Unparsed):
+                raise ModelAnswerInvalid(f"{self.name} gave no usable answer: {data.reason}")
+            outcome = "answered"
+        except TimeoutError:
+            outcome = "unavailable"
+            raise ModelUnavailable(f"{self.name} gave no whole answer within {request.timeout_s:g} s.") from None
+        except ModelError as error:
+            outcome = "invalid" if isinstance(error, ModelAnswerInvalid) else "unavailable"
+            raise
+        finally:
+            latency_ms = (time.perf_counter() - began) * 1000
+            self._meter.record(request.purpose, self.name, outcome, usage, latency_ms)
+        return ChatAnswer(text=reply.text, data=data, model=self.name, usage=usage, latency_ms=latency_ms)
 
 
 def _checked(reply: Reply, request: ChatRequest) -> dict[str, JsonValue] | Unparsed | None:

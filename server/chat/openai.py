@@ -12,9 +12,9 @@ from swarm_memory.schema.settings import OPENAI_URL, ChatProviderSettings
 from swarm_memory.server.chat.metering import (
     CHARS_PER_TOKEN,
     ChatMeter,
+    MeteredModel,
     Reply,
     add,
-    metered,
     shown,
     system_with_schema,
 )
@@ -47,8 +47,8 @@ class BodyTooLarge(Exception):
     """The endpoint sends more than any answer can have, or what may unfold to it."""
 
 
-class OpenAIChatModel:
-    """One model of one endpoint.
+class OpenAIChatModel(MeteredModel):
+    """One model of one endpoint; tokens of an endpoint that gives no counts are estimated.
 
     The package tries again and waits as the endpoint asks. A call opens its own connections and closes them, so that a
     model belongs to no event loop; kept between calls is which parameters the endpoint does not take. The key never
@@ -59,26 +59,18 @@ class OpenAIChatModel:
         self, settings: ChatProviderSettings, api_key: str | None, meter: ChatMeter, *, retries: int = 2
     ) -> None:
         """Take the key, or None for an endpoint that wants none; an empty one is a key that is missing."""
+        super().__init__(settings.name, meter)
+        host = urlsplit(settings.url).hostname
+        self.is_local = host in {"localhost", "127.0.0.1", "::1"} and not settings.price_out
         self._settings = settings
         self._api_key = api_key
-        self._meter = meter
         self._retries = retries
         self._refused = frozenset[str]()
 
-    @property
-    def name(self) -> str:
-        return self._settings.name
-
-    @property
-    def is_local(self) -> bool:
-        host = urlsplit(self._settings.url).hostname
-        return host in {"localhost", "127.0.0.1", "::1"} and not self._settings.price_out
-
     async def complete(self, request: ChatRequest) -> ChatAnswer:
-        """Answer as `ChatModel.complete` says; tokens of an endpoint that gives no counts are estimated."""
-        if self._api_key == "":
+        if self._api_key == "":  # nothing is sent, and nothing recorded
             raise ModelUnavailable(f"{self.name} cannot be asked: {self._settings.key_variable} is not set.")
-        return await metered(self.name, request, self._ask, self._meter)
+        return await super().complete(request)
 
     async def _ask(self, request: ChatRequest, usage: ChatUsage) -> Reply:
         """Send a request, again without each parameter that the endpoint refuses. Raises `ModelError`."""
@@ -131,19 +123,17 @@ class OpenAIChatModel:
     def _body(self, request: ChatRequest, refused: frozenset[str]) -> dict[str, Any]:
         """Return the arguments of `chat.completions.create`."""
         renamed = self._settings.url == OPENAI_URL or "max_tokens" in refused
-        form: dict[str, Any] | None = None
-        if request.answer_schema is not None and self._settings.structured == "json_object":
+        structured, form = self._settings.structured, None
+        if request.answer_schema is not None and structured == "json_object":
             form = {"type": "json_object"}
-        elif request.answer_schema is not None and self._settings.structured != "text":
+        elif request.answer_schema is not None and structured != "text":
             # Each form of an answer is closed and requires all of its fields (`Answered`), as the strict mode demands.
             schema = {"name": request.purpose, "schema": request.answer_schema, "strict": True}
             form = {"type": "json_schema", "json_schema": schema}
+        system = {"role": "system", "content": system_with_schema(request)}
         body: dict[str, Any] = {
             "model": self._settings.model,
-            "messages": [
-                {"role": "system", "content": system_with_schema(request)},
-                {"role": "user", "content": request.user},
-            ],
+            "messages": [system, {"role": "user", "content": request.user}],
             "max_completion_tokens" if renamed else "max_tokens": request.max_tokens,
             "temperature": request.temperature,
             "seed": request.seed,
@@ -152,14 +142,13 @@ class OpenAIChatModel:
         }
         return {key: value for key, value in body.items() if value is not None and key not in refused}
 
-    def _refused_parameter(self, status: int, said: str, body: dict[str, Any]) -> str | None:
+    def _refused_parameter(self, status: int, text: str, body: dict[str, Any]) -> str | None:
         """Return what to leave out after a refusal: the parameter that it names, else the form of the answer."""
         if status not in _REFUSED_STATUSES:
             return None
-        for parameter, word in _OPTIONAL.items():
-            if parameter in body and word in said.lower():
-                return parameter
-        return "response_format" if "response_format" in body and self._settings.structured == "auto" else None
+        named = (parameter for parameter, word in _OPTIONAL.items() if parameter in body and word in text.lower())
+        is_form = "response_format" in body and self._settings.structured == "auto"
+        return next(named, "response_format" if is_form else None)
 
     def _said(self, error: "APIStatusError") -> str:
         """Return the endpoint's words on one line, at most 300 characters, without the key, which endpoints echo."""

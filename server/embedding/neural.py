@@ -65,21 +65,17 @@ class NeuralEmbedder(ABC):
     async def _embed(self, texts: list[str], *, are_queries: bool) -> list[Vector]:
         """Return the vectors of texts as the model gets them."""
 
-    def _unit(self, values: Iterable[object]) -> Vector:
+    def _unit(self, values: Iterable[object] | None) -> Vector:
         """Return ``values`` scaled to length 1.
 
         Raises `ModelAnswerInvalid` for NaN, infinity, zero or another length.
         """
-        numbers = [float(value) for value in values if isinstance(value, int | float)]
-        if len(numbers) != self.dimensions:
-            raise ModelAnswerInvalid(
-                f"{self._model_name} answered with a vector of {len(numbers)} numbers, not {self.dimensions}: "
-                "set embedding.dimensions to the model's own."
-            )
+        numbers = [float(value) for value in values or () if isinstance(value, int | float)]
         length = math.hypot(*numbers)
-        if not math.isfinite(length) or length == 0.0:
+        if len(numbers) != self.dimensions or not math.isfinite(length) or length == 0.0:
             raise ModelAnswerInvalid(
-                f"{self._model_name} answered with a vector that is zero or not finite; it was not used."
+                f"{self._model_name} answered with a vector of {len(numbers)} numbers and length {length:g}, where "
+                f"{self.dimensions} and a finite one were expected: set embedding.dimensions to the model's own."
             )
         return array("f", [number / length for number in numbers])
 

@@ -70,71 +70,59 @@ class OpenAIEmbedder(NeuralEmbedder):
         return [vector for batch in _batches(texts) for vector in await self._embed_batch(batch)]
 
     async def _embed_batch(self, texts: list[str]) -> list[Vector]:
+        import openai
+
         left_s = self._rests_until - time.monotonic()
         if left_s > 0:
             raise ModelUnavailable(f"{self._model_name} rests for {left_s:.0f} s after {self._failures} failures.")
+        # Only OpenAI's third generation is known to shorten its vectors; others refuse the field.
+        shortened = self.dimensions != NATIVE_DIMENSIONS.get(self._model_name)
+        can_shorten = shortened and self._model_name.startswith("text-embedding-3")
         try:
             async with asyncio.timeout(TIMEOUT_S):
-                answer = await self._request(texts)
-        except (TimeoutError, ModelUnavailable) as error:
-            self._failures += 1
-            if self._failures >= MAX_FAILURES:
+                answer = await self._client.embeddings.create(
+                    input=texts,
+                    model=self._model_name,
+                    encoding_format="float",
+                    dimensions=self.dimensions if can_shorten else openai.omit,
+                )
+        except (TimeoutError, openai.APIError, ValueError, RecursionError) as error:
+            problem = self._problem(error)
+            self._failures += isinstance(problem, ModelUnavailable)
+            if isinstance(problem, ModelUnavailable) and self._failures >= MAX_FAILURES:
                 self._rests_until = time.monotonic() + REST_S
-            if isinstance(error, ModelUnavailable):
-                raise
-            raise ModelUnavailable(
-                f"{self._model_name} gave no embeddings within {TIMEOUT_S:g} s: try later."
-            ) from None
+            raise problem from None
         self._failures = 0
         return self._vectors(answer, len(texts))
 
-    async def _request(self, texts: list[str]) -> CreateEmbeddingResponse:
-        """Ask the endpoint. What this raises never carries the endpoint's words: they can echo the key."""
+    def _problem(self, error: Exception) -> ModelError:
+        """Return what went wrong, never in the endpoint's words: they can echo the key."""
         import openai
 
-        try:
-            return await self._client.embeddings.create(
-                input=texts,
-                model=self._model_name,
-                encoding_format="float",
-                dimensions=self._asked_dimensions or openai.omit,
-            )
-        except openai.APIStatusError as error:
-            raise self._refusal(error.status_code) from None
-        except openai.APIConnectionError as error:
-            raise ModelUnavailable(f"{self._model_name} was not reached ({type(error).__name__}): try later.") from None
-        except (openai.APIError, ValueError, RecursionError) as error:
-            raise ModelAnswerInvalid(
+        if isinstance(error, TimeoutError):
+            return ModelUnavailable(f"{self._model_name} gave no embeddings within {TIMEOUT_S:g} s: try later.")
+        if isinstance(error, openai.APIConnectionError):
+            return ModelUnavailable(f"{self._model_name} was not reached ({type(error).__name__}): try later.")
+        if not isinstance(error, openai.APIStatusError):
+            return ModelAnswerInvalid(
                 f"{self._model_name} answered with something that is not embeddings "
                 f"({type(error).__name__}): check embedding.base_url."
-            ) from None
-
-    @property
-    def _asked_dimensions(self) -> int | None:
-        """Only OpenAI's third generation is known to shorten its vectors; others refuse the field."""
-        shortened = self.dimensions != NATIVE_DIMENSIONS.get(self._model_name)
-        return self.dimensions if shortened and self._model_name.startswith("text-embedding-3") else None
-
-    def _refusal(self, status: int) -> ModelError:
+            )
+        status = error.status_code
         if status in (408, 409, 429) or status >= 500:
             return ModelUnavailable(f"{self._model_name} failed again and again (HTTP {status}): try later.")
-        advice = {
-            401: "set embedding.api_key",
-            403: "check what embedding.api_key may do",
-            404: "check embedding.base_url and embedding.model",
-        }.get(status, "check embedding.model, and that the texts fit it")
-        return ModelError(f"{self._model_name} refused the request (HTTP {status}): {advice}.")
+        advice = {401: "set embedding.api_key", 404: "check embedding.base_url and embedding.model"}
+        hint = advice.get(status, "check embedding.model, its key, and that the texts fit it")
+        return ModelError(f"{self._model_name} refused the request (HTTP {status}): {hint}.")
 
     def _vectors(self, answer: CreateEmbeddingResponse, count: int) -> list[Vector]:
-        model = self._model_name
         try:
-            by_index = {item.index: list(item.embedding) for item in answer.data}
+            by_index = {item.index: item.embedding for item in answer.data}
         except (AttributeError, TypeError):
-            raise ModelAnswerInvalid(f"{model} answered without vectors: check embedding.base_url.") from None
-        if len(answer.data) != count or set(by_index) != set(range(count)):
+            by_index = {}
+        if len(by_index) != count or by_index.keys() != set(range(count)) or len(answer.data) != count:
             raise ModelAnswerInvalid(
-                f"{model} answered with {len(answer.data)} vectors for {count} texts, or numbered them wrongly; "
-                "none was used."
+                f"{self._model_name} answered without one vector for each of {count} texts: check embedding.base_url."
             )
         return [self._unit(by_index[at]) for at in range(count)]
 

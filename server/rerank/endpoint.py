@@ -5,7 +5,7 @@ relevance_score}]}), and that of Text Embeddings Inference ({query, texts} → [
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -54,38 +54,34 @@ class EndpointReranker:
 
         texts = [f"{each.name}\n{each.text}" for each in candidates]
         headers = {"authorization": f"Bearer {self._api_key}"} if self._api_key else {}
+        named = {"model": self._model} if self._model else {}
+        form: dict[str, Any] = {**named, "query": query, "documents": texts}
         try:
             async with (
                 asyncio.timeout(self._timeout_s),
                 httpx.AsyncClient(headers=headers, timeout=self._timeout_s, trust_env=False) as client,
             ):
-                answer = await self._asked(client, query, texts)
+                status, answer = await self._request(client, form)
+                if status in (400, 422):  # it may speak the other form
+                    form = {"query": query, "texts": texts}
+                    status, answer = await self._request(client, form)
+                if status in _PASSING_STATUSES:
+                    await asyncio.sleep(_PAUSE_S)
+                    status, answer = await self._request(client, form)
         except TimeoutError:
             raise ModelUnavailable(f"{self.name} gave no answer within {self._timeout_s:g} s") from None
         except httpx.HTTPError as error:
             raise ModelUnavailable(f"{self.name} was not reached ({type(error).__name__})") from None
+        if status != 200:
+            hint = (
+                "set sources.rerank_api_key" if status == 401 else "check sources.rerank_url and sources.rerank_model"
+            )
+            raise ModelError(f"{self.name} refused the request (HTTP {status}): {hint}")
         return self._ranked(answer, len(texts)), []
 
-    async def _asked(self, client: "httpx.AsyncClient", query: str, texts: list[str]) -> bytes:
-        """Return the answer of status 200, in the other form where the first is refused, after one pause where busy."""
-        named = {"model": self._model} if self._model else {}
-        body = {**named, "query": query, "documents": texts}
-        status, answer = await self._request(client, body)
-        if status in (400, 422):
-            body = {"query": query, "texts": texts}
-            status, answer = await self._request(client, body)
-        if status in _PASSING_STATUSES:
-            await asyncio.sleep(_PAUSE_S)
-            status, answer = await self._request(client, body)
-        if status != 200:
-            advice = {401: "set sources.rerank_api_key", 404: "check sources.rerank_url"}
-            hint = advice.get(status, "check sources.rerank_url and sources.rerank_model")
-            raise ModelError(f"{self.name} refused the request (HTTP {status}): {hint}")
-        return answer
-
-    async def _request(self, client: "httpx.AsyncClient", body: Mapping[str, Any]) -> tuple[int, bytes]:
+    async def _request(self, client: "httpx.AsyncClient", form: dict[str, Any]) -> tuple[int, bytes]:
         raw = bytearray()
-        async with client.stream("POST", self._url, json=body) as response:
+        async with client.stream("POST", self._url, json=form) as response:
             async for part in response.aiter_bytes():
                 raw += part
                 if len(raw) > MAX_ANSWER_BYTES:

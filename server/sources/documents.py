@@ -34,14 +34,25 @@ _TOKEN = re.compile(
     r"(?:[^<>\"']++|\"[^\"]{0,1000}+\"|'[^']{0,1000}+'|[\"']){0,200}+>",
     re.DOTALL | re.IGNORECASE,
 )
-_BLOCK_TAGS = frozenset(
-    """
+_BLOCK_TAGS = """
     address article aside blockquote body dd details dialog div dl dt fieldset figcaption figure footer form head
     header hgroup hr html legend main menu nav ol optgroup option p search section select summary tbody tfoot thead
     ul video audio
-    """.split()  # noqa: SIM905 - a list of names reads better as text
-)
-_HEADINGS = {"h1": 1, "h2": 2, "h3": 3, "h4": 4, "h5": 5, "h6": 6}
+    """
+_OPENED = {
+    **dict.fromkeys(_BLOCK_TAGS.split(), "\n\n"),
+    **{f"h{level}": f"\n\n{'#' * level} " for level in range(1, 7)},
+    **dict.fromkeys(("pre", "textarea", "listing"), "\n\n```\n"),
+    "table": "\n\n",
+    "tr": "\n",
+    "li": "\n- ",
+    "br": "\n",
+}
+"""The Markdown of a tag that opens."""
+_CLOSED = {
+    **dict.fromkeys((*_BLOCK_TAGS.split(), "table", "h1", "h2", "h3", "h4", "h5", "h6"), "\n\n"),
+    **dict.fromkeys(("pre", "textarea", "listing"), "\n```\n\n"),
+}
 _SPACE = re.compile(r"\s+")
 _BLANK_LINES = re.compile(r"\n[ \t]*(?:\n[ \t]*)+")
 
@@ -61,14 +72,17 @@ def page(source: str) -> Page:
     reader = _Reader()
     position = 0
     for token in _TOKEN.finditer(source):
-        reader.text(source[position : token.start()])
+        reader.text(html.unescape(source[position : token.start()]))
         position = token.end()
         if token["tag"]:
             reader.tag(token["tag"].lower(), is_end=bool(token["end"]))
         elif token["cdata"]:
-            reader.text(html.escape(token["cdata"], quote=False))
-    reader.text(source[position:])
-    return reader.finished()
+            reader.text(token["cdata"])
+    reader.text(html.unescape(source[position:]))
+    text = "".join([*reader.out, "\n```\n" if reader.fences else ""])
+    joined = "\n".join(line.rstrip() for line in text.split("\n"))
+    title = _SPACE.sub(" ", "".join(reader.title)).strip()
+    return Page(title, _BLANK_LINES.sub("\n\n", joined).strip() + "\n")
 
 
 class _Reader:
@@ -77,75 +91,51 @@ class _Reader:
     def __init__(self) -> None:
         self.out: list[str] = []
         self.title: list[str] = []
-        self.in_title = False
-        self.in_pre = 0
-        self.cells = 0
-        self.rows = 0
-        self.in_heading = False
+        self.fences = self.cells = self.rows = 0
+        self.in_title = self.in_heading = False
 
-    def text(self, raw: str) -> None:
-        if not raw:
-            return
-        text = html.unescape(raw)
+    def text(self, text: str) -> None:
         if self.in_title:
             self.title.append(text)
-        elif self.in_pre:
+        elif self.fences:
             self.out.append(text)
-        else:
+        elif text:
             flat = _SPACE.sub(" ", text)
             self.out.append(flat.replace("|", "\\|") if self.cells else flat)
 
     def tag(self, name: str, *, is_end: bool) -> None:
-        if name == "title" and not self.in_pre:
-            self.in_title = not is_end
-        elif name in ("pre", "textarea", "listing"):
-            self._pre(is_end)
-        elif self.in_pre:
+        text = (_CLOSED if is_end else _OPENED).get(name, "")
+        if "```" in text:
+            was = self.fences
+            self.fences = max(0, was + (-1 if is_end else 1))
+            self.out.append(text if {was, self.fences} == {0, 1} else "")
+        elif self.fences:
             self.out.append("\n" if name == "br" else "")
-        elif name in _HEADINGS:
-            self._heading(_HEADINGS[name], is_end)
+        elif name == "title":
+            self.in_title = not is_end
         elif name in ("table", "tr", "td", "th"):
             self._table(name, is_end)
-        elif name == "li":
-            self.out.append("" if is_end else "\n- ")
-        elif name == "br":
-            self.out.append(" " if self.in_heading or self.cells else "\n")
-        elif name in _BLOCK_TAGS:
-            self.out.append(" " if self.in_heading or self.cells else "\n\n")
-
-    def _pre(self, is_end: bool) -> None:
-        if not is_end:
-            self.in_pre += 1
-            self.out.append("\n\n```\n" if self.in_pre == 1 else "")
-        elif self.in_pre:
-            self.in_pre -= 1
-            self.out.append("" if self.in_pre else "\n```\n\n")
-
-    def _heading(self, level: int, is_end: bool) -> None:
-        self.in_heading = not is_end
-        self.cells = 0
-        self.out.append("\n\n" if is_end else f"\n\n{'#' * level} ")
+            self.out.append(text)
+        elif name[:1] == "h" and name[1:].isdigit():
+            self.in_heading, self.cells = not is_end, 0
+            self.out.append(text)
+        else:
+            within_line = (self.in_heading or self.cells) and name != "li"
+            self.out.append(" " if text and within_line else text)
 
     def _table(self, name: str, is_end: bool) -> None:
+        """End the row that is open, with the rule under the first one, or begin a cell."""
+        if name in ("td", "th"):
+            if not is_end and self.cells < 1000:
+                self.cells += 1
+                self.out.append("| " if self.cells == 1 else " | ")
+            return
         if name == "table":
-            self.cells = self.rows = 0
-            self.out.append("\n\n")
-        elif name == "tr":
-            if self.cells:
-                self.out.append(" |" + ("\n|" + " --- |" * self.cells if self.rows == 0 else ""))
-                self.rows += 1
-            self.cells = 0
-            self.out.append("" if is_end else "\n")
-        elif not is_end and self.cells < 1000:
-            self.cells += 1
-            self.out.append("| " if self.cells == 1 else " | ")
-
-    def finished(self) -> Page:
-        if self.in_pre:
-            self.out.append("\n```\n")
-        joined = "\n".join(line.rstrip() for line in "".join(self.out).split("\n"))
-        title = _SPACE.sub(" ", "".join(self.title)).strip()
-        return Page(title, _BLANK_LINES.sub("\n\n", joined).strip() + "\n")
+            self.rows = 0
+        elif self.cells:
+            self.out.append(" |" + ("\n|" + " --- |" * self.cells if self.rows == 0 else ""))
+            self.rows += 1
+        self.cells = 0
 
 
 READER = "documents-1"

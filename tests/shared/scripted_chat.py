@@ -11,7 +11,7 @@ from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import ModelError, ModelUnavailable
 from swarm_memory.schema.settings import ChatSettings
 from swarm_memory.server.chat.chain import ChainChatModel
-from swarm_memory.server.chat.metering import ChatMeter, Outcome, Reply, add, metered
+from swarm_memory.server.chat.metering import ChatMeter, MeteredModel, Outcome, Reply, add
 from swarm_memory.tools.ports.journal import ChatRecord
 from swarm_memory.tools.ports.models import ChatAnswer, ChatModel, ChatRequest, ChatUsage
 
@@ -40,7 +40,7 @@ class InMemoryMeter(ChatMeter):
         self._calls.append((self._today(), call))
 
 
-class ScriptedChatModel:
+class ScriptedChatModel(MeteredModel):
     """Gives `answers` one after the other, checked as a real model's. A token is counted as four characters.
 
     When the answers are used up it is unavailable.
@@ -51,16 +51,15 @@ class ScriptedChatModel:
     def __init__(
         self, answers: Sequence[ScriptedAnswer], *, name: str = "scripted:test", meter: ChatMeter | None = None
     ) -> None:
-        self.name = name
+        super().__init__(name, meter or InMemoryMeter())
         self.requests: list[ChatRequest] = []
         """Every request, in order."""
         self._answers = iter(answers)
-        self._meter = meter or InMemoryMeter()
 
     async def complete(self, request: ChatRequest) -> ChatAnswer:
         """Give the next answer. Raises what the script says."""
         self.requests.append(request)
-        answer = await metered(self.name, request, self._ask, self._meter)
+        answer = await super().complete(request)
         return answer.model_copy(update={"latency_ms": 0.0})
 
     async def _ask(self, request: ChatRequest, usage: ChatUsage) -> Reply:
