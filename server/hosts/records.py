@@ -1,6 +1,7 @@
 """A file or stream as JSON records, read within a bound of memory, and typed narrowing of what they hold."""
 
 import gzip
+import io
 import itertools
 import json
 import math
@@ -155,7 +156,11 @@ class Records:
         self.skipped = 0
         self.chars = 0
         """Of what was read so far."""
-        self._stream = cast("IO[bytes]", getattr(stream, "buffer", stream))
+        is_text = isinstance(stream, io.StringIO)
+        given = (
+            io.BytesIO(stream.getvalue().encode("utf-8", "replace")) if is_text else getattr(stream, "buffer", stream)
+        )
+        self._stream = cast("IO[bytes]", given)
         self._first = ""
         self._lines = self._read_lines()
 
@@ -200,9 +205,8 @@ class Records:
     def _read_lines(self) -> Iterator[str]:
         """Yield the lines that are not blank and not too long."""
         while piece := self._read_line(MAX_LINE_CHARS):
-            line = _decoded(piece)
-            if not _ended(piece) and len(piece) >= MAX_LINE_CHARS:
-                line = self._skip_rest()
+            is_whole = piece.endswith(b"\n") or len(piece) < MAX_LINE_CHARS
+            line = piece.decode("utf-8", "replace") if is_whole else self._skip_rest()
             line = line.strip("\ufeff \t\r\n\0")
             self.chars += len(line)
             if line:
@@ -211,14 +215,14 @@ class Records:
 
     def _skip_rest(self) -> str:
         self.skipped += 1
-        while (piece := self._read_line(_CHUNK)) and not _ended(piece):
+        while (piece := self._read_line(_CHUNK)) and not piece.endswith(b"\n"):
             pass
         return ""
 
-    def _read_line(self, limit: int) -> str | bytes:
+    def _read_line(self, limit: int) -> bytes:
         try:
             return self._stream.readline(limit)
-        except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
+        except (OSError, EOFError, zlib.error) as error:
             raise InputError(f"the transcript cannot be read to its end: {error}") from error
 
 
@@ -283,11 +287,3 @@ def parsed(text: object) -> object | None:
 
 def _refuse(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is not JSON")
-
-
-def _decoded(piece: str | bytes) -> str:
-    return piece if isinstance(piece, str) else piece.decode("utf-8", "replace")
-
-
-def _ended(piece: str | bytes) -> bool:
-    return piece.endswith("\n") if isinstance(piece, str) else piece.endswith(b"\n")

@@ -21,7 +21,7 @@ async def test_tools_are_told_with_their_success_time_and_tokens_the_most_used_f
     await log_tool_calls(toolbox, [call("rare", time_cost=2.0, token_cost=10, create_time=at(5))])
     await log_tool_calls(toolbox, [call(time_cost=1.0), call(time_cost=3.0), failed()])
     search, rare = await tools_in_use(toolbox)
-    assert (search.name, search.calls, search.succeeded, search.rate) == ("search", 3, 2, wilson(2, 3))
+    assert (search.memory.totals.tool_name, search.memory.totals.calls, search.rate) == ("search", 3, wilson(2, 3))
     assert search.time_s == pytest.approx(2.0)
     assert (rare.time_s, rare.tokens, search.memory.totals.kept) == (2.0, 10.0, 3)
     with pytest.raises(NotFoundError, match="nothing"):

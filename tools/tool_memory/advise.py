@@ -85,16 +85,18 @@ async def _for_task(toolbox: Toolbox, task: str, names: Sequence[str] | None) ->
     unknown = tuple(name for name in names or () if name not in overall)
     if ranked:
         best = {each.tool_name for each in ranked}
-        of_best = tuple(memory for memory in memories if memory.totals.tool_name in best)
-        return ToolGuidance(
-            markdown=of_task(ranked, of_best, GUIDANCE_TOKENS), tools=of_best, experience=tuple(ranked), unknown=unknown
+        shown = tuple(memory for memory in memories if memory.totals.tool_name in best)
+        text, reason = of_task(ranked, shown, GUIDANCE_TOKENS), None
+    else:
+        shown = tuple(memories) if names is not None else ()
+        text, reason = (
+            "No experience with tasks like this.",
+            "no evaluated call of this project was similar to the task",
         )
-    reason = "no evaluated call of this project was similar to the task"
-    text = "No experience with tasks like this."
-    if names is not None and memories:
-        text = f"{text} What is known of these tools otherwise:\n\n{of_tools(memories, unknown, GUIDANCE_TOKENS - 20)}"
-        return ToolGuidance(markdown=text, tools=tuple(memories), unknown=unknown, reason=reason)
-    return ToolGuidance(markdown=text, unknown=unknown, reason=reason)
+        if shown:
+            known = of_tools(shown, unknown, GUIDANCE_TOKENS - 20)
+            text = f"{text} What is known of these tools otherwise:\n\n{known}"
+    return ToolGuidance(markdown=text, tools=shown, experience=tuple(ranked), unknown=unknown, reason=reason)
 
 
 def rank_tools(

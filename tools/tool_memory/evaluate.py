@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from datetime import timedelta
 from typing import Any, TypeVar
@@ -93,8 +94,7 @@ async def evaluate_tool_calls(
     memories = await toolbox.store.tool_memory.memories(toolbox.scope, None)
     schemas = {each.totals.tool_name: each.tool_schema for each in memories}
     after = total = failures = 0
-    methods: dict[str, int] = {}
-    reasons: dict[str, None] = {}
+    methods, reasons = Counter[str](), dict[str, None]()
     while total + failures < limit:
         pending = await toolbox.store.tool_memory.pending_calls(
             toolbox.scope,
@@ -112,8 +112,7 @@ async def evaluate_tool_calls(
             toolbox.scope, done, failed, now=toolbox.clock.now(), retry_after_s=RETRY_AFTER_S
         )
         failures += len(failed)
-        for each in done:
-            methods[each.evaluation.method] = methods.get(each.evaluation.method, 0) + 1
+        methods.update(each.evaluation.method for each in done)
         reasons.update(dict.fromkeys(each.reason for each in failed))
         if stop:
             break
@@ -169,11 +168,8 @@ async def spaced(
 
 
 def _by_evidence(pending: PendingCalls, names: frozenset[str]) -> list[EvaluatedCall]:
-    done: list[EvaluatedCall] = []
-    for kept in pending.calls:
-        found = evaluate_by_evidence(kept.call, was_corrected(kept, pending), names)
-        done.append(EvaluatedCall(kept.seq, found, indexed_tokens(kept)))
-    return done
+    found = ((kept, evaluate_by_evidence(kept.call, was_corrected(kept, pending), names)) for kept in pending.calls)
+    return [EvaluatedCall(kept.seq, evaluation, indexed_tokens(kept)) for kept, evaluation in found]
 
 
 def indexed_tokens(kept: KeptCall) -> tuple[str, ...]:

@@ -41,7 +41,7 @@ MAX_CALL_CHARS = 2000
 
 MAX_TASK_CHARS, MAX_SCHEMA_CHARS = 500, 4000
 _COUNTED_CHARS = 400_000
-"""The tokens of a longer text are extrapolated."""
+"""Of a longer text only the tokens of so much are counted, and the rest by its length."""
 
 
 async def log_tool_calls(

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Sequence
-from datetime import datetime
 from typing import NamedTuple
 
 from swarm_memory.schema.errors import NotFoundError
@@ -21,18 +20,14 @@ _MAX_ERRORS = 40
 
 
 class Use(NamedTuple):
-    """How often a tool was called, and how that went."""
+    """A tool that was called, and how that went."""
 
-    name: str
-    calls: int
-    succeeded: int
+    memory: ToolMemory
     rate: Interval
-    """Wilson's, of `succeeded` among `calls`."""
-    last_at: datetime | None
+    """Wilson's, of the calls that succeeded."""
     time_s: float | None
     """Mean of the calls whose time is known; of the tokens too."""
     tokens: float | None
-    memory: ToolMemory
 
 
 class Fix(NamedTuple):
@@ -58,7 +53,7 @@ class SeenError(NamedTuple):
 async def tools_in_use(toolbox: Toolbox) -> list[Use]:
     """Return every tool that was called, the most used first. Raises `StorageError`."""
     memories = await toolbox.store.tool_memory.memories(toolbox.scope, None)
-    return sorted(map(_use, memories), key=lambda each: -each.calls)
+    return sorted(map(_use, memories), key=lambda each: -each.memory.totals.calls)
 
 
 async def tool_in_use(toolbox: Toolbox, name: str) -> Use:
@@ -113,12 +108,8 @@ def _use(memory: ToolMemory) -> Use:
     totals = memory.totals
     calls = max(totals.calls, 1)
     return Use(
-        name=totals.tool_name,
-        calls=totals.calls,
-        succeeded=totals.succeeded,
-        rate=wilson(min(totals.succeeded, calls), calls),
-        last_at=totals.last_at,
-        time_s=totals.time_cost_us / totals.timed / 1e6 if totals.timed else None,
-        tokens=totals.token_cost / totals.counted if totals.counted else None,
-        memory=memory,
+        memory,
+        wilson(min(totals.succeeded, calls), calls),
+        totals.time_cost_us / totals.timed / 1e6 if totals.timed else None,
+        totals.token_cost / totals.counted if totals.counted else None,
     )

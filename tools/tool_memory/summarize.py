@@ -1,6 +1,7 @@
 """The summary of a tool from its newest calls: figures with intervals, and guidelines by the model or extracted."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Sequence
 from statistics import fmean
 
@@ -106,21 +107,15 @@ async def news_of(toolbox: Toolbox, memory: ToolMemory) -> int:
 
 def _in_a_sentence(outcomes: Sequence[ToolOutcome], evaluation: EvaluateResult) -> SummarizeResult:
     """Say it as one sentence too; what failed is added to it only where something did."""
-    summarized, skipped, failed = (
-        sum(each.status == status for each in outcomes) for status in ("summarized", "skipped", "failed")
-    )
-    done = summarized + skipped
-    message = (
-        f"Successfully processed {done} tool memories: {summarized} summarized, {skipped} skipped (already up-to-date)"
-    )
-    unknown = [each.tool_name for each in outcomes if each.status == "unknown"]
-    if failed:
-        message += f"; {failed} failed"
-    if unknown:
-        message += f"; never called: {', '.join(unknown)}"
+    count = Counter(each.status for each in outcomes)
+    summarized, skipped, failed = count["summarized"], count["skipped"], count["failed"]
+    unknown = ", ".join(each.tool_name for each in outcomes if each.status == "unknown")
+    message = f"Successfully processed {summarized + skipped} tool memories: {summarized} summarized, "
+    message += f"{skipped} skipped (already up-to-date)"
+    message += (f"; {failed} failed" if failed else "") + (f"; never called: {unknown}" if unknown else "")
     return SummarizeResult(
         message=message,
-        processed=done,
+        processed=summarized + skipped,
         summarized=summarized,
         skipped=skipped,
         failed=failed,
