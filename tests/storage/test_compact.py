@@ -14,9 +14,8 @@ from swarm_memory.server.storage.driver import choose
 from swarm_memory.server.storage.engine import registry
 from swarm_memory.server.storage.search import index, vectors
 from swarm_memory.server.storage.search.codes import code_bits, codes
-from swarm_memory.server.storage.search.packed import scoped, unpack
 from swarm_memory.server.storage.search.vectors import encode
-from swarm_memory.server.storage.search.words import pack
+from swarm_memory.server.storage.search.words import pack, scoped, unpack
 from swarm_memory.server.storage.stores.rows import pattern_row, to_text
 from swarm_memory.tools.ports.memories import SearchFilter, SearchQuery, StoredMemory
 

@@ -10,7 +10,7 @@ from forked import ISOLATED, run
 from swarm_memory.schema.errors import StoreDamaged, StoreUntrusted
 from swarm_memory.server.storage.driver import Driver, choose
 from swarm_memory.server.storage.engine.connection import close, connect
-from swarm_memory.server.storage.engine.files import begin_commit, end_log
+from swarm_memory.server.storage.engine.files import end_log, note_log
 
 KILLED = """
 import os, sys
@@ -52,7 +52,7 @@ def test_a_note_of_the_log_that_cannot_be_written_leaves_the_former_one(tmp_path
     end_log(str(mark))
     former = mark.read_bytes()
     (tmp_path / f"mark.{os.getpid()}").mkdir()  # stands where the new note would be written
-    begin_commit(str(tmp_path / "no-log"), str(mark))
+    note_log(str(tmp_path / "no-log"), str(mark))
     assert mark.read_bytes() == former
 
 

@@ -23,16 +23,15 @@ from swarm_memory.server.storage.engine import registry
 from swarm_memory.server.storage.engine.backup import MIGRATION, advice, back_up
 from swarm_memory.server.storage.engine.files import (
     OpenedFile,
-    begin_commit,
     flush,
     make_folder,
     make_private,
-    note_commit,
+    note_log,
     size_of,
 )
 from swarm_memory.server.storage.engine.lock import transaction, writer_lock
 from swarm_memory.server.storage.engine.ownership import BankState, check_content, check_path
-from swarm_memory.server.storage.search.packed import scoped
+from swarm_memory.server.storage.search.words import scoped
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.driver import SqliteConnection
@@ -137,10 +136,10 @@ def write_transaction(
         if opened is not None:
             opened.check()
         log, mark = f"{database}-wal", str(registry.mark_file(database)) if opened is None else opened.mark_file
-        begin_commit(log, mark)
+        note_log(log, mark)
         with transaction(connection, "IMMEDIATE"):
             yield
-        note_commit(log, mark)
+        note_log(log, mark)
         if size_of(log) > LARGE_WAL_BYTES:
             truncate_wal(connection)
 
@@ -265,13 +264,13 @@ def _complete(
         return
     log, mark = f"{database}-wal", str(registry.mark_file(database))
     with writer_lock(database, timeout_s):
-        begin_commit(log, mark)
+        note_log(log, mark)
         journal = _use_journal(module, connection, database, timeout_s)
         if state == "outdated" and check_content(connection, database) == "outdated":
             back_up(connection, module, database, MIGRATION)
         if state != "bank":
             migrate(connection)
-        note_commit(log, mark)
+        note_log(log, mark)
         registry.sign(database, registry.identity(connection), journal=journal)
     check_content(connection, database)
 

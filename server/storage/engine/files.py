@@ -123,16 +123,12 @@ _MAX_GENERATIONS = 1000
 """So many times a log may have begun again, by the `sqlite3` command say, since it was last noted."""
 
 
-def begin_commit(log: str, mark_file: str) -> None:
-    """Note which file the empty log is that something is about to be committed to. The caller holds the writer lock."""
-    if not size_of(log):
-        _note(mark_file, _begun(log))
+def note_log(log: str, mark_file: str) -> None:
+    """Note by its salts which log was committed to; of an empty one, which file it is. The caller holds the lock.
 
-
-def note_commit(log: str, mark_file: str) -> None:
-    """Note which log it is that a commit went into, by its salts. The caller holds the writer lock."""
-    if salts := _salts_of(log):
-        _note(mark_file, salts)
+    It is noted before a commit, which may be cut off, and after it.
+    """
+    _note(mark_file, _salts_of(log) or _begun(log))
 
 
 def end_log(mark_file: str) -> None:

@@ -12,8 +12,8 @@ from swarm_memory.schema.sqlite.statements import queries as common_queries
 from swarm_memory.server.storage.postgres.postings import Blocks, Place, Words, drop_what_went, enter, leave, words_of
 from swarm_memory.server.storage.search.codes import Quantization
 from swarm_memory.server.storage.search.index import Index
-from swarm_memory.server.storage.search.packed import unpack
 from swarm_memory.server.storage.search.vectors import Space, all_spaces, decode, find_space
+from swarm_memory.server.storage.search.words import unpack
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.driver import Connection
