@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from swarm_memory.schema.errors import StoreReplaced
+from swarm_memory.server.location import write_private
 
 _NOT_FLUSHED_HERE = (errno.EINVAL, errno.ENOTSUP, errno.EBADF)
 """What a file system says whose folders cannot be flushed: some network file systems."""
@@ -176,11 +177,6 @@ def _noted(mark_file: str) -> bytes:
 
 def _note(mark_file: str, content: bytes) -> None:
     """Write a note; where that cannot be written the former one stands."""
-    if content == _noted(mark_file):
-        return
-    part = f"{mark_file}.{os.getpid()}"
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
-    with suppress(OSError):
-        with os.fdopen(os.open(part, flags, 0o600), "wb") as file:
-            file.write(content)
-        os.replace(part, mark_file)  # noqa: PTH105 - after each write
+    if content != _noted(mark_file):
+        with suppress(OSError):
+            write_private(Path(mark_file), content.decode(errors="surrogateescape"))

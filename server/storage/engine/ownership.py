@@ -56,7 +56,11 @@ def check_path(database: Path) -> bool:
             continue
         except (NotADirectoryError, PermissionError) as error:
             raise StorageError(f"{path} cannot be reached: {error.strerror}") from error
-        _check_file(path, status)
+        if not stat.S_ISREG(status.st_mode):
+            kind = "a symbolic link" if stat.S_ISLNK(status.st_mode) else "no regular file"
+            raise StoreUntrusted(f"{path} is {kind}: it was not opened")
+        if os.name == "posix" and status.st_uid not in (os.geteuid(), 0):
+            raise StoreUntrusted(f"{path} belongs to another user (uid {status.st_uid}): it was not opened")
         sizes[suffix] = status.st_size
     if not sizes.get("") and sizes.get("-wal", 0) > 0:
         raise StoreDamaged(
@@ -64,14 +68,6 @@ def check_path(database: Path) -> bool:
             f"cut off or moved. Bring it back, or {advice(database)}; move the log away to begin again"
         )
     return "" in sizes
-
-
-def _check_file(path: Path, status: os.stat_result) -> None:
-    if not stat.S_ISREG(status.st_mode):
-        kind = "a symbolic link" if stat.S_ISLNK(status.st_mode) else "no regular file"
-        raise StoreUntrusted(f"{path} is {kind}: it was not opened")
-    if os.name == "posix" and status.st_uid not in (os.geteuid(), 0):
-        raise StoreUntrusted(f"{path} belongs to another user (uid {status.st_uid}): it was not opened")
 
 
 def check_content(connection: "SqliteConnection", database: Path) -> BankState:

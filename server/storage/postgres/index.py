@@ -70,7 +70,7 @@ class PostgresIndex(Index):
     def enter(self, connection: "Connection", seq: int, partition: int) -> None:
         self.enter_new(connection, [seq], partition)
         for *space, vector in connection.execute(self.statements["spaces_of_item"], (seq,)).fetchall():
-            self._enter_vector(connection, Space(*space), seq, partition, vector)
+            self._enter_vectors(connection, Space(*space), partition, [(seq, vector)])
 
     def enter_new(self, connection: "Connection", seqs: Sequence[int], partition: int) -> None:
         place = self._place(connection, partition)
