@@ -68,7 +68,6 @@ class Bank:
         self._served = 0
         self._all_served = anyio.Event()
         self._sessions: dict[str, str] = {}
-        self._is_open = anyio.Event()
         self._is_wanted = anyio.Event()
 
     async def toolbox(self) -> "Toolbox":
@@ -76,8 +75,6 @@ class Bank:
 
         Raises the error that opening it gave; `ConfigError` where swarm-memory is switched off.
         """
-        if self._worker is not None:
-            self._worker.note_use()
         return self._unless_off(await self._opened())
 
     async def for_reading(self) -> "Toolbox":
@@ -118,7 +115,6 @@ class Bank:
             if self._toolbox is None:
                 with anyio.CancelScope(shield=True):
                     self._toolbox = (await self._open()).for_agents()
-                    self._is_open.set()
                     self._is_wanted.set()
         assert self._toolbox is not None
         return self._toolbox
@@ -202,19 +198,15 @@ class Bank:
             log.exception("no more jobs are worked off by this server")
 
     async def _opened_for_work(self) -> "Toolbox":
-        """Where opening fails the next use of the server tries again, and the worker waits for that.
-
-        No bank is made for a worker: it waits until a use or a hook has made one.
-        """
-        try:
-            while not self.is_made:
-                await self._is_wanted.wait()
-                self._is_wanted = anyio.Event()
-            return await self._opened()
-        except SwarmMemoryError as error:
-            log.warning("the bank is not open: %s", error)
-        await self._is_open.wait()
-        return await self._opened()
+        """No bank is made for a worker, and none that does not open is tried again: it waits for a use or a hook."""
+        while True:
+            try:
+                if self.is_made:
+                    return await self._opened()
+            except SwarmMemoryError as error:
+                log.warning("the bank is not open: %s", error)
+            await self._is_wanted.wait()
+            self._is_wanted = anyio.Event()
 
     async def close(self) -> None:
         """Write what is queued and close the database."""

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 from pydantic import BaseModel, JsonValue, SecretStr, ValidationError
 
@@ -40,14 +40,10 @@ NOT_FROM_PROJECT = frozenset({
 """Keys of those sections that only the user may set: how much is stored, run and sent."""
 
 PROVIDERS = "chat.providers"
-"""A list of mappings in a file, of the same as JSON elsewhere."""
+"""A list of mappings in a file, the same as JSON elsewhere."""
 
-NAMES = frozenset({"guard.disabled_rules"})
-"""Lists of names in a file, the same divided by commas elsewhere."""
-
-MAX_PROVIDERS = 20
-
-AnyModel = TypeVar("AnyModel", bound=BaseModel)
+LISTS = frozenset({PROVIDERS, "guard.disabled_rules"})
+"""Lists in a file; names divided by commas elsewhere."""
 
 Values: TypeAlias = dict[str, tuple[Any, str]]
 """By key `section.name`: the raw value and where it stands."""
@@ -56,12 +52,9 @@ ENABLED = "enabled"
 """The one key that stands in no section."""
 
 
-def _sections() -> dict[str, type[BaseModel]]:
-    fields = Settings.model_fields.items()
-    return {name: cast(type[BaseModel], info.annotation) for name, info in fields if name != ENABLED}
-
-
-SECTIONS = _sections()
+SECTIONS = {
+    name: cast(type[BaseModel], info.annotation) for name, info in Settings.model_fields.items() if name != ENABLED
+}
 _PROXY = "a server over HTTP keeps no sessions, and limits of what clients ask are for a reverse proxy"
 _SHOWN = "what is known of a call is shown beside it by `hooks.at_calls`"
 _SCALED = "both legs are fused by their scaled scores, which ranks better than by reciprocal ranks"
@@ -147,8 +140,7 @@ def resolve_settings(
         merged |= _from_file(of_user, MAX_FILE_BYTES)
     merged |= _from_environment(environ)
     for key, text in (overrides or {}).items():
-        if key not in KEYS and key not in GONE:
-            raise _unknown(key, KEYS, "the command line")
+        _check_known(key, "the command line")
         merged[key] = (_unquoted(text), "command line")
     files = tuple(path for path in (of_project, of_user) if path.is_file())
     gone = {key: merged.pop(key)[1] for key in GONE if key in merged}
@@ -163,41 +155,30 @@ def _from_file(path: Path, max_bytes: int) -> Values:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} cannot be read: {error}") from error
-    return _flatten(_document(text, str(path)), str(path))
+    return _parsed(text, str(path))
 
 
-def _document(text: str, origin: str) -> object:
+def _parsed(text: str, origin: str) -> Values:
+    """Return the values by key of a file whose sections stand under the root key, beside it, or both."""
     import yaml
 
     try:
-        return yaml.safe_load(text)
+        document = yaml.safe_load(text)
     except (RecursionError, yaml.YAMLError) as error:
         raise ConfigError(f"{origin} is not valid YAML: {' '.join(str(error).split())}") from error
-
-
-def _flatten(document: object, origin: str) -> Values:
-    """Turn `{section: {name: value}}` into values by key; sections may stand under the root key, beside it, or both."""
     top = _mapping(document, "the file", origin)
-    under = _of_sections(_mapping(top.pop(ROOT_KEY, None), ROOT_KEY, origin), origin)
-    beside = _of_sections(top, origin)
-    if twice := sorted(under.keys() & beside.keys()):
-        raise ConfigError(f"{twice[0]} stands twice in {origin}, under {ROOT_KEY} and beside it: take one out")
-    return under | beside
-
-
-def _of_sections(sections: dict[str, object], origin: str) -> Values:
     values: Values = {}
-    for section, content in sections.items():
-        if section == ENABLED:
-            values[ENABLED] = (content, origin)
-            continue
-        if section not in SECTIONS:
-            raise _unknown(section, (ENABLED, *SECTIONS, ROOT_KEY), origin)
-        for name, value in _mapping(content, section, origin).items():
-            key = f"{section}.{name}"
-            if key not in KEYS and key not in GONE:
-                raise _unknown(key, KEYS, origin)
-            values[key] = (value, origin)
+    for sections in (_mapping(top.pop(ROOT_KEY, None), ROOT_KEY, origin), top):
+        for section, content in sections.items():
+            if section not in SECTIONS and section != ENABLED:
+                raise _unknown(section, (ENABLED, *SECTIONS, ROOT_KEY), origin)
+            named = {"": content} if section == ENABLED else _mapping(content, section, origin)
+            for name, value in named.items():
+                key = f"{section}.{name}" if name else section
+                _check_known(key, origin)
+                if key in values:
+                    raise ConfigError(f"{key} stands twice in {origin}, under {ROOT_KEY} and beside it: take one out")
+                values[key] = (value, origin)
     return values
 
 
@@ -216,7 +197,7 @@ def with_setting(text: str, key: str, value: str, origin: str) -> str:
     """
     import yaml
 
-    before = _flatten(_document(text, origin), origin)
+    before = _parsed(text, origin)
     section, _, name = key.partition(".")
     entry = f"{name}: {value}"
     top = yaml.compose(text, yaml.SafeLoader)
@@ -227,7 +208,7 @@ def with_setting(text: str, key: str, value: str, origin: str) -> str:
         inner = _under(holder, section) if holder else None
         after = _put(text, inner, name, value) if inner else _put(text, holder or top, section, f"{{{entry}}}")
     try:
-        if _flatten(_document(after, origin), origin) == before | {key: (yaml.safe_load(value), origin)}:
+        if _parsed(after, origin) == before | {key: (yaml.safe_load(value), origin)}:
             return after
     except ConfigError:
         pass  # the text is of a form in which a key cannot be put by its place
@@ -289,86 +270,59 @@ def _refuse_dangerous(values: Values) -> None:
 
 
 def _validated(values: Values) -> Settings:
-    nested: dict[str, dict[str, Any]] = {}
-    given: dict[str, Any] = {}
+    given: dict[str, dict[str, Any]] = {}
     for key, (value, origin) in values.items():
-        if key == PROVIDERS:
-            nested.setdefault("chat", {})["providers"] = _providers(value, origin)
-            continue
-        section, _, name = key.partition(".")
-        if key in NAMES:
-            nested.setdefault(section, {})[name] = _names(value, key, origin)
-            continue
-        if not (value is None or isinstance(value, str | int | float)):
-            raise ConfigError(f"{key} in {origin} must be a single value, not {type(value).__name__}")
-        if key == ENABLED:
-            given[ENABLED] = value
-            continue
-        if isinstance(value, bool) and SECTIONS[section].model_fields[name].annotation is not bool:
-            raise ConfigError(f"{key} in {origin} must not be {str(value).lower()}; {_expected(key)}")
-        nested.setdefault(section, {})[name] = value
-    settings = _checked(Settings, given, "", values) if given else Settings.model_construct()
-    sections = {name: _checked(SECTIONS[name], held, name, values) for name, held in nested.items()}
-    return settings.model_copy(update=sections)
-
-
-def _checked(form: type[AnyModel], given: Mapping[str, object], section: str, values: Values) -> AnyModel:
-    try:
-        return form.model_validate(given)
-    except ValidationError as error:
-        raise _invalid(error, section, values) from error
-
-
-def _names(value: object, key: str, origin: str) -> list[str]:
-    names = value.split(",") if isinstance(value, str) else value or []
-    if not (isinstance(names, list) and all(isinstance(name, str) for name in cast("list[object]", names))):
-        raise ConfigError(f"{key} in {origin} must be a list of names, or names divided by commas")
-    return [name.strip() for name in cast("list[str]", names) if name.strip()]
-
-
-def _providers(value: object, origin: str) -> list[dict[str, object]]:
-    """Return the chat models as they were given; whatever is wrong, no value is repeated: it may be a pasted key."""
-    wanted = f'{PROVIDERS} in {origin} must be a list of mappings such as [{{"provider": "claude_cli"}}]'
-    if isinstance(value, str):
+        section, _, name = key.rpartition(".")
+        form = SECTIONS.get(section, Settings)
+        if isinstance(value, bool) and form.model_fields[name].annotation is not bool:
+            raise ConfigError(f"{key} in {origin} must not be {str(value).lower()}; {_default_of(key)}")
+        given.setdefault(section, {})[name] = _listed(key, value, origin) if key in LISTS else value
+    checked: dict[str, BaseModel] = {}
+    for section, held in given.items():
         try:
-            value = json.loads(value)
-        except (ValueError, RecursionError):
-            raise ConfigError(f"{wanted}, as JSON") from None
-    if not isinstance(value, list | tuple | None):
-        raise ConfigError(f"{wanted}, not {type(value).__name__}")
-    found = cast("list[object]", value or [])
-    if len(found) > MAX_PROVIDERS:
-        raise ConfigError(f"{PROVIDERS} in {origin} has {len(found)} entries: {MAX_PROVIDERS} are the most")
-    return [_provider(entry, f"{PROVIDERS}[{place}]", origin) for place, entry in enumerate(found)]
+            checked[section] = SECTIONS.get(section, Settings).model_validate(held)
+        except ValidationError as error:
+            raise _invalid(error, section, values) from error
+    settings = cast("Settings", checked.pop("", None) or Settings.model_construct())
+    return settings.model_copy(update=checked)
 
 
-def _provider(entry: object, what: str, origin: str) -> dict[str, object]:
-    given = _mapping(entry, what, origin)
-    known = [f"{what}.{name}" for name in ChatProviderSettings.model_fields]
-    for name, value in given.items():
-        if f"{what}.{name}" not in known:
-            raise _unknown(f"{what}.{name}", known, origin)
-        if not isinstance(value, str | int | float | None):
-            raise ConfigError(f"{what}.{name} in {origin} must be a single value, not {type(value).__name__}")
-    return given
+def _listed(key: str, value: object, origin: str) -> object:
+    """Return a list as a file has it."""
+    if not isinstance(value, str):
+        return () if value is None else value
+    if key != PROVIDERS:
+        return [name.strip() for name in value.split(",") if name.strip()]
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):  # the text is not repeated: it may hold a pasted key
+        wanted = 'a list of mappings such as [{"provider": "claude_cli"}], as JSON'
+        raise ConfigError(f"{key} in {origin} must be {wanted}") from None
 
 
 def _invalid(error: ValidationError, section: str, values: Values) -> ConfigError:
-    """Name the key, the place and what it may be; a secret's value is never repeated."""
+    """Name the key, the place and what it may be; a secret's value is never repeated, nor one within a list."""
     first = error.errors(include_url=False)[0]
-    place = (section, *first["loc"]) if section else first["loc"]
-    key = ".".join(str(part) for part in place[:2])
+    key = ".".join(str(part) for part in (section, *first["loc"][:1]) if part)
     value, origin = values.get(key, (None, "the settings"))
-    if key == PROVIDERS:
-        entry, *name = place[2:]
-        return ConfigError(f"{'.'.join([f'{key}[{entry}]', *map(str, name)])} in {origin}: {first['msg']}")
-    given = "" if "api_key" in key else f" (it is {str(value)[:80]!r})"
-    return ConfigError(f"{key} in {origin}: {first['msg']}{given}; {_expected(key)}")
+    if inner := first["loc"][1:]:
+        entry, *names = inner
+        place = ".".join([f"{key}[{entry}]", *map(str, names)])
+        if first["type"] == "extra_forbidden":
+            return _unknown(place, [f"{key}[{entry}].{name}" for name in ChatProviderSettings.model_fields], origin)
+        return ConfigError(f"{place} in {origin}: {first['msg']}")
+    is_shown = isinstance(value, str | int | float) and "api_key" not in key and key not in LISTS
+    given = f" (it is {str(value)[:80]!r})" if is_shown else ""
+    return ConfigError(f"{key} in {origin}: {first['msg']}{given}; {_default_of(key)}")
 
 
-def _expected(key: str) -> str:
-    default = value_of(Settings(), key)
-    return f"the default is {_shown(default)!r}"
+def _default_of(key: str) -> str:
+    return f"the default is {_shown(value_of(Settings(), key))!r}"
+
+
+def _check_known(key: str, origin: str) -> None:
+    if key not in KEYS and key not in GONE:
+        raise _unknown(key, KEYS, origin)
 
 
 def _unknown(name: str, known: Iterable[str], origin: str) -> ConfigError:

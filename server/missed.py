@@ -3,7 +3,8 @@
 import json
 import os
 import time
-from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -36,17 +37,13 @@ def note_missed(root: str | Path, event: str, reason: str) -> None:
 def missed(root: Path) -> list[Missed]:
     """Return what the hooks of a project missed in the last 30 days, the most frequent first. Raises `ConfigError`."""
     since, wanted = time.time() - KEPT_DAYS * _DAY_S, os.path.realpath(root)
-    counts: Counter[tuple[str, str]] = Counter()
-    last: dict[tuple[str, str], float] = {}
-    for path in (Path(f"{_file()}.1"), _file()):
-        for note in _notes(path):
-            at = note.get("at")
-            if note.get("root") != wanted or not isinstance(at, float) or at < since:
-                continue
-            key = str(note.get("event")), str(note.get("reason"))
-            counts[key] += 1
-            last[key] = max(at, last.get(key, 0.0))
-    return [Missed(*key, count, last[key]) for key, count in counts.most_common()]
+    times: dict[tuple[str, str], list[float]] = {}
+    for note in (*_notes(Path(f"{_file()}.1")), *_notes(_file())):
+        at = note.get("at")
+        if note.get("root") == wanted and isinstance(at, float) and at >= since:
+            times.setdefault((str(note.get("event")), str(note.get("reason"))), []).append(at)
+    found = [Missed(*key, len(each), max(each)) for key, each in times.items()]
+    return sorted(found, key=lambda each: -each.times)
 
 
 def lines_of_missed(root: Path) -> list[str]:
@@ -62,19 +59,15 @@ def _file() -> Path:
     return state_folder() / "missed"
 
 
-def _notes(path: Path) -> list[dict[str, Any]]:
+def _notes(path: Path) -> Iterator[dict[str, Any]]:
     try:
         lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
     except FileNotFoundError:
-        return []
+        return
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}; delete it") from error
-    found: list[dict[str, Any]] = []
     for line in lines:
-        try:
+        with suppress(ValueError):  # of two that were written at once
             note: Any = json.loads(line)
-        except ValueError:
-            continue  # of two that were written at once
-        if isinstance(note, dict):
-            found.append(cast("dict[str, Any]", note))
-    return found
+            if isinstance(note, dict):
+                yield cast("dict[str, Any]", note)

@@ -65,13 +65,12 @@ def _file() -> Path:
 def _paused() -> list[str]:
     file = _file()
     try:
-        os.lstat(file)  # each call asks, and hardly anybody pauses: to fail at opening takes longer
         with file.open(encoding="utf-8", errors="surrogateescape") as opened:
             return [name for name in opened.read(MAX_CHARS).split("\0") if name]
     except FileNotFoundError:
         return []
     except OSError as error:
-        raise ConfigError(f"{_file()} cannot be read: {error.strerror}; delete it to switch all on") from error
+        raise ConfigError(f"{file} cannot be read: {error.strerror}; delete it to switch all on") from error
 
 
 def _write(names: list[str]) -> None:

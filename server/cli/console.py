@@ -14,7 +14,6 @@ from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
 
 from swarm_memory.schema.errors import ConfigError
-from swarm_memory.schema.job import Progress, Report
 
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
@@ -184,15 +183,6 @@ def progress(what: str) -> Generator["Moved"]:
             bar.update(shown, completed=done, total=total, description=escape(message[-80:]) or what)
 
         yield moved
-
-
-def as_report(moved: Moved) -> Report:
-    """Return what passes the progress of an operation on to `moved`."""
-
-    async def report(progress: Progress) -> None:
-        moved(progress.done, progress.total, progress.message)
-
-    return report
 
 
 async def write_lines(lines: AsyncIterable[str], output: Path | None) -> int:

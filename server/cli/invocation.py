@@ -13,8 +13,9 @@ if TYPE_CHECKING:
 
     from pydantic import JsonValue
 
-    from swarm_memory.schema.job import Progress, Report
+    from swarm_memory.schema.job import Progress
     from swarm_memory.schema.settings import Settings
+    from swarm_memory.server.cli.console import Moved
     from swarm_memory.server.config import ResolvedSettings
     from swarm_memory.server.location import Location
     from swarm_memory.server.storage.care.care import SqliteCare
@@ -111,7 +112,7 @@ class CommandSite:
     is_users: bool = True
     _opened: "Toolbox | None" = None
     _empty: "Toolbox | None" = None
-    _moved: "Report | None" = None
+    _moved: "Moved | None" = None
 
     async def toolbox(self) -> "Toolbox":
         """Open the bank at the first call, and make it where there is none. Raises `ConfigError`, `StorageError`."""
@@ -151,12 +152,14 @@ class CommandSite:
 
     async def report(self, progress: "Progress") -> None:
         """Show how far the work is, where a person looks."""
+        self._show(progress)
+
+    def _show(self, progress: "Progress") -> None:
         if self._moved is None:
-            from swarm_memory.server.cli.console import as_report
             from swarm_memory.server.cli.console import progress as shown
 
-            self._moved = as_report(self.stack.enter_context(shown("working")))
-        await self._moved(progress)
+            self._moved = self.stack.enter_context(shown("working"))
+        self._moved(progress.done, progress.total, progress.message)
 
     def wake(self) -> None:
         """Do nothing: what was queued waits for `jobs work`, or for a server."""
@@ -172,6 +175,7 @@ class CommandSite:
         """
         from swarm_memory.schema.job import Job
         from swarm_memory.server.jobs.handlers import long_handlers
+        from swarm_memory.server.jobs.worker import Reported
 
         if key is not None:
             click.echo(f"{kind} {key}", err=True)
@@ -179,4 +183,4 @@ class CommandSite:
         now = toolbox.clock.now()
         given = {"kind": kind, "key": kind, "payload": dict(payload), "run_after": now, "created_at": now}
         job = Job.model_validate({"id": kind, "scope": toolbox.scope, **given})
-        return dict(await long_handlers(self.invocation.root)[kind](toolbox, job, self.report))
+        return dict(await long_handlers(self.invocation.root)[kind](toolbox, job, Reported(self._show)))

@@ -1,19 +1,19 @@
 """What each kind of long job does: scaling, consolidation, embedding, imports, and the tool memory."""
 
 import os
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import anyio
 import anyio.to_thread
-from pydantic import JsonValue, ValidationError
+from pydantic import BaseModel, JsonValue, ValidationError
 
 from swarm_memory.schema.errors import ConfigError, InputError
-from swarm_memory.schema.job import WITHDRAW, Job, Progress, Report
+from swarm_memory.schema.job import WITHDRAW, Job, Progress
 from swarm_memory.schema.rollout import MattsResult
 from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.server.benchmark.job import BENCHMARK, benchmark_from_job
@@ -22,7 +22,7 @@ from swarm_memory.server.jobs.control import RUN_MATTS
 from swarm_memory.server.jobs.reembed import reembed
 from swarm_memory.server.jobs.team import SYNC, sync_team
 from swarm_memory.server.jobs.transcripts import IMPORT, import_given
-from swarm_memory.server.jobs.worker import LongHandler
+from swarm_memory.server.jobs.worker import LongHandler, Reported
 from swarm_memory.server.runners.build import MattsJob, make_runner
 from swarm_memory.server.runners.workplace import scratch_folder
 from swarm_memory.server.sources.indexing import INDEX_SOURCES, IndexRequest, index
@@ -38,11 +38,7 @@ from swarm_memory.tools.toolbox import Toolbox
 
 SUMMARIZE = "summarize_tool_memory"
 
-REPORT_S = 0.3
-"""How often what an operation counts is passed on."""
-
-T = TypeVar("T")
-OnCount: TypeAlias = Callable[[int, int | None], None]
+AnyModel = TypeVar("AnyModel", bound=BaseModel)
 
 
 def long_handlers(root: Path) -> Mapping[str, LongHandler]:
@@ -64,12 +60,17 @@ def long_handlers(root: Path) -> Mapping[str, LongHandler]:
     }
 
 
-async def index_sources(toolbox: Toolbox, job: Job, report: Report, *, root: Path) -> dict[str, JsonValue]:
-    """Index what the payload says, with the leave that the settings give."""
+def _asked(form: type[AnyModel], job: Job) -> AnyModel:
+    """Return what a job's payload asks for. Raises `InputError`."""
     try:
-        asked = IndexRequest.model_validate(job.payload)
+        return form.model_validate(job.payload)
     except ValidationError as error:
-        raise InputError(f"the job's payload is no request to index: {error.errors()[0]['msg']}") from error
+        raise InputError(f"the payload of {job.kind} is not what it must be: {error.errors()[0]['msg']}") from error
+
+
+async def index_sources(toolbox: Toolbox, job: Job, report: Reported, *, root: Path) -> dict[str, JsonValue]:
+    """Index what the payload says, with the leave that the settings give."""
+    asked = _asked(IndexRequest, job)
     done = await index(toolbox, asked, root, on_progress=report)
     return done.model_dump(mode="json", exclude_defaults=True)
 
@@ -103,40 +104,26 @@ async def _trajectory(toolbox: Toolbox, asked: MattsJob, given: GivenAttempt) ->
     return await anyio.to_thread.run_sync(archivable, read, toolbox.settings)
 
 
-async def scale(toolbox: Toolbox, job: Job, report: Report, *, root: Path) -> Mapping[str, JsonValue]:
+async def scale(toolbox: Toolbox, job: Job, report: Reported, *, root: Path) -> Mapping[str, JsonValue]:
     """Run MaTTS as the payload says; a second time with the same run id goes on with the run."""
     from swarm_memory.tools.matts.matts import run_matts
 
-    try:
-        asked = MattsJob.model_validate(job.payload)
-    except ValidationError as error:
-        raise InputError(f"the job's payload is not that of a scaling run: {error.errors()[0]['msg']}") from error
+    asked = _asked(MattsJob, job)
     runner = make_runner(asked.runner, toolbox, root, scratch_folder(os.environ))
     return matts_row(await run_matts(toolbox, asked, runner, report))
 
 
 def matts_row(result: MattsResult) -> dict[str, JsonValue]:
     """Return what a caller gets to see of a run: how each rollout went, the best one's words, the items."""
-    run, summary = result.run, result.run.summary
     said = [step.text for step in result.best.steps if step.kind == "message"] if result.best else []
-    rollouts = [
-        each.model_dump(mode="json", exclude_none=True, exclude_defaults=True, exclude={"notes"})
-        for each in summary.rollouts
-    ]
+    shown = {"rollouts", "best", "best_folder", "reinforced", "distiller", "notes", "reason"}
     row: dict[str, Any] = {
-        "run_id": run.run_id,
-        "status": run.status,
-        "mode": run.mode,
-        "k": run.k,
-        "rollouts": rollouts,
-        "best": summary.best,
+        **result.run.model_dump(mode="json", include={"run_id", "status", "mode", "k"}),
+        **result.run.summary.model_dump(
+            mode="json", include=shown, exclude={"rollouts": {"__all__": {"notes"}}}, exclude_defaults=True
+        ),
         "best_answer": said[-1][:2_000] if said else None,
-        "best_folder": summary.best_folder,
         "stored": [{"id": item.id, "title": item.title, "outcome": item.outcome} for item in result.stored],
-        "reinforced": list(summary.reinforced),
-        "distiller": summary.distiller,
-        "notes": list(summary.notes),
-        "reason": summary.reason,
         "consolidation_due": result.consolidation_due,
     }
     return {name: cast("JsonValue", value) for name, value in row.items() if value not in (None, [], False)}
@@ -147,7 +134,7 @@ def _unasked(toolbox: Toolbox) -> Toolbox:
     return toolbox if toolbox.settings.chat.learn_with is None else replace(toolbox, chat=None)
 
 
-async def consolidate_bank(toolbox: Toolbox, job: Job, report: Report) -> Mapping[str, JsonValue]:
+async def consolidate_bank(toolbox: Toolbox, job: Job, report: Reported) -> Mapping[str, JsonValue]:
     """Consolidate the project's bank; the payload may say `dry_run` and `full`, or `undo` with the id of a run."""
     from swarm_memory.tools.consolidate.consolidate import consolidate, undo_consolidation
 
@@ -156,11 +143,11 @@ async def consolidate_bank(toolbox: Toolbox, job: Job, report: Report) -> Mappin
         return (await undo_consolidation(toolbox, undone)).model_dump(mode="json")
     toolbox = toolbox if job.payload else _unasked(toolbox)
     dry_run, full = job.payload.get("dry_run") is True, job.payload.get("full") is True
-    result = await _counted(report, lambda count: consolidate(toolbox, dry_run=dry_run, full=full, on_progress=count))
+    result = await consolidate(toolbox, dry_run=dry_run, full=full, on_progress=report.counts())
     return result.model_dump(mode="json", exclude_defaults=True)
 
 
-async def withdraw(toolbox: Toolbox, job: Job, report: Report) -> Mapping[str, JsonValue]:
+async def withdraw(toolbox: Toolbox, job: Job, report: Reported) -> Mapping[str, JsonValue]:
     """Look which of the project's memories harm: those are withdrawn, and suspected ones rest."""
     from swarm_memory.tools.consolidate.upkeep import withdraw_harmful
 
@@ -168,12 +155,12 @@ async def withdraw(toolbox: Toolbox, job: Job, report: Report) -> Mapping[str, J
     return {"run_id": done.run_id, "withdrawn": list(done.withdrawn), "resting": len(done.trials.resting)}
 
 
-async def remove_expired(toolbox: Toolbox, job: Job, report: Report) -> Mapping[str, JsonValue]:
+async def remove_expired(toolbox: Toolbox, job: Job, report: Reported) -> Mapping[str, JsonValue]:
     """Remove from the project's bank what is too old by the settings in force."""
     return dict(await remove_old(toolbox, report))
 
 
-async def look_at_project(toolbox: Toolbox, job: Job, report: Report) -> Mapping[str, JsonValue]:
+async def look_at_project(toolbox: Toolbox, job: Job, report: Reported) -> Mapping[str, JsonValue]:
     """Note where files went that memories name; come again tomorrow while any names something."""
     anchored = await check_anchors(toolbox)
     if anchored:
@@ -181,50 +168,20 @@ async def look_at_project(toolbox: Toolbox, job: Job, report: Report) -> Mapping
     return {"anchored": anchored}
 
 
-async def _counted(report: Report, work: Callable[[OnCount], Awaitable[T]], before: str = "", during: str = "") -> T:
-    """Do work that counts without waiting, and report how far it is now and then, and at the end."""
-    results: list[T] = []
-    now = Progress(done=0, message=before)
-
-    def count(done: int, total: int | None) -> None:
-        nonlocal now
-        now = Progress(done=done, total=total, message=during)
-
-    async def report_changes() -> None:
-        reported: Progress | None = None
-        while True:
-            if reported != now:
-                reported = now
-                await report(now)
-            await anyio.sleep(REPORT_S)
-
-    async with anyio.create_task_group() as group:
-        group.start_soon(report_changes)
-        results.append(await work(count))
-        group.cancel_scope.cancel()
-    await report(now)
-    return results[0]
-
-
-async def embed_waiting(toolbox: Toolbox, job: Job, report: Report) -> Mapping[str, JsonValue]:
+async def embed_waiting(toolbox: Toolbox, job: Job, report: Reported) -> Mapping[str, JsonValue]:
     """Embed the project's memories that were stored while the embedder failed."""
     done = await embed_backlog(toolbox, lambda embedded: report(Progress(done=embedded)))
     return {"embedded": done.embedded, "left": done.left}
 
 
-async def reembed_bank(toolbox: Toolbox, job: Job, report: Report) -> Mapping[str, JsonValue]:
+async def reembed_bank(toolbox: Toolbox, job: Job, report: Reported) -> Mapping[str, JsonValue]:
     """Give what another embedder embedded a vector of this one; those of the other one stay."""
-
-    store, embedder, give_way = toolbox.store, toolbox.embedder, toolbox.give_way
-    done = await _counted(
-        report,
-        lambda count: reembed(store, embedder, on_progress=lambda done: count(done, None), give_way=give_way),
-        during="embedded",
-    )
+    count = report.counts("embedded")
+    done = await reembed(toolbox.store, toolbox.embedder, on_progress=count, give_way=toolbox.give_way)
     return {"embedded": done.embedded, "passages": done.passages, "skipped": done.skipped}
 
 
-async def evaluate_logged(toolbox: Toolbox, job: Job, report: Report) -> Mapping[str, JsonValue]:
+async def evaluate_logged(toolbox: Toolbox, job: Job, report: Reported) -> Mapping[str, JsonValue]:
     """Evaluate the calls that have settled; summarize tools of which enough is new; come again for what failed."""
     toolbox = _unasked(toolbox)
     done = await evaluate_tool_calls(toolbox, settled=True)
@@ -235,13 +192,12 @@ async def evaluate_logged(toolbox: Toolbox, job: Job, report: Report) -> Mapping
     return {"evaluation": done.model_dump(mode="json"), "message": made.message}
 
 
-async def summarize(toolbox: Toolbox, job: Job, report: Report) -> Mapping[str, JsonValue]:
+async def summarize(toolbox: Toolbox, job: Job, report: Reported) -> Mapping[str, JsonValue]:
     """Summarize the tools of the payload, or all, and report how many are done."""
     named = job.payload.get("tool_names")
     if named is not None and not (isinstance(named, list) and all(isinstance(each, str) for each in named)):
         raise InputError("tool_names must be a list of names")
     names = cast("list[str] | None", named)
-    result = await _counted(
-        report, lambda count: summarize_tool_memory(toolbox, names, on_progress=count), "evaluating", "summarizing"
-    )
+    await report(Progress(done=0, message="evaluating"))
+    result = await summarize_tool_memory(toolbox, names, on_progress=report.counts("summarizing"))
     return result.model_dump(mode="json", exclude_none=True, exclude_defaults=True)

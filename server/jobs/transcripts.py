@@ -159,15 +159,11 @@ def is_export(path: Path) -> bool:
     """Return whether the first line of a file is a memory as `memories export` writes it."""
     with path.open("rb") as file:
         line = file.readline(MAX_FIRST_BYTES)
-    if b'"rm_' not in line:
-        return False
     try:
-        first: object = json.loads(line.decode("utf-8-sig"))
+        first: object = json.loads(line.decode("utf-8-sig")) if b'"rm_' in line else None
     except (ValueError, RecursionError):
         return False
-    if not isinstance(first, dict):
-        return False
-    record = cast("dict[str, Any]", first)
+    record = cast("dict[str, Any]", first if isinstance(first, dict) else {})
     return str(record.get("id")).startswith("rm_") and {"title", "content"} <= record.keys()
 
 

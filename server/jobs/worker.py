@@ -4,10 +4,8 @@ Short jobs are done one at a time. Long ones, which report how far they are, are
 """
 
 import logging
-import math
 import os
 import socket
-import time
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import TypeAlias, cast
@@ -17,14 +15,14 @@ from pydantic import JsonValue
 
 from swarm_memory.schema.base import new_id
 from swarm_memory.schema.errors import ConfigError, InputError, QuotaReached, StorageError, SwarmMemoryError
-from swarm_memory.schema.job import Job, JobEnd, Progress, Report
+from swarm_memory.schema.job import Job, JobEnd, Progress
 from swarm_memory.server.jobs.reembed import queue_reembedding
 from swarm_memory.server.jobs.team import queue_sync
 from swarm_memory.tools.retrieve.embed import REEMBED
 from swarm_memory.tools.toolbox import Toolbox
 
 RECHECK_S = 30.0
-"""How often a worker looks for jobs that another process queued while the server is used, or the database fails it."""
+"""How often a worker looks for jobs that another process queued, or the database failed it."""
 
 MIN_REST_S = 0.05
 """Between two looks that nobody asked for: another worker may be about to take what is due."""
@@ -41,44 +39,40 @@ Handler: TypeAlias = Callable[[Toolbox, Job], Awaitable[Mapping[str, JsonValue]]
 
 A short job that met `QuotaReached` is tried again when the next day begins."""
 
-LongHandler: TypeAlias = Callable[[Toolbox, Job, Report], Awaitable[Mapping[str, JsonValue]]]
+
+class Reported:
+    """How far a long job is, by what its handler said last: the worker writes that down now and then."""
+
+    def __init__(self, show: Callable[[Progress], object] = lambda _: None) -> None:
+        self._show = show
+        self.progress: Progress | None = None
+
+    def note(self, progress: Progress) -> None:
+        """Say how far it is."""
+        self.progress = progress
+        self._show(progress)
+
+    async def __call__(self, progress: Progress) -> None:
+        """As `note`, for what asks for a `Report`."""
+        self.note(progress)
+
+    def counts(self, message: str = "") -> Callable[..., None]:
+        """Return what takes (done, total) of work that counts without waiting; the total may be left out."""
+
+        def count(done: int, total: int | None = None) -> None:
+            self.note(Progress(done=done, total=total, message=message))
+
+        return count
+
+
+LongHandler: TypeAlias = Callable[[Toolbox, Job, Reported], Awaitable[Mapping[str, JsonValue]]]
 """Does one long job; as `Handler`."""
-
-
-class _Rest:
-    """The rest of one lane between two looks: ended by a queued job, by use of the server, by time, or by nothing."""
-
-    def __init__(self) -> None:
-        self._event = anyio.Event()
-        self._used = True
-        self._looks_again = False
-
-    def end(self) -> None:
-        """End the rest at once."""
-        self._event.set()
-
-    def note_use(self) -> None:
-        """End the rest of a lane that does not look again by itself; have it look once more after the next look."""
-        self._used = True
-        if not self._looks_again:
-            self._event.set()
-
-    def begin_look(self) -> None:
-        """From here on an end counts for the next rest; use before the look asks for one more after it."""
-        self._event = anyio.Event()
-        self._looks_again, self._used = self._used, False
-
-    async def take(self, due_s: float | None, recheck_s: float | None) -> None:
-        """Rest until somebody ends it, or for the shortest of the times that are given."""
-        limits = [recheck_s, due_s, RECHECK_S if self._looks_again else None]
-        with anyio.move_on_after(min((limit for limit in limits if limit is not None), default=math.inf)):
-            await self._event.wait()
 
 
 class Worker:
     """Works off the jobs of every project in one database; many workers may share a database.
 
-    At rest it sleeps until a job that it knows of is due, or until it hears of work or of use.
+    At rest it sleeps until a job that it knows of is due, until it hears of work, or for `RECHECK_S`.
     """
 
     def __init__(
@@ -94,23 +88,16 @@ class Worker:
         self._long = dict(long_handlers or {})
         self._is_off = is_off
         self._name = f"{socket.gethostname()}:{os.getpid()}:{new_id('wk')}"
-        self._rests: dict[tuple[str, ...], _Rest] = {}
+        self._rests: dict[tuple[str, ...], anyio.Event] = {}
+        """What ends the rest of each lane."""
 
     def wake(self) -> None:
         """Look for due jobs at once."""
         for rest in self._rests.values():
-            rest.end()
+            rest.set()
 
-    def note_use(self) -> None:
-        """The server was used: look whether another process left jobs, but not at every use."""
-        for rest in self._rests.values():
-            rest.note_use()
-
-    async def run(self, recheck_s: float | None = None) -> None:
-        """Work until cancelled; look at least every `recheck_s` where it is given, for a worker that nobody wakes.
-
-        A database that is busy or gone is tried again after `RECHECK_S`.
-        """
+    async def run(self) -> None:
+        """Work until cancelled. A database that is busy or gone is tried again after `RECHECK_S`."""
         if REEMBED in self._long and not self._is_off():
             try:
                 await queue_reembedding(self._toolbox)
@@ -121,24 +108,21 @@ class Worker:
             lanes.start_soon(self._toolbox.store.watch_jobs, self.wake)
             for kinds in (tuple(self._handlers), tuple(self._long)):
                 if kinds:
-                    lanes.start_soon(self._lane, kinds, self._rests.setdefault(kinds, _Rest()), recheck_s)
+                    lanes.start_soon(self._lane, kinds)
 
-    async def _lane(self, kinds: tuple[str, ...], rest: _Rest, recheck_s: float | None) -> None:
+    async def _lane(self, kinds: tuple[str, ...]) -> None:
         while True:
-            rest.begin_look()
+            rest = self._rests[kinds] = anyio.Event()  # from here on what wakes it counts for the next rest
+            due_s: float | None = None
             try:
-                if self._is_off():
-                    due_s = RECHECK_S
-                else:
-                    if await self._work_off(kinds):  # what was done may have queued work for another lane
-                        for other in self._rests.values():
-                            if other is not rest:
-                                other.end()
+                if not self._is_off():
+                    if await self._work_off(kinds):
+                        self.wake()  # what was done may have queued work for another lane
                     due_s = await self._seconds_to_next(kinds)
             except (SwarmMemoryError, OSError) as error:
                 log.warning("jobs wait: %s", error)
-                due_s = RECHECK_S
-            await rest.take(due_s, recheck_s)
+            with anyio.move_on_after(RECHECK_S if due_s is None else min(due_s, RECHECK_S)):
+                await rest.wait()
 
     async def work_off_due(self) -> int:
         """Do every job that is due now; return how many were done, well or badly."""
@@ -182,12 +166,18 @@ class Worker:
     async def _leased(self, job: Job) -> Mapping[str, JsonValue] | Exception | None:
         """Return the job's result, or the error that ended it; None when another worker took it over meanwhile."""
         outcome: Mapping[str, JsonValue] | Exception | None = None
+        reported = Reported()
         async with anyio.create_task_group() as group:
             group.start_soon(self._keep_lease, job, group.cancel_scope)
             if job.kind in self._long:
-                group.start_soon(self._watch, job, group.cancel_scope)
+                group.start_soon(self._watch, job, reported, group.cancel_scope)
             try:
-                outcome = await self._handle(self._toolbox.for_job(job), job)
+                toolbox = self._toolbox.for_job(job)
+                if job.kind in self._handlers:
+                    outcome = await self._handlers[job.kind](toolbox, job)
+                else:
+                    outcome = await self._long[job.kind](toolbox, job, reported)
+                    await self._write_down(job, reported.progress)
             except Exception as error:  # the worker's main: a fault in one job must not end the others
                 sole = _sole(error)
                 outcome = sole if isinstance(sole, Exception) else error
@@ -196,30 +186,25 @@ class Worker:
             group.cancel_scope.cancel()
         return outcome
 
-    async def _handle(self, toolbox: Toolbox, job: Job) -> Mapping[str, JsonValue]:
-        if job.kind in self._handlers:
-            return await self._handlers[job.kind](toolbox, job)
-        written = -REPORT_S
-
-        async def report(progress: Progress) -> None:
-            nonlocal written
-            if time.monotonic() - written >= REPORT_S or progress.done == progress.total:
-                await toolbox.store.report(job.id, self._name, progress)
-                written = time.monotonic()
-
-        return await self._long[job.kind](toolbox, job, report)
-
-    async def _watch(self, job: Job, work: anyio.CancelScope) -> None:
-        """End a long job soon after somebody cancelled it."""
+    async def _watch(self, job: Job, reported: Reported, work: anyio.CancelScope) -> None:
+        """Write down how far a long job is, and end it soon after somebody cancelled it."""
+        written: Progress | None = None
         while True:
             await anyio.sleep(REPORT_S)
             try:
+                if reported.progress != written:
+                    written = reported.progress
+                    await self._write_down(job, written)
                 stands = await self._toolbox.store.get_job(job.scope, job.id)
             except StorageError as error:
                 log.warning("it was not seen whether job %s is cancelled: %s", job.id, error)
                 continue
             if stands is None or stands.status != "running":
                 work.cancel()
+
+    async def _write_down(self, job: Job, progress: Progress | None) -> None:
+        if progress is not None:
+            await self._toolbox.store.report(job.id, self._name, progress)
 
     async def _keep_lease(self, job: Job, work: anyio.CancelScope) -> None:
         while True:

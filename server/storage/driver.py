@@ -4,8 +4,6 @@ import importlib
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from functools import cache
-from importlib.util import find_spec
-from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
@@ -65,7 +63,7 @@ class Driver(NamedTuple):
     sqlite_version: str
     vec_version: str | None
     """Of sqlite-vec; None with `scan`."""
-    vec_library: Path | None
+    vec_library: str | None
     """What each connection loads; None with `scan`."""
 
     @property
@@ -78,7 +76,7 @@ class Driver(NamedTuple):
         """Load sqlite-vec into a connection, and forbid loading anything else."""
         if self.vec_library is not None:
             connection.enable_load_extension(True)
-            connection.load_extension(str(self.vec_library.with_suffix("")))
+            connection.load_extension(self.vec_library)
             connection.enable_load_extension(False)
 
 
@@ -119,7 +117,11 @@ def _opened(name: str) -> Driver:
     if not hasattr(module.Connection, "enable_load_extension"):
         raise _Impossible("this build of Python forbids loading extensions")
     reason = "Python's own SQLite loads sqlite-vec" if is_own else "a recent SQLite that loads sqlite-vec"
-    driver = Driver(name, reason, module, module.sqlite_version, None, _vec_library())
+    try:
+        vec_library: str = importlib.import_module("sqlite_vec").loadable_path()
+    except ImportError as error:
+        raise _Impossible("the package sqlite-vec is not installed: there is none for this platform") from error
+    driver = Driver(name, reason, module, module.sqlite_version, None, vec_library)
     try:
         with closing(module.connect(":memory:")) as connection:
             driver.prepare(connection)
@@ -144,17 +146,6 @@ def _module(name: str) -> ModuleType:
         except module.Error as error:
             raise _Impossible(f"SQLite {version} has no FTS5 ({error})") from error
     return module
-
-
-def _vec_library() -> Path:
-    """Find vec0's shared library; its package says where it is only to who has imported it."""
-    spec = find_spec("sqlite_vec")
-    for folder in (spec.submodule_search_locations if spec else None) or ():
-        for suffix in (".so", ".dylib", ".dll"):
-            library = Path(folder, f"vec0{suffix}")
-            if library.is_file():
-                return library
-    raise _Impossible("the package sqlite-vec is not installed (there is none for this platform, or it was left out)")
 
 
 def _numbers(version: str) -> tuple[int, ...]:

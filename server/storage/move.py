@@ -4,7 +4,6 @@ Both banks are held still meanwhile, and the target gets all in one transaction:
 empty as it was. Indexes are not moved: they are made again from the rows.
 """
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from itertools import islice, zip_longest
@@ -30,7 +29,7 @@ from swarm_memory.server.storage.postgres.connection import (
 from swarm_memory.server.storage.postgres.connection import connect as connect_postgres
 from swarm_memory.server.storage.postgres.index import PostgresIndex
 from swarm_memory.server.storage.search.index import Index
-from swarm_memory.server.storage.search.packed import packed
+from swarm_memory.server.storage.search.words import packed
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.driver import Connection, SqliteConnection
@@ -59,38 +58,15 @@ class Table(NamedTuple):
     """The columns by which its rows are in order on both sides."""
 
 
-class Side(ABC):
-    """One of the two banks, within one transaction in which no other process writes to it."""
-
-    @abstractmethod
-    def rows(self, table: Table) -> Iterator[Row]:
-        """Yield the rows in the order of the key."""
-
-    @abstractmethod
-    def put(self, table: Table, rows: Sequence[Row]) -> None:
-        """Write rows."""
-
-    @abstractmethod
-    def last_position(self) -> int:
-        """Return the greatest position that a memory ever had."""
-
-    @abstractmethod
-    def begin_after(self, position: int) -> None:
-        """Have no later row take a number that was given, and no memory one up to `position`."""
-
-    @abstractmethod
-    def index(self) -> None:
-        """Make the indexes of words and vectors from the rows."""
-
-
-class SqliteSide(Side):
-    """A bank in a file."""
+class SqliteSide:
+    """A bank in a file, within one transaction in which no other process writes to it."""
 
     def __init__(self, connection: "SqliteConnection", driver: Driver) -> None:
         self._connection = connection
         self._driver = driver
 
     def rows(self, table: Table) -> Iterator[Row]:
+        """Yield the rows in the order of the key."""
         if table.name == _WORDS:
             yield from self._connection.execute(
                 "SELECT f.rowid, f.tokens FROM tool_call_fts AS f "
@@ -102,10 +78,12 @@ class SqliteSide(Side):
             yield (row[0], packed(row[1])) if table.name == "pattern_tokens" and isinstance(row[1], str) else row
 
     def put(self, table: Table, rows: Sequence[Row]) -> None:
+        """Write rows."""
         text = "INSERT INTO tool_call_fts (rowid, tokens) VALUES (?, ?)"
         self._connection.executemany(text if table.name == _WORDS else _insert(table, "?"), rows)
 
     def last_position(self) -> int:
+        """Return the greatest position that a memory ever had."""
         noted = "SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'forgotten_position'"
         (last,) = self._connection.execute(
             f"SELECT max(coalesce((SELECT max(seq) FROM patterns), 0), coalesce(({noted}), 0))"  # noqa: S608
@@ -113,6 +91,7 @@ class SqliteSide(Side):
         return int(last)
 
     def begin_after(self, position: int) -> None:
+        """Have no later row take a number that was given, and no memory one up to `position`."""
         text = (
             "INSERT INTO meta (key, value) VALUES ('forgotten_position', ?) "
             "ON CONFLICT (key) DO UPDATE SET value = excluded.value"
@@ -120,6 +99,7 @@ class SqliteSide(Side):
         self._connection.execute(text, (str(position),))
 
     def index(self) -> None:
+        """Make the indexes of words and vectors from the rows."""
         _rebuild(Index(self._driver.vec_version is not None, self._driver.reason), self._connection)
 
     def tables(self) -> list[Table]:
@@ -135,8 +115,8 @@ class SqliteSide(Side):
         return [*found, Table(_WORDS, ("seq", "tokens"), ("seq",))]
 
 
-class PostgresSide(Side):
-    """A bank in a database."""
+class PostgresSide:
+    """A bank in a database, as `SqliteSide` is one in a file."""
 
     def __init__(self, raw: RawConnection) -> None:
         self._raw = raw
@@ -182,6 +162,9 @@ class PostgresSide(Side):
 
     def index(self) -> None:
         _rebuild(PostgresIndex(searchable=True, reason=""), PostgresConnection(self._raw, in_write=True))
+
+
+Side: TypeAlias = SqliteSide | PostgresSide
 
 
 def _rebuild(index: Index, connection: "Connection") -> None:

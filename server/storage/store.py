@@ -13,7 +13,7 @@ from swarm_memory.server.storage.driver import Driver, choose
 from swarm_memory.server.storage.engine.backup import FORGET, back_up, drop_backups_with
 from swarm_memory.server.storage.engine.engine import reads
 from swarm_memory.server.storage.engine.recorder import Recorder
-from swarm_memory.server.storage.engine.threads import BankThreads, Threads, open_threads
+from swarm_memory.server.storage.engine.threads import BankThreads
 from swarm_memory.server.storage.inspection import health, inspect
 from swarm_memory.server.storage.stores.forgetting import Traces, take_out_of_log
 from swarm_memory.tools.ports.care import Inspection
@@ -34,8 +34,8 @@ async def open_store(
     of ours, `StorageError`. A bank that this user may only read opens read-only.
     """
     driver = await asyncio.to_thread(choose, sqlite)
-    threads = await open_threads(path, driver, busy_timeout_s)
-    store = SqliteStore(path, driver, embedder, threads, busy_timeout_s, consolidate_every)
+    store = SqliteStore(path, driver, embedder, busy_timeout_s, consolidate_every)
+    await store.open_threads()
     try:
         await store.refresh()
     except StoreBusy:
@@ -50,15 +50,9 @@ class SqliteStore(BankThreads, Bank):
     """One bank in one file."""
 
     def __init__(
-        self,
-        path: Path,
-        driver: Driver,
-        embedder: Embedder,
-        threads: Threads,
-        busy_timeout_s: float,
-        consolidate_every: int,
+        self, path: Path, driver: Driver, embedder: Embedder, busy_timeout_s: float, consolidate_every: int
     ) -> None:
-        super().__init__(path, driver, embedder, threads, busy_timeout_s)
+        super().__init__(path, driver, embedder, busy_timeout_s)
         self.hold_stores(consolidate_every, Recorder(self.write_records))
 
     async def forget_outside(self, traces: Traces) -> None:

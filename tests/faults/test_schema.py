@@ -174,7 +174,7 @@ async def test_a_bank_of_a_newer_schema_is_left_to_the_byte(database: Path) -> N
     uses = (
         lambda: connect(database, driver=choose()),
         lambda: connect(database, driver=choose(), read_only=True),
-        lambda: connect(database, create=False),
+        lambda: connect(database, driver=choose(), create=False),
         lambda: repair(database, choose(), 1),
     )
     for use in uses:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from hook_project import SAID, HookProject
 
+from swarm_memory.server.storage.driver import choose
 from swarm_memory.server.storage.engine import registry
 from swarm_memory.server.storage.engine.connection import close, connect
 
@@ -35,5 +36,5 @@ def learned(shop: HookProject, taught: HookProject) -> HookProject:
     """A project whose bank holds what the demo session taught, and what the user said."""
     shutil.copytree(taught.bank, shop.bank)
     registry.begin(shop.database)
-    close(connect(shop.database), shop.database)  # it is noted as complete, and its log as ended
+    close(connect(shop.database, driver=choose()), shop.database)  # it is noted as complete, and its log as ended
     return shop

@@ -21,6 +21,7 @@ from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.server.hooks.events import HookEvent, OpenToolbox, Way, answer_hook, handle_hook
 from swarm_memory.server.location import Location
 from swarm_memory.server.missed import missed
+from swarm_memory.server.storage.driver import choose
 from swarm_memory.server.storage.engine.connection import connect
 from swarm_memory.server.wiring import open_toolbox, place_of
 from swarm_memory.tools.learn.learn import learn
@@ -179,7 +180,7 @@ async def test_a_retrieval_says_who_did_the_work_and_is_else_the_same(tmp_path: 
     async with bank(tmp_path) as toolbox:
         for way in ways:
             await hooked(toolbox, {"hook_event_name": "UserPromptSubmit", "session_id": way, "prompt": TASK}, way)
-    connection = connect(tmp_path / ".swarm" / "memory.db", read_only=True)
+    connection = connect(tmp_path / ".swarm" / "memory.db", driver=choose(), read_only=True)
     query = "SELECT data FROM events WHERE type = 'reasoning_memory.retrieved' ORDER BY seq"
     told = [json.loads(data) for (data,) in connection.execute(query).fetchall()]
     connection.close()

@@ -67,10 +67,10 @@ class Once:
 
 
 @asynccontextmanager
-async def running(worker: Worker, recheck_s: float | None = None) -> AsyncGenerator[None]:
+async def running(worker: Worker) -> AsyncGenerator[None]:
     """Have a worker run as long as the block; it has looked once, and rests."""
     async with anyio.create_task_group() as group:
-        group.start_soon(worker.run, recheck_s)
+        group.start_soon(worker.run)
         await anyio.wait_all_tasks_blocked()
         yield
         group.cancel_scope.cancel()
@@ -103,60 +103,24 @@ async def test_a_job_that_is_not_due_waits_unless_all_are_asked_for(toolbox: Too
     assert await worker.work_off_all() == 1
 
 
-@pytest.mark.parametrize("by", ["a call", "use", "time"])
-async def test_a_resting_worker_wakes_at_a_call_at_use_and_when_a_job_falls_due(toolbox: Toolbox, by: str) -> None:
+@pytest.mark.parametrize("by", ["a call", "a look now and then", "time"])
+async def test_a_resting_worker_wakes_at_a_call_now_and_then_and_when_a_job_falls_due(
+    toolbox: Toolbox, by: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     once = Once()
     worker = Worker(toolbox, doing(once))
     if by == "time":
         await toolbox.store.enqueue(job_of(toolbox, delay_s=0.3))
+    if by == "a look now and then":
+        monkeypatch.setattr(jobs, "RECHECK_S", 0.1)
     async with running(worker):
         if by != "time":
             worker.wake()
             await anyio.wait_all_tasks_blocked()
             await toolbox.store.enqueue(job_of(toolbox))  # as another process does
-            (worker.wake if by == "a call" else worker.note_use)()
+        if by == "a call":
+            worker.wake()
         await once.is_done()
-
-
-class Looks:
-    """Counts the looks of a worker, which is never off."""
-
-    def __init__(self) -> None:
-        self.count = 0
-        self._more = anyio.Event()
-
-    def __call__(self) -> bool:
-        self.count += 1
-        self._more.set()
-        return False
-
-    async def reach(self, count: int) -> None:
-        with anyio.fail_after(HANG_S):
-            while self.count < count:
-                self._more = anyio.Event()
-                await self._more.wait()
-
-
-async def test_a_worker_looks_at_use_and_once_again_after_it_and_then_rests(
-    toolbox: Toolbox, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(jobs, "RECHECK_S", 0.05)
-    looks = Looks()
-    worker = Worker(toolbox, doing(nothing), is_off=looks)
-    async with running(worker):
-        await looks.reach(2)
-        for _ in range(5):
-            worker.note_use()
-        await looks.reach(4)
-        with anyio.move_on_after(0.5):
-            await looks.reach(5)
-    assert looks.count == 4
-
-
-async def test_a_worker_that_nobody_tells_looks_again_and_again(toolbox: Toolbox) -> None:
-    looks = Looks()
-    async with running(Worker(toolbox, doing(nothing), is_off=looks), 0.02):
-        await looks.reach(6)
 
 
 @pytest.mark.parametrize("by", ["pause", "pause everywhere", "the environment", "the setting"])

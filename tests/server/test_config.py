@@ -121,7 +121,7 @@ def test_an_unknown_key_of_the_command_line_is_refused(tmp_path: Path) -> None:
         ("retrieve: {k: 99}", r"retrieve\.k in .*less than or equal to 50"),
         ("retrieve: {alpha: .nan}", r"retrieve\.alpha in .*"),
         ("retrieve: {k: true}", r"retrieve\.k in .* must not be true"),
-        ("retrieve: {k: [1, 2]}", r"retrieve\.k in .* must be a single value, not list"),
+        ("retrieve: {k: [1, 2]}", r"retrieve\.k in .*valid integer"),
         ("tool_memory: {evaluator: best}", r"tool_memory\.evaluator in .*'auto' or 'evidence'"),
         ("retrieve: 3", r"retrieve in .* must be a mapping"),
         ("- 3", "the file in .* must be a mapping"),
@@ -224,11 +224,10 @@ def test_a_projects_file_cannot_say_which_models_are_asked(project: Write) -> No
         ('[{"provider":"openai","model":"m","base_url":"https://sk-pasted@h.example"}]', "name the key's variable"),
         ('[{"provider":"gemini"}]', r"chat\.providers\[0\]\.provider.*'openai', 'anthropic' or 'claude_cli'"),
         ('[{"provider":"openai"}]', r"chat\.providers\[0\] in .*needs `model`"),
-        ('[{"provider":"claude_cli","model":["sk-pasted"]}]', r"chat\.providers\[0\]\.model.*single value, not list"),
-        ('["sk-pasted"]', r"chat\.providers\[0\].*must be a mapping"),
+        ('[{"provider":"claude_cli","model":["sk-pasted"]}]', r"chat\.providers\[0\]\.model in .*valid string"),
+        ('["sk-pasted"]', r"chat\.providers\[0\] in .*valid dictionary"),
         ("sk-pasted", "must be a list of mappings.*as JSON"),
-        ('{"provider":"claude_cli"}', "must be a list of mappings.*not dict"),
-        ("[" + ",".join(['{"provider":"claude_cli"}'] * 21) + "]", "20 are the most"),
+        ('{"provider":"claude_cli"}', r"chat\.providers in .*valid tuple"),
     ],
 )
 def test_a_wrong_chat_model_is_named_and_a_pasted_key_is_never_repeated(

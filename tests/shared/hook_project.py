@@ -16,6 +16,7 @@ from patience import HANG_S, STATIC, UNHURRIED
 from stdio_server import Server, serving
 
 from swarm_memory.server.hooks.client import run_folder, short_name, socket_prefix
+from swarm_memory.server.storage.driver import choose
 from swarm_memory.server.storage.engine.connection import connect
 
 DEMO = Path(__file__).parents[2] / "server" / "cli" / "demo" / "session.jsonl"
@@ -120,7 +121,7 @@ class HookProject:
 
     def rows(self, query: str, *values: str) -> list[Any]:
         """Return what the bank's file holds."""
-        connection = connect(self.database, read_only=True)
+        connection = connect(self.database, driver=choose(), read_only=True)
         try:
             return connection.execute(query, values).fetchall()
         finally:

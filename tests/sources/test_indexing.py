@@ -12,6 +12,7 @@ from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import InputError, NotFoundError
 from swarm_memory.schema.source import Passage, SourceKind
 from swarm_memory.server.jobs.handlers import reembed_bank
+from swarm_memory.server.jobs.worker import Reported
 from swarm_memory.tools.ports.sources import ReadGroup, SourceKey
 from swarm_memory.tools.retrieve.embed import BACKLOG, REEMBED
 from swarm_memory.tools.retrieve.retrieve import retrieve
@@ -246,5 +247,5 @@ async def test_vectors_that_take_too_long_are_left_to_a_job_and_told(
     assert len(await vectors.without_vector(embedder.name, embedder.dimensions, 9, 0)) == 3
     job = await toolbox.store.find_job(toolbox.scope, REEMBED, BACKLOG)
     assert job is not None
-    await reembed_bank(toolbox, job, lambda _: asyncio.sleep(0))
+    await reembed_bank(toolbox, job, Reported())
     assert await vectors.without_vector(embedder.name, embedder.dimensions, 9, 0) == []

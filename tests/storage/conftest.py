@@ -1,16 +1,13 @@
 """A bank in a real file for each test, on every driver of SQLite that this interpreter can stand on."""
 
-import math
-import random
-from array import array
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 from driver_names import AVAILABLE
+from indexed_items import NUMBERS, Numbers, stored
 from laid_bank import laid
 from made_items import HERE, made_item
 from postgres_server import lent_database
@@ -21,47 +18,6 @@ from swarm_memory.server.storage.postgres.connection import Place
 from swarm_memory.server.storage.postgres.store import PostgresStore, open_postgres
 from swarm_memory.server.storage.store import SqliteStore, open_store
 from swarm_memory.tools.ports.memories import StoredMemory
-from swarm_memory.tools.ports.models import Vector
-from swarm_memory.tools.text.tokens import tokenize
-
-
-@dataclass(frozen=True)
-class Numbers:
-    """An embedder whose vectors are made from the text by a seeded generator: unrelated, but always the same."""
-
-    name: str = "numbers"
-    dimensions: int = 16
-    quantization: Literal["int8", "float32"] = "int8"
-    fusion_weight: float = 0.5
-    min_cosine: float = 0.0
-    duplicate_cosine: float = 0.87
-
-    def vector(self, text: str) -> Vector:
-        draw = random.Random(text)
-        values = [draw.gauss(0, 1) for _ in range(self.dimensions)]
-        length = math.hypot(*values)
-        return array("f", [value / length for value in values])
-
-    async def embed_query(self, text: str) -> Vector:
-        return self.vector(text)
-
-    async def embed_queries(self, texts: Sequence[str]) -> list[Vector]:
-        return [self.vector(text) for text in texts]
-
-    async def embed_documents(self, texts: Sequence[str]) -> list[Vector]:
-        return [self.vector(text) for text in texts]
-
-
-def stored(item: MemoryItem, embedder: Numbers | None = None) -> StoredMemory:
-    """Return an item with its indexes' contents; without an embedder it has no vector."""
-    return StoredMemory(
-        item=item,
-        vector=None if embedder is None else embedder.vector(item.embedding_text),
-        title_tokens=tokenize(item.title),
-        description_tokens=tokenize(item.description),
-        content_tokens=tokenize(item.content),
-    )
-
 
 OpenBank = Callable[..., AbstractAsyncContextManager[Any]]
 
@@ -73,7 +29,7 @@ def driver_name(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def embedder() -> Numbers:
-    return Numbers()
+    return NUMBERS
 
 
 @pytest.fixture

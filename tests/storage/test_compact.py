@@ -5,6 +5,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from indexed_items import NUMBERS, stored
+from made_items import HERE, made_item
 
 from swarm_memory.schema.errors import StoreDamaged
 from swarm_memory.schema.memory import Provenance
@@ -14,9 +16,8 @@ from swarm_memory.server.storage.driver import choose
 from swarm_memory.server.storage.engine import registry
 from swarm_memory.server.storage.search import index, vectors
 from swarm_memory.server.storage.search.codes import code_bits, codes
-from swarm_memory.server.storage.search.packed import scoped, unpack
 from swarm_memory.server.storage.search.vectors import encode
-from swarm_memory.server.storage.search.words import pack
+from swarm_memory.server.storage.search.words import pack, scoped, unpack
 from swarm_memory.server.storage.stores.rows import pattern_row, to_text
 from swarm_memory.tools.ports.memories import SearchFilter, SearchQuery, StoredMemory
 
@@ -59,39 +60,31 @@ def write_former(connection: "Connection", memories: list[StoredMemory], model: 
 
 @pytest.mark.parametrize("large", [60, 1000], ids=["coded", "exact"])
 async def test_a_bank_of_schema_5_is_searched_and_changed_as_before(
-    open_bank: Any,
-    embedder: Any,
-    here: Any,
-    item: Any,
-    with_indexes: Any,
-    driver_name: str,
-    database: Path,
-    large: int,
-    monkeypatch: pytest.MonkeyPatch,
+    open_bank: Any, driver_name: str, database: Path, large: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(index, "LARGE", large)
     monkeypatch.setattr(vectors, "MIN_RESCORED", 2 * MANY)
     own = {7: Provenance(agent_id="coder")}
     memories = [
-        with_indexes(item(f"Strategy {number} word{number}", provenance=own.get(number, Provenance())), embedder)
+        stored(made_item(f"Strategy {number} word{number}", provenance=own.get(number, Provenance())), NUMBERS)
         for number in range(MANY)
     ]
     driver = choose(driver_name)
     database.parent.mkdir()
     connection = driver.module.connect(database, isolation_level=None)
-    write_former(connection, memories, embedder.name, embedder.dimensions)
+    write_former(connection, memories, NUMBERS.name, NUMBERS.dimensions)
     if driver.vec_version is not None:
         driver.prepare(connection)
-        connection.execute(vector_table("vec_", "1", "int8", str(embedder.dimensions)))
+        connection.execute(vector_table("vec_", "1", "int8", str(NUMBERS.dimensions)))
         rows = connection.execute("SELECT p.seq, e.vector FROM patterns AS p JOIN pattern_embeddings AS e USING (id)")
         entered = "INSERT INTO vec_1 (rowid, scope_id, embedding) VALUES (?, 1, vec_int8(?))"
         connection.executemany(entered, rows.fetchall())
         if large < MANY:
-            connection.execute(code_table("vec_1", code_bits(embedder.dimensions)))
+            connection.execute(code_table("vec_1", code_bits(NUMBERS.dimensions)))
             connection.execute("INSERT INTO coded_partitions VALUES ('vec_1', 1)")
             entered = "INSERT INTO codes_vec_1 (rowid, part, bucket, embedding) VALUES (?, 1, ?, vec_bit(?))"
             for seq, vector in connection.execute("SELECT rowid, embedding FROM vec_1").fetchall():
-                (made,) = codes([vector], "int8", embedder.dimensions)
+                (made,) = codes([vector], "int8", NUMBERS.dimensions)
                 connection.execute(entered, (seq, seq % vectors.BUCKETS, made))
             connection.execute("DELETE FROM vec_1")
     connection.close()
@@ -100,7 +93,7 @@ async def test_a_bank_of_schema_5_is_searched_and_changed_as_before(
         found = await store.inspect()
         assert found.sound, found
         wanted = memories[7]
-        query = SearchQuery(scopes=(here,), embedder=embedder.name, vector=wanted.vector, tokens=("word7",), pool=5)
+        query = SearchQuery(scopes=(HERE,), embedder=NUMBERS.name, vector=wanted.vector, tokens=("word7",), pool=5)
         best = (await store.search(query)).candidates[0]
         assert best.id == wanted.item.id
         assert best.cosine == pytest.approx(1.0, abs=0.01)
@@ -108,8 +101,8 @@ async def test_a_bank_of_schema_5_is_searched_and_changed_as_before(
         assert best.read_item() == wanted.item
         narrowed = await store.search(query._replace(only=SearchFilter(agent_id="coder")))
         assert [each.id for each in narrowed.candidates] == [wanted.item.id]
-        assert await store.set_status([here], [wanted.item.id], "archived", "a test") == 1
-        assert len((await store.forget([here], [memories[8].item.id])).ids) == 1
+        assert await store.set_status([HERE], [wanted.item.id], "archived", "a test") == 1
+        assert len((await store.forget([HERE], [memories[8].item.id])).ids) == 1
         assert wanted.item.id not in [each.id for each in (await store.search(query)).candidates]
         found = await store.inspect()
         assert found.sound, found
@@ -123,15 +116,13 @@ def damage(connection: "Connection") -> None:
     connection.execute("UPDATE pattern_tokens SET tokens = x'0011' WHERE seq = 2")
 
 
-async def test_damaged_tokens_are_found_and_made_again(
-    open_bank: Any, embedder: Any, here: Any, item: Any, with_indexes: Any, driver_name: str, database: Path
-) -> None:
-    memories = [with_indexes(item(f"Strategy {number}"), embedder) for number in range(3)]
+async def test_damaged_tokens_are_found_and_made_again(open_bank: Any, driver_name: str, database: Path) -> None:
+    memories = [stored(made_item(f"Strategy {number}"), NUMBERS) for number in range(3)]
     async with open_bank() as store:
-        await store.add_memories(memories, embedder.name)
+        await store.add_memories(memories, NUMBERS.name)
         await store.write(damage)
         assert [fault for fault in (await store.inspect()).indexes if "tokens" in fault]
-        query = SearchQuery(scopes=(here,), embedder=embedder.name, vector=None, tokens=("strategi",), pool=5)
+        query = SearchQuery(scopes=(HERE,), embedder=NUMBERS.name, vector=None, tokens=("strategi",), pool=5)
         with pytest.raises(StoreDamaged, match="doctor --repair"):
             await store.search(query)
     repair(database, choose(driver_name), 5.0)

@@ -4,6 +4,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from indexed_items import NUMBERS, stored
+from made_items import HERE, made_item
 
 from swarm_memory.schema.errors import StoreUntrusted
 from swarm_memory.schema.source import Passage
@@ -39,59 +41,57 @@ def searchable(driver_name: str) -> str:
 
 
 async def test_a_bank_that_grows_large_is_searched_by_codes_and_finds_the_same(
-    open_bank: Any, embedder: Any, here: Any, item: Any, with_indexes: Any, searchable: str, database: Path
+    open_bank: Any, searchable: str, database: Path
 ) -> None:
-    memories = [with_indexes(item(f"Strategy {number}"), embedder) for number in range(MANY)]
+    memories = [stored(made_item(f"Strategy {number}"), NUMBERS) for number in range(MANY)]
     async with open_bank() as store:
         for start in range(0, MANY, 30):
-            await store.add_memories(memories[start : start + 30], embedder.name)
+            await store.add_memories(memories[start : start + 30], NUMBERS.name)
         for number in range(20):
-            query = embedder.vector(f"query {number}")
-            cosines = {each.item.id: sum(a * b for a, b in zip(query, each.vector, strict=True)) for each in memories}
+            query = NUMBERS.vector(f"query {number}")
+            cosines = {
+                each.item.id: sum(a * b for a, b in zip(query, each.vector or (), strict=True)) for each in memories
+            }
             exact = sorted(cosines, key=lambda memory_id: -cosines[memory_id])[:3]
-            found = [memory_id for memory_id, _ in await store.nearest([here], embedder.name, query, 10)]
+            found = [memory_id for memory_id, _ in await store.nearest([HERE], NUMBERS.name, query, 10)]
             assert found[0] == exact[0]
             assert set(exact) <= set(found)
     assert look(database, searchable, "SELECT count(*) FROM codes_vec_1_rowids") == (MANY,)
 
 
 async def test_what_leaves_the_bank_leaves_its_codes_and_comes_back_with_them(
-    open_bank: Any, embedder: Any, here: Any, item: Any, with_indexes: Any, searchable: str, database: Path
+    open_bank: Any, searchable: str, database: Path
 ) -> None:
-    memories = [with_indexes(item(f"Strategy {number}"), embedder) for number in range(MANY)]
+    memories = [stored(made_item(f"Strategy {number}"), NUMBERS) for number in range(MANY)]
     ids = [each.item.id for each in memories]
     own = memories[5].vector
     async with open_bank() as store:
-        await store.add_memories(memories, embedder.name)
-        assert await store.set_status([here], ids[:40], "archived", "a test") == 40
-        assert ids[5] not in [found for found, _ in await store.nearest([here], embedder.name, own, 20)]
-        assert len((await store.forget([here], ids[100:])).ids) == 20
+        await store.add_memories(memories, NUMBERS.name)
+        assert await store.set_status([HERE], ids[:40], "archived", "a test") == 40
+        assert ids[5] not in [found for found, _ in await store.nearest([HERE], NUMBERS.name, own, 20)]
+        assert len((await store.forget([HERE], ids[100:])).ids) == 20
         assert look(database, searchable, "SELECT count(*) FROM codes_vec_1_rowids") == (60,)
-        assert await store.set_status([here], ids[:40], "active", "a test") == 40
-        assert (await store.nearest([here], embedder.name, own, 1))[0][0] == ids[5]
+        assert await store.set_status([HERE], ids[:40], "active", "a test") == 40
+        assert (await store.nearest([HERE], NUMBERS.name, own, 1))[0][0] == ids[5]
         await store.reindex()
-        assert (await store.nearest([here], embedder.name, own, 1))[0][0] == ids[5]
+        assert (await store.nearest([HERE], NUMBERS.name, own, 1))[0][0] == ids[5]
     assert look(database, searchable, "SELECT count(*) FROM codes_vec_1_rowids") == (100,)
 
 
-async def test_what_a_process_without_sqlite_vec_wrote_gets_its_codes_later(
-    open_bank: Any, embedder: Any, here: Any, item: Any, with_indexes: Any, searchable: str
-) -> None:
-    memories = [with_indexes(item(f"Strategy {number}"), embedder) for number in range(MANY)]
+async def test_what_a_process_without_sqlite_vec_wrote_gets_its_codes_later(open_bank: Any, searchable: str) -> None:
+    memories = [stored(made_item(f"Strategy {number}"), NUMBERS) for number in range(MANY)]
     async with open_bank() as store:
-        await store.add_memories(memories[:80], embedder.name)
+        await store.add_memories(memories[:80], NUMBERS.name)
     async with open_bank(sqlite="scan") as store:
-        await store.add_memories(memories[80:], embedder.name)
+        await store.add_memories(memories[80:], NUMBERS.name)
     async with open_bank() as store:
         last = memories[-1]
-        assert (await store.nearest([here], embedder.name, last.vector, 1))[0][0] == last.item.id
+        assert (await store.nearest([HERE], NUMBERS.name, last.vector, 1))[0][0] == last.item.id
 
 
-async def test_a_table_that_only_looks_like_codes_is_refused(
-    open_bank: Any, embedder: Any, item: Any, with_indexes: Any, searchable: str, database: Path
-) -> None:
+async def test_a_table_that_only_looks_like_codes_is_refused(open_bank: Any, searchable: str, database: Path) -> None:
     async with open_bank() as store:
-        await store.add_memories([with_indexes(item("One"), embedder)], embedder.name)
+        await store.add_memories([stored(made_item("One"), NUMBERS)], NUMBERS.name)
     driver = choose(searchable)
     connection = connect(database, driver=driver)
     connection.execute("CREATE TABLE codes_vec_1 (part INTEGER, trap TEXT DEFAULT (zeroblob(9)))")
@@ -103,40 +103,31 @@ async def test_a_table_that_only_looks_like_codes_is_refused(
 
 @pytest.mark.parametrize("compared", [20_000, 5], ids=["each compared", "by codes"])
 async def test_a_filter_narrows_the_search_of_a_large_bank(
-    open_bank: Any,
-    embedder: Any,
-    here: Any,
-    item: Any,
-    with_indexes: Any,
-    searchable: str,
-    compared: int,
-    monkeypatch: pytest.MonkeyPatch,
+    open_bank: Any, searchable: str, compared: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(vectors, "LARGE", compared)
     memories = [
-        with_indexes(item(f"Strategy {number}", domain="rare" if number % 20 == 0 else None), embedder)
+        stored(made_item(f"Strategy {number}", domain="rare" if number % 20 == 0 else None), NUMBERS)
         for number in range(MANY)
     ]
     rare = {each.item.id for each in memories if each.item.domain == "rare"}
     async with open_bank() as store:
-        await store.add_memories(memories, embedder.name)
-        query = SearchQuery((here,), embedder.name, memories[1].vector, (), 4, SearchFilter("rare"))
+        await store.add_memories(memories, NUMBERS.name)
+        query = SearchQuery((HERE,), NUMBERS.name, memories[1].vector, (), 4, SearchFilter("rare"))
         found = await store.search(query)
     assert len(found.candidates) == 4
     assert {each.id for each in found.candidates} <= rare
 
 
-async def test_words_are_counted_again_after_another_process_edited_a_memory(
-    open_bank: Any, embedder: Any, here: Any, item: Any, with_indexes: Any
-) -> None:
-    former = item("Retry a locked database")
+async def test_words_are_counted_again_after_another_process_edited_a_memory(open_bank: Any) -> None:
+    former = made_item("Retry a locked database")
     edited = former.model_copy(update={"title": "Escape the shell", "content": "1. Quote it"})
     async with open_bank() as store, open_bank() as other:
-        await store.add_memories([with_indexes(former, embedder)], embedder.name)
-        query = SearchQuery((here,), embedder.name, None, ("lock", "shell"), 10)
+        await store.add_memories([stored(former, NUMBERS)], NUMBERS.name)
+        query = SearchQuery((HERE,), NUMBERS.name, None, ("lock", "shell"), 10)
         counts = [dict((await store.search(query)).document_frequency) for _ in range(2)]
         for text in (edited, former):
-            await other.replace_memory(with_indexes(text, embedder), embedder.name, "was wrong")
+            await other.replace_memory(stored(text, NUMBERS), NUMBERS.name, "was wrong")
             counts.append(dict((await store.search(query)).document_frequency))
     first, second = {"lock": 1, "shell": 0}, {"lock": 0, "shell": 1}
     assert counts == [first, first, second, first]
@@ -150,15 +141,13 @@ async def test_words_are_counted_again_after_another_process_edited_a_memory(
         "DELETE FROM codes_vec_1",
     ],
 )
-async def test_codes_out_of_step_are_seen_and_made_again(
-    open_bank: Any, embedder: Any, here: Any, item: Any, with_indexes: Any, searchable: str, harm: str
-) -> None:
+async def test_codes_out_of_step_are_seen_and_made_again(open_bank: Any, searchable: str, harm: str) -> None:
     def harmed(connection: Any) -> None:
         connection.execute(harm)
 
     async with open_bank() as store:
-        memories = [with_indexes(item(f"Strategy {number}"), embedder) for number in range(MANY)]
-        await store.add_memories(memories, embedder.name)
+        memories = [stored(made_item(f"Strategy {number}"), NUMBERS) for number in range(MANY)]
+        await store.add_memories(memories, NUMBERS.name)
         assert (await store.inspect()).sound
         await store.write(harmed)
         (fault,) = (await store.inspect()).indexes
@@ -168,18 +157,18 @@ async def test_codes_out_of_step_are_seen_and_made_again(
 
 
 async def test_a_source_that_grows_large_while_it_is_indexed_has_a_code_for_each_passage(
-    open_bank: Any, embedder: Any, here: Any, searchable: str, database: Path
+    open_bank: Any, searchable: str, database: Path
 ) -> None:
     def group(number: int) -> StoredGroup:
         name = f"tool{number}"
         passage = Passage(kind="tool", group=name, position=0, title=name)
-        return StoredGroup(name, "1", (name,), (StoredPassage(passage, embedder.vector(name), (name,), (), ()),))
+        return StoredGroup(name, "1", (name,), (StoredPassage(passage, NUMBERS.vector(name), (name,), (), ()),))
 
     async with open_bank() as store:
         for start in range(0, MANY, 40):
             groups = [group(number) for number in range(start, start + 40)]
-            await store.sources.write_groups(SourceKey(here, "tool", "list.json"), groups, embedder.name)
-        query = SourceQuery((here,), ("tool",), embedder.name, embedder.vector("tool77"), (), 5, {})
+            await store.sources.write_groups(SourceKey(HERE, "tool", "list.json"), groups, NUMBERS.name)
+        query = SourceQuery((HERE,), ("tool",), NUMBERS.name, NUMBERS.vector("tool77"), (), 5, {})
         found = await store.sources.search(query)
         best = max(found.candidates, key=lambda each: each.cosine or 0.0)
         assert (best.title, found.passages, found.notices) == ("tool77", MANY, ())

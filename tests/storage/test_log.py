@@ -10,7 +10,7 @@ from forked import ISOLATED, run
 from swarm_memory.schema.errors import StoreDamaged, StoreUntrusted
 from swarm_memory.server.storage.driver import Driver, choose
 from swarm_memory.server.storage.engine.connection import close, connect
-from swarm_memory.server.storage.engine.files import begin_commit, end_log
+from swarm_memory.server.storage.engine.files import end_log, note_log
 
 KILLED = """
 import os, sys
@@ -47,12 +47,15 @@ def killed(database: Path, driver_name: str) -> Write:
     return write
 
 
-def test_a_note_of_the_log_that_cannot_be_written_leaves_the_former_one(tmp_path: Path) -> None:
+def test_a_note_of_the_log_that_cannot_be_written_leaves_the_former_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     mark = tmp_path / "mark"
     end_log(str(mark))
     former = mark.read_bytes()
-    (tmp_path / f"mark.{os.getpid()}").mkdir()  # stands where the new note would be written
-    begin_commit(str(tmp_path / "no-log"), str(mark))
+    (tmp_path / ".mark.0000000000000000").mkdir()  # stands where the new note would be written
+    monkeypatch.setattr(os, "urandom", bytes)
+    note_log(str(tmp_path / "no-log"), str(mark))
     assert mark.read_bytes() == former
 
 

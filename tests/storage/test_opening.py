@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from swarm_memory.schema.errors import ConfigError, StorageError, StoreReadOnly, StoreUntrusted
+from swarm_memory.schema.errors import ConfigError, StorageError, StoreUntrusted
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.schema.sqlite.statements import migrations, schema_objects, shadow_tables
 from swarm_memory.server.location import locate
 from swarm_memory.server.storage.driver import Driver, choose
 from swarm_memory.server.storage.engine import connection as connection_module
 from swarm_memory.server.storage.engine.connection import close, connect, migrate
-from swarm_memory.tools.ports.memories import MemoryFilter, StoredMemory
+from swarm_memory.tools.ports.memories import StoredMemory
 
 Make = Callable[..., MemoryItem]
 WithIndexes = Callable[..., StoredMemory]
@@ -123,13 +123,6 @@ def test_a_bank_with_anything_else_in_it_is_refused_and_left_to_the_byte(
     assert digest(database.parent) == before
 
 
-def test_a_bank_of_a_newer_schema_says_what_to_do(database: Path, driver: Driver) -> None:
-    close(connect(database, driver=driver), database)
-    tamper(driver.module, database, "PRAGMA user_version = 99")
-    with pytest.raises(StoreUntrusted, match=r"schema 99.*update swarm-memory"):
-        connect(database, driver=driver)
-
-
 @pytest.mark.parametrize("content", [b"no database at all, but long enough to have a header " * 40, b"short"])
 def test_a_file_that_is_no_database_is_refused(database: Path, driver: Driver, content: bytes) -> None:
     database.parent.mkdir()
@@ -186,25 +179,6 @@ def test_without_leave_nothing_is_made(database: Path, driver: Driver) -> None:
     assert not database.parent.exists()
 
 
-@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may write everything")
-async def test_a_bank_that_may_only_be_read_is_read(
-    database: Path, open_bank: Any, embedder: Any, here: Any, item: Make, with_indexes: WithIndexes
-) -> None:
-    async with open_bank() as store:
-        await store.add_memories([with_indexes(item("Retry once"), embedder)], embedder.name)
-    os.chmod(database, 0o400)  # noqa: PTH101 - as quick as it is
-    os.chmod(f"{database}.lock", 0o400)  # noqa: PTH101
-    os.chmod(database.parent, 0o500)  # noqa: PTH101
-    try:
-        async with open_bank() as store:
-            assert len(await store.list_memories([here], MemoryFilter())) == 1
-            assert (await store.health()).read_only
-            with pytest.raises(StoreReadOnly):
-                await store.add_memories([with_indexes(item("Other"), embedder)], embedder.name)
-    finally:
-        os.chmod(database.parent, 0o700)  # noqa: PTH101
-
-
 def test_the_migrations_give_the_schema_that_is_written_down(driver: Driver) -> None:
     connection = driver.module.connect(":memory:", isolation_level=None)
     assert migrate(connection) == len(migrations())
@@ -241,15 +215,6 @@ def test_a_driver_that_is_forced_is_taken_or_refused_with_the_reason(driver_name
             choose("stdlib")
     with pytest.raises(ConfigError, match="must be auto or one of"):
         choose("sqlcipher")
-
-
-@pytest.mark.parametrize(
-    ("version", "safe"),
-    [("3.40.1", False), ("3.44.6", True), ("3.45.0", False), ("3.50.6", False), ("3.50.7", True), ("3.51.1", False),
-     ("3.51.3", True), ("3.53.4", True)],
-)  # fmt: skip
-def test_the_fix_of_the_wal_reset_bug_is_known_by_version(version: str, safe: bool) -> None:
-    assert choose("auto")._replace(sqlite_version=version).wal_reset_safe is safe
 
 
 async def test_health_names_the_driver_and_what_is_less_than_usual(

@@ -11,6 +11,8 @@ from operator import mul
 from typing import Any
 
 import pytest
+from indexed_items import NUMBERS, stored
+from made_items import HERE, made_item
 
 from swarm_memory.schema.base import GLOBAL_PROJECT, Scope
 from swarm_memory.schema.memory import MemoryItem, Provenance
@@ -21,15 +23,14 @@ from swarm_memory.server.storage.store import SqliteStore
 from swarm_memory.server.storage.stores.memories import joined, search_of
 from swarm_memory.tools.ports.memories import ANY, SearchFilter, SearchQuery, SearchResult, StoredMemory
 
-Make = Callable[..., MemoryItem]
-WithIndexes = Callable[..., StoredMemory]
-
 WORDS = "retry cache lock token shell parse index merge branch deploy timeout header cookie proxy queue batch".split()  # noqa: SIM905
 
 
-def many(item: Make, count: int, **fields: Any) -> list[MemoryItem]:
+def many(count: int, **fields: Any) -> list[MemoryItem]:
     draw = random.Random(5)
-    return [item(" ".join(draw.choices(WORDS, k=4)), content=f"{number}. do it", **fields) for number in range(count)]
+    return [
+        made_item(" ".join(draw.choices(WORDS, k=4)), content=f"{number}. do it", **fields) for number in range(count)
+    ]
 
 
 def exact(memories: list[StoredMemory], query: Any) -> dict[str, float]:
@@ -54,31 +55,27 @@ def best(cosines: dict[str, float], k: int) -> set[str]:
     return set(sorted(cosines, key=lambda memory_id: -cosines[memory_id])[:k])
 
 
-async def test_the_nearest_are_those_of_brute_force_with_their_cosines(
-    open_bank: Any, embedder: Any, here: Scope, item: Make, with_indexes: WithIndexes
-) -> None:
-    memories = [with_indexes(each, embedder) for each in many(item, 200)]
-    query = embedder.vector("anything")
+async def test_the_nearest_are_those_of_brute_force_with_their_cosines(open_bank: Any) -> None:
+    memories = [stored(each, NUMBERS) for each in many(200)]
+    query = NUMBERS.vector("anything")
     expected = exact(memories, query)
     async with open_bank() as store:
-        await store.add_memories(memories, embedder.name)
-        found = await store.nearest([here], embedder.name, query, 10)
+        await store.add_memories(memories, NUMBERS.name)
+        found = await store.nearest([HERE], NUMBERS.name, query, 10)
         assert {memory_id for memory_id, _ in found} == best(expected, 10)
         assert [cosine for _, cosine in found] == sorted((cosine for _, cosine in found), reverse=True)
         for memory_id, cosine in found:
             assert cosine == pytest.approx(expected[memory_id], abs=1e-4)
-        assert len(await store.nearest([here], embedder.name, query, 100_000)) == 200
+        assert len(await store.nearest([HERE], NUMBERS.name, query, 100_000)) == 200
 
 
-async def test_every_candidate_with_a_vector_has_its_cosine_whichever_leg_found_it(
-    open_bank: Any, embedder: Any, here: Scope, item: Make, with_indexes: WithIndexes
-) -> None:
-    memories = [with_indexes(each, embedder) for each in many(item, 60)]
-    query = embedder.vector("anything")
+async def test_every_candidate_with_a_vector_has_its_cosine_whichever_leg_found_it(open_bank: Any) -> None:
+    memories = [stored(each, NUMBERS) for each in many(60)]
+    query = NUMBERS.vector("anything")
     expected = exact(memories, query)
     async with open_bank() as store:
-        await store.add_memories(memories, embedder.name)
-        found = await store.search(SearchQuery((here,), embedder.name, query, ("retri", "cach"), 8))
+        await store.add_memories(memories, NUMBERS.name)
+        found = await store.search(SearchQuery((HERE,), NUMBERS.name, query, ("retri", "cach"), 8))
     by_vector = best(expected, 8)
     by_keyword = {each.id for each in found.candidates if each.keyword is not None}
     assert {each.id for each in found.candidates} == by_vector | by_keyword
@@ -91,16 +88,14 @@ async def test_every_candidate_with_a_vector_has_its_cosine_whichever_leg_found_
         assert each.keyword is None or each.keyword > 0
 
 
-async def test_all_driver_names_give_the_same_answer_from_one_file(
-    open_bank: Any, embedder: Any, here: Scope, item: Make, with_indexes: WithIndexes, driver_names: list[str]
-) -> None:
+async def test_all_driver_names_give_the_same_answer_from_one_file(open_bank: Any, driver_names: list[str]) -> None:
     async with open_bank() as store:
-        await store.add_memories([with_indexes(each, embedder) for each in many(item, 120)], embedder.name)
+        await store.add_memories([stored(each, NUMBERS) for each in many(120)], NUMBERS.name)
     answers: list[SearchResult] = []
     for driver_name in driver_names:
         async with open_bank(sqlite=driver_name) as store:
             answers.append(
-                await store.search(SearchQuery((here,), embedder.name, embedder.vector("q"), ("lock", "token"), 10))
+                await store.search(SearchQuery((HERE,), NUMBERS.name, NUMBERS.vector("q"), ("lock", "token"), 10))
             )
             assert (await store.health()).driver == driver_name
     first = {each.id: each for each in answers[0].candidates}
@@ -113,37 +108,35 @@ async def test_all_driver_names_give_the_same_answer_from_one_file(
 
 
 async def test_what_was_written_without_sqlite_vec_is_found_by_vector_as_soon_as_it_is_back(
-    open_bank: Any, embedder: Any, here: Scope, item: Make, with_indexes: WithIndexes, driver_name: str
+    open_bank: Any, driver_name: str
 ) -> None:
-    first, second, gone = many(item, 3)
+    first, second, gone = many(3)
     async with open_bank() as store:
-        await store.add_memories([with_indexes(each, embedder) for each in (first, gone)], embedder.name)
+        await store.add_memories([stored(each, NUMBERS) for each in (first, gone)], NUMBERS.name)
         async with open_bank(sqlite="scan") as other:
-            await other.add_memories([with_indexes(second, embedder)], embedder.name)
-            await other.forget([here], [gone.id])
-        found = await store.search(SearchQuery((here,), embedder.name, embedder.vector("q"), (), 5))
+            await other.add_memories([stored(second, NUMBERS)], NUMBERS.name)
+            await other.forget([HERE], [gone.id])
+        found = await store.search(SearchQuery((HERE,), NUMBERS.name, NUMBERS.vector("q"), (), 5))
         assert {each.id for each in found.candidates} == {first.id, second.id}
         assert found.legs == ("exact_scan",)
         assert found.notices
     async with open_bank() as store:
-        found = await store.search(SearchQuery((here,), embedder.name, embedder.vector("q"), (), 5))
+        found = await store.search(SearchQuery((HERE,), NUMBERS.name, NUMBERS.vector("q"), (), 5))
         assert {each.id for each in found.candidates} == {first.id, second.id}
         assert found.legs == (("exact_scan",) if driver_name == "scan" else ("vector",))
         assert bool(found.notices) == (driver_name == "scan")
 
 
-async def test_filters_narrow_the_search_itself_and_not_its_result(
-    open_bank: Any, embedder: Any, here: Scope, item: Make, with_indexes: WithIndexes
-) -> None:
-    rare = many(item, 3, domain="rare", tags=("a", "b"), provenance=Provenance(task_id="t1", agent_id="coder"))
+async def test_filters_narrow_the_search_itself_and_not_its_result(open_bank: Any) -> None:
+    rare = many(3, domain="rare", tags=("a", "b"), provenance=Provenance(task_id="t1", agent_id="coder"))
     rare = [each.model_copy(update={"title": "lock " + each.title}) for each in rare]
-    common = [*many(item, 80, tags=("a",)), *(item(f"lock lock lock {number}") for number in range(20))]
+    common = [*many(80, tags=("a",)), *(made_item(f"lock lock lock {number}") for number in range(20))]
     async with open_bank() as store:
-        await store.add_memories([with_indexes(each, embedder) for each in (*rare, *common)], embedder.name)
+        await store.add_memories([stored(each, NUMBERS) for each in (*rare, *common)], NUMBERS.name)
         wanted = {each.id for each in rare}
 
         async def ids(pool: int = 3, **fields: Any) -> set[str]:
-            query = SearchQuery((here,), embedder.name, embedder.vector("q"), ("lock",), pool, SearchFilter(**fields))
+            query = SearchQuery((HERE,), NUMBERS.name, NUMBERS.vector("q"), ("lock",), pool, SearchFilter(**fields))
             return {each.id for each in (await store.search(query)).candidates}
 
         assert await ids(domain="rare") == wanted
@@ -156,68 +149,62 @@ async def test_filters_narrow_the_search_itself_and_not_its_result(
         assert left.isdisjoint(wanted)
         assert len(left) == 100
         assert len(await ids(pool=5, exclude_task="t1")) >= 5
-        await store.set_status([here], [rare[0].id], "archived", "a test")
+        await store.set_status([HERE], [rare[0].id], "archived", "a test")
         edited = rare[1].model_copy(update={"provenance": Provenance(agent_id="tester"), "domain": "common"})
-        await store.replace_memory(with_indexes(edited, embedder), embedder.name, "a test")
+        await store.replace_memory(stored(edited, NUMBERS), NUMBERS.name, "a test")
         assert await ids(agent_id="coder") == await ids(domain="rare") == {rare[2].id}
         assert await ids(agent_id="tester") == await ids(domain="common") == {rare[1].id}
 
 
 async def test_words_and_vectors_find_the_same_at_once_as_one_after_the_other(
-    open_bank: Any, embedder: Any, here: Scope, item: Make, with_indexes: WithIndexes, monkeypatch: pytest.MonkeyPatch
+    open_bank: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    query = SearchQuery((here,), embedder.name, embedder.vector("q"), ("lock",), 5)
+    query = SearchQuery((HERE,), NUMBERS.name, NUMBERS.vector("q"), ("lock",), 5)
     narrowed = query._replace(only=SearchFilter(domain="d"))
     async with open_bank() as store:
         for domain in (None, "d"):
-            items = [with_indexes(each, embedder) for each in many(item, 40, domain=domain)]
-            await store.add_memories(items, embedder.name)
+            items = [stored(each, NUMBERS) for each in many(40, domain=domain)]
+            await store.add_memories(items, NUMBERS.name)
         alone = [answer(await store.search(each)) for each in (query, narrowed)]
         monkeypatch.setattr(vectors, "SMALL", 80)
         assert [answer(await store.search(each)) for each in (query, narrowed)] == alone
 
 
-async def test_each_scope_gives_a_pool_of_its_own(
-    open_bank: Any, embedder: Any, here: Scope, item: Make, with_indexes: WithIndexes
-) -> None:
+async def test_each_scope_gives_a_pool_of_its_own(open_bank: Any) -> None:
     shared = Scope(project=GLOBAL_PROJECT)
-    few, plenty = many(item, 2, domain="d"), many(item, 50, scope=shared, domain="d")
+    few, plenty = many(2, domain="d"), many(50, scope=shared, domain="d")
     async with open_bank() as store:
-        await store.add_memories([with_indexes(each, embedder) for each in (*few, *plenty)], embedder.name)
+        await store.add_memories([stored(each, NUMBERS) for each in (*few, *plenty)], NUMBERS.name)
         for only in (ANY, SearchFilter(domain="d")):
-            found = await store.search(SearchQuery((here, shared), embedder.name, embedder.vector("q"), (), 4, only))
+            found = await store.search(SearchQuery((HERE, shared), NUMBERS.name, NUMBERS.vector("q"), (), 4, only))
             assert [each.project for each in found.candidates].count("here") == 2
             assert [each.project for each in found.candidates].count(GLOBAL_PROJECT) == 4
             assert found.documents == 52
 
 
-async def test_items_of_another_embedder_or_dimension_are_found_by_keywords_and_counted(
-    open_bank: Any, embedder: Any, here: Scope, item: Make, with_indexes: WithIndexes
-) -> None:
-    wide, other = replace(embedder, dimensions=24), replace(embedder, name="other", quantization="float32")
-    ours, wider, theirs, none = (item(f"lock number {name}") for name in ("one", "two", "three", "four"))
+async def test_items_of_another_embedder_or_dimension_are_found_by_keywords_and_counted(open_bank: Any) -> None:
+    wide, other = replace(NUMBERS, dimensions=24), replace(NUMBERS, name="other", quantization="float32")
+    ours, wider, theirs, none = (made_item(f"lock number {name}") for name in ("one", "two", "three", "four"))
     async with open_bank() as store:
-        await store.add_memories([with_indexes(ours, embedder), with_indexes(none)], embedder.name)
-        await store.add_memories([with_indexes(wider, wide)], wide.name)
-        await store.add_memories([with_indexes(theirs, other)], other.name)
-        for asked in (embedder, wide, other):
-            found = await store.search(SearchQuery((here,), asked.name, asked.vector("q"), ("lock",), 5))
+        await store.add_memories([stored(ours, NUMBERS), stored(none)], NUMBERS.name)
+        await store.add_memories([stored(wider, wide)], wide.name)
+        await store.add_memories([stored(theirs, other)], other.name)
+        for asked in (NUMBERS, wide, other):
+            found = await store.search(SearchQuery((HERE,), asked.name, asked.vector("q"), ("lock",), 5))
             assert len(found.candidates) == 4
             assert sum(each.cosine is not None for each in found.candidates) == 1
             assert any("3 memories have no vector" in notice and "reembed" in notice for notice in found.notices)
-        unknown = replace(embedder, name="unknown", dimensions=3)
-        found = await store.search(SearchQuery((here,), "unknown", unknown.vector("q"), ("lock",), 5))
+        unknown = replace(NUMBERS, name="unknown", dimensions=3)
+        found = await store.search(SearchQuery((HERE,), "unknown", unknown.vector("q"), ("lock",), 5))
         assert len(found.candidates) == 4
-        assert await store.nearest([here], "unknown", unknown.vector("q"), 5) == []
+        assert await store.nearest([HERE], "unknown", unknown.vector("q"), 5) == []
 
 
-async def test_reembedding_moves_every_item_to_the_new_space_in_steps(
-    open_bank: Any, embedder: Any, here: Scope, item: Make, with_indexes: WithIndexes
-) -> None:
-    items = [*many(item, 5), item("put aside", status="archived")]
-    new = replace(embedder, dimensions=20)  # the same name: the old vectors are replaced, not kept beside
+async def test_reembedding_moves_every_item_to_the_new_space_in_steps(open_bank: Any) -> None:
+    items = [*many(5), made_item("put aside", status="archived")]
+    new = replace(NUMBERS, dimensions=20)  # the same name: the old vectors are replaced, not kept beside
     async with open_bank() as store:
-        await store.add_memories([with_indexes(each, embedder) for each in items], embedder.name)
+        await store.add_memories([stored(each, NUMBERS) for each in items], NUMBERS.name)
     after = 0
     while True:
         async with open_bank(embedder=new) as store:  # broken off after each step
@@ -228,23 +215,21 @@ async def test_reembedding_moves_every_item_to_the_new_space_in_steps(
             vectors = {seq: new.vector(text) for seq, text in batch}
             assert await store.vectors.put_vectors(new.name, vectors) == len(batch)
     async with open_bank(embedder=new) as store:
-        found = await store.nearest([here], new.name, new.vector(items[0].embedding_text), 9)
+        found = await store.nearest([HERE], new.name, new.vector(items[0].embedding_text), 9)
         assert len(found) == 5
         assert found[0][0] == items[0].id
-        assert await store.nearest([here], embedder.name, embedder.vector("q"), 9) == []
-        assert await store.drop_other_spaces(new.name, new.dimensions) == [embedder.name]
-        assert (await store.statistics(here, new.name)).not_embedded == 0
-        assert len(await store.nearest([here], new.name, new.vector("q"), 9)) == 5
+        assert await store.nearest([HERE], NUMBERS.name, NUMBERS.vector("q"), 9) == []
+        assert await store.drop_other_spaces(new.name, new.dimensions) == [NUMBERS.name]
+        assert (await store.statistics(HERE, new.name)).not_embedded == 0
+        assert len(await store.nearest([HERE], new.name, new.vector("q"), 9)) == 5
 
 
-async def test_reindexing_gives_the_same_answers(
-    open_bank: Any, embedder: Any, here: Scope, item: Make, with_indexes: WithIndexes
-) -> None:
-    query = SearchQuery((here,), embedder.name, embedder.vector("q"), ("lock", "token"), 5)
+async def test_reindexing_gives_the_same_answers(open_bank: Any) -> None:
+    query = SearchQuery((HERE,), NUMBERS.name, NUMBERS.vector("q"), ("lock", "token"), 5)
     async with open_bank() as store:
-        await store.add_memories([with_indexes(each, embedder) for each in many(item, 40)], embedder.name)
+        await store.add_memories([stored(each, NUMBERS) for each in many(40)], NUMBERS.name)
         await store.set_status(
-            [here], [(await store.nearest([here], embedder.name, embedder.vector("q"), 1))[0][0]], "archived", ""
+            [HERE], [(await store.nearest([HERE], NUMBERS.name, NUMBERS.vector("q"), 1))[0][0]], "archived", ""
         )
         before = await store.search(query)
         await store.reindex()
@@ -255,14 +240,12 @@ async def test_reindexing_gives_the_same_answers(
     assert (before.documents, before.document_frequency) == (after.documents, after.document_frequency)
 
 
-async def test_holes_in_the_vector_index_are_closed(
-    open_bank: Any, embedder: Any, here: Scope, item: Make, with_indexes: WithIndexes, driver_name: str
-) -> None:
-    items = many(item, 1300)
+async def test_holes_in_the_vector_index_are_closed(open_bank: Any, driver_name: str) -> None:
+    items = many(1300)
     async with open_bank() as store:
-        await store.add_memories([with_indexes(each, embedder) for each in items], embedder.name)
-        await store.forget([here], [each.id for each in items[100:]])
-        assert len(await store.nearest([here], embedder.name, embedder.vector("q"), 500)) == 100
+        await store.add_memories([stored(each, NUMBERS) for each in items], NUMBERS.name)
+        await store.forget([HERE], [each.id for each in items[100:]])
+        assert len(await store.nearest([HERE], NUMBERS.name, NUMBERS.vector("q"), 500)) == 100
         if driver_name != "scan":
             assert await _slots(store) <= 256
 
@@ -274,33 +257,29 @@ async def _slots(store: Any) -> int:
     return int(await store.read(count))
 
 
-async def test_the_rarest_words_of_a_long_query_are_searched_and_all_are_counted(
-    open_bank: Any, embedder: Any, here: Scope, item: Make, with_indexes: WithIndexes
-) -> None:
+async def test_the_rarest_words_of_a_long_query_are_searched_and_all_are_counted(open_bank: Any) -> None:
     common = [f"common{number}" for number in range(12)]
     count = MAX_POSTINGS // 8
     memories = [
         StoredMemory(each, None, (*common, *(("rare",) if number == 7 else ())), (), ())
-        for number, each in enumerate(many(item, count))
+        for number, each in enumerate(many(count))
     ]
     async with open_bank() as store:
-        await store.add_memories(memories, embedder.name)
-        found = await store.search(SearchQuery((here,), embedder.name, None, (*common, "rare"), 3))
+        await store.add_memories(memories, NUMBERS.name)
+        found = await store.search(SearchQuery((HERE,), NUMBERS.name, None, (*common, "rare"), 3))
     assert memories[7].item.id in {each.id for each in found.candidates}
     assert found.document_frequency == {**dict.fromkeys(common, count), "rare": 1}
     assert found.legs == ("keyword",)
 
 
-async def test_upper_case_and_other_scripts_in_tokens_match_themselves(
-    open_bank: Any, embedder: Any, here: Scope, item: Make
-) -> None:
-    memory = StoredMemory(item("A title"), None, ("HTTP", "データ", "ß"), (), ())
+async def test_upper_case_and_other_scripts_in_tokens_match_themselves(open_bank: Any) -> None:
+    memory = StoredMemory(made_item("A title"), None, ("HTTP", "データ", "ß"), (), ())
     async with open_bank() as store:
-        await store.add_memories([memory], embedder.name)
+        await store.add_memories([memory], NUMBERS.name)
         for token in ("HTTP", "http", "データ", "ß"):
-            found = await store.search(SearchQuery((here,), embedder.name, None, (token,), 3))
+            found = await store.search(SearchQuery((HERE,), NUMBERS.name, None, (token,), 3))
             assert [each.id for each in found.candidates] == [memory.item.id], token
-        assert (await store.search(SearchQuery((here,), embedder.name, None, ("デー",), 3))).candidates == ()
+        assert (await store.search(SearchQuery((HERE,), NUMBERS.name, None, ("デー",), 3))).candidates == ()
 
 
 def test_eight_bits_keep_the_direction() -> None:
@@ -314,21 +293,17 @@ def test_eight_bits_keep_the_direction() -> None:
 
 async def test_what_another_process_writes_between_the_legs_is_found_or_left_out(
     open_bank: Callable[..., AbstractAsyncContextManager[SqliteStore]],
-    embedder: Any,
-    here: Scope,
-    item: Make,
-    with_indexes: WithIndexes,
 ) -> None:
-    query = SearchQuery((here,), embedder.name, embedder.vector("retry"), ("retri",), 10)
+    query = SearchQuery((HERE,), NUMBERS.name, NUMBERS.vector("retry"), ("retri",), 10)
     async with open_bank() as store:
         search = search_of(store.index, query)
         near = await store.read(search.near)
-        memory = with_indexes(item("retry the upload"), embedder)
-        await store.add_memories([memory], embedder.name)
+        memory = stored(made_item("retry the upload"), NUMBERS)
+        await store.add_memories([memory], NUMBERS.name)
         keywords = await store.read(search.keywords)
         join = partial(joined, search=search, near=near, keywords=keywords)
         found = await store.read(join)
         assert [candidate.id for candidate in found.candidates] == [memory.item.id]
-        await store.forget([here], [memory.item.id])
+        await store.forget([HERE], [memory.item.id])
         gone = await store.read(join)
         assert gone.candidates == ()

@@ -20,12 +20,13 @@ from mcp.client import Client
 from mcp.types import CallToolResult
 
 from swarm_memory.schema.base import Scope
-from swarm_memory.schema.job import Job, Progress
+from swarm_memory.schema.job import Job
 from swarm_memory.schema.settings import Settings
 from swarm_memory.server.bank import Bank
 from swarm_memory.server.cli.main import cli
 from swarm_memory.server.jobs.handlers import evaluate_logged
 from swarm_memory.server.jobs.transcripts import learn_from_job
+from swarm_memory.server.jobs.worker import Reported
 from swarm_memory.server.mcp.app import build_server
 from swarm_memory.server.wiring import make_worker, open_toolbox, place_of
 from swarm_memory.tools.memories.status import memory_status
@@ -114,14 +115,10 @@ async def test_the_job_of_a_stop_queues_the_evaluation_and_that_evaluates_and_su
         assert [each.call.success for each in sorted(kept, key=lambda each: each.seq)] == [True, False]
         assert isinstance(toolbox.clock, SetClock)
         toolbox.clock.at += timedelta(seconds=61)
-        result = await evaluate_logged(toolbox, job, _ignore)
+        result = await evaluate_logged(toolbox, job, Reported())
         assert result["message"] == (
             "Successfully processed 1 tool memories: 1 summarized, 0 skipped (already up-to-date)"
         )
-
-
-async def _ignore(progress: Progress) -> None:
-    del progress
 
 
 async def test_a_users_correction_is_noted_from_the_prompt(toolbox: Toolbox) -> None:

@@ -194,7 +194,6 @@ def work(
     """
     from swarm_memory.server.jobs.team import queue_sync
     from swarm_memory.server.jobs.transcripts import holds_task, queue_session
-    from swarm_memory.server.jobs.worker import RECHECK_S
     from swarm_memory.server.missed import note_missed
     from swarm_memory.server.switch import off_by
     from swarm_memory.server.wiring import make_worker
@@ -206,7 +205,7 @@ def work(
         worker = make_worker(toolbox, invocation.place, lambda: invocation.settings().settings)
         if until_idle:
             return await (worker.work_off_all() if early else worker.work_off_due())
-        await worker.run(RECHECK_S)
+        await worker.run()
         return 0
 
     try:

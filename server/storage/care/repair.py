@@ -30,9 +30,8 @@ from swarm_memory.server.storage.engine.lock import writer_lock
 from swarm_memory.server.storage.engine.ownership import check_content
 from swarm_memory.server.storage.inspection import inspect
 from swarm_memory.server.storage.search.index import Index
-from swarm_memory.server.storage.search.packed import unpack
 from swarm_memory.server.storage.search.vectors import all_spaces
-from swarm_memory.server.storage.search.words import pack
+from swarm_memory.server.storage.search.words import pack, unpack
 from swarm_memory.server.storage.stores.memories import change_status
 from swarm_memory.server.storage.stores.rows import content_hash
 from swarm_memory.tools.ports.care import Inspection, Repaired

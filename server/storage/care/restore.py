@@ -31,7 +31,10 @@ def restore(database: Path, source: Path | None, driver: Driver, timeout_s: floa
     Processes that have the bank open go over to the new file at their next call. Raises `NotFoundError` without a
     backup, `StoreDamaged` for an unsound one, `StoreUntrusted`, `StoreBusy`.
     """
-    chosen = source.absolute() if source else _newest(database)
+    found = [source.absolute()] if source else [each.path for each in list_backups(database)]
+    if not found:
+        raise NotFoundError(f"there is no backup of {database}: name a file")
+    chosen = found[0]
     fresh = database.with_name(f"{database.name}.restoring-{os.getpid()}")
     make_folder(database.parent)
     try:
@@ -83,13 +86,6 @@ def _set_aside(database: Path, aside: str) -> Path:
         if beside.exists():
             beside.replace(kept.with_name(kept.name + suffix))
     return kept
-
-
-def _newest(database: Path) -> Path:
-    found = list_backups(database)
-    if not found:
-        raise NotFoundError(f"there is no backup of {database}: name a file")
-    return found[0].path
 
 
 def _copy_sound(module: ModuleType, source: Path, fresh: Path) -> None:

@@ -18,21 +18,20 @@ from swarm_memory.schema.errors import (
     StoreUntrusted,
 )
 from swarm_memory.schema.sqlite.statements import Migration, migrations
-from swarm_memory.server.storage.driver import Driver, choose
+from swarm_memory.server.storage.driver import Driver
 from swarm_memory.server.storage.engine import registry
 from swarm_memory.server.storage.engine.backup import MIGRATION, advice, back_up
 from swarm_memory.server.storage.engine.files import (
     OpenedFile,
-    begin_commit,
     flush,
     make_folder,
     make_private,
-    note_commit,
+    note_log,
     size_of,
 )
 from swarm_memory.server.storage.engine.lock import transaction, writer_lock
 from swarm_memory.server.storage.engine.ownership import BankState, check_content, check_path
-from swarm_memory.server.storage.search.packed import scoped
+from swarm_memory.server.storage.search.words import scoped
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.driver import SqliteConnection
@@ -66,18 +65,18 @@ _SETTINGS = (
 def connect(
     database: Path,
     *,
-    driver: Driver | None = None,
+    driver: Driver,
     read_only: bool = False,
     create: bool = True,
     timeout_s: float = 10.0,
 ) -> "SqliteConnection":
     """Open the bank in a file that is trusted; make or migrate it first where that is needed and `read_only` is not.
 
-    Without `driver` the connection has no sqlite-vec and is for what needs no vectors. Raises `StoreUntrusted`,
-    `StoreReadOnly`, `StoreBusy`, `StorageError`; a file that is refused is left as it was, to the byte, unless a write
-    to it was cut off: that is undone first, for there is no other way to see what the file holds.
+    Raises `StoreUntrusted`, `StoreReadOnly`, `StoreBusy`, `StorageError`; a file that is refused is left as it was, to
+    the byte, unless a write to it was cut off: that is undone first, for there is no other way to see what the file
+    holds.
     """
-    module = driver.module if driver else choose(os.environ.get("SWARM_MEMORY_SQLITE") or "auto").module
+    module = driver.module
     with storage_errors(module, database):
         exists = check_path(database)
         # Asked before the look: another process may complete the bank meanwhile.
@@ -102,7 +101,10 @@ def connect(
             raise StoreReadOnly(f"{database} cannot be written: give this user the file and its folder")
         connection = _open(module, database, "ro" if read_only else "rw", timeout_s)
         try:
-            _set_up(connection, driver)
+            for setting in _SETTINGS:
+                connection.execute(setting)
+            connection.create_function("scoped", 3, scoped, deterministic=True)
+            driver.prepare(connection)
             if not read_only:
                 _complete(module, connection, database, state, timeout_s)
         except BaseException:
@@ -137,10 +139,10 @@ def write_transaction(
         if opened is not None:
             opened.check()
         log, mark = f"{database}-wal", str(registry.mark_file(database)) if opened is None else opened.mark_file
-        begin_commit(log, mark)
+        note_log(log, mark)
         with transaction(connection, "IMMEDIATE"):
             yield
-        note_commit(log, mark)
+        note_log(log, mark)
         if size_of(log) > LARGE_WAL_BYTES:
             truncate_wal(connection)
 
@@ -265,23 +267,15 @@ def _complete(
         return
     log, mark = f"{database}-wal", str(registry.mark_file(database))
     with writer_lock(database, timeout_s):
-        begin_commit(log, mark)
+        note_log(log, mark)
         journal = _use_journal(module, connection, database, timeout_s)
         if state == "outdated" and check_content(connection, database) == "outdated":
             back_up(connection, module, database, MIGRATION)
         if state != "bank":
             migrate(connection)
-        note_commit(log, mark)
+        note_log(log, mark)
         registry.sign(database, registry.identity(connection), journal=journal)
     check_content(connection, database)
-
-
-def _set_up(connection: "SqliteConnection", driver: Driver | None) -> None:
-    for setting in _SETTINGS:
-        connection.execute(setting)
-    connection.create_function("scoped", 3, scoped, deterministic=True)
-    if driver is not None:
-        driver.prepare(connection)
 
 
 def _use_journal(module: ModuleType, connection: "SqliteConnection", database: Path, timeout_s: float) -> str:

@@ -1,17 +1,13 @@
 """What the stores stand on, whichever engine holds the bank: whole functions run with a connection, off the loop."""
 
-import asyncio
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import wraps
 from types import CoroutineType
-from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeAlias, TypeVar
 
-from swarm_memory.schema.errors import StorageError
 from swarm_memory.server.storage.search.codes import Quantization
 from swarm_memory.server.storage.search.index import Index
 from swarm_memory.tools.ports.models import Accompanied, Embedder
@@ -43,33 +39,6 @@ def writing_as(person_id: str | None) -> Generator[None]:
 FORKED = "the bank was opened before this process forked: open it again in the child"
 
 
-class Workers:
-    """Threads on which whole functions run, each to its end: a cancelled caller leaves at once and breaks none."""
-
-    def __init__(self, count: int) -> None:
-        self._executor = ThreadPoolExecutor(count, "bank")
-        self._process = os.getpid()
-
-    @property
-    def forked(self) -> bool:
-        """Whether this is a child of the process whose threads they are."""
-        return os.getpid() != self._process
-
-    async def run(self, function: Callable[[], T]) -> T:
-        """Run a function on a thread. Raises `StorageError` after a fork and after `end`, and what it raises."""
-        if self.forked:
-            raise StorageError(FORKED)
-        try:
-            running = asyncio.get_running_loop().run_in_executor(self._executor, function)
-        except RuntimeError as error:
-            raise StorageError("the bank is closed") from error
-        return await asyncio.shield(running)
-
-    def end(self, *, wait: bool) -> None:
-        """Take no more; `wait` until what was taken is done."""
-        self._executor.shutdown(wait=wait)
-
-
 class Engine(ABC):
     """An open bank: each function that is given runs to its end, and a cancelled caller breaks none."""
 
@@ -98,9 +67,9 @@ class Engine(ABC):
     async def read(self, function: "Callable[[Connection], T]") -> T:
         """Run a function that only reads. Raises `StorageError`, as all of these do."""
 
-    @abstractmethod
     async def read_beside(self, function: "Callable[[Connection], T]") -> T:
-        """The same on a second connection, for what can be read at the same time."""
+        """The same, for what can be read at the same time: on a second connection where there is but one for reads."""
+        return await self.read(function)
 
     async def write(self, function: "Callable[[Connection], T]") -> T:
         """Run a function in one transaction, whose new rows name the person for whom this bank is open.
@@ -138,28 +107,31 @@ class Part:
 S = TypeVar("S", bound=Engine | Part)
 
 
-class _Door(Protocol):
-    def __call__(
-        self, method: "Callable[Concatenate[S, Connection, P], T]", /
-    ) -> "Callable[Concatenate[S, P], CoroutineType[Any, Any, T]]": ...
+Method: TypeAlias = "Callable[Concatenate[S, Connection, P], T]"
+Door: TypeAlias = "Callable[Concatenate[S, P], CoroutineType[Any, Any, T]]"
 
 
-def _through(name: Literal["read", "read_beside", "write"]) -> _Door:
-    """Return a decorator that has a method, which gets the connection, run by `Engine` as that is named."""
+def _through(name: Literal["read", "read_beside", "write"], method: "Method[S, P, T]") -> "Door[S, P, T]":
+    @wraps(method)
+    async def run(self: S, *args: P.args, **kwargs: P.kwargs) -> T:
+        def call(connection: "Connection") -> T:
+            return method(self, connection, *args, **kwargs)
 
-    def decorate(
-        method: "Callable[Concatenate[S, Connection, P], T]",
-    ) -> "Callable[Concatenate[S, P], CoroutineType[Any, Any, T]]":
-        @wraps(method)
-        async def run(self: S, *args: P.args, **kwargs: P.kwargs) -> T:
-            def call(connection: "Connection") -> T:
-                return method(self, connection, *args, **kwargs)
+        return await getattr(self, name)(call)
 
-            return await getattr(self, name)(call)
-
-        return run
-
-    return decorate
+    return run
 
 
-reads, reads_beside, writes = _through("read"), _through("read_beside"), _through("write")
+def reads(method: "Method[S, P, T]") -> "Door[S, P, T]":
+    """Have a method, which gets the connection, run by `Engine.read`."""
+    return _through("read", method)
+
+
+def reads_beside(method: "Method[S, P, T]") -> "Door[S, P, T]":
+    """Have a method run by `Engine.read_beside`."""
+    return _through("read_beside", method)
+
+
+def writes(method: "Method[S, P, T]") -> "Door[S, P, T]":
+    """Have a method run by `Engine.write`."""
+    return _through("write", method)

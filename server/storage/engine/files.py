@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from swarm_memory.schema.errors import StoreReplaced
+from swarm_memory.server.location import write_private
 
 _NOT_FLUSHED_HERE = (errno.EINVAL, errno.ENOTSUP, errno.EBADF)
 """What a file system says whose folders cannot be flushed: some network file systems."""
@@ -123,16 +124,12 @@ _MAX_GENERATIONS = 1000
 """So many times a log may have begun again, by the `sqlite3` command say, since it was last noted."""
 
 
-def begin_commit(log: str, mark_file: str) -> None:
-    """Note which file the empty log is that something is about to be committed to. The caller holds the writer lock."""
-    if not size_of(log):
-        _note(mark_file, _begun(log))
+def note_log(log: str, mark_file: str) -> None:
+    """Note by its salts which log was committed to; of an empty one, which file it is. The caller holds the lock.
 
-
-def note_commit(log: str, mark_file: str) -> None:
-    """Note which log it is that a commit went into, by its salts. The caller holds the writer lock."""
-    if salts := _salts_of(log):
-        _note(mark_file, salts)
+    It is noted before a commit, which may be cut off, and after it.
+    """
+    _note(mark_file, _salts_of(log) or _begun(log))
 
 
 def end_log(mark_file: str) -> None:
@@ -180,11 +177,6 @@ def _noted(mark_file: str) -> bytes:
 
 def _note(mark_file: str, content: bytes) -> None:
     """Write a note; where that cannot be written the former one stands."""
-    if content == _noted(mark_file):
-        return
-    part = f"{mark_file}.{os.getpid()}"
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
-    with suppress(OSError):
-        with os.fdopen(os.open(part, flags, 0o600), "wb") as file:
-            file.write(content)
-        os.replace(part, mark_file)  # noqa: PTH105 - after each write
+    if content != _noted(mark_file):
+        with suppress(OSError):
+            write_private(Path(mark_file), content.decode(errors="surrogateescape"))

@@ -32,8 +32,8 @@ BankState = Literal["new", "bank", "outdated"]
 _SIDECARS = ("-wal", "-shm", "-journal", ".lock", "")
 """The database last: while another process makes it, it is never seen to lag behind its log."""
 _VECTOR_SHADOWS = ("info", "chunks", "rowids", "vector_chunks00")
-_SHADOW_SIGNS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_ ,()'\"")
-_SHADOW_FORBIDDEN = frozenset({"AS", "CHECK", "DEFAULT", "GENERATED", "REFERENCES", "COLLATE", "ON"})
+_PLAIN_TABLE = re.compile(r"""CREATE TABLE [A-Za-z0-9_ ,()'"]+""")
+_RUNS_SOMETHING = re.compile(r"\b(AS|CHECK|DEFAULT|GENERATED|REFERENCES|COLLATE|ON)\b", re.IGNORECASE)
 """What could make a plain table run something."""
 
 _OBJECTS = "SELECT type, name, tbl_name, sql FROM sqlite_master"
@@ -56,7 +56,11 @@ def check_path(database: Path) -> bool:
             continue
         except (NotADirectoryError, PermissionError) as error:
             raise StorageError(f"{path} cannot be reached: {error.strerror}") from error
-        _check_file(path, status)
+        if not stat.S_ISREG(status.st_mode):
+            kind = "a symbolic link" if stat.S_ISLNK(status.st_mode) else "no regular file"
+            raise StoreUntrusted(f"{path} is {kind}: it was not opened")
+        if os.name == "posix" and status.st_uid not in (os.geteuid(), 0):
+            raise StoreUntrusted(f"{path} belongs to another user (uid {status.st_uid}): it was not opened")
         sizes[suffix] = status.st_size
     if not sizes.get("") and sizes.get("-wal", 0) > 0:
         raise StoreDamaged(
@@ -66,20 +70,15 @@ def check_path(database: Path) -> bool:
     return "" in sizes
 
 
-def _check_file(path: Path, status: os.stat_result) -> None:
-    if not stat.S_ISREG(status.st_mode):
-        kind = "a symbolic link" if stat.S_ISLNK(status.st_mode) else "no regular file"
-        raise StoreUntrusted(f"{path} is {kind}: it was not opened")
-    if os.name == "posix" and status.st_uid not in (os.geteuid(), 0):
-        raise StoreUntrusted(f"{path} belongs to another user (uid {status.st_uid}): it was not opened")
-
-
 def check_content(connection: "SqliteConnection", database: Path) -> BankState:
     """Look at an open database and say what it is: `new` (nothing in it), a `bank`, or one of an older schema.
 
     Raises `StoreUntrusted` for anything else.
     """
-    application_id, version, objects = _contents(connection)
+    with one_moment(connection):  # another process may be making the bank
+        (application_id,) = connection.execute("PRAGMA application_id").fetchone()
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        objects: list[tuple[str, str, str, str | None]] = connection.execute(_OBJECTS).fetchall()
     if not objects and application_id in (0, APPLICATION_ID) and version == 0:
         return "new"
     if application_id != APPLICATION_ID:
@@ -97,14 +96,6 @@ def check_content(connection: "SqliteConnection", database: Path) -> BankState:
     expected = schema_objects() if version == newest else _objects_of(connection, version)
     _check_objects(database, objects, expected)
     return "bank" if version == newest else "outdated"
-
-
-def _contents(connection: "SqliteConnection") -> tuple[int, int, list[tuple[str, str, str, str | None]]]:
-    """Return application id, schema version and objects as of one moment: another process may be making the bank."""
-    with one_moment(connection):
-        (application_id,) = connection.execute("PRAGMA application_id").fetchone()
-        (version,) = connection.execute("PRAGMA user_version").fetchone()
-        return application_id, version, connection.execute(_OBJECTS).fetchall()
 
 
 def _objects_of(connection: "SqliteConnection", version: int) -> dict[str, str]:
@@ -157,12 +148,5 @@ def _is_ours(kind: str, name: str, sql: str | None, expected: dict[str, str], sh
         made = (vector_table(prefix, space_id, element, "0") for element in ("int8", "float"))
         return plain == code_table(table, 0) if coded else plain in made
     is_shadow = shadow in _VECTOR_SHADOWS if is_vector else not coded and name in shadows
-    return is_shadow and _is_plain_table(sql)
-
-
-def _is_plain_table(sql: str) -> bool:
-    """Whether it is a table of columns, types and keys alone."""
-    if not sql.startswith("CREATE TABLE ") or not _SHADOW_SIGNS.issuperset(sql):
-        return False
-    words = sql.upper().replace("(", " ").replace(")", " ").replace(",", " ").split()
-    return _SHADOW_FORBIDDEN.isdisjoint(words)
+    # Of columns, types and keys alone.
+    return is_shadow and _PLAIN_TABLE.fullmatch(sql) is not None and _RUNS_SOMETHING.search(sql) is None

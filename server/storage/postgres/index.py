@@ -12,8 +12,8 @@ from swarm_memory.schema.sqlite.statements import queries as common_queries
 from swarm_memory.server.storage.postgres.postings import Blocks, Place, Words, drop_what_went, enter, leave, words_of
 from swarm_memory.server.storage.search.codes import Quantization
 from swarm_memory.server.storage.search.index import Index
-from swarm_memory.server.storage.search.packed import unpack
 from swarm_memory.server.storage.search.vectors import Space, all_spaces, decode, find_space
+from swarm_memory.server.storage.search.words import unpack
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.driver import Connection
@@ -70,7 +70,7 @@ class PostgresIndex(Index):
     def enter(self, connection: "Connection", seq: int, partition: int) -> None:
         self.enter_new(connection, [seq], partition)
         for *space, vector in connection.execute(self.statements["spaces_of_item"], (seq,)).fetchall():
-            self._enter_vector(connection, Space(*space), seq, partition, vector)
+            self._enter_vectors(connection, Space(*space), partition, [(seq, vector)])
 
     def enter_new(self, connection: "Connection", seqs: Sequence[int], partition: int) -> None:
         place = self._place(connection, partition)

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.postgres.statements import queries, with_placeholders
 from swarm_memory.server.storage.postgres.index import LARGE, Plan, reach, text_of
-from swarm_memory.server.storage.search.packed import unpack
 from swarm_memory.server.storage.search.vectors import (
     MAX_NEAREST,
     Keywords,
@@ -129,7 +128,7 @@ def search_memories(connection: "Connection", index: "PostgresIndex", query: Sea
     vector = found.near.vector
     read = vector and Vectors(vector.space, [(row[0], row[2]) for row in found.rows if row[2] is not None])
     seen = view_cosines(connection, index, query.views, [row[0] for row in found.rows], read)
-    scored = keyword_scores(found.near.items, found.keywords.frequency, [unpack(row[1]) for row in found.rows])
+    scored = keyword_scores(found.near.items, found.keywords.frequency, [row[1] for row in found.rows])
     quantization = vector.space.quantization if vector else "float32"
     search = Search(index, query, {})
     return SearchResult(

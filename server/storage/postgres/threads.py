@@ -2,10 +2,12 @@
 
 import asyncio
 import logging
+import os
 import random
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
@@ -13,7 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 import psycopg
 
 from swarm_memory.schema.errors import StorageError
-from swarm_memory.server.storage.engine.engine import Engine, Workers
+from swarm_memory.server.storage.engine.engine import FORKED, Engine
 from swarm_memory.server.storage.postgres.connection import (
     LostInCommit,
     Place,
@@ -48,15 +50,15 @@ log = logging.getLogger(__name__)
 class PostgresThreads(Engine):
     """As many functions at a time as there may be connections; the others wait for a thread.
 
-    What collided with another
-    transaction is undone and run again; what met a lost connection is run again on a new one, unless it was lost in
-    the commit.
+    What collided with another transaction is undone and run again; what met a lost connection is run again on a new
+    one, unless it was lost in the commit.
     """
 
     def __init__(self, place: Place, size: int, embedder: Embedder, index: Index) -> None:
         super().__init__(embedder, index)
         self.place = place
-        self._threads = Workers(size)
+        self._threads = ThreadPoolExecutor(size, "bank")
+        self._process = os.getpid()
         self._own = threading.local()
         self._connections: set[RawConnection] = set()
 
@@ -67,15 +69,11 @@ class PostgresThreads(Engine):
 
     async def read(self, function: "Callable[[Connection], T]") -> T:
         """Run a function that only reads; each statement sees the bank of its own moment."""
-        return await self._threads.run(partial(self._persist, lambda raw: function(PostgresConnection(raw))))
-
-    async def read_beside(self, function: "Callable[[Connection], T]") -> T:
-        """The same: there is a connection for each thread."""
-        return await self.read(function)
+        return await self._run(lambda raw: function(PostgresConnection(raw)))
 
     async def transact(self, function: "Callable[[Connection], T]") -> T:
         """Run a function in one transaction; a scope that it looks up is locked for it until the end."""
-        return await self._threads.run(partial(self._persist, partial(self._commit, function)))
+        return await self._run(partial(self._commit, function))
 
     async def watch_jobs(self, wake: Callable[[], object]) -> None:
         """Listen until cancelled; what was queued while the connection was away is looked for when it is back."""
@@ -102,9 +100,19 @@ class PostgresThreads(Engine):
 
     async def close_threads(self) -> None:
         """Let what runs end, and close every connection."""
-        await asyncio.to_thread(self._threads.end, wait=True)
+        await asyncio.to_thread(self._threads.shutdown)
         for raw in self._connections:
             raw.close()
+
+    async def _run(self, function: Callable[[RawConnection], T]) -> T:
+        """Run a function on a thread to its end: a cancelled caller leaves at once and breaks none."""
+        if os.getpid() != self._process:
+            raise StorageError(FORKED)
+        try:
+            running = asyncio.get_running_loop().run_in_executor(self._threads, self._persist, function)
+        except RuntimeError as error:
+            raise StorageError("the bank is closed") from error
+        return await asyncio.shield(running)
 
     def _persist(self, function: Callable[[RawConnection], T]) -> T:
         started, limit, collisions = time.monotonic(), FIRST_PAUSE_S, 0

@@ -61,7 +61,7 @@ class Index:
         connection.execute(self.statements["index_tokens"], (seq,))
         connection.execute(self.statements["count_active"], (1, partition))
         for *space, vector in connection.execute(self.statements["spaces_of_item"], (seq,)).fetchall():
-            self._enter_vector(connection, Space(*space), seq, partition, vector)
+            self._enter_vectors(connection, Space(*space), partition, [(seq, vector)])
 
     def enter_new(self, connection: "Connection", seqs: Sequence[int], partition: int) -> None:
         """Enter items that were written just now, by their tokens; their vectors are entered by themselves."""
@@ -123,7 +123,7 @@ class Index:
                     connection.execute(self.statements["drop_vector"], _place(seq, other))
             self.put_vector(connection, seq, vectors[seq], space, now)
             if active:
-                self._enter_vector(connection, space, seq, partition, encode(vectors[seq], space.quantization))
+                self._enter_vectors(connection, space, partition, [(seq, encode(vectors[seq], space.quantization))])
         return written
 
     def make_space(self, connection: "Connection", model: str, dims: int, quantization: Quantization) -> Space:
@@ -201,9 +201,6 @@ class Index:
             coded_slots, coded = code_slots(connection, space)
             if (slots or 0) > max(_SMALL_INDEX_SLOTS, 2 * live) or coded_slots > max(LARGE, 2 * coded):
                 self.rebuild_space(connection, space)
-
-    def _enter_vector(self, connection: "Connection", space: Space, seq: int, partition: int, blob: bytes) -> None:
-        self._enter_vectors(connection, space, partition, [(seq, blob)])
 
     def _enter_vectors(
         self, connection: "Connection", space: Space, partition: int, entered: Sequence[tuple[int, bytes]]

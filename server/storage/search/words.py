@@ -3,13 +3,14 @@
 import json
 import math
 import re
+import zlib
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from itertools import accumulate, pairwise
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from swarm_memory.schema.errors import InputError
-from swarm_memory.server.storage.search.packed import in_scope, packed
+from swarm_memory.schema.errors import InputError, StoreDamaged
 from swarm_memory.tools.retrieve.rank import BM25_B, BM25_K1
 
 if TYPE_CHECKING:
@@ -17,6 +18,46 @@ if TYPE_CHECKING:
 
 _SEPARATOR = re.compile(r"[\x00-/:-@\[-`{-\x7f\ud800-\udfff]")
 """What FTS5's `ascii` tokenizer splits at, and what is no text."""
+
+REMEMBERED_ITEMS = 4096
+"""Of so many items that were ranked last the words are remembered, by what is kept of them: some 5 MB."""
+
+
+def packed(fields: str) -> bytes:
+    """Return the tokens of an item, a line for each field, as they are kept."""
+    return zlib.compress(fields.encode())
+
+
+@lru_cache(maxsize=REMEMBERED_ITEMS)
+def unpack(packed: bytes | str) -> str:
+    """Return an item's tokens joined by spaces, a line for each field. Before schema 6 they were kept as that text.
+
+    Raises `StoreDamaged` when they are not what was written.
+    """
+    if isinstance(packed, str):
+        return packed
+    try:
+        return zlib.decompress(packed).decode()
+    except (TypeError, UnicodeDecodeError, zlib.error) as error:  # a damaged page can make a number of any value
+        raise StoreDamaged(
+            "the tokens of a memory are not what was written: run `swarm-memory doctor --repair`"
+        ) from error
+
+
+def scoped(packed: bytes | str, field: int, scope_id: int) -> str:
+    """Return the tokens of one field (0 title, 1 description, 2 content) as the index has them: a function for SQL."""
+    return " ".join(in_scope(scope_id, token) for token in _fields(packed)[field].split())
+
+
+@lru_cache(maxsize=1)
+def _fields(packed: bytes | str) -> list[str]:
+    """Return the fields of an item's tokens: each is asked for by itself, one after the other."""
+    return unpack(packed).split("\n")
+
+
+def in_scope(scope_id: int, token: str) -> str:
+    """Return a token as the index has it: glued to its scope, so that scopes share no term."""
+    return f"s{scope_id}x{token}"
 
 
 def joined(tokens: Sequence[str]) -> str:
@@ -175,9 +216,9 @@ def matches(
 
 
 def keyword_scores(
-    documents: int, document_frequency: Mapping[str, int], items: Sequence[str]
+    documents: int, document_frequency: Mapping[str, int], items: Sequence[bytes | str]
 ) -> list[tuple[float | None, frozenset[str]]]:
-    """Return the BM25 of each item (its tokens, joined by spaces) for the query's tokens, and those that it holds.
+    """Return the BM25 of each item (its tokens as they are kept) for the query's tokens, and those that it holds.
 
     Robertson, Zaragoza (2009), with the idf of Lucene, which is never negative, so that a bank of three items is ranked
     too. Two tokens that follow each other in the query, which is the order of `document_frequency`, and in the item add
@@ -194,11 +235,12 @@ def keyword_scores(
         for one, other in pairwise(document_frequency)
         if one in idf and other in idf
     }
-    texts = [tokens.split() for tokens in items]
+    fields = [unpack(each) for each in items]
+    texts = [tokens.split() for tokens in fields]
     mean = sum(map(len, texts)) / len(texts) if any(texts) else 1.0
     asked = frozenset(document_frequency)
     scored: list[tuple[float | None, frozenset[str]]] = []
-    for tokens, words in zip(items, texts, strict=True):
+    for tokens, words in zip(fields, texts, strict=True):
         shift = BM25_K1 * (1 - BM25_B + BM25_B * len(words) / mean)
         times: dict[str, int] = {}
         for token in filter(asked.__contains__, words):  # few of an item's words: the others need no count

@@ -15,7 +15,6 @@ from swarm_memory.schema.sqlite.events import TRIED
 from swarm_memory.server.storage.driver import Connection
 from swarm_memory.server.storage.engine.engine import Engine, reads, writes
 from swarm_memory.server.storage.search.index import Index
-from swarm_memory.server.storage.search.packed import unpack
 from swarm_memory.server.storage.search.vectors import (
     Keywords,
     Near,
@@ -503,7 +502,7 @@ def _candidates(
         compared = cosines(vector.encoded, [blob for _, blob in others], quantization)
         known |= zip((seq for seq, _ in others), compared, strict=True)
     seen = view_cosines(connection, index, views, seqs, read) if views else {}
-    scored = keyword_scores(near.items, keywords.frequency, [unpack(row[1]) for row in rows])
+    scored = keyword_scores(near.items, keywords.frequency, [row[1] for row in rows])
     return tuple(
         candidate_of(item, known.get(seq), score, (blob, quantization), seen.get(seq, ()))
         for (seq, _, blob, *item), score in zip(rows, scored, strict=True)

@@ -14,8 +14,7 @@ from swarm_memory.schema.base import Scope
 from swarm_memory.schema.tool_memory import Evaluation, KeptCall, ToolCall, ToolMemory, ToolSummary, ToolTotals
 from swarm_memory.server.storage.driver import Connection
 from swarm_memory.server.storage.engine.engine import Part, author, reads, reads_beside, writes
-from swarm_memory.server.storage.search.packed import in_scope
-from swarm_memory.server.storage.search.words import match_any, rarest, usable
+from swarm_memory.server.storage.search.words import in_scope, match_any, rarest, usable
 from swarm_memory.server.storage.stores.rows import Sql, find_scope, made, make_scope, to_moment
 from swarm_memory.tools.ports.journal import CORRECTED, EvaluatedCall, FailedEvaluation, Neighbour, PendingCalls
 
