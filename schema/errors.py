@@ -1,25 +1,4 @@
-"""The error tree, split by who can act.
-
-SwarmMemoryError
-├── InputError              the caller: change the arguments
-│   └── NotFoundError       the caller: nothing has this id in this scope
-├── NotAllowed              the caller's role is not enough
-├── ConfigError             the operator: change a setting, a file or the installation
-│   └── QuotaReached        agents added as much as they may in a day
-├── StorageError            the database refused or could not be reached
-│   ├── StoreBusy           another process held the writer lock past the deadline
-│   ├── StoreReadOnly       the file or its folder cannot be written
-│   ├── StoreUntrusted      the file is not (or not only) a bank of ours; it was not touched
-│   ├── StoreDamaged        the file was a bank and can no longer be read as one; it was not touched
-│   ├── StoreFull           no room is left on the disk
-│   └── StoreReplaced       the file was moved, deleted or replaced while it was open
-├── SourceUnavailable       what was to be searched elsewhere gave no answer that can be used
-├── TeamUnavailable         the team's server gave no answer that can be used; trying later may help
-└── ModelError              a chat model or embedding endpoint
-    ├── ModelUnavailable    gave no answer; trying later may help
-    │   └── ModelWindowTooSmall  the request is longer than its context window; a shorter one may help
-    └── ModelAnswerInvalid  answered, but with something that must not be used
-"""
+"""The error tree, split by who can act: the caller, the operator, the database, a model or another server."""
 
 from typing import cast
 
@@ -38,7 +17,7 @@ def is_want_of_memory(error: BaseException | None) -> bool:
 
 
 class SwarmMemoryError(Exception):
-    """Base of all errors of swarm-memory. The message tells what to change."""
+    """Base of all errors of swarm-memory. The message says what to change."""
 
 
 class InputError(SwarmMemoryError):

@@ -201,15 +201,6 @@ class ScoredMemory(Model):
     """Of what a team shares: for how many people it was tried; None: it is one's own."""
 
 
-class NearMiss(Model):
-    """What came nearest when nothing fitted."""
-
-    id: str
-    title: str
-    cosine: float | None
-    keyword_coverage: float
-
-
 class Retrieval(Model):
     """The answer of `retrieve_memories`."""
 
@@ -220,7 +211,8 @@ class Retrieval(Model):
     """What goes into the agent's prompt; empty when nothing fits."""
     reason: str | None = None
     """Why the answer is empty or short."""
-    nearest: NearMiss | None = None
+    nearest: str | None = None
+    """Where nothing fits, the memory that comes nearest, and how near."""
     legs: tuple[Leg, ...]
     """The legs that answered."""
     embedder: str

@@ -44,15 +44,13 @@ class ChatProviderSettings(Section):
     """One chat model."""
 
     provider: Literal["openai", "anthropic", "claude_cli"]
-    """`openai`: any endpoint that speaks chat completions. `anthropic`: Anthropic's own. `claude_cli`: the user's own
-    Claude Code, without a key."""
+    """`openai`: any endpoint of chat completions; `anthropic`: its own; `claude_cli`: Claude Code, without a key."""
     model: str = Field(default="", max_length=200)
     """Needed but for `claude_cli`, where none means the model that Claude Code uses by itself."""
     base_url: str | None = None
     """Of an endpoint, such as `http://127.0.0.1:11434/v1`; OpenAI's own when not set."""
     api_key_env: str | None = Field(default=None, pattern=r"^[A-Z][A-Z0-9_]{0,99}$")
-    """Name of the environment variable that holds the key, never the key; `OPENAI_API_KEY` or `ANTHROPIC_API_KEY` for
-    their own URLs."""
+    """Name of the variable that holds the key, never the key; for their own URLs as OpenAI and Anthropic call it."""
     effort: Literal["low", "medium", "high"] | None = None
     """How long a model that reasons may think; not sent when not set, and to no model that does not take it."""
     command: str = "claude"
@@ -100,22 +98,17 @@ class ChatProviderSettings(Section):
 
 
 class ChatSettings(Section):
-    """The chat models, in the order in which they are asked. None is a normal state: evidence judges alone.
-
-    A project's file sets none of this: who may be asked, and for how much, is the user's to say.
-    """
+    """The chat models, in the order in which they are asked; none is a normal state. A project's file sets no model."""
 
     learn_with: Literal["rules", "claude", "endpoint", "agent"] | None = None
-    """Who judges and distills finished tasks, as `install` asks it. In the background: `claude`, the user's own Claude
-    Code; `endpoint`, the `providers`; `rules`, nobody. `agent`: the agent itself is asked at the end of a task's turn.
-    None: nobody has answered yet; `providers`, where some are named."""
+    """Who judges and distills finished tasks: Claude Code, the `providers` (endpoint), the agent at its turn's end, or
+    rules alone. None: nobody was asked yet, and `providers` do where some are named."""
     providers: tuple[ChatProviderSettings, ...] = ()
     """Models that everything may ask which can use one."""
     timeout_s: float = Field(default=45.0, gt=0, le=600)
     """Longest time for one model while another one of the list is left; the last has all that remains of the call."""
     daily_token_budget: int | None = Field(default=500_000, ge=0)
-    """Tokens (input and output) for one day in UTC, of all processes on one database; 0 sends nothing, None sets no
-    limit."""
+    """Tokens for one day (UTC) of all processes on one database; 0 sends nothing, None sets no limit."""
 
     @property
     def learning(self) -> tuple[ChatProviderSettings, ...]:
@@ -138,11 +131,10 @@ class SourceSettings(Section):
     """How tools, documents, code and API descriptions are indexed and searched."""
 
     reranker: Literal["auto", "endpoint", "chat", "experience", "none"] = "auto"
-    """Who puts the best of the index into their final order. auto: the endpoint if one is set, else for tools and APIs
-    a chat model if one is set. `experience`, of earlier versions, is `none`."""
+    """Who puts the best into their final order. auto: the endpoint, else for tools and APIs a chat model, as far as one
+    is set. `experience`, of earlier versions, is `none`."""
     rerank_chat: str | None = None
-    """Which of `chat.providers` puts tools in order, by `model` or `provider:model`: a small, quick one will do, and no
-    other is then asked. When not set, or none of them, all in their order."""
+    """Which of `chat.providers` alone puts tools in order, by `model` or `provider:model`; all when not set."""
     rerank_url: str | None = None
     """Address of a cross-encoder, such as http://127.0.0.1:8080: it is asked at `/rerank` below it."""
     rerank_model: str | None = None
@@ -150,8 +142,8 @@ class SourceSettings(Section):
     allowed_folders: str = ""
     """Folders outside the project that may be indexed over MCP, one a line (or divided by `;;`)."""
     allow_mcp_servers: str = ""
-    """Folders of projects whose `.mcp.json` names servers that may be started or reached to list their tools, one a
-    line (or divided by `;;`). Starting what a cloned repository names is running its code: none without this."""
+    """Folders of projects whose `.mcp.json` names servers that may be started to list their tools, one a line (or
+    divided by `;;`). Starting what a cloned repository names is running its code: none without this."""
     github_url: str = "https://api.github.com"
     """The API of GitHub; of GitHub Enterprise https://HOST/api/v3. The token of the environment goes there."""
     allow_github: str = ""
@@ -180,8 +172,7 @@ class HttpSettings(Section):
     max_body_bytes: int = Field(default=4 * MIB, ge=1024, le=64 * MIB)
     """A larger request is refused with 413 before it is parsed."""
     public_url: str | None = Field(default=None, pattern=r"^https?://[^/\s]+$")
-    """How the address begins at which clients reach the server, such as https://memory.example.org: what an issuer's
-    tokens are for. Where it listens, when not set."""
+    """How the address begins at which clients reach the server, and which an issuer's tokens are for."""
     oauth_issuer: str | None = Field(default=None, pattern=r"^https?://\S+$")
     """The issuer of OAuth access tokens (JWT) that let people in besides tokens of our own; its keys check them."""
     oauth_audience: str | None = Field(default=None, min_length=1)
@@ -191,8 +182,7 @@ class HttpSettings(Section):
     oauth_algorithm: Literal["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "EdDSA"] = "RS256"
     """How it signs; a token that is signed otherwise is none."""
     oauth_role_claim: str | None = Field(default=None, min_length=1)
-    """The claim that names the role (read, write, review, admin), one or a list: whoever has one need not be added.
-    When not set, people are added before, with their role."""
+    """The claim that names the role (read, write, review, admin): whoever has one need not be added before."""
 
 
 class RetrieveSettings(Section):
@@ -210,17 +200,15 @@ class RetrieveSettings(Section):
     duplicate_threshold: Unit | None = None
     """The cosine from which two memories may say the same; the embedder's calibrated value when not set."""
     vector_weight: Unit | None = None
-    """Share of the vector leg in the fusion where both legs' best stand out of the pool as they usually do; the
-    embedder's calibrated value when not set."""
+    """Usual share of the vector leg in the fusion; the embedder's calibrated value when not set."""
     pool_floor: int = Field(default=30, ge=1, le=2000)
     """Candidates of each leg, at least; of a search for more than ten three times as many."""
     min_cosine: Unit | None = None
     """What a query must find in a bank of a hundred memories to get anything: the greatest cosine plus 0.15 times the
-    greatest share of its words; among e times as many 0.05 more. Those that follow the best need 0.7 of it. The
-    embedder's calibrated value when not set; 0: everything fits."""
+    greatest share of its words. The embedder's calibrated value when not set; 0: everything fits."""
     rerank: Literal["off", "auto", "endpoint", "chat"] = "off"
-    """Who puts the best into their final order by reading them with the query: the cross-encoder of
-    `sources.rerank_url`, the chat model, or `auto`, the first of these there is. A project's file cannot set it."""
+    """Who puts the best into their final order: the cross-encoder of `sources.rerank_url`, the chat model, or `auto`,
+    the first of these there is. A project's file cannot set it."""
     token_budget: int = Field(default=600, ge=50, le=8000)
     """Tokens of the preamble at most; it never has more than 9,000 characters."""
 
@@ -229,15 +217,13 @@ class JudgeSettings(Section):
     """How a trajectory is judged."""
 
     model: str | None = None
-    """Which of `chat.providers` is asked first to judge, by `model` or `provider:model`. It only chooses among those
-    that the user has set; one that is none of them changes nothing, and the status says so."""
+    """Which of `chat.providers` judges first, by `model` or `provider:model`; the status names a wrong one."""
     min_confidence: Unit = 0.6
     """A verdict less sure than this is Undecided."""
     max_trajectory_tokens: int = Field(default=8_000, ge=500, le=1_000_000)
-    """A chat model, judge or distiller, is shown at most so much of a trajectory. A project's file cannot set it."""
+    """So much of a trajectory a chat model is shown at most. A project's file cannot set it."""
     timeout_s: float | None = Field(default=None, gt=0, le=600)
-    """Longest time for one answer about a trajectory; 45 s to judge, 60 to distill and 90 to compare attempts when not
-    set. A model that reasons, or one on this machine, may want more; `jobs.timeout_s` holds for all of a task."""
+    """Longest time for one answer about a trajectory; 45 s to judge, 60 to distill, 90 to compare when not set."""
 
 
 class DistillSettings(Section):
@@ -245,10 +231,7 @@ class DistillSettings(Section):
 
     max_items_per_traj: int = Field(default=3, ge=1, le=10)
     redact_pii: bool = True
-    """Whether personal data (e-mail addresses, card, account and phone numbers) is replaced too; secrets always are.
-
-    In trajectories and tool calls that are stored, addresses, paths in somebody's folders and UUIDs go with it.
-    """
+    """Whether personal data (addresses, card, account and phone numbers) is replaced too; secrets always are."""
     screen_with_model: bool = True
     """Whether what a model distilled is shown to the chat model again, to be held back when it looks like an attack."""
 
@@ -257,8 +240,7 @@ class GuardSettings(Section):
     """What redaction and screening look for."""
 
     disabled_rules: tuple[str, ...] = ()
-    """Names of rules that are left out, in a list or divided by commas, as they stand in `tools/guard/data` and as
-    `benchmarks/rules.py` prints them. A project's file cannot set it."""
+    """Names of rules that are left out, as they stand in `tools/guard/data`. A project's file cannot set it."""
 
 
 class ConsolidateSettings(Section):
@@ -287,8 +269,8 @@ class MattsSettings(Section):
     rollout_timeout_s: float = Field(default=600.0, gt=0, le=86_400)
     """A rollout that takes longer is ended; what it had done until then counts."""
     allowed_commands: str = ""
-    """Command lines that may be run as an agent or as a check, one a line (or divided by `;;`), each exactly as it will
-    be called, such as `claude -p`. None: no command is ever run. A project's file cannot set it."""
+    """Command lines that may be run as an agent or as a check, one a line (or divided by `;;`), each exactly as it is
+    called, such as `claude -p`. A project's file cannot set it."""
 
 
 class EmbeddingSettings(Section):
@@ -340,7 +322,7 @@ class JobSettings(Section):
     """How queued work is worked off."""
 
     lease_s: float = Field(default=60.0, gt=0)
-    """A running job that has not been heard of for so long is taken up by another worker."""
+    """A running job that gave no sign of life for so long is taken up by another worker."""
     max_attempts: int = Field(default=3, ge=1)
     retry_s: float = Field(default=15.0, ge=0)
     """A job that failed is tried again after so long, then after twice as long, and so on; an hour at most."""
@@ -352,8 +334,7 @@ class LearnSettings(Section):
     """How much is learned."""
 
     max_new_per_day: int = Field(default=2000, ge=1)
-    """Memories that agents and hooks of all processes together may add to a project in a day (UTC); a task that taught
-    nothing new counts as one. The command line is not limited. A project's file cannot set it."""
+    """Memories that agents and hooks may add to a project in a day (UTC). A project's file cannot set it."""
 
 
 class CreditSettings(Section):

@@ -80,13 +80,11 @@ async def retrieve_memories(
     session = None if task_id else await site.session()
     only = SearchFilter(domain, tuple(tags or ()), exclude_task, agent_id)
     found = await retrieve(toolbox, query, k=k, only=only, task_id=task_id or (session and session.task_id))
-    near = found.nearest
-    cosine = "" if near is None or near.cosine is None else f", cosine {near.cosine:.2f}"
     return RetrieveAnswer(
         preamble=found.preamble,
         memories=[_of_found(memory, toolbox.scope.project) for memory in found.memories],
         reason=found.reason,
-        nearest=f"{near.id} {near.title} (keyword coverage {near.keyword_coverage:.2f}{cosine})" if near else None,
+        nearest=found.nearest,
         notices=list(found.notices) or None,
         legs=list(found.legs),
         embedder=found.embedder,

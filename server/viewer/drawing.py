@@ -13,6 +13,9 @@ from markupsafe import Markup
 from swarm_memory.schema.base import counted
 from swarm_memory.tools.text.cleaning import clean, one_line
 
+MAX_TEXT = 8000
+"""Of one text of a task; the middle of a longer one is left out."""
+
 
 def environment(base: str, versions: Mapping[str, str], now: Callable[[], datetime]) -> Environment:
     """Return what renders templates: every text is escaped, and rid of what turns it around or hides in it."""
@@ -33,6 +36,7 @@ def environment(base: str, versions: Mapping[str, str], now: Callable[[], dateti
     filters["counted"] = counted
     filters["prose"] = prose
     filters["one_line"] = one_line
+    filters["cut"] = lambda text: clean(text, MAX_TEXT)
     filters["address"] = _address
     return made
 

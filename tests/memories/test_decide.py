@@ -114,7 +114,7 @@ async def test_what_is_promoted_is_shown_in_every_project_with_its_history(toolb
     (shown,) = (await retrieve(toolbox.in_project("bank"), LOGIN[0])).memories
     assert (shown.item.id, shown.item.scope.project, shown.item.provenance) == (own, "*", source)
     record = await memory_record(toolbox.in_project("bank"), own)
-    assert [each.description for each in record.versions] == ["", "When one logs in"]
+    assert [each.texts.get("description", "") for each in record.versions] == ["", "When one logs in"]
     with pytest.raises(InputError, match="every project already"):
         await promote(toolbox, own)
     assert isinstance(toolbox.store, SqliteStore)

@@ -105,7 +105,7 @@ async def test_a_record_has_the_very_steps_versions_injections_and_links(toolbox
     assert (record.source.task, record.source.verdict) == ("Fix the login", verdict)
     assert [step.id for step in record.source.steps] == ["s3", "s4", "s5", "s6"]
     assert record.source.evidence == {"s4", "s5"}
-    assert [(each.content, each.until is None) for each in record.versions] == [
+    assert [(each.texts["content"], each.until is None) for each in record.versions] == [
         ("1. Do it.", False),
         ("1. Parse it.\n2. Send it.", True),
     ]

@@ -122,12 +122,14 @@ async def test_a_transcript_joins_calls_with_results_and_marks_failures_evidence
     learned = await learn(tools, timed(script()))
     read = await transcript(tools, learned.trajectory_id)
     steps = [part for part in read.parts if isinstance(part, Shown)]
-    assert [part.kind for part in steps] == ["message", "tool_call", "tool_call", "tool_call", "message"]
+    assert [part.step.kind for part in steps] == ["message", "tool_call", "tool_call", "tool_call", "message"]
     failed, copied, passed = steps[1:4]
-    assert (failed.ids, failed.name, failed.tool) == (("s2", "s3"), "pytest", "Bash")
-    assert (failed.failed, failed.took_s, failed.given) == (True, 60.0, (("command", "pytest tests/returns"),))
-    assert "No such file" in failed.error
-    assert (copied.failed, passed.output) == (False, "12 passed in 0.32s")
+    assert failed.call
+    assert passed.call
+    assert (failed.ids, failed.call.name, failed.call.tool) == (("s2", "s3"), "pytest", "Bash")
+    assert (failed.failed, failed.took_s, failed.given) == (True, 60.0, [("command", "pytest tests/returns")])
+    assert "No such file" in failed.call.error
+    assert (copied.failed, passed.call.output) == (False, "12 passed in 0.32s")
     assert passed.is_evidence
     assert passed.ids[0] in read.evidence
     assert {item.id for part in steps for item in part.taught} == {item.id for item in learned.stored}
@@ -222,14 +224,6 @@ async def test_how_the_verdict_was_changed_is_shown_the_last_first(bank: Opened)
         ("Failure", "Undecided"),
         ("Success", "Failure"),
     ]
-
-
-async def test_signs_that_hide_or_turn_text_are_taken_out(bank: Opened) -> None:
-    tools, _ = bank
-    run = Script("show it", task_id="s1:1").shell("echo \u202eevil\u202c", "\x1b[31mred\x1b[0m \u200bhidden")
-    await learn(tools, run.done())
-    (call,) = [part for part in (await transcript(tools, "s1:1")).parts if isinstance(part, Shown) and part.tool]
-    assert (call.given, call.output) == ((("command", "echo evil"),), "red hidden")
 
 
 async def test_an_unknown_task_is_shown_so(bank: Opened) -> None:

@@ -18,7 +18,8 @@ from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.tools.guard.trust import is_borne_out, rests_on_evidence
 from swarm_memory.tools.judge.judge import judge_given
 from swarm_memory.tools.learn.learn import learn
-from swarm_memory.tools.tasks.verdict import judge_again, kept_task, say_verdict, verdicts_of
+from swarm_memory.tools.tasks.transcript import transcript
+from swarm_memory.tools.tasks.verdict import judge_again, kept_task, say_verdict
 from swarm_memory.tools.toolbox import Toolbox
 
 Opened = tuple[Toolbox, Bank]
@@ -65,7 +66,7 @@ async def test_what_the_user_says_replaces_the_verdict_and_is_noted(bank: Opened
     outcome = task.row.outcome
     assert outcome is not None
     assert (outcome.label, outcome.given, outcome.judge) == ("Failure", True, "user")
-    (event,) = await verdicts_of(tools, "t1")
+    (event,) = (await transcript(tools, "t1")).changes
     assert event.data["from"] == learned.verdict.model_dump(mode="json")
     assert event.data["superseded"] == list(revised.superseded)
 
@@ -171,7 +172,7 @@ async def test_reasons_go_with_the_words_of_the_task(bank: Opened) -> None:
     await learn(tools, met())
     await say_verdict(tools, "t1", "Failure", "because of the zeppelin")
     await blanked(tools)
-    (event,) = await verdicts_of(tools, "t1")
+    (event,) = (await transcript(tools, "t1")).changes
     assert "zeppelin" not in str(event.data)
     assert "vitest" not in str(event.data)
     task = await kept_task(tools, "t1")
@@ -189,7 +190,7 @@ async def test_judging_again_replaces_the_machines_verdict_and_never_the_users(b
     assert (beside.stands, beside.verdict.label) == (False, "Success")
     task = await kept_task(tools, "t1")
     assert task.row.label == "Failure"
-    assert [event.data["stands"] for event in await verdicts_of(tools, "t1")][-1] is False
+    assert (await transcript(tools, "t1")).changes[0].data["stands"] is False
 
 
 async def test_judging_again_by_a_model_that_says_otherwise_learns_again(bank: Opened) -> None:

@@ -1,4 +1,4 @@
-"""Aging: confidence fades without use, and what is no longer worth keeping is archived, a page of items at a time."""
+"""Aging: confidence fades without use, and what is no longer worth keeping is archived."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -16,7 +16,7 @@ HALF_LIFE_DAYS, PRUNE_AGE_DAYS, WORTH_KEEPING = 90.0, 180.0, 0.30
 used is archived."""
 
 _DIGITS = 6
-_PAGE = 200
+_BATCH = 200
 
 
 def faded(item: UpkeepItem, since: datetime | None, now: datetime) -> float:
@@ -46,40 +46,44 @@ def is_worthless(item: UpkeepItem, confidence: float, now: datetime) -> bool:
     )
 
 
-async def age_items(run: UpkeepRun, state: UpkeepState) -> None:
+async def age_items(run: UpkeepRun, state: UpkeepState, items: Sequence[UpkeepItem]) -> None:
     """Let confidence fade and archive what is not worth keeping, once a day; a pass that was cut off is ended first."""
-    before = state.aging
+    before, in_order = state.aging, sorted(items, key=lambda item: item.position)
     if before is not None and run.now < before.at:
         return
     if before is not None and before.through is not None:
-        before = await _pass(run, before, before)
+        before = await _pass(run, in_order, before, before)
     if before is None:
-        await _pass(run, None, Aging(at=run.now, through=0))
+        await _pass(run, in_order, None, Aging(at=run.now, through=0))
     elif before.through is None and run.now - before.at >= AGING_STEP:
-        await _pass(run, before, Aging(at=run.now, through=0, since=before.at))
+        await _pass(run, in_order, before, Aging(at=run.now, through=0, since=before.at))
 
 
-async def _pass(run: UpkeepRun, before: Aging | None, this: Aging) -> Aging | None:
-    """Go over all items from where a pass stands, a page at a time, and return the state of aging that this leaves.
+async def _pass(run: UpkeepRun, items: Sequence[UpkeepItem], before: Aging | None, this: Aging) -> Aging | None:
+    """Go over the items from where a pass stands, in short batches, and return the state of aging that this leaves.
 
     When another run ages the same items meanwhile, the rest is left to it.
     """
-    store, scope, embedder = run.toolbox.store, run.toolbox.scope, run.toolbox.embedder
-    after, is_last = this.through or 0, False
     in_files = run.toolbox.promoted(None)  # no prompt shows these, and that they are not used says nothing
-    while not is_last:
-        await run.toolbox.give_way()
-        page = await store.upkeep_items(scope, embedder.name, embedder.dimensions, after=after, limit=_PAGE)
-        is_last = len(page) < _PAGE
-        after = page[-1].position if page else after
-        reached = Aging(at=this.at) if is_last else Aging(at=this.at, through=after, since=this.since)
-        aged = (_aged(run, item, this) for item in page if item.id not in in_files)
+    left = [item for item in items if item.position > (this.through or 0)]
+    for start in range(0, max(1, len(left)), _BATCH):
+        part = left[start : start + _BATCH]
+        is_last = start + _BATCH >= len(left)
+        through = None if is_last else part[-1].position
+        reached = Aging(at=this.at) if is_last else Aging(at=this.at, through=through, since=this.since)
+        aged = (_aged(run, item, this) for item in part if item.id not in in_files)
         changes = [change for change in aged if change is not None]
         written = await run.write(changes, aging=(before, reached))
         if written.refused:
             return before
-        _note(run, changes, set(written.changed))
-        run.tell(run.done + len(page))
+        for change in changes:
+            if change.seen.id in written.changed and change.status == "active":
+                run.aged += 1
+            elif change.seen.id in written.changed:
+                age = round(_age_days(change.seen, run.now), 1)
+                run.pruned.append(Pruned(id=change.seen.id, confidence=change.confidence, age_days=age))
+                run.gone.add(change.seen.id)
+        run.report(run.done + len(part))
         before = reached
     return before
 
@@ -93,18 +97,6 @@ def _aged(run: UpkeepRun, item: UpkeepItem, this: Aging) -> UpkeepChange | None:
         reason = f"never used, confidence {confidence:.2f}, {_age_days(item, run.now):.0f} days old"
         return UpkeepChange(item, confidence, "archived", reason, unless_used=True)
     return None if confidence == item.confidence else UpkeepChange(item, confidence, unless_used=True)
-
-
-def _note(run: UpkeepRun, changes: Sequence[UpkeepChange], written: set[str]) -> None:
-    for change in changes:
-        if change.seen.id not in written:
-            continue
-        if change.status == "active":
-            run.aged += 1
-        else:
-            age = round(_age_days(change.seen, run.now), 1)
-            run.pruned.append(Pruned(id=change.seen.id, confidence=change.confidence, age_days=age))
-            run.gone.add(change.seen.id)
 
 
 def _age_days(item: UpkeepItem, now: datetime) -> float:

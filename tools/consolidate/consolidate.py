@@ -8,7 +8,7 @@ from swarm_memory.schema.base import RUN, counted, new_id
 from swarm_memory.schema.memory import Consolidation, MemoryLink, Merged, Quarantined, Undone
 from swarm_memory.tools.consolidate.aging import age_items
 from swarm_memory.tools.consolidate.contradictions import Relations, find_relations
-from swarm_memory.tools.consolidate.duplicates import Duplicate, find_duplicates
+from swarm_memory.tools.consolidate.duplicates import find_duplicates
 from swarm_memory.tools.consolidate.pairs import Survey, in_parts, links_of, survey
 from swarm_memory.tools.consolidate.upkeep import Progress, UpkeepRun
 from swarm_memory.tools.ports.upkeep import UpkeepChange, UpkeepEnd, UpkeepItem
@@ -44,14 +44,14 @@ async def consolidate(
     run.total = 2 * max(1, state.active)
 
     def compared(done: int, total: int) -> None:
-        run.tell(run.total // 2 * done // max(1, total))
+        run.report(run.total // 2 * done // max(1, total))
 
     # All steps read this survey, of the bank as it was before; what a step archives the next leave out by `run.gone`.
     found = await survey(toolbox, state, full=full, on_progress=compared)
-    await _merge(run, await find_duplicates(toolbox, found))
+    await _merge(run, found, await find_duplicates(toolbox, found))
     relations = await find_relations(toolbox, found, run.gone)
     await _relate(run, found, relations)
-    await age_items(run, state)
+    await age_items(run, state, found.items)
     notices = [*relations.notices]
     if found.without_vector:
         notices.append(
@@ -60,7 +60,7 @@ async def consolidate(
     result = Consolidation(
         run_id=run.id,
         dry_run=dry_run,
-        full=found.full,
+        full=full,
         compared=found.compared,
         merged=tuple(run.merged),
         related=tuple(relations.related),
@@ -74,7 +74,7 @@ async def consolidate(
     if not dry_run:
         await note_common_words(toolbox)
         await toolbox.store.finish_upkeep(toolbox.scope, UpkeepEnd(run.id, run.now, state.last, _summary(result)))
-    run.tell(run.total)
+    run.report(run.total)
     return result
 
 
@@ -95,29 +95,26 @@ async def undo_consolidation(toolbox: Toolbox, run_id: str) -> Undone:
     return Undone(run_id=run_id, restored=len(restored), links_removed=links, skipped=tuple(dict.fromkeys(skipped)))
 
 
-async def _merge(run: UpkeepRun, duplicates: Sequence[Duplicate]) -> None:
+async def _merge(run: UpkeepRun, found: Survey, duplicates: Sequence[Merged]) -> None:
     """Archive duplicates, each linked to the one that is kept."""
+    items = {item.id: item for item in found.items}
     for part in in_parts(duplicates, _BATCH):
         changes = [
             UpkeepChange(
-                seen=each.item,
-                confidence=each.item.confidence,
+                seen=items[each.id],
+                confidence=items[each.id].confidence,
                 status="archived",
-                reason=f"duplicate of {each.kept.id} ({each.similarity:.2f})",
-                needs=each.kept.id,
+                reason=f"duplicate of {each.kept} ({each.similarity:.2f})",
+                needs=each.kept,
             )
             for each in part
         ]
         links = [
-            MemoryLink(src_id=each.item.id, dst_id=each.kept.id, relation="duplicate_of", weight=each.similarity)
+            MemoryLink(src_id=each.id, dst_id=each.kept, relation="duplicate_of", weight=each.similarity)
             for each in part
         ]
         written = await run.withdraw(changes, links)
-        run.merged += [
-            Merged(id=each.item.id, kept=each.kept.id, similarity=each.similarity)
-            for each in part
-            if each.item.id in written
-        ]
+        run.merged += [each for each in part if each.id in written]
 
 
 async def _relate(run: UpkeepRun, found: Survey, relations: Relations) -> None:

@@ -7,7 +7,7 @@ from typing import Literal
 
 from swarm_memory.schema.errors import ModelUnavailable
 from swarm_memory.schema.memory import MemoryItem, MemoryLink, Related, Relation
-from swarm_memory.tools.consolidate.pairs import Pair, Survey, read_pairs
+from swarm_memory.tools.consolidate.pairs import AT_ONCE, Near, Survey, in_parts, texts_of
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.model.ask import Answered, Effort, ask
 from swarm_memory.tools.model.parse import Unparsed
@@ -123,28 +123,29 @@ async def _suspects(
     toolbox: Toolbox, survey: Survey, gone: set[str], found: Relations, *, every: bool
 ) -> list[_Suspect]:
     """Return the pairs to look at: those that a rule suspects, and with `every` as many others as are asked about."""
-    pairs = [pair for pair in survey.pairs if gone.isdisjoint(survey.ids(pair)) and not survey.is_linked(pair)]
+    pairs = [pair for pair in survey.pairs if gone.isdisjoint(pair.ids)]
     if len(pairs) > MAX_PAIRS:
         left = len(pairs) - MAX_PAIRS
         found.notices.append(f"{left} of {len(pairs)} near pairs were not searched for contradictions")
-        pairs = sorted(sorted(pairs, key=lambda pair: -pair.cosine)[:MAX_PAIRS], key=lambda pair: pair.second)
+        pairs = sorted(pairs, key=lambda pair: -pair.cosine)[:MAX_PAIRS]
+    texts = await texts_of(toolbox, pairs)
     suspected: list[_Suspect] = []
     others: list[_Suspect] = []
-    async for part, texts in read_pairs(toolbox, survey, pairs, lambda item: item):
-        for suspect in await asyncio.to_thread(_look, survey, part, texts):
+    for part in in_parts(pairs, AT_ONCE):
+        await toolbox.give_way()
+        for suspect in await asyncio.to_thread(_look, part, texts):
             (suspected if suspect.by_rules else others).append(suspect)
         others = sorted(others, key=lambda suspect: -suspect.cosine)[: MAX_ASKED if every else 0]
     return [*sorted(suspected, key=lambda suspect: (-suspect.by_rules, -suspect.cosine)), *others]
 
 
-def _look(survey: Survey, pairs: Sequence[Pair], texts: Mapping[str, MemoryItem]) -> list[_Suspect]:
+def _look(pairs: Sequence[Near], texts: Mapping[str, MemoryItem]) -> list[_Suspect]:
     """Apply the rules to pairs whose texts are there."""
     found: list[_Suspect] = []
-    for first, second, cosine in pairs:
-        newer, older = sorted((survey.items[first], survey.items[second]), key=lambda item: -item.position)
-        one, other = texts.get(newer.id), texts.get(older.id)
-        if one is not None and other is not None:
-            found.append(_Suspect(one, other, opposition(one.advice, other.advice), cosine))
+    for *both, cosine in pairs:
+        newer, older = (texts.get(each.id) for each in sorted(both, key=lambda item: -item.position))
+        if newer is not None and older is not None:
+            found.append(_Suspect(newer, older, opposition(newer.advice, older.advice), cosine))
     return found
 
 

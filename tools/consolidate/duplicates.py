@@ -3,12 +3,12 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import cache
 
-from swarm_memory.schema.memory import WAY_OUT, MemoryItem, MemoryLink, Outcome
-from swarm_memory.tools.consolidate.pairs import Survey, duplicate_threshold, read_pairs
+from swarm_memory.schema.memory import WAY_OUT, MemoryItem, MemoryLink, Merged, Outcome
+from swarm_memory.tools.consolidate.pairs import AT_ONCE, Survey, duplicate_threshold, in_parts, texts_of
 from swarm_memory.tools.ports.trajectories import TriedFix
-from swarm_memory.tools.ports.upkeep import UpkeepBatch, UpkeepChange, UpkeepItem
+from swarm_memory.tools.ports.upkeep import UpkeepBatch, UpkeepChange
 from swarm_memory.tools.retrieve.preamble import helps
 from swarm_memory.tools.text.opposition import CONTRADICTS, is_negated, is_turned, opposition
 from swarm_memory.tools.text.tokens import tokenize
@@ -19,14 +19,6 @@ MIN_SHARED_WORDS = 0.40
 vectors of a language that the embedder does not know are near each other whatever they say."""
 
 _NAME, _NUMBER = re.compile(r"`([^`]+)`"), re.compile(r"\d+(?:\.\d+)*")
-
-
-class Duplicate(NamedTuple):
-    """A memory and the better one that says the same."""
-
-    item: UpkeepItem
-    kept: UpkeepItem
-    similarity: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +35,7 @@ class Gist:
     text: str
 
 
-async def find_duplicates(toolbox: Toolbox, survey: Survey) -> list[Duplicate]:
+async def find_duplicates(toolbox: Toolbox, survey: Survey) -> list[Merged]:
     """Return what is to be archived, each with the kept memory that it is near to itself: no chains.
 
     Memories are taken by rank; one that is near enough to a kept one, and the same by `is_same`, goes. What a link
@@ -54,23 +46,22 @@ async def find_duplicates(toolbox: Toolbox, survey: Survey) -> list[Duplicate]:
     pairs = [
         pair
         for pair in survey.pairs
-        if pair.cosine >= threshold
-        and survey.ids(pair)[1] not in survey.kept_before
-        and survey.items[pair.second].standing <= 0
-        and not survey.is_linked(pair)
+        if pair.cosine >= threshold and pair.other.id not in survey.kept_before and pair.other.standing <= 0
     ]
-    gone: set[str] = set()
-    found: list[Duplicate] = []
-    async for part, gists in read_pairs(toolbox, survey, pairs, gist_of, lambda item: item.id not in gone):
-        for first, second, cosine in part:
-            item, better = survey.items[second], survey.items[first]
-            one, other = gists.get(item.id), gists.get(better.id)
-            if one is None or other is None or not gone.isdisjoint((item.id, better.id)):
-                continue
-            if is_same(one, other):
-                gone.add(item.id)
-                found.append(Duplicate(item, better, round(cosine, 4)))
-    return found
+    texts = await texts_of(toolbox, pairs)
+
+    @cache
+    def gist(memory_id: str) -> Gist:
+        return gist_of(texts[memory_id])
+
+    found: dict[str, Merged] = {}
+    for part in in_parts(pairs, AT_ONCE):
+        await toolbox.give_way()
+        for better, other, cosine in part:
+            is_open = found.keys().isdisjoint((better.id, other.id)) and texts.keys() >= {better.id, other.id}
+            if is_open and is_same(gist(other.id), gist(better.id)):
+                found[other.id] = Merged(id=other.id, kept=better.id, similarity=round(cosine, 4))
+    return list(found.values())
 
 
 def is_same(one: Gist, other: Gist) -> bool:

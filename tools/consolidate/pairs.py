@@ -1,8 +1,7 @@
-"""Which memories stand near each other: all with all, or only the new ones with the bank; and their texts."""
+"""Which memories stand near each other: all with all, or the new ones with the bank; and their texts."""
 
 import asyncio
-from array import array
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from threading import Event as Flag
@@ -20,60 +19,56 @@ CANDIDATE_FLOOR, CANDIDATE_FLOOR_LARGE = 0.70, 0.80
 LARGE = 6_000
 """Memories of a large bank: below the second floor it has too many pairs to look at."""
 
-ALL_FROM = 500
-"""With so many new memories the whole bank is compared at once, which is then faster."""
-
 NEAREST, BEST = 24, 8
 MAX_PARTNERS = NEAREST + BEST
-"""Of each memory at most so many partners of better rank are given: the nearest, and those of best rank, so that in a
-crowd everyone is compared with the one that leads it."""
+"""Of each memory at most so many partners are given: the nearest, and those of best rank, so that in a crowd everyone
+is compared with the one that leads it."""
 
 SATURATION = 5
 """So many uses make half of the use's part of the score."""
 
-PAIRS_AT_ONCE, IDS_AT_ONCE = 50, 50
-"""Pairs whose texts are asked for together; items fetched by one call: nobody waits for more of them at once."""
+AT_ONCE = 50
+"""Texts that are read, or pairs that are compared, before others have their turn."""
 
-_PAGE = 250
-_ROWS_AT_ONCE = 512
-_MAX_KEPT = 20_000
-"""Texts."""
+_PAGE, _ROWS_AT_ONCE = 250, 512
 
 Progress = Callable[[int, int], None]
 T = TypeVar("T")
 
 
 class Pair(NamedTuple):
-    """Two memories by their places: `first` ranks before `second`."""
+    """Two vectors by their places: `first` ranks before `second`."""
 
     first: int
     second: int
     cosine: float
 
 
+class Near(NamedTuple):
+    """Two memories that are near each other, that of better rank first."""
+
+    better: UpkeepItem
+    other: UpkeepItem
+    cosine: float
+
+    @property
+    def ids(self) -> tuple[str, str]:
+        return self.better.id, self.other.id
+
+
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """Memories in the order of their rank, best first, and their near pairs."""
+    """The bank before a run: all active memories in the order of their rank, best first, and their near pairs."""
 
     items: tuple[UpkeepItem, ...]
-    pairs: tuple[Pair, ...]
+    pairs: tuple[Near, ...]
+    """Without those that some link joins already."""
     compared: int
     """Memories whose neighbours were looked for."""
-    full: bool
-    linked: frozenset[tuple[str, str]]
-    """Pairs of ids (src, dst) that some link joins already."""
     kept_before: frozenset[str]
     """Memories that others were archived as duplicates of."""
     without_vector: int
-
-    def ids(self, pair: Pair) -> tuple[str, str]:
-        """Return the ids of a pair's memories, the one of better rank first."""
-        return self.items[pair.first].id, self.items[pair.second].id
-
-    def is_linked(self, pair: Pair) -> bool:
-        """Whether some link joins a pair already, in either direction."""
-        first, second = self.ids(pair)
-        return (first, second) in self.linked or (second, first) in self.linked
+    """New memories that could not be compared."""
 
 
 class _Stopped(Exception):
@@ -81,29 +76,33 @@ class _Stopped(Exception):
 
 
 async def survey(toolbox: Toolbox, state: UpkeepState, *, full: bool, on_progress: Progress) -> Survey:
-    """Return the near pairs of the whole scope, or of what is new in it. Raises `StorageError`."""
-    found = await _items_after(toolbox, 0 if full else state.consolidated)
-    if not full and len(found) > ALL_FROM:
-        full, found = True, await _items_after(toolbox, 0)
-    items = [item for item in found if item.direction is not None]
-    links = await links_of(toolbox, [item.id for item in items])
-    if full:
-        ranked = _ranked(toolbox, items, links)
-        pairs = await _compare_all(toolbox, ranked, on_progress)
-    else:
-        near = await _nearest(toolbox, items, on_progress)
-        others = await _items_of(toolbox, {other for _, other in near} - {item.id for item in items})
-        links += await links_of(toolbox, [item.id for item in others])
-        ranked = _ranked(toolbox, [*items, *others], links)
-        pairs = _in_order(near, {item.id: place for place, item in enumerate(ranked)})
+    """Read the scope, and compare all of it, or what is new, with the rest. Raises `StorageError`."""
+    store, embedder, every, after = toolbox.store, toolbox.embedder, list[UpkeepItem](), 0
+    while page := await store.upkeep_items(toolbox.scope, embedder.name, embedder.dimensions, after=after, limit=_PAGE):
+        every, after = [*every, *page], page[-1].position
+        await toolbox.give_way()
+    links = await links_of(toolbox, [item.id for item in every])
+    linked = {frozenset((link.src_id, link.dst_id)) for link in links}
+    kept_before = frozenset(link.dst_id for link in links if link.relation == "duplicate_of")
+    now, settings = toolbox.clock.now(), toolbox.settings.retrieve
+
+    def rank(item: UpkeepItem) -> tuple[int, bool, float, int]:
+        """What the user said, what stands for duplicates already, then by the bank's score; of the same the older."""
+        return -item.standing, item.id not in kept_before, -keep_score(item, now, settings), item.position
+
+    ranked = sorted(every, key=rank)
+    known = [item for item in ranked if item.direction is not None]
+    new = [full or item.position > state.consolidated for item in known]
+    near = (
+        Near(known[pair.first], known[pair.second], pair.cosine)
+        for pair in await _compared(toolbox, known, new, on_progress)
+    )
     return Survey(
         items=tuple(ranked),
-        pairs=tuple(pairs),
-        compared=len(items),
-        full=full,
-        linked=frozenset((link.src_id, link.dst_id) for link in links),
-        kept_before=_kept_before(links),
-        without_vector=len(found) - len(items),
+        pairs=tuple(pair for pair in near if frozenset(pair.ids) not in linked),
+        compared=sum(new),
+        kept_before=kept_before,
+        without_vector=sum(item.direction is None and (full or item.position > state.consolidated) for item in every),
     )
 
 
@@ -132,75 +131,28 @@ def in_parts(values: Sequence[T], size: int) -> Iterator[Sequence[T]]:
         yield values[start : start + size]
 
 
-async def read_pairs(
-    toolbox: Toolbox,
-    survey: Survey,
-    pairs: Sequence[Pair],
-    of: Callable[[MemoryItem], T],
-    is_open: Callable[[UpkeepItem], bool] = lambda item: True,
-) -> AsyncIterator[tuple[Sequence[Pair], Mapping[str, T]]]:
-    """Yield the pairs, so many at once, with what `of` makes of their memories, by id; at most 20,000 are kept.
-
-    Memories that are not there any more have none, nor have those that are not open. Raises `StorageError`.
-    """
-    kept: dict[str, T] = {}
-    for part in in_parts(pairs, PAIRS_AT_ONCE):
-        items = (survey.items[place] for pair in part for place in pair[:2])
-        wanted = dict.fromkeys(item.id for item in items if is_open(item))
+async def texts_of(toolbox: Toolbox, pairs: Iterable[Near]) -> dict[str, MemoryItem]:
+    """Return the memories of pairs, by id, as far as they are still there. Raises `StorageError`."""
+    found: dict[str, MemoryItem] = {}
+    for ids in in_parts(list(dict.fromkeys(each for pair in pairs for each in pair.ids)), AT_ONCE):
         await toolbox.give_way()
-        if len(kept) + len(wanted) > _MAX_KEPT:
-            kept = {}
-        for ids in in_parts([each for each in wanted if each not in kept], IDS_AT_ONCE):
-            for item in await toolbox.store.get_memories((toolbox.scope,), ids):
-                kept[item.id] = of(item)
-            await toolbox.give_way()
-        yield part, kept
+        found |= {item.id: item for item in await toolbox.store.get_memories((toolbox.scope,), ids)}
+    return found
 
 
 async def links_of(toolbox: Toolbox, ids: Sequence[str]) -> list[MemoryLink]:
     """Return every link from or to one of the memories. Raises `StorageError`."""
     found: list[MemoryLink] = []
-    for part in in_parts(ids, IDS_AT_ONCE):
+    for part in in_parts(ids, _PAGE):
         await toolbox.give_way()
         found += await toolbox.store.memory_links(toolbox.scope, part)
     return found
 
 
-def _kept_before(links: Sequence[MemoryLink]) -> frozenset[str]:
-    return frozenset(link.dst_id for link in links if link.relation == "duplicate_of")
-
-
-def _ranked(toolbox: Toolbox, items: Sequence[UpkeepItem], links: Sequence[MemoryLink]) -> list[UpkeepItem]:
-    """Return items by rank: what the user said, those that stand for duplicates already, then by the bank's score.
-
-    Of the same score the older ones come first.
-    """
-    now, settings, kept = toolbox.clock.now(), toolbox.settings.retrieve, _kept_before(links)
-    return sorted(
-        items, key=lambda item: (-item.standing, item.id not in kept, -keep_score(item, now, settings), item.position)
-    )
-
-
-async def _items_after(toolbox: Toolbox, after: int) -> list[UpkeepItem]:
-    embedder, found = toolbox.embedder, list[UpkeepItem]()
-    while page := await toolbox.store.upkeep_items(
-        toolbox.scope, embedder.name, embedder.dimensions, after=after, limit=_PAGE
-    ):
-        found += page
-        after = page[-1].position
-        await toolbox.give_way()
-    return found
-
-
-async def _items_of(toolbox: Toolbox, ids: set[str]) -> list[UpkeepItem]:
-    embedder, found = toolbox.embedder, list[UpkeepItem]()
-    for chunk in in_parts(sorted(ids), IDS_AT_ONCE):
-        found += await toolbox.store.upkeep_items_of(toolbox.scope, embedder.name, embedder.dimensions, chunk)
-    return [item for item in found if item.direction is not None]
-
-
-async def _compare_all(toolbox: Toolbox, items: Sequence[UpkeepItem], on_progress: Progress) -> list[Pair]:
-    """Compare all with all on a thread, which ends soon after its caller is cancelled."""
+async def _compared(
+    toolbox: Toolbox, items: Sequence[UpkeepItem], new: Sequence[bool], on_progress: Progress
+) -> list[Pair]:
+    """Compare on a thread, which ends soon after its caller is cancelled."""
     loop, stop = asyncio.get_running_loop(), Flag()
 
     def report(done: int, total: int) -> None:
@@ -208,21 +160,26 @@ async def _compare_all(toolbox: Toolbox, items: Sequence[UpkeepItem], on_progres
             raise _Stopped
         loop.call_soon_threadsafe(on_progress, done, total)
 
-    floor = CANDIDATE_FLOOR_LARGE if len(items) > LARGE else CANDIDATE_FLOOR
+    floor = CANDIDATE_FLOOR_LARGE if sum(new) > LARGE else CANDIDATE_FLOOR
     directions = [item.direction or b"" for item in items]
     try:
-        return await asyncio.to_thread(near_pairs, directions, toolbox.embedder.quantization, floor, report)
+        return await asyncio.to_thread(near_pairs, directions, toolbox.embedder.quantization, floor, report, new)
     finally:
         stop.set()
 
 
 def near_pairs(
-    directions: Sequence[bytes], element: Literal["int8", "float32"], floor: float, on_progress: Progress
+    directions: Sequence[bytes],
+    element: Literal["int8", "float32"],
+    floor: float,
+    on_progress: Progress,
+    new: Sequence[bool] | None = None,
 ) -> list[Pair]:
     """Return pairs with a cosine of `floor` (above 0) or more, by `second`, of each the nearest first.
 
-    `directions` are vectors of one length above 0, best rank first, in the bytes the store keeps. Of each vector at
-    most `MAX_PARTNERS` partners are given. `on_progress` is called with (done, total) and may raise to stop.
+    `directions` are vectors of one length above 0, best rank first, in the bytes the store keeps. Each of the `new`
+    ones (None: all are) is compared with those that are not, and with the new ones of better rank; of each at most
+    `MAX_PARTNERS` partners are given. `on_progress` is called with (done, total) and may raise to stop.
     """
     import numpy
 
@@ -231,39 +188,19 @@ def near_pairs(
     stored = numpy.frombuffer(b"".join(directions), dtype="i1" if element == "int8" else "f4")
     unit = stored.reshape(len(directions), -1).astype("f4")
     unit /= numpy.linalg.norm(unit, axis=1, keepdims=True)
-    found: list[Pair] = []
-    for start in range(0, len(unit), _ROWS_AT_ONCE):
-        end = min(len(unit), start + _ROWS_AT_ONCE)
-        for second, cosines in enumerate(unit[start:end] @ unit[:end].T, start):
-            near = numpy.flatnonzero(cosines[:second] >= floor)
+    fresh = numpy.ones(len(unit), dtype=bool) if new is None else numpy.array(new, dtype=bool)
+    rows, found = numpy.flatnonzero(fresh), list[Pair]()
+    for start in range(0, len(rows), _ROWS_AT_ONCE):
+        block = rows[start : start + _ROWS_AT_ONCE]
+        width = int(block[-1]) if fresh.all() else len(unit)  # where all are new, only those of better rank count
+        for place, cosines in zip(block.tolist(), unit[block] @ unit[:width].T, strict=True):
+            is_partner = (cosines >= floor) & ((numpy.arange(width) < place) | ~fresh[:width])
+            near = numpy.flatnonzero(is_partner)
             nearest = near[numpy.argsort(-cosines[near], kind="stable")][:NEAREST].tolist()
-            leading = [first for first in near[:BEST].tolist() if first not in nearest]
-            found += [Pair(first, second, min(1.0, float(cosines[first]))) for first in [*nearest, *leading]]
-        on_progress(end, len(unit))
-    return found
-
-
-async def _nearest(
-    toolbox: Toolbox, items: Sequence[UpkeepItem], on_progress: Progress
-) -> dict[tuple[str, str], float]:
-    """Return the cosine of each item to its neighbours in the bank, by both ids."""
-    found: dict[tuple[str, str], float] = {}
-    for number, item in enumerate(items, 1):
-        vector = array("b" if toolbox.embedder.quantization == "int8" else "f", item.direction or b"")
-        length = sum(number * number for number in vector) ** 0.5
-        unit = array("f", [number / length for number in vector])
-        near = await toolbox.store.nearest((toolbox.scope,), toolbox.embedder.name, unit, MAX_PARTNERS + 1)
-        for other, cosine in near:
-            if other != item.id and cosine >= CANDIDATE_FLOOR and (other, item.id) not in found:
-                found[item.id, other] = min(1.0, cosine)
-        on_progress(number, len(items))
-    return found
-
-
-def _in_order(near: dict[tuple[str, str], float], places: dict[str, int]) -> list[Pair]:
-    pairs = (
-        Pair(min(places[one], places[other]), max(places[one], places[other]), cosine)
-        for (one, other), cosine in near.items()
-        if one in places and other in places
-    )
-    return sorted(pairs, key=lambda pair: (pair.second, -pair.cosine, pair.first))
+            leading = [other for other in near[:BEST].tolist() if other not in nearest]
+            found += [
+                Pair(min(place, other), max(place, other), min(1.0, float(cosines[other])))
+                for other in [*nearest, *leading]
+            ]
+        on_progress(start + len(block), len(rows))
+    return sorted(found, key=lambda pair: (pair.second, -pair.cosine, pair.first))

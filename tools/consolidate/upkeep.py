@@ -83,7 +83,7 @@ class UpkeepRun:
         self.gone |= written
         return written
 
-    def tell(self, done: int) -> None:
+    def report(self, done: int) -> None:
         """Report progress, which never goes back."""
         self.done = max(self.done, min(done, self.total))
         if self.on_progress is not None:

@@ -3,7 +3,7 @@ undone.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from pydantic import JsonValue
 
@@ -28,6 +28,9 @@ _MAX_REASON_CHARS = 500
 _CHANGEABLE = ("scope", "title", "description", "content", "tags", "domain", "status", "status_reason", "provenance")
 _EMBEDDED = ("title", "description", "content", "tags", "domain", "provenance")
 """What is in a memory's text and its indexes."""
+
+_Change: TypeAlias = tuple[MemoryItem, MemoryItem, Mapping[str, JsonValue]]
+"""A memory as it was seen, as it is to be, and what its event says."""
 
 
 class MemoryChange(NamedTuple):
@@ -57,11 +60,11 @@ async def keep(toolbox: Toolbox, memory_id: str, why: str, other_id: str | None 
     quarantine is restored. Raises as `get_memories`.
     """
     items = await changeable(toolbox, [memory_id] if other_id is None else [memory_id, other_id])
-    changes = {item.id: _restored(item, _BY_USER) if item.status == "quarantined" else item for item in items}
+    pairs = [(item, _restored(item, _BY_USER) if item.status == "quarantined" else item) for item in items]
     about: dict[str, JsonValue] = {"why": why}
     if other_id is not None:
         about["pair"] = [memory_id, other_id]
-    return await _decide(toolbox, "keep", items, changes, about)
+    return await _decide(toolbox, "keep", pairs, about)
 
 
 async def edit(
@@ -78,7 +81,7 @@ async def edit(
     if edited == item:
         return Decided("", "edit", (item,))
     (edited,) = await anchored(toolbox, [edited])
-    return await _decide(toolbox, "edit", [item], {item.id: edited}, why=_reason(reason, by_hand=by_hand))
+    return await _decide(toolbox, "edit", [(item, edited)], why=_reason(reason, by_hand=by_hand))
 
 
 async def merge(toolbox: Toolbox, kept_id: str, other_id: str) -> Decided:
@@ -88,12 +91,11 @@ async def merge(toolbox: Toolbox, kept_id: str, other_id: str) -> Decided:
     """
     if kept_id == other_id:
         raise InputError("a memory cannot be merged with itself: name two")
-    kept, other = items = await changeable(toolbox, [kept_id, other_id])
+    kept, other = await changeable(toolbox, [kept_id, other_id])
     archived = _with(other, status="archived", status_reason=f"duplicate of {kept.id} (by the user)")
     link = MemoryLink(src_id=other.id, dst_id=kept.id, relation="duplicate_of", weight=1.0)
-    changes = {kept.id: kept if kept.status == "active" else _restored(kept, _BY_USER), other.id: archived}
-    about: dict[str, JsonValue] = {"pair": [kept.id, other.id]}
-    return await _decide(toolbox, "merge", items, changes, about, [link])
+    pairs = [(kept, kept if kept.status == "active" else _restored(kept, _BY_USER)), (other, archived)]
+    return await _decide(toolbox, "merge", pairs, {"pair": [kept.id, other.id]}, link)
 
 
 async def set_memory_status(
@@ -109,11 +111,13 @@ async def set_memory_status(
     if status == "active" and not by_hand and (held := suspects(found)):
         raise InputError(f"only the user may restore {', '.join(held)}: swarm-memory memories restore {held[0]}")
     why = _reason(reason, by_hand=by_hand)
-    wanted = {item.id: _with(item, status=status, status_reason=why) for item in found if item.status != status}
-    if status == "active" and by_hand:
-        wanted |= {item.id: _restored(item, why) for item in found if item.id in wanted or item.provenance.standing < 0}
-    changed = [item for item in found if item.id in wanted]
-    return await _decide(toolbox, what, changed, wanted, why=why) if changed else Decided("", what, ())
+    pairs: list[tuple[MemoryItem, MemoryItem]] = []
+    for item in found:
+        if status == "active" and by_hand and (item.status != status or item.provenance.standing < 0):
+            pairs.append((item, _restored(item, why)))
+        elif item.status != status:
+            pairs.append((item, _with(item, status=status, status_reason=why)))
+    return await _decide(toolbox, what, pairs, why=why) if pairs else Decided("", what, ())
 
 
 async def confirm(toolbox: Toolbox, memory_id: str, *, by_hand: bool = True) -> Decided:
@@ -128,7 +132,7 @@ async def confirm(toolbox: Toolbox, memory_id: str, *, by_hand: bool = True) -> 
     users = {"distiller": "user", "repeats_shown": False, "suspect": source.suspect if not by_hand else None}
     own = source.model_copy(update=users | ({"judge": None} if by_hand else {"heard_in": "prompt"}))
     changes = {"provenance": own} | ({"status": "active", "status_reason": _BY_USER} if by_hand else {})
-    return await _decide(toolbox, "confirm", [item], {item.id: _with(item, **changes)})
+    return await _decide(toolbox, "confirm", [(item, _with(item, **changes))])
 
 
 async def promote(toolbox: Toolbox, memory_id: str) -> Decided:
@@ -144,7 +148,7 @@ async def promote(toolbox: Toolbox, memory_id: str) -> Decided:
     if item.status != "active":
         raise InputError(f"{memory_id} is {item.status}: restore it first")
     lifted = _with(item, scope=Scope(tenant_id=item.scope.tenant_id))
-    return await _decide(toolbox, "promote", [item], {item.id: lifted})
+    return await _decide(toolbox, "promote", [(item, lifted)])
 
 
 async def demote(toolbox: Toolbox, memory_id: str) -> Decided:
@@ -173,12 +177,10 @@ async def undo(toolbox: Toolbox, decision_id: str) -> Decided:
     later = [item.id for item in items if (after := changes[item.id]["after"]) != _values(item, after)]
     if gone := [*later, *(changes.keys() - {item.id for item in items})]:
         raise InputError(f"{', '.join(gone)} was changed since: this decision cannot be taken back")
-    back = [MemoryItem.model_validate({**item.model_dump(), **changes[item.id]["former"]}) for item in items]
+    back = [(item, MemoryItem.model_validate({**item.model_dump(), **changes[item.id]["former"]})) for item in items]
     links = [MemoryLink.model_validate(link) for data in changes.values() for link in data.get("links", ())]
     about: dict[str, JsonValue] = {"id": decision_id, "decision": what}
-    redone = await _redone(toolbox, items, back, dict.fromkeys(changes, about))
-    decision = Decision(TAKEN_BACK, redone, toolbox.clock.now(), f"{what} was taken back", unlinked=tuple(links))
-    return await _write(toolbox, decision, Decided(decision_id, what, tuple(back)))
+    return await _write(toolbox, TAKEN_BACK, f"{what} was taken back", [(*pair, about) for pair in back], (), links)
 
 
 def standing(decisions: Iterable[Event]) -> dict[str, list[Event]]:
@@ -196,56 +198,49 @@ def standing(decisions: Iterable[Event]) -> dict[str, list[Event]]:
 async def _decide(
     toolbox: Toolbox,
     what: What,
-    items: Sequence[MemoryItem],
-    wanted: Mapping[str, MemoryItem],
+    pairs: Sequence[tuple[MemoryItem, MemoryItem]],
     about: Mapping[str, JsonValue] | None = None,
-    links: Sequence[MemoryLink] = (),
+    link: MemoryLink | None = None,
     *,
     why: str = _BY_USER,
 ) -> Decided:
-    decision_id = new_id(DECISION)
-    after = [wanted[item.id] for item in items]
-    new = await _new_links(toolbox, links)
-    data: dict[str, dict[str, JsonValue]] = {}
-    for before, item in zip(items, after, strict=True):
+    """Write memories as they are to be, each with what it was: what a decision changed can be taken back."""
+    decision: dict[str, JsonValue] = {"id": new_id(DECISION), "decision": what, "reason": why, **(about or {})}
+    new: list[MemoryLink] = []
+    if link is not None:  # where it stands already, taking the decision back takes none away
+        known = [each for scope in toolbox.readable for each in await toolbox.store.memory_links(scope, [link.src_id])]
+        ends = {(each.src_id, each.dst_id, each.relation) for each in known}
+        new = [] if (link.src_id, link.dst_id, link.relation) in ends else [link]
+    changes: list[_Change] = []
+    for before, item in pairs:
         was, now = _values(before, _CHANGEABLE), _values(item, _CHANGEABLE)
-        changed = [name for name in was if was[name] != now[name]]
-        values = {"former": {name: was[name] for name in changed}, "after": {name: now[name] for name in changed}}
-        data[item.id] = {"id": decision_id, "decision": what, "reason": why, **(about or {}), **values}
-    if new:
-        data[items[0].id]["links"] = [link.model_dump(mode="json") for link in new]
-    redone = await _redone(toolbox, items, after, data)
-    decision = Decision(DECIDED, redone, toolbox.clock.now(), why, links=tuple(new))
-    return await _write(toolbox, decision, Decided(decision_id, what, tuple(after)))
+        names = [name for name in was if was[name] != now[name]]
+        values = {"former": {name: was[name] for name in names}, "after": {name: now[name] for name in names}}
+        made: dict[str, JsonValue] = {"links": [each.model_dump(mode="json") for each in new]} if new else {}
+        changes.append((before, item, {**decision, **values, **({} if changes else made)}))
+    return await _write(toolbox, DECIDED, why, changes, new)
 
 
-async def _write(toolbox: Toolbox, decision: Decision, done: Decided) -> Decided:
+async def _write(
+    toolbox: Toolbox,
+    kind: str,
+    why: str,
+    changes: Sequence[_Change],
+    links: Sequence[MemoryLink],
+    unlinked: Sequence[MemoryLink] = (),
+) -> Decided:
+    """Write changes with their events, and new indexes for what has other texts or another trust.
+
+    Raises `InputError` where one is no longer as it was seen, `ModelError`.
+    """
+    rewritten = [item for before, item, _ in changes if _values(before, _EMBEDDED) != _values(item, _EMBEDDED)]
+    stored = {each.item.id: each for each in await prepare(toolbox, rewritten)}
+    redone = tuple(Redone(before, item, stored.get(item.id), data) for before, item, data in changes)
+    decision = Decision(kind, redone, toolbox.clock.now(), why, tuple(links), tuple(unlinked))
     if not await toolbox.store.review.write_decision(decision, toolbox.embedder.name):
         raise InputError("somebody else changed this memory meanwhile: look at it again")
-    return done
-
-
-async def _new_links(toolbox: Toolbox, links: Sequence[MemoryLink]) -> list[MemoryLink]:
-    """Return those links that do not stand yet: taking a decision back takes no older ones away."""
-    known = {
-        (each.src_id, each.dst_id, each.relation)
-        for scope in toolbox.scope.readable()
-        for each in await toolbox.store.memory_links(scope, [link.src_id for link in links])
-    }
-    return [link for link in links if (link.src_id, link.dst_id, link.relation) not in known]
-
-
-async def _redone(
-    toolbox: Toolbox,
-    before: Sequence[MemoryItem],
-    after: Sequence[MemoryItem],
-    data: Mapping[str, Mapping[str, JsonValue]],
-) -> tuple[Redone, ...]:
-    """Return the changes, with new indexes for what has other texts or another trust. Raises `ModelError`."""
-    pairs = list(zip(before, after, strict=True))
-    rewritten = [item for former, item in pairs if _values(former, _EMBEDDED) != _values(item, _EMBEDDED)]
-    stored = {each.item.id: each for each in await prepare(toolbox, rewritten)} if rewritten else {}
-    return tuple(Redone(former, item, stored.get(item.id), data[item.id]) for former, item in pairs)
+    about: Any = changes[0][2]
+    return Decided(about["id"], about["decision"], tuple(item for _, item, _ in changes))
 
 
 def _edited(toolbox: Toolbox, item: MemoryItem, change: MemoryChange, *, by_hand: bool = True) -> MemoryItem:

@@ -47,17 +47,9 @@ class Taken(NamedTuple):
     items: tuple[MemoryItem, ...]
 
 
-class _Entry(NamedTuple):
-    """What waits, by its id."""
-
-    memory_id: str
-    reason: str
-    other_id: str | None = None
-
-
 async def desk_counts(toolbox: Toolbox) -> Counter[DeskKind]:
     """Return how much waits for a decision, by kind. Raises `StorageError`."""
-    return Counter({kind: len(entries) for kind, entries in (await _waiting(toolbox)).items()})
+    return Counter(card.kind for card in await _waiting(toolbox))
 
 
 async def desk(
@@ -68,17 +60,9 @@ async def desk(
     The newest come first, of unverified ones the most shown. Raises `StorageError`.
     """
     waiting = await _waiting(toolbox)
-    counts: Counter[DeskKind] = Counter({kind: len(entries) for kind, entries in waiting.items()})
-    filled: list[DeskKind] = [each for each in KINDS if counts[each]]
-    kind: DeskKind = wanted or (filled[0] if filled else KINDS[0])
-    page = waiting[kind][offset : offset + limit]
-    items = await _items(toolbox, [each for entry in page for each in (entry.memory_id, entry.other_id) if each])
-    cards = [
-        Card(kind, items[entry.memory_id], entry.reason, items.get(entry.other_id or ""))
-        for entry in page
-        if entry.memory_id in items and (entry.other_id is None or entry.other_id in items)
-    ]
-    return counts, kind, cards
+    kind: DeskKind = wanted or (waiting[0].kind if waiting else KINDS[0])
+    cards = [card for card in waiting if card.kind == kind]
+    return Counter(card.kind for card in waiting), kind, cards[offset : offset + limit]
 
 
 async def latest_decisions(toolbox: Toolbox) -> list[Taken]:
@@ -97,13 +81,18 @@ async def latest_decisions(toolbox: Toolbox) -> list[Taken]:
     ]
 
 
-async def _waiting(toolbox: Toolbox) -> dict[DeskKind, list[_Entry]]:
-    return {
-        "quarantined": await _quarantined(toolbox),
-        "contradicting": await _contradicting(toolbox),
-        "unverified": await _unverified(toolbox),
-        "failing": await _failing(toolbox),
-    }
+async def _waiting(toolbox: Toolbox) -> list[Card]:
+    """Return all that waits, in the order of `KINDS`."""
+    shown = await toolbox.store.review.most_shown(toolbox.scope.readable(), MOST_SHOWN_TO_AGENTS)
+    doubtful = await unverified(toolbox, shown)
+    doubted = (await toolbox.store.trials(toolbox.scope)).doubted  # to keep one counts it from the start
+    said = await _items(toolbox, list(doubted))
+    return [
+        *await _quarantined(toolbox),
+        *await _contradicting(toolbox),
+        *(Card("unverified", item, _why_unverified(item)) for item in shown if item.id in doubtful),
+        *(Card("failing", item, doubted[each]) for each, item in said.items() if item.status == "active"),
+    ]
 
 
 async def _items(toolbox: Toolbox, ids: Sequence[str]) -> dict[str, MemoryItem]:
@@ -111,7 +100,7 @@ async def _items(toolbox: Toolbox, ids: Sequence[str]) -> dict[str, MemoryItem]:
     return {item.id: item for item in found}
 
 
-async def _quarantined(toolbox: Toolbox) -> list[_Entry]:
+async def _quarantined(toolbox: Toolbox) -> list[Card]:
     """Return what is in quarantine, each with the active memory that it contradicts, if any."""
     which = MemoryFilter(("quarantined",), limit=MOST_WAITING)
     found = await toolbox.store.list_memories(toolbox.readable, which)
@@ -121,15 +110,14 @@ async def _quarantined(toolbox: Toolbox) -> list[_Entry]:
             if link.relation == "contradicts":
                 against |= {link.src_id: link.dst_id, link.dst_id: link.src_id}
     others = await _items(toolbox, list(against.values()))
-    active = {item.id for item in others.values() if item.status == "active"}
+    active = {item.id: item for item in others.values() if item.status == "active"}
     return [
-        _Entry(item.id, item.status_reason or "no reason was given", other if other in active else None)
+        Card("quarantined", item, item.status_reason or "no reason was given", active.get(against.get(item.id, "")))
         for item in found
-        for other in (against.get(item.id),)
     ]
 
 
-async def _contradicting(toolbox: Toolbox) -> list[_Entry]:
+async def _contradicting(toolbox: Toolbox) -> list[Card]:
     """Return the pairs that contradict each other, but for those that were decided to stay."""
     scopes = toolbox.scope.readable()
     kept: set[frozenset[str]] = set()
@@ -138,17 +126,13 @@ async def _contradicting(toolbox: Toolbox) -> list[_Entry]:
         kept.update(frozenset(map(str, pair)) for pair in pairs if isinstance(pair, list))
     links = await toolbox.store.review.contradicting(scopes, MOST_WAITING)
     both = {frozenset((link.src_id, link.dst_id)): link for link in reversed(links)}
+    waiting = [link for pair, link in reversed(both.items()) if pair not in kept]
+    items = await _items(toolbox, [each for link in waiting for each in (link.src_id, link.dst_id)])
     return [
-        _Entry(link.src_id, f"their advice is opposite, by {link.weight:.0%}", link.dst_id)
-        for pair, link in reversed(both.items())
-        if pair not in kept
+        Card("contradicting", items[link.src_id], f"their advice is opposite, by {link.weight:.0%}", items[link.dst_id])
+        for link in waiting
+        if items.keys() >= {link.src_id, link.dst_id}
     ]
-
-
-async def _unverified(toolbox: Toolbox) -> list[_Entry]:
-    shown = await toolbox.store.review.most_shown(toolbox.scope.readable(), MOST_SHOWN_TO_AGENTS)
-    doubtful = await unverified(toolbox, shown)
-    return [_Entry(item.id, _why_unverified(item)) for item in shown if item.id in doubtful]
 
 
 def _why_unverified(item: MemoryItem) -> str:
@@ -160,10 +144,3 @@ def _why_unverified(item: MemoryItem) -> str:
     )
     why = "; the agent had been shown a step of it before" if source.repeats_shown else ""
     return f"shown {counted(item.usage_count, 'time')}, and only {origin} vouches for it{why}"
-
-
-async def _failing(toolbox: Toolbox) -> list[_Entry]:
-    """Return the user's own words with which tasks fail; to keep one counts it from the start."""
-    doubted = (await toolbox.store.trials(toolbox.scope)).doubted
-    items = await _items(toolbox, list(doubted))
-    return [_Entry(each, why) for each, why in doubted.items() if each in items and items[each].status == "active"]

@@ -22,14 +22,11 @@ BESIDE = 1
 class Version(NamedTuple):
     """The texts that the memory had, until a moment."""
 
-    title: str
-    description: str
-    content: str
-    tags: tuple[str, ...]
-    domain: str | None
-    until: datetime | None
+    texts: Mapping[str, Any]
+    """As they are kept: title, description, content, tags, domain."""
+    until: datetime | None = None
     """None: it has it now."""
-    reason: str | None
+    reason: str | None = None
     """Why it was changed then."""
 
 
@@ -103,11 +100,5 @@ def _versions(item: MemoryItem, history: Iterable[Event]) -> Iterator[Version]:
     for event in history:
         former, reason = event.data.get("pattern_data"), event.data.get("reason")
         if isinstance(former, str):
-            yield _version(json.loads(former), event.at, reason if isinstance(reason, str) else None)
-    yield _version(item.model_dump(), None, None)
-
-
-def _version(texts: Mapping[str, Any], until: datetime | None, reason: str | None) -> Version:
-    tags = tuple(texts.get("tags", ()))
-    description, domain = texts.get("description", ""), texts.get("domain")
-    return Version(texts["title"], description, texts["content"], tags, domain, until, reason)
+            yield Version(json.loads(former), event.at, reason if isinstance(reason, str) else None)
+    yield Version(item.model_dump())

@@ -1,6 +1,6 @@
 """What of memories that belong together is given: one of two that contradict each other, fixes that mostly worked."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 
 from swarm_memory.schema.base import TEAM, is_teams
@@ -18,19 +18,13 @@ async def without_repeats(toolbox: Toolbox, result: SearchResult) -> SearchResul
     """
     found = {candidate.id: candidate for candidate in result.candidates}
     shared = [each for each, candidate in found.items() if candidate.project.startswith(TEAM)] if toolbox.team else []
-    gone = await _repeated(toolbox, shared, {each: candidate.standing for each, candidate in found.items()})
-    return result._replace(candidates=tuple(each for each in result.candidates if each.id not in gone))
-
-
-async def _repeated(toolbox: Toolbox, shared: Sequence[str], standing: Mapping[str, int]) -> set[str]:
-    """Return which ids say only what another one of those with a `standing` says."""
-    own = await toolbox.store.team.own_same(shared) if shared else {}
-    return {
-        shared_id if standing[own_id] > 0 else own_id
-        for shared_id, own_ids in own.items()
+    gone = {
+        shared_id if found[own_id].standing > 0 else own_id
+        for shared_id, own_ids in (await toolbox.store.team.own_same(shared) if shared else {}).items()
         for own_id in own_ids
-        if own_id in standing
+        if own_id in found
     }
+    return result._replace(candidates=tuple(each for each in result.candidates if each.id not in gone))
 
 
 async def team_counts(toolbox: Toolbox, items: Sequence[MemoryItem]) -> dict[str, tuple[int, int, int]]:
@@ -42,19 +36,6 @@ async def team_counts(toolbox: Toolbox, items: Sequence[MemoryItem]) -> dict[str
     known = await toolbox.store.team.sharing(ids) if ids else {}
     evidence = {each: sharing.evidence for each, sharing in known.items()}
     return {each: (found.worked, found.tried, found.people) for each, found in evidence.items()}
-
-
-async def with_counts(toolbox: Toolbox, found: Sequence[ScoredMemory]) -> tuple[ScoredMemory, ...]:
-    """Return the found ones, those of the team with how often they worked, and for how many people.
-
-    Raises `StorageError`.
-    """
-    counts = await team_counts(toolbox, [each.item for each in found])
-    names = ("worked", "tried", "people")
-    return tuple(
-        each.model_copy(update=dict(zip(names, counts[each.item.id], strict=True))) if each.item.id in counts else each
-        for each in found
-    )
 
 
 async def without_contradictions(toolbox: Toolbox, found: Sequence[ScoredMemory]) -> tuple[ScoredMemory, ...]:

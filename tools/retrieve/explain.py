@@ -1,9 +1,8 @@
 """Why a search gives what it gives: each memory that was considered, the parts of its score, what kept it back."""
 
-from collections.abc import Iterable
 from typing import NamedTuple
 
-from swarm_memory.schema.memory import MemoryItem, Retrieval, ScoredMemory
+from swarm_memory.schema.memory import Retrieval, ScoredMemory
 from swarm_memory.tools.ports.memories import ANY, SearchFilter
 from swarm_memory.tools.retrieve.retrieve import Scored, Stages, best_of, stages_of
 from swarm_memory.tools.toolbox import Toolbox
@@ -47,31 +46,25 @@ async def explain(toolbox: Toolbox, query: str, *, k: int | None = None, only: S
     Raises as `retrieve`.
     """
     stages = await stages_of(toolbox, query, k, only)
-    choice, fit = stages.choice, stages.hits.fit
+    choice, fit = stages.choice, stages.fit
     places = _places(stages.found)
-    scored = {each.candidate.id: each for each in choice.scored}
-    given = {each.item.id: each for each in (*choice.offered, *choice.fitting, *choice.memories)}
-    ranked = sorted(choice.scored, key=lambda each: -each.score)
-    memories = {each.candidate.id: each.memory(each.candidate.read_item()) for each in ranked} | given
+    scored = {each.candidate.id: each for each in sorted(choice.scored, key=lambda each: -each.score)}
+    memories = {name: each.memory(each.candidate.read_item()) for name, each in scored.items()}
+    memories |= {name: memory for name, (memory, _) in choice.left_out.items()}
+    memories |= {each.item.id: each for each in choice.memories}
+    too_long = f"it fits, but not into what is left of {toolbox.settings.retrieve.token_budget} tokens"
+    reasons = {each.item.id: too_long for each in choice.memories}
+    reasons |= {name: why for name, (_, why) in choice.left_out.items()}
     considered: list[Considered] = []
     for name in [*places, *(name for name in memories if name not in places)]:
         memory, its = memories[name], scored.get(name)
-        why = None
-        if name not in places:
-            why = _left_behind(stages, memory.item, toolbox.settings.retrieve.token_budget)
-            why = why or _not_chosen(stages, scored[name])
+        why = None if name in places else reasons.get(name) or _not_chosen(stages, scored[name])
         covered = 0.0 if its is None else fit.coverage(its.candidate)
         terms = {} if its is None else {**its.terms, "likeness to a better one": -memory.parts.diversity_penalty}
         parts = tuple((term, value) for term, value in terms.items() if abs(value) >= _LEAST_PART)
         strength = fit.strength(memory.parts.cosine, covered)
         considered.append(Considered(memory, strength, covered, parts, places.get(name), why))
-    return Explanation(
-        found=stages.found,
-        needed=fit.needed,
-        strength=fit.found,
-        needed_beside=fit.needed_beside,
-        considered=tuple(considered),
-    )
+    return Explanation(stages.found, fit.needed, fit.found, fit.needed_beside, tuple(considered))
 
 
 def _places(found: Retrieval) -> dict[str, int]:
@@ -81,24 +74,9 @@ def _places(found: Retrieval) -> dict[str, int]:
     return {memory_id: number for number, (_, memory_id) in enumerate(there, 1)}
 
 
-def _left_behind(stages: Stages, item: MemoryItem, budget: int) -> str | None:
-    """Return why one that was chosen is not in the notes; None for one that was not chosen."""
-    choice = stages.choice
-    if item.id in _ids(choice.memories):
-        return f"it fits, but not into what is left of {budget} tokens"
-    if item.id in _ids(choice.fitting):
-        by = next((each.item.title for each in choice.memories if item.title in each.contradicts), None)
-        return f'"{by}" says otherwise, and is surer or newer' if by else "a surer or newer one says otherwise"
-    if item.id in _ids(choice.offered):
-        return "nothing but a model, an agent or another bank vouches for it, and verified ones that fit come first"
-    if item.id in _ids(choice.best):
-        return "it is a fix that was tried and mostly did not help"
-    return None
-
-
 def _not_chosen(stages: Stages, scored: Scored) -> str:
     """Return why a candidate was not chosen: it does not fit, or others stand before it."""
-    candidate, fit = scored.candidate, stages.hits.fit
+    candidate, fit = scored.candidate, stages.fit
     strength, beside = fit.strength(candidate.cosine, fit.coverage(candidate)), fit.needed_beside
     if not scored.applies:
         return f"nothing is left in the project of what it names: {stages.choice.standing[candidate.id].names_gone}"
@@ -114,7 +92,3 @@ def _not_chosen(stages: Stages, scored: Scored) -> str:
     if candidate.id in {each.candidate.id for each in best_of(stages.choice.scored, fit, wanted, 0.0)}:
         return "it says much of what a better one says: another subject comes first"
     return f"it fits, and {wanted} that fit stand before it"
-
-
-def _ids(found: Iterable[ScoredMemory]) -> set[str]:
-    return {each.item.id for each in found}

@@ -7,14 +7,14 @@ from typing import NamedTuple
 
 from swarm_memory.schema.base import GLOBAL_PROJECT, RETRIEVAL, TEAM, counted, is_teams, new_id
 from swarm_memory.schema.errors import InputError, StorageError
-from swarm_memory.schema.memory import MemoryItem, NearMiss, Retrieval, ScoredMemory, ScoreParts
+from swarm_memory.schema.memory import MemoryItem, Retrieval, ScoredMemory, ScoreParts
 from swarm_memory.tools.anchors.handles import at_prompt
 from swarm_memory.tools.anchors.staleness import Staleness, staleness_of
 from swarm_memory.tools.credit.harm import is_held_out, rests
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.guard.trust import prefer_verified
 from swarm_memory.tools.ports.memories import ANY, Candidate, RetrievalRecord, SearchFilter, SearchQuery, SearchResult
-from swarm_memory.tools.retrieve.agreement import with_counts, with_fix_counts, without_contradictions, without_repeats
+from swarm_memory.tools.retrieve.agreement import team_counts, with_fix_counts, without_contradictions, without_repeats
 from swarm_memory.tools.retrieve.preamble import how_often, otherwise, preamble
 from swarm_memory.tools.retrieve.query import TargetTime, Vectors, mentioned_time, own_words, vectors_of
 from swarm_memory.tools.retrieve.rank import (
@@ -54,6 +54,8 @@ GONE_PENALTY = 0.2
 its share for a part. When all is gone it is not shown, unless the user said it."""
 
 _MAX_RECORDED_CHARS = 2_000
+_UNVERIFIED = "nothing but a model, an agent or another bank vouches for it, and verified ones that fit come first"
+_SAYS_OTHERWISE = '"{}" says otherwise, and is surer or newer'
 
 
 class Hook(NamedTuple):
@@ -93,13 +95,21 @@ async def retrieve(
     """
     credit = toolbox.settings.credit
     stages = await stages_of(toolbox, query, k, only, hook)
-    found = stages.found
+    found, notices = stages.found, list(stages.found.notices)
     if task_id is None and credit.holdout_rate:
-        found = found.model_copy(update={"notices": (*found.notices, OUTSIDE_HOLDOUT)})
+        notices.append(OUTSIDE_HOLDOUT)
     is_withheld = task_id is not None and is_held_out(task_id, credit.holdout_rate)
     rested: tuple[str, ...] = ()
     if task_id is not None and not is_withheld:
-        found, rested = await _without_resting(toolbox, found, task_id)
+        on_trial = (await toolbox.store.trials(toolbox.scope)).resting
+        fitting = (each.item.id for each in found.memories)
+        rested = tuple(each for each in fitting if each in on_trial and rests(task_id, each))
+    if rested:
+        memories = tuple(each for each in found.memories if each.item.id not in rested)
+        why = f"{counted(len(rested), 'memory')} not shown to this task, to see whether tasks do better without"
+        notices += [why] if memories else []
+        changed = {} if memories else {"reason": why}
+        found = found.model_copy(update={"memories": memories, "preamble": _notes(toolbox, memories), **changed})
     standing = stages.choice.standing
     record = RetrievalRecord(
         retrieval_id=found.retrieval_id,
@@ -119,26 +129,12 @@ async def retrieve(
     try:
         await toolbox.store.record_retrieval(record)
     except StorageError as error:
-        notice = f"this retrieval was not recorded: {error}"
-        found = found.model_copy(update={"notices": (*found.notices, notice)})
-    if not is_withheld:
-        return found
-    rate = f"credit.holdout_rate is {credit.holdout_rate}"
-    why = f"this task is held out ({rate}): it gets no memories, to measure what they are worth"
-    return found.model_copy(update={"memories": (), "preamble": "", "nearest": None, "reason": why})
-
-
-async def _without_resting(toolbox: Toolbox, found: Retrieval, task_id: str) -> tuple[Retrieval, tuple[str, ...]]:
-    """Return what is found without that which is on trial and not shown to this task, and the ids of that."""
-    on_trial = (await toolbox.store.trials(toolbox.scope)).resting
-    ids = [each.item.id for each in found.memories]
-    rested = tuple(each for each in ids if each in on_trial and rests(task_id, each))
-    if not rested:
-        return found, ()
-    memories = tuple(each for each in found.memories if each.item.id not in rested)
-    why = f"{counted(len(rested), 'memory')} not shown to this task, to see whether tasks do better without"
-    changed = {"notices": (*found.notices, why)} if memories else {"reason": why}
-    return found.model_copy(update={"memories": memories, "preamble": _notes(toolbox, memories), **changed}), rested
+        notices.append(f"this retrieval was not recorded: {error}")
+    if is_withheld:
+        rate = f"credit.holdout_rate is {credit.holdout_rate}"
+        why = f"this task is held out ({rate}): it gets no memories, to measure what they are worth"
+        found = found.model_copy(update={"memories": (), "preamble": "", "nearest": None, "reason": why})
+    return found.model_copy(update={"notices": tuple(notices)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,15 +150,6 @@ class Question:
     target: TargetTime | None
     notices: list[str]
     """What is to be said; later steps add to it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """What a search gave: the candidates, the cosines that decide their order, and what fits."""
-
-    result: SearchResult
-    cosines: Sequence[float | None]
-    fit: Fit
 
 
 class Scored(NamedTuple):
@@ -202,32 +189,28 @@ class Scored(NamedTuple):
         return ScoredMemory(item=item, score=self.score - self.penalty, parts=parts)
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """What is given of the candidates, and what each rule of the choice left."""
+class Choice(NamedTuple):
+    """What is given of the candidates, and why the others are not."""
 
     scored: Sequence[Scored]
     """All that may be given, with what staleness takes off."""
     standing: Mapping[str, Staleness]
     """Of those that were looked at, what is gone or has moved, by id."""
-    best: tuple[ScoredMemory, ...]
-    """The best that fit and are not too much alike."""
-    offered: tuple[ScoredMemory, ...]
-    """Without fixes that mostly did not help."""
     fitting: tuple[ScoredMemory, ...]
-    """With verified ones before further unverified ones."""
+    """What fits, verified ones before further unverified ones; two of them may contradict each other."""
     memories: tuple[ScoredMemory, ...]
-    """Without those that a surer one contradicts; what the user said first."""
+    """What is given; what the user said first."""
+    left_out: Mapping[str, tuple[ScoredMemory, str]]
+    """What a rule took out of the best that fit, and why, by id."""
     read: tuple[str, ...]
     """Of what the agent reads in files, the ids of what fits."""
 
 
-@dataclass(frozen=True, slots=True)
-class Stages:
-    """One retrieval, and what each of its steps left."""
+class Stages(NamedTuple):
+    """One retrieval, and what its steps left for whoever asks why."""
 
     question: Question
-    hits: Found
+    fit: Fit
     choice: Choice
     found: Retrieval
 
@@ -237,16 +220,17 @@ async def stages_of(
 ) -> Stages:
     """Go the way of a retrieval and record nothing. Raises as `retrieve`.
 
-    Five steps: read the query, search, score, choose, put into words. What each left is kept for whoever asks why.
+    Five steps: read the query, search, score, choose, put into words.
     """
     started = time.perf_counter()
     question = await _read(toolbox, query, k, only, hook)
-    hits = await _search(toolbox, question)
-    scored = _score(toolbox, question, hits)
-    choice = await _choose(toolbox, question, hits, scored)
-    found = _put_into_words(toolbox, question, hits, choice)
+    result = await without_repeats(toolbox, await toolbox.store.search(question.search))
+    result, cosines = question.vectors.compared(result)
+    fit = Fit.of(toolbox, result, question.search.tokens, question.text if hook else "")
+    choice = await _choose(toolbox, question, fit, _score(toolbox, question, result, cosines))
+    found = _put_into_words(toolbox, question, result, fit, choice)
     return Stages(
-        question, hits, choice, found.model_copy(update={"latency_ms": (time.perf_counter() - started) * 1000})
+        question, fit, choice, found.model_copy(update={"latency_ms": (time.perf_counter() - started) * 1000})
     )
 
 
@@ -282,18 +266,9 @@ async def _read(toolbox: Toolbox, query: str, k: int | None, only: SearchFilter,
     return Question(text, wanted, hook, search, vectors, target, notices)
 
 
-async def _search(toolbox: Toolbox, question: Question) -> Found:
-    """Find the candidates by words and by vectors, and decide whether the bank has anything for the query."""
-    result = await without_repeats(toolbox, await toolbox.store.search(question.search))
-    result, cosines = question.vectors.compared(result)
-    fit = Fit.of(toolbox, result, question.search.tokens, question.text if question.hook else "")
-    return Found(result, cosines, fit)
-
-
-def _score(toolbox: Toolbox, question: Question, hits: Found) -> list[Scored]:
+def _score(toolbox: Toolbox, question: Question, result: SearchResult, cosines: Sequence[float | None]) -> list[Scored]:
     """Score the candidates of both legs alike: each has its cosine and its BM25, whichever leg found it."""
     settings, own, now, target = toolbox.settings.retrieve, toolbox.scope.project, toolbox.clock.now(), question.target
-    result, cosines = hits.result, hits.cosines
     keywords = [candidate.keyword for candidate in result.candidates]
     weight = toolbox.embedder.fusion_weight if settings.vector_weight is None else settings.vector_weight
     ideal = ideal_keyword_score(result.documents, result.document_frequency)
@@ -310,12 +285,12 @@ def _score(toolbox: Toolbox, question: Question, hits: Found) -> list[Scored]:
     return scored
 
 
-async def _choose(toolbox: Toolbox, question: Question, hits: Found, every: Sequence[Scored]) -> Choice:
+async def _choose(toolbox: Toolbox, question: Question, fit: Fit, every: Sequence[Scored]) -> Choice:
     """Choose what is given: the best that fit, no fix that mostly failed, verified ones first, one of two opposites.
 
     For a hook what its prompt calls for by name comes before them.
     """
-    hook, wanted, fit = question.hook, question.wanted, hits.fit
+    hook, wanted = question.hook, question.wanted
     known = {each.candidate.id for each in every if hook and hook.leaves_out(each.candidate.id)}
     new = [each for each in every if each.candidate.id not in known]
     scored, picked, standing = await _standing(toolbox, await _reranked(toolbox, question, new, fit), fit, wanted)
@@ -324,11 +299,21 @@ async def _choose(toolbox: Toolbox, question: Question, hits: Found, every: Sequ
     fitting = await prefer_verified(
         toolbox, offered, lambda most, had: _memories(best_of(scored, fit, most, 0.0), had), wanted
     )
-    agreeing = await with_counts(toolbox, await without_contradictions(toolbox, fitting))
+    agreeing = await without_contradictions(toolbox, fitting)
+    counts = await team_counts(toolbox, [each.item for each in agreeing])
     memories = [
-        each.model_copy(update={"changed": standing[each.item.id].note}) if each.item.id in standing else each
+        each.model_copy(
+            update={
+                "changed": standing[each.item.id].note if each.item.id in standing else "",
+                **dict(zip(("worked", "tried", "people"), counts.get(each.item.id, ()), strict=False)),
+            }
+        )
         for each in agreeing
     ]
+    against = {title: each.item.title for each in agreeing for title in each.contradicts}
+    left_out = {each.item.id: (each, "it is a fix that was tried and mostly did not help") for each in best}
+    left_out |= {each.item.id: (each, _UNVERIFIED) for each in offered}
+    left_out |= {each.item.id: (each, _SAYS_OTHERWISE.format(against.get(each.item.title))) for each in fitting}
     read: tuple[str, ...] = ()
     if hook is not None:
         memories = await _called_first(
@@ -337,7 +322,9 @@ async def _choose(toolbox: Toolbox, question: Question, hits: Found, every: Sequ
         fits = [each.candidate.id for each in best_of(every, fit, wanted, 0.0)] if known else []
         read = tuple(memory_id for memory_id in fits if memory_id in hook.elsewhere)
     memories.sort(key=lambda each: -each.item.provenance.standing)
-    return Choice(scored, standing, best, offered, fitting, tuple(memories), read)
+    for each in memories:
+        left_out.pop(each.item.id, None)
+    return Choice(scored, standing, fitting, tuple(memories), left_out, read)
 
 
 def best_of(scored: Sequence[Scored], fit: Fit, k: int, penalty: float) -> list[Scored]:
@@ -422,16 +409,20 @@ async def _called_first(
     return [*first[:MOST_CALLED], *sorted(found, key=lambda each: each.item.id not in named)]
 
 
-def _put_into_words(toolbox: Toolbox, question: Question, hits: Found, choice: Choice) -> Retrieval:
+def _put_into_words(toolbox: Toolbox, question: Question, result: SearchResult, fit: Fit, choice: Choice) -> Retrieval:
     """Return the answer: the memories, their notes, and why fewer came than were wanted."""
-    memories, result = choice.memories, hits.result
-    nearest = None if memories else _near_miss(hits)
+    memories, nearest, reason = choice.memories, None, None
+    if len(memories) < question.wanted:
+        reason = _why_fewer(question.search, result, fit, choice)
+    if not memories and (best := fit.best_of(result.candidates)):
+        cosine = "" if best.cosine is None else f", cosine {best.cosine:.2f}"
+        nearest = f"{best.id} {best.read_item().title} (keyword coverage {fit.coverage(best):.2f}{cosine})"
     return Retrieval(
         retrieval_id=new_id(RETRIEVAL),
         query=clean(question.text, _MAX_RECORDED_CHARS),
         memories=memories,
         preamble=_notes(toolbox, memories),
-        reason=None if len(memories) >= question.wanted else _why_fewer(question.search, hits, choice, nearest),
+        reason=reason,
         nearest=nearest,
         legs=result.legs,
         embedder=toolbox.embedder.name,
@@ -440,36 +431,26 @@ def _put_into_words(toolbox: Toolbox, question: Question, hits: Found, choice: C
     )
 
 
-def _near_miss(hits: Found) -> NearMiss | None:
-    """Return the best candidate where none fits."""
-    fit = hits.fit
-    best = max(hits.result.candidates, key=lambda each: fit.strength(each.cosine, fit.coverage(each)), default=None)
-    if best is None:
-        return None
-    title = best.read_item().title
-    return NearMiss(id=best.id, title=title, cosine=best.cosine, keyword_coverage=fit.coverage(best))
-
-
-def _why_fewer(search: SearchQuery, hits: Found, choice: Choice, nearest: NearMiss | None) -> str:
+def _why_fewer(search: SearchQuery, result: SearchResult, fit: Fit, choice: Choice) -> str:
     """Say why fewer came than were wanted."""
     of_all = (GLOBAL_PROJECT, f"{TEAM}{GLOBAL_PROJECT}")
     own = [f"project {scope.project!r}" for scope in search.scopes if not (scope.project in of_all or is_teams(scope))]
     team = ("what the team shares",) if any(map(is_teams, search.scopes)) else ()
     where = " and ".join((*own, "the global scope", *team))
-    every, fit = f"{counted(hits.result.documents, 'memory')} in {where}", hits.fit
-    if hits.result.documents == 0:
+    every = f"{counted(result.documents, 'memory')} in {where}"
+    if result.documents == 0:
         return f"no memories yet in {where}"
     if fits := len(choice.fitting):
         shown, refused = f"{fits} of {every} {'fits' if fits == 1 else 'fit'}", fits - len(choice.memories)
-        return f"{shown}; {refused} left out, for another of them says otherwise" if refused else shown
-    if nearest is None:
+        return f"{shown}; {refused} left out, for another of them says otherwise" if refused > 0 else shown
+    best = fit.best_of(result.candidates)
+    if best is None:
         return f"none of {every} {'passes the filters and ' if search.only != ANY else ''}resembles the query"
-    near = "no vector" if nearest.cosine is None else f"cosine {nearest.cosine:.2f}"
-    words = f"{nearest.keyword_coverage:.0%} of the query's words"
+    near = "no vector" if best.cosine is None else f"cosine {best.cosine:.2f}"
     together = (
         f"together {fit.found:.2f}, and {fit.needed:.2f} is needed" if fit.found < fit.needed else "it is no advice"
     )
-    return f"none of {every} fits; the nearest has {near} and {words}: {together}"
+    return f"none of {every} fits; the nearest has {near} and {fit.coverage(best):.0%} of the query's words: {together}"
 
 
 def _notes(toolbox: Toolbox, memories: Sequence[ScoredMemory]) -> str:

@@ -9,13 +9,11 @@ from datetime import date, datetime
 from itertools import groupby
 from typing import Any, Literal, NamedTuple, get_args
 
-from pydantic import JsonValue
-
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.memory import MemoryItem, MemoryStatus
 from swarm_memory.schema.outcome import OutcomeRecord, RecordedTask, UseMethod
 from swarm_memory.schema.sqlite.events import BRIEFING, CALL, FILE, INJECTED, RETRIEVED, VERDICT, WITHHELD
-from swarm_memory.schema.trajectory import Role, Step, StepKind, Verdict
+from swarm_memory.schema.trajectory import Step, Verdict
 from swarm_memory.tools.ports.journal import Event
 from swarm_memory.tools.ports.memories import MemoryFilter
 from swarm_memory.tools.ports.trajectories import KeptTask, TaskFilter
@@ -32,9 +30,6 @@ WINDOW = 200
 
 TASK = "task"
 """Stands for the id of a step where the prompt itself is none."""
-
-MAX_TEXT = 8000
-"""Of one text in a transcript; the middle of a longer one is left out."""
 
 _MAX_TAUGHT = 200
 
@@ -102,28 +97,33 @@ class Shown(NamedTuple):
 
     ids: tuple[str, ...]
     """Of the step, and of the observation that belongs to it."""
-    kind: StepKind
-    role: Role
-    at: datetime | None
-    text: str
-    name: str = ""
-    """Of a call: the program or the tool."""
-    tool: str = ""
-    given: tuple[tuple[str, str], ...] = ()
-    """The arguments of a call, each as text."""
-    output: str | None = None
-    """None: no call, or it never ended."""
-    failed: bool = False
-    refused: bool = False
-    error: str = ""
-    """The line that says what went wrong."""
-    took_s: float | None = None
-    call_id: str = ""
-    """The host's id of the call."""
+    step: Step
+    call: Call | None = None
     is_evidence: bool = False
     """Whether the verdict rests on it."""
     taught: tuple[MemoryItem, ...] = ()
     """The memories that were distilled from it."""
+
+    @property
+    def failed(self) -> bool:
+        """Whether a call failed, or a result without one says so."""
+        return self.call.failed if self.call else self.step.is_error is True
+
+    @property
+    def took_s(self) -> float | None:
+        """How long a call took; None where nobody knows."""
+        ended = self.call and self.call.observation and self.call.observation.at
+        took = (ended - self.step.at).total_seconds() if ended and self.step.at else -1.0
+        return None if took < 0 else took
+
+    @property
+    def given(self) -> list[tuple[str, str]]:
+        """The arguments of a call, each as text."""
+        values = self.step.tool_input or {} if self.call else {}
+        return [
+            (clean(key, 200), value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=1))
+            for key, value in values.items()
+        ]
 
 
 class Transcript(NamedTuple):
@@ -159,7 +159,7 @@ async def transcript(toolbox: Toolbox, given_id: str, *, step: str | None = None
     injections = await _injections(toolbox, [event for event in events if event.kind != VERDICT], task.row.outcome)
     parts, evidence = await asyncio.to_thread(_read, task, taught, injections)
     if step is not None:
-        named = (isinstance(part, Shown) and step in (*part.ids, part.call_id) for part in parts)
+        named = (isinstance(part, Shown) and step in (*part.ids, part.step.call_id) for part in parts)
         first = next((place for place, is_it in enumerate(named) if is_it), 0)
     first = max(0, min(first, len(parts) - 1)) // WINDOW * WINDOW
     return Transcript(
@@ -179,9 +179,9 @@ def _read(
     reading, trajectory = read(task.trajectory), task.trajectory
     shown = list(_shown(reading, task.verdict, taught))
     evidence = tuple(part.ids[0] for part in shown if part.is_evidence)
-    if shown and (shown[0].role != "user" or shown[0].text != clean(trajectory.task, MAX_TEXT)):
-        asked = Shown((TASK,), "message", "user", trajectory.started_at, clean(trajectory.task, MAX_TEXT))
-        shown.insert(0, asked)
+    if shown and (shown[0].step.role, clean(shown[0].step.text)) != ("user", clean(trajectory.task)):
+        asked = Step(id=TASK, kind="message", role="user", text=trajectory.task, at=trajectory.started_at)
+        shown.insert(0, Shown((TASK,), asked))
     return _woven(shown, injections), evidence
 
 
@@ -202,7 +202,7 @@ async def _injections(toolbox: Toolbox, events: Sequence[Event], outcome: Outcom
         if moment == "prompt" and via in (BRIEFING, FILE, CALL):
             moment = via
         memories = tuple(InjectedMemory(one, items.get(one), methods.get(one)) for one in each.get("ids", ()))
-        query = clean(str(retrieved.get("query") or ""), MAX_TEXT)
+        query = clean(str(retrieved.get("query") or ""))
         found.append(Injection(event.at, moment, event.kind == WITHHELD, query, memories))
     return found
 
@@ -212,46 +212,19 @@ def _shown(reading: Reading, verdict: Verdict | None, taught: Sequence[MemoryIte
     joined = {call.end for call in reading.calls if call.observation is not None}
     rests_on = set(verdict.evidence) if verdict is not None else set[str]()
     for index, step in enumerate(reading.trajectory.steps):
-        if index not in joined:
-            shown = _part(step, calls.get(index))
-            lessons = tuple(item for item in taught if set(item.provenance.evidence[:1]) & {*shown.ids})
-            yield shown._replace(is_evidence=not rests_on.isdisjoint(shown.ids), taught=lessons)
-
-
-def _part(step: Step, call: Call | None) -> Shown:
-    text = clean(step.text, MAX_TEXT)
-    if call is None:
-        return Shown((step.id,), step.kind, step.role, step.at, text, failed=step.is_error is True)
-    seen = call.observation
-    took = (seen.at - step.at).total_seconds() if seen and seen.at and step.at else -1.0
-    return Shown(
-        ids=call.ids,
-        kind="tool_call",
-        role=step.role,
-        at=step.at,
-        text=text,
-        name=call.name,
-        tool=call.tool,
-        given=tuple((clean(key, 200), _as_text(value)) for key, value in call.input.items()),
-        output=None if seen is None else clean(call.output, MAX_TEXT),
-        failed=call.failed,
-        refused=call.refused,
-        error=clean(call.error, MAX_TEXT),
-        took_s=None if took < 0 else took,
-        call_id=step.call_id or "",
-    )
-
-
-def _as_text(value: JsonValue) -> str:
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=1)
-    return clean(text, MAX_TEXT)
+        if index in joined:
+            continue
+        call = calls.get(index)
+        ids = call.ids if call else (step.id,)
+        lessons = tuple(item for item in taught if set(item.provenance.evidence[:1]) & {*ids})
+        yield Shown(ids, step, call, not rests_on.isdisjoint(ids), lessons)
 
 
 def _woven(shown: Sequence[Shown], injections: Sequence[Injection]) -> list[Injection | Shown]:
     """Return the steps with the injections put between them by their time; what has no place stands behind the task."""
     behind: dict[int, list[Injection]] = {}
     for each in injections:
-        before = (place for place, step in enumerate(shown) if step.at is not None and step.at <= each.at)
+        before = (place for place, part in enumerate(shown) if part.step.at is not None and part.step.at <= each.at)
         behind.setdefault(max(before, default=0), []).append(each)
     parts: list[Injection | Shown] = list(behind.get(0, ())) if not shown else []
     for place, step in enumerate(shown):

@@ -46,9 +46,8 @@ class _Changed(NamedTuple):
     """The run whose memories the trajectory stands for then."""
     stored: tuple[str, ...] = ()
     superseded: tuple[str, ...] = ()
-    to_archive: tuple[str, ...] = ()
-    """What is not archived yet."""
-    to_restore: tuple[str, ...] = ()
+    is_pending: bool = True
+    """Whether these are to be restored and archived; False: learning did that already."""
 
 
 async def say_verdict(toolbox: Toolbox, given_id: str, label: Label, reason: str = "") -> Revised:
@@ -88,12 +87,6 @@ async def kept_task(toolbox: Toolbox, given_id: str) -> KeptTask:
     return found
 
 
-async def verdicts_of(toolbox: Toolbox, task_id: str) -> list[Event]:
-    """Return how the verdict on a task was changed, oldest first."""
-    found = await toolbox.store.memory_histories((toolbox.scope,), [task_id], (VERDICT,))
-    return found[task_id]
-
-
 async def _revise(toolbox: Toolbox, task: KeptTask, verdict: Verdict) -> Revised:
     row, changed = task.row, _Changed(task.row.run_id)
     if task.verdict != verdict:
@@ -108,8 +101,8 @@ async def _revise(toolbox: Toolbox, task: KeptTask, verdict: Verdict) -> Revised
             run_id=changed.run_id,
             event=_data(revision_id, task, verdict, changed),
             at=toolbox.clock.now(),
-            archived=changed.to_archive,
-            restored=changed.to_restore,
+            archived=changed.superseded if changed.is_pending else (),
+            restored=changed.stored if changed.is_pending else (),
         )
         await toolbox.store.revise(revision)
     is_given = verdict.judge == "user"
@@ -137,25 +130,30 @@ async def _changed(toolbox: Toolbox, task: KeptTask, verdict: Verdict) -> _Chang
     if not row.is_blank and task.verdict is not None:
         before = LearnedBefore(row.trajectory_id, former_run, task.verdict, ())
         learned = await learn_again(toolbox, before, task.trajectory, verdict)
-        return _Changed(learned.run_id, tuple(item.id for item in learned.stored), learned.superseded)
+        return _Changed(learned.run_id, tuple(item.id for item in learned.stored), learned.superseded, is_pending=False)
     taught = await toolbox.store.list_memories(
         (toolbox.scope,), MemoryFilter(("active", "quarantined", "candidate"), task_id=row.task_id, limit=_MAX_TAUGHT)
     )
     wrong = tuple(item.id for item in taught if item.use == "strategy" and item.outcome != verdict.label)
-    return _Changed(former_run, superseded=wrong, to_archive=wrong)
+    return _Changed(former_run, superseded=wrong)
 
 
 async def _undone(toolbox: Toolbox, task: KeptTask, verdict: Verdict) -> _Changed | None:
     """Return what takes back the last change, where the label is again what it was before; None where it is not."""
-    events = [event.data for event in await verdicts_of(toolbox, task.row.task_id)]
-    ours = [data for data in events if data["trajectory_id"] == task.row.trajectory_id and data["stands"]]
+    task_id = task.row.task_id
+    events = (await toolbox.store.memory_histories((toolbox.scope,), [task_id], (VERDICT,)))[task_id]
+    ours = [
+        data
+        for data in (event.data for event in events)
+        if data["trajectory_id"] == task.row.trajectory_id and data["stands"]
+    ]
     last: Any = ours[-1] if ours else None
     if last is None or last["from"] is None or last["from"]["label"] != verdict.label:
         return None
     items = await toolbox.store.get_memories(toolbox.scope.readable(), [*last["superseded"], *last["stored"]])
     back = [item.id for item in items if item.id in last["superseded"] and item.status == "archived"]
     gone = [item.id for item in items if item.id in last["stored"] and item.status != "archived"]
-    return _Changed(last["former_run_id"], tuple(back), tuple(gone), tuple(gone), tuple(back))
+    return _Changed(last["former_run_id"], tuple(back), tuple(gone))
 
 
 def _data(

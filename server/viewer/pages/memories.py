@@ -253,12 +253,13 @@ def _changes(former: Version, later: Version) -> Iterator[tuple[str, list[Line]]
 
 
 def _texts(version: Version) -> dict[str, list[str]]:
+    texts = version.texts
     return {
-        "title": [version.title],
-        "description": version.description.splitlines(),
-        "steps": version.content.splitlines(),
-        "tags": list(version.tags),
-        "domain": [version.domain] if version.domain else [],
+        "title": [texts["title"]],
+        "description": texts.get("description", "").splitlines(),
+        "steps": texts["content"].splitlines(),
+        "tags": list(texts.get("tags", ())),
+        "domain": [texts["domain"]] if texts.get("domain") else [],
     }
 
 
