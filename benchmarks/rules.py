@@ -21,9 +21,8 @@ sys.path.append(str(Path(__file__).parent.parent / "scripts" / "screening"))
 
 from corpus import examples
 from harmless_lines import FIXED, random_lines
-from poison_attacks import attacks
+from screened_texts import attacks, unseen_attacks, unseen_strategies
 from secret_lines import context_lines, pem, rare_lines, vendor_lines
-from unseen_author import unseen_attacks, unseen_strategies
 
 from swarm_memory.tools.guard.redact import find_personal_data, find_secrets
 from swarm_memory.tools.guard.rules import SCREENING, SECRETS, table

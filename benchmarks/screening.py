@@ -14,9 +14,16 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "shared"))
 
-from benign_strategies import strategies
-from poison_attacks import Half, attacks, half_of
-from unseen_author import plain_texts, published_attacks, unseen_attacks, unseen_strategies
+from screened_texts import (
+    Half,
+    attacks,
+    half_of,
+    plain_texts,
+    published_attacks,
+    strategies,
+    unseen_attacks,
+    unseen_strategies,
+)
 
 from swarm_memory.tools.guard.screen import by_rules, reason_of, screen
 
@@ -72,7 +79,7 @@ def _misses(half: Half) -> None:
             print(f"missed  {attack.shape}: {attack.text!r}")
     for each in strategies():
         if half_of(each.text) == half and (findings := screen(each.text)):
-            print(f"wrong   {each.subject}: {each.text!r}: {reason_of(findings)}")
+            print(f"wrong   {each.shape}: {each.text!r}: {reason_of(findings)}")
 
 
 def _own(path: Path) -> None:

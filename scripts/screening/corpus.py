@@ -20,8 +20,7 @@ from typing import NamedTuple
 REPOSITORY = Path(__file__).parent.parent.parent
 sys.path.insert(0, str(REPOSITORY / "tests" / "shared"))
 
-from benign_strategies import strategies  # noqa: E402
-from poison_attacks import attacks, half_of  # noqa: E402
+from screened_texts import attacks, half_of, strategies  # noqa: E402
 
 ITEMS, ITEM = 500, "items"
 DOCUMENTATION, DOCUMENTATION_WEIGHT = "documentation", 0.6
@@ -107,7 +106,7 @@ def _frames() -> Iterator[tuple[bool, str, str]]:
             yield True, each.shape, each.text
     for sound in strategies():
         if half_of(sound.text) == "dev":
-            yield False, sound.subject, sound.text
+            yield False, sound.shape, sound.text
 
 
 def _documentation() -> Iterator[str]:

@@ -16,7 +16,7 @@ import anyio
 import pytest
 from banks import Abused, abused, settings_of
 from forked import CLI, run
-from loopback import Asked, Loopback, Reply
+from loopback import JSON, Asked, Loopback, Reply
 from patience import FULL, is_in_time
 from scripted_server import HANG, NOTHING, ScriptedServer, Turn, completion, envelope, error, in_json, page
 
@@ -38,61 +38,62 @@ def in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """An embedder is waited for a moment only; the client, which takes half a second to import, is there."""
     importlib.import_module("openai")
     monkeypatch.setattr("swarm_memory.server.embedding.openai.TIMEOUT_S", DEADLINE_S)
+    monkeypatch.setenv("TEST_KEY", KEY)
 
 
-CHAT: dict[str, list[Turn]] = {
-    "hangs": [HANG] * 9,
-    "says nothing": [NOTHING] * 9,
-    "drips": [Turn(b'{"choices": []}' * 500, pause_s=0.05)] * 9,
-    "429, wait 1 s": [error(429, retry_after="1")] * 9,
-    "429, wait an hour": [error(429, retry_after="3600")] * 9,
-    "429, a date": [error(429, retry_after="Wed, 21 Oct 2037 07:28:00 GMT")] * 9,
-    "500": [error(500)] * 9,
-    "503": [error(503)] * 9,
-    "401 with the key": [error(401, f"bad key {KEY}")] * 9,
-    "a page": [page()] * 9,
-    "cut off": [
-        Turn(completion('{"label": "Success"}').body, headers={"content-type": "application/json"}, sent_share=0.5)
-    ]
-    * 9,
-    "10 MB": [Turn(b" " * 1_000_000, repeats=10, headers={"content-type": "application/json"})] * 9,
-    "50 MB": [Turn(b" " * 1_000_000, repeats=50, headers={"content-type": "application/json"})] * 9,
-    "no choices": [envelope(choices=[])] * 9,
-    "choices of another kind": [envelope(choices="none", usage=5)] * 9,
-    "a refusal": [completion(None, refusal="I cannot do that.")] * 9,
-    "filtered": [completion("", finish_reason="content_filter")] * 9,
-    "too long": [completion('{"label": "Succ', finish_reason="length")] * 9,
-    "not JSON": [completion("The task was met, I am sure.")] * 9,
-    "other types": [completion('{"label": 5, "confidence": "high", "items": {"a": 1}}')] * 9,
-    "NaN": [completion('{"label": "Success", "confidence": NaN}')] * 9,
-    "in a fence": [completion('Surely:\n```json\n{"label": "Undecided", "confidence": 0.4, "reasons": []}\n```')] * 9,
-    "keys that nobody asked for": [
-        completion('{"label": "Undecided", "confidence": 0.4, "reasons": [], "shell": "rm -rf /", "items": [{"a": 1}]}')
-    ]
-    * 9,
-    "nested deeply": [completion("[" * 50_000)] * 9,
+CHAT: dict[str, Turn] = {
+    "hangs": HANG,
+    "says nothing": NOTHING,
+    "drips": Turn(b'{"choices": []}' * 500, pause_s=0.05),
+    "429, wait 1 s": error(429, retry_after="1"),
+    "429, wait an hour": error(429, retry_after="3600"),
+    "429, a date": error(429, retry_after="Wed, 21 Oct 2037 07:28:00 GMT"),
+    "500": error(500),
+    "503": error(503),
+    "401 with the key": error(401, f"bad key {KEY}"),
+    "a page": page(),
+    "cut off": Turn(completion('{"label": "Success"}').body, headers=JSON, sent_share=0.5),
+    "10 MB": Turn(b" " * 1_000_000, repeats=10, headers=JSON),
+    "50 MB": Turn(b" " * 1_000_000, repeats=50, headers=JSON),
+    "no choices": envelope(choices=[]),
+    "choices of another kind": envelope(choices="none", usage=5),
+    "a refusal": completion(None, refusal="I cannot do that."),
+    "filtered": completion("", finish_reason="content_filter"),
+    "too long": completion('{"label": "Succ', finish_reason="length"),
+    "not JSON": completion("The task was met, I am sure."),
+    "other types": completion('{"label": 5, "confidence": "high", "items": {"a": 1}}'),
+    "NaN": completion('{"label": "Success", "confidence": NaN}'),
+    "in a fence": completion('Surely:\n```json\n{"label": "Undecided", "confidence": 0.4, "reasons": []}\n```'),
+    "keys that nobody asked for": completion(
+        '{"label": "Undecided", "confidence": 0.4, "reasons": [], "shell": "rm -rf /", "items": [{"a": 1}]}'
+    ),
+    "nested deeply": completion("[" * 50_000),
 }
 
 STEPS = [{"role": "assistant", "content": "I looked at it."}, {"role": "user", "content": "Thanks."}]
+GOOD = '"is_error":false'
+
+
+async def look(server: Abused, task: str, steps: list[dict[str, str]] = STEPS) -> str:
+    """Learn from a task that proves nothing by rules: a model is asked."""
+    answer = await server.call("learn_from_trajectory", {"task": task, "steps": steps, "task_id": task})
+    assert GOOD in answer
+    return answer
 
 
 @pytest.mark.parametrize("name", CHAT)
 async def test_a_bad_chat_model_costs_its_answer_and_nothing_else(
     tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setenv("TEST_KEY", KEY)
     for operation in ("judge.model", "distill.model"):
         monkeypatch.setattr(f"swarm_memory.tools.{operation}._TIMEOUT_S", DEADLINE_S)
-    async with ScriptedServer(CHAT[name]) as endpoint:
+    async with ScriptedServer([CHAT[name]] * 9) as endpoint:
         async with abused(tmp_path, changed={"chat": _chat(endpoint.url)}) as server:
             began = time.monotonic()
-            answer = await server.call(
-                "learn_from_trajectory", {"task": "Look at the shop", "steps": STEPS, "task_id": "t"}
-            )
+            answer = await look(server, "Look at the shop")
             took = time.monotonic() - began
             listed = json.loads(await server.call("manage_memories", {"action": "list"}))["structured_content"]
         asked = len(endpoint.requests)
-    assert '"is_error":false' in answer
     assert listed["memories"] == []
     assert KEY not in answer + caplog.text
     assert "rm -rf" not in answer
@@ -102,9 +103,8 @@ async def test_a_bad_chat_model_costs_its_answer_and_nothing_else(
 
 
 def _vectors(*values: list[float], indexes: list[int] | None = None) -> Turn:
-    data = [{"index": (indexes or list(range(9)))[place], "embedding": value} for place, value in enumerate(values)]
-    body = json.dumps({"object": "list", "model": "m", "data": data}, allow_nan=True)
-    return Turn(body.encode(), 200, {"content-type": "application/json"})
+    data = [{"index": at, "embedding": value} for at, value in zip(indexes or range(9), values, strict=False)]
+    return in_json({"object": "list", "model": "m", "data": data})
 
 
 EMBEDDING: dict[str, Turn] = {
@@ -123,7 +123,7 @@ EMBEDDING: dict[str, Turn] = {
     "fewer dimensions": _vectors([1.0] * 7),
     "more dimensions": _vectors([1.0] * 9),
     "texts": in_json({"data": [{"index": 0, "embedding": ["1"] * 8}]}),
-    "10 MB": Turn(b" " * 1_000_000, repeats=10, headers={"content-type": "application/json"}),
+    "10 MB": Turn(b" " * 1_000_000, repeats=10, headers=JSON),
 }
 
 
@@ -132,37 +132,29 @@ async def test_a_bad_embedder_costs_the_vector_and_nothing_else(
     tmp_path: Path, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with ScriptedServer([EMBEDDING[name]] * 40) as endpoint:
-        given = {"provider": "openai", "model": "m", "dimensions": 8, "base_url": f"{endpoint.url}/v1"}
-        embedding = EmbeddingSettings.model_validate({**given, "api_key": KEY})
+        embedding = _embedding(f"{endpoint.url}/v1", dimensions=8, api_key=KEY)
         async with abused(tmp_path, changed={"embedding": embedding}) as server:
-            item = {"title": "Migrate before testing", "description": "When a table is missing.", "content": "Run it."}
-            own = {"task_id": "t", "task": "Fix it", "steps": STEPS, "verdict": "Success", "items": [item]}
             began = time.monotonic()
-            stored = await server.call("distill_memories", own)
+            stored = await _teach(server, "winch", "t")
             between = time.monotonic()
-            found = await server.call("retrieve_memories", {"query": "migrate before testing: missing table"})
+            found = await server.call("retrieve_memories", {"query": "use the winch tool"})
             took = max(time.monotonic() - between, between - began)
-            counted = await server.client.read_resource("memory://status")
-    assert '"is_error":false' in stored
-    assert "Migrate before testing" in found
+            left = await _not_embedded(server)
+    assert "Use the winch tool" in found
     assert KEY not in stored + found + caplog.text
     assert server.tally.internal == []
-    counts = json.loads(getattr(counted.contents[0], "text", "{}"))
-    assert counts["not_embedded"] == 1
+    assert left == 1
     assert is_in_time(took, DEADLINE_S + SLACK_S)
 
 
 async def test_a_chat_model_that_is_gone_is_not_asked_again_and_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("TEST_KEY", KEY)
     monkeypatch.setattr("swarm_memory.server.chat.chain.RETRIES", 0)
     async with ScriptedServer([error(503)] * 99) as endpoint:
-        chat = _chat(endpoint.url)
-        async with abused(tmp_path, changed={"chat": chat}) as server:
+        async with abused(tmp_path, changed={"chat": _chat(endpoint.url)}) as server:
             for number in range(6):
-                given = {"task": f"Look at shop {number}", "steps": STEPS, "task_id": f"t{number}"}
-                assert '"is_error":false' in await server.call("learn_from_trajectory", given)
+                await look(server, f"Look at shop {number}")
         asked = len(endpoint.requests)
     assert asked == chain.MAX_FAILURES
 
@@ -170,19 +162,17 @@ async def test_a_chat_model_that_is_gone_is_not_asked_again_and_again(
 async def test_no_more_tokens_than_a_day_has_are_spent_by_all_processes_together(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("TEST_KEY", KEY)
     message = {"role": "assistant", "content": '{"label": "Undecided", "confidence": 0.4, "reasons": ["s1: no"]}'}
-    usage = {"prompt_tokens": 2_800, "completion_tokens": 100, "total_tokens": 2_900}
-    answer = envelope(choices=[{"index": 0, "finish_reason": "stop", "message": message}], usage=usage)
     budget, each, tasks, statuses = 20_000, 2_900, 0, list[str]()
+    usage = {"prompt_tokens": each - 100, "completion_tokens": 100, "total_tokens": each}
+    answer = envelope(choices=[{"index": 0, "finish_reason": "stop", "message": message}], usage=usage)
+    steps = [{"role": "assistant", "content": "I looked at it again. " * 300}]
     async with ScriptedServer([answer] * 999) as endpoint:
         chat = _chat(endpoint.url, daily_token_budget=budget)
         for process in range(2):
             async with abused(tmp_path, changed={"chat": chat}) as server:
                 for number in range(6):
-                    steps = [{"role": "assistant", "content": "I looked at it again. " * 300}]
-                    given = {"task": f"Look at {process} {number}", "steps": steps, "task_id": f"t{process}{number}"}
-                    assert '"is_error":false' in await server.call("learn_from_trajectory", given)
+                    await look(server, f"Look at {process} {number}", steps)
                     tasks += 1
                 statuses.append(await server.call("memory_status", {}))
         asked = len(endpoint.requests)
@@ -201,7 +191,6 @@ async def test_an_endpoint_that_echoes_its_key_shows_it_nowhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("DEBUG")
-    monkeypatch.setenv("TEST_KEY", KEY)
     monkeypatch.setattr("swarm_memory.server.chat.chain.RETRIES", 0)
     answers = list[str]()
     statuses = (400, 401, 403, 404, 422, 429, 500, 503) if FULL else (401, 429)
@@ -214,14 +203,12 @@ async def test_an_endpoint_that_echoes_its_key_shows_it_nowhere(
             changed = {"chat": _chat(endpoint.url), "embedding": embedding}
             async with abused(folder, changed=changed) as server:
                 answers += [
-                    await server.call("learn_from_trajectory", {"task": "Look", "steps": STEPS, "task_id": "t"}),
+                    await look(server, "Look"),
                     await _teach(server, "orders", "t2"),
                     await server.call("memory_status", {}),
                     await server.call("retrieve_memories", {"query": "orders"}),
                 ]
-    files = await anyio.to_thread.run_sync(
-        lambda: [each.read_bytes() for each in tmp_path.rglob("*") if each.is_file()]
-    )
+    files = [each.read_bytes() for each in tmp_path.rglob("*") if each.is_file()]  # noqa: ASYNC240 - nothing else runs
     assert len(answers) == 4 * len(statuses)
     assert not any(KEY in text for text in (*answers, caplog.text))
     assert not any(KEY.encode() in content for content in files)
@@ -251,11 +238,11 @@ class EmbeddingServer(Loopback):
         return f"{self.host}/v1"
 
     def reply(self, asked: Asked) -> Reply:
-        answer = self.answer(json.loads(asked.body))
+        answer = self.embed(json.loads(asked.body))
         body = answer or {"error": {"message": "down"}}
         return Reply(503 if answer is None else 200, json.dumps(body).encode())
 
-    def answer(self, asked: dict[str, Any]) -> dict[str, Any] | None:
+    def embed(self, asked: dict[str, Any]) -> dict[str, Any] | None:
         """Return the answer to a request; None where there is none."""
         texts: list[str] = asked["input"]
         with self._lock:
@@ -287,17 +274,15 @@ def _embedding(url: str, **more: Any) -> EmbeddingSettings:
 async def _teach(server: Abused, name: str, task_id: str) -> str:
     items = [{"title": f"Use the {name} tool", "content": f"1. Open {name}\n2. Look at what {name} says"}]
     own = {"task_id": task_id, "task": f"Mend {name}", "steps": STEPS, "verdict": "Success", "items": items}
-    return await server.call("distill_memories", own)
+    answer = await server.call("distill_memories", own)
+    assert GOOD in answer
+    return answer
 
 
-async def _teach_all(server: Abused, names: list[str]) -> None:
-    for number, name in enumerate(names):
-        assert '"is_error":false' in await _teach(server, name, f"t{number}")
-
-
-async def _statistics(server: Abused) -> dict[str, Any]:
+async def _not_embedded(server: Abused) -> int:
+    """Return how many memories have no vector."""
     read = await server.client.read_resource("memory://status")
-    return json.loads(getattr(read.contents[0], "text", "{}"))
+    return json.loads(getattr(read.contents[0], "text", "{}"))["not_embedded"]
 
 
 async def _cosines(folder: Path, embedding: EmbeddingSettings, query: str) -> dict[str, float | None]:
@@ -316,13 +301,13 @@ async def test_vectors_that_come_out_of_order_reach_their_texts(tmp_path: Path) 
         endpoint.shuffled = True
         settings = _embedding(endpoint.url)
         async with abused(tmp_path, changed={"embedding": settings}) as server:
-            assert '"is_error":false' in await server.call("distill_memories", own)
-            counts = await _statistics(server)
+            assert GOOD in await server.call("distill_memories", own)
+            left = await _not_embedded(server)
         for item in items:
             found = await _cosines(tmp_path, settings, f"{item['title']} {item['content']}")
             assert max(found, key=lambda title: found[title] or 0.0) == item["title"]
             assert (found[item["title"]] or 0.0) > 0.99
-    assert counts["not_embedded"] == 0
+    assert left == 0
 
 
 async def test_vectors_of_another_model_are_never_compared_and_are_made_again(tmp_path: Path) -> None:
@@ -335,11 +320,11 @@ async def test_vectors_of_another_model_are_never_compared_and_are_made_again(tm
         done = await _reembedded(tmp_path, endpoint, model="second")
         after = await _cosines(tmp_path, second, "Use the loom1 tool")
         async with abused(tmp_path, changed={"embedding": second}) as server:
-            counts = await _statistics(server)
+            left = await _not_embedded(server)
     compared = [cosine for cosine in before.values() if cosine is not None]
     assert before
     assert compared == []
-    assert (done["embedded"], counts["not_embedded"]) == (3, 0)
+    assert (done["embedded"], left) == (3, 0)
     assert after
     assert None not in after.values()
 
@@ -355,65 +340,48 @@ async def _reembedded(folder: Path, endpoint: EmbeddingServer, **more: Any) -> d
     return json.loads(done.stdout) if done.returncode == 0 else {"failed": done.stderr}
 
 
+@pytest.mark.parametrize("by_itself", [False, True])
 async def test_while_the_embedder_is_dead_all_goes_on_by_words_and_the_rest_is_embedded_later_once_each(
-    tmp_path: Path,
+    tmp_path: Path, by_itself: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    if by_itself:
+        monkeypatch.setattr("swarm_memory.server.embedding.openai.REST_S", 0.0)
     names = [_made_name(number) for number in range(300 if FULL else 12)]
     with EmbeddingServer() as endpoint:
         settings = {"embedding": _embedding(endpoint.url)}
         endpoint.answers_left = 0
         async with abused(tmp_path, changed=settings) as server:
-            await _teach_all(server, names)
-            dead = await _recall(server, names)
-            waiting = (await _statistics(server))["not_embedded"]
-            asked, internal = endpoint.asked, server.tally.internal
-        endpoint.answers_left = 1
-        broken = await _reembedded(tmp_path, endpoint)
-        endpoint.answers_left = None
-        for _ in range(2 if FULL else 1):
-            await _reembedded(tmp_path, endpoint)
-        documents = {text: count for text, count in endpoint.embedded.items() if "\n" in text}
-        async with abused(tmp_path, changed=settings) as server:
-            left = (await _statistics(server))["not_embedded"]
-            endpoint.answers_left = 0
-            words = await _recall(server, names)
-    again = sum(count > 1 for count in documents.values())
-    assert internal == []
-    assert waiting == len(names) == len(documents)
-    assert ("failed" in broken) == FULL, broken
-    assert (again, left) == (0, 0)
-    assert dead == words
-    assert asked <= 3 * MAX_FAILURES * 3
-
-
-async def test_what_was_stored_while_it_was_dead_is_embedded_by_itself_once_it_answers(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("swarm_memory.server.embedding.openai.REST_S", 0.0)
-    names = [_made_name(number) for number in range(300 if FULL else 12)]
-    with EmbeddingServer() as endpoint:
-        settings = {"embedding": _embedding(endpoint.url)}
-        endpoint.answers_left = 0
-        async with abused(tmp_path, changed=settings) as server:
-            await _teach_all(server, names)
-            waiting = (await _statistics(server))["not_embedded"]
+            for name in names:
+                await _teach(server, name, f"t {name}")
+            dead = None if by_itself else await _recall(server, names)  # without a rest each question waits
+            waiting, asked = await _not_embedded(server), endpoint.asked
+            if by_itself:
+                endpoint.answers_left = None
+                await _teach(server, "winch", "alive")
+                while await _not_embedded(server) and await _waits(server, "embed"):
+                    await anyio.lowlevel.checkpoint()
+        if not by_itself:
+            endpoint.answers_left = 1
+            broken = await _reembedded(tmp_path, endpoint)
+            assert ("failed" in broken) == FULL, broken
+            assert asked <= 3 * MAX_FAILURES * 3
             endpoint.answers_left = None
-            await _teach(server, "winch", "alive")
-            while (left := (await _statistics(server))["not_embedded"]) and await _waits(server, "embed"):
-                await anyio.lowlevel.checkpoint()
-            assert server.tally.internal == []
-    documents = {text: count for text, count in endpoint.embedded.items() if "\n" in text}
-    again = sum(count > 1 for count in documents.values())
-    assert (waiting, left, again, len(documents)) == (len(names), 0, 0, len(names) + 1)
+            for _ in range(2 if FULL else 1):
+                await _reembedded(tmp_path, endpoint)
+        documents = {text: count for text, count in endpoint.embedded.items() if "\n" in text}
+        endpoint.answers_left = 0
+        async with abused(tmp_path, changed=settings) as again:
+            left, words = await _not_embedded(again), None if by_itself else await _recall(again, names)
+    assert server.tally.internal == again.tally.internal == []
+    assert (waiting, len(documents), left) == (len(names), len(names) + by_itself, 0)
+    assert max(documents.values()) == 1
+    assert dead == words
 
 
 async def _waits(server: Abused, kind: str) -> bool:
     """Return whether a job of a kind is queued or runs. Fails with its error when it ended badly."""
-    (job,) = [
-        each
-        for each in json.loads(await server.call("job", {"action": "list"}))["structured_content"]["jobs"]
-        if each["kind"] == kind
-    ]
+    jobs = json.loads(await server.call("job", {"action": "list"}))["structured_content"]["jobs"]
+    (job,) = [each for each in jobs if each["kind"] == kind]
     assert job["status"] != "failed", job
     return job["status"] != "completed"
 

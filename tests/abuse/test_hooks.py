@@ -14,7 +14,8 @@ from pathlib import Path
 import anyio
 import pytest
 from banks import settings_of
-from forked import CLI, run
+from forked import CLI, ISOLATED, run
+from hook_project import HookProject
 from patience import FULL, HANG_S, STATIC, UNHURRIED, is_in_time
 from pydantic import BaseModel
 
@@ -38,6 +39,7 @@ QUICK = ("locked", "missing", "a link", "full", "no key")
 STRANGE = ("not ours", "a link")
 """Of these the user is warned, once."""
 EVENTS = ("UserPromptSubmit", "PreToolUse")
+TASK = "Make the tests of the shop pass"
 VERBS = ("session-start", "prompt", "stop", "session-end")
 COMMAND_LIMIT_S = 2.0
 """1.3 s of its own, and the start of an interpreter."""
@@ -90,37 +92,28 @@ def _fill_the_disk() -> None:
 
 
 def test_a_hook_command_ends_with_code_0_in_its_time_and_says_nothing(tmp_path: Path, home: Path) -> None:
-    times: list[float] = []
-    transcript = home / ".claude" / "projects" / "shop" / "s1.jsonl"
-    transcript.parent.mkdir(parents=True)
-    transcript.write_text("{}\n", encoding="utf-8")
     made(tmp_path / "made", home)
     conditions = CONDITIONS if FULL else QUICK
     for number, condition in enumerate(conditions):
         folder = copied(tmp_path / "made", tmp_path / f"shop{number}")
         with broken(folder, condition) as more:
+            project = HookProject(folder, home, more)
+            project.transcript.parent.mkdir(parents=True)
+            project.transcript.write_text("{}\n", encoding="utf-8")
             for verb in VERBS:
-                given = {"session_id": "s1", "transcript_path": str(transcript), "cwd": str(folder), "reason": "other"}
-                given |= {"hook_event_name": "UserPromptSubmit", "prompt": "Make the tests of the shop pass"}
+                way = ("-m", "swarm_memory.server.hooks") if FULL else ("-c", UNHURRIED)
                 began = time.monotonic()
                 done = subprocess.run(
-                    [sys.executable, "-I", *(("-m", "swarm_memory.server.hooks") if FULL else ("-c", UNHURRIED)), verb],
+                    [*ISOLATED, *way, verb],
                     cwd=folder,
-                    env={
-                        **STATIC,
-                        "PATH": os.environ["PATH"],
-                        "HOME": str(home),
-                        "CLAUDE_PROJECT_DIR": str(folder),
-                        **more,
-                    },
-                    input=json.dumps(given),
+                    env=project.environment,
+                    input=project.event(hook_event_name="UserPromptSubmit", prompt=TASK),
                     capture_output=True,
                     text=True,
                     timeout=HANG_S,
                     preexec_fn=_fill_the_disk if condition == "full" else None,
                 )
                 took = time.monotonic() - began
-                times.append(took)
                 assert is_in_time(took, PROMPT_LIMIT_S if verb == "prompt" else COMMAND_LIMIT_S), (condition, verb)
                 said = json.loads(done.stdout or "{}")
                 is_strange = verb == "session-start" and condition in STRANGE
@@ -141,12 +134,7 @@ async def test_a_server_answers_a_hook_to_go_on(tmp_path: Path, home: Path) -> N
         with broken(folder, condition):
             async with running(Bank(partial(open_toolbox, place, settings), root=folder)) as bank:
                 for event in EVENTS:
-                    given = {
-                        "hook_event_name": event,
-                        "session_id": "s1",
-                        "prompt": "Make the tests of the shop pass",
-                        "tool_name": "Bash",
-                    }
+                    given = {"hook_event_name": event, "session_id": "s1", "prompt": TASK, "tool_name": "Bash"}
                     began = time.monotonic()
                     with anyio.fail_after(HANG_S):
                         assert await answer_hook(bank.toolbox, given, "server", place) == {}

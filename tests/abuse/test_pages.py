@@ -6,10 +6,10 @@ import shutil
 import subprocess
 from base64 import b64encode
 from pathlib import Path
-from typing import Any
 
 import pytest
 from forked import CLI, run
+from hostile_bank import hostile_run
 from patience import FULL, HANG_S
 from payloads import ELEMENTS, RUN, Page, payloads
 
@@ -17,35 +17,6 @@ PAYLOADS = list(payloads())
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
 pytestmark = pytest.mark.attack
-
-
-def hostile_run(text: str) -> dict[str, Any]:
-    """Return a run, as its file holds it, with a text wherever one may stand."""
-    series = {"name": text, "x": [text, "b"], "y": [1.0, 2.0]}
-    line = {"name": text, "x": [1, 2], "y": [1.0, 2.0]}
-    plots = [
-        {"title": text, "kind": "bar", "x_label": text, "y_label": text, "series": [series]},
-        {"title": text, "kind": "line", "x_label": text, "y_label": text, "series": [line]},
-    ]
-    results = {
-        "dataset": {"name": text, "hash": text, "items": 1, "questions": 1},
-        "tables": [{"title": text, "headings": [text, text], "rows": [[text, "1"], [text]], "note": text}],
-        "plots": plots,
-        "notes": [text],
-    }
-    return {
-        "run_id": "bench_1",
-        "suite": text,
-        "status": "failed",
-        "options": {text: text},
-        "settings": {text: text},
-        "seed": 7,
-        "versions": {text: text},
-        "machine": {text: text},
-        "started_at": "2026-03-01T12:00:00Z",
-        "results": results,
-        "error": text,
-    }
 
 
 def swarm(folder: Path, *words: str) -> str:
@@ -60,7 +31,7 @@ def pages(folder: Path) -> list[Path]:
     files: list[str] = []
     for number, text in enumerate(PAYLOADS):
         file = folder / f"run{number}.json"
-        file.write_text(json.dumps(hostile_run(text)), encoding="utf-8")
+        file.write_text(hostile_run(text).model_dump_json(), encoding="utf-8")
         files.append(file.name)
     swarm(folder, "benchmark", "report", *files, "--html", "report.html")
     written = [folder / "report.html"]

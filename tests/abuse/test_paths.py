@@ -55,11 +55,18 @@ async def test_no_name_reads_a_transcript_outside_the_project_and_the_hosts_fold
     (shop / "runs" / "own.jsonl").write_text(RECORD, encoding="utf-8")
     async with abused(shop) as server:
         names = list(escapes(shop))
+        (shop / "linked").mkdir()
+        (shop / "linked" / "link.jsonl").symlink_to(shop.parent / "outside" / "secret.jsonl")
+        folders = [f"{shop.parent}/outside", f"{shop}/folder", f"{shop}/linked", f"{shop}/../outside"]
         for tool in ("judge_trajectory", "distill_memories", "learn_from_trajectory"):
             for name in names:
                 answer = await server.call(tool, {"transcript_path": name})
                 assert '"is_error":true' in answer
                 assert SECRET not in answer
+        for folder in folders:
+            answer = await server.call("learn_from_trajectory", {"transcript_path": folder})
+            assert "must lie in" in answer
+            assert SECRET not in answer
         assert server.tally.internal == []
         assert server.tally.unanswered == []
         own = await server.call("judge_trajectory", {"transcript_path": str(shop / "runs" / "own.jsonl")})
@@ -107,18 +114,6 @@ def run_command(folder: Path, *words: str) -> "subprocess.CompletedProcess[str]"
     return run([*CLI, *words], cwd=folder, text=True)
 
 
-async def test_a_folder_is_not_imported_through_a_link_out_of_the_project(shop: Path) -> None:
-    outside = shop.parent / "outside"
-    (shop / "folder").symlink_to(outside)
-    (shop / "runs" / "link.jsonl").symlink_to(outside / "secret.jsonl")
-    async with abused(shop) as server:
-        for name in (outside, shop / "folder", shop / "runs", shop / ".." / "outside"):
-            answer = await server.call("learn_from_trajectory", {"transcript_path": str(name)})
-            assert "must lie in" in answer
-            assert SECRET not in answer
-        assert server.tally.internal == []
-
-
 def test_the_subagents_of_a_session_are_not_read_through_a_link(shop: Path) -> None:
     outside = shop.parent / "outside"
     (shop / "s1.jsonl").write_text(RECORD.replace(SECRET, "orders"), encoding="utf-8")
@@ -127,11 +122,10 @@ def test_the_subagents_of_a_session_are_not_read_through_a_link(shop: Path) -> N
     (agents / "agent-a.jsonl").symlink_to(outside / "secret.jsonl")
     os.mkfifo(agents / "agent-b.jsonl")
     assert [each.task for each in read_trajectories(shop / "s1.jsonl")] == ["Mend orders"]
+    agents.rename(shop / "former")
     (outside / "agent-c.jsonl").write_text(RECORD, encoding="utf-8")
-    (shop / "s2.jsonl").write_text(RECORD.replace(SECRET, "orders"), encoding="utf-8")
-    (shop / "s2").mkdir()
-    (shop / "s2" / "subagents").symlink_to(outside)
-    assert [each.task for each in read_trajectories(shop / "s2.jsonl")] == ["Mend orders"]
+    agents.symlink_to(outside)
+    assert [each.task for each in read_trajectories(shop / "s1.jsonl")] == ["Mend orders"]
 
 
 @pytest.mark.parametrize("verb", ["stop", "session-end"])

@@ -10,13 +10,13 @@ import time
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 import stdio_server
 from forked import CLI
 from odd_messages import IDS, NO_MESSAGES
 from patience import FULL, HANG_S, is_in_time
+from rig import is_left_alone
 from stdio_server import Server
 
 from swarm_memory.server.jsonrpc import Message, Refusal, memory_to_read, read_message, without_lone_surrogates
@@ -24,7 +24,6 @@ from swarm_memory.server.mcp.stdio import MAX_MESSAGE_BYTES, next_message, openi
 
 pytestmark = pytest.mark.fault
 
-SERVE = [*CLI, "serve"]
 STARTS = 20 if FULL else 1
 """Of each way to end; the nightly run makes 20."""
 
@@ -46,9 +45,8 @@ def serving(folder: Path) -> Generator[Server]:
 
 
 def resident(server: Server) -> int:
-    return int(Path(f"/proc/{server.process.pid}/statm").read_text(encoding="ascii").split()[1]) * os.sysconf(
-        "SC_PAGE_SIZE"
-    )
+    pages = Path(f"/proc/{server.process.pid}/statm").read_text(encoding="ascii").split()[1]
+    return int(pages) * os.sysconf("SC_PAGE_SIZE")
 
 
 def hostile() -> Iterator[bytes]:
@@ -164,7 +162,7 @@ def test_only_values_count_as_values_not_the_signs_in_a_text() -> None:
 
 @pytest.mark.parametrize("way", ["EOF", "SIGTERM", "SIGINT", "SIGHUP"])
 @pytest.mark.parametrize("busy", [False, True], ids=["idle", "writing"])
-def test_every_end_is_soon_and_keeps_what_was_acknowledged(tmp_path: Path, way: str, busy: bool) -> None:
+def test_every_end_is_soon_keeps_what_was_acknowledged_and_holds_no_lock(tmp_path: Path, way: str, busy: bool) -> None:
     times: list[float] = []
     acknowledged: list[str] = []
     for number in range(STARTS):
@@ -183,6 +181,7 @@ def test_every_end_is_soon_and_keeps_what_was_acknowledged(tmp_path: Path, way: 
             server.process.wait(HANG_S)
             times.append(time.monotonic() - began)
             assert server.process.returncode == 0
+    assert not busy or is_left_alone(tmp_path / ".swarm" / "memory.db")
     assert not acknowledged or _lost(tmp_path, acknowledged) == 0
     assert is_in_time(max(times), END_LIMIT_S)
 
@@ -203,12 +202,7 @@ def _learn(server: Server, task: str) -> str:
     for number, suffix in ((1, ""), (2, "-next")):
         item = {"title": f"Migrate {words}{suffix}", "description": f"When {words} fails.", "content": f"Run {words}."}
         steps = [{"role": "assistant", "content": f"I migrated {words}."}]
-        own: dict[str, Any] = {
-            "task_id": task + suffix,
-            "task": f"Fix {words}{suffix}",
-            "steps": steps,
-            "items": [item],
-        }
+        own = {"task_id": task + suffix, "task": f"Fix {words}{suffix}", "steps": steps, "items": [item]}
         server.write(call(number, json.dumps(own | {"verdict": "Success"}), "distill_memories"))
         if number == 1:
             assert not server.read()["result"].get("isError")
@@ -220,7 +214,7 @@ def test_a_signal_that_its_starter_ignores_does_not_end_it(tmp_path: Path) -> No
         "import os, signal, sys; signal.signal(signal.SIGHUP, signal.SIG_IGN); os.execv(sys.executable, sys.argv[1:])"
     )
     with subprocess.Popen(
-        [sys.executable, "-c", code, *SERVE], cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        [sys.executable, "-c", code, *CLI, "serve"], cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as process:
         try:
             server = Server(process)

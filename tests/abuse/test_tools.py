@@ -17,15 +17,8 @@ pytestmark = [pytest.mark.attack]
 SEED = 20261121
 NASTY = (
     *("a\0b", "\0" * 500, "\u202eevil\u2066", "\u200b\u200d\ufeff", "\x1b]0;x\x07\x1b[2J", "\uffff\ufffe\ufdd0"),
-    *(
-        "\U000e0041\U000e007f",
-        "\U0010ffff",
-        "\r\n\r",
-        "\u2028\u2029",
-        "\x85\x1c",
-        "x" * 15_000,
-        "e" + "\u0301" * 50_000,
-    ),
+    *("\U000e0041\U000e007f", "\U0010ffff", "\r\n\r", "\u2028\u2029", "\x85\x1c"),
+    *("x" * 15_000, "e" + "\u0301" * 50_000),
 )
 MARKS = "e" + "\u0301" * (1 << 19)
 """One letter under a megabyte of combining marks."""

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
-from attacked_bank import is_trusted, item, items_of, opened, put, undefended
+from attacked_bank import is_trusted, item, items_of, opened, undefended
+from made_items import put
 from patience import FULL
 from scripted_runs import Script
 

@@ -7,7 +7,8 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from attacked_bank import EMBEDDER, HERE, NOW, item, items_of, opened, put
+from attacked_bank import EMBEDDER, HERE, NOW, item, items_of, opened
+from made_items import put
 from patience import FULL
 from scripted_runs import Script
 

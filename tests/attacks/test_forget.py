@@ -8,7 +8,8 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from attacked_bank import HERE, NOW, files_with, item, items_of, opened, put
+from attacked_bank import HERE, NOW, files_with, item, items_of, opened
+from made_items import put
 from pydantic import JsonValue
 from scripted_runs import Script
 
@@ -36,8 +37,10 @@ from swarm_memory.tools.toolbox import Toolbox
 
 pytestmark = pytest.mark.attack
 
-TASK, OUTPUT, ADVICE, FORMER = "zqxylophoneqz", "zqmarimbaqz", "zqcelestaqz", "zqspinetqz"
-MARKS = (TASK, OUTPUT, ADVICE, FORMER)
+TASK, OUTPUT, ADVICE, FORMER = "zq1xylophone1qz", "zqmarimbaqz", "zqcelestaqz", "zqspinetqz"
+MARKS = (TASK, OUTPUT, ADVICE, FORMER, "xylophon")
+"""The last is the stem of a word in the task, as the keyword index has it."""
+
 TITLE = f"Tune the {ADVICE} first"
 DRAFT = MemoryDraft(title=TITLE, content=f"1. Tune the {ADVICE} of the {TASK}\n2. Play")
 

@@ -4,8 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
-from attacked_bank import item, items_of, opened, put
-from poison_attacks import attacks
+from attacked_bank import item, items_of, opened
+from made_items import put
+from screened_texts import attacks
 from scripted_chat import ScriptedChatModel
 from scripted_runs import Script
 

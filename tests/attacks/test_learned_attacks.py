@@ -5,10 +5,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from attacked_bank import is_trusted, item, items_of, opened, put, undefended
-from benign_strategies import strategies
+from attacked_bank import is_trusted, item, items_of, opened, undefended
+from made_items import put
 from patience import FULL
-from poison_attacks import attacks
+from screened_texts import attacks, strategies
 from scripted_runs import Script
 
 from swarm_memory.schema.memory import MemoryDraft, MemoryItem
@@ -81,7 +81,7 @@ async def test_of_poisoned_transcripts_nothing_is_promoted_and_sound_ones_are_no
             active = [each for each in result.stored if each.status == "active"]
             advice += any(is_carried(each, payload, quotes=False) for each in active)
             quoted += any(is_carried(each, payload, quotes=True) for each in active)
-    sound = [each.text for each in strategies() if each.subject in {"security", "prompts"}][: 100 // SPARED]
+    sound = [each.text for each in strategies() if each.shape in {"security", "prompts"}][: 100 // SPARED]
     (tmp_path / "sound").mkdir()
     async with opened(tmp_path / "sound") as tools:
         results = [await learn(tools, carrying(text, number)) for number, text in enumerate(sound)]

@@ -4,10 +4,18 @@ import re
 from pathlib import Path
 
 import pytest
-from benign_strategies import strategies
 from patience import grows_by
-from poison_attacks import Half, attacks, half_of
-from unseen_author import docstrings_of, plain_texts, published_attacks, unseen_attacks, unseen_strategies
+from screened_texts import (
+    Half,
+    attacks,
+    docstrings_of,
+    half_of,
+    plain_texts,
+    published_attacks,
+    strategies,
+    unseen_attacks,
+    unseen_strategies,
+)
 
 from swarm_memory.schema.errors import ConfigError
 from swarm_memory.tools.guard.classifier import WEIGHTS, features_of, load_weights, score, units

@@ -5,13 +5,15 @@ from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 from laid_bank import BY_TABLE, laid
 
-from swarm_memory.schema.benchmark import Dataset
+from swarm_memory.schema.benchmark import BenchmarkRun, Dataset
 from swarm_memory.schema.job import Progress
 from swarm_memory.schema.settings import Settings
-from swarm_memory.server.wiring import open_toolbox, place_of
+from swarm_memory.server.benchmark.running import read_run, run_benchmark
+from swarm_memory.server.wiring import opened_toolbox, place_of
 from swarm_memory.tools.toolbox import Toolbox
 
 TASKS = Path(__file__).resolve().parents[2] / "benchmarks" / "tasks"
@@ -52,9 +54,25 @@ async def toolbox(root: Path) -> AsyncGenerator[Toolbox]:
     settings = Settings(embedding=BY_TABLE)
     place = place_of(root, settings)
     laid(place.database)
-    opened = await open_toolbox(place, settings)
-    yield opened
-    await opened.store.close()
+    async with opened_toolbox(place, settings) as opened:
+        yield opened
+
+
+async def interrupted(toolbox: Toolbox, root: Path, suite: str, options: dict[str, Any], at: str) -> BenchmarkRun:
+    """Interrupt a run when what it reports begins so; return what is kept of it."""
+    with anyio.CancelScope() as scope:
+
+        async def stop(progress: Progress) -> None:
+            if progress.message.startswith(at):
+                scope.cancel()
+                await anyio.lowlevel.checkpoint()
+
+        await run_benchmark(toolbox, root, suite, options, report=stop)
+    assert scope.cancelled_caught
+    (row,) = await toolbox.store.benchmarks.list_benchmarks(toolbox.scope, 5)
+    kept = await read_run(toolbox, row.run_id)
+    assert kept.status == "interrupted"
+    return kept
 
 
 class Reports:

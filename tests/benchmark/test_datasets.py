@@ -1,6 +1,7 @@
 """Datasets: each published form is read, and what is wrong with a file is named with its place."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -81,32 +82,31 @@ def test_a_longmemeval_question_without_an_answer_has_no_gold() -> None:
     assert data.questions[1].category == "abstention"
 
 
-@pytest.mark.parametrize(
-    ("value", "said"),
-    [
-        ({}, "f.json: Input should be a valid"),
-        (_conversation(session_1=[{"speaker": "Ann", "dia_id": "D1:1"}]), "f.json[0].conversation.session_1[0].text"),
-        (_conversation(session_1_date_time="yesterday"), "session_1_date_time: 'yesterday' is no date"),
-        (EMPTY_TALK, "0 items"),
-    ],
-)
-def test_a_locomo_file_of_another_shape_is_refused_with_the_place(value: object, said: str) -> None:
-    with pytest.raises(InputError) as refused:
-        locomo(value, "f.json")
-    assert said in str(refused.value)
+WITHOUT_TEXT = [{"speaker": "Ann", "dia_id": "D1:1"}]
+PARTS = "haystack_session_ids, haystack_dates and haystack_sessions"
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("read", "value", "said"),
     [
-        ({"haystack_dates": []}, "f.json[0]: haystack_session_ids, haystack_dates and haystack_sessions differ"),
-        ({"question_date": "soon"}, "f.json[0].question_date: 'soon' is no date"),
-        ({"haystack_sessions": [[{"role": "user"}]]}, "f.json[0].haystack_sessions[0][0].content: Field required"),
+        (locomo, {}, "f.json: Input should be a valid"),
+        (locomo, _conversation(session_1=WITHOUT_TEXT), "f.json[0].conversation.session_1[0].text"),
+        (locomo, _conversation(session_1_date_time="yesterday"), "session_1_date_time: 'yesterday' is no date"),
+        (locomo, EMPTY_TALK, "0 items"),
+        (longmemeval, [_record(haystack_dates=[])], f"f.json[0]: {PARTS} differ"),
+        (longmemeval, [_record(question_date="soon")], "f.json[0].question_date: 'soon' is no date"),
+        (
+            longmemeval,
+            [_record(haystack_sessions=[[{"role": "user"}]])],
+            "f.json[0].haystack_sessions[0][0].content: Field required",
+        ),
     ],
 )
-def test_a_longmemeval_file_of_another_shape_is_refused_with_the_place(changes: dict[str, Any], said: str) -> None:
+def test_a_published_file_of_another_shape_is_refused_with_the_place(
+    read: Callable[[object, str], Dataset], value: object, said: str
+) -> None:
     with pytest.raises(InputError) as refused:
-        longmemeval([_record(**changes)], "f.json")
+        read(value, "f.json")
     assert said in str(refused.value)
 
 
@@ -183,11 +183,8 @@ def test_questions_are_held_by_their_hash_and_those_of_a_conversation_together(d
 
 def test_foreign_questions_go_to_the_groups_in_turn_and_have_no_answer(dataset: Dataset) -> None:
     foreign = with_foreign(dataset, ["bread", "tides", "chess"]).questions[len(dataset.questions) :]
-    assert [(each.query, each.group, each.gold) for each in foreign] == [
-        ("bread", "a", ()),
-        ("tides", "b", ()),
-        ("chess", "a", ()),
-    ]
+    asked = [(each.query, each.group, each.gold) for each in foreign]
+    assert asked == [("bread", "a", ()), ("tides", "b", ()), ("chess", "a", ())]
 
 
 def test_the_hash_changes_with_the_content_and_not_with_the_name(dataset: Dataset) -> None:

@@ -4,17 +4,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.benchmark import BenchmarkRun
-from swarm_memory.schema.job import Progress
 from swarm_memory.server.benchmark.made import DOMAINS, MadeMemories
 from swarm_memory.server.benchmark.performance import MEASUREMENTS, steps_to
-from swarm_memory.server.benchmark.running import read_run, run_benchmark
+from swarm_memory.server.benchmark.running import run_benchmark
 from swarm_memory.tools.toolbox import Toolbox
-from tests.benchmark.conftest import Reports
+from tests.benchmark.conftest import Reports, interrupted
 
 SMALL: dict[str, Any] = {"items": 100, "repeats": 3, "inserts": 3, "max_items": 1000}
 
@@ -70,16 +68,7 @@ async def test_growth_gives_a_figure_and_a_point_for_each_size(toolbox: Toolbox,
 
 
 async def test_an_interrupted_run_keeps_the_operations_that_were_timed(toolbox: Toolbox, root: Path) -> None:
-    with anyio.CancelScope() as scope:
-
-        async def stop_after_retrieve(progress: Progress) -> None:
-            if progress.message == "retrieve_domain":
-                scope.cancel()
-                await anyio.lowlevel.checkpoint()
-
-        await _run(toolbox, root, stop_after_retrieve, parts="operations")
-    (row,) = await toolbox.store.benchmarks.list_benchmarks(toolbox.scope, 5)
-    kept = await read_run(toolbox, row.run_id)
-    assert kept.status == "interrupted"
+    options = SMALL | {"parts": "operations"}
+    kept = await interrupted(toolbox, root, "performance", options, "retrieve_domain")
     assert {each.measure for each in kept.results.figures} >= {"retrieve_p50_ms", "retrieve_domain_mean_ms"}
     assert len(kept.results.figures) == 6

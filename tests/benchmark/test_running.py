@@ -11,11 +11,10 @@ import pytest
 
 from swarm_memory.schema.benchmark import BenchmarkRun, SuiteResults
 from swarm_memory.schema.errors import ConfigError, InputError, ModelUnavailable, NotFoundError
-from swarm_memory.schema.job import Progress
 from swarm_memory.server.benchmark.running import read_file, read_run, run_benchmark
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.tools.toolbox import Toolbox
-from tests.benchmark.conftest import NORMALIZED, Reports
+from tests.benchmark.conftest import NORMALIZED, Reports, interrupted
 
 TINY: dict[str, Any] = {"dataset": "file", "path": "tiny.json", "systems": "hybrid,bm25-okapi,hybrid-nofloor"}
 
@@ -120,18 +119,7 @@ async def test_an_embedder_that_cannot_be_loaded_ends_the_run_and_is_named(
 async def test_an_interrupted_run_keeps_what_it_has(toolbox: Toolbox, root: Path) -> None:
     many = NORMALIZED | {"questions": NORMALIZED["questions"] * 10}
     (root / "tiny.json").write_text(json.dumps(many), encoding="utf-8")
-    with anyio.CancelScope() as scope:
-
-        async def stop_in_the_second(progress: Progress) -> None:
-            if progress.message.startswith("bm25-okapi"):
-                scope.cancel()
-                await anyio.lowlevel.checkpoint()
-
-        await run_benchmark(toolbox, root, "retrieval", TINY, report=stop_in_the_second)
-    assert scope.cancelled_caught
-    (row,) = await toolbox.store.benchmarks.list_benchmarks(toolbox.scope, 5)
-    kept = await read_run(toolbox, row.run_id)
-    assert kept.status == "interrupted"
+    kept = await interrupted(toolbox, root, "retrieval", TINY, "bm25-okapi")
     counts = {each.subject: each.n for each in kept.results.figures if each.measure == "mrr@10" and not each.part}
     assert counts == {"hybrid": 30, "bm25-okapi": 20}
     assert "bm25-okapi: asked 20 of 30" in kept.results.notes

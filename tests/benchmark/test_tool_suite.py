@@ -5,13 +5,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
 from scripted_chat import ScriptedAnswer, ScriptedChatModel
 
 from swarm_memory.schema.errors import InputError, ModelAnswerInvalid
-from swarm_memory.schema.job import Progress
-from swarm_memory.server.benchmark.running import read_run, run_benchmark
+from swarm_memory.server.benchmark.running import run_benchmark
 from swarm_memory.tools.benchmark import measures
 from swarm_memory.tools.benchmark.measures import Resampling
 from swarm_memory.tools.benchmark.tool_choice.choosers import ChatChooser, GuidanceReader
@@ -27,7 +25,7 @@ from swarm_memory.tools.benchmark.tool_choice.mock_tools import (
     search,
 )
 from swarm_memory.tools.toolbox import Toolbox
-from tests.benchmark.conftest import Reports
+from tests.benchmark.conftest import Reports, interrupted
 
 GUIDANCE = """
 ## `SearchToolA`
@@ -76,16 +74,31 @@ def test_nothing_that_an_agent_sees_says_which_tool_is_good() -> None:
     assert all(each.output == BUSY for each in outputs if not each.success)
 
 
+FORMS = """
+## `SearchToolA`
+Last 20: score 50% [30%, 70%] (n=20)
+- Best for: requests that begin with "who" or "when": 9 of 9 good here
+- Best for: requests of at most 6 words: 8 of 10 good here, others 1 of 9
+
+## `SearchToolB`
+Last 20: score 50% [30%, 70%] (n=20)
+"""
+
+
 @pytest.mark.parametrize(
-    ("question", "chosen"),
+    ("text", "question", "chosen"),
     [
-        ("What is the capital of Mongolia?", "SearchToolA"),
-        ("How does a heat pump work?", "SearchToolB"),
-        ("Compare " + "very " * 13 + "many things", "SearchToolB"),
+        (GUIDANCE, "What is the capital of Mongolia?", "SearchToolA"),
+        (GUIDANCE, "How does a heat pump work?", "SearchToolB"),
+        (GUIDANCE, "Compare " + "very " * 13 + "many things", "SearchToolB"),
+        (FORMS, "Who of all people on this earth climbed it first?", "SearchToolA"),
+        (FORMS, "Explain tides", "SearchToolA"),
+        (FORMS, "Explain how tides come about and why they differ", "SearchToolB"),
     ],
 )
-async def test_the_reader_takes_what_the_text_speaks_best_of(question: str, chosen: str) -> None:
-    assert await GuidanceReader().choose(question, TOOLS[:2], GUIDANCE, "1") == chosen
+async def test_the_reader_takes_what_the_text_speaks_best_of(text: str, question: str, chosen: str) -> None:
+    """It takes the word before the length, and counts of the others where they are said."""
+    assert await GuidanceReader().choose(question, TOOLS[:2], text, "1") == chosen
 
 
 async def test_the_reader_follows_the_text_and_not_the_table() -> None:
@@ -113,31 +126,6 @@ async def test_the_model_is_shown_the_guidance_as_data_and_must_name_a_tool() ->
     assert "score 50%" not in request.system
     with pytest.raises(ModelAnswerInvalid, match="there is not"):
         await chooser.choose("What is a fjord?", TOOLS, "", "1")
-
-
-FORMS = """
-## `SearchToolA`
-Last 20: score 50% [30%, 70%] (n=20)
-- Best for: requests that begin with "who" or "when": 9 of 9 good here
-- Best for: requests of at most 6 words: 8 of 10 good here, others 1 of 9
-
-## `SearchToolB`
-Last 20: score 50% [30%, 70%] (n=20)
-"""
-
-
-@pytest.mark.parametrize(
-    ("question", "chosen"),
-    [
-        ("Who of all people on this earth climbed it first?", "SearchToolA"),
-        ("Explain tides", "SearchToolA"),
-        ("Explain how tides come about and why they differ", "SearchToolB"),
-    ],
-)
-async def test_the_reader_takes_the_word_before_the_length_and_counts_of_the_others_where_they_are_said(
-    question: str, chosen: str
-) -> None:
-    assert await GuidanceReader().choose(question, TOOLS[:2], FORMS, "1") == chosen
 
 
 def test_a_ratio_is_resampled_case_by_case() -> None:
@@ -199,17 +187,7 @@ async def test_a_model_that_always_takes_the_first_tool_is_right_for_simple_ques
 
 
 async def test_an_interrupted_run_keeps_the_scenarios_that_ended(toolbox: Toolbox, root: Path) -> None:
-    with anyio.CancelScope() as scope:
-
-        async def stop_with_memory(progress: Progress) -> None:
-            if progress.message == "test, memory":
-                scope.cancel()
-                await anyio.lowlevel.checkpoint()
-
-        await run_benchmark(toolbox, root, "tool-memory", {"epochs": 1, "per_level": 4}, report=stop_with_memory)
-    (row,) = await toolbox.store.benchmarks.list_benchmarks(toolbox.scope, 5)
-    kept = await read_run(toolbox, row.run_id)
-    assert kept.status == "interrupted"
+    kept = await interrupted(toolbox, root, "tool-memory", {"epochs": 1, "per_level": 4}, "test, memory")
     assert {each.subject for each in kept.results.figures} == {"train, no memory", "test, no memory"}
 
 

@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +10,13 @@ import pytest
 from claude_code import ClaudeCode
 from hook_project import wait_for_processes
 from messages_api import MessagesApi, Say
-from patience import AT_FULL_LENGTH
+from patience import AT_FULL_LENGTH, FULL
 from record_demo import SCRIPT, TASK
 from sessions import IN_CLAUDE_CODE, NEXT_TASK, NOTES, SETUP, checkout, learn_demo, run_session, swarm_memory
 
 pytestmark = IN_CLAUDE_CODE
+
+SESSIONS = BURNERS = 20
 
 
 def with_server(settings: Path, command: str) -> None:
@@ -51,3 +54,19 @@ def test_after_an_install_for_the_user_sessions_in_any_folder_are_learned_from(t
     for project, tasks in ((shop, 1), (plain, 1)):
         status = json.loads(swarm_memory(project, "status", "--json"))
         assert status["trajectories"] == tasks, project
+
+
+@pytest.mark.fault
+@pytest.mark.skipif(not FULL, reason="make faults runs it: it keeps every processor busy")
+def test_first_prompts_have_their_notes_while_the_machine_has_no_time(tmp_path: Path) -> None:
+    shop = checkout(tmp_path / "shop")
+    swarm_memory(shop, "install", "--project")
+    learn_demo(shop)
+    burners = [subprocess.Popen([sys.executable, "-I", "-c", "while True: pass"]) for _ in range(BURNERS)]
+    try:
+        apis = [run_session(shop, tmp_path / "home", [Say("I see.")], NEXT_TASK)[0] for _ in range(SESSIONS)]
+    finally:
+        for each in burners:
+            each.kill()
+            each.wait()
+    assert all(NOTES in api.text_of(0) for api in apis)

@@ -4,6 +4,7 @@ import json
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 from claude_code import CLAUDE, INSPECTOR, INSTALL_HINT, ClaudeCode
@@ -31,49 +32,46 @@ pytestmark = [
 ]
 
 
-def inspect(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Let the Inspector call our server, as `install` writes it, for a project."""
+def inspect(project: Path, method: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Let the Inspector call a method of our server, as `install` writes it, for a project."""
     entry = HOST.server_entry(server_command())
     server = ["-e", f"CLAUDE_PROJECT_DIR={project}", entry["command"], *entry["args"]]
-    command = [str(INSPECTOR), "--cli", *server, *arguments]
+    command = [str(INSPECTOR), "--cli", *server, "--method", method, *arguments]
     return subprocess.run(command, cwd=project, capture_output=True, text=True, timeout=HANG_S)
 
 
-def test_every_tool_passes_the_strict_list(tmp_path: Path) -> None:
-    done = inspect(tmp_path, "--method", "tools/list", "--strict")
+def shown(project: Path, method: str, *arguments: str) -> Any:
+    """Return what it shows of a call that is to succeed."""
+    done = inspect(project, method, *arguments)
     assert done.returncode == 0, done.stderr
-    names = {tool["name"] for tool in json.loads(done.stdout)["tools"]}
+    return json.loads(done.stdout)
+
+
+def test_every_tool_passes_the_strict_list(tmp_path: Path) -> None:
+    names = {tool["name"] for tool in shown(tmp_path, "tools/list", "--strict")["tools"]}
     assert {"retrieve_memories", "learn_from_trajectory"} <= names
 
 
 def test_the_inspector_retrieves_from_an_empty_bank(tmp_path: Path) -> None:
-    call = ("--method", "tools/call", "--tool-name", "retrieve_memories", "--tool-arg", "query=fix the failing tests")
-    done = inspect(tmp_path, *call, "--format", "json", "-q")
-    assert done.returncode == 0, done.stderr
-    result = json.loads(done.stdout)["result"]
+    call = ("--tool-name", "retrieve_memories", "--tool-arg", "query=fix the failing tests", "--format", "json", "-q")
+    result = shown(tmp_path, "tools/call", *call)["result"]
     assert not result.get("isError")
     assert result["structuredContent"]["memories"] == []
     assert result["structuredContent"]["reason"]
 
 
 def test_the_inspector_lists_what_can_be_named_and_reads_each_of_it(tmp_path: Path) -> None:
-    done = inspect(tmp_path, "--method", "resources/list")
-    assert done.returncode == 0, done.stderr
-    listed = {each["uri"]: each["description"] for each in json.loads(done.stdout)["resources"]}
+    listed = {each["uri"]: each["description"] for each in shown(tmp_path, "resources/list")["resources"]}
     assert set(listed) >= {"memory://strategies", "memory://status"}
     assert all(listed.values())
     for uri in listed:
-        read = inspect(tmp_path, "--method", "resources/read", "--uri", uri)
-        assert read.returncode == 0, read.stderr
-        assert json.loads(read.stdout)["contents"][0]["text"]
+        assert shown(tmp_path, "resources/read", "--uri", uri)["contents"][0]["text"]
 
 
 def test_the_inspector_is_shown_what_a_prompt_takes(tmp_path: Path) -> None:
-    asked = inspect(tmp_path, "--method", "prompts/get", "--prompt-name", "what_do_we_know")
-    assert asked.returncode == 0, asked.stderr
-    assert "the task of this session" in json.loads(asked.stdout)["messages"][0]["content"]["text"]
-    call = ("--method", "prompts/get", "--prompt-name", "what_do_we_know", "--prompt-args", "query=x")
-    refused = inspect(tmp_path, *call)
+    call = ("prompts/get", "--prompt-name", "what_do_we_know")
+    assert "the task of this session" in shown(tmp_path, *call)["messages"][0]["content"]["text"]
+    refused = inspect(tmp_path, *call, "--prompt-args", "query=x")
     assert refused.returncode == 1
     assert "what_do_we_know takes topic" in refused.stdout + refused.stderr
     assert "Traceback" not in refused.stdout + refused.stderr
@@ -105,22 +103,15 @@ def test_claude_code_itself_takes_the_server_of_one_person_and_project_out_again
     subprocess.run(["git", *who, "commit", "-q", "--allow-empty", "-m", "first"], check=True)
     subprocess.run(["git", *who, "worktree", "add", "-q", str(tmp_path / "tree")], check=True)
     apply(HOST.plan_install("local", tmp_path / "tree"))
-    removed = subprocess.run(
-        [str(claude.binary), "mcp", "remove", "-s", "local", SERVER_NAME],
-        cwd=claude.project,
-        env=claude.environment,
-        capture_output=True,
-        text=True,
-        timeout=HANG_S,
-    )
+    removed = mcp(claude, "remove", "-s", "local", SERVER_NAME)
     assert removed.returncode == 0, removed.stderr
     assert SERVER_NAME not in (claude.config / ".claude.json").read_text()
 
 
-def mcp_list(claude: ClaudeCode) -> str:
-    """Return what `claude mcp list` says of the servers' health."""
-    done = subprocess.run(
-        [str(claude.binary), "mcp", "list"],
+def mcp(claude: ClaudeCode, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run a command of Claude Code about its servers."""
+    return subprocess.run(
+        [str(claude.binary), "mcp", *words],
         cwd=claude.project,
         env=claude.environment,
         stdin=subprocess.DEVNULL,
@@ -128,4 +119,9 @@ def mcp_list(claude: ClaudeCode) -> str:
         text=True,
         timeout=HANG_S,
     )
+
+
+def mcp_list(claude: ClaudeCode) -> str:
+    """Return what `claude mcp list` says of the servers' health."""
+    done = mcp(claude, "list")
     return done.stdout + done.stderr

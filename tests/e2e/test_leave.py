@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from claude_code import CLAUDE, ClaudeCode
+from claude_code import CLAUDE, ClaudeCode, write_commands
 from hook_project import wait_for_processes
 from messages_api import MessagesApi, Say, Turn, bash
 from patience import AT_FULL_LENGTH
-from sessions import IN_CLAUDE_CODE, NOTE, TEACH, connected, swarm_memory, written
+from sessions import IN_CLAUDE_CODE, NOTE, TEACH, connected, run_session, swarm_memory, written
 
 from swarm_memory.server.hooks.events import ANSWERED_WELL
 from swarm_memory.tools.learn.worth import QUESTION
@@ -40,17 +40,11 @@ def a_project(tmp_path: Path, way: str) -> tuple[Path, Path]:
     return project, home
 
 
-def worked(tmp_path: Path, way: str, script: list[Turn], *prompts: str) -> tuple[Path, MessagesApi]:
+def worked(tmp_path: Path, way: str, script: list[Turn]) -> tuple[Path, MessagesApi]:
     """Let a session work in a project whose user has answered who learns; return the project and the API."""
     project, home = a_project(tmp_path, way)
-    with MessagesApi(script) as api:
-        claude = ClaudeCode(home, project, api.url)
-        (claude.commands() / "claude").symlink_to(CLAUDE)
-        for number, prompt in enumerate(prompts):
-            run = claude.run(prompt, *(["--continue"] if number else []))
-            assert run.code == 0, run.stderr + run.stdout
-            wait_for_processes(project)
-    return project, api
+    (write_commands(home / "bin") / "claude").symlink_to(CLAUDE)
+    return project, run_session(project, home, script, TASK)[0]
 
 
 def memories(project: Path) -> list[Any]:
@@ -86,13 +80,13 @@ def test_without_a_person_nothing_is_asked_and_stdout_is_the_answer_to_the_byte(
     ],
 )
 def test_without_leave_or_after_a_short_task_nothing_is_asked(tmp_path: Path, way: str, work: list[Turn]) -> None:
-    _, api = worked(tmp_path, way, work, TASK)
+    _, api = worked(tmp_path, way, work)
     assert len(api.requests) == len(work)
     assert not any(QUESTION in api.text_of(place) for place in range(len(api.requests)))
 
 
 def test_with_leave_the_users_own_claude_code_is_shown_the_task_in_the_background(tmp_path: Path) -> None:
-    project, api = worked(tmp_path, "claude", WORK, TASK)
+    project, api = worked(tmp_path, "claude", WORK)
     assert len(api.requests) == len(WORK), "nothing was asked in the session"
     shown = [request for request in api.side_requests if "cat config/settings.ini" in json.dumps(request["messages"])]
     assert shown

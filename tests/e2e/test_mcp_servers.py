@@ -13,7 +13,7 @@ from patience import HANG_S
 
 from swarm_memory.schema.settings import Settings
 from swarm_memory.server.sources.indexing import IndexRequest, Leave, index
-from swarm_memory.server.wiring import open_toolbox, place_of
+from swarm_memory.server.wiring import opened_toolbox, place_of
 from swarm_memory.tools.sources.sources import search_sources
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -33,9 +33,8 @@ TOOLS = IndexRequest(kind="tool")
 
 @pytest.fixture
 async def toolbox(tmp_path: Path) -> AsyncIterator[Toolbox]:
-    opened = await open_toolbox(place_of(tmp_path, Settings()), Settings())
-    yield opened
-    await opened.store.close()
+    async with opened_toolbox(place_of(tmp_path, Settings()), Settings()) as opened:
+        yield opened
 
 
 def configure(root: Path, **servers: object) -> None:

@@ -45,7 +45,7 @@ class ChatApi(ResponsesApi):
     A request that has tools is answered with the next turn of the script, another one, as for a title, with a word.
     """
 
-    def answer(self, path: str, body: Json) -> bytes | None:
+    def stream(self, path: str, body: Json) -> bytes | None:
         if path.endswith("/chat/completions"):
             number, turn = self._turn(body)
             return b"".join(b"data: %s\n\n" % part for part in (_chunk(turn, number), _last(turn), b"[DONE]"))

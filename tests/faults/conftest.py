@@ -3,8 +3,10 @@
 from pathlib import Path
 
 import pytest
+from laid_bank import laid
 
 
 @pytest.fixture
 def database(tmp_path: Path) -> Path:
-    return tmp_path / ".swarm" / "memory.db"
+    """An empty bank in a project's folder."""
+    return laid(tmp_path / ".swarm" / "memory.db")

@@ -3,23 +3,19 @@
 import asyncio
 import json
 import random
-import signal
 import subprocess
 import sys
-import time
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from forked import CLI, STARTS, Forked, run
-from patience import FULL, HANG_S, is_in_time
-from rig import HERE, Crowd, environment, fill, inspected, made_item, opened, present
+from patience import FULL
+from rig import HERE, Crowd, environment, fill, inspected, is_left_alone, made_item, opened, present
 from stdio_server import CLIENT, Server
 
 from swarm_memory.schema.base import new_id
 from swarm_memory.schema.job import Job
-from swarm_memory.server.storage.engine.lock import writer_lock
 
 pytestmark = pytest.mark.fault
 
@@ -39,47 +35,10 @@ def started(folder: Path) -> Server:
     return server
 
 
-def one_life(folder: Path, how: str) -> float:
-    """Start a server, use it and stop it; return how long it took to end."""
-    server = started(folder)
-    while server.read().get("id") != 2:
-        pass
-    process, began = server.process, time.monotonic()
-    assert process.stdin is not None
-    assert process.stdout is not None
-    if how == "end of input":
-        process.stdin.close()
-    else:
-        process.send_signal(getattr(signal, how))
-    process.wait(HANG_S)
-    took = time.monotonic() - began
-    process.stdin.close()
-    process.stdout.close()
-    return took
-
-
-async def test_starts_and_stops_leave_no_process_no_lock_and_no_log(tmp_path: Path) -> None:
-    database = tmp_path / ".swarm" / "memory.db"
-    async with opened(database) as store:
-        await fill(store, 20)
-    count, ways = (200 if FULL else 4), ("end of input", "SIGTERM", "SIGINT", "SIGKILL")
-    with ThreadPoolExecutor(4 if FULL else 3) as pool:
-        lives = list(pool.map(one_life, [tmp_path] * count, [ways[number % len(ways)] for number in range(count)]))
-    with writer_lock(database, 0.5):
-        pass
-    log = database.with_name("memory.db-wal")
-    bytes_left = log.stat().st_size if log.exists() else 0
-    found = await inspected(database)
-    assert is_in_time(max(lives), 10)
-    assert bytes_left < 4_200_000
-    assert found.sound, found
-    assert not list(database.parent.glob("*.part"))
-
-
-async def test_servers_hooks_and_commands_killed_at_random_lose_nothing(tmp_path: Path) -> None:
-    database, chance = tmp_path / ".swarm" / "memory.db", random.Random(6)
-    async with opened(database):
-        pass
+async def test_servers_hooks_and_commands_killed_at_random_lose_nothing_and_hold_no_lock(
+    database: Path, tmp_path: Path
+) -> None:
+    chance = random.Random(6)
     rounds, acknowledged, hooks = (60 if FULL else 3), list[str](), 0
     for number in range(rounds):
         items = [made_item(f"Round {number} memory {each}") for each in range(3)]
@@ -101,8 +60,8 @@ async def test_servers_hooks_and_commands_killed_at_random_lose_nothing(tmp_path
             acknowledged += [item.id for item in items]
         server.kill()
         await asyncio.to_thread(server.communicate)
-    there = await present(database, acknowledged)
-    found = await inspected(database)
+    assert is_left_alone(database)
+    there, found = await present(database, acknowledged), await inspected(database)
     assert len(there) == len(acknowledged)
     assert found.sound, found
     assert hooks == rounds
@@ -116,9 +75,9 @@ async def _lose_vectors(database: Path) -> None:
 
 @pytest.mark.parametrize("what", ["reembed", "consolidate", "matts"])
 async def test_a_crash_in_long_work_leaves_a_whole_bank_and_the_work_is_done_by_the_next(
-    tmp_path: Path, what: str
+    database: Path, tmp_path: Path, what: str
 ) -> None:
-    database, chance = tmp_path / ".swarm" / "memory.db", random.Random(7)
+    chance = random.Random(7)
     async with opened(database) as store:
         items = await fill(store, 400 if FULL else 150)
     command = [*CLI, "--set", f"storage.project={HERE.project}", *_arguments(what, tmp_path)]
@@ -148,7 +107,7 @@ async def test_a_crash_in_long_work_leaves_a_whole_bank_and_the_work_is_done_by_
 
 def _arguments(what: str, folder: Path) -> list[str]:
     if what != "matts":
-        return ["bank", what, "--json"] if what == "reembed" else [what, "--json"]
+        return [*(["bank"] if what == "reembed" else []), what, "--json"]
     agent = folder / "agent.py"
     agent.write_text("import time; time.sleep(0.2); print('I looked.')", "utf-8")
     command = f"{sys.executable} -I {agent}"
@@ -159,15 +118,14 @@ def _arguments(what: str, folder: Path) -> list[str]:
 async def _is_done(what: str, database: Path) -> None:
     async with opened(database) as store:
         if what == "reembed":
-            rows = await store.vectors.without_vector("static-minilm-256-v1", 256, 10, 0)
-            assert rows == []
+            assert await store.vectors.without_vector("static-minilm-256-v1", 256, 10, 0) == []
         elif what == "matts":
             run = await store.get_run(HERE, "run_FAULT")
             assert run is not None
             assert run.status == "completed"
         else:
-            assert (await store.read(lambda connection: connection.execute(
-                "SELECT count(*) FROM events WHERE type LIKE '%consolidat%'").fetchone()))[0] > 0  # fmt: skip
+            query = "SELECT count(*) FROM events WHERE type LIKE '%consolidat%'"
+            assert (await store.read(lambda connection: connection.execute(query).fetchone()))[0] > 0
 
 
 async def test_jobs_of_killed_workers_are_taken_over_and_each_ends_once(database: Path) -> None:

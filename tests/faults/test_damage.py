@@ -28,27 +28,26 @@ from swarm_memory.tools.text.tokens import tokenize
 
 pytestmark = pytest.mark.fault
 
-Harm = Callable[[bytearray], bytes]
 PAGE = 4096
 
 
-def _header(content: bytearray) -> bytes:
-    content[:60] = b"\xff" * 60
-    return bytes(content)
+def _overwritten(content: bytes, at: int, by: bytes) -> bytes:
+    return content[:at] + by + content[at + len(by) :]
 
 
-def _damaged_page(content: bytearray) -> bytes:
-    page = 12 * PAGE
-    content[page : page + PAGE] = random.Random(1).randbytes(PAGE)
-    return bytes(content)
+def _with_damage(content: bytes, places: int, chance: random.Random) -> bytes:
+    """Return a file with so many places of it at random."""
+    for _ in range(places):
+        content = _overwritten(content, chance.randrange(len(content) - 32), chance.randbytes(32))
+    return content
 
 
-HARMS: dict[str, Harm] = {
-    "header": _header,
-    "truncated": lambda content: bytes(content[: len(content) // 2 + 1000]),
+HARMS: dict[str, Callable[[bytes], bytes]] = {
+    "header": lambda content: _overwritten(content, 0, b"\xff" * 60),
+    "truncated": lambda content: content[: len(content) // 2 + 1000],
     "zero-length": lambda _: b"",
     "not a database": lambda content: b"<html>502 Bad Gateway</html>" * (len(content) // 28),
-    "damaged page": _damaged_page,
+    "damaged page": lambda content: _overwritten(content, 12 * PAGE, random.Random(1).randbytes(PAGE)),
 }
 
 
@@ -74,29 +73,26 @@ async def test_a_damaged_file_is_kept_noticed_and_never_replaced_by_an_empty_one
     async with opened(database) as store:
         items = await fill(store, 60)
         backup = await store.back_up()
-    database.write_bytes(HARMS[harm](bytearray(database.read_bytes())))
+    database.write_bytes(HARMS[harm](database.read_bytes()))
     harmed = database.read_bytes()
     await _is_noticed(database)
     assert database.read_bytes() == harmed
+    is_restored = False
     try:
-        done = await asyncio.to_thread(repair, database, choose(), 5.0)
+        kept = (await asyncio.to_thread(repair, database, choose(), 5.0)).kept
     except StoreDamaged as refused:
-        done, advice = None, str(refused)
+        is_restored, advice = True, str(refused)
         assert database.read_bytes() == harmed
         assert "swarm-memory bank restore" in advice
         source, kept = await asyncio.to_thread(restore, database, None, choose(), 5.0)
         assert source == backup
-        assert kept is not None
-        assert ".corrupt-" in kept.name
-        assert kept.read_bytes() == harmed
-    if done is not None:
-        assert done.kept is not None
-        assert ".corrupt-" in done.kept.name
-        assert done.kept.read_bytes() == harmed
+    assert kept is not None
+    assert ".corrupt-" in kept.name
+    assert kept.read_bytes() == harmed
     found = await inspected(database)
     assert found.sound, found
     assert len(await listed(database)) > 0
-    if harm in ("header", "damaged page") or done is None:
+    if harm in ("header", "damaged page") or is_restored:
         assert await listed(database) == list(reversed(items))
 
 
@@ -110,13 +106,8 @@ async def test_random_damage_never_passes_as_sound(database: Path) -> None:
     async with opened(database) as store:
         written = {(item.id, item.title, item.content) for item in await fill(store, 80)}
     whole, chance = database.read_bytes(), random.Random(5)
-    rounds = 100 if FULL else 12
-    for _ in range(rounds):
-        content = bytearray(whole)
-        for _ in range(8):
-            at = chance.randrange(len(content) - 32)
-            content[at : at + 32] = chance.randbytes(32)
-        database.write_bytes(content)
+    for _ in range(100 if FULL else 12):
+        database.write_bytes(_with_damage(whole, 8, chance))
         database.with_name("memory.db-wal").unlink(missing_ok=True)
         database.with_name("memory.db-shm").unlink(missing_ok=True)
         try:
@@ -194,19 +185,18 @@ async def test_ten_bad_vectors_of_a_hundred_take_no_place_among_the_nearest(data
     assert found == 10
 
 
+CHANGED = "replace(pattern_data, 'look', 'jump')"
+
+
 async def test_a_text_that_is_not_what_was_written_comes_back_from_a_backup_or_is_quarantined(database: Path) -> None:
     async with opened(database) as store:
         items = await fill(store, 5)
         await store.back_up()
         later = (await fill(store, 1, seed=8))[0]
         broken = (await fill(store, 1, seed=9))[0]
-        await store.write(lambda connection: connection.execute(
-            "UPDATE patterns SET pattern_data = replace(pattern_data, 'look', 'jump') WHERE id IN (?, ?)",
-            (items[0].id, later.id),
-        ).rowcount)  # fmt: skip
-        await store.write(lambda connection: connection.execute(
-            "UPDATE patterns SET pattern_data = substr(pattern_data, 9) WHERE id = ?", (broken.id,)
-        ).rowcount)  # fmt: skip
+        for item, change in ((items[0], CHANGED), (later, CHANGED), (broken, "substr(pattern_data, 9)")):
+            update = f"UPDATE patterns SET pattern_data = {change} WHERE id = '{item.id}'"
+            await store.write(lambda connection, update=update: connection.execute(update).rowcount)
         found = await store.inspect()
         assert sorted(found.memories) == sorted([items[0].id, later.id, broken.id])
         with pytest.raises(StoreDamaged, match="doctor --repair"):
@@ -263,25 +253,6 @@ async def test_a_moved_or_replaced_file_takes_no_write_unseen(database: Path, ca
         assert memory.item.id in {item.id for item in await store.list_memories([HERE], EVERY)}
 
 
-async def _damaged_and_mended(database: Path, whole: bytes, chance: random.Random) -> bool:
-    """Write a bank with four damaged places and repair it; False when that was refused and the file left as it was."""
-    content = bytearray(whole)
-    for _ in range(4):
-        at = chance.randrange(len(content) - 32)
-        content[at : at + 32] = chance.randbytes(32)
-    database.write_bytes(content)
-    registry.forget(database)
-    registry.begin(database)
-    try:
-        await asyncio.to_thread(repair, database, choose(), 5.0)
-    except StorageError:
-        assert database.read_bytes() == content
-        return False
-    found = await inspected(database)
-    assert found.sound, found
-    return True
-
-
 async def test_a_repair_of_random_damage_ends_with_a_sound_bank_or_leaves_the_file(database: Path) -> None:
     async with opened(database) as store:
         await fill(store, 80)
@@ -290,5 +261,16 @@ async def test_a_repair_of_random_damage_ends_with_a_sound_bank_or_leaves_the_fi
     for _ in range(60 if FULL else 8):
         for path in (*database.parent.glob("memory.db*"), *database.parent.glob("backups/*")):
             path.unlink()
-        mended += await _damaged_and_mended(database, whole, chance)
+        damaged = _with_damage(whole, 4, chance)
+        database.write_bytes(damaged)
+        registry.forget(database)
+        registry.begin(database)
+        try:
+            await asyncio.to_thread(repair, database, choose(), 5.0)
+        except StorageError:
+            assert database.read_bytes() == damaged
+        else:
+            found = await inspected(database)
+            assert found.sound, found
+            mended += 1
     assert mended > 0

@@ -11,7 +11,20 @@ from pathlib import Path
 
 import pytest
 from patience import FULL, HANG_S
-from rig import EVERY, HERE, WORKER, environment, fill, inspected, made_item, opened, present, with_vectors
+from rig import (
+    EVERY,
+    HERE,
+    WORKER,
+    built,
+    environment,
+    fill,
+    inspected,
+    made_item,
+    opened,
+    present,
+    run_program,
+    with_vectors,
+)
 
 from swarm_memory.schema.errors import StorageError, StoreFull
 from swarm_memory.server.embedding.static import StaticEmbedder
@@ -125,26 +138,15 @@ def _made_read_only(what: str, database: Path) -> Generator[None]:
 async def test_what_may_only_be_read_is_read_and_writes_are_refused(database: Path, what: str) -> None:
     async with opened(database) as store:
         await fill(store, 3)
-    command = [*_under_modes(), sys.executable, "-c", READ_ONLY, str(database)]
     with _made_read_only(what, database):
-        done = await asyncio.to_thread(
-            subprocess.run, command, env=environment(PYTHONPATH=_paths()), capture_output=True, text=True
-        )
+        done = await asyncio.to_thread(run_program, READ_ONLY, database, behind=_under_modes())
     assert done.stderr == ""
     assert done.stdout.split() == ["3", "True", "refused"]
 
 
-def _paths() -> str:
-    return os.pathsep.join([str(WORKER.parent), *filter(None, sys.path)])
-
-
 @pytest.mark.skipif(sys.platform != "linux" or shutil.which("cc") is None, reason="needs Linux and a C compiler")
 async def test_a_disk_that_fails_to_flush_gets_no_acknowledgement_that_is_false(database: Path, tmp_path: Path) -> None:
-    shim = tmp_path / "refusing.so"
-    source = WORKER.parent / "refusing_fsync.c"
-    subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", str(shim), str(source), "-ldl"], check=True)
-    async with opened(database):
-        pass
+    shim = built(WORKER.with_name("refusing_fsync.c"), tmp_path / "refusing.so", "-ldl")
     rounds, refused = (30 if FULL else 3), 0
     for number in range(rounds):
         command = [sys.executable, str(WORKER), "write", str(database), "auto", f"eio{number}", "12"]

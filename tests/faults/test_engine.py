@@ -8,8 +8,9 @@ import os
 from pathlib import Path
 
 import pytest
+from laid_bank import laid
 from patience import FULL
-from rig import Crowd, inspected, opened, present
+from rig import Crowd, inspected, present
 
 from swarm_memory.schema.errors import StorageError
 
@@ -28,8 +29,7 @@ pytestmark = [
 
 async def broken_run(database: Path, *, locked: bool) -> tuple[bool, int]:
     """Let processes write and checkpoint; return whether anything was lost or damaged, and how much was written."""
-    async with opened(database):
-        pass
+    laid(database)
     crowd, role = Crowd(LD_PRELOAD=str(LIBRARY)), () if locked else ("unlocked",)
     for _ in range(CHECKPOINTERS):
         crowd.add(*role, "checkpoint", database, "scan")

@@ -1,16 +1,13 @@
 """The files of a bank are opened by SQLite alone, and a connection that nobody closed keeps no process alive."""
 
 import asyncio
-import os
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
 import pytest
-from patience import FULL, HANG_S
-from rig import environment, inspected, opened, present
+from patience import FULL
+from rig import inspected, present, run_program
 
 pytestmark = pytest.mark.fault
 
@@ -73,11 +70,7 @@ sys.stderr.write(f"{forbidden}\\n")
 
 
 async def test_no_file_of_a_bank_is_opened_but_by_sqlite(tmp_path: Path) -> None:
-    paths = os.pathsep.join([str(Path(__file__).parent), *filter(None, sys.path)])
-    command = [sys.executable, "-c", WATCHED, str(tmp_path)]
-    done = await asyncio.to_thread(
-        subprocess.run, command, env=environment(PYTHONPATH=paths), capture_output=True, text=True, check=False
-    )
+    done = await asyncio.to_thread(run_program, WATCHED, tmp_path)
     if done.stdout.startswith("skip"):
         pytest.skip("the hook sees what Python's own sqlite3 opens, not whether it may")
     assert done.returncode == 0, done.stderr
@@ -111,15 +104,10 @@ ENDS = ("return", "error", "exit", "writing")
 
 def end_unclosed(database: Path, end: str) -> list[str]:
     """Run a process that opens a bank and does not close it; return what it wrote. Fails where it does not end."""
-    paths = os.pathsep.join([str(Path(__file__).parent), *filter(None, sys.path)])
-    command, variables = [sys.executable, "-c", UNCLOSED, str(database), end], environment(PYTHONPATH=paths)
-    done = subprocess.run(command, env=variables, capture_output=True, text=True, check=False, timeout=HANG_S)
-    return done.stdout.split()
+    return run_program(UNCLOSED, database, end).stdout.split()
 
 
 async def test_a_process_ends_though_nobody_closed_its_bank(database: Path) -> None:
-    async with opened(database):
-        pass
     ends = ENDS * (5 if FULL else 1)
     with ThreadPoolExecutor(2) as pool:
         written = [memory_id for ids in pool.map(partial(end_unclosed, database), ends) for memory_id in ids]

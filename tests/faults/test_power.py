@@ -14,7 +14,7 @@ import pytest
 from patience import FULL
 from power import read_steps
 from power_survey import BANK, OLD_BANK, Recording, changes_of_names, cuts, lay, survey
-from rig import environment
+from rig import built, environment
 
 HERE = Path(__file__).parent
 CUTS = 300 if FULL else 25
@@ -30,10 +30,9 @@ def recorded(folder: Path, role: str, *arguments: object, begin: dict[str, bytes
 
     What they left must be what the record makes, to the byte: nothing that they wrote was missed.
     """
-    root, log, shim = folder / "project", folder / "log", folder / "recording.so"
+    root, log = folder / "project", folder / "log"
     lay(root, begin or {})
-    source = HERE / "recording_disk.c"
-    subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", str(shim), str(source), "-ldl", "-lpthread"], check=True)
+    shim = built(HERE / "recording_disk.c", folder / "recording.so", "-ldl", "-lpthread")
     command = [sys.executable, str(HERE / "power_worker.py"), role, str(root / BANK), *map(str, arguments)]
     variables = environment(LD_PRELOAD=str(shim), RECORD_FOLDER=str(root), RECORD_LOG=str(log))
     done = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=300, check=False)

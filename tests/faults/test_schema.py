@@ -163,8 +163,6 @@ async def test_a_kill_while_indexes_are_rebuilt_or_the_bank_is_copied_leaves_not
 
 
 async def test_a_bank_of_a_newer_schema_is_left_to_the_byte(database: Path) -> None:
-    async with opened(database):
-        pass
     module = choose().module
     connection = module.connect(database, isolation_level=None)
     connection.execute(f"PRAGMA user_version = {NEWEST + 1}")

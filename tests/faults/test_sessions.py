@@ -1,10 +1,8 @@
 """Many sessions and many calls, as an editor makes them in weeks: no process, file, thread or memory is left behind."""
 
 import asyncio
-import json
 import os
 import statistics
-import subprocess
 import sys
 from collections import Counter
 from collections.abc import Generator
@@ -13,23 +11,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import stdio_server
-from forked import STARTS, run
-from hook_project import wait_for_processes
+from hook_project import HookProject, wait_for_processes
 from patience import FULL
-from rig import HERE, environment, fill, inspected, opened
+from rig import HERE, fill, inspected, is_left_alone, opened
 from stdio_server import Server
 
-from swarm_memory.server.hooks.client import run_folder
 from swarm_memory.server.storage.engine.files import size_of
-from swarm_memory.server.storage.engine.lock import writer_lock
 
 pytestmark = [
     pytest.mark.fault,
     pytest.mark.skipif(sys.platform != "linux", reason="processes and their files are looked up in /proc"),
 ]
 
-HOOKS = [*STARTS, "swarm_memory.server.hooks"]
 CALLS = 100_000
 IN_FLIGHT = 16
 
@@ -43,30 +36,25 @@ def state(server: Server) -> Counter[str]:
 
 
 @contextmanager
-def serving(folder: Path) -> Generator[Server]:
-    """Hold a server that ends by itself when its input does."""
-    options = ("--set", f"storage.project={HERE.project}")
-    with stdio_server.serving(folder, *options, env=environment(), stderr=subprocess.DEVNULL) as server:
-        server.initialize()
+def serving(project: HookProject, *options: str) -> Generator[Server]:
+    """Hold a server that ends by itself when its input does; one with options of its own answers no hooks."""
+    with project.serving(*options, listens=not options) as server:
         yield server
         assert server.process.stdin is not None
         server.process.stdin.close()
         assert server.process.wait(20) == 0
 
 
-def one_session(folder: Path, number: int, transcript: Path) -> None:
+def one_session(project: HookProject, number: int) -> None:
     """Do what a host does in a session: start hook, server, hooks of a turn, end hook, end of input."""
-    common = {"session_id": f"s{number}", "transcript_path": str(transcript), "cwd": str(folder)}
-    more = {"CLAUDE_PROJECT_DIR": str(folder), "CLAUDE_CONFIG_DIR": str(transcript.parent.parent.parent)}
 
     def hook(verb: str) -> None:
-        of_event = {"reason": "other", "source": "startup", "prompt": "Make the tests pass", "tool_name": "Bash"}
-        names = {"prompt": "UserPromptSubmit", "before-tool": "PreToolUse"}
-        event = json.dumps(common | of_event | {"hook_event_name": names.get(verb, verb)})
-        run([*HOOKS, verb], cwd=folder, env=environment(**more), input=event.encode(), check=True)
+        of_event = {"source": "startup", "prompt": "Make the tests pass", "tool_name": "Bash"}
+        name = {"prompt": "UserPromptSubmit", "before-tool": "PreToolUse"}.get(verb, verb)
+        project.hook(verb, project.event(session_id=f"s{number}", hook_event_name=name, **of_event)).check_returncode()
 
     hook("session-start")
-    with serving(folder) as server:
+    with serving(project) as server:
         for verb in ("prompt", "before-tool", "stop"):
             hook(verb)
         assert not server.call("memory_status").get("isError")
@@ -74,21 +62,16 @@ def one_session(folder: Path, number: int, transcript: Path) -> None:
 
 
 async def test_sessions_leave_no_process_and_no_lock(tmp_path: Path, home: Path) -> None:
-    folder, count = tmp_path / "shop", 20 if FULL else 2
-    folder.mkdir()
-    transcript = home / ".claude" / "projects" / "shop" / "s.jsonl"
-    transcript.parent.mkdir(parents=True)
-    transcript.write_text("{}\n", "utf-8")
-    async with opened(folder / ".swarm" / "memory.db") as store:
+    project = HookProject.made(tmp_path / "shop", home)
+    async with opened(project.database) as store:
         await fill(store, 20)
-    for number in range(count):
-        await asyncio.to_thread(one_session, folder, number, transcript)
-    await asyncio.to_thread(wait_for_processes, folder)
-    with writer_lock(folder / ".swarm" / "memory.db", 0.5):
-        pass
-    found = await inspected(folder / ".swarm" / "memory.db")
+    for number in range(20 if FULL else 2):
+        await asyncio.to_thread(one_session, project, number)
+    await asyncio.to_thread(wait_for_processes, project.root)
+    assert is_left_alone(project.database)
+    found = await inspected(project.database)
     assert found.sound, found
-    assert not list(Path(run_folder()).glob("*.sock"))
+    assert not project.sockets()
 
 
 def asked(number: int) -> tuple[str, dict[str, Any]]:
@@ -117,12 +100,11 @@ def learn_and_forget(server: Server, number: int) -> None:
 
 
 @pytest.mark.skipif(not FULL, reason="make faults runs it: it takes minutes")
-async def test_a_hundred_thousand_calls_leave_memory_files_threads_and_log_flat(tmp_path: Path) -> None:
-    database = tmp_path / ".swarm" / "memory.db"
+async def test_a_hundred_thousand_calls_leave_memory_files_threads_and_log_flat(database: Path, home: Path) -> None:
     async with opened(database) as store:
         await fill(store, 500)
     samples, largest_log, failed = list[tuple[int, Counter[str]]](), 0, 0
-    with serving(tmp_path) as server:
+    with serving(HookProject(database.parent.parent, home), "--set", f"storage.project={HERE.project}") as server:
         for start in range(0, CALLS, IN_FLIGHT):
             for number in range(start, start + IN_FLIGHT):
                 name, arguments = asked(number)

@@ -8,14 +8,14 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from patience import FULL, HANG_S
-from rig import HERE, Crowd, environment, fill, inspected, made_item, opened, present, sentence
+from rig import HERE, Crowd, environment, fill, inspected, made_item, nothing_is_lost, opened, present, sentence
 from stdio_server import Server
 
 pytestmark = [
@@ -38,8 +38,9 @@ def call(server: Server, name: str, **arguments: Any) -> tuple[dict[str, Any], s
     return ({}, result["content"][0]["text"]) if result.get("isError") else (result["structuredContent"], "")
 
 
-def _cap_memory(megabytes: int) -> None:
-    resource.setrlimit(resource.RLIMIT_AS, (megabytes << 20, megabytes << 20))
+def with_memory(megabytes: int) -> Callable[[], None]:
+    """Return what a process is to do before it begins, so that it has no more memory than that."""
+    return lambda: resource.setrlimit(resource.RLIMIT_AS, (megabytes << 20, megabytes << 20))
 
 
 @contextmanager
@@ -47,7 +48,7 @@ def capped_server(folder: Path, megabytes: int) -> Generator[Server]:
     pipe, null = subprocess.PIPE, subprocess.DEVNULL
     with subprocess.Popen(
         [*CLI, "serve"], cwd=folder, env=environment(MALLOC_ARENA_MAX="1"), stdin=pipe, stdout=pipe, stderr=null,
-        preexec_fn=lambda: _cap_memory(megabytes),
+        preexec_fn=with_memory(megabytes),
     ) as process:  # fmt: skip
         try:
             server = Server(process)
@@ -91,35 +92,24 @@ async def test_a_server_with_little_memory_refuses_what_is_too_large_and_keeps_t
     assert found.sound, found
 
 
-def capped_command(folder: Path, megabytes: int, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    """Run a command that may have so much memory."""
-    return subprocess.run(
-        [*CLI, *arguments], cwd=folder, env=environment(), capture_output=True, text=True, check=False, timeout=HANG_S,
-        preexec_fn=lambda: _cap_memory(megabytes),
-    )  # fmt: skip
-
-
-async def test_commands_with_little_memory_end_with_a_word_and_a_whole_bank(tmp_path: Path) -> None:
-    database, chance = tmp_path / ".swarm" / "memory.db", random.Random(10)
+async def test_commands_with_little_memory_end_with_a_word_and_a_whole_bank(database: Path, tmp_path: Path) -> None:
+    chance = random.Random(10)
     async with opened(database) as store:
         await fill(store, 2000 if FULL else 50)
     items = [made_item(f"Imported {number}", content="a word " * 500) for number in range(3000 if FULL else 100)]
     export = tmp_path / "export.jsonl"
     export.write_text("".join(item.model_dump_json() + "\n" for item in items), "utf-8")
-    out = str(tmp_path / "out.jsonl")
-    commands = (
-        ("import", str(export)),
-        ("bank", "reembed", "--indexes"),
-        ("consolidate",),
-        ("memories", "export", "-o", out),
-    )
+    exporting = ("memories", "export", "-o", str(tmp_path / "out.jsonl"))
+    commands = (("import", str(export)), ("bank", "reembed", "--indexes"), ("consolidate",), exporting)
     for number in range(30 if FULL else 1):
         command = commands[number % len(commands)]
         megabytes = CAP_MB if number < len(commands) else chance.choice((320, 384, 448, CAP_MB))
-        done = await asyncio.to_thread(capped_command, tmp_path, megabytes, *command)
-        if not (
-            done.returncode and "OpenBLAS" in done.stderr
-        ):  # numpy's library says what it lacks, and ends by SIGINT
+        done = await asyncio.to_thread(
+            subprocess.run, [*CLI, *command], cwd=tmp_path, env=environment(), capture_output=True, text=True,
+            timeout=HANG_S, preexec_fn=with_memory(megabytes),
+        )  # fmt: skip
+        # numpy's library says itself what it lacks, and ends by SIGINT
+        if not (done.returncode and "OpenBLAS" in done.stderr):
             assert done.returncode in (0, 1, 3, 4), (command, megabytes, done.stderr)
             assert not re.search("internal error|Traceback", done.stderr), (command, megabytes, done.stderr)
         if done.returncode == 0 and command[0] == "import":
@@ -129,8 +119,6 @@ async def test_commands_with_little_memory_end_with_a_word_and_a_whole_bank(tmp_
 
 
 async def test_writers_that_hardly_get_the_processor_lose_nothing(database: Path) -> None:
-    async with opened(database):
-        pass
     seconds, chance = (20.0 if FULL else 1.5), random.Random(11)
     crowd, burners = Crowd(niceness=19), list[subprocess.Popen[bytes]]()
     for number in range(6):
@@ -148,10 +136,5 @@ async def test_writers_that_hardly_get_the_processor_lose_nothing(database: Path
             burner.kill()
             burner.wait()
         await asyncio.to_thread(crowd.end)
-    acknowledged, errors = [line[0] for line in crowd.said("ack")], [line[0] for line in crowd.said("error")]
-    there, found = await present(database, acknowledged), await inspected(database)
-    assert acknowledged
-    assert len(there) == len(acknowledged)
-    assert set(errors) <= {"StoreBusy"}
-    assert not crowd.errors, "".join(crowd.errors)
-    assert found.sound, found
+    assert await nothing_is_lost(database, crowd)
+    assert {line[0] for line in crowd.said("error")} <= {"StoreBusy"}

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from poison_attacks import attacks
+from screened_texts import attacks, unseen_attacks, unseen_strategies
 from secret_lines import VENDORS, context_lines, rare_lines, vendor_lines
-from unseen_author import unseen_attacks, unseen_strategies
 
 from swarm_memory.schema.errors import ConfigError
 from swarm_memory.server.cli.invocation import Invocation

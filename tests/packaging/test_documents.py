@@ -63,15 +63,11 @@ def test_contributing_says_why_each_dependency_is_there() -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_links_lead_to_files_that_exist(page: Path) -> None:
-    links = re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text("utf-8"))
-    assert [link for link in links if not (page.parent / link).exists()] == []
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_links_to_headings_lead_to_one(page: Path) -> None:
-    links = re.findall(r"\]\((?!https?:)([^)#]*)#([^)]+)\)", page.read_text("utf-8"))
-    assert [link for link in links if link[1] not in anchors_of(page.parent / link[0] if link[0] else page)] == []
+def test_links_lead_to_files_and_headings_that_exist(page: Path) -> None:
+    links = re.findall(r"\]\((?!https?:)([^)#]*)#?([^)]*)\)", page.read_text("utf-8"))
+    leads = [(page.parent / file if file else page, heading) for file, heading in links]
+    assert [str(file) for file, _ in leads if not file.exists()] == []
+    assert [lead for lead in leads if lead[1] and lead[1] not in anchors_of(lead[0])] == []
 
 
 def anchors_of(page: Path) -> set[str]:
@@ -86,10 +82,9 @@ def test_files_and_folders_that_pages_name_exist(page: Path) -> None:
 
 
 def test_a_path_that_does_not_exist_is_noticed() -> None:
-    text = (
+    named = named_paths(
         "See `tools/gone.py`, `server/cli/`, `schema/sqlite/queries*.sql` and benchmarks/gone.py; not `NNNN_what.sql`."
     )
-    named = named_paths(text)
     assert named == ["tools/gone.py", "server/cli", "schema/sqlite/queries*.sql", "benchmarks/gone.py"]
     assert [path for path in named if not any(REPOSITORY.glob(path))] == ["tools/gone.py", "benchmarks/gone.py"]
 
@@ -103,10 +98,9 @@ def named_paths(text: str) -> list[str]:
     return [path.replace("NNNN_what", "[0-9]*") for path in found if path not in MCP_METHODS]
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if page.name != "CHANGELOG.md"], ids=lambda page: page.name)
+@pytest.mark.parametrize("page", OF_TODAY, ids=lambda page: page.name)
 def test_commands_that_pages_show_exist_with_their_options(page: Path) -> None:
-    wrong = [line for line in shown_commands(page.read_text("utf-8")) if not is_known(line)]
-    assert wrong == []
+    assert [line for line in shown_commands(page.read_text("utf-8")) if not is_known(line)] == []
 
 
 def test_a_command_or_an_option_that_does_not_exist_is_noticed() -> None:
@@ -141,9 +135,5 @@ def is_known(line: str) -> bool:
 
 
 def test_the_container_starts_the_server_with_options_that_exist() -> None:
-    words = [
-        word
-        for line in re.findall(r"^(?:ENTRYPOINT|CMD) (.+)$", read("Dockerfile"), re.MULTILINE)
-        for word in json.loads(line)
-    ]
-    assert is_known(shlex.join(words))
+    lines = re.findall(r"^(?:ENTRYPOINT|CMD) (.+)$", read("Dockerfile"), re.MULTILINE)
+    assert is_known(shlex.join(word for line in lines for word in json.loads(line)))

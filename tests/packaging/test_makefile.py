@@ -11,21 +11,14 @@ pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="no make he
 
 MAKEFILE = Path(__file__).resolve().parents[2] / "Makefile"
 
-UV = """#!/bin/sh
-[ "$1" = --version ] && exit {missing}
-echo "uv $*"
-mkdir -p .venv/bin
+INSTALLS = """mkdir -p .venv/bin
 for name in swarm-memory pytest; do printf '#!/bin/sh\\necho "$(basename $0) $*"\\n' > .venv/bin/$name; done
 chmod +x .venv/bin/*
 """
-PYTHON = """#!/bin/sh
-[ "$1" = -c ] && exit 0
-echo "python $*"
-mkdir -p .venv/bin
-cp "$0" .venv/bin/python
-for name in swarm-memory pytest; do printf '#!/bin/sh\\necho "$(basename $0) $*"\\n' > .venv/bin/$name; done
-chmod +x .venv/bin/*
-"""
+UV = f'#!/bin/sh\n[ "$1" = --version ] && exit 0\necho "uv $*"\n{INSTALLS}'
+PYTHON = (
+    f'#!/bin/sh\n[ "$1" = -c ] && exit 0\necho "python $*"\nmkdir -p .venv/bin\ncp "$0" .venv/bin/python\n{INSTALLS}'
+)
 DEMO = "swarm-memory demo"
 ALL = "pytest -n auto --dist worksteal -q --durations=10"
 TESTS = f"{ALL} -m not e2e"
@@ -38,7 +31,7 @@ def project(tmp_path: Path) -> Path:
     for name in ("pyproject.toml", "uv.lock"):
         (tmp_path / name).touch()
     (tmp_path / "bin").mkdir()
-    for name, text in (("uv", UV.format(missing=0)), ("python3", PYTHON)):
+    for name, text in (("uv", UV), ("python3", PYTHON)):
         (tmp_path / "bin" / name).write_text(text, "utf-8")
         (tmp_path / "bin" / name).chmod(0o755)
     return tmp_path
@@ -58,10 +51,6 @@ def make(project: Path, target: str) -> list[str]:
     return [line for line in said(project, target) if not line.startswith(("Installing", "Adding"))]
 
 
-def without_uv(project: Path) -> None:
-    (project / "bin" / "uv").write_text(UV.format(missing=1), "utf-8")
-
-
 def test_with_uv_the_demo_installs_the_product_alone_and_the_tests_add_the_rest(project: Path) -> None:
     assert make(project, "demo") == ["uv sync --frozen --inexact --no-default-groups", DEMO]
     assert make(project, "demo") == [DEMO]
@@ -71,7 +60,7 @@ def test_with_uv_the_demo_installs_the_product_alone_and_the_tests_add_the_rest(
 
 
 def test_without_uv_pip_does_the_same(project: Path) -> None:
-    without_uv(project)
+    (project / "bin" / "uv").write_text("#!/bin/sh\nexit 1\n", "utf-8")
     pip = "python -m pip install --disable-pip-version-check"
     assert make(project, "demo") == ["python -m venv .venv", f"{pip} --editable .", DEMO]
     assert make(project, "test") == [f"{pip} pip>=25.1", "python -m pip install --group dev", TESTS]
@@ -93,9 +82,8 @@ def test_it_says_what_it_does_before_it_does_it(project: Path) -> None:
 
 
 def test_an_installation_that_failed_is_tried_again(project: Path) -> None:
-    whole = (project / "bin" / "uv").read_text("utf-8")
     (project / "bin" / "uv").write_text('#!/bin/sh\n[ "$1" = --version ]\n', "utf-8")
     with pytest.raises(subprocess.CalledProcessError):
         make(project, "demo")
-    (project / "bin" / "uv").write_text(whole, "utf-8")
+    (project / "bin" / "uv").write_text(UV, "utf-8")
     assert make(project, "demo") == ["uv sync --frozen --inexact --no-default-groups", DEMO]

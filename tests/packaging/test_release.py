@@ -27,12 +27,18 @@ def test_every_place_says_the_version_and_the_repository_of_pyproject() -> None:
     assert release.faults(release.project()) == []
 
 
-def test_the_repository_is_said_once_and_then_stands_everywhere(copied: Path) -> None:
+def named() -> release.Project:
+    """Say the repository, and write all that is made of it."""
     release.name_repository("a-person/swarm-memory")
     ours = release.project()
-    assert (ours.repository, ours.registered) == ("a-person/swarm-memory", "io.github.a-person/swarm-memory")
     for path, text in release.written(ours).items():
         path.write_text(text, "utf-8")
+    return ours
+
+
+def test_the_repository_is_said_once_and_then_stands_everywhere(copied: Path) -> None:
+    ours = named()
+    assert (ours.repository, ours.registered) == ("a-person/swarm-memory", "io.github.a-person/swarm-memory")
     assert release.faults(ours) == []
     assert "owner--not-set/" not in "".join(path.read_text("utf-8") for path in release.naming_files())
 
@@ -52,10 +58,7 @@ def test_nothing_is_published_before_the_repository_the_version_and_the_changes_
         f"the tag v9.9.9 is not that of version {release.project().version} in pyproject.toml",
         f"CHANGELOG.md has no heading '## {release.project().version}' alone",
     ]
-    release.name_repository("a-person/swarm-memory")
-    ours = release.project()
-    for path, text in release.written(ours).items():
-        path.write_text(text, "utf-8")
+    ours = named()
     (copied / "CHANGELOG.md").write_text(f"# Changelog\n\n## {ours.version}\n", "utf-8")
     assert release.hindrances(ours, f"v{ours.version}") == []
 

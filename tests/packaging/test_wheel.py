@@ -87,14 +87,8 @@ def test_the_sdist_holds_the_code_and_no_development_files(built: Path) -> None:
     (sdist,) = built.glob("*.tar.gz")
     with tarfile.open(sdist) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
-    assert {
-        "server/cli/main.py",
-        "tools/learn/learn.py",
-        "schema/memory.py",
-        "README.md",
-        "LICENSE",
-        "pyproject.toml",
-    } <= names
+    code = {"server/cli/main.py", "tools/learn/learn.py", "schema/memory.py"}
+    assert {*code, "README.md", "LICENSE", "pyproject.toml"} <= names
     assert not any(name.startswith(("benchmarks/", "scripts/", ".venv", ".swarm")) for name in names)
 
 

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 from clock import SetClock
 from laid_bank import opened_bank
+from made_items import made_item
 from patience import HANG_S
 
-from swarm_memory.schema.base import MEMORY, Scope, new_id
+from swarm_memory.schema.base import Scope
 from swarm_memory.schema.memory import Distiller, MemoryItem, MemoryStatus, Provenance
 from swarm_memory.schema.trajectory import Judge
 from swarm_memory.server.embedding.static import StaticEmbedder
@@ -21,7 +22,6 @@ from swarm_memory.tools.guard import trust
 from swarm_memory.tools.ports.memories import MemoryFilter
 from swarm_memory.tools.ports.models import ChatModel
 from swarm_memory.tools.retrieve import retrieve
-from swarm_memory.tools.retrieve.embed import prepare
 from swarm_memory.tools.toolbox import Toolbox
 
 EMBEDDER = StaticEmbedder()
@@ -49,21 +49,8 @@ def item(
     status: MemoryStatus = "active",
 ) -> MemoryItem:
     source = Provenance(task_id=task_id, session_id=session_id, judge=judge, distiller=distiller)
-    return MemoryItem(
-        id=new_id(MEMORY),
-        scope=HERE,
-        title=title,
-        content=content,
-        confidence=0.6,
-        created_at=NOW,
-        provenance=source,
-        status=status,
-    )
-
-
-async def put(toolbox: Toolbox, *items: MemoryItem) -> None:
-    """Write items as they are, past every gate."""
-    await toolbox.store.add_memories(await prepare(toolbox, items), EMBEDDER.name)
+    given = {"scope": HERE, "confidence": 0.6, "created_at": NOW, "provenance": source, "status": status}
+    return made_item(title, content=content, **given)
 
 
 def undefended(monkeypatch: pytest.MonkeyPatch) -> None:

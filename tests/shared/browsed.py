@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 
 import httpx
 from laid_bank import laid
-from made_items import made_item
+from made_items import made_item, put
 
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.schema.settings import Settings
@@ -22,7 +22,6 @@ from swarm_memory.server.viewer.access import Access
 from swarm_memory.server.viewer.viewer import Viewed, Viewer
 from swarm_memory.server.wiring import SystemClock, empty_toolbox, open_toolbox
 from swarm_memory.tools.memories.edit import get_memories
-from swarm_memory.tools.retrieve.embed import prepare
 from swarm_memory.tools.toolbox import Toolbox
 
 ORIGIN = "http://127.0.0.1:8765"
@@ -77,8 +76,7 @@ class Browsing:
     async def put(self, title: str, project: str | None = None, **fields: Any) -> str:
         """Put a memory into the bank, and return its id."""
         toolbox = await self.toolbox()
-        item = made_item(title, scope=toolbox.in_project(project).scope, **fields)
-        (added,) = await toolbox.store.add_memories(await prepare(toolbox, [item]), toolbox.embedder.name)
+        (added,) = await put(toolbox, made_item(title, scope=toolbox.in_project(project).scope, **fields))
         return added
 
     async def item(self, memory_id: str) -> MemoryItem:

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, datetime
 
 from swarm_memory.schema.base import MEMORY, new_id
-from swarm_memory.schema.benchmark import BenchmarkRun, Plot, Series, SuiteResults, Table
+from swarm_memory.schema.benchmark import BenchmarkRun, DatasetInfo, Plot, Series, SuiteResults, Table
 from swarm_memory.schema.job import JobEnd
 from swarm_memory.schema.memory import MemoryItem, MemoryLink, Provenance
 from swarm_memory.schema.source import Passage
@@ -32,19 +32,11 @@ async def lay_everywhere(toolbox: Toolbox, texts: Sequence[str]) -> None:
 
 async def _learned(toolbox: Toolbox, number: int, text: str) -> None:
     """Write a task with a verdict and what it taught: an active memory, one in quarantine, and their contradiction."""
-    now = datetime.now(UTC)
+    now, failed = datetime.now(UTC), f"{text}\nError: {text}"
     steps = (
         Step(id="s1", kind="message", role="user", text=text),
         Step(id="s2", kind="tool_call", role="assistant", tool_name=text, tool_input={text: text}, call_id="c1"),
-        Step(
-            id="s3",
-            kind="observation",
-            role="tool",
-            text=f"{text}\nError: {text}",
-            is_error=True,
-            exit_code=1,
-            call_id="c1",
-        ),
+        Step(id="s3", kind="observation", role="tool", text=failed, is_error=True, exit_code=1, call_id="c1"),
         Step(id="s4", kind="thought", role="assistant", text=text),
         Step(id="s5", kind="message", role="assistant", text=text),
     )
@@ -108,22 +100,32 @@ async def _beside(toolbox: Toolbox, text: str) -> None:
     job = await toolbox.store.claim("worker", datetime.now(UTC), 60, ["learn"])
     assert job is not None
     await toolbox.store.finish(job.id, "worker", JobEnd("failed", {text: text}, text))
+    await toolbox.store.benchmarks.save_benchmark(toolbox.scope, hostile_run(text))
+
+
+def hostile_run(text: str) -> BenchmarkRun:
+    """Return a run of a benchmark with a text wherever one may stand."""
+    bars = Series(name=text, x=(text, "b"), y=(1.0, 2.0))
+    line = Series(name=text, x=(1.0, 2.0), y=(1.0, 2.0))
     results = SuiteResults(
-        tables=(Table(title=text, headings=(text,), rows=((text,),), note=text),),
-        plots=(Plot(title=text, series=(Series(name=text, x=(1.0, 2.0), y=(1.0, 2.0)),)),),
+        dataset=DatasetInfo(name=text, hash=text, items=1, questions=1),
+        tables=(Table(title=text, headings=(text, text), rows=((text, "1"), (text,)), note=text),),
+        plots=(
+            Plot(title=text, kind="bar", x_label=text, y_label=text, series=(bars,)),
+            Plot(title=text, kind="line", x_label=text, y_label=text, series=(line,)),
+        ),
         notes=(text,),
     )
-    run = BenchmarkRun(
+    return BenchmarkRun(
         run_id=new_id("bench"),
         suite=text,
         status="failed",
         options={text: text},
-        settings={},
+        settings={text: text},
         seed=7,
         versions={text: text},
         machine={text: text},
-        started_at=now,
+        started_at=datetime.now(UTC),
         results=results,
         error=text,
     )
-    await toolbox.store.benchmarks.save_benchmark(toolbox.scope, run)

@@ -13,8 +13,9 @@ from typing import Any
 
 from clock import SetClock
 from laid_bank import DRIVER, laid
+from made_items import made_item, put
 
-from swarm_memory.schema.base import MEMORY, Scope, new_id
+from swarm_memory.schema.base import Scope
 from swarm_memory.schema.memory import Consolidation, MemoryItem, MemoryLink
 from swarm_memory.schema.settings import Settings
 from swarm_memory.server.embedding.static import StaticEmbedder
@@ -23,7 +24,6 @@ from swarm_memory.server.storage.engine import registry
 from swarm_memory.server.storage.store import SqliteStore, open_store
 from swarm_memory.tools.memories.edit import list_memories
 from swarm_memory.tools.ports.memories import MemoryFilter
-from swarm_memory.tools.retrieve.embed import prepare
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -66,9 +66,8 @@ class Kept:
 
     async def add_all(self, texts: Sequence[tuple[str, str]], **fields: Any) -> list[str]:
         """Put memories into the bank and return their ids."""
-        values: dict[str, Any] = {"confidence": 0.5, "created_at": self.clock.at, "scope": SHOP, **fields}
-        items = [MemoryItem(id=new_id(MEMORY), title=title, content=content, **values) for title, content in texts]
-        return await self.store.add_memories(await prepare(self.toolbox, items), EMBEDDER.name)
+        given = {"created_at": self.clock.at, "scope": SHOP, **fields}
+        return await put(self.toolbox, *(made_item(title, content=content, **given) for title, content in texts))
 
     async def item(self, memory_id: str) -> MemoryItem:
         (found,) = await self.store.get_memories([SHOP], [memory_id])

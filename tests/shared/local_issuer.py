@@ -53,10 +53,10 @@ class LocalIssuer(Loopback):
         return jwt.encode(self.claims(subject, **others), by.private, "ES256", headers={"kid": by.id})
 
     def reply(self, asked: Asked) -> Reply:
-        found = self.answer(asked.path, parse_qs(asked.body.decode()), asked.headers.get("authorization", ""))
+        found = self._at(asked.path, parse_qs(asked.body.decode()), asked.headers.get("authorization", ""))
         return Reply(200 if found is not None else 404, json.dumps(found or {}).encode())
 
-    def answer(self, path: str, form: dict[str, list[str]], authorization: str) -> dict[str, Any] | None:
+    def _at(self, path: str, form: dict[str, list[str]], authorization: str) -> dict[str, Any] | None:
         """Return what stands at a path; None for nothing."""
         self.asked.append(path)
         if not self.answers:

@@ -2,7 +2,6 @@
 
 import sys
 import threading
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -38,15 +37,29 @@ class _Server(ThreadingHTTPServer):
             super().handle_error(request, client_address)
 
 
-class Loopback(ABC):
+class Loopback:
     """What a scripted API is built on: `listen` once it can answer; then it serves in a `with` block."""
 
     protocol = "HTTP/1.0"
     _server: _Server
 
-    @abstractmethod
     def reply(self, asked: Asked) -> Reply:
         """Return what answers a request; several are asked at a time."""
+        raise NotImplementedError
+
+    def answer(self, to: BaseHTTPRequestHandler, asked: Asked) -> None:
+        """Answer a request; an API that answers badly has a way of its own."""
+        reply = self.reply(asked)
+        self.begin(to, reply.status, {**reply.headers, "content-length": str(len(reply.body))})
+        to.wfile.write(reply.body)
+
+    @staticmethod
+    def begin(to: BaseHTTPRequestHandler, status: int, headers: Mapping[str, str]) -> None:
+        """Send what stands before a body."""
+        to.send_response(status)
+        for name, value in headers.items():
+            to.send_header(name, value)
+        to.end_headers()
 
     def listen(self) -> None:
         server = self
@@ -56,13 +69,7 @@ class Loopback(ABC):
 
             def do_GET(self) -> None:
                 body = self.rfile.read(int(self.headers.get("content-length") or 0))
-                reply = server.reply(Asked(self.command, self.path, self.headers, body))
-                self.send_response(reply.status)
-                for name, value in reply.headers.items():
-                    self.send_header(name, value)
-                self.send_header("content-length", str(len(reply.body)))
-                self.end_headers()
-                self.wfile.write(reply.body)
+                server.answer(self, Asked(self.command, self.path, self.headers, body))
 
             do_HEAD = do_POST = do_GET  # noqa: N815 - the names that http.server calls
 

@@ -9,9 +9,10 @@ from typing import Any
 
 from clock import SetClock
 from laid_bank import opened_bank
+from made_items import made_item, put
 from pydantic import JsonValue
 
-from swarm_memory.schema.base import MEMORY, RETRIEVAL, Scope, new_id
+from swarm_memory.schema.base import RETRIEVAL, Scope, new_id
 from swarm_memory.schema.memory import MemoryItem, Provenance
 from swarm_memory.schema.outcome import OutcomeRecord
 from swarm_memory.schema.settings import CreditSettings, Settings
@@ -19,7 +20,6 @@ from swarm_memory.schema.trajectory import Label, Step, Trajectory, Verdict
 from swarm_memory.tools.credit.outcome import record_outcome
 from swarm_memory.tools.ports.journal import Event
 from swarm_memory.tools.ports.memories import RetrievalRecord
-from swarm_memory.tools.retrieve.embed import prepare
 from swarm_memory.tools.toolbox import Toolbox
 
 NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)
@@ -56,8 +56,7 @@ def verdict(label: Label) -> Verdict:
 
 def made(title: str = "Prepare the test configuration", content: str = STEPS, **fields: Any) -> MemoryItem:
     """A memory of the project."""
-    values: dict[str, Any] = {"confidence": 0.5, "created_at": NOW, "scope": Scope(project="shop"), **fields}
-    return MemoryItem(id=new_id(MEMORY), title=title, content=content, **values)
+    return made_item(title, content=content, **{"created_at": NOW, "scope": Scope(project="shop"), **fields})
 
 
 class Shop:
@@ -74,10 +73,8 @@ class Shop:
     async def add(self, title: str = "Prepare the test configuration", content: str = STEPS, **fields: Any) -> str:
         """Put a memory into the bank and return its id."""
         fields.setdefault("provenance", Provenance(task_id=fields.pop("task_id", None)))
-        item = made(title, content, **fields)
-        prepared = await prepare(self.toolbox, [item])
-        await self.toolbox.store.add_memories(prepared, self.toolbox.embedder.name)
-        return item.id
+        (added,) = await put(self.toolbox, made(title, content, **fields))
+        return added
 
     async def inject(self, *ids: str, task_id: str = "t1", at: datetime = NOW, withheld: bool = False) -> None:
         """Record that a task was given memories, or that they were kept from it."""

@@ -28,12 +28,12 @@ class ResponsesApi(ScriptedApi):
         return f"{self.host}/v1"
 
     def reply(self, asked: Asked) -> Reply:
-        answer = self.answer(asked.path, json.loads(asked.body)) if asked.method == "POST" else None
+        answer = self.stream(asked.path, json.loads(asked.body)) if asked.method == "POST" else None
         if answer is None:
             return Reply(404, b"{}")
         return Reply(200, answer, {"content-type": "text/event-stream"})
 
-    def answer(self, path: str, body: Json) -> bytes | None:
+    def stream(self, path: str, body: Json) -> bytes | None:
         """Record a request and return the stream that answers it; None for a path that is not there."""
         if not path.endswith("/responses"):
             return None

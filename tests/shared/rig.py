@@ -20,6 +20,8 @@ from swarm_memory.schema.base import Scope
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.storage.bank import Bank
+from swarm_memory.server.storage.engine.files import size_of
+from swarm_memory.server.storage.engine.lock import writer_lock
 from swarm_memory.server.storage.inspection import Inspection
 from swarm_memory.server.storage.store import SqliteStore, open_store
 from swarm_memory.tools.ports.memories import MemoryFilter, StoredMemory
@@ -88,6 +90,22 @@ async def present_in(store: Bank, ids: Sequence[str], scopes: Sequence[Scope] = 
     return {item.id for part in parts for item in await store.get_memories(scopes, part)}
 
 
+async def nothing_is_lost(database: Path, crowd: "Crowd") -> list[str]:
+    """Hold that the bank is whole with all that a crowd acknowledged, and that nobody failed; return the memories."""
+    acknowledged = [line[0] for line in crowd.said("ack")]
+    there, found = await present(database, acknowledged), await inspected(database)
+    assert not set(acknowledged) - there
+    assert found.sound, found
+    assert not crowd.errors, "".join(crowd.errors)
+    return acknowledged
+
+
+def is_left_alone(database: Path) -> bool:
+    """Whether nobody holds the lock of a bank (else `StoreBusy`), its log is short, and no half file lies beside it."""
+    with writer_lock(database, 0.5):
+        return size_of(f"{database}-wal") < 4_200_000 and not list(database.parent.glob("*.part"))
+
+
 def environment(**more: str) -> dict[str, str]:
     """Return the environment of a process of the rig."""
     return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONUNBUFFERED": "1", **more}
@@ -103,6 +121,19 @@ def start(role: str, *arguments: object, **more: str) -> "subprocess.Popen[str]"
     command = [sys.executable, *script] if again else [*ISOLATED, "-c", f"{importing(sys.path)}; {RUN_FILE}", *script]
     kind: type[subprocess.Popen[str]] = subprocess.Popen if again else Forked
     return kind(command, env=environment(**more), stdin=pipe, stdout=pipe, stderr=pipe, text=True)
+
+
+def run_program(text: str, *arguments: object, behind: Sequence[str] = ()) -> "subprocess.CompletedProcess[str]":
+    """Run a text of Python in a process of its own, which may import what tests do, `behind` another command."""
+    command = [*behind, sys.executable, "-c", text, *map(str, arguments)]
+    return subprocess.run(command, env=environment(), capture_output=True, text=True, check=False, timeout=HANG_S)
+
+
+def built(source: Path, to: Path, *libraries: str) -> Path:
+    """Compile a library that a process may be made to load before all others."""
+    command = ["cc", "-shared", "-fPIC", "-O1", "-o", str(to), str(source), *libraries]
+    subprocess.run(command, check=True)
+    return to
 
 
 def importing(paths: Sequence[str]) -> str:
@@ -149,10 +180,9 @@ class Crowd:
         self.wait(lambda: name in self._pids)
         os.kill(self._pids[name], signal.SIGKILL)
         self.killed += 1
-        deadline = time.monotonic() + HANG_S
-        while name not in self.gone and time.monotonic() < deadline:
-            self._poke()
-        return self.running.pop(name)
+        what = self.running[name]
+        self.wait_for_end({name})
+        return what
 
     def replace_one(self, role: str, chance: random.Random) -> None:
         """Kill a process of a role, any, and start another in its place."""

@@ -1,13 +1,14 @@
 """A local HTTP server that answers as its script says, well or badly."""
 
 import asyncio
-import contextlib
 import json
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler
 from typing import Any, Self
 
-_MAX_REQUEST_BYTES = 64_000_000
+from loopback import Asked, Loopback
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,89 +78,49 @@ class Received:
     """The JSON, or None."""
 
 
-class ScriptedServer:
-    """Serves on a free loopback port while its `async with` lasts: one turn for each POST, then 500 for ever.
+class ScriptedServer(Loopback):
+    """Serves while its `async with` lasts: one turn for each POST, then 500 for ever.
 
     Other methods get 404 and are not recorded.
     """
 
+    protocol = "HTTP/1.1"
+
     def __init__(self, script: Sequence[Turn]) -> None:
         self.requests: list[Received] = []
         self.first_request = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
         self._script = list(script)
-        self._connections: set[asyncio.Task[None]] = set()
+        self.listen()
 
     @property
     def url(self) -> str:
         """`http://127.0.0.1:PORT`."""
-        return f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+        return self.host
 
     async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0, limit=_MAX_REQUEST_BYTES)
-        return self
+        return self.__enter__()
 
-    async def __aexit__(self, *raised: object) -> None:
-        self._server.close()
-        await asyncio.sleep(0)  # a connection that was just taken begins to be served
-        for connection in self._connections:
-            connection.cancel()
-        await asyncio.gather(*self._connections, return_exceptions=True)
-        await self._server.wait_closed()
+    async def __aexit__(self, *raised: Any) -> None:
+        self.__exit__(*raised)
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._connections.add(task)
-        try:
-            with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
-                while await self._answer(reader, writer):
-                    pass
-        finally:
-            writer.close()
-            try:
-                with contextlib.suppress(ConnectionError):
-                    await writer.wait_closed()
-            finally:
-                self._connections.discard(task)
-
-    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
-        """Answer one request; return whether the connection goes on."""
-        method, received = await _read_request(reader)
-        if method == "POST":
-            place = len(self.requests)
-            self.requests.append(received)
-            self.first_request.set()
-            turn = self._script[place] if place < len(self._script) else error(500, "the script is used up")
-        else:
-            turn = error(404)
+    def answer(self, to: BaseHTTPRequestHandler, asked: Asked) -> None:
+        turn = self._next(asked) if asked.method == "POST" else error(404)
+        to.close_connection = turn.is_silent or turn.hangs or turn.sent_share < 1.0
         if turn.hangs:
-            await reader.read()
+            to.rfile.read()
         if turn.is_silent or turn.hangs:
-            return False
-        await _send(turn, writer)
-        return turn.sent_share >= 1.0
+            return
+        self.begin(to, turn.status, {"content-length": str(len(turn.body) * turn.repeats), **turn.headers})
+        step = 1 if turn.pause_s else max(1, int(len(turn.body) * turn.sent_share))
+        for _ in range(turn.repeats):
+            for at in range(0, int(len(turn.body) * turn.sent_share), step):
+                to.wfile.write(turn.body[at : at + step])
+                time.sleep(turn.pause_s)
 
-
-async def _read_request(reader: asyncio.StreamReader) -> tuple[str, Received]:
-    head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
-    method, path, _ = head[0].split(" ", 2)
-    pairs = (line.partition(":") for line in head[1:] if line)
-    headers = {name.strip().lower(): value.strip() for name, _, value in pairs}
-    raw = await reader.readexactly(int(headers.get("content-length", "0")))
-    return method, Received(path, headers, json.loads(raw) if raw else None)
-
-
-async def _send(turn: Turn, writer: asyncio.StreamWriter) -> None:
-    length = len(turn.body) * turn.repeats
-    headers = {"content-length": str(length), **turn.headers}
-    lines = [f"HTTP/1.1 {turn.status} Scripted", *(f"{name}: {value}" for name, value in headers.items())]
-    writer.write("\r\n".join([*lines, "", ""]).encode("latin-1"))
-    if turn.pause_s:
-        for at in range(length):
-            writer.write(turn.body[at : at + 1])
-            await writer.drain()
-            await asyncio.sleep(turn.pause_s)
-        return
-    for _ in range(turn.repeats):
-        writer.write(turn.body[: int(len(turn.body) * turn.sent_share)])
-        await writer.drain()
+    def _next(self, asked: Asked) -> Turn:
+        place = len(self.requests)
+        headers = {name.lower(): value for name, value in asked.headers.items()}
+        self.requests.append(Received(asked.path, headers, json.loads(asked.body) if asked.body else None))
+        self._loop.call_soon_threadsafe(self.first_request.set)
+        return self._script[place] if place < len(self._script) else error(500, "the script is used up")

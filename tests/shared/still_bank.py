@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 from clock import NOW
 from laid_bank import opened_bank
+from made_items import made_item, put
 
-from swarm_memory.schema.base import MEMORY, Scope, new_id
-from swarm_memory.schema.memory import MemoryItem
-from swarm_memory.tools.retrieve.embed import prepare
+from swarm_memory.schema.base import Scope
 from swarm_memory.tools.toolbox import Toolbox
 
 
@@ -29,9 +28,8 @@ def add(toolbox: Toolbox) -> Add:
     """Put one memory into the bank and return its id."""
 
     async def add_one(title: str, content: str = "1. Do it.", project: str = "shop", **fields: Any) -> str:
-        values: dict[str, Any] = {"confidence": 0.5, "created_at": NOW, **fields}
-        item = MemoryItem(id=new_id(MEMORY), scope=Scope(project=project), title=title, content=content, **values)
-        (added,) = await toolbox.store.add_memories(await prepare(toolbox, [item]), toolbox.embedder.name)
+        given = {"scope": Scope(project=project), "content": content, "created_at": NOW, **fields}
+        (added,) = await put(toolbox, made_item(title, **given))
         return added
 
     return add_one

@@ -9,15 +9,14 @@ from typing import Any
 import pytest
 from clock import NOW, SetClock
 from laid_bank import opened_bank
+from made_items import made_item, put
 
-from swarm_memory.schema.base import MEMORY, Scope, new_id
-from swarm_memory.schema.memory import MemoryItem
+from swarm_memory.schema.base import Scope, new_id
 from swarm_memory.schema.settings import Settings, TeamSettings
 from swarm_memory.schema.sqlite.events import TRIED
 from swarm_memory.schema.team.person import Person, Role
 from swarm_memory.schema.team.sharing import Decided, Proposal, team_scopes
 from swarm_memory.tools.ports.journal import Event
-from swarm_memory.tools.retrieve.embed import prepare
 from swarm_memory.tools.team.bank import TeamBank
 from swarm_memory.tools.team.cache import Synced, sync
 from swarm_memory.tools.team.propose import outgoing, propose
@@ -40,10 +39,8 @@ class Home:
 
     async def learn(self, title: str, content: str, **fields: Any) -> str:
         """Put a memory into the bank and return its id."""
-        values: dict[str, Any] = {"confidence": 0.6, "created_at": NOW, **fields}
-        item = MemoryItem(id=new_id(MEMORY), scope=self.toolbox.scope, title=title, content=content, **values)
-        store, embedder = self.toolbox.store, self.toolbox.embedder
-        (added,) = await store.add_memories(await prepare(self.toolbox, [item]), embedder.name)
+        given = {"scope": self.toolbox.scope, "content": content, "confidence": 0.6, "created_at": NOW, **fields}
+        (added,) = await put(self.toolbox, made_item(title, **given))
         return added
 
     async def tried(self, memory_id: str, task: str, *, worked: bool) -> None:
