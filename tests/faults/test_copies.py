@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from clock import SetClock
 from forked import ISOLATED, run
+from made_items import rewrite
 from patience import FULL, HANG_S
 from rig import EVERY, HERE, Crowd, environment, fill, importing, made_item, opened, with_vectors
 
@@ -104,7 +105,7 @@ async def test_forgetting_leaves_no_byte_in_the_folder_of_the_bank(database: Pat
         ]
         await store.add_memories(await with_vectors(items), StaticEmbedder().name)
         changed = (await with_vectors([items[0].model_copy(update={"title": f"Edited {marks[0]}"})]))[0]
-        await store.replace_memory(changed, StaticEmbedder().name, f"because {marks[0]}")
+        await rewrite(store, changed, StaticEmbedder().name, f"because {marks[0]}")
         await store.set_status([HERE], [items[1].id], "archived", f"because of {marks[1]}")
         await store.back_up()
         await store.back_up()
@@ -164,7 +165,7 @@ async def test_a_bank_that_is_rewritten_again_and_again_stays_small(database: Pa
         for number in range(rewritten):
             at = number % live
             items[at] = items[at].model_copy(update={"content": f"Version {number} of a strategy"})
-            await store.replace_memory((await with_vectors([items[at]]))[0], embedder, "again")
+            await rewrite(store, (await with_vectors([items[at]]))[0], embedder, "again")
         used = await _bytes_without_events(store)
         assert (await store.inspect()).sound
     async with opened(tmp_path / "fresh" / "memory.db") as store:

@@ -5,6 +5,10 @@ from typing import Any
 
 from swarm_memory.schema.base import Scope, new_id
 from swarm_memory.schema.memory import MemoryItem
+from swarm_memory.server.storage.bank import Bank
+from swarm_memory.server.storage.driver import Connection
+from swarm_memory.server.storage.stores.memories import MemoryWriter
+from swarm_memory.tools.ports.memories import StoredMemory
 
 HERE = Scope(project="here")
 
@@ -19,3 +23,13 @@ def made_item(title: str, **fields: Any) -> MemoryItem:
         "created_at": datetime.now(UTC),
     }
     return MemoryItem(title=title, **(given | fields))
+
+
+async def rewrite(store: Bank, memory: StoredMemory, embedder: str, reason: str = "a test") -> None:
+    """Write a memory in the place of its former words."""
+
+    def replace(connection: Connection) -> None:
+        MemoryWriter(connection, store, embedder).replace(memory, reason)
+        store.index.tidy(connection)
+
+    await store.write(replace)

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from made_items import rewrite
 
 from swarm_memory.schema.errors import StoreUntrusted
 from swarm_memory.schema.source import Passage
@@ -136,7 +137,7 @@ async def test_words_are_counted_again_after_another_process_edited_a_memory(
         query = SearchQuery((here,), embedder.name, None, ("lock", "shell"), 10)
         counts = [dict((await store.search(query)).document_frequency) for _ in range(2)]
         for text in (edited, former):
-            await other.replace_memory(with_indexes(text, embedder), embedder.name, "was wrong")
+            await rewrite(other, with_indexes(text, embedder), embedder.name, "was wrong")
             counts.append(dict((await store.search(query)).document_frequency))
     first, second = {"lock": 1, "shell": 0}, {"lock": 0, "shell": 1}
     assert counts == [first, first, second, first]

@@ -11,6 +11,7 @@ from operator import mul
 from typing import Any
 
 import pytest
+from made_items import rewrite
 
 from swarm_memory.schema.base import GLOBAL_PROJECT, Scope
 from swarm_memory.schema.memory import MemoryItem, Provenance
@@ -158,7 +159,7 @@ async def test_filters_narrow_the_search_itself_and_not_its_result(
         assert len(await ids(pool=5, exclude_task="t1")) >= 5
         await store.set_status([here], [rare[0].id], "archived", "a test")
         edited = rare[1].model_copy(update={"provenance": Provenance(agent_id="tester"), "domain": "common"})
-        await store.replace_memory(with_indexes(edited, embedder), embedder.name, "a test")
+        await rewrite(store, with_indexes(edited, embedder), embedder.name, "a test")
         assert await ids(agent_id="coder") == await ids(domain="rare") == {rare[2].id}
         assert await ids(agent_id="tester") == await ids(domain="common") == {rare[1].id}
 

@@ -162,7 +162,7 @@ async def links_of(toolbox: Toolbox, ids: Sequence[str]) -> list[MemoryLink]:
     found: list[MemoryLink] = []
     for part in in_parts(ids, IDS_AT_ONCE):
         await toolbox.give_way()
-        found += await toolbox.store.memory_links(toolbox.scope, part)
+        found += await toolbox.store.memory_links((toolbox.scope,), part)
     return found
 
 

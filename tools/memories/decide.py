@@ -229,8 +229,7 @@ async def _new_links(toolbox: Toolbox, links: Sequence[MemoryLink]) -> list[Memo
     """Return those links that do not stand yet: taking a decision back takes no older ones away."""
     known = {
         (each.src_id, each.dst_id, each.relation)
-        for scope in toolbox.scope.readable()
-        for each in await toolbox.store.memory_links(scope, [link.src_id for link in links])
+        for each in await toolbox.store.memory_links(toolbox.scope.readable(), [link.src_id for link in links])
     }
     return [link for link in links if (link.src_id, link.dst_id, link.relation) not in known]
 

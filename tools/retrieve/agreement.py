@@ -24,12 +24,11 @@ async def without_repeats(toolbox: Toolbox, result: SearchResult) -> SearchResul
 
 async def _repeated(toolbox: Toolbox, shared: Sequence[str], standing: Mapping[str, int]) -> set[str]:
     """Return which ids say only what another one of those with a `standing` says."""
-    own = await toolbox.store.team.own_same(shared) if shared else {}
+    links = await toolbox.store.memory_links(toolbox.team, shared) if shared else []
     return {
-        shared_id if standing[own_id] > 0 else own_id
-        for shared_id, own_ids in own.items()
-        for own_id in own_ids
-        if own_id in standing
+        link.dst_id if standing[link.src_id] > 0 else link.src_id
+        for link in links
+        if link.relation == "duplicate_of" and link.dst_id in shared and link.src_id in standing
     }
 
 
@@ -80,7 +79,8 @@ async def first_of_opposites(
     """
     linked = set[frozenset[str]]()
     if len(items) > 1:
-        linked = set(map(frozenset, await toolbox.store.contradictions_among([item.id for item in items])))
+        links = await toolbox.store.memory_links(toolbox.readable, [item.id for item in items])
+        linked = {frozenset((link.src_id, link.dst_id)) for link in links if link.relation == "contradicts"}
     kept: list[MemoryItem] = []
     stay: dict[str, list[str]] = {}
     for item in items:
@@ -104,7 +104,7 @@ async def with_fix_counts(toolbox: Toolbox, found: Sequence[ScoredMemory]) -> tu
     Raises `StorageError`.
     """
     ids = [each.item.id for each in found if each.item.use == "way_out"]
-    known = await toolbox.store.fixes_beside(toolbox.scope, ids) if ids else []
+    known = await toolbox.store.known_fixes(toolbox.scope, beside=ids) if ids else []
     counts = {way.memory_id: way for way in reversed(known) if way.memory_id in ids}  # of several errors the surest
     kept: list[ScoredMemory] = []
     for each in found:
