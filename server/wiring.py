@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from swarm_memory.server.storage.postgres.connection import Place
     from swarm_memory.server.storage.postgres.store import PostgresStore
     from swarm_memory.server.storage.store import SqliteStore
-    from swarm_memory.tools.ports.models import ChatModel, Embedder, Reranker
-    from swarm_memory.tools.ports.outside import Clock
+    from swarm_memory.tools.ports.models import ChatModel, Clock, Embedder, Reranker
 
 _log = logging.getLogger(__name__)
 

@@ -18,8 +18,7 @@ if TYPE_CHECKING:  # not before a hook needs it: a person waits
     from swarm_memory.schema.team.person import Person
     from swarm_memory.server.project.folder import ProjectFolder
     from swarm_memory.server.storage.bank import Bank
-    from swarm_memory.tools.ports.models import ChatModel, Embedder, Reranker
-    from swarm_memory.tools.ports.outside import Clock
+    from swarm_memory.tools.ports.models import ChatModel, Clock, Embedder, Reranker
     from swarm_memory.tools.retrieve.rerank import Order
 
 GiveWay = Callable[[], Awaitable[None]]

@@ -46,8 +46,8 @@ ON CONFLICT (seq) DO UPDATE SET
     'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')
 WHERE e.score IS NULL;
 
--- name: unindex_later
--- The words of a call go with it: nothing is to be noted.
+-- name: unindex_call
+-- The words of a call go with it: nothing is to be done.
 DELETE FROM tool_call_words WHERE seq = ? AND false;
 
 -- name: index_call
@@ -56,12 +56,8 @@ INSERT INTO tool_call_words (seq, scope_id, tokens)
 SELECT c.seq, c.scope_id, new.tokens FROM (SELECT ?::bigint AS seq, ? AS tokens) AS new JOIN tool_calls AS c ON c.seq = new.seq
 ON CONFLICT (seq) DO UPDATE SET tokens = excluded.tokens;
 
--- name: unindex_waiting
--- Nothing waits: the words of a call go with it.
-DELETE FROM tool_call_words WHERE false;
-
--- name: nothing_waits
--- Nothing waits to leave the index.
+-- name: unindex_gone
+-- The words of a call go with it: none are left.
 DELETE FROM tool_call_words WHERE false;
 
 -- name: optimize_tool_index

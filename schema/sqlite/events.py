@@ -25,8 +25,8 @@ TRIED = "reasoning_memory.tried"
 ASKED, ANSWERED = "agent.asked", "agent.answered"
 """The agent was asked what a task taught, and taught it then or went on; the subject is the task."""
 
-VERDICT = "task.verdict"
-"""The verdict on a task was changed, or asked for once more; the subject is the task."""
+OUTCOME, VERDICT = "task.outcome", "task.verdict"
+"""What came of a task, the newest holds; its verdict was changed, or asked for once more; the subject is the task."""
 
 PROMOTED, DEMOTED = "reasoning_memory.promoted", "reasoning_memory.demoted"
 """A memory was written into a file that agents read by themselves, or taken out of it; the subject is the memory."""

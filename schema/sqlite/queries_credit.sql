@@ -7,6 +7,11 @@ WHERE subject_id = :task_id AND scope_id = :scope_id AND type IN (:injected, :wi
 -- The outcome of a task: the newest one holds.
 SELECT data FROM events WHERE subject_id = :task_id AND scope_id = :scope_id AND type = :type ORDER BY seq DESC LIMIT 1;
 
+-- name: outcomes
+-- The outcome of every task of a scope.
+SELECT data FROM events
+WHERE seq IN (SELECT max(seq) FROM events WHERE scope_id = :scope_id AND type = :type GROUP BY subject_id) ORDER BY seq;
+
 -- name: confidence_of
 -- How sure an item is.
 SELECT confidence FROM patterns WHERE seq = ?;

@@ -40,11 +40,6 @@ LIMIT :limit;
 SELECT k.project FROM team_caches AS k JOIN scopes AS s ON s.id = k.scope_id
 WHERE s.tenant_id = :tenant_id AND s.project = :project ORDER BY k.project DESC;
 
--- name: count_kept
--- How often it was noted that a task which did not meet an item's errors kept to it, or did not.
-SELECT count(*) FROM events
-WHERE subject_id = :id AND +type = :tried AND data ->> '$.signature' = '' AND data ->> '$.worked' = :worked;
-
 -- name: signatures_of
 -- The signatures of the errors that some items (a JSON list of ids) ended.
 SELECT DISTINCT substr(w.handle, 7) FROM patterns AS p JOIN handles AS w ON w.seq = p.seq AND w.handle LIKE 'error:%'
@@ -53,12 +48,6 @@ WHERE p.id IN (SELECT value FROM json_each(:ids));
 -- name: signatures_ended
 -- Those of some signatures (a JSON list) whose errors an item ended.
 SELECT DISTINCT substr(handle, 7) FROM handles WHERE handle IN (SELECT 'error:' || value FROM json_each(:ids));
-
--- name: contradicting
--- Pairs of items (a JSON list of ids) of which a link says that they contradict each other.
-SELECT src_id, dst_id FROM pattern_links
-WHERE src_id IN (SELECT value FROM json_each(:ids)) AND dst_id IN (SELECT value FROM json_each(:ids))
-  AND relation = 'contradicts';
 
 -- name: candidates
 -- The candidates of a scope that ended errors of some signatures (a JSON list), the newest first.

@@ -55,6 +55,11 @@ FROM (
     AND (:domain IS NULL OR p.domain = :domain)
     AND (:agent_id IS NULL OR p.agent_id = :agent_id)
     AND (:outcome IS NULL OR p.outcome = :outcome)
+    AND (:task_id IS NULL OR p.task_id = :task_id)
+    AND NOT EXISTS (
+      SELECT 1 FROM json_each(:tags) AS wanted
+      WHERE NOT EXISTS (SELECT 1 FROM pattern_tags AS t WHERE t.seq = p.seq AND t.tag = wanted.value)
+    )
     AND (:text IS NULL OR says(p.pattern_data, :text))
   ORDER BY p.created_at DESC, p.seq DESC -- positions alone: sorting whole rows takes twice as long
   LIMIT :limit OFFSET :offset
@@ -62,39 +67,6 @@ FROM (
 CROSS JOIN patterns AS p ON p.seq = found.seq
 CROSS JOIN scopes AS s ON s.id = p.scope_id
 ORDER BY found.created_at DESC, found.seq DESC; -- by its own columns: SQLite knows that it is in order
-
--- name: list_few
--- The same of those that came from a task or have every tag of some (a JSON list), found by these: a scope may hold many others.
-SELECT
-  p.id, s.tenant_id, s.project, p.pattern_data, p.confidence, p.usage_count, p.created_at, p.last_used, p.status,
-  p.status_reason, p.outcome
-FROM (
-  SELECT p.seq, p.created_at FROM (
-    SELECT few.seq FROM patterns AS few WHERE few.task_id = :task_id
-    UNION ALL
-    SELECT DISTINCT t.seq FROM json_each(:tags) AS wanted
-    CROSS JOIN pattern_tags AS t ON t.tag = wanted.value
-    WHERE :task_id IS NULL
-  ) AS few
-  CROSS JOIN patterns AS p ON p.seq = few.seq
-  WHERE p.scope_id IN (
-      SELECT each.id FROM json_each(:scopes) AS wanted
-      JOIN scopes AS each ON each.tenant_id = wanted.value ->> 0 AND each.project = wanted.value ->> 1)
-    AND p.status IN (SELECT value FROM json_each(:statuses))
-    AND (:domain IS NULL OR p.domain = :domain)
-    AND (:agent_id IS NULL OR p.agent_id = :agent_id)
-    AND (:outcome IS NULL OR p.outcome = :outcome)
-    AND NOT EXISTS (
-      SELECT 1 FROM json_each(:tags) AS wanted
-      WHERE NOT EXISTS (SELECT 1 FROM pattern_tags AS t WHERE t.seq = p.seq AND t.tag = wanted.value)
-    )
-    AND (:text IS NULL OR says(p.pattern_data, :text))
-  ORDER BY p.created_at DESC, p.seq DESC
-  LIMIT :limit OFFSET :offset
-) AS found
-CROSS JOIN patterns AS p ON p.seq = found.seq
-CROSS JOIN scopes AS s ON s.id = p.scope_id
-ORDER BY found.created_at DESC, found.seq DESC;
 
 -- name: said_in_as_many_characters
 -- Ids of the items of a standing, or that say where their words were heard, in a scope, active or held back, whose content has so many characters.
@@ -401,6 +373,18 @@ LEFT JOIN pattern_embeddings AS e
 -- The ids of items by their positions (a JSON list).
 SELECT p.seq, p.id FROM json_each(?) AS wanted CROSS JOIN patterns AS p ON p.seq = wanted.value;
 
+-- name: links_of
+-- Every link from or to items (a JSON list) of some scopes (a JSON list of ids).
+SELECT l.src_id, l.dst_id, l.relation, l.weight
+FROM pattern_links AS l CROSS JOIN patterns AS p
+  ON p.id = l.src_id AND p.scope_id IN (SELECT value FROM json_each(:scopes))
+WHERE l.src_id IN (SELECT value FROM json_each(:ids))
+UNION
+SELECT l.src_id, l.dst_id, l.relation, l.weight
+FROM pattern_links AS l CROSS JOIN patterns AS p
+  ON p.id = l.dst_id AND p.scope_id IN (SELECT value FROM json_each(:scopes))
+WHERE l.dst_id IN (SELECT value FROM json_each(:ids));
+
 -- name: clear_events_of
 -- Take the texts out of what happened to a subject.
 UPDATE events SET data = '{}' WHERE subject_id = ?;
@@ -410,19 +394,12 @@ UPDATE events SET data = '{}' WHERE subject_id = ?;
 SELECT id, pattern_data, content_hash FROM patterns;
 
 -- name: events_of
--- What happened to a subject, oldest first.
-SELECT e.type, e.created_at, e.subject_id, e.data FROM events AS e JOIN scopes AS s ON s.id = e.scope_id
-WHERE e.subject_id = :subject_id
-  AND (s.tenant_id, s.project) IN (SELECT value ->> 0, value ->> 1 FROM json_each(:scopes))
-ORDER BY e.seq;
-
--- name: events_of_kinds
--- What of some kinds (a JSON list) happened to subjects (a JSON list), oldest first.
+-- What happened to subjects (a JSON list), or what of some kinds (a JSON list) did, oldest first.
 SELECT e.type, e.created_at, e.subject_id, e.data FROM json_each(:subject_ids) AS wanted
 CROSS JOIN events AS e ON e.subject_id = wanted.value
 CROSS JOIN scopes AS s ON s.id = e.scope_id
 WHERE (s.tenant_id, s.project) IN (SELECT value ->> 0, value ->> 1 FROM json_each(:scopes))
-  AND e.type IN (SELECT value FROM json_each(:kinds))
+  AND (:kinds IS NULL OR e.type IN (SELECT value FROM json_each(:kinds)))
 ORDER BY e.seq;
 
 -- name: added

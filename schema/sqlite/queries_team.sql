@@ -35,32 +35,21 @@ FROM proposals AS r
 JOIN scopes AS s ON s.id = r.scope_id
 LEFT JOIN people AS w ON w.id = r.person_id
 WHERE s.tenant_id = :tenant_id AND r.status IN (SELECT value FROM json_each(:statuses))
-  AND (:person_id IS NULL OR r.person_id = :person_id)
+  AND (:id IS NULL OR r.id = :id OR r.same_as = :id) AND (:person_id IS NULL OR r.person_id = :person_id)
   AND (:project IS NULL OR s.project = :project)
   AND (:leading = 0 OR r.same_as IS NULL) AND (:newest = 0 OR r.decided_at IS NOT NULL)
 ORDER BY CASE WHEN :newest = 1 THEN r.decided_at END DESC, CASE WHEN :newest = 1 THEN -r.seq ELSE r.seq END LIMIT :limit OFFSET :offset;
 
--- name: proposal
--- A proposal, and those that it stands for.
-SELECT
-  r.id, s.project, r.person_id, w.name AS person, r.item, r.word, r.held, r.same_as, r.status, r.memory_id, r.decided_by,
-  r.decided_at, r.decision, r.created_at
-FROM proposals AS r
-JOIN scopes AS s ON s.id = r.scope_id
-LEFT JOIN people AS w ON w.id = r.person_id
-WHERE s.tenant_id = :tenant_id AND (r.id = :id OR r.same_as = :id)
-ORDER BY r.seq;
-
 -- name: rule_proposal
 -- Decide about a proposal that is still as it was seen.
 UPDATE proposals SET
-  status = :status, decided_by = :by, decided_at = :at, decision = :word, memory_id = coalesce(:memory_id, memory_id)
+  status = :status, decided_by = :decided_by, decided_at = :decided_at, decision = :decision, memory_id = coalesce(:memory_id, memory_id)
 WHERE id = :id AND status = :former;
 
 -- name: rule_proposals_alike
 -- The same about those that it stands for.
 UPDATE proposals SET
-  status = :status, decided_by = :by, decided_at = :at, decision = :word, memory_id = coalesce(:memory_id, memory_id)
+  status = :status, decided_by = :decided_by, decided_at = :decided_at, decision = :decision, memory_id = coalesce(:memory_id, memory_id)
 WHERE same_as = :id AND status = :former;
 
 -- name: accepted_for
@@ -138,9 +127,11 @@ WHERE memory_id = :memory_id;
 -- Have what was counted so far not speak against a shared memory any more.
 UPDATE shared_memories SET worked_before = worked, tried_before = tried WHERE memory_id = :memory_id;
 
--- name: failing
+-- name: counted
 -- Those of shared memories (a JSON list of ids) that are active, with what was counted since a person vouched for them.
-SELECT s.project, h.memory_id, h.worked - h.worked_before, h.tried - h.tried_before, h.told, h.people
+SELECT
+  s.project, h.memory_id, CASE WHEN h.worked > h.worked_before THEN h.worked - h.worked_before ELSE 0 END AS worked,
+  CASE WHEN h.tried > h.tried_before THEN h.tried - h.tried_before ELSE 0 END AS tried, h.told AS shown, h.people
 FROM shared_memories AS h
 JOIN scopes AS s ON s.id = h.scope_id
 JOIN patterns AS p ON p.id = h.memory_id AND p.scope_id = h.scope_id AND p.status = 'active'
@@ -148,7 +139,7 @@ WHERE h.memory_id IN (SELECT value FROM json_each(:ids)) AND s.tenant_id = :tena
 
 -- name: sharing
 -- What is known of shared memories (a JSON list of ids) beside their words.
-SELECT memory_id, worked, tried, told, people, proposed_by, accepted_by, accepted_at FROM shared_memories
+SELECT memory_id, worked, tried, told AS shown, people, proposed_by, accepted_by, accepted_at FROM shared_memories
 WHERE memory_id IN (SELECT value FROM json_each(:ids));
 
 -- name: bank_id
@@ -221,21 +212,9 @@ INSERT INTO pattern_links (src_id, dst_id, relation, weight, created_at)
 SELECT a.id, b.id, 'duplicate_of', 1.0, :at FROM patterns AS a JOIN patterns AS b ON b.id = :shared_id
 WHERE a.id = :own_id ON CONFLICT DO NOTHING;
 
--- name: same_as_shared
--- Of own memories (a JSON list of ids) the active shared ones that say the same, the first behind the others.
-SELECT l.src_id, p.id FROM pattern_links AS l
-JOIN patterns AS p ON p.id = l.dst_id AND p.status = 'active'
-JOIN shared_memories AS h ON h.memory_id = p.id
-WHERE l.src_id IN (SELECT value FROM json_each(:ids)) AND l.relation = 'duplicate_of' ORDER BY p.seq DESC;
-
 -- name: says_the_same
 -- Which memories were linked as saying the same as one.
 SELECT src_id FROM pattern_links WHERE dst_id = :memory_id AND relation = 'duplicate_of';
-
--- name: newest_of_scope
--- Ids of the newest active memories of a scope.
-SELECT id FROM patterns WHERE scope_id = :scope_id AND status = 'active' AND created_at > :since
-ORDER BY seq DESC LIMIT :limit;
 
 -- name: uses_of
 -- How often memories (a JSON list of ids) were shown.

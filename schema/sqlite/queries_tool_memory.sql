@@ -53,9 +53,9 @@ SELECT seq FROM tool_calls WHERE scope_id = ? AND tool_name = ? ORDER BY created
 INSERT OR IGNORE INTO trimmed_tool_calls (scope_id, tool_name, session_id, call_id)
 SELECT scope_id, tool_name, session_id, call_id FROM tool_calls WHERE seq = ? AND call_id IS NOT NULL;
 
--- name: unindex_later
--- Note that the words of a call are to leave the index.
-INSERT OR IGNORE INTO tool_calls_to_unindex (seq) SELECT seq FROM tool_call_evaluations WHERE seq = ? AND terms > 0;
+-- name: unindex_call
+-- Take the words of a call out of the index.
+DELETE FROM tool_call_fts WHERE rowid = ?;
 
 -- name: drop_call
 -- Delete a call with its evaluation.
@@ -74,7 +74,7 @@ UPDATE tool_memories SET kept = kept - ? WHERE scope_id = ? AND tool_name = ?;
 UPDATE tool_memories SET tool_schema = ? WHERE scope_id = ? AND tool_name = ?;
 
 -- name: recent_calls
--- Give the newest calls of a tool, newest first.
+-- Give the newest calls of a tool, or of all, newest first; or only those that failed.
 SELECT
   c.seq, c.tool_name, c.input, c.output, c.success, c.time_cost_s, c.token_cost, c.created_at,
   nullif(c.session_id, '') AS session_id, c.task_id, c.call_id, t.task, e.score, e.summary, e.evaluation, e.method,
@@ -82,15 +82,7 @@ SELECT
 FROM tool_calls AS c
 LEFT JOIN tool_call_evaluations AS e ON e.seq = c.seq
 LEFT JOIN tool_call_tasks AS t ON t.seq = c.seq
-WHERE c.scope_id = ? AND c.tool_name = ? ORDER BY c.created_at DESC, c.seq DESC LIMIT ?;
-
--- name: failed_calls
--- Give the newest calls of a tool, or of all, that failed, newest first.
-SELECT
-  c.seq, c.tool_name, c.input, c.output, c.success, c.time_cost_s, c.token_cost, c.created_at,
-  nullif(c.session_id, '') AS session_id, c.task_id, c.call_id, NULL AS score
-FROM tool_calls AS c
-WHERE c.scope_id = :scope_id AND c.success = 0 AND (:tool_name IS NULL OR c.tool_name = :tool_name)
+WHERE c.scope_id = :scope_id AND (:tool_name IS NULL OR c.tool_name = :tool_name) AND (:failed = 0 OR c.success = 0)
 ORDER BY c.created_at DESC, c.seq DESC LIMIT :limit;
 
 -- name: pending_calls
@@ -109,12 +101,15 @@ ORDER BY c.seq LIMIT :limit;
 
 -- name: calls_between
 -- Give what stood around calls: the scope's calls of a range, by arrival.
-SELECT seq, tool_name, session_id, input, success, created_at
+SELECT
+  seq, tool_name, input, output, success, time_cost_s, token_cost, created_at, nullif(session_id, '') AS session_id,
+  task_id, call_id, NULL AS score
 FROM tool_calls WHERE seq > ? AND seq <= ? AND scope_id = ? ORDER BY seq;
 
 -- name: corrections_of
--- Give when a user corrected what was done in a session.
-SELECT created_at FROM events WHERE subject_id = ? AND scope_id = ? AND type = ? ORDER BY seq;
+-- Give when a user corrected what was done in some sessions (a JSON list).
+SELECT subject_id, created_at FROM events
+WHERE subject_id IN (SELECT value FROM json_each(:sessions)) AND scope_id = :scope_id AND type = :type ORDER BY seq;
 
 -- name: put_evaluation
 -- Write the evaluation of a call that has none yet.
@@ -145,13 +140,9 @@ WHERE score IS NULL;
 -- Enter the words of a call.
 INSERT INTO tool_call_fts (rowid, tokens) VALUES (?, ?);
 
--- name: unindex_waiting
--- Take the words of calls that left the window out of the index.
-DELETE FROM tool_call_fts WHERE rowid IN (SELECT seq FROM tool_calls_to_unindex);
-
--- name: nothing_waits
--- Note that nothing waits to leave the index.
-DELETE FROM tool_calls_to_unindex;
+-- name: unindex_gone
+-- Take the words of calls that are not there out of the index, which earlier versions left in it for a while.
+DELETE FROM tool_call_fts WHERE rowid NOT IN (SELECT seq FROM tool_calls);
 
 -- name: optimize_tool_index
 -- Merge the index of words into one part, so that nothing of deleted calls is left in it.

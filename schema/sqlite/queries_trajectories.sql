@@ -23,7 +23,7 @@ SELECT substr(query, 1, :chars) FROM task_trajectories WHERE scope_id = :scope_i
 
 -- name: common_words
 -- The words (JSON) that stand in most tasks of a project.
-SELECT m.value FROM scopes AS s JOIN meta AS m ON m.key = 'common_words:' || s.id WHERE s.tenant_id = ? AND s.project = ?;
+SELECT value FROM meta WHERE key = 'common_words:' || ?;
 
 -- name: put_common_words
 -- Write them.

@@ -35,38 +35,19 @@ SELECT
 FROM scopes AS s WHERE s.id = ?;
 
 -- name: upkeep_items
--- What upkeep needs of active items after a position; the sign keeps SQLite from sorting them for each page.
+-- What upkeep needs of active items after a position, or of some of them (a JSON list of ids); the sign keeps SQLite from sorting them for each page.
 SELECT
   p.seq, p.id, p.confidence, p.usage_count, p.created_at, p.last_used, p.status_reason, p.updated_at, p.standing, e.vector
 FROM patterns AS p
 LEFT JOIN pattern_embeddings AS e
   ON e.seq = p.seq AND e.space_id = (SELECT id FROM vector_spaces WHERE model = :model AND dims = :dims)
 WHERE p.seq > :after AND +p.scope_id = :scope_id AND +p.status = 'active'
+  AND (:ids IS NULL OR p.id IN (SELECT value FROM json_each(:ids)))
 ORDER BY p.seq LIMIT :limit;
-
--- name: upkeep_items_of
--- The same of items by their ids (a JSON list).
-SELECT
-  p.seq, p.id, p.confidence, p.usage_count, p.created_at, p.last_used, p.status_reason, p.updated_at, p.standing, e.vector
-FROM json_each(:ids) AS wanted
-CROSS JOIN patterns AS p ON p.id = wanted.value
-LEFT JOIN pattern_embeddings AS e
-  ON e.seq = p.seq AND e.space_id = (SELECT id FROM vector_spaces WHERE model = :model AND dims = :dims)
-WHERE p.scope_id = :scope_id AND p.status = 'active';
 
 -- name: pattern_as_it_is
 -- What a change must find as it was seen.
 SELECT seq, status, status_reason, confidence, updated_at, last_used FROM patterns WHERE id = ? AND scope_id = ?;
-
--- name: links_of
--- Every link from or to items (a JSON list) of a scope.
-SELECT l.src_id, l.dst_id, l.relation, l.weight
-FROM pattern_links AS l CROSS JOIN patterns AS p ON p.id = l.src_id AND p.scope_id = :scope_id
-WHERE l.src_id IN (SELECT value FROM json_each(:ids))
-UNION
-SELECT l.src_id, l.dst_id, l.relation, l.weight
-FROM pattern_links AS l CROSS JOIN patterns AS p ON p.id = l.dst_id AND p.scope_id = :scope_id
-WHERE l.dst_id IN (SELECT value FROM json_each(:ids));
 
 -- name: add_link
 -- Link two items of a scope unless they are linked so already, or one of them is gone.
@@ -86,10 +67,6 @@ SELECT value FROM meta WHERE key = 'aging:' || ?;
 -- name: put_aging
 -- Write the aging of a scope.
 INSERT INTO meta (key, value) VALUES ('aging:' || ?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value;
-
--- name: delete_aging
--- Forget the aging of a scope: it was never aged.
-DELETE FROM meta WHERE key = 'aging:' || ?;
 
 -- name: mark_consolidated
 -- Write up to which position a scope is consolidated.

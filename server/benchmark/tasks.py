@@ -27,8 +27,7 @@ from swarm_memory.tools.credit.outcome import steps_of
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.matts.matts import run_matts
 from swarm_memory.tools.matts.rollouts import LEAST_TEMPERATURE, prompt_of, seed_of
-from swarm_memory.tools.ports.models import ChatAnswer, ChatModel, ChatRequest
-from swarm_memory.tools.ports.outside import AgentRunner
+from swarm_memory.tools.ports.models import AgentRunner, ChatAnswer, ChatModel, ChatRequest
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.text.cleaning import one_line
 from swarm_memory.tools.text.tokens import count_tokens

@@ -14,8 +14,7 @@ from swarm_memory.schema.errors import ModelAnswerInvalid, ModelError, ModelUnav
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.model.parse import Unparsed, parse_object
 from swarm_memory.tools.ports.journal import ChatRecord
-from swarm_memory.tools.ports.models import ChatAnswer, ChatRequest, ChatUsage
-from swarm_memory.tools.ports.outside import Clock
+from swarm_memory.tools.ports.models import ChatAnswer, ChatRequest, ChatUsage, Clock
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.bank import Bank

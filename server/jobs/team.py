@@ -13,7 +13,7 @@ from swarm_memory.schema.errors import StorageError, SwarmMemoryError
 from swarm_memory.schema.job import Job, Report
 from swarm_memory.schema.settings import TeamSettings
 from swarm_memory.server.team.client import TeamClient
-from swarm_memory.tools.ports.outside import Team
+from swarm_memory.tools.ports.team import Team
 from swarm_memory.tools.team.cache import sync
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -34,7 +34,7 @@ async def queue_sync(toolbox: Toolbox) -> None:
 
     A server that did not answer is asked when its pause is over. Raises `StorageError`.
     """
-    url, store = toolbox.settings.team.url, toolbox.store.team
+    url, store = toolbox.settings.team.url, toolbox.store.team_cache
     caches = await store.caches(toolbox.scope)
     if url is None or not toolbox.team:
         if caches:
@@ -68,7 +68,7 @@ async def sync_team(
         raise
     except (SwarmMemoryError, TimeoutError) as error:
         fault = str(error) or f"no end after {LIMIT_S:g} s"
-        failures = await toolbox.store.team.note_check(toolbox.scope, toolbox.clock.now(), fault)
+        failures = await toolbox.store.team_cache.note_check(toolbox.scope, toolbox.clock.now(), fault)
         pause = min(MOST_PAUSE, pause * 2 ** min(failures, 16))
         result = {"fault": fault}
     await toolbox.queue(SYNC, SYNC, {"project": project}, after=pause)

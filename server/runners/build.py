@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict
 from swarm_memory.schema.errors import ConfigError, InputError
 from swarm_memory.schema.rollout import MattsRequest, RolloutRequest, RunnerAnswer, ToolName
 from swarm_memory.schema.trajectory import Trajectory, Verdict
-from swarm_memory.tools.ports.outside import AgentRunner
+from swarm_memory.tools.ports.models import AgentRunner
 from swarm_memory.tools.toolbox import Toolbox
 
 RunnerKind = Literal["command", "model", "given"]

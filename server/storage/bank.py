@@ -12,7 +12,6 @@ from swarm_memory.schema.team.person import Person
 from swarm_memory.server.storage.driver import Connection
 from swarm_memory.server.storage.engine.recorder import Recorder
 from swarm_memory.server.storage.stores import memories
-from swarm_memory.server.storage.stores.credit import Outcomes
 from swarm_memory.server.storage.stores.forgetting import (
     Traces,
     find_traces,
@@ -26,6 +25,7 @@ from swarm_memory.server.storage.stores.memories import Memories
 from swarm_memory.server.storage.stores.review import Review
 from swarm_memory.server.storage.stores.rollouts import Rollouts
 from swarm_memory.server.storage.stores.sources import Sources
+from swarm_memory.server.storage.stores.team.cache import TeamCache
 from swarm_memory.server.storage.stores.team.people import FORGOTTEN_PERSON, People, note, take_out_of_team
 from swarm_memory.server.storage.stores.team.sharing import SharedMemories
 from swarm_memory.server.storage.stores.tool_memory import ToolCalls
@@ -37,7 +37,7 @@ _PACKED_AT_ONCE = 2_000
 """Items whose tokens are packed in one transaction: other writers wait no longer than for that."""
 
 
-class Bank(Memories, Trajectories, Jobs, Outcomes, Upkeep, Rollouts):
+class Bank(Memories, Trajectories, Jobs, Upkeep, Rollouts):
     """Every store of one bank; an engine comes before it among a class's bases."""
 
     def hold_stores(self, consolidate_every: int, recorder: Recorder) -> None:
@@ -57,6 +57,7 @@ class Bank(Memories, Trajectories, Jobs, Outcomes, Upkeep, Rollouts):
         self.review = Review(self)
         self.people = People(self)
         self.team = SharedMemories(self)
+        self.team_cache = TeamCache(self)
 
     def by(self, person_id: str | None) -> Self:
         """Return the same bank, what is written to which a person wrote."""

@@ -18,7 +18,6 @@ from swarm_memory.server.storage.search.vectors import all_spaces, wrong_codes
 from swarm_memory.server.storage.search.words import in_scope, unpack
 from swarm_memory.server.storage.stores.memories import damaged
 from swarm_memory.server.storage.stores.rows import content_hash
-from swarm_memory.tools.ports.care import Inspection
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.driver import Connection, SqliteConnection
@@ -27,6 +26,25 @@ if TYPE_CHECKING:
 _QUERIES = queries("repair")
 _MAX_NAMED = 20
 _BYTES = {"int8": 1, "float32": 4}
+
+
+class Inspection(NamedTuple):
+    """What is wrong with a bank; all empty: it is sound."""
+
+    pages: tuple[str, ...] = ()
+    """What SQLite says of its pages and keys."""
+    memories: tuple[str, ...] = ()
+    """Ids of memories whose text is not what was written."""
+    trajectories: tuple[str, ...] = ()
+    indexes: tuple[str, ...] = ()
+    """What the indexes and counts hold wrongly; they can be made again from the rows."""
+    vectors: tuple[tuple[str, int, tuple[int, ...]], ...] = ()
+    """(model, dimensions, positions) of vectors of which nobody can tell whether they or the index are right."""
+
+    @property
+    def sound(self) -> bool:
+        """Whether nothing was found."""
+        return not (self.pages or self.memories or self.trajectories or self.indexes)
 
 
 class _Indexed(NamedTuple):

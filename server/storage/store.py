@@ -14,9 +14,8 @@ from swarm_memory.server.storage.engine.backup import FORGET, back_up, drop_back
 from swarm_memory.server.storage.engine.engine import reads
 from swarm_memory.server.storage.engine.recorder import Recorder
 from swarm_memory.server.storage.engine.threads import BankThreads
-from swarm_memory.server.storage.inspection import health, inspect
+from swarm_memory.server.storage.inspection import Inspection, health, inspect
 from swarm_memory.server.storage.stores.forgetting import Traces, take_out_of_log
-from swarm_memory.tools.ports.care import Inspection
 from swarm_memory.tools.ports.models import Embedder
 
 if TYPE_CHECKING:

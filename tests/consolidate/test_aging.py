@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from kept_bank import ADVICE, Kept, opened
 
 from swarm_memory.tools.consolidate.aging import faded, is_worthless
-from swarm_memory.tools.consolidate.consolidate import consolidate, undo_consolidation
+from swarm_memory.tools.consolidate.consolidate import consolidate
 from swarm_memory.tools.ports.upkeep import Aging, UpkeepBatch, UpkeepItem
 
 DAY = timedelta(days=1)
@@ -117,16 +117,6 @@ async def test_what_was_never_used_nor_believed_is_archived_with_the_reason_and_
     kept.clock.forward(days=1)
     assert (await consolidate(kept.toolbox)).pruned == ()
     assert await kept.status(doubted) == "active"
-
-
-async def test_undoing_brings_back_the_moment_of_aging_too(kept: Kept) -> None:
-    made = await kept.add(*ADVICE[3], confidence=0.8)
-    kept.clock.forward(days=90)
-    done = await consolidate(kept.toolbox)
-    await undo_consolidation(kept.toolbox, done.run_id)
-    assert (await kept.item(made)).confidence == 0.8
-    await consolidate(kept.toolbox)
-    assert (await kept.item(made)).confidence == pytest.approx(0.4)
 
 
 async def test_a_pass_that_was_cut_off_goes_on_where_it_was(kept: Kept) -> None:

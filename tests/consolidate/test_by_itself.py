@@ -14,7 +14,6 @@ from swarm_memory.tools.consolidate.upkeep import WHOLE_BANK, queue_when_due
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.memories.status import memory_status
 from swarm_memory.tools.memories.transfer import import_memories
-from swarm_memory.tools.ports.upkeep import UpkeepEnd
 
 EVERY = ("queued", "running", "completed", "failed", "cancelled")
 
@@ -110,7 +109,7 @@ async def test_a_position_is_given_once_also_while_a_run_is_under_way(kept: Kept
     state = await kept.store.upkeep_state(kept.toolbox.scope)
     await kept.store.forget([kept.toolbox.scope], [newest])
     copy = await kept.add(*ADVICE[1])
-    await kept.store.finish_upkeep(kept.toolbox.scope, UpkeepEnd("run_x", kept.clock.now(), state.last, {}))
+    await kept.store.finish_upkeep(kept.toolbox.scope, "run_x", kept.clock.now(), state.last, {})
     after = await kept.store.upkeep_items(
         kept.toolbox.scope, kept.toolbox.embedder.name, kept.toolbox.embedder.dimensions, after=state.last, limit=9
     )

@@ -10,20 +10,26 @@ from clock import SetClock
 from made_tasks import NOW, Shop
 
 from swarm_memory.schema.memory import Provenance
-from swarm_memory.schema.outcome import TaskFigures
+from swarm_memory.schema.outcome import Credit, OutcomeRecord
 from swarm_memory.schema.trajectory import Label
 from swarm_memory.tools.consolidate.consolidate import undo_consolidation
 from swarm_memory.tools.consolidate.upkeep import Withdrawal, withdraw_harmful
 from swarm_memory.tools.credit.harm import CLEARED_BY, FEWEST_FAILURES, TRIAL, Record, Tasks, rests
 from swarm_memory.tools.memories.decide import keep
 from swarm_memory.tools.memories.desk import desk
-from swarm_memory.tools.ports.trajectories import TaskOutcome
 from swarm_memory.tools.retrieve.retrieve import retrieve
 
 
-def outcome(task_id: str, label: Label, shown: Sequence[str] = (), rested: Sequence[str] = ()) -> TaskOutcome:
-    return TaskOutcome(
-        task_id, label, "memory", False, TaskFigures(), len(shown), 0, NOW, shown=tuple(shown), rested=tuple(rested)
+def outcome(task_id: str, label: Label, shown: Sequence[str] = (), rested: Sequence[str] = ()) -> OutcomeRecord:
+    return OutcomeRecord(
+        task_id=task_id,
+        digest="",
+        label=label,
+        judge="evidence",
+        arm="memory",
+        credits=tuple(Credit(memory_id=each, method="none", change=0) for each in shown),
+        rested=tuple(rested),
+        at=NOW,
     )
 
 

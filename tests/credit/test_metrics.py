@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from made_tasks import NOW, Shop, done, ran, said
 
-from swarm_memory.schema.outcome import Arm, Effect, TaskFigures
+from swarm_memory.schema.outcome import Arm, Effect, OutcomeRecord, TaskFigures
 from swarm_memory.schema.rollout import MattsRun, Rollout, RunSummary, ScalingMode
 from swarm_memory.schema.trajectory import Label, Usage
 from swarm_memory.tools.credit.metrics import MIN_TASKS, effect_of, memory_effect, weekly_metrics
 from swarm_memory.tools.memories.status import memory_status
-from swarm_memory.tools.ports.trajectories import RunEnd, TaskOutcome
+from swarm_memory.tools.ports.trajectories import RunEnd
 from swarm_memory.tools.retrieve.retrieve import retrieve
 
 SEED = 11
@@ -20,19 +20,22 @@ SEED = 11
 
 def tasks(
     arm: Arm, successes: int, failures: int, *, steps: float = 10, randomised: bool = True, undecided: int = 0
-) -> list[TaskOutcome]:
+) -> list[OutcomeRecord]:
     """Tasks of one arm; their steps go up and down around `steps`, their tokens are a hundred for each."""
     counts: dict[Label, int] = {"Success": successes, "Failure": failures, "Undecided": undecided}
     labels: list[Label] = [label for label, count in counts.items() for _ in range(count)]
-    found: list[TaskOutcome] = []
+    found: list[OutcomeRecord] = []
     for number, label in enumerate(labels):
         count = int(steps) + number % 3 - 1
         figures = TaskFigures(steps=count, tokens=100 * count)
-        found.append(TaskOutcome(f"{arm}-{number}", label, arm, randomised, figures, 1, 0, NOW))
+        known = {"task_id": f"{arm}-{number}", "label": label, "arm": arm, "randomised": randomised}
+        found.append(
+            OutcomeRecord.model_validate({**known, "digest": "", "judge": "user", "figures": figures, "at": NOW})
+        )
     return found
 
 
-def effect(*groups: list[TaskOutcome]) -> Effect:
+def effect(*groups: list[OutcomeRecord]) -> Effect:
     found = effect_of([task for group in groups for task in group])
     assert found is not None
     return found

@@ -18,7 +18,7 @@ from swarm_memory.schema.memory import MemoryDraft
 from swarm_memory.schema.settings import CreditSettings
 from swarm_memory.schema.trajectory import Label, Usage, Verdict
 from swarm_memory.server.storage.store import open_store
-from swarm_memory.server.storage.stores.credit import outcome_in
+from swarm_memory.server.storage.stores.trajectories import outcome_in
 from swarm_memory.tools.credit.outcome import cost_of, figures_of, record_outcome
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.retrieve.retrieve import retrieve

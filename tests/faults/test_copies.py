@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from clock import SetClock
 from forked import ISOLATED, run
+from made_items import rewrite
 from patience import FULL
 from rig import EVERY, HERE, Crowd, environment, fill, importing, made_item, opened, with_vectors
 
@@ -131,7 +132,7 @@ async def test_a_bank_that_is_rewritten_again_and_again_stays_small(database: Pa
         for number in range(rewritten):
             at = number % live
             items[at] = items[at].model_copy(update={"content": f"Version {number} of a strategy"})
-            await store.replace_memory((await with_vectors([items[at]]))[0], embedder, "again")
+            await rewrite(store, (await with_vectors([items[at]]))[0], embedder, "again")
         used = await _bytes_without_events(store)
         assert (await store.inspect()).sound
     async with opened(tmp_path / "fresh" / "memory.db") as store:

@@ -55,7 +55,7 @@ async def test_a_way_that_was_in_vain_is_not_shown_until_another_stands_before_i
         (item,) = await tools.store.get_memories((tools.scope,), [old.id])
         assert item.status_reason is not None
         assert item.status_reason.startswith(f"superseded by {new.id}")
-        links = await tools.store.memory_links(tools.scope, [old.id])
+        links = await tools.store.memory_links((tools.scope,), [old.id])
         assert (new.id, old.id, "refines") in [(each.src_id, each.dst_id, each.relation) for each in links]
 
 

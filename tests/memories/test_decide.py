@@ -34,7 +34,7 @@ AGAIN = ("Send the CSRF token when you log in", "1. Read the token.\n2. Send it 
 async def state(toolbox: Toolbox, *ids: str) -> tuple[Any, ...]:
     """Everything that a decision may touch: items, links, what is found."""
     items = await get_memories(toolbox, ids)
-    links = [link for item in items for link in await toolbox.store.memory_links(item.scope, ids)]
+    links = [link for item in items for link in await toolbox.store.memory_links((item.scope,), ids)]
     found = (await retrieve(toolbox, f"{LOGIN[0]} {AGAIN[0]}", k=5)).memories
     elsewhere = (await retrieve(toolbox.in_project("bank"), LOGIN[0], k=5)).memories
     return (
@@ -98,7 +98,7 @@ async def test_a_merged_memory_is_archived_as_the_duplicate_of_the_one_that_is_k
     await merge(toolbox, one, other)
     kept, gone = await get_memories(toolbox, [one, other])
     assert (kept.status, gone.status, gone.status_reason) == ("active", "archived", f"duplicate of {one} (by the user)")
-    assert await toolbox.store.memory_links(toolbox.scope, [one]) == [
+    assert await toolbox.store.memory_links((toolbox.scope,), [one]) == [
         MemoryLink(src_id=other, dst_id=one, relation="duplicate_of", weight=1.0)
     ]
     with pytest.raises(InputError, match="itself"):

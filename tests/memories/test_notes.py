@@ -110,7 +110,7 @@ async def test_notes_of_one_session_do_not_contradict_each_other(toolbox: Toolbo
     name = Note(title="The blue list is data/s7.csv", note="Use `data/s7.csv` for the blue list.")
     other = Note(title="data/blue.csv is not the blue list", note="Do not use `data/blue.csv` for the blue list.")
     both = await remember_notes(toolbox, [name, other], session())
-    assert await toolbox.store.contradictions_among([done.item.id for done in both]) == []
+    assert await toolbox.store.memory_links(toolbox.readable, [done.item.id for done in both]) == []
 
 
 async def test_more_than_three_notes_none_and_empty_ones_are_refused_with_what_to_change(toolbox: Toolbox) -> None:

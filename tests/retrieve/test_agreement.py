@@ -77,5 +77,5 @@ async def test_what_agrees_is_not_linked(toolbox: Toolbox, add: Add, text: tuple
     new = await add(*text)
     items: list[MemoryItem] = await toolbox.store.get_memories((toolbox.scope,), [new])
     await link_contradictions(toolbox, await prepare(toolbox, items), "run_1")
-    assert await toolbox.store.contradictions_among([each.id for each in items]) == []
+    assert await toolbox.store.memory_links(toolbox.readable, [each.id for each in items]) == []
     assert len((await retrieve(toolbox, f"{DO[0]}, and: {text[0]}")).memories) == 2

@@ -53,10 +53,10 @@ async def test_a_fix_says_how_often_it_worked_and_one_that_mostly_did_not_is_lef
     known = await add(**WAY)
     for worked, shown in ((3, True), (1, False)):
 
-        async def fixes_beside(scope: object, ids: object, worked: int = worked) -> list[KnownFix]:
+        async def known_fixes(scope: object, *, beside: object, worked: int = worked) -> list[KnownFix]:
             return [KnownFix("a", known, worked, 4)]
 
-        monkeypatch.setattr(toolbox.store, "fixes_beside", fixes_beside)
+        monkeypatch.setattr(toolbox.store, "known_fixes", known_fixes)
         found = await retrieve(toolbox, "shipctl must release the shop")
         assert [each.item.id for each in found.memories] == [known] * shown
         assert ("(worked 3 of 4 times)" in found.preamble) is shown

@@ -80,7 +80,7 @@ class Kept:
         return {item.id for item in await self.store.list_memories([SHOP], MemoryFilter(limit=500))}
 
     async def links(self, *ids: str) -> list[MemoryLink]:
-        return await self.store.memory_links(SHOP, ids)
+        return await self.store.memory_links((SHOP,), ids)
 
     def rows(self) -> dict[str, list[tuple[Any, ...]]]:
         """Return all that is in the plain tables of the file."""

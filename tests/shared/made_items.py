@@ -5,6 +5,10 @@ from typing import Any
 
 from swarm_memory.schema.base import Scope, new_id
 from swarm_memory.schema.memory import MemoryItem
+from swarm_memory.server.storage.bank import Bank
+from swarm_memory.server.storage.driver import Connection
+from swarm_memory.server.storage.stores.memories import MemoryWriter
+from swarm_memory.tools.ports.memories import StoredMemory
 from swarm_memory.tools.retrieve.embed import prepare
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -26,3 +30,13 @@ def made_item(title: str, **fields: Any) -> MemoryItem:
 async def put(toolbox: Toolbox, *items: MemoryItem) -> list[str]:
     """Write items as they are, past every gate; return their ids."""
     return await toolbox.store.add_memories(await prepare(toolbox, items), toolbox.embedder.name)
+
+
+async def rewrite(store: Bank, memory: StoredMemory, embedder: str, reason: str = "a test") -> None:
+    """Write a memory in the place of its former words."""
+
+    def replace(connection: Connection) -> None:
+        MemoryWriter(connection, store, embedder).replace(memory, reason)
+        store.index.tidy(connection)
+
+    await store.write(replace)

@@ -21,11 +21,11 @@ from swarm_memory.schema.tool_memory import Evaluation, ToolCall
 from swarm_memory.schema.trajectory import Step, Trajectory, Verdict
 from swarm_memory.server.storage.stores.tool_memory import ToolMemoryCounts
 from swarm_memory.server.storage.stores.upkeep import PendingUpkeep
-from swarm_memory.tools.ports.journal import CORRECTED, EvaluatedCall, Event, FailedEvaluation, HostSession
+from swarm_memory.tools.ports.journal import CORRECTED, EvaluatedCall, Event, HostSession
 from swarm_memory.tools.ports.memories import DayLimit, MemoryFilter, SearchFilter, SearchQuery
 from swarm_memory.tools.ports.sources import SourceKey, SourceQuery, StoredGroup, StoredPassage
 from swarm_memory.tools.ports.trajectories import LearnRecord, RunEnd
-from swarm_memory.tools.ports.upkeep import Aging, UpkeepBatch, UpkeepChange, UpkeepEnd
+from swarm_memory.tools.ports.upkeep import Aging, UpkeepBatch, UpkeepChange
 
 ENGINES = (*AVAILABLE, "postgres")
 T0 = AT = datetime(2026, 5, 1, 9, 30, tzinfo=UTC)
@@ -471,13 +471,13 @@ async def test_a_batch_of_upkeep_is_written_once_and_taken_back(
         batch = UpkeepBatch("run_1", AT, (change,), (link,), aging=(None, Aging(at=AT)))
         assert (await store.write_upkeep(here, batch)).changed == (gone.id,)
         assert (await store.write_upkeep(here, batch)).refused
-        await store.finish_upkeep(here, UpkeepEnd("run_1", AT, seen[gone.id].position, {"merged": 1}))
+        await store.finish_upkeep(here, "run_1", AT, seen[gone.id].position, {"merged": 1})
         state = await store.upkeep_state(here)
         assert (state.active, state.consolidated, state.aging) == (1, seen[gone.id].position, Aging(at=AT))
-        assert await store.memory_links(here, [kept.id]) == [link]
+        assert await store.memory_links((here,), [kept.id]) == [link]
         (number,) = await store.upkeep_batches(here, "run_1")
         undone = await store.undo_upkeep(here, "run_1", number, AT)
-        assert (undone.restored, undone.links_removed) == ((gone.id,), 1)
+        assert (undone.restored, undone.links_removed) == (1, 1)
         assert await store.upkeep_batches(here, "run_1") == []
         assert await store.get_memories([here], [gone.id]) == [gone]
         assert await store.upkeep_items(Scope(project="there"), embedder.name, 16, after=0, limit=9) == []
@@ -531,9 +531,9 @@ async def test_a_tool_is_known_by_its_calls_their_evaluations_and_its_summary(op
         assert ([each.input for each in pending.after], pending.corrections) == (["b"], {"s": (AT,)})
         first, second = (kept.seq for kept in pending.calls)
         good = Evaluation(score=1.0, summary="listed", evaluation="it did", method="evidence")
-        done, failed = [EvaluatedCall(first, good, ("list", "file"))], [FailedEvaluation(second, "busy")]
+        done, failed = [EvaluatedCall(first, good, ("list", "file"))], {second: "busy"}
         assert await tools.save_evaluations(here, done, failed, now=AT, retry_after_s=60) == 1
-        assert await tools.save_evaluations(here, done, [], now=AT, retry_after_s=60) == 0
+        assert await tools.save_evaluations(here, done, {}, now=AT, retry_after_s=60) == 0
         assert (await tools.pending_calls(here, **asked)).calls == ()
         assert [each.evaluation for each in await tools.recent_calls(here, "Bash", 9)] == [None, good]
         assert [each.score for each in (await tools.past_calls(here, ("list",), None)).calls] == [1.0]

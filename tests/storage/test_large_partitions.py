@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from indexed_items import NUMBERS, stored
-from made_items import HERE, made_item
+from made_items import HERE, made_item, rewrite
 
 from swarm_memory.schema.errors import StoreUntrusted
 from swarm_memory.schema.source import Passage
@@ -127,7 +127,7 @@ async def test_words_are_counted_again_after_another_process_edited_a_memory(ope
         query = SearchQuery((HERE,), NUMBERS.name, None, ("lock", "shell"), 10)
         counts = [dict((await store.search(query)).document_frequency) for _ in range(2)]
         for text in (edited, former):
-            await other.replace_memory(stored(text, NUMBERS), NUMBERS.name, "was wrong")
+            await rewrite(other, stored(text, NUMBERS), NUMBERS.name, "was wrong")
             counts.append(dict((await store.search(query)).document_frequency))
     first, second = {"lock": 1, "shell": 0}, {"lock": 0, "shell": 1}
     assert counts == [first, first, second, first]

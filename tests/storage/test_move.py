@@ -44,7 +44,7 @@ async def fill(store: Any, embedder: Any, here: Scope, with_indexes: Callable[..
     call = ToolCall(scope=here, tool_name="Bash", input=ODD, success=True, created_at=AT, session_id="s", call_id="c")
     await store.tool_memory.add_calls([call], 100)
     good = Evaluation(score=1.0, summary="listed", evaluation="it did", method="evidence")
-    await store.tool_memory.save_evaluations(here, [EvaluatedCall(1, good, ("list",))], [], now=AT, retry_after_s=60)
+    await store.tool_memory.save_evaluations(here, [EvaluatedCall(1, good, ("list",))], {}, now=AT, retry_after_s=60)
     passage = Passage(kind="document", group="a.md", position=0, title="Uploads", content=ODD)
     stored = StoredPassage(passage, embedder.vector("up"), (), (), ("upload",))
     await store.sources.write_groups(

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from made_items import made_item
+from made_items import made_item, rewrite
 
 from swarm_memory.schema.base import GLOBAL_PROJECT, Scope
 from swarm_memory.schema.errors import StorageError
@@ -181,7 +181,7 @@ def test_whatever_is_written_changed_and_asked_both_find_the_same(
                     continue
                 (now,) = await store.get_memories([scope], [item.id])
                 edited = now.model_copy(update={"content": text.strip() or "-"})
-                await store.replace_memory(with_indexes(edited, embedder), embedder.name, "better")
+                await rewrite(store, with_indexes(edited, embedder), embedder.name, "better")
             query = SearchQuery((scope,), embedder.name, embedder.vector(asked), tokenize(asked), 50)
             return await store.search(query)
 

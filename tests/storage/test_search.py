@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from indexed_items import NUMBERS, stored
-from made_items import HERE, made_item
+from made_items import HERE, made_item, rewrite
 
 from swarm_memory.schema.base import GLOBAL_PROJECT, Scope
 from swarm_memory.schema.memory import MemoryItem, Provenance
@@ -151,7 +151,7 @@ async def test_filters_narrow_the_search_itself_and_not_its_result(open_bank: An
         assert len(await ids(pool=5, exclude_task="t1")) >= 5
         await store.set_status([HERE], [rare[0].id], "archived", "a test")
         edited = rare[1].model_copy(update={"provenance": Provenance(agent_id="tester"), "domain": "common"})
-        await store.replace_memory(stored(edited, NUMBERS), NUMBERS.name, "a test")
+        await rewrite(store, stored(edited, NUMBERS), NUMBERS.name, "a test")
         assert await ids(agent_id="coder") == await ids(domain="rare") == {rare[2].id}
         assert await ids(agent_id="tester") == await ids(domain="common") == {rare[1].id}
 

@@ -14,7 +14,7 @@ from swarm_memory.schema.memory import MemoryDraft, Provenance
 from swarm_memory.schema.team.sharing import Changes, Evidence, Proposed, SharedMemory, team_scope
 from swarm_memory.server.jobs.team import SYNC, queue_sync, sync_team
 from swarm_memory.tools.ports.memories import MemoryFilter
-from swarm_memory.tools.ports.outside import Team
+from swarm_memory.tools.ports.team import Team
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.team.cache import says
 from swarm_memory.tools.toolbox import Toolbox
@@ -199,7 +199,7 @@ async def test_a_dead_server_costs_a_line_and_is_asked_more_and_more_seldom(home
 
 
 async def caches(toolbox: Toolbox) -> Any:
-    return await toolbox.store.team.caches(toolbox.scope)
+    return await toolbox.store.team_cache.caches(toolbox.scope)
 
 
 async def test_who_leaves_the_team_keeps_nothing_of_it(home: NewHome) -> None:

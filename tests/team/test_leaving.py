@@ -30,19 +30,19 @@ async def test_what_somebody_alone_proposed_goes_and_what_others_vouch_for_stays
     await rob.decide(shared)
     await rob.decide(alone)
     await dia.sync()
-    known = await dia.toolbox.store.team.newest(dia.toolbox.team[0], None, 9)
+    known = await dia.toolbox.store.team_cache.cached_ids(dia.toolbox.team[0])
     assert len(known) == 2
 
     gone = await forget_person(server, "zqannqz")
     assert len(gone.ids) == 1
     await dia.sync()
-    (left,) = await dia.toolbox.store.team.newest(dia.toolbox.team[0], None, 9)
+    (left,) = await dia.toolbox.store.team_cache.cached_ids(dia.toolbox.team[0])
     sharing = (await dia.toolbox.store.team.sharing([left]))[left]
     assert (sharing.proposed_by, sharing.evidence.worked, sharing.evidence.people) == (("cem",), 3, 1)
 
     assert (await forget_person(server, "zqrobqz")).ids == ()
     await dia.sync()
-    assert len(await dia.toolbox.store.team.newest(dia.toolbox.team[0], None, 9)) == 1
+    assert len(await dia.toolbox.store.team_cache.cached_ids(dia.toolbox.team[0])) == 1
     marks = ("zqannqz", "zqrobqz", ALONE[0])
     if database_url is None:
         assert files_with(tmp_path / "server", *marks) == 0
@@ -64,8 +64,8 @@ async def test_who_followed_a_team_further_than_the_backup_that_is_restored_know
     lost = {await share("Freeze the clock"), await share("Sort the rows")}
     await dia.sync()
     team = team_scope("default", PROJECT)
-    assert await dia.toolbox.store.team.cached_ids(team) == {kept, *lost}
+    assert await dia.toolbox.store.team_cache.cached_ids(team) == {kept, *lost}
     restore(tmp_path / "server" / "memory.db", backup, choose(), 5.0)
     since = {await share(title) for title in ("Pin the locale", "Warm the cache", "Quote every path")}
     await dia.sync()
-    assert await dia.toolbox.store.team.cached_ids(team) == {kept, *since}
+    assert await dia.toolbox.store.team_cache.cached_ids(team) == {kept, *since}

@@ -55,7 +55,7 @@ async def test_what_several_people_propose_becomes_one_with_the_evidence_of_all(
     assert [each.id for each in await rob.server.proposals()] == [proposal.id], "one card for both"
     await rob.decide(proposal)
     later = await dia.propose(await dia.learn(*LOGIN))
-    assert (later.status, later.memory_id) == ("accepted", (await server.store.team.newest(TEAM, None, 9))[0])
+    assert (later.status, later.memory_id) == ("accepted", *await server.store.team_cache.cached_ids(TEAM))
     for each in (ann, cem, dia):
         await each.sync()
     assert f"{LOGIN[0]} (the team's; worked 9 of 10 times for 2 people)" in await told(dia.toolbox)
@@ -136,7 +136,7 @@ async def test_a_declined_proposal_says_why_and_comes_back_only_with_other_words
     proposal = await ann.propose(own)
     await rob.decide(proposal, "decline", word="only true for the old form")
     await ann.sync()
-    (sent,) = (await ann.toolbox.store.team.sent(ann.toolbox.scope, "https://memory.acme.example")).values()
+    (sent,) = (await ann.toolbox.store.team_cache.sent(ann.toolbox.scope, "https://memory.acme.example")).values()
     assert (sent.proposal.status, sent.proposal.decision) == ("declined", "only true for the old form")
     assert (await ann.propose(own)).status == "declined"
     await edit(ann.toolbox, own, MemoryChange(title="Send the CSRF token of the old form"))
@@ -179,7 +179,7 @@ async def test_a_server_that_was_made_anew_leaves_nothing_of_the_former_one(home
     memory_id = str((await rob.decide(await ann.propose(await ann.learn(*LOGIN)))).memory_id)
     await cem.sync()
     changes = await cem.server.changes(PROJECT, "", 0)
-    await cem.toolbox.store.team.take_in(
+    await cem.toolbox.store.team_cache.take_in(
         cem.toolbox.scope,
         PROJECT,
         changes.model_copy(update={"stamp": "of another", "cursor": 7, "shared": ()}),
@@ -188,7 +188,7 @@ async def test_a_server_that_was_made_anew_leaves_nothing_of_the_former_one(home
     )
     await forget_memories(server.in_project(TEAM.project), [memory_id])
     await cem.sync()
-    assert await cem.toolbox.store.team.cached_ids(TEAM) == set()
+    assert await cem.toolbox.store.team_cache.cached_ids(TEAM) == set()
 
 
 async def test_evidence_about_what_is_not_shared_is_passed_over(home: NewHome) -> None:

@@ -11,7 +11,7 @@ from swarm_memory.tools.consolidate.contradictions import Relations, find_relati
 from swarm_memory.tools.consolidate.duplicates import find_duplicates
 from swarm_memory.tools.consolidate.pairs import Survey, in_parts, links_of, survey
 from swarm_memory.tools.consolidate.upkeep import Progress, UpkeepRun
-from swarm_memory.tools.ports.upkeep import UpkeepChange, UpkeepEnd, UpkeepItem
+from swarm_memory.tools.ports.upkeep import UpkeepChange, UpkeepItem
 from swarm_memory.tools.retrieve.query import note_common_words
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -73,7 +73,7 @@ async def consolidate(
     )
     if not dry_run:
         await note_common_words(toolbox)
-        await toolbox.store.finish_upkeep(toolbox.scope, UpkeepEnd(run.id, run.now, state.last, _summary(result)))
+        await toolbox.store.finish_upkeep(toolbox.scope, run.id, run.now, state.last, _summary(result))
     run.report(run.total)
     return result
 
@@ -84,15 +84,16 @@ async def undo_consolidation(toolbox: Toolbox, run_id: str) -> Undone:
     What was changed after the run is left alone and named. Undoing twice changes nothing. Raises `NotFoundError` for a
     run that is unknown in the scope.
     """
-    restored: set[str] = set()
-    skipped: list[str] = []
-    links = 0
-    for batch in await toolbox.store.upkeep_batches(toolbox.scope, run_id):
-        undone = await toolbox.store.undo_upkeep(toolbox.scope, run_id, batch, toolbox.clock.now())
-        restored.update(undone.restored)
-        skipped += undone.skipped
-        links += undone.links_removed
-    return Undone(run_id=run_id, restored=len(restored), links_removed=links, skipped=tuple(dict.fromkeys(skipped)))
+    undone = [
+        await toolbox.store.undo_upkeep(toolbox.scope, run_id, batch, toolbox.clock.now())
+        for batch in await toolbox.store.upkeep_batches(toolbox.scope, run_id)
+    ]
+    return Undone(
+        run_id=run_id,
+        restored=sum(each.restored for each in undone),
+        links_removed=sum(each.links_removed for each in undone),
+        skipped=tuple(dict.fromkeys(memory_id for each in undone for memory_id in each.skipped)),
+    )
 
 
 async def _merge(run: UpkeepRun, found: Survey, duplicates: Sequence[Merged]) -> None:

@@ -145,7 +145,7 @@ async def links_of(toolbox: Toolbox, ids: Sequence[str]) -> list[MemoryLink]:
     found: list[MemoryLink] = []
     for part in in_parts(ids, _PAGE):
         await toolbox.give_way()
-        found += await toolbox.store.memory_links(toolbox.scope, part)
+        found += await toolbox.store.memory_links((toolbox.scope,), part)
     return found
 
 

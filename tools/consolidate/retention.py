@@ -36,18 +36,10 @@ async def remove_old(toolbox: Toolbox, report: Report | None = None) -> dict[str
     return removed
 
 
-async def retention_status(toolbox: Toolbox) -> str:
-    """Say in one line after how many days each kind goes, and when the oldest does. Raises `StorageError`."""
-    oldest, now = await toolbox.store.retention.oldest(toolbox.scope), toolbox.clock.now()
-    parts: list[str] = []
-    for kind in RETAINED:
-        days = _days(toolbox, kind)
-        text = f"{_name(kind)} after {days:,} days" if days else f"{_name(kind)} never"
-        if days and kind in oldest:
-            goes = oldest[kind] + timedelta(days=days)
-            text += " (the oldest now)" if goes <= now else f" (the oldest on {goes:%Y-%m-%d})"
-        parts.append(text)
-    return ", ".join(parts)
+def retention_status(toolbox: Toolbox) -> str:
+    """Say in one line after how many days each kind goes."""
+    days = [(_name(kind), _days(toolbox, kind)) for kind in RETAINED]
+    return ", ".join(f"{name} after {after:,} days" if after else f"{name} never" for name, after in days)
 
 
 def _limits(toolbox: Toolbox) -> dict[Retained, datetime]:

@@ -15,10 +15,10 @@ from datetime import datetime
 from math import sqrt
 
 from swarm_memory.schema.base import counted
+from swarm_memory.schema.outcome import OutcomeRecord
 from swarm_memory.tools.credit.intervals import wilson
 from swarm_memory.tools.guard.trust import RESTORED
 from swarm_memory.tools.ports.journal import DECIDED, TAKEN_BACK
-from swarm_memory.tools.ports.trajectories import TaskOutcome
 from swarm_memory.tools.toolbox import Toolbox
 
 FEWEST_FAILURES, CLEARLY = 3, 1.2
@@ -130,16 +130,17 @@ class Tasks:
         self._counted = set[tuple[str, str]]()
         self._decided = self._failed = 0
 
-    def count(self, task: TaskOutcome) -> None:
+    def count(self, task: OutcomeRecord) -> None:
         """Count a task; for a memory only the first of each session, for the later ones have it in sight anyway."""
         if task.label == "Undecided":
             return
         failed, unit = task.label == "Failure", _unit_of(task.task_id)
-        for memory_id in (*task.shown, *task.rested):
+        given = [credit.memory_id for credit in task.credits]
+        for memory_id in (*given, *task.rested):
             if (unit, memory_id) in self._counted or (memory_id in self._since and task.at <= self._since[memory_id]):
                 continue
             self._counted.add((unit, memory_id))
-            record, shown = self.records.setdefault(memory_id, Record()), memory_id in task.shown
+            record, shown = self.records.setdefault(memory_id, Record()), memory_id in given
             at_random, expected = shown != rests(task.task_id, memory_id), self._failed / max(1, self._decided)
             record.count(failed=failed, shown=shown, at_random=at_random, expected=expected)
         self._decided, self._failed = self._decided + 1, self._failed + failed
@@ -148,7 +149,7 @@ class Tasks:
 async def memory_records(toolbox: Toolbox) -> dict[str, Record]:
     """Return what the tasks of the toolbox's scope say of their memories, by id. Raises `StorageError`."""
     outcomes = await toolbox.store.list_outcomes(toolbox.scope)
-    ids = list({each for task in outcomes for each in (*task.shown, *task.rested)})
+    ids = list({each for task in outcomes for each in (*(use.memory_id for use in task.credits), *task.rested)})
     histories = await toolbox.store.memory_histories(toolbox.readable, ids, RESTARTS) if ids else {}
     tasks = Tasks({memory_id: events[-1].at for memory_id, events in histories.items() if events})
     for task in outcomes:

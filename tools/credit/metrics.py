@@ -7,10 +7,9 @@ from math import ceil
 from statistics import fmean, median
 
 from swarm_memory.schema.base import counted
-from swarm_memory.schema.outcome import ArmFigures, Conclusion, Difference, Effect, WeekMetrics
+from swarm_memory.schema.outcome import ArmFigures, Conclusion, Difference, Effect, OutcomeRecord, WeekMetrics
 from swarm_memory.schema.rollout import MattsRun
 from swarm_memory.tools.credit.intervals import Z, difference, mean_interval, rate_difference
-from swarm_memory.tools.ports.trajectories import TaskOutcome
 from swarm_memory.tools.toolbox import Toolbox
 
 MIN_TASKS = 10
@@ -35,7 +34,7 @@ async def memory_effect(toolbox: Toolbox) -> Effect | None:
 
 async def weekly_metrics(toolbox: Toolbox) -> list[WeekMetrics]:
     """Return the figures of every week in which something happened, oldest first."""
-    tasks: defaultdict[date, list[TaskOutcome]] = defaultdict(list)
+    tasks: defaultdict[date, list[OutcomeRecord]] = defaultdict(list)
     for each in await toolbox.store.list_outcomes(toolbox.scope):
         tasks[_monday(each.at.astimezone(UTC).date())].append(each)
     items = Counter[date]()
@@ -47,7 +46,7 @@ async def weekly_metrics(toolbox: Toolbox) -> list[WeekMetrics]:
     return [_week(week, tasks[week], items[week], runs[week]) for week in sorted({*tasks, *items, *runs})]
 
 
-def effect_of(outcomes: Sequence[TaskOutcome]) -> Effect | None:
+def effect_of(outcomes: Sequence[OutcomeRecord]) -> Effect | None:
     """Compare tasks with memory to tasks without.
 
     Where tasks were held out at random, only tasks for which something had been found count: they differ in nothing but
@@ -77,7 +76,7 @@ def effect_of(outcomes: Sequence[TaskOutcome]) -> Effect | None:
     )
 
 
-def _wanted(treated: Sequence[TaskOutcome], control: Sequence[TaskOutcome]) -> int | None:
+def _wanted(treated: Sequence[OutcomeRecord], control: Sequence[OutcomeRecord]) -> int | None:
     """Return how many more tasks, divided as these are, it takes until the interval is `KNOWN_TO` wide on each side."""
     ours, theirs = _values(SUCCESS, treated), _values(SUCCESS, control)
     if not ours or not theirs:
@@ -89,7 +88,7 @@ def _wanted(treated: Sequence[TaskOutcome], control: Sequence[TaskOutcome]) -> i
     return max(0, ceil(decided * (len(treated) + len(control)) / n))
 
 
-def _arm(outcomes: Sequence[TaskOutcome]) -> ArmFigures:
+def _arm(outcomes: Sequence[OutcomeRecord]) -> ArmFigures:
     ends = _values(SUCCESS, outcomes)
     return ArmFigures(
         tasks=len(outcomes),
@@ -100,7 +99,7 @@ def _arm(outcomes: Sequence[TaskOutcome]) -> ArmFigures:
     )
 
 
-def _difference(name: str, treated: Sequence[TaskOutcome], control: Sequence[TaskOutcome]) -> Difference | None:
+def _difference(name: str, treated: Sequence[OutcomeRecord], control: Sequence[OutcomeRecord]) -> Difference | None:
     """Return a figure with memory less the same without; None where one side has too few for an interval."""
     ours, theirs = _values(name, treated), _values(name, control)
     n, other_n, is_rate = len(ours), len(theirs), name == SUCCESS
@@ -118,7 +117,7 @@ def _difference(name: str, treated: Sequence[TaskOutcome], control: Sequence[Tas
     return Difference(**found._asdict(), n_with=n, n_without=other_n, conclusion=conclusion)
 
 
-def _week(week: date, outcomes: Sequence[TaskOutcome], new_items: int, runs: Sequence[MattsRun]) -> WeekMetrics:
+def _week(week: date, outcomes: Sequence[OutcomeRecord], new_items: int, runs: Sequence[MattsRun]) -> WeekMetrics:
     every = _arm(outcomes)
     succeeded = [each for each in outcomes if each.label == "Success"]
     times = _values("duration_s", succeeded)
@@ -143,14 +142,14 @@ def _week(week: date, outcomes: Sequence[TaskOutcome], new_items: int, runs: Seq
     )
 
 
-def _per_success(name: str, outcomes: Sequence[TaskOutcome]) -> float | None:
+def _per_success(name: str, outcomes: Sequence[OutcomeRecord]) -> float | None:
     """Return what all tasks took of which it is known, for each success among them: failures cost too."""
     known = [each for each in outcomes if getattr(each.figures, name) is not None]
     successes = _arm(known).successes
     return sum(_values(name, known)) / successes if successes else None
 
 
-def _values(name: str, outcomes: Sequence[TaskOutcome]) -> list[float]:
+def _values(name: str, outcomes: Sequence[OutcomeRecord]) -> list[float]:
     """Return a figure of the tasks of which it is known; of success 1 or 0 of those that were decided."""
     if name == SUCCESS:
         return [float(each.label == "Success") for each in outcomes if each.label != "Undecided"]

@@ -24,7 +24,7 @@ from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.learn.items import Origin, SortedOut, distilled_item, mean_confidence, new_items
 from swarm_memory.tools.matts.contrast import Contrast, self_contrast
 from swarm_memory.tools.matts.rollouts import Attempt, Former, best_of, do_rollout, numbered
-from swarm_memory.tools.ports.outside import AgentRunner
+from swarm_memory.tools.ports.models import AgentRunner
 from swarm_memory.tools.ports.trajectories import RunEnd
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.text.cleaning import clean

@@ -208,7 +208,7 @@ async def _decide(
     decision: dict[str, JsonValue] = {"id": new_id(DECISION), "decision": what, "reason": why, **(about or {})}
     new: list[MemoryLink] = []
     if link is not None:  # where it stands already, taking the decision back takes none away
-        known = [each for scope in toolbox.readable for each in await toolbox.store.memory_links(scope, [link.src_id])]
+        known = await toolbox.store.memory_links(toolbox.readable, [link.src_id])
         ends = {(each.src_id, each.dst_id, each.relation) for each in known}
         new = [] if (link.src_id, link.dst_id, link.relation) in ends else [link]
     changes: list[_Change] = []

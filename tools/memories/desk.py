@@ -105,10 +105,9 @@ async def _quarantined(toolbox: Toolbox) -> list[Card]:
     which = MemoryFilter(("quarantined",), limit=MOST_WAITING)
     found = await toolbox.store.list_memories(toolbox.readable, which)
     against: dict[str, str] = {}
-    for scope in toolbox.scope.readable() if found else ():
-        for link in await toolbox.store.memory_links(scope, [item.id for item in found]):
-            if link.relation == "contradicts":
-                against |= {link.src_id: link.dst_id, link.dst_id: link.src_id}
+    for link in await toolbox.store.memory_links(toolbox.scope.readable(), [item.id for item in found]):
+        if link.relation == "contradicts":
+            against |= {link.src_id: link.dst_id, link.dst_id: link.src_id}
     others = await _items(toolbox, list(against.values()))
     active = {item.id: item for item in others.values() if item.status == "active"}
     return [

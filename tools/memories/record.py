@@ -64,7 +64,7 @@ async def memory_record(toolbox: Toolbox, memory_id: str) -> MemoryRecord:
     (item,) = await with_authors(toolbox, await get_memories(toolbox, [memory_id]))
     readable = toolbox.readable
     history = await toolbox.store.memory_history(readable, memory_id)
-    links = await toolbox.store.memory_links(item.scope, [memory_id])
+    links = await toolbox.store.memory_links((item.scope,), [memory_id])
     others = [link.dst_id if link.src_id == memory_id else link.src_id for link in links]
     known = {each.id: each for each in await toolbox.store.get_memories(readable, others)} if others else {}
     return MemoryRecord(

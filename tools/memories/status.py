@@ -41,7 +41,7 @@ async def memory_status(toolbox: Toolbox) -> MemoryStatus:
         sources=await _sources(toolbox),
         effect=await memory_effect(toolbox),
         consolidation=await _consolidation(toolbox, statistics),
-        retention=await retention_status(toolbox),
+        retention=retention_status(toolbox),
         settings=toolbox.settings.model_dump(mode="json"),
         notices=tuple(notices),
     )

@@ -1,6 +1,6 @@
 """What is noted of what happened: sessions of hosts, the audit trail, calls to models and of tools."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
@@ -58,25 +58,14 @@ class ChatRecord(NamedTuple):
     at: datetime
 
 
-class Neighbour(NamedTuple):
-    """A call as it stands beside others in its session."""
-
-    seq: int
-    tool_name: str
-    session_id: str | None
-    input: str
-    success: bool
-    at: datetime
-
-
 class PendingCalls(NamedTuple):
     """Calls that wait for an evaluation, with what was around them."""
 
     calls: "tuple[KeptCall, ...]"
     """By arrival."""
-    after: tuple[Neighbour, ...]
+    after: "tuple[KeptCall, ...]"
     """Calls of the scope from the first of `calls` on, by arrival."""
-    corrections: Mapping[str, tuple[datetime, ...]]
+    corrections: Mapping[str, Sequence[datetime]]
     """When the user corrected what was done, by session."""
 
 
@@ -86,10 +75,3 @@ class EvaluatedCall(NamedTuple):
     seq: int
     evaluation: "Evaluation"
     tokens: tuple[str, ...]
-
-
-class FailedEvaluation(NamedTuple):
-    """A call that could not be evaluated now."""
-
-    seq: int
-    reason: str

@@ -1,4 +1,4 @@
-"""What the operations ask of models, as Protocols: vectors, answers, an order by relevance."""
+"""What the operations ask of the world, as Protocols: models, who carries out a task, the time."""
 
 from array import array
 from collections.abc import Sequence
@@ -10,6 +10,10 @@ from pydantic import Field, JsonValue
 from swarm_memory.schema.base import Model
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
+    from swarm_memory.schema.rollout import RolloutRequest, RunnerAnswer
+
     Vector: TypeAlias = array[float]
 else:
     Vector = array  # takes no parameter at run time before Python 3.12
@@ -163,4 +167,38 @@ class Reranker(Protocol):
 
     async def rerank(self, query: str, candidates: Sequence[RerankCandidate]) -> tuple[list[Ranked], list[str]]:
         """Return those it judged, best first, and notices. Raises `ModelError` when nothing usable came."""
+        ...
+
+
+class AgentRunner(Protocol):
+    """Does a task once, in whatever way; many rollouts may run at the same time."""
+
+    @property
+    def name(self) -> str:
+        """What it is, with what distinguishes it from others of its kind: `command:claude -p`."""
+        ...
+
+    @property
+    def takes_notes(self) -> bool:
+        """Whether memories in the prompt can have an effect: not where the work was done before."""
+        ...
+
+    async def run(self, request: "RolloutRequest") -> "RunnerAnswer":
+        """Do the task within `request.timeout_s`; a rollout that fails is an answer, not an error.
+
+        However this ends, also by cancellation, nothing of the rollout goes on afterwards. Raises `ConfigError` or
+        `InputError` for what would end every other rollout in the same way.
+        """
+        ...
+
+    async def settle(self, run_id: str, best: int | None) -> str | None:
+        """Clear away what the rollouts of a run left, and return the folder of the best one's files, if it has any."""
+        ...
+
+
+class Clock(Protocol):
+    """Time, so that a test can say what it is."""
+
+    def now(self) -> "datetime":
+        """Return the present, aware, in UTC."""
         ...

@@ -1,6 +1,6 @@
 """What the operations on sources need from outside: a store of passages. No adapter is known."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 from swarm_memory.schema.base import Scope
@@ -13,9 +13,6 @@ ReadGroup: TypeAlias = tuple[str, str, Callable[[], Sequence[Passage]]]
 
 Making may raise `InputError`, and is not asked for when the hash is known. It runs in a thread.
 """
-
-Experience: TypeAlias = Callable[[Sequence[str]], Awaitable[Mapping[str, float]]]
-"""Gives the smoothed share 0…1 of calls that succeeded, of those tools that were ever called."""
 
 
 class StoredPassage(NamedTuple):

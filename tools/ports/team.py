@@ -1,11 +1,45 @@
-"""What sharing needs: of the bank the tables of a team, of a team its server. No adapter is known here."""
+"""What sharing needs: of a team its server, as a Protocol, and of the bank what it keeps of a team."""
 
+from collections.abc import Sequence
 from datetime import datetime
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
-from swarm_memory.schema.team.sharing import ProposalStatus, SentProposal
+from swarm_memory.schema.team.sharing import (
+    Changes,
+    Counted,
+    Decided,
+    Member,
+    Proposal,
+    ProposalStatus,
+    Proposed,
+    SentProposal,
+)
 
 PROPOSAL = "pr"
+
+
+class Team(Protocol):
+    """The team's server, or this bank as one. Raises `InputError`, `NotFoundError`, `TeamUnavailable`."""
+
+    async def me(self) -> Member: ...
+
+    async def propose(self, bank: str, proposed: Sequence[Proposed]) -> list[Proposal]:
+        """Send proposals, at most 50; return them as they stand on the server. Sending again changes nothing."""
+        ...
+
+    async def proposals(self, status: ProposalStatus | None = "waiting", *, mine: bool = False) -> list[Proposal]:
+        """Return proposals, oldest first: those that wait, of any status with None, or one's own alone."""
+        ...
+
+    async def decide(self, proposal_id: str, decided: Decided) -> Proposal: ...
+
+    async def changes(self, project: str, stamp: str, after: int) -> Changes:
+        """Return what changed after a cursor; from the beginning where the stamp is not that of the server."""
+        ...
+
+    async def send_evidence(self, bank: str, counted: Sequence[Counted]) -> None:
+        """Send one's own counts, at most 500; those of memories that are not shared are passed over."""
+        ...
 
 
 class ProposalFilter(NamedTuple):
@@ -17,23 +51,11 @@ class ProposalFilter(NamedTuple):
     project: str | None = None
     limit: int = 50
     offset: int = 0
+    id: str | None = None
+    """Only this one, and those that it stands for."""
     leading: bool = False
     """Only those that no other one stands for."""
     newest: bool = False
-
-
-class Ruling(NamedTuple):
-    """A decision about a proposal and those that say the same."""
-
-    proposal_id: str
-    status: ProposalStatus
-    former: ProposalStatus
-    """What they must still be."""
-    by: str | None
-    at: datetime
-    word: str
-    memory_id: str | None = None
-    """The shared memory that they are now, or were."""
 
 
 class Cache(NamedTuple):

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from pydantic import JsonValue
 
 from swarm_memory.schema.base import Scope
-from swarm_memory.schema.outcome import Arm, RecordedTask, TaskFigures
+from swarm_memory.schema.outcome import RecordedTask
 from swarm_memory.schema.rollout import MattsRun
 from swarm_memory.schema.trajectory import Label, Trajectory, TrajectorySource, Verdict
 from swarm_memory.tools.ports.memories import StoredMemory
@@ -132,20 +132,3 @@ class Trials(NamedTuple):
     """Ids that are not shown to every other task."""
     doubted: Mapping[str, str] = MappingProxyType({})
     """Why the user's own word is to be put before the user, by id."""
-
-
-class TaskOutcome(NamedTuple):
-    """What is counted of one task's outcome."""
-
-    task_id: str
-    label: Label
-    arm: Arm
-    randomised: bool
-    figures: TaskFigures
-    injected: int
-    used: int
-    at: datetime
-    shown: tuple[str, ...] = ()
-    """Ids of the memories that it was given; of outcomes of earlier releases they are not known."""
-    rested: tuple[str, ...] = ()
-    """Ids of those that fitted and were not shown."""

@@ -61,16 +61,6 @@ class UpkeepState(NamedTuple):
     aging: Aging | None
 
 
-class UpkeepEnd(NamedTuple):
-    """How a run ended."""
-
-    run_id: str
-    at: datetime
-    consolidated: int
-    """Items up to this position are compared."""
-    summary: Mapping[str, JsonValue]
-
-
 class UpkeepChange(NamedTuple):
     """One item as it is to be; it is written only where the item is still as it was seen."""
 

@@ -18,11 +18,11 @@ async def without_repeats(toolbox: Toolbox, result: SearchResult) -> SearchResul
     """
     found = {candidate.id: candidate for candidate in result.candidates}
     shared = [each for each, candidate in found.items() if candidate.project.startswith(TEAM)] if toolbox.team else []
+    links = await toolbox.store.memory_links(toolbox.team, shared) if shared else []
     gone = {
-        shared_id if found[own_id].standing > 0 else own_id
-        for shared_id, own_ids in (await toolbox.store.team.own_same(shared) if shared else {}).items()
-        for own_id in own_ids
-        if own_id in found
+        link.dst_id if found[link.src_id].standing > 0 else link.src_id
+        for link in links
+        if link.relation == "duplicate_of" and link.dst_id in shared and link.src_id in found
     }
     return result._replace(candidates=tuple(each for each in result.candidates if each.id not in gone))
 
@@ -61,7 +61,8 @@ async def first_of_opposites(
     """
     linked = set[frozenset[str]]()
     if len(items) > 1:
-        linked = set(map(frozenset, await toolbox.store.contradictions_among([item.id for item in items])))
+        links = await toolbox.store.memory_links(toolbox.readable, [item.id for item in items])
+        linked = {frozenset((link.src_id, link.dst_id)) for link in links if link.relation == "contradicts"}
     kept: list[MemoryItem] = []
     stay: dict[str, list[str]] = {}
     for item in items:
@@ -85,7 +86,7 @@ async def with_fix_counts(toolbox: Toolbox, found: Sequence[ScoredMemory]) -> tu
     Raises `StorageError`.
     """
     ids = [each.item.id for each in found if each.item.use == "way_out"]
-    known = await toolbox.store.fixes_beside(toolbox.scope, ids) if ids else []
+    known = await toolbox.store.known_fixes(toolbox.scope, beside=ids) if ids else []
     counts = {way.memory_id: way for way in reversed(known) if way.memory_id in ids}  # of several errors the surest
     kept: list[ScoredMemory] = []
     for each in found:

@@ -35,7 +35,7 @@ from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.learn.items import same_in_bank
 from swarm_memory.tools.memories.edit import checked_texts
 from swarm_memory.tools.ports.memories import StoredMemory
-from swarm_memory.tools.ports.team import PROPOSAL, ProposalFilter, Ruling
+from swarm_memory.tools.ports.team import PROPOSAL, ProposalFilter
 from swarm_memory.tools.retrieve.embed import prepare_or_say
 from swarm_memory.tools.retrieve.rank import cosine
 from swarm_memory.tools.text.cleaning import clean, faults
@@ -116,8 +116,8 @@ class TeamBank:
         sound = [each.model_copy(update={"evidence": _bounded(each.evidence)}) for each in counted]
         tenant, at = self.toolbox.scope.tenant_id, self.toolbox.clock.now()
         own = "" if self.person is None else self.person.id
-        changed = await self.toolbox.store.team.put_evidence(tenant, own, bank[:100], sound, at)
-        for scope, memory_id, evidence in await self.toolbox.store.team.failing(tenant, changed):
+        changed = await self.toolbox.store.team.put_evidence(tenant, (own, bank[:100]), sound, at)
+        for scope, memory_id, evidence in changed:
             if reason := _why_withdrawn(evidence):
                 await self.toolbox.store.set_status((scope,), [memory_id], "archived", reason)
 
@@ -186,33 +186,26 @@ class TeamBank:
         (stored,), _ = await prepare_or_say(there, [item.model_copy(update={"provenance": cleared})])
         known = await same_in_bank(there, stored)
         same = known is not None and known.id != item.id
-        ruling = Ruling(
-            proposal.id,
-            "accepted",
-            "waiting",
-            None if self.person is None else self.person.name,
-            there.clock.now(),
-            _clean_word(decided.word),
-            known.id if known is not None and same else item.id,
+        accepted = self._ruled(
+            there, proposal, decided, "accepted", known.id if known is not None and same else item.id
         )
         # It is the proposer who brought it.
         by_proposer = there.store.by(proposal.person_id).team
-        return await by_proposer.share(there.scope, ruling, None if same else stored, there.embedder.name)
+        return await by_proposer.share(there.scope, accepted, None if same else stored, there.embedder.name)
 
     async def _refuse(self, there: Toolbox, proposal: Proposal, decided: Decided) -> bool:
         undone = decided.act == "undo"
         if undone == (proposal.status == "waiting"):
             return False
-        ruling = Ruling(
-            proposal.id,
-            "waiting" if undone else "declined",
-            proposal.status if undone else "waiting",
-            None if self.person is None else self.person.name,
-            there.clock.now(),
-            _clean_word(decided.word),
-            proposal.memory_id,
-        )
-        return await there.store.team.rule(there.scope, ruling)
+        ruled = self._ruled(there, proposal, decided, "waiting" if undone else "declined", proposal.memory_id)
+        return await there.store.team.rule(there.scope, ruled, proposal.status if undone else "waiting")
+
+    def _ruled(
+        self, there: Toolbox, proposal: Proposal, decided: Decided, status: ProposalStatus, memory_id: str | None
+    ) -> Proposal:
+        by = None if self.person is None else self.person.name
+        ruling = {"status": status, "decided_by": by, "decided_at": there.clock.now(), "memory_id": memory_id}
+        return proposal.model_copy(update={**ruling, "decision": _clean_word(decided.word)})
 
 
 def edited(waiting: Sequence[Proposal], proposal_id: str, texts: Mapping[str, str]) -> MemoryDraft:

@@ -16,9 +16,8 @@ from swarm_memory.tools.consolidate.duplicates import gist_of, is_same
 from swarm_memory.tools.consolidate.pairs import duplicate_threshold
 from swarm_memory.tools.guard.gate import gated
 from swarm_memory.tools.memories.edit import checked_texts
-from swarm_memory.tools.ports.memories import StoredMemory
-from swarm_memory.tools.ports.outside import Team
-from swarm_memory.tools.ports.team import Cache
+from swarm_memory.tools.ports.memories import MemoryFilter, StoredMemory
+from swarm_memory.tools.ports.team import Cache, Team
 from swarm_memory.tools.retrieve.embed import prepare_or_say
 from swarm_memory.tools.team.propose import note, outgoing, propose, proven
 from swarm_memory.tools.text.cleaning import clean
@@ -53,7 +52,7 @@ async def sync(toolbox: Toolbox, team: Team, url: str, project: str, *, propose_
     Only evidence about what the team shares is sent, and with `propose_proven` what is proven. Raises `TeamUnavailable`
     and what the server refuses; what was done until then stays.
     """
-    store, projects = toolbox.store.team, (project, GLOBAL_PROJECT)
+    store, projects = toolbox.store.team_cache, (project, GLOBAL_PROJECT)
     await store.keep_caches(toolbox.scope, url, projects)
     done, fresh = Synced(), list[StoredMemory]()
     caches = {cache.project: cache for cache in await store.caches(toolbox.scope)}
@@ -78,7 +77,7 @@ async def sync(toolbox: Toolbox, team: Team, url: str, project: str, *, propose_
 
 async def _pull(toolbox: Toolbox, team: Team, cache: Cache, done: Synced) -> list[StoredMemory]:
     """Take in the pages of changes, and return what is new; what a server that was made again does not name goes."""
-    store, there = toolbox.store.team, team_scope(toolbox.scope.tenant_id, cache.project)
+    store, there = toolbox.store.team_cache, team_scope(toolbox.scope.tenant_id, cache.project)
     stamp, after, seen = cache.stamp, cache.cursor, set[str]()
     new, begun_again = list[StoredMemory](), False
     for _ in range(_MAX_PAGES):
@@ -89,7 +88,12 @@ async def _pull(toolbox: Toolbox, team: Team, cache: Cache, done: Synced) -> lis
             raise TeamUnavailable(f"the team shares more than {MAX_CACHED:,} memories about {cache.project}: tidy them")
         prepared = await _prepared(toolbox, there, changes)
         # Until all was seen the cursor stays where it was: a pull that is cut off begins again too.
-        written = changes.model_copy(update={"stamp": "", "cursor": 0}) if begun_again and changes.has_more else changes
+        written = changes
+        if begun_again and changes.has_more:
+            written = changes.model_copy(update={"stamp": "", "cursor": 0})
+        elif begun_again:
+            gone = await store.cached_ids(there) - seen
+            written = changes.model_copy(update={"withdrawn": (*changes.withdrawn, *gone)})
         refused = await store.take_in(toolbox.scope, cache.project, written, prepared, toolbox.embedder.name)
         new += [memory for memory, _ in prepared if memory is not None and memory.item.status == "active"]
         done.pulled += len(changes.shared)
@@ -100,8 +104,6 @@ async def _pull(toolbox: Toolbox, team: Team, cache: Cache, done: Synced) -> lis
         if changes.stamp == stamp and changes.cursor <= after:
             raise TeamUnavailable("the team's server gives the same changes again and again")
         stamp, after = changes.stamp, changes.cursor
-    if begun_again and (gone := await store.cached_ids(there) - seen):
-        await store.drop_cached(there, list(gone))
     return new
 
 
@@ -156,12 +158,12 @@ async def _link(toolbox: Toolbox, fresh: Sequence[StoredMemory], team: Sequence[
     """Note which own memories say the same as a shared one: what is new there, and what is new here since."""
     own = (toolbox.scope,)
     pairs = [(own_id, each.item.id) for each in fresh for own_id in await _say_the_same(toolbox, own, each)]
-    newest = await toolbox.store.team.newest(toolbox.scope, since, _COMPARED)
-    items = await toolbox.store.get_memories(own, newest) if newest else []
+    newest = await toolbox.store.list_memories(own, MemoryFilter(limit=_COMPARED))
+    items = [item for item in newest if since is None or item.created_at > since]
     for each in (await prepare_or_say(toolbox, items))[0] if items else []:
         pairs += [(each.item.id, shared_id) for shared_id in await _say_the_same(toolbox, team, each)]
     if pairs:
-        await toolbox.store.team.link_same(pairs)
+        await toolbox.store.team_cache.link_same(pairs)
 
 
 async def _say_the_same(toolbox: Toolbox, scopes: Sequence[Scope], memory: StoredMemory) -> list[str]:
@@ -176,7 +178,7 @@ async def _say_the_same(toolbox: Toolbox, scopes: Sequence[Scope], memory: Store
 
 async def _send_evidence(toolbox: Toolbox, team: Team, projects: Sequence[str]) -> None:
     """Send what tasks here showed of what the team shares: absolute counts, and nothing of the tasks."""
-    store, tenant = toolbox.store.team, toolbox.scope.tenant_id
+    store, tenant = toolbox.store.team_cache, toolbox.scope.tenant_id
     ids = [each for project in projects for each in sorted(await store.cached_ids(team_scope(tenant, project)))]
     known = await store.own_evidence(ids)
     counts = [
@@ -209,8 +211,8 @@ async def how_it_stands(toolbox: Toolbox) -> list[str]:
     url = toolbox.settings.team.url
     if url is None:
         return []
-    lines = [f"the team: {says(await toolbox.store.team.caches(toolbox.scope), toolbox.clock.now())}"]
-    sent = list((await toolbox.store.team.sent(toolbox.scope, url)).values())
+    lines = [f"the team: {says(await toolbox.store.team_cache.caches(toolbox.scope), toolbox.clock.now())}"]
+    sent = list((await toolbox.store.team_cache.sent(toolbox.scope, url)).values())
     if sent:
         counts = Counter(each.proposal.status for each in sent)
         lines.append(f"proposed: {', '.join(f'{number} {status}' for status, number in sorted(counts.items()))}")

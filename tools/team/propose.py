@@ -13,8 +13,7 @@ from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.guard.trust import rests_on_evidence
 from swarm_memory.tools.memories.edit import checked_texts, get_memories
 from swarm_memory.tools.ports.memories import MemoryFilter
-from swarm_memory.tools.ports.outside import Team
-from swarm_memory.tools.ports.team import Sent
+from swarm_memory.tools.ports.team import Sent, Team
 from swarm_memory.tools.text.cleaning import clean
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -35,7 +34,7 @@ async def outgoing(toolbox: Toolbox, ids: Sequence[str], project: str, word: str
     if len(ids) > MAX_SENT:
         raise InputError(f"{len(ids)} memories at once: propose at most {MAX_SENT}")
     items = await get_memories(toolbox, ids)
-    proven = await toolbox.store.team.own_evidence([item.id for item in items])
+    proven = await toolbox.store.team_cache.own_evidence([item.id for item in items])
     said = clean(redact(word).text, MAX_WORD_CHARS)
     return [
         Proposed(
@@ -43,7 +42,7 @@ async def outgoing(toolbox: Toolbox, ids: Sequence[str], project: str, word: str
             outcome=outcome_of(item),
             confidence=item.confidence,
             distiller=item.provenance.distiller,
-            signatures=(await toolbox.store.team.signatures(item.id))[:MAX_SIGNATURES],
+            signatures=(await toolbox.store.team_cache.signatures(item.id))[:MAX_SIGNATURES],
             evidence=proven[item.id].evidence,
             origin_id=item.id,
             project=project,
@@ -79,7 +78,7 @@ async def propose(toolbox: Toolbox, team: Team, url: str, proposed: Sequence[Pro
     """Send what `outgoing` gave, note it, and return it as it stands on the server. Raises what the server does."""
     if not proposed:
         return []
-    answered = await team.propose(await toolbox.store.team.bank_id(), proposed)
+    answered = await team.propose(await toolbox.store.team_cache.bank_id(), proposed)
     await note(toolbox, url, answered, {each.origin_id: digest_of(each.draft) for each in proposed})
     return answered
 
@@ -91,7 +90,7 @@ async def note(toolbox: Toolbox, url: str, proposals: Sequence[Proposal], digest
         for each in proposals
         if each.origin_id in digests
     ]
-    await toolbox.store.team.note_sent(toolbox.scope, url, known, toolbox.clock.now())
+    await toolbox.store.team_cache.note_sent(toolbox.scope, url, known, toolbox.clock.now())
 
 
 _KEPT = set(SentProposal.model_fields)
@@ -108,15 +107,17 @@ async def proven(toolbox: Toolbox, url: str) -> list[str]:
     Proven is what rests on hard evidence, worked in two sessions and never failed. What the user said is not sent by
     itself: it is said to this machine.
     """
-    sent = await toolbox.store.team.sent(toolbox.scope, url)
+    sent = await toolbox.store.team_cache.sent(toolbox.scope, url)
     items = await toolbox.store.list_memories((toolbox.scope,), MemoryFilter(limit=_LOOKED_AT))
     asked = [
         item.id
         for item in items
         if item.id not in sent and not item.provenance.is_users_word and rests_on_evidence(item)
     ]
-    same = await toolbox.store.team.same_as_shared(asked)
-    found = await toolbox.store.team.own_evidence([each for each in asked if each not in same])
+    links = [each for each in await toolbox.store.memory_links((toolbox.scope,), asked) if each.src_id in asked]
+    shared = await toolbox.store.team.sharing([each.dst_id for each in links if each.relation == "duplicate_of"])
+    same = {each.src_id for each in links if each.dst_id in shared}
+    found = await toolbox.store.team_cache.own_evidence([each for each in asked if each not in same])
     return [
         memory_id
         for memory_id, known in found.items()

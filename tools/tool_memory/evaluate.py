@@ -16,7 +16,7 @@ from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.model.ask import Answered, Effort, ask
 from swarm_memory.tools.model.parse import Unparsed
 from swarm_memory.tools.model.prompt import Rendered, load_prompt, render
-from swarm_memory.tools.ports.journal import EvaluatedCall, FailedEvaluation, PendingCalls
+from swarm_memory.tools.ports.journal import EvaluatedCall, PendingCalls
 from swarm_memory.tools.ports.models import ChatModel
 from swarm_memory.tools.text.cleaning import clean, one_line
 from swarm_memory.tools.text.tokens import query_tokens, tokenize
@@ -113,7 +113,7 @@ async def evaluate_tool_calls(
         )
         failures += len(failed)
         methods.update(each.evaluation.method for each in done)
-        reasons.update(dict.fromkeys(each.reason for each in failed))
+        reasons.update(dict.fromkeys(failed.values()))
         if stop:
             break
     waiting = (await toolbox.store.tool_memory.counts(toolbox.scope)).not_evaluated
@@ -124,13 +124,13 @@ async def evaluate_tool_calls(
 
 async def _evaluate_all(
     toolbox: Toolbox, pending: PendingCalls, schemas: dict[str, str | None]
-) -> tuple[list[EvaluatedCall], list[FailedEvaluation], bool]:
+) -> tuple[list[EvaluatedCall], dict[int, str], bool]:
     """Return evaluations, failures, and whether the model cannot be reached, so that the rest waits."""
     if toolbox.chat is None or toolbox.settings.tool_memory.evaluator == "evidence":
-        return await asyncio.to_thread(_by_evidence, pending, tool_words(schemas)), [], False
+        return await asyncio.to_thread(_by_evidence, pending, tool_words(schemas)), {}, False
     model = toolbox.chat
     done: list[EvaluatedCall] = []
-    failed: list[FailedEvaluation] = []
+    failed: dict[int, str] = {}
     unreached = 0
 
     async def one(kept: KeptCall) -> None:
@@ -140,8 +140,7 @@ async def _evaluate_all(
             found = await evaluate_by_model(model, kept, was_corrected(kept, pending), schema, toolbox)
         except ModelError as error:
             unreached += isinstance(error, ModelUnavailable)
-            reason = one_line(redact(f"not evaluated: {error}").text, _MAX_REASON)
-            failed.append(FailedEvaluation(kept.seq, reason))
+            failed[kept.seq] = one_line(redact(f"not evaluated: {error}").text, _MAX_REASON)
             return
         unreached = 0
         done.append(EvaluatedCall(kept.seq, found, indexed_tokens(kept)))
@@ -226,8 +225,9 @@ def was_corrected(kept: KeptCall, pending: PendingCalls) -> bool:
     session = kept.call.session_id
     if session is None:
         return False
-    following = next((each for each in pending.after if each.seq > kept.seq and each.session_id == session), None)
-    until = following.at if following else None
+    later = (each.call for each in pending.after if each.seq > kept.seq and each.call.session_id == session)
+    following = next(later, None)
+    until = following.created_at if following else None
     return any(
         at >= kept.call.created_at and (until is None or at <= until) for at in pending.corrections.get(session, ())
     )

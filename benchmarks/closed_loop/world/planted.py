@@ -9,14 +9,13 @@ from datetime import UTC, datetime, timedelta
 from itertools import count
 from random import Random
 from statistics import median
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from swarm_memory.schema.benchmark import Table
-from swarm_memory.schema.outcome import TaskFigures
+from swarm_memory.schema.outcome import Credit, OutcomeRecord
 from swarm_memory.schema.trajectory import Label
 from swarm_memory.tools.credit.harm import Tasks, rests
 from swarm_memory.tools.credit.intervals import wilson
-from swarm_memory.tools.ports.trajectories import TaskOutcome
 
 DECIDED, RIGHT = 0.8, 0.95
 """Tasks that the judge decides, and verdicts that are right."""
@@ -79,8 +78,9 @@ def live(case: Case, seed: str, most: int) -> Life:
         fitted, withheld = fitted + is_own, withheld + rested
         shown, kept_back = ((), (seed,)) if rested else ((seed,) if is_own else (), ())
         at = BEGAN + timedelta(minutes=number)
-        outcome = TaskOutcome(task_id, label, "memory", False, TaskFigures(), 1, 0, at, shown=shown, rested=kept_back)
-        tasks.count(outcome)
+        credits = tuple(Credit(memory_id=each, method="none", change=0) for each in shown)
+        given: dict[str, Any] = {"task_id": task_id, "label": label, "credits": credits, "rested": kept_back, "at": at}
+        tasks.count(OutcomeRecord(digest="", judge="evidence", arm="memory", **given))
         if seed in tasks.records and tasks.records[seed].harmful:
             return Life(fitted, fitted, withheld)
     return Life(None, fitted, withheld)

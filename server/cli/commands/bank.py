@@ -18,7 +18,7 @@ from swarm_memory.server.operations.operation import Word
 
 if TYPE_CHECKING:
     from swarm_memory.server.jobs.reembed import Reembedded
-    from swarm_memory.tools.ports.care import ForeignBank
+    from swarm_memory.server.storage.care.takeover import ForeignBank
     from swarm_memory.tools.toolbox import Toolbox
 
 Yes: TypeAlias = Annotated[bool, "Do not ask."]

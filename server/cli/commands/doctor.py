@@ -24,10 +24,10 @@ from swarm_memory.server.missed import KEPT_DAYS, lines_of_missed
 from swarm_memory.server.switch import off_by
 from swarm_memory.server.wiring import empty_toolbox, make_embedder, without_minilm
 from swarm_memory.tools.memories.status import memory_status
-from swarm_memory.tools.ports.care import Inspection
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.care.care import SqliteCare
+    from swarm_memory.server.storage.inspection import Inspection
 
 
 @command(
@@ -194,7 +194,7 @@ def _bank(invocation: Invocation) -> Iterator[Finding]:
     yield from _copies(invocation.care())
 
 
-def _inside(found: Inspection) -> Iterator[Finding]:
+def _inside(found: "Inspection") -> Iterator[Finding]:
     if found.sound:
         yield Finding("integrity", "ok", "pages, texts and indexes are what was written")
         return

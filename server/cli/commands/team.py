@@ -15,7 +15,7 @@ from swarm_memory.server.cli.invocation import Invocation
 from swarm_memory.server.operations.operation import Flag, Word
 
 if TYPE_CHECKING:
-    from swarm_memory.tools.ports.outside import Team
+    from swarm_memory.tools.ports.team import Team
     from swarm_memory.tools.team.people import Added
     from swarm_memory.tools.toolbox import Toolbox
 

@@ -7,13 +7,13 @@ from pathlib import Path
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.settings import Settings
-from swarm_memory.server.storage.care.repair import repair
-from swarm_memory.server.storage.care.restore import restore
-from swarm_memory.server.storage.care.takeover import look, take_over
+from swarm_memory.server.storage.care.repair import Repaired, repair
+from swarm_memory.server.storage.care.restore import Restored, restore
+from swarm_memory.server.storage.care.takeover import ForeignBank, look, take_over
 from swarm_memory.server.storage.driver import Driver, choose
-from swarm_memory.server.storage.engine.backup import abandoned_copies, backup_folder, list_backups
+from swarm_memory.server.storage.engine.backup import Backup, abandoned_copies, backup_folder, list_backups
+from swarm_memory.server.storage.inspection import Inspection
 from swarm_memory.server.storage.store import SqliteStore, open_store
-from swarm_memory.tools.ports.care import Backup, ForeignBank, Inspection, Repaired, Restored
 from swarm_memory.tools.ports.models import Embedder
 
 

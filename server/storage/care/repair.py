@@ -11,7 +11,7 @@ from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, TypeAlias, cast
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
 
 from swarm_memory.schema.base import counted
 from swarm_memory.schema.errors import StorageError, StoreDamaged
@@ -28,13 +28,12 @@ from swarm_memory.server.storage.engine.connection import (
 )
 from swarm_memory.server.storage.engine.lock import writer_lock
 from swarm_memory.server.storage.engine.ownership import check_content
-from swarm_memory.server.storage.inspection import inspect
+from swarm_memory.server.storage.inspection import Inspection, inspect
 from swarm_memory.server.storage.search.index import Index
 from swarm_memory.server.storage.search.vectors import all_spaces
 from swarm_memory.server.storage.search.words import pack, unpack
 from swarm_memory.server.storage.stores.memories import change_status
 from swarm_memory.server.storage.stores.rows import content_hash
-from swarm_memory.tools.ports.care import Inspection, Repaired
 from swarm_memory.tools.text.tokens import tokenize
 
 if TYPE_CHECKING:
@@ -46,6 +45,14 @@ _TextOf: TypeAlias = Callable[[str, str], str | None]
 """What finds a row's text in backups, by the name of a query and the row's id."""
 
 _QUARANTINED = "its text is not what was written, and no backup has it"
+
+
+class Repaired(NamedTuple):
+    """What was done; without actions nothing was wrong."""
+
+    actions: tuple[str, ...] = ()
+    kept: Path | None = None
+    """What stood there before."""
 
 
 def repair(database: Path, driver: Driver, timeout_s: float) -> Repaired:

@@ -8,6 +8,7 @@ from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from types import ModuleType
+from typing import NamedTuple
 
 from swarm_memory.schema.base import new_id
 from swarm_memory.schema.errors import InputError, NotFoundError, StorageError, StoreDamaged
@@ -20,9 +21,16 @@ from swarm_memory.server.storage.engine.files import flush, make_folder
 from swarm_memory.server.storage.engine.lock import writer_lock
 from swarm_memory.server.storage.engine.ownership import check_content, check_path
 from swarm_memory.server.storage.stores.memories import damaged
-from swarm_memory.tools.ports.care import Restored
 
 _BESIDE = ("-wal", "-shm", "-journal")
+
+
+class Restored(NamedTuple):
+    """What was put in the bank's place."""
+
+    source: Path
+    kept: Path | None
+    """Where what stood there is now: a backup too, or `<name>.corrupt-<time>` when it is damaged; None without any."""
 
 
 def restore(database: Path, source: Path | None, driver: Driver, timeout_s: float) -> Restored:

@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Generator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import InputError, StoreDamaged, StoreUntrusted
@@ -36,7 +36,6 @@ from swarm_memory.server.storage.search.index import Index
 from swarm_memory.server.storage.stores.rows import item_of, pattern_row
 from swarm_memory.tools.guard.gate import gated
 from swarm_memory.tools.memories.edit import checked_texts
-from swarm_memory.tools.ports.care import ForeignBank
 from swarm_memory.tools.text.cleaning import is_memory_id
 
 if TYPE_CHECKING:
@@ -48,6 +47,21 @@ _TAKEN = (
     "trimmed_tool_calls", "tool_memories",
 )  # fmt: skip
 SET_ASIDE = "untrusted"
+
+
+class ForeignBank(NamedTuple):
+    """What is in a bank that was not made here by this user."""
+
+    memories: tuple[MemoryItem, ...]
+    """As they would be taken over: unverified, and those that look like an attack in quarantine with the reason."""
+    faulty: int
+    """Memories that cannot be read as such, and are left out."""
+    trajectories: int
+    calls: int
+    jobs: int
+    """Jobs that wait in it; none of them is taken over."""
+    kept: Path | None = None
+    """Where it is once it was taken over."""
 
 
 def look(database: Path, driver: Driver, settings: Settings) -> ForeignBank:

@@ -12,13 +12,12 @@ from datetime import UTC, datetime
 from glob import escape
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from swarm_memory.schema.errors import InputError, StorageError, StoreDamaged
 from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.server.storage.engine import registry
 from swarm_memory.server.storage.engine.files import flush, make_folder, make_private
-from swarm_memory.tools.ports.care import Backup
 from swarm_memory.tools.text.cleaning import lazy
 
 if TYPE_CHECKING:
@@ -40,6 +39,15 @@ _STAMP = "%Y%m%dT%H%M%S.%fZ"
 _LEFT_BEHIND_S = 3600.0
 _MADE_BESIDE = ("repairing", "restoring", "trusting")
 """What stands in the names of files that are to come into the bank's place, before the number of the process."""
+
+
+class Backup(NamedTuple):
+    """One copy in the folder of copies."""
+
+    path: Path
+    made: datetime
+    reason: str
+    size_bytes: int
 
 
 def backup_folder(database: Path) -> Path:

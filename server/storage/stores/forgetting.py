@@ -22,7 +22,7 @@ from swarm_memory.server.storage.search.index import Index
 from swarm_memory.server.storage.stores.memories import delete_item, find_patterns
 from swarm_memory.server.storage.stores.rows import Sql, content_hash, find_scopes, log_event, to_json
 from swarm_memory.server.storage.stores.team.sharing import forget_shared
-from swarm_memory.server.storage.stores.tool_memory import leave_window, unindex_waiting
+from swarm_memory.server.storage.stores.tool_memory import forget_words, leave_window
 from swarm_memory.tools.ports.memories import Forgotten
 
 MIN_PHRASE = 16
@@ -316,7 +316,7 @@ def _drop_calls(connection: Connection, seqs: Iterable[int], summaries: Iterable
         _SQL.run(connection, "clear_summary", *tool)
         _SQL.run(connection, "summarize_again", *tool)
     if tools:
-        unindex_waiting(connection, for_good=True)
+        forget_words(connection)
 
 
 def _run_without_words(text: str) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """The queue of jobs in the bank."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -9,7 +9,7 @@ from swarm_memory.schema.base import Scope
 from swarm_memory.schema.job import Job, JobEnd, JobStatus, Progress
 from swarm_memory.server.storage.driver import Connection
 from swarm_memory.server.storage.engine.engine import Engine, reads, writes
-from swarm_memory.server.storage.stores.rows import Sql, find_scope, made, make_scope, now_text, to_moment
+from swarm_memory.server.storage.stores.rows import Sql, made, make_scope, now_text, to_moment
 
 _SQL = Sql("jobs")
 
@@ -34,9 +34,7 @@ class Jobs(Engine):
     @writes
     def release(self, connection: Connection, scope: Scope, key_prefix: str, run_after: datetime) -> int:
         """Bring queued jobs whose key starts with `key_prefix` forward; return how many."""
-        scope_id = find_scope(connection, scope)
-        values = {"scope_id": scope_id, "prefix": key_prefix, "run_after": run_after}
-        return _SQL.run(connection, "release_jobs", **values).rowcount
+        return _SQL.run(connection, "release_jobs", scope_id=scope, prefix=key_prefix, run_after=run_after).rowcount
 
     async def claim(self, worker: str, now: datetime, lease_s: float, kinds: Sequence[str]) -> Job | None:
         """Take the oldest due job, or one whose worker was not heard of for `lease_s`; None when there is none."""
@@ -56,7 +54,7 @@ class Jobs(Engine):
         self, connection: Connection, worker: str, now: datetime, lease_s: float, kinds: Sequence[str]
     ) -> Job | None:
         rows = _SQL.rows(connection, "claim_job", **_due(now, lease_s, kinds), worker=worker)
-        return next(_jobs(_SQL.named(connection, "get_job", *rows[0])), None) if rows else None
+        return _jobs(connection, rows[0][1], id=rows[0][0])[0] if rows else None
 
     @writes
     def heartbeat(self, connection: Connection, job_id: str, worker: str, now: datetime) -> bool:
@@ -92,22 +90,21 @@ class Jobs(Engine):
 
     @reads
     def get_job(self, connection: Connection, scope: Scope, job_id: str) -> Job | None:
-        return next(_jobs(_SQL.named(connection, "get_job", job_id, find_scope(connection, scope))), None)
+        return next(iter(_jobs(connection, scope, id=job_id)), None)
 
     @reads
     def find_job(self, connection: Connection, scope: Scope, kind: str, key: str) -> Job | None:
         """Return the latest job of a kind and key."""
-        return next(_jobs(_SQL.named(connection, "find_job", find_scope(connection, scope), kind, key)), None)
+        return next(iter(_jobs(connection, scope, kind=kind, key=key)), None)
 
     @writes
     def cancel_job(self, connection: Connection, scope: Scope, job_id: str) -> bool:
         """Cancel a job that is queued or running; its worker stops at its next heartbeat or report."""
-        return _SQL.run(connection, "cancel_job", now_text(), job_id, find_scope(connection, scope)).rowcount == 1
+        return _SQL.run(connection, "cancel_job", now_text(), job_id, scope).rowcount == 1
 
     @reads
     def list_jobs(self, connection: Connection, scope: Scope, statuses: Sequence[JobStatus], limit: int) -> list[Job]:
-        values = {"scope_id": find_scope(connection, scope), "statuses": statuses, "limit": limit}
-        return list(_jobs(_SQL.named(connection, "list_jobs", **values)))
+        return _jobs(connection, scope, statuses=statuses, limit=limit)
 
     @reads
     def next_due(self, connection: Connection, kinds: Sequence[str], lease_s: float) -> datetime | None:
@@ -122,7 +119,16 @@ def _due(now: datetime, lease_s: float, kinds: Sequence[str]) -> dict[str, Any]:
     return {"kinds": kinds, "now": now, "lapsed": now - timedelta(seconds=lease_s), "ahead": now + CLOCK_SET_BACK}
 
 
-def _jobs(rows: Iterable[Mapping[str, Any]]) -> Iterator[Job]:
-    for row in rows:
-        values = {"payload": json.loads(row["payload"]), "result": row["result"] and json.loads(row["result"])}
-        yield made(Job, row, scope=made(Scope, row), **values)
+def _jobs(connection: Connection, scope: Scope | int, *, limit: int = 1, **which: Any) -> list[Job]:
+    """Return the newest jobs of a scope that a filter lets through."""
+    values = {"id": None, "kind": None, "key": None, "statuses": None, **which}
+    return [
+        made(
+            Job,
+            row,
+            scope=made(Scope, row),
+            payload=json.loads(row["payload"]),
+            result=row["result"] and json.loads(row["result"]),
+        )
+        for row in _SQL.named(connection, "jobs", **values, scope_id=scope, limit=limit)
+    ]

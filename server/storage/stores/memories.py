@@ -9,8 +9,8 @@ from functools import cache, partial
 from typing import Any, NamedTuple
 
 from swarm_memory.schema.base import GLOBAL_PROJECT, Scope
-from swarm_memory.schema.errors import InputError, NotFoundError, QuotaReached
-from swarm_memory.schema.memory import OPEN_PROBLEM, WAY_OUT, MemoryItem, MemoryStatus
+from swarm_memory.schema.errors import InputError, QuotaReached
+from swarm_memory.schema.memory import OPEN_PROBLEM, WAY_OUT, MemoryItem, MemoryLink, MemoryStatus
 from swarm_memory.schema.sqlite.events import TRIED
 from swarm_memory.server.storage.driver import Connection
 from swarm_memory.server.storage.engine.engine import Engine, reads, writes
@@ -102,8 +102,7 @@ class Memories(Engine):
         if which.limit < 1 or which.offset < 0:
             raise InputError("limit must be at least 1 and offset at least 0")
         values = which._asdict() | {"scopes": scopes, "text": which.text.casefold() if which.text else None}
-        query = "list_few" if which.task_id is not None or which.tags else "list_patterns"
-        return [item_of(row) for row in _SQL.rows(connection, query, **values)]
+        return [item_of(row) for row in _SQL.rows(connection, "list_patterns", **values)]
 
     @reads
     def said(self, connection: Connection, scope: Scope, content: str) -> list[MemoryItem]:
@@ -111,8 +110,7 @@ class Memories(Engine):
 
         Behind it come agents' notes of it, the newest first.
         """
-        values = {"scope_id": find_scope(connection, scope), "characters": len(content)}
-        ids = _SQL.column(connection, "said_in_as_many_characters", **values)
+        ids = _SQL.column(connection, "said_in_as_many_characters", scope_id=scope, characters=len(content))
         wanted = content.casefold()
         same = [item for item in items_at(connection, (scope,), ids) if item.content.casefold() == wanted]
         noted = [item for item in same if item.provenance.heard_in and not item.provenance.is_users_word]
@@ -120,9 +118,9 @@ class Memories(Engine):
         return [*(item for item in same if item.provenance.is_users_word), *noted]
 
     @reads
-    def contradictions_among(self, connection: Connection, ids: Sequence[str]) -> list[tuple[str, str]]:
-        """Return the pairs of these memories of which a link says that they contradict each other."""
-        return _FIXES.rows(connection, "contradicting", ids=ids)
+    def memory_links(self, connection: Connection, scopes: Sequence[Scope], ids: Sequence[str]) -> list[MemoryLink]:
+        """Return every link from or to one of these memories of the scopes."""
+        return _SQL.models(connection, MemoryLink, "links_of", scopes=find_scopes(connection, scopes), ids=ids)
 
     @reads
     def called_for(
@@ -136,24 +134,32 @@ class Memories(Engine):
         return items_at(connection, scopes, _HANDLES.column(connection, "called_for", **values))
 
     @reads
-    def known_fixes(self, connection: Connection, scope: Scope, signatures: Sequence[str]) -> list[KnownFix]:
-        """Return the active memories of the project and the global scope that ended such errors, the surest first."""
-        return _known_fixes(connection, scope, signatures)
+    def known_fixes(
+        self, connection: Connection, scope: Scope, signatures: Sequence[str] = (), *, beside: Sequence[str] = ()
+    ) -> list[KnownFix]:
+        """Return the active memories of the project and the global scope that ended such errors, the surest first.
+
+        Or those that ended the same errors as the memories that they stand `beside`.
+        """
+        values = {**_place(scope), **_team_names(connection, scope), "limit": _MOST_FIXES, "tried": TRIED}
+        asked = [*signatures, *_FIXES.column(connection, "signatures_of", ids=beside)]
+        ended = {*_FIXES.column(connection, "signatures_ended", ids=asked)}
+        return [
+            KnownFix(signature, *row)
+            for signature in dict.fromkeys(asked)
+            if signature in ended  # most errors are new
+            for row in _FIXES.rows(connection, "fixes", **values, signature=signature)
+        ]
 
     @reads
     def candidates(self, connection: Connection, scope: Scope, signatures: Sequence[str]) -> list[tuple[str, str]]:
         """Return (signature, id) of the candidates that ended errors of these signatures, the newest first."""
-        return _FIXES.rows(connection, "candidates", scope_id=find_scope(connection, scope), signatures=signatures)
-
-    @reads
-    def fixes_beside(self, connection: Connection, scope: Scope, memory_ids: Sequence[str]) -> list[KnownFix]:
-        """Return what `known_fixes` does of the errors that these memories ended."""
-        return _known_fixes(connection, scope, _FIXES.column(connection, "signatures_of", ids=memory_ids))
+        return _FIXES.rows(connection, "candidates", scope_id=scope, signatures=signatures)
 
     @reads
     def common_words(self, connection: Connection, scope: Scope) -> frozenset[str]:
         """Return the words that were last noted to stand in most tasks of the project."""
-        row = _TASKS.row(connection, "common_words", scope.tenant_id, scope.project)
+        row = _TASKS.row(connection, "common_words", scope)
         return frozenset() if row is None else frozenset(json.loads(row[0]))
 
     @reads
@@ -163,10 +169,9 @@ class Memories(Engine):
         The content of one that another contradicts says so.
         """
         team = _team_names(connection, scope)
-        place: dict[str, Any] = _place(scope)
-        found = _BANK.rows(connection, "briefing", **place, limit=limit)
+        found = _BANK.rows(connection, "briefing", **_place(scope), limit=limit)
         if team["team"]:
-            shared = _BANK.rows(connection, "team_briefing", **place, **team, limit=max(1, limit // 3))
+            shared = _BANK.rows(connection, "team_briefing", **_place(scope), **team, limit=max(1, limit // 3))
             said = sum(standing > 0 for *_, standing in found)  # never in the place of what the user said
             found = [*found[: max(said, limit - len(shared))], *shared][:limit]
         contents = {memory_id: content for memory_id, content, _ in found}
@@ -194,12 +199,6 @@ class Memories(Engine):
         return added_on(connection, find_scope(connection, scope), at)
 
     @writes
-    def replace_memory(self, connection: Connection, memory: StoredMemory, embedder: str, reason: str) -> None:
-        """Write the changed item and its indexes; the former text is kept in `events`."""
-        MemoryWriter(connection, self, embedder).replace(memory, reason)
-        self.index.tidy(connection)
-
-    @writes
     def set_status(
         self, connection: Connection, scopes: Sequence[Scope], ids: Sequence[str], status: MemoryStatus, reason: str
     ) -> int:
@@ -212,7 +211,7 @@ class Memories(Engine):
 
     @reads
     def memory_history(self, connection: Connection, scopes: Sequence[Scope], memory_id: str) -> list[Event]:
-        return events(_SQL.rows(connection, "events_of", subject_id=memory_id, scopes=scopes))
+        return events(_SQL.rows(connection, "events_of", subject_ids=[memory_id], scopes=scopes, kinds=None))
 
     @reads
     def memory_histories(
@@ -220,7 +219,7 @@ class Memories(Engine):
     ) -> dict[str, list[Event]]:
         """Return what of these kinds happened to each, by id, oldest first; empty for one that is not there."""
         found: dict[str, list[Event]] = {subject: [] for subject in ids}
-        for event in events(_SQL.rows(connection, "events_of_kinds", subject_ids=ids, scopes=scopes, kinds=kinds)):
+        for event in events(_SQL.rows(connection, "events_of", subject_ids=ids, scopes=scopes, kinds=kinds)):
             found[event.subject_id or ""].append(event)
         return found
 
@@ -228,18 +227,6 @@ class Memories(Engine):
 def items_at(connection: Connection, scopes: Sequence[Scope], ids: Sequence[str]) -> list[MemoryItem]:
     """Return the items that exist in the scopes, in the order of `ids`. Raises `StoreDamaged`."""
     return [item_of(row) for row in _SQL.rows(connection, "get_patterns", ids=ids, scopes=scopes)] if ids else []
-
-
-def _known_fixes(connection: Connection, scope: Scope, signatures: Iterable[str]) -> list[KnownFix]:
-    values = {**_place(scope), **_team_names(connection, scope), "limit": _MOST_FIXES, "tried": TRIED}
-    asked = list(dict.fromkeys(signatures))
-    ended = {*_FIXES.column(connection, "signatures_ended", ids=asked)}
-    return [
-        KnownFix(signature, *row)
-        for signature in asked
-        if signature in ended  # most errors are new
-        for row in _FIXES.rows(connection, "fixes", **values, signature=signature)
-    ]
 
 
 def _place(scope: Scope) -> dict[str, str]:
@@ -266,10 +253,9 @@ class MemoryWriter:
 
     def __init__(self, connection: Connection, bank: Engine, embedder: str) -> None:
         self._connection = connection
-        self._index = bank.index
         self._bank = bank
+        self._index = bank.index
         self._embedder = embedder
-        self._spaces: dict[tuple[str, int], Space] = {}
         self._now = now_text()
 
     def add(self, memories: Sequence[StoredMemory]) -> list[MemoryItem]:
@@ -283,26 +269,15 @@ class MemoryWriter:
             if cursor.rowcount
         ]
         self._enter(new)
-        created: list[tuple[Any, ...]] = []
-        for each in new:
-            source = each.memory.item.provenance
-            origin = {"run_id": source.run_id, "task_id": source.task_id}
-            known = {name: value for name, value in origin.items() if value is not None}
-            created.append(event_row(each.scope_id, CREATED, each.memory.item.id, known))
+        created = [event_row(each.scope_id, CREATED, each.memory.item.id, _origin_of(each.memory.item)) for each in new]
         self._connection.executemany(_BANK["add_event"], created)
         return [each.memory.item for each in new]
 
     def replace(self, memory: StoredMemory, reason: str) -> None:
-        """Write a changed item and its indexes; its former text goes into an event.
-
-        Raises `NotFoundError` when it is not there.
-        """
+        """Write a changed item, which is there, and its indexes; its former text goes into an event."""
         item, connection = memory.item, self._connection
-        scope_id = find_scope(connection, item.scope)
-        found = _SQL.row(connection, "find_pattern", item.id, scope_id)
-        if scope_id is None or found is None:
-            raise NotFoundError(f"there is no memory {item.id!r} in project {item.scope.project!r}")
-        seq, status, data, confidence = found
+        scope_id = make_scope(connection, item.scope)
+        seq, status, data, confidence = _SQL.row(connection, "find_pattern", item.id, scope_id)
         if status == "active":
             self._index.leave(connection, seq, scope_id)
         _SQL.run(connection, "delete_vectors", seq)
@@ -317,31 +292,31 @@ class MemoryWriter:
         """Write tags, tokens, handles and vectors of items, and enter the active ones into the indexes."""
         connection = self._connection
         connection.executemany(_SQL["add_tag"], [(each.seq, tag) for each in placed for tag in each.memory.item.tags])
-        connection.executemany(_SQL["put_tokens"], [(each.seq, _packed(each.memory)) for each in placed])
+        tokens = [(each.title_tokens, each.description_tokens, each.content_tokens) for _, _, each in placed]
+        packed = [(each.seq, pack(*fields)) for each, fields in zip(placed, tokens, strict=True)]
+        connection.executemany(_SQL["put_tokens"], packed)
         put_handles(connection, [(each.seq, each.memory.item) for each in placed])
         active: dict[int, list[int]] = {}
-        vectors: dict[tuple[int, Space], dict[int, Vector]] = {}
-        for each in placed:
-            is_active = each.memory.item.status == "active"
+        vectors: dict[tuple[int, str, int], dict[int, Vector]] = {}
+        for seq, scope_id, memory in placed:
+            is_active = memory.item.status == "active"
             if is_active:
-                active.setdefault(each.scope_id, []).append(each.seq)
-            for embedder, vector in self._vectors(each.memory):
-                space = self._space(embedder, vector)
+                active.setdefault(scope_id, []).append(seq)
+            for embedder, vector in self._vectors(memory):
                 if is_active:
-                    vectors.setdefault((each.scope_id, space), {})[each.seq] = vector
+                    vectors.setdefault((scope_id, embedder, len(vector)), {})[seq] = vector
                 else:
-                    self._index.put_vector(connection, each.seq, vector, space, self._now)
+                    space = self._space(embedder, len(vector))
+                    self._index.put_vector(connection, seq, vector, space, self._now)
         for scope_id, seqs in active.items():
             self._index.enter_new(connection, seqs, scope_id)
-        for (scope_id, space), entered in vectors.items():
+        for (scope_id, embedder, dimensions), entered in vectors.items():
+            space = self._space(embedder, dimensions)
             self._index.enter_new_vectors(connection, scope_id, space, entered, self._now)
 
-    def _space(self, embedder: str, vector: Vector) -> Space:
-        key = (embedder, len(vector))
-        if key not in self._spaces:
-            quantization = self._bank.quantization_of(embedder)
-            self._spaces[key] = self._index.make_space(self._connection, *key, quantization)
-        return self._spaces[key]
+    def _space(self, embedder: str, dimensions: int) -> Space:
+        quantization = self._bank.quantization_of(embedder)
+        return self._index.make_space(self._connection, embedder, dimensions, quantization)
 
     def _vectors(self, memory: StoredMemory) -> Iterator[tuple[str, Vector]]:
         if memory.vector is not None:
@@ -352,8 +327,9 @@ class MemoryWriter:
                 yield light.name, light.embed(memory.item.embedding_text)
 
 
-def _packed(memory: StoredMemory) -> bytes:
-    return pack(memory.title_tokens, memory.description_tokens, memory.content_tokens)
+def _origin_of(item: MemoryItem) -> dict[str, str]:
+    origin = {"run_id": item.provenance.run_id, "task_id": item.provenance.task_id}
+    return {name: value for name, value in origin.items() if value is not None}
 
 
 def damaged(connection: Connection) -> list[str]:
@@ -509,10 +485,6 @@ def _candidates(
     )
 
 
-def _no_vector() -> None:
-    """Stand for the vector of an item that has none."""
-
-
 def candidate_of(
     row: Sequence[Any],
     cosine: float | None,
@@ -534,6 +506,6 @@ def candidate_of(
         words=scored[1],
         is_strategy=_WAY_OUT not in item[3] and _OPEN_PROBLEM not in item[3],
         read_item=cache(partial(item_of, item)),  # each stage of a retrieval asks for some
-        read_vector=partial(decode, blob, quantization) if blob is not None else _no_vector,
+        read_vector=lambda: None if blob is None else decode(blob, quantization),
         views=views,
     )

@@ -7,20 +7,13 @@ from typing import Any
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.memory import MemoryItem, MemoryLink
-from swarm_memory.schema.sqlite.events import RETRIEVED, WITHHELD
+from swarm_memory.schema.sqlite.events import OUTCOME, RETRIEVED, WITHHELD
 from swarm_memory.server.storage.driver import Connection
 from swarm_memory.server.storage.engine.engine import Part, reads, writes
 from swarm_memory.server.storage.search.index import Index
-from swarm_memory.server.storage.stores.credit import OUTCOME, outcome_in
 from swarm_memory.server.storage.stores.memories import MemoryWriter, find_patterns, items_at, put_status
-from swarm_memory.server.storage.stores.rows import (
-    Sql,
-    events,
-    find_scopes,
-    log_event,
-    make_scope,
-    to_moment,
-)
+from swarm_memory.server.storage.stores.rows import Sql, events, find_scopes, log_event, make_scope, to_moment
+from swarm_memory.server.storage.stores.trajectories import outcome_in
 from swarm_memory.tools.ports.journal import DECIDED, TAKEN_BACK, Event
 from swarm_memory.tools.ports.upkeep import Decision, Showing
 

@@ -46,11 +46,6 @@ def to_moment(text: str) -> datetime:
     return datetime.fromisoformat(text)
 
 
-def optional_moment(text: str | None) -> datetime | None:
-    """Return the moment of a text, or nothing."""
-    return None if text is None else datetime.fromisoformat(text)
-
-
 def to_column(value: Any) -> Any:
     """Return a value as a column or a parameter has it: a moment as text; a list, a mapping or scopes as JSON."""
     if value is None or isinstance(value, str | int | float | bytes):
@@ -59,15 +54,19 @@ def to_column(value: Any) -> Any:
 
 
 class Sql(dict[str, Query]):
-    """The queries of one file by name. A query's values are given by place or by name, as `to_column` takes them."""
+    """The queries of one file by name.
+
+    A query's values are given by place or by name, as `to_column` takes them; a scope alone is given as its id, None
+    where nothing was ever written in it.
+    """
 
     def __init__(self, subject: str) -> None:
         super().__init__(queries(subject))
 
     def run(self, connection: Connection, query: str, /, *places: Any, **values: Any) -> Cursor:
         """Run a query."""
-        by_name = {name: to_column(value) for name, value in values.items()}
-        return connection.execute(self[query], by_name or [to_column(value) for value in places])
+        by_name = {name: _bound(connection, value) for name, value in values.items()}
+        return connection.execute(self[query], by_name or [_bound(connection, value) for value in places])
 
     def rows(self, connection: Connection, query: str, /, *places: Any, **values: Any) -> list[Any]:
         """Return the rows that a query gives."""
@@ -90,6 +89,10 @@ class Sql(dict[str, Query]):
     def models(self, connection: Connection, kind: type[M], query: str, /, *places: Any, **values: Any) -> list[M]:
         """Return the rows as models, whose fields are named as the columns are."""
         return [made(kind, row) for row in self.named(connection, query, *places, **values)]
+
+
+def _bound(connection: Connection, value: Any) -> Any:
+    return find_scope(connection, value) if isinstance(value, Scope) else to_column(value)
 
 
 def made(kind: type[M], row: Mapping[str, Any], **others: Any) -> M:

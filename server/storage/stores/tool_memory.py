@@ -1,7 +1,6 @@
 """The tool memory in the bank: calls with their totals and window, evaluations, summaries, the index of past calls.
 
-The window, the totals and the ids of calls that left the window are kept in the transaction that logs a call; the index
-of words follows when calls are evaluated.
+The window, the totals and the ids of calls that left the window are kept in the transaction that logs a call.
 """
 
 import json
@@ -16,7 +15,7 @@ from swarm_memory.server.storage.driver import Connection
 from swarm_memory.server.storage.engine.engine import Part, author, reads, reads_beside, writes
 from swarm_memory.server.storage.search.words import in_scope, match_any, rarest, usable
 from swarm_memory.server.storage.stores.rows import Sql, find_scope, made, make_scope, to_moment
-from swarm_memory.tools.ports.journal import CORRECTED, EvaluatedCall, FailedEvaluation, Neighbour, PendingCalls
+from swarm_memory.tools.ports.journal import CORRECTED, EvaluatedCall, PendingCalls
 
 AROUND = 500
 """So many calls after those that are evaluated are looked at for what followed."""
@@ -81,25 +80,21 @@ class ToolCalls(Part):
     @reads
     def known_calls(self, connection: Connection, scope: Scope, ids: Sequence[tuple[str, str]]) -> set[tuple[str, str]]:
         """Return which of these ids of session (empty: none) and call were seen before, as `add_calls` knows them."""
-        values = {"scope_id": find_scope(connection, scope), "ids": ids, "whole": WHOLE_SESSION}
-        return {ids[place] for place in _SQL.column(connection, "known_calls", **values)}
+        known = _SQL.column(connection, "known_calls", scope_id=scope, ids=ids, whole=WHOLE_SESSION)
+        return {ids[place] for place in known}
 
     @writes
     def put_schema(self, connection: Connection, scope: Scope, tool_name: str, schema: str) -> None:
         """Keep what a tool says of itself."""
-        _SQL.run(connection, "put_tool_schema", schema, find_scope(connection, scope), tool_name)
+        _SQL.run(connection, "put_tool_schema", schema, scope, tool_name)
 
     @reads
-    def recent_calls(self, connection: Connection, scope: Scope, tool_name: str, limit: int) -> list[KeptCall]:
-        """Return the newest calls of a tool, newest first."""
-        rows = _SQL.named(connection, "recent_calls", find_scope(connection, scope), tool_name, limit)
-        return [_kept(scope, row) for row in rows]
-
-    @reads
-    def failed_calls(self, connection: Connection, scope: Scope, tool_name: str | None, limit: int) -> list[KeptCall]:
-        """Return the newest calls of a tool, or of all, that were reported to have failed, newest first."""
-        values = {"scope_id": find_scope(connection, scope), "tool_name": tool_name, "limit": limit}
-        return [_kept(scope, row) for row in _SQL.named(connection, "failed_calls", **values)]
+    def recent_calls(
+        self, connection: Connection, scope: Scope, tool_name: str | None, limit: int, *, failed: bool = False
+    ) -> list[KeptCall]:
+        """Return the newest calls of a tool, or of all, newest first; or only those reported to have failed."""
+        values = {"scope_id": scope, "tool_name": tool_name, "limit": limit, "failed": failed}
+        return [_kept(scope, row) for row in _SQL.named(connection, "recent_calls", **values)]
 
     @reads
     def pending_calls(
@@ -114,22 +109,18 @@ class ToolCalls(Part):
         limit: int,
     ) -> PendingCalls:
         """Return calls made until a moment that are not evaluated and not to be retried later, after a position."""
-        scope_id = find_scope(connection, scope)
-        values = {"scope_id": scope_id, "now": now, "until": until, "tools": tools, "after": after, "limit": limit}
+        values = {"scope_id": scope, "now": now, "until": until, "tools": tools, "after": after, "limit": limit}
         calls = tuple(_kept(scope, row) for row in _SQL.named(connection, "pending_calls", **values))
         if not calls:
             return PendingCalls((), (), {})
-        around = tuple(
-            Neighbour(seq, tool, session_id or None, given, bool(success), to_moment(at))
-            for seq, tool, session_id, given, success, at in _SQL.rows(
-                connection, "calls_between", calls[0].seq, calls[-1].seq + AROUND, scope_id
-            )
-        )
-        corrections: dict[str, tuple[datetime, ...]] = {}
-        for session_id in {each.call.session_id for each in calls if each.call.session_id}:
-            moments = _SQL.column(connection, "corrections_of", session_id, scope_id, CORRECTED)
-            corrections[session_id] = tuple(map(to_moment, moments))
-        return PendingCalls(calls, around, corrections)
+        around = _SQL.named(connection, "calls_between", calls[0].seq, calls[-1].seq + AROUND, scope)
+        corrections: dict[str, list[datetime]] = {}
+        sessions = list({each.call.session_id for each in calls if each.call.session_id})
+        for session_id, at in _SQL.rows(
+            connection, "corrections_of", sessions=sessions, scope_id=scope, type=CORRECTED
+        ):
+            corrections.setdefault(session_id, []).append(to_moment(at))
+        return PendingCalls(calls, tuple(_kept(scope, row) for row in around), corrections)
 
     @writes
     def save_evaluations(
@@ -137,38 +128,36 @@ class ToolCalls(Part):
         connection: Connection,
         scope: Scope,
         evaluated: Sequence[EvaluatedCall],
-        failed: Sequence[FailedEvaluation],
+        failed: Mapping[int, str],
         *,
         now: datetime,
         retry_after_s: float,
     ) -> int:
-        """Write evaluations and failures in one transaction; what left the window meanwhile is passed over.
+        """Write evaluations, and why calls (by position) could not be evaluated, in one transaction.
 
-        An evaluation is written once: of two the first stays. Return how many evaluations were written.
+        What left the window meanwhile is passed over, and of two evaluations the first stays. Return how many were
+        written.
         """
         scope_id = make_scope(connection, scope)
-        unindex_waiting(connection)
         written = sum(_save_evaluation(connection, scope_id, each, now) for each in evaluated)
         first_retry = now + timedelta(seconds=retry_after_s)
         again = {"scope_id": scope_id, "first_retry": first_retry, "now": now, "wait_s": retry_after_s}
-        for each in failed:
-            _SQL.run(connection, "put_failed_evaluation", **again, **each._asdict())
+        for seq, reason in failed.items():
+            _SQL.run(connection, "put_failed_evaluation", **again, seq=seq, reason=reason)
         return written
 
     @reads_beside
     def memories(self, connection: Connection, scope: Scope, tools: Sequence[str] | None) -> list[ToolMemory]:
         """Return what is known of tools, or of all, by name; tools that were never called are left out."""
-        rows = _SQL.named(connection, "tool_memories", scope_id=find_scope(connection, scope), tools=tools)
-        summaries = [json.loads(row["summary"]) if row["summary"] else None for row in rows]
         return [
-            made(ToolMemory, row, totals=made(ToolTotals, row), summary=summary)
-            for row, summary in zip(rows, summaries, strict=True)
+            made(ToolMemory, row, totals=made(ToolTotals, row), summary=row["summary"] and json.loads(row["summary"]))
+            for row in _SQL.named(connection, "tool_memories", scope_id=scope, tools=tools)
         ]
 
     @reads
     def new_calls(self, connection: Connection, scope: Scope, tool_name: str, recent: int) -> int:
         """Return how many of the newest calls are evaluated and in no summary yet."""
-        return int(_SQL.row(connection, "count_new_calls", find_scope(connection, scope), tool_name, recent)[0])
+        return int(_SQL.row(connection, "count_new_calls", scope, tool_name, recent)[0])
 
     @writes
     def save_summary(
@@ -181,7 +170,7 @@ class ToolCalls(Part):
         at: datetime,
     ) -> None:
         """Write a summary and mark the calls that it has seen, in one transaction."""
-        _SQL.run(connection, "put_summary", summary.model_dump_json(), at, find_scope(connection, scope), tool_name)
+        _SQL.run(connection, "put_summary", summary.model_dump_json(), at, scope, tool_name)
         _SQL.run(connection, "mark_summarized", seqs)
 
     @reads
@@ -200,9 +189,8 @@ class ToolCalls(Part):
         if tools is not None or documents <= SMALL_SCOPE:
             rows = _SQL.rows(connection, "evaluated_calls", scope_id=scope_id, tools=tools)
         else:
-            searched = rarest(
-                known, [(place, frequency[token]) for place, token in enumerate(known) if frequency[token]]
-            )
+            stand = [(place, frequency[token]) for place, token in enumerate(known) if frequency[token]]
+            searched = rarest(known, stand)
             values = {"expression": match_any(scope_id, searched), "limit": POOL, "scope_id": scope_id}
             rows = _SQL.rows(connection, "similar_calls", **values) if searched else []
         prefix = in_scope(scope_id, "")
@@ -218,19 +206,18 @@ class ToolCalls(Part):
 
     @writes
     def _forget(self, connection: Connection, scope: Scope, tools: Sequence[str] | None) -> int:
-        scope_id = find_scope(connection, scope)
-        names = _SQL.column(connection, "tool_memories", scope_id=scope_id, tools=tools)
+        names = _SQL.column(connection, "tool_memories", scope_id=scope, tools=tools)
         for name in names:
-            leave_window(connection, _SQL.column(connection, "calls_of_tool", scope_id, name))
-            _SQL.run(connection, "drop_trimmed", scope_id, name)
-            _SQL.run(connection, "drop_tool", scope_id, name)
+            leave_window(connection, _SQL.column(connection, "calls_of_tool", scope, name))
+            _SQL.run(connection, "drop_trimmed", scope, name)
+            _SQL.run(connection, "drop_tool", scope, name)
         if names:
-            unindex_waiting(connection, for_good=True)
+            forget_words(connection)
         return len(names)
 
     @reads_beside
     def counts(self, connection: Connection, scope: Scope) -> ToolMemoryCounts:
-        return ToolMemoryCounts(*_SQL.row(connection, "count_tool_memory", scope_id=find_scope(connection, scope)))
+        return ToolMemoryCounts(*_SQL.row(connection, "count_tool_memory", scope_id=scope))
 
 
 def _add_call(connection: Connection, scope_id: int, call: ToolCall, window: int) -> bool:
@@ -263,22 +250,17 @@ def leave_window(connection: Connection, seqs: Sequence[int]) -> Counter[tuple[i
     for seq in seqs:
         if found := _SQL.row(connection, "tool_of_call", seq):
             tools[found] += 1
-            for query in ("remember_call_id", "unindex_later", "drop_call"):
+            for query in ("remember_call_id", "unindex_call", "drop_call"):
                 _SQL.run(connection, query, seq)
     for tool, gone in tools.items():
         _SQL.run(connection, "shrink_window", gone, *tool)
     return tools
 
 
-def unindex_waiting(connection: Connection, *, for_good: bool = False) -> None:
-    """Take the words of calls that left the window out of the index, before a position may be used again.
-
-    `for_good` leaves nothing of them in its pages.
-    """
-    _SQL.run(connection, "unindex_waiting")
-    _SQL.run(connection, "nothing_waits")
-    if for_good:
-        _SQL.run(connection, "optimize_tool_index")
+def forget_words(connection: Connection) -> None:
+    """Leave nothing in the pages of the index of the words of calls that are gone, those of earlier versions too."""
+    _SQL.run(connection, "unindex_gone")
+    _SQL.run(connection, "optimize_tool_index")
 
 
 def _save_evaluation(connection: Connection, scope_id: int, done: EvaluatedCall, now: datetime) -> bool:
@@ -294,6 +276,7 @@ def _save_evaluation(connection: Connection, scope_id: int, done: EvaluatedCall,
         return False
     _SQL.run(connection, "count_evaluation", **values)
     if tokens:
+        _SQL.run(connection, "unindex_call", done.seq)  # an earlier version left words where a call was
         _SQL.run(connection, "index_call", done.seq, " ".join(in_scope(scope_id, token) for token in tokens))
     return True
 

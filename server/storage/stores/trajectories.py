@@ -1,41 +1,53 @@
-"""Trajectories in the bank, and what was learned from them."""
+"""Tasks in the bank: what was done, what was learned from it, what came of it, and what that changes in memories.
 
+The newest `task.outcome` event of a task is its outcome. Beside it stands one figure in `performance_metrics`, for
+those who ask the bank by SQL: a later outcome of the same task replaces it, so that every task is counted once.
+"""
+
+import json
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import Any
 
 from swarm_memory.schema.base import Scope
-from swarm_memory.schema.memory import MemoryStatus
-from swarm_memory.schema.outcome import RecordedTask
-from swarm_memory.schema.sqlite.events import TRIED, VERDICT
+from swarm_memory.schema.outcome import Credit, OutcomeRecord, RecordedTask
+from swarm_memory.schema.sqlite.events import BRIEFING, FILE, INJECTED, OUTCOME, RESTED, TRIED, VERDICT, WITHHELD
 from swarm_memory.schema.trajectory import Trajectory, TrajectorySource, Verdict
 from swarm_memory.server.storage.driver import Connection
-from swarm_memory.server.storage.engine.engine import Engine, author, reads, writes
+from swarm_memory.server.storage.engine.engine import author, reads, writes
 from swarm_memory.server.storage.search.index import Index
-from swarm_memory.server.storage.stores.credit import OUTCOME, outcome_in
 from swarm_memory.server.storage.stores.forgetting import FORGOTTEN
-from swarm_memory.server.storage.stores.memories import (
-    MemoryWriter,
-    change_status,
-    count_added,
-    find_patterns,
-)
-from swarm_memory.server.storage.stores.rows import Sql, content_hash, find_scope, log_event, made, make_scope
+from swarm_memory.server.storage.stores.journal import Journal
+from swarm_memory.server.storage.stores.memories import MemoryWriter, change_status, count_added, find_patterns
+from swarm_memory.server.storage.stores.rows import Sql, content_hash, log_event, made, make_scope, to_moment
 from swarm_memory.server.storage.stores.upkeep import REMOVED
-from swarm_memory.tools.guard.trust import REINFORCED
-from swarm_memory.tools.ports.trajectories import KeptTask, LearnedBefore, LearnRecord, Revision, TaskFilter
+from swarm_memory.tools.credit.outcome import credited
+from swarm_memory.tools.guard.trust import CREDITED, REINFORCED
+from swarm_memory.tools.ports.trajectories import (
+    KeptTask,
+    LearnedBefore,
+    LearnRecord,
+    Revision,
+    TaskFilter,
+    TaskInjections,
+    Trials,
+)
 
-_SQL, _FIXES, _TASKS = Sql("trajectories"), Sql("fixes"), Sql("tasks")
+_SQL, _FIXES, _TASKS, _CREDIT, _BANK = Sql("trajectories"), Sql("fixes"), Sql("tasks"), Sql("credit"), Sql("bank")
 
 _SHOWN_CHARS = 300
 """Of a task in a list."""
 
-_MOST_KEPT = 8
-"""Of tasks that kept to a memory, or did not, so many are noted: every later one would say the same."""
+FIGURE = "task_outcome"
+"""The metric of a task's outcome; its value is 1 for a success, 0 for a failure, 0.5 where nothing is known."""
+
+_VALUES = {"Success": 1.0, "Failure": 0.0, "Undecided": 0.5}
+TRIALS = "memory_trials"
+"""The metric of which memories are suspected."""
 
 
-class Trajectories(Engine):
-    """What was done, and what was learned from it, in one bank."""
+class Trajectories(Journal):
+    """What was done, what was learned from it, and what came of it, in one bank."""
 
     @reads
     def learned_before(
@@ -60,9 +72,10 @@ class Trajectories(Engine):
         scope_id = make_scope(connection, record.scope)
         if record.new_per_day is not None:
             count_added(connection, scope_id, record.counted, record.new_per_day, record.at)
-        learned = {"scope_id": scope_id, "run_id": record.run_id, "failures": record.failures}
-        learned |= _columns(record.trajectory_id, record.trajectory, record.verdict, record.at)
-        _SQL.run(connection, "add_trajectory", **learned)
+        learned = {"run_id": record.run_id, "failures": record.failures}
+        add_trajectory(
+            connection, scope_id, record.trajectory_id, record.trajectory, record.verdict, record.at, **learned
+        )
         writer = MemoryWriter(connection, self, record.embedder)
         new = [item.id for item in writer.add(record.memories)]
         if record.reinforcement > 0:
@@ -78,8 +91,7 @@ class Trajectories(Engine):
     @reads
     def recent_tasks(self, connection: Connection, scope: Scope, limit: int, chars: int) -> list[str]:
         """Return so many characters of each of the tasks that were learned from or judged last."""
-        scope_id = find_scope(connection, scope)
-        return _SQL.column(connection, "recent_tasks", scope_id=scope_id, limit=limit, chars=chars)
+        return _SQL.column(connection, "recent_tasks", scope_id=scope, limit=limit, chars=chars)
 
     @writes
     def put_common_words(self, connection: Connection, scope: Scope, words: Sequence[str]) -> None:
@@ -105,23 +117,22 @@ class Trajectories(Engine):
         self, connection: Connection, scope: Scope, trajectory_id: str
     ) -> tuple[Trajectory, Verdict | None] | None:
         """Look up by trajectory id, or by task id for the newest of that task."""
-        row = _TASKS.row(connection, "find_task", scope_id=find_scope(connection, scope), id=trajectory_id)
+        row = _TASKS.row(connection, "find_task", scope_id=scope, id=trajectory_id)
         return None if row is None else _read(*row[1:3])
 
     @reads
     def list_tasks(self, connection: Connection, scope: Scope, which: TaskFilter) -> list[RecordedTask]:
-        scope_id = find_scope(connection, scope)
-        return _described(connection, _TASKS.column(connection, "newest_tasks", scope_id=scope_id, **which._asdict()))
+        return _described(connection, _TASKS.column(connection, "newest_tasks", scope_id=scope, **which._asdict()))
 
     @reads
     def sources_of_tasks(self, connection: Connection, scope: Scope) -> list[TrajectorySource]:
         """Return the agents of which there are trajectories."""
-        return _TASKS.column(connection, "sources_of_tasks", find_scope(connection, scope))
+        return _TASKS.column(connection, "sources_of_tasks", scope)
 
     @reads
     def kept_task(self, connection: Connection, scope: Scope, given_id: str) -> KeptTask | None:
         """Look up as `get_trajectory` does, with all that a list has."""
-        found = _TASKS.row(connection, "find_task", scope_id=find_scope(connection, scope), id=given_id)
+        found = _TASKS.row(connection, "find_task", scope_id=scope, id=given_id)
         if found is None:
             return None
         seq, trajectory, verdict, later = found
@@ -134,14 +145,80 @@ class Trajectories(Engine):
         values = {"id": revision.row.trajectory_id, "scope_id": scope_id, "run_id": revision.run_id}
         values |= {"label": verdict.label, "confidence": verdict.confidence, "verdict": verdict.model_dump_json()}
         _TASKS.run(connection, "put_verdict", **values)
-        changes: tuple[tuple[MemoryStatus, tuple[str, ...]], ...]
-        changes = (("archived", revision.archived), ("active", revision.restored))
-        for status, ids in changes:
-            why = f"the verdict on its task was changed ({revision.id})"
-            for found in find_patterns(connection, (revision.scope,), ids):
-                change_status(connection, self.index, found, (status, why), revision.at, run_id=revision.id)
+        why = f"the verdict on its task was changed ({revision.id})"
+        for found in find_patterns(connection, (revision.scope,), (*revision.archived, *revision.restored)):
+            status = "archived" if found[1] in revision.archived else "active"
+            change_status(connection, self.index, found, (status, why), revision.at, run_id=revision.id)
         log_event(connection, scope_id, VERDICT, revision.row.task_id, revision.event, revision.at)
         self.index.tidy(connection)
+
+    async def injections(self, scope: Scope, task_id: str) -> TaskInjections:
+        """Return what was retrieved for a task; what this store has queued is written first."""
+        await self.recorder.settle()
+        return await self._injections(scope, task_id)
+
+    @reads
+    def _injections(self, connection: Connection, scope: Scope, task_id: str) -> TaskInjections:
+        values = {"task_id": task_id, "scope_id": scope, "injected": INJECTED, "withheld": WITHHELD, "rested": RESTED}
+        seen: dict[str, dict[str, datetime]] = {kind: {} for kind in ("given", "beside", WITHHELD, RESTED)}
+        held_out = False
+        for kind, text, at in _CREDIT.rows(connection, "injections_of", **values):
+            held_out = held_out or kind == WITHHELD
+            data = json.loads(text)
+            way = ("beside" if data.get("via") in (BRIEFING, FILE) else "given") if kind == INJECTED else kind
+            for memory_id in data.get("ids", ()):
+                seen[way].setdefault(memory_id, to_moment(at))
+        return TaskInjections(seen["given"], tuple(seen[WITHHELD]), held_out, seen["beside"], tuple(seen[RESTED]))
+
+    @reads
+    def get_outcome(self, connection: Connection, scope: Scope, task_id: str) -> OutcomeRecord | None:
+        return _stored(connection, scope, task_id)[0]
+
+    @writes
+    def save_outcome(self, connection: Connection, scopes: Sequence[Scope], record: OutcomeRecord) -> OutcomeRecord:
+        """Write the outcome of a task of the first scope and change the memories of all, in one transaction.
+
+        The same outcome a second time changes nothing (`already_credited`); another one of the same task takes back
+        what the former one changed before it is applied. Return it with what was really applied.
+        """
+        now = datetime.now(UTC)
+        scope_id = make_scope(connection, scopes[0])
+        former, figure = _stored(connection, scope_id, record.task_id)
+        if former is not None and _said(former) == _said(record):
+            return former.model_copy(update={"status": "already_credited"})
+        if figure is not None:
+            _CREDIT.run(connection, "delete_figure", figure, scope_id, FIGURE)
+        taken_back = {} if former is None else {each.memory_id: each.applied for each in former.credits}
+        written = record.model_copy(update={"credits": _apply(connection, scopes, record, taken_back, now)})
+        (figure,) = _CREDIT.rows(connection, "add_figure", scope_id, *_figure(written))[0]
+        data = {**written.model_dump(mode="json", exclude_defaults=True), "figure": figure}
+        log_event(connection, scope_id, OUTCOME, record.task_id, data, now)
+        return written
+
+    @reads
+    def list_outcomes(self, connection: Connection, scope: Scope) -> list[OutcomeRecord]:
+        """Return the outcome of every task, the one that ended first before others."""
+        found = map(outcome_in, _CREDIT.column(connection, "outcomes", scope_id=scope, type=OUTCOME))
+        return sorted(found, key=lambda each: each.at)
+
+    @writes
+    def save_trials(self, connection: Connection, scope: Scope, trials: Trials) -> None:
+        """Keep which memories are suspected, in the place of what was kept before."""
+        scope_id, data = make_scope(connection, scope), {"resting": sorted(trials.resting), "doubted": trials.doubted}
+        _CREDIT.run(connection, "delete_figures", scope_id, TRIALS)
+        _CREDIT.run(connection, "add_figure", scope_id, TRIALS, float(len(trials.resting)), data, datetime.now(UTC))
+
+    @reads
+    def trials(self, connection: Connection, scope: Scope) -> Trials:
+        kept = _CREDIT.rows(connection, "figures", scope, TRIALS)
+        data: dict[str, Any] = json.loads(kept[-1][0]) if kept else {}
+        return Trials(frozenset(data["resting"]), data["doubted"]) if data else Trials()
+
+    @reads
+    def items_by_day(self, connection: Connection, scope: Scope) -> dict[date, int]:
+        """Return how many memories were made on each day (UTC) on which any was, whatever became of them."""
+        rows = _CREDIT.rows(connection, "items_by_day", scope)
+        return {date.fromisoformat(day): count for day, count in rows}
 
 
 def _read(trajectory: str, verdict: str | None) -> tuple[Trajectory, Verdict | None]:
@@ -163,19 +240,16 @@ def _note_tried(connection: Connection, index: Index, scope_id: int, record: Lea
             _FIXES.run(connection, "add_fix", signature=signature, id=memory_id, scope_id=scope_id)
             for found in _FIXES.rows(connection, "borne_out", id=memory_id, scope_id=scope_id, tried=TRIED, **of_task):
                 change_status(connection, index, found, ("active", "a second task bears it out"))
-        counted = {"id": memory_id, "tried": TRIED, "worked": worked}
-        if signature or _FIXES.row(connection, "count_kept", **counted)[0] < _MOST_KEPT:
-            tried = {"signature": signature, **of_task, "worked": worked}
-            log_event(connection, scope_id, TRIED, memory_id, tried, record.at)
+        tried = {"signature": signature, **of_task, "worked": worked}
+        log_event(connection, scope_id, TRIED, memory_id, tried, record.at)
 
 
 def _learned_before(connection: Connection, scope: Scope, task_id: str, content_digest: str) -> LearnedBefore | None:
-    scope_id = find_scope(connection, scope)
-    row = _SQL.row(connection, "learned_before", scope_id, task_id, content_digest)
+    row = _SQL.row(connection, "learned_before", scope, task_id, content_digest)
     if row is None:
         return None
     trajectory_id, run_id, verdict = row
-    ids = tuple(_SQL.column(connection, "ids_of_run", run_id, scope_id))
+    ids = tuple(_SQL.column(connection, "ids_of_run", run_id, scope))
     return LearnedBefore(trajectory_id, run_id, Verdict.model_validate_json(verdict), ids)
 
 
@@ -186,17 +260,14 @@ def add_trajectory(
     trajectory: Trajectory,
     verdict: Verdict | None,
     at: datetime,
+    **learned: Any,
 ) -> None:
-    """Write a trajectory, or its newer verdict."""
-    columns = _columns(trajectory_id, trajectory, verdict, at)
-    _SQL.run(connection, "add_trajectory", **columns, scope_id=scope_id, run_id=None, failures=None)
-
-
-def _columns(trajectory_id: str, trajectory: Trajectory, verdict: Verdict | None, at: datetime) -> dict[str, Any]:
+    """Write a trajectory, or its newer verdict; `learned`: the `run_id` that learned from it, and its `failures`."""
     text = trajectory.model_dump_json(exclude_defaults=True)
-    columns = {"task_id", "source", "session_id", "agent_id", "started_at", "ended_at"}
-    return trajectory.model_dump(include=columns) | {
+    columns = trajectory.model_dump(include={"task_id", "source", "session_id", "agent_id", "started_at", "ended_at"})
+    columns |= {
         "id": trajectory_id,
+        "scope_id": scope_id,
         "query": trajectory.task,
         "trajectory_json": text,
         "content_digest": trajectory.content_digest,
@@ -207,6 +278,7 @@ def _columns(trajectory_id: str, trajectory: Trajectory, verdict: Verdict | None
         "content_hash": content_hash(trajectory_id, text),
         "person_id": author(),
     }
+    _SQL.run(connection, "add_trajectory", **columns, **{"run_id": None, "failures": None, **learned})
 
 
 def reinforce(
@@ -238,3 +310,69 @@ def _supersede(
     for row in gone:
         change_status(connection, index, row, ("archived", why))
     return tuple(row[1] for row in gone)
+
+
+def _stored(connection: Connection, scope: Scope | int, task_id: str) -> tuple[OutcomeRecord | None, int | None]:
+    """Return the outcome of a task, and where its figure stands."""
+    row = _CREDIT.row(connection, "outcome_of", task_id=task_id, scope_id=scope, type=OUTCOME)
+    return (None, None) if row is None else (outcome_in(row[0]), json.loads(row[0]).get("figure"))
+
+
+def outcome_in(text: str) -> OutcomeRecord:
+    """Return the outcome in an event's data."""
+    data = json.loads(text)
+    for name in ("figure", "weight"):
+        data.pop(name, None)
+    data.get("figures", {}).pop("repeats", None)
+    return OutcomeRecord.model_validate(data)
+
+
+def _said(record: OutcomeRecord) -> tuple[object, ...]:
+    uses = {(credit.memory_id, credit.method, credit.worked) for credit in record.credits}
+    return record.digest, record.label, record.given, record.arm, uses
+
+
+def _apply(
+    connection: Connection,
+    scopes: Sequence[Scope],
+    record: OutcomeRecord,
+    taken_back: Mapping[str, float],
+    now: datetime,
+) -> tuple[Credit, ...]:
+    """Change the confidences; return the credits of the memories that exist, with what each really changed."""
+    wanted = {credit.memory_id: credit for credit in record.credits}
+    applied: dict[str, Credit] = {}
+    for seq, memory_id, scope_id, _ in find_patterns(connection, scopes, [*wanted, *taken_back]):
+        (confidence,) = _CREDIT.row(connection, "confidence_of", seq)
+        undone = taken_back.get(memory_id, 0.0)
+        before = credited(confidence, -undone)
+        credit = wanted.get(memory_id)
+        after = before if credit is None else credited(before, credit.change)
+        if after != confidence:
+            _BANK.run(connection, "set_confidence", after, now, seq)
+        if credit is not None:
+            applied[memory_id] = credit.model_copy(update={"applied": round(after - before, 9)})
+        if undone or (credit is not None and credit.change):
+            data: dict[str, Any] = {"task_id": record.task_id, "label": record.label, "from": confidence, "to": after}
+            if credit is not None:
+                data |= {"method": credit.method, "overlap": credit.overlap, "change": credit.change}
+            if undone:
+                data["taken_back"] = undone
+            log_event(connection, scope_id, CREDITED, memory_id, data, now)
+    return tuple(applied[memory_id] for memory_id in wanted if memory_id in applied)
+
+
+def _figure(record: OutcomeRecord) -> tuple[str, float, dict[str, Any], datetime]:
+    """Return the columns of a task's figure."""
+    counted = {
+        "task_id": record.task_id,
+        "label": record.label,
+        "arm": record.arm,
+        "randomised": record.randomised,
+        "injected": len(record.credits),
+        "used": record.used,
+        "shown": [each.memory_id for each in record.credits],
+        "rested": record.rested,
+        "figures": record.figures.model_dump(mode="json", exclude_none=True),
+    }
+    return FIGURE, _VALUES[record.label], counted, record.at

@@ -6,39 +6,37 @@ leaves one event that holds all that is needed to undo it.
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from pydantic import JsonValue
+
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import NotFoundError
-from swarm_memory.schema.memory import MemoryLink, MemoryStatus
+from swarm_memory.schema.memory import MemoryLink, MemoryStatus, Undone
+from swarm_memory.schema.sqlite.events import OUTCOME
 from swarm_memory.server.storage.driver import Connection
 from swarm_memory.server.storage.engine.engine import Engine, Part, reads, writes
 from swarm_memory.server.storage.search.index import Index
-from swarm_memory.server.storage.stores.credit import OUTCOME
 from swarm_memory.server.storage.stores.forgetting import FORGOTTEN, Task, blank_task
 from swarm_memory.server.storage.stores.memories import change_status
 from swarm_memory.server.storage.stores.rows import (
     Sql,
-    find_scope,
     log_event,
     make_scope,
     now_text,
-    optional_moment,
     to_column,
-    to_json,
     to_moment,
 )
 from swarm_memory.server.storage.stores.tool_memory import leave_window
 from swarm_memory.tools.ports.models import Vector
 from swarm_memory.tools.ports.upkeep import (
     FINISHED,
-    RETAINED,
     Aging,
     Retained,
     UpkeepBatch,
     UpkeepChange,
-    UpkeepEnd,
     UpkeepItem,
     UpkeepState,
     UpkeepWritten,
@@ -60,30 +58,18 @@ class PendingUpkeep(NamedTuple):
     """Active items without a vector of the embedder."""
 
 
-class UpkeepUndone(NamedTuple):
-    """What taking back one batch restored."""
-
-    restored: tuple[str, ...]
-    skipped: tuple[str, ...]
-    links_removed: int
-
-
 class Upkeep(Engine):
     """What the upkeep of one bank reads and writes."""
 
     @reads
     def upkeep_state(self, connection: Connection, scope: Scope) -> UpkeepState:
-        row = _SQL.row(connection, "upkeep_state", find_scope(connection, scope))
-        if row is None:
-            return UpkeepState(0, 0, 0, None)
-        consolidated, last, active, aging = row
+        consolidated, last, active, aging = _SQL.row(connection, "upkeep_state", scope) or (0, 0, 0, None)
         return UpkeepState(consolidated, last, active, _aging_of(aging))
 
     @reads
     def pending_upkeep(self, connection: Connection, scope: Scope, embedder: str, most: int) -> PendingUpkeep:
         """Return what waits; new items are counted up to `most`. As fast in a large bank as in a small one."""
-        scope_id = find_scope(connection, scope)
-        row = _SQL.row(connection, "pending_upkeep", scope_id=scope_id, model=embedder, most=most)
+        row = _SQL.row(connection, "pending_upkeep", scope_id=scope, model=embedder, most=most)
         return PendingUpkeep(*(row or (0, 0)))
 
     @reads
@@ -91,22 +77,16 @@ class Upkeep(Engine):
         self, connection: Connection, scope: Scope, embedder: str, dimensions: int, *, after: int, limit: int
     ) -> list[UpkeepItem]:
         """Return active items after a position, by position."""
-        values = {"scope_id": find_scope(connection, scope), "model": embedder, "dims": dimensions}
-        rows = _SQL.rows(connection, "upkeep_items", **values, after=after, limit=limit)
-        return [upkeep_item(row) for row in rows]
+        values = {"scope_id": scope, "model": embedder, "dims": dimensions, "ids": None}
+        return _upkeep_items(connection, **values, after=after, limit=limit)
 
     @reads
     def upkeep_items_of(
         self, connection: Connection, scope: Scope, embedder: str, dimensions: int, ids: Sequence[str]
     ) -> list[UpkeepItem]:
-        """Return those of the items that are active in the scope, in any order."""
-        values = {"scope_id": find_scope(connection, scope), "model": embedder, "dims": dimensions}
-        return [upkeep_item(row) for row in _SQL.rows(connection, "upkeep_items_of", **values, ids=ids)]
-
-    @reads
-    def memory_links(self, connection: Connection, scope: Scope, ids: Sequence[str]) -> list[MemoryLink]:
-        """Return every link from or to one of the items."""
-        return _SQL.models(connection, MemoryLink, "links_of", scope_id=find_scope(connection, scope), ids=ids)
+        """Return those of the items that are active in the scope, by position."""
+        values = {"scope_id": scope, "model": embedder, "dims": dimensions, "ids": ids}
+        return _upkeep_items(connection, **values, after=0, limit=len(ids))
 
     @writes
     def write_upkeep(self, connection: Connection, scope: Scope, batch: UpkeepBatch) -> UpkeepWritten:
@@ -119,49 +99,50 @@ class Upkeep(Engine):
         changed = tuple(change["id"] for change in done)
         links = [link for link in batch.links if link.relation != "duplicate_of" or link.src_id in changed]
         added = [[link.src_id, link.dst_id, link.relation, link.weight] for link in links if writer.link(link)]
-        if done or added or batch.aging is not None:
-            record: dict[str, Any] = {"changes": done, "links": added, "origins": batch.origins}
-            if batch.aging is not None:
-                record["aging"] = [None if state is None else to_json(state.model_dump()) for state in batch.aging]
-                _SQL.run(connection, "put_aging", scope_id, record["aging"][1])
+        if batch.aging is not None:
+            _SQL.run(connection, "put_aging", scope_id, batch.aging[1].model_dump())
+        if done or added:
+            record = {"changes": done, "links": added, "origins": batch.origins}
             log_event(connection, scope_id, CHANGED, batch.run_id, record, batch.at)
         skipped = tuple(each.seen.id for each in batch.changes if each.seen.id not in changed)
         return UpkeepWritten(changed, skipped)
 
     @writes
-    def finish_upkeep(self, connection: Connection, scope: Scope, end: UpkeepEnd) -> None:
-        """Write that a run ended, with what it did, and tidy the indexes."""
+    def finish_upkeep(
+        self,
+        connection: Connection,
+        scope: Scope,
+        run_id: str,
+        at: datetime,
+        consolidated: int,
+        summary: Mapping[str, JsonValue],
+    ) -> None:
+        """Write that a run ended, that items up to a position are compared, and what it did; tidy the indexes."""
         scope_id = make_scope(connection, scope)
-        _SQL.run(connection, "mark_consolidated", end.consolidated, scope_id)
-        log_event(connection, scope_id, FINISHED, end.run_id, end.summary, end.at)
+        _SQL.run(connection, "mark_consolidated", consolidated, scope_id)
+        log_event(connection, scope_id, FINISHED, run_id, summary, at)
         self.index.tidy(connection)
 
     @reads
     def upkeep_batches(self, connection: Connection, scope: Scope, run_id: str) -> list[int]:
         """Return the numbers of a run's batches that were not undone, the latest first. Raises `NotFoundError`."""
-        return _batches(connection, scope, run_id)
+        return list(_batches(connection, scope, run_id))
 
     @writes
-    def undo_upkeep(self, connection: Connection, scope: Scope, run_id: str, batch: int, at: datetime) -> UpkeepUndone:
+    def undo_upkeep(self, connection: Connection, scope: Scope, run_id: str, batch: int, at: datetime) -> Undone:
         """Restore what a batch changed, in one transaction, wherever it is still as the batch left it."""
-        scope_id = find_scope(connection, scope)
-        if scope_id is None or batch not in _batches(connection, scope, run_id):
-            return UpkeepUndone((), (), 0)
-        rows = _SQL.rows(connection, "events_of_run", run_id, scope_id)
-        record: dict[str, Any] = next(json.loads(data) for seq, _, data in rows if seq == batch)
+        text = _batches(connection, scope, run_id).get(batch)
+        if text is None:
+            return Undone(run_id=run_id, restored=0, links_removed=0)
+        record: dict[str, Any] = json.loads(text)
+        scope_id = make_scope(connection, scope)
         writer = _BatchWriter(connection, self.index, scope_id, run_id, at)
         restored = [change["id"] for change in record["changes"] if writer.restore(change)]
         skipped = [change["id"] for change in record["changes"] if change["id"] not in restored]
         removed = sum(_SQL.run(connection, "delete_link", *link).rowcount for *link, _ in record["links"])
-        former, written = record.get("aging", (None, None))
-        if written is not None and _read_aging(connection, scope_id) == _aging_of(written):  # no later run moved it on
-            if former is None:
-                _SQL.run(connection, "delete_aging", scope_id)
-            else:
-                _SQL.run(connection, "put_aging", scope_id, former)
         log_event(connection, scope_id, UNDONE, run_id, {"batch": batch, "skipped": skipped}, at)
         self.index.tidy(connection)
-        return UpkeepUndone(tuple(restored), tuple(skipped), removed)
+        return Undone(run_id=run_id, restored=len(restored), links_removed=removed, skipped=tuple(skipped))
 
     @property
     def _light_name(self) -> str | None:
@@ -170,8 +151,8 @@ class Upkeep(Engine):
     @reads
     def unembedded(self, connection: Connection, scope: Scope, limit: int, after: int) -> list[tuple[int, str]]:
         """Return (position, text to embed) of items of any status without a vector, but for one of a light embedder."""
-        values = {"scope_id": find_scope(connection, scope), "limit": limit, "after": after, "light": self._light_name}
-        return texts_to_embed(_SQL.rows(connection, "unembedded", **values))
+        values = {"scope_id": scope, "limit": limit, "after": after, "light": self._light_name}
+        return _texts_to_embed(_SQL.rows(connection, "unembedded", **values))
 
     @writes
     def put_first_vectors(self, connection: Connection, embedder: str, vectors: Mapping[int, Vector]) -> int:
@@ -195,7 +176,7 @@ class Vectors(Part):
     ) -> list[tuple[int, str]]:
         """Return (position, text to embed) of what has no vector of the embedder, by position, after one."""
         values = {"model": embedder, "dims": dimensions, "limit": limit, "after": after}
-        return texts_to_embed(connection.execute(self._index.statements["without_vector"], values).fetchall())
+        return _texts_to_embed(connection.execute(self._index.statements["without_vector"], values).fetchall())
 
     @writes
     def put_vectors(self, connection: Connection, embedder: str, vectors: Mapping[int, Vector]) -> int:
@@ -222,16 +203,6 @@ class Retention(Part):
     """The age of what one bank keeps."""
 
     @reads
-    def oldest(self, connection: Connection, scope: Scope) -> dict[Retained, datetime]:
-        """Return when the oldest of each kind that may go was written; a call of a tool: when it was made."""
-        values = _of_scope(connection, scope)
-        found: dict[Retained, datetime] = {}
-        for kind in RETAINED:
-            for moment in filter(None, _RETENTION.column(connection, f"oldest_{kind}", **values)):
-                found[kind] = to_moment(moment)
-        return found
-
-    @reads
     def expired(self, connection: Connection, scope: Scope, before: Mapping[Retained, datetime]) -> list[Retained]:
         """Return the kinds of which something is older than a moment."""
         return [kind for kind, limit in before.items() if any(_old(connection, scope, kind, limit, 1).values())]
@@ -246,9 +217,9 @@ class Retention(Part):
 
     @writes
     def _drop(self, connection: Connection, scope: Scope, found: Mapping[str, Sequence[Any]]) -> int:
-        scope_id, gone = find_scope(connection, scope), 0
+        scope_id, gone = make_scope(connection, scope), 0
         for name, keys in found.items():
-            if name == "trajectories" and scope_id is not None:
+            if name == "trajectories":
                 gone += sum(blank_task(connection, Task(scope_id, task_id), REMOVED) for task_id in keys)
             elif name == "tool_calls":
                 gone += leave_window(connection, keys).total()
@@ -257,15 +228,15 @@ class Retention(Part):
         return gone
 
 
+@dataclass(slots=True)
 class _BatchWriter:
     """Writes the changes of one batch, or takes them back."""
 
-    def __init__(self, connection: Connection, index: Index, scope_id: int, run_id: str, at: datetime) -> None:
-        self._connection = connection
-        self._index = index
-        self._scope_id = scope_id
-        self._run_id = run_id
-        self._at = at
+    connection: Connection
+    index: Index
+    scope_id: int
+    run_id: str
+    at: datetime
 
     def change(self, change: UpkeepChange) -> dict[str, Any] | None:
         """Write a change; return what undoes it, or None when the item is not as it was seen."""
@@ -276,12 +247,11 @@ class _BatchWriter:
         seq, status, reason, confidence, _, last_used = row
         if change.unless_used and last_used != to_column(seen.last_used):
             return None
-        needed = ("", "active") if change.needs is None else self._found(change.needs)
-        if needed is None or needed[1] != "active":
+        if change.needs is not None and ((needed := self._found(change.needs)) is None or needed[1] != "active"):
             return None
         wanted = change.reason if change.status != "active" else reason
-        self._put(seq, seen.id, status, (change.status, wanted, change.confidence), wanted)
-        after = [change.status, wanted, change.confidence]
+        after = (change.status, wanted, change.confidence)
+        self._put(seq, seen.id, status, after, wanted)
         return {"id": seen.id, "before": [status, reason, confidence], "after": after}
 
     def restore(self, change: Mapping[str, Any]) -> bool:
@@ -290,43 +260,52 @@ class _BatchWriter:
         if row is None or list(row[1:4]) != change["after"]:
             return False
         before: tuple[MemoryStatus, str | None, float] = tuple(change["before"])
-        self._put(row[0], change["id"], row[1], before, f"{self._run_id} was undone")
+        self._put(row[0], change["id"], row[1], before, f"{self.run_id} was undone")
         return True
 
     def link(self, link: MemoryLink) -> bool:
         """Write a link; False when it is there already or cannot be."""
-        values = {**link.model_dump(), "scope_id": self._scope_id, "at": self._at}
-        return _SQL.run(self._connection, "add_link", **values).rowcount == 1
+        values = {**link.model_dump(), "scope_id": self.scope_id, "at": self.at}
+        return _SQL.run(self.connection, "add_link", **values).rowcount == 1
 
     def _put(
         self, seq: int, item_id: str, former: str, wanted: tuple[MemoryStatus, str | None, float], why: str | None
     ) -> None:
-        _BANK.run(self._connection, "set_confidence", wanted[2], self._at, seq)
+        _BANK.run(self.connection, "set_confidence", wanted[2], self.at, seq)
         if wanted[0] != former:
-            found, reason = (seq, item_id, self._scope_id, former), {"reason": why, "run_id": self._run_id}
-            change_status(self._connection, self._index, found, wanted[:2], self._at, **reason)
+            found, reason = (seq, item_id, self.scope_id, former), {"reason": why, "run_id": self.run_id}
+            change_status(self.connection, self.index, found, wanted[:2], self.at, **reason)
 
     def _found(self, item_id: str) -> tuple[int, str, str | None, float, str, str | None] | None:
-        return _SQL.row(self._connection, "pattern_as_it_is", item_id, self._scope_id)
+        return _SQL.row(self.connection, "pattern_as_it_is", item_id, self.scope_id)
 
 
-def _batches(connection: Connection, scope: Scope, run_id: str) -> list[int]:
-    """Return the batches of a run that were not undone, the latest first. Raises `NotFoundError` for an unknown run."""
-    rows = _SQL.rows(connection, "events_of_run", run_id, find_scope(connection, scope))
+def _batches(connection: Connection, scope: Scope, run_id: str) -> dict[int, str]:
+    """Return what the batches of a run that were not undone wrote, by number, the latest first.
+
+    Raises `NotFoundError` for an unknown run.
+    """
+    rows = _SQL.rows(connection, "events_of_run", run_id, scope)
     if not any(kind in (CHANGED, FINISHED) for _, kind, _ in rows):
         raise NotFoundError(f"no consolidation {run_id[:60]!r} was made in project {scope.project!r}")
     undone = {json.loads(data)["batch"] for _, kind, data in rows if kind == UNDONE}
-    return [seq for seq, kind, _ in rows if kind == CHANGED and seq not in undone]
+    return {seq: data for seq, kind, data in rows if kind == CHANGED and seq not in undone}
 
 
-def texts_to_embed(rows: Sequence[tuple[Any, ...]]) -> list[tuple[int, str]]:
+def _texts_to_embed(rows: Sequence[tuple[Any, ...]]) -> list[tuple[int, str]]:
     """Return (position, text to embed) of rows of (position, title, description, content)."""
     return [(seq, "\n".join(part for part in texts if part)) for seq, *texts in rows]
 
 
-def upkeep_item(row: Sequence[Any]) -> UpkeepItem:
-    item = UpkeepItem(*row)
-    return item._replace(created_at=to_moment(row[4]), last_used=optional_moment(row[5]))
+def _upkeep_items(connection: Connection, **values: Any) -> list[UpkeepItem]:
+    items = [UpkeepItem(*row) for row in _SQL.rows(connection, "upkeep_items", **values)]
+    return [
+        item._replace(
+            created_at=to_moment(str(item.created_at)),
+            last_used=None if item.last_used is None else to_moment(str(item.last_used)),
+        )
+        for item in items
+    ]
 
 
 def _read_aging(connection: Connection, scope_id: int) -> Aging | None:
@@ -338,13 +317,9 @@ def _aging_of(text: str | None) -> Aging | None:
     return None if text is None else Aging.model_validate_json(text)
 
 
-def _of_scope(connection: Connection, scope: Scope) -> dict[str, Any]:
-    known = {"outcome": OUTCOME, "removed": REMOVED, "forgotten": FORGOTTEN}
-    return known | {"scope_id": find_scope(connection, scope)}
-
-
 def _old(connection: Connection, scope: Scope, kind: Retained, before: datetime, limit: int) -> dict[str, list[Any]]:
     """Return the keys of what is old, by the rows they are of: jobs go with the audit trail."""
-    asked = {**_of_scope(connection, scope), "before": before, "limit": limit}
+    known = {"outcome": OUTCOME, "removed": REMOVED, "forgotten": FORGOTTEN}
+    asked = {**known, "scope_id": scope, "before": before, "limit": limit}
     names = ("events", "jobs") if kind == "events" else (kind,)
     return {name: _RETENTION.column(connection, f"old_{name}", **asked) for name in names}

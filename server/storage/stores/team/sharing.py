@@ -1,67 +1,45 @@
-"""What people propose and share: on a team's server the proposals and the evidence, in a person's bank the cache."""
+"""What a team shares, on its server: what people propose, what is decided about it, the evidence, what has changed."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from itertools import takewhile
-from typing import Any, NamedTuple
+from typing import Any
 
 from swarm_memory.schema.base import TEAM, Scope, new_id
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.memory import MemoryDraft, MemoryItem
-from swarm_memory.schema.sqlite.events import TRIED
 from swarm_memory.schema.team.sharing import (
     Changes,
     Counted,
     Evidence,
     Proposal,
+    ProposalStatus,
     Proposed,
-    SentProposal,
     SharedMemory,
     Sharing,
 )
 from swarm_memory.server.storage.driver import Connection
 from swarm_memory.server.storage.engine.engine import Part, reads, writes
-from swarm_memory.server.storage.stores.memories import (
-    MemoryWriter,
-    change_status,
-    delete_item,
-    find_patterns,
-    items_at,
-)
-from swarm_memory.server.storage.stores.rows import (
-    Sql,
-    find_scope,
-    log_event,
-    made,
-    make_scope,
-    now_text,
-    optional_moment,
-)
-from swarm_memory.tools.guard.trust import CREDITED
+from swarm_memory.server.storage.stores.memories import MemoryWriter, change_status, find_patterns, items_at
+from swarm_memory.server.storage.stores.rows import Sql, log_event, made, make_scope
 from swarm_memory.tools.ports.memories import StoredMemory
-from swarm_memory.tools.ports.team import Cache, ProposalFilter, Ruling, Sent
+from swarm_memory.tools.ports.team import ProposalFilter
 
 PROPOSED, RULED = "team.proposed", "team.ruled"
 """Events: something was proposed; a reviewer decided. The subject is the proposal."""
 
 _WIRE = set(Proposed.model_fields) - {"project", "word"}
+_RULING = {"id", "status", "decided_by", "decided_at", "decision", "memory_id"}
 _OWN_USER = "the server's own user"
 _COUNTS = {"worked", "tried", "shown"}
+_EVERY_STATUS: tuple[ProposalStatus, ...] = ("waiting", "accepted", "declined")
+_MOST_ALIKE = 10_000
 _SQL, _MEMORIES, _FIXES = Sql("team"), Sql("memories"), Sql("fixes")
 
 
-class Proven(NamedTuple):
-    """What tasks showed of a memory of a bank."""
-
-    memory_id: str
-    evidence: Evidence
-    sessions: int
-    """In which it worked."""
-
-
 class SharedMemories(Part):
-    """The tables of a team in one bank."""
+    """What a team's server keeps."""
 
     @writes
     def add_proposal(
@@ -92,15 +70,13 @@ class SharedMemories(Part):
                 )
             _SQL.run(connection, "add_proposal", **values)
         if asked.memory_id is not None:
-            self._entered(connection, scope_id, asked.memory_id, by=None, at=asked.created_at)
+            _enter(connection, scope_id, asked.memory_id, by=None, at=asked.created_at)
         log_event(connection, scope_id, PROPOSED, proposal_id, {"status": asked.status, "by": asked.person})
         return _one(connection, scope.tenant_id, proposal_id)
 
     @reads
     def proposals(self, connection: Connection, tenant_id: str, which: ProposalFilter) -> list[Proposal]:
-        project = None if which.project is None else f"{TEAM}{which.project}"
-        values = which._asdict() | {"tenant_id": tenant_id, "project": project}
-        return [_proposal(row) for row in _SQL.named(connection, "proposals", **values)]
+        return _proposals(connection, tenant_id, which)
 
     @reads
     def count_waiting(self, connection: Connection, tenant_id: str) -> int:
@@ -112,87 +88,56 @@ class SharedMemories(Part):
         self, connection: Connection, tenant_id: str, proposal_id: str
     ) -> tuple[Proposal, list[Proposal]] | None:
         """Return a proposal, and those that say the same and wait, or were decided, with it."""
-        found = _with_same(connection, tenant_id, proposal_id)
-        leading = next((each for each in found if each.id == proposal_id), None)
-        return None if leading is None else (leading, [each for each in found if each.id != proposal_id])
+        found = {each.id: each for each in _with_same(connection, tenant_id, proposal_id)}
+        leading = found.pop(proposal_id, None)
+        return None if leading is None else (leading, [*found.values()])
 
     @writes
     def share(
-        self, connection: Connection, scope: Scope, ruling: Ruling, memory: StoredMemory | None, embedder: str
+        self, connection: Connection, scope: Scope, accepted: Proposal, memory: StoredMemory | None, embedder: str
     ) -> bool:
-        """Accept proposals in one transaction: write the memory, which is new or in the place of its former words.
+        """Accept a waiting proposal, and those that say the same, in one transaction.
 
-        None: it is shared already. Their evidence and the errors that they ended go to it. False where they are not as
-        they were seen: then nothing was written.
+        The memory is new or stands in the place of its former words; None: it is shared already. The proposals'
+        evidence and the errors that they ended go to it. False where they are not as they were seen: then nothing was
+        written.
         """
-        assert ruling.memory_id is not None
+        assert accepted.memory_id is not None
+        assert accepted.decided_at is not None
         scope_id = make_scope(connection, scope)
-        if not self._ruled(connection, scope_id, ruling):
+        if not _ruled(connection, scope_id, accepted, "waiting"):
             return False
         if memory is not None:
             writer = MemoryWriter(connection, self.bank, embedder)
-            if _MEMORIES.row(connection, "find_pattern", ruling.memory_id, scope_id) is None:
+            if _MEMORIES.row(connection, "find_pattern", accepted.memory_id, scope_id) is None:
                 writer.add([memory])
             else:
                 writer.replace(memory, "accepted again")
-        self._entered(connection, scope_id, ruling.memory_id, by=ruling.by, at=ruling.at)
+        _enter(connection, scope_id, accepted.memory_id, by=accepted.decided_by, at=accepted.decided_at)
         self.bank.index.tidy(connection)
         return True
 
     @writes
-    def rule(self, connection: Connection, scope: Scope, ruling: Ruling) -> bool:
-        """Write a decision that shares nothing. False as `share`."""
-        scope_id = make_scope(connection, scope)
-        if not self._ruled(connection, scope_id, ruling):
+    def rule(self, connection: Connection, scope: Scope, ruled: Proposal, former: ProposalStatus) -> bool:
+        """Write a decision that shares nothing about a proposal of a `former` status. False as `share`."""
+        if not _ruled(connection, make_scope(connection, scope), ruled, former):
             return False
-        if ruling.former == "accepted" and ruling.memory_id is not None:
-            left = _SQL.rows(connection, "accepted_for", memory_id=ruling.memory_id)
-            for row in find_patterns(connection, (scope,), [ruling.memory_id]) if not left else ():
+        if former == "accepted" and ruled.memory_id is not None:
+            left = _SQL.rows(connection, "accepted_for", memory_id=ruled.memory_id)
+            for row in find_patterns(connection, (scope,), [ruled.memory_id]) if not left else ():
                 if row[3] != "archived":
                     change_status(connection, self.bank.index, row, ("archived", "its acceptance was taken back"))
             self.bank.index.tidy(connection)
         return True
 
-    def _ruled(self, connection: Connection, scope_id: int, ruling: Ruling) -> bool:
-        known = {"status": ruling.status, "by": ruling.by, "word": ruling.word, "memory_id": ruling.memory_id}
-        values = {**known, "id": ruling.proposal_id, "former": ruling.former, "at": ruling.at}
-        if ruling.status == "waiting":
-            values |= {"by": None, "at": None}
-        if not _SQL.run(connection, "rule_proposal", **values).rowcount:
-            return False
-        _SQL.run(connection, "rule_proposals_alike", **values)
-        log_event(connection, scope_id, RULED, ruling.proposal_id, known, ruling.at)
-        return True
-
-    def _entered(self, connection: Connection, scope_id: int, memory_id: str, *, by: str | None, at: datetime) -> None:
-        """Give a shared memory the evidence, the errors and the names of all whose proposals it stands for."""
-        _take_step(connection, scope_id)
-        names: list[str] = []
-        for person_id, name, bank, text, _ in _SQL.rows(connection, "accepted_for", memory_id=memory_id):
-            proposed = json.loads(text)
-            names.append(name or _OWN_USER)
-            for signature in proposed.get("signatures", ()):
-                _FIXES.run(connection, "add_fix", signature=signature, id=memory_id, scope_id=scope_id)
-            key = {"memory_id": memory_id, "person_id": person_id, "bank": bank}
-            if _SQL.row(connection, "find_evidence", **key) is None:
-                counts = Evidence.model_validate(proposed["evidence"]).model_dump(include=_COUNTS)
-                _SQL.run(connection, "put_evidence", **key, **counts, scope_id=scope_id, at=at)
-        revision = next_revision(connection, scope_id)
-        values = {"memory_id": memory_id, "scope_id": scope_id, "revision": revision, "accepted_by": by}
-        _SQL.run(connection, "put_shared", **values, proposed_by=list(dict.fromkeys(names)), accepted_at=at)
-        _SQL.run(connection, "count_evidence", memory_id=memory_id, revision=revision)
-
     @writes
     def put_evidence(
-        self,
-        connection: Connection,
-        tenant_id: str,
-        person_id: str,
-        bank: str,
-        counted: Sequence[Counted],
-        at: datetime,
-    ) -> list[str]:
-        """Write what a person's bank counted; return the ids of the memories whose counts that changed."""
+        self, connection: Connection, tenant_id: str, by: tuple[str, str], counted: Sequence[Counted], at: datetime
+    ) -> list[tuple[Scope, str, Evidence]]:
+        """Write what a person counted, given with their bank.
+
+        Return the active memories whose counts that changed, each with its evidence since a person last vouched for it.
+        """
         changed: list[str] = []
         stepped: set[int] = set()
         for each in counted:
@@ -203,27 +148,16 @@ class SharedMemories(Part):
             if scope_id not in stepped:
                 stepped.add(scope_id)
                 _take_step(connection, scope_id)
-            key = {"memory_id": each.memory_id, "person_id": person_id, "bank": bank}
+            key = {"memory_id": each.memory_id, "person_id": by[0], "bank": by[1]}
             counts = each.evidence.model_dump(include=_COUNTS)
             if _SQL.row(connection, "find_evidence", **key) == tuple(counts.values()):
                 continue
             _SQL.run(connection, "put_evidence", **key, **counts, scope_id=scope_id, at=at)
-            revision = next_revision(connection, scope_id)
-            _SQL.run(connection, "count_evidence", memory_id=each.memory_id, revision=revision)
+            _count_evidence(connection, scope_id, each.memory_id)
             changed.append(each.memory_id)
-        return changed
-
-    @reads
-    def failing(self, connection: Connection, tenant_id: str, ids: Sequence[str]) -> list[tuple[Scope, str, Evidence]]:
-        """Return the active ones of these with their evidence since a person last vouched for them."""
-        rows = _SQL.rows(connection, "failing", ids=ids, tenant_id=tenant_id)
         return [
-            (
-                Scope(tenant_id=tenant_id, project=project),
-                memory_id,
-                Evidence(worked=max(0, worked), tried=max(0, tried), shown=times, people=people),
-            )
-            for project, memory_id, worked, tried, times, people in rows
+            (made(Scope, row, tenant_id=tenant_id), row["memory_id"], made(Evidence, row))
+            for row in _SQL.named(connection, "counted", ids=changed, tenant_id=tenant_id)
         ]
 
     async def changes(self, scope: Scope, stamp: str, after: int, person_id: str, limit: int) -> Changes:
@@ -234,19 +168,18 @@ class SharedMemories(Part):
 
     @reads
     def _out_of_step(self, connection: Connection, scope: Scope) -> bool:
-        return _SQL.row(connection, "out_of_step", scope_id=find_scope(connection, scope)) is not None
+        return _SQL.row(connection, "out_of_step", scope_id=scope) is not None
 
     @reads
     def _changes(
         self, connection: Connection, scope: Scope, stamp: str, after: int, person_id: str, limit: int
     ) -> Changes:
-        scope_id = find_scope(connection, scope)
-        counted = _SQL.row(connection, "find_revision", scope_id=scope_id)
+        counted = _SQL.row(connection, "find_revision", scope_id=scope)
         if counted is None:
             return Changes(stamp="", cursor=0)
         own_stamp, reached = counted
         after = after if stamp == own_stamp and after <= reached else 0
-        rows = _SQL.rows(connection, "changed", scope_id=scope_id, after=after, limit=limit + 1)
+        rows = _SQL.rows(connection, "changed", scope_id=scope, after=after, limit=limit + 1)
         page = [(memory_id, revision, state.startswith("active:")) for memory_id, revision, state in rows[:limit]]
         ids = [memory_id for memory_id, _, is_active in page if is_active]
         items = {item.id: item for item in items_at(connection, (scope,), ids) if item.status == "active"}
@@ -265,153 +198,47 @@ class SharedMemories(Part):
         """Return what is known of those that are shared, by id."""
         return {each.memory_id: each for each in _sharings(connection, memory_ids)}
 
-    @reads
-    def bank_id(self, connection: Connection) -> str:
-        """Return the id of the bank."""
-        return next(iter(_SQL.column(connection, "bank_id")), "")
-
-    @reads
-    def caches(self, connection: Connection, scope: Scope) -> list[Cache]:
-        return [
-            Cache(project.removeprefix(TEAM), url, stamp, cursor, optional_moment(at), failures, fault)
-            for project, url, stamp, cursor, at, failures, fault in _SQL.rows(
-                connection, "caches", scope_id=find_scope(connection, scope)
-            )
-        ]
-
-    @writes
-    def keep_caches(self, connection: Connection, scope: Scope, url: str, projects: Sequence[str]) -> None:
-        """Have a project read what is shared under these names at a server, and nothing else any more."""
-        scope_id, kept = make_scope(connection, scope), [f"{TEAM}{each}" for each in projects]
-        for project in _SQL.column(connection, "caches", scope_id=scope_id):
-            if project in kept:
-                continue
-            _SQL.run(connection, "drop_cache", scope_id=scope_id, project=project)
-            cache = Scope(tenant_id=scope.tenant_id, project=project)
-            if _SQL.row(connection, "readers_of_cache", **cache.model_dump())[0] == 0:
-                self._drop(connection, cache, self._ids(connection, cache))
-        for project in kept:
-            _SQL.run(connection, "keep_cache", scope_id=scope_id, project=project, url=url)
-
-    @writes
-    def note_check(self, connection: Connection, scope: Scope, at: datetime, fault: str | None) -> int:
-        """Note how asking the server went; return how often it failed in a row."""
-        values = {"scope_id": make_scope(connection, scope), "at": at, "fault": fault}
-        _SQL.run(connection, "note_answer" if fault is None else "note_fault", **values)
-        return max((failures for *_, failures, _ in _SQL.rows(connection, "caches", **values)), default=0)
-
-    @writes
-    def take_in(
-        self,
-        connection: Connection,
-        scope: Scope,
-        project: str,
-        changes: Changes,
-        memories: Sequence[tuple[StoredMemory | None, SharedMemory]],
-        embedder: str,
-    ) -> tuple[str, ...]:
-        """Write what was pulled, and the cursor, in one transaction; return the ids that were refused.
-
-        Refused is an id that a memory of another scope has; None stands for words that are as they were.
-        """
-        team = Scope(tenant_id=scope.tenant_id, project=f"{TEAM}{project}")
-        team_id, refused = make_scope(connection, team), list[str]()
-        writer = MemoryWriter(connection, self.bank, embedder)
-        for memory, shared in memories:
-            found = _SQL.row(connection, "scope_of_memory", memory_id=shared.id)
-            if found is not None and found[0] != team_id:
-                refused.append(shared.id)
-                continue
-            if memory is not None:
-                writer.add([memory]) if found is None else writer.replace(memory, "pulled")
-            _SQL.run(connection, "drop_fixes", memory_id=shared.id)
-            for signature in shared.signatures:
-                _FIXES.run(connection, "add_fix", signature=signature, id=shared.id, scope_id=team_id)
-            names = shared.model_dump(include={"proposed_by", "accepted_by", "accepted_at"})
-            place = {"memory_id": shared.id, "scope_id": team_id}
-            _SQL.run(connection, "put_cached", **place, **names, **shared.evidence.model_dump())
-            for origin in shared.origins:
-                _SQL.run(connection, "link_same", own_id=origin, shared_id=shared.id, at=now_text())
-        self._drop(connection, team, changes.withdrawn)
-        reader = {"scope_id": make_scope(connection, scope), "project": team.project}
-        _SQL.run(connection, "put_cursor", **reader, stamp=changes.stamp, cursor=changes.cursor)
-        self.bank.index.tidy(connection)
-        return tuple(refused)
-
-    @reads
-    def cached_ids(self, connection: Connection, project: Scope) -> set[str]:
-        """Return the ids of what is kept of a team's scope, whatever its status."""
-        return {*self._ids(connection, project)}
-
-    def _ids(self, connection: Connection, project: Scope) -> list[str]:
-        return _SQL.column(connection, "ids_of_scope", scope_id=find_scope(connection, project))
-
-    @writes
-    def drop_cached(self, connection: Connection, project: Scope, ids: Sequence[str]) -> None:
-        """Delete from the cache what is not shared any more."""
-        self._drop(connection, project, ids)
-
-    def _drop(self, connection: Connection, team: Scope, ids: Sequence[str]) -> None:
-        """Delete memories of a cache with their indexes."""
-        for found in find_patterns(connection, (team,), ids):
-            delete_item(connection, self.bank.index, found)
-            _SQL.run(connection, "drop_shared", memory_id=found[1])
-        self.bank.index.tidy(connection)
-
-    @writes
-    def link_same(self, connection: Connection, pairs: Sequence[tuple[str, str]]) -> None:
-        """Note that an own memory (first) says the same as a shared one (second)."""
-        for own_id, shared_id in pairs:
-            _SQL.run(connection, "link_same", own_id=own_id, shared_id=shared_id, at=now_text())
-
-    @reads
-    def newest(self, connection: Connection, scope: Scope, since: datetime | None, limit: int) -> list[str]:
-        """Return the ids of the active memories of a scope that were made since a moment, newest first."""
-        scope_id = find_scope(connection, scope)
-        return _SQL.column(connection, "newest_of_scope", scope_id=scope_id, since=since or "", limit=limit)
-
-    @reads
-    def same_as_shared(self, connection: Connection, memory_ids: Sequence[str]) -> dict[str, str]:
-        """Return of own memories the shared one that says the same and is active."""
-        return dict(_SQL.rows(connection, "same_as_shared", ids=memory_ids))
-
-    @reads
-    def own_same(self, connection: Connection, memory_ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
-        """Return of shared memories the own ones that say the same."""
-        return {each: tuple(_same_as(connection, each)) for each in memory_ids}
-
-    @reads
-    def own_evidence(self, connection: Connection, memory_ids: Sequence[str]) -> dict[str, Proven]:
-        """Return what tasks of this bank showed of memories, or of own ones that say the same."""
-        return {each: _proven(connection, each) for each in memory_ids}
-
-    @reads
-    def signatures(self, connection: Connection, memory_id: str) -> tuple[str, ...]:
-        """Return the digests of the errors that a memory ended."""
-        return tuple(_SQL.column(connection, "signatures", memory_id=memory_id))
-
-    @writes
-    def note_sent(self, connection: Connection, scope: Scope, url: str, sent: Sequence[Sent], at: datetime) -> None:
-        """Note what was proposed, and what became of it."""
-        scope_id = make_scope(connection, scope)
-        for each in sent:
-            values = each._asdict() | {"proposal": each.proposal.model_dump()}
-            _SQL.run(connection, "put_sent", **values, url=url, scope_id=scope_id, at=at)
-
-    @reads
-    def sent(self, connection: Connection, scope: Scope, url: str) -> Mapping[str, Sent]:
-        """Return what was proposed to a server from a project, by the memory's id."""
-        rows = _SQL.rows(connection, "sent", scope_id=find_scope(connection, scope), url=url)
-        return {
-            memory_id: Sent(memory_id, written, SentProposal.model_validate_json(text))
-            for memory_id, written, text in rows
-        }
-
 
 def forget_shared(connection: Connection, memory_id: str) -> None:
     """Forget what was proposed, counted and said of a memory that is forgotten; that it is gone goes to everybody."""
     for query in ("forget_proposals", "forget_evidence", "forget_names", "forget_sent"):
         _SQL.run(connection, query, memory_id=memory_id)
+
+
+def _ruled(connection: Connection, scope_id: int, ruled: Proposal, former: ProposalStatus) -> bool:
+    """Write a decision about a proposal, and those that say the same; False where it has another former status."""
+    values: dict[str, Any] = {**ruled.model_dump(include=_RULING), "former": former}
+    if ruled.status == "waiting":
+        values |= {"decided_by": None, "decided_at": None}
+    if not _SQL.run(connection, "rule_proposal", **values).rowcount:
+        return False
+    _SQL.run(connection, "rule_proposals_alike", **values)
+    said = {"status": ruled.status, "by": ruled.decided_by, "word": ruled.decision, "memory_id": ruled.memory_id}
+    log_event(connection, scope_id, RULED, ruled.id, said, ruled.decided_at)
+    return True
+
+
+def _enter(connection: Connection, scope_id: int, memory_id: str, *, by: str | None, at: datetime) -> None:
+    """Give a shared memory the evidence, the errors and the names of all whose proposals it stands for."""
+    _take_step(connection, scope_id)
+    names: list[str] = []
+    for person_id, name, bank, text, _ in _SQL.rows(connection, "accepted_for", memory_id=memory_id):
+        proposed = json.loads(text)
+        names.append(name or _OWN_USER)
+        for signature in proposed.get("signatures", ()):
+            _FIXES.run(connection, "add_fix", signature=signature, id=memory_id, scope_id=scope_id)
+        key = {"memory_id": memory_id, "person_id": person_id, "bank": bank}
+        if _SQL.row(connection, "find_evidence", **key) is None:
+            counts = Evidence.model_validate(proposed["evidence"]).model_dump(include=_COUNTS)
+            _SQL.run(connection, "put_evidence", **key, **counts, scope_id=scope_id, at=at)
+    values = {"memory_id": memory_id, "scope_id": scope_id, "accepted_by": by, "accepted_at": at}
+    _SQL.run(connection, "put_shared", **values, revision=0, proposed_by=list(dict.fromkeys(names)))
+    _count_evidence(connection, scope_id, memory_id)
+
+
+def _count_evidence(connection: Connection, scope_id: int, memory_id: str) -> None:
+    """Sum up what all counted of a memory; that is a change."""
+    _SQL.run(connection, "count_evidence", memory_id=memory_id, revision=next_revision(connection, scope_id))
 
 
 def _take_step(connection: Connection, scope_id: int) -> None:
@@ -432,15 +259,21 @@ def next_revision(connection: Connection, scope_id: int) -> int:
     return int(_SQL.row(connection, "next_revision", scope_id=scope_id)[0])
 
 
-def _proposal(row: Mapping[str, Any]) -> Proposal:
-    """Return the proposal of a row of `proposals` or `proposal`."""
-    columns = {**row, "project": row["project"].removeprefix(TEAM), "person_id": row["person_id"] or None}
-    del columns["item"]
-    return Proposal.model_validate(json.loads(row["item"]) | columns)
+def _proposals(connection: Connection, tenant_id: str, which: ProposalFilter) -> list[Proposal]:
+    project = None if which.project is None else f"{TEAM}{which.project}"
+    rows = _SQL.named(connection, "proposals", **which._asdict() | {"tenant_id": tenant_id, "project": project})
+    return [
+        Proposal.model_validate(
+            json.loads(row.pop("item"))
+            | row
+            | {"project": row["project"].removeprefix(TEAM), "person_id": row["person_id"] or None}
+        )
+        for row in rows
+    ]
 
 
 def _with_same(connection: Connection, tenant_id: str, proposal_id: str) -> list[Proposal]:
-    return [_proposal(row) for row in _SQL.named(connection, "proposal", tenant_id=tenant_id, id=proposal_id)]
+    return _proposals(connection, tenant_id, ProposalFilter(_EVERY_STATUS, id=proposal_id, limit=_MOST_ALIKE))
 
 
 def _one(connection: Connection, tenant_id: str, proposal_id: str) -> Proposal:
@@ -465,35 +298,12 @@ def _shared(connection: Connection, item: MemoryItem, person_id: str) -> SharedM
         outcome=item.outcome,
         confidence=item.confidence,
         distiller=item.provenance.distiller,
-        signatures=tuple(_SQL.column(connection, "signatures", memory_id=item.id)),
+        signatures=signatures_of(connection, item.id),
         evidence=known.evidence,
         origins=tuple(origin for owner, *_, origin in proposals if owner == person_id),
     )
 
 
-def _same_as(connection: Connection, memory_id: str) -> list[str]:
-    return _SQL.column(connection, "says_the_same", memory_id=memory_id)
-
-
-def _proven(connection: Connection, memory_id: str) -> Proven:
-    """Count what tasks showed: of each task by what was seen of its errors, else by its outcome."""
-    ids = [memory_id]
-    for each in ids:  # which grows: a duplicate of a duplicate counts too
-        ids += [other for other in _same_as(connection, each) if other not in ids]
-    seen: dict[str, bool] = {}
-    ended: dict[str, bool] = {}
-    sessions: set[str] = set()
-    for each in ids:
-        for kind, text in _SQL.rows(connection, "outcomes_of", memory_id=each, kinds=(TRIED, CREDITED)):
-            data = json.loads(text)
-            task_id = str(data.get("task_id"))
-            if kind == TRIED and data.get("signature"):
-                seen[task_id] = seen.get(task_id, False) or bool(data.get("worked"))
-            elif kind == CREDITED and data.get("method", "none") != "none" and data.get("label") != "Undecided":
-                ended[task_id] = data.get("label") == "Success"
-            if data.get("worked") or data.get("label") == "Success":
-                sessions.add(str(data.get("session_id") or task_id.rpartition(":")[0] or task_id))
-    tasks = {**ended, **seen}
-    shown = sum(_SQL.column(connection, "uses_of", ids=ids))
-    counts = Evidence(worked=sum(tasks.values()), tried=len(tasks), shown=shown)
-    return Proven(memory_id, counts, len(sessions))
+def signatures_of(connection: Connection, memory_id: str) -> tuple[str, ...]:
+    """Return the digests of the errors that a memory ended."""
+    return tuple(_SQL.column(connection, "signatures", memory_id=memory_id))
