@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from attacked_bank import is_trusted, item, items_of, opened, undefended
 from made_items import put
 from patience import FULL
 from screened_texts import attacks, strategies
@@ -22,6 +21,7 @@ from swarm_memory.tools.tool_memory.advise import retrieve_tool_memory
 from swarm_memory.tools.tool_memory.evaluate import evaluate_tool_calls
 from swarm_memory.tools.tool_memory.log import log_tool_calls
 from swarm_memory.tools.toolbox import Toolbox
+from tests.attacks.attacked_bank import is_trusted, item, items_of, opened, undefended
 
 pytestmark = pytest.mark.attack
 

@@ -9,7 +9,6 @@ from typing import Any, TypeAlias, cast
 
 import pytest
 from patience import FULL
-from rig import HERE, fill, inspected, made_item, with_vectors
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import SwarmMemoryError
@@ -24,6 +23,7 @@ from swarm_memory.server.storage.store import SqliteStore, open_store
 from swarm_memory.server.wiring import SystemClock
 from swarm_memory.tools.consolidate.consolidate import consolidate
 from swarm_memory.tools.toolbox import Toolbox
+from tests.faults.rig import HERE, fill, inspected, made_item, with_vectors
 
 pytestmark = pytest.mark.fault
 

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 from driver_names import POSSIBLE
 from patience import FULL
-from rig import HERE, fill, opened, sentence
 
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.storage.driver import DRIVERS
 from swarm_memory.server.storage.search.vectors import decode, encode
+from tests.faults.rig import HERE, fill, opened, sentence
 
 pytestmark = pytest.mark.fault
 

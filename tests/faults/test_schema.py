@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 from driver_names import POSSIBLE
 from patience import FULL
-from rig import Crowd, inspected, opened
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import StorageError, StoreUntrusted
@@ -31,6 +30,7 @@ from swarm_memory.tools.ports.memories import SearchQuery
 from swarm_memory.tools.sources.sources import search_sources
 from swarm_memory.tools.text.tokens import tokenize
 from swarm_memory.tools.toolbox import Toolbox
+from tests.faults.rig import Crowd, inspected, opened
 
 pytestmark = pytest.mark.fault
 
