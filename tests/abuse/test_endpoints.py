@@ -14,7 +14,6 @@ from typing import Any
 
 import anyio
 import pytest
-from banks import Abused, abused, settings_of
 from forked import CLI, run
 from loopback import JSON, Asked, Loopback, Reply
 from patience import FULL, is_in_time
@@ -25,6 +24,7 @@ from swarm_memory.server.chat import chain
 from swarm_memory.server.embedding.openai import MAX_FAILURES
 from swarm_memory.server.wiring import opened_toolbox, place_of
 from swarm_memory.tools.retrieve.retrieve import retrieve
+from tests.abuse.banks import Abused, abused, settings_of
 
 pytestmark = [pytest.mark.fault, pytest.mark.allow_hosts(["127.0.0.1"])]
 

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import anyio
 import pytest
-from banks import settings_of
 from forked import CLI, ISOLATED, run
 from hook_project import HookProject
 from patience import FULL, HANG_S, STATIC, UNHURRIED, is_in_time
@@ -25,6 +24,7 @@ from swarm_memory.server.hooks.events import answer_hook
 from swarm_memory.server.storage.engine import registry
 from swarm_memory.server.storage.engine.lock import writer_lock
 from swarm_memory.server.wiring import open_toolbox, place_of
+from tests.abuse.banks import settings_of
 
 pytestmark = [
     pytest.mark.fault,

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 from forked import CLI, run
-from hostile_bank import hostile_run
 from patience import FULL, HANG_S
-from payloads import ELEMENTS, RUN, Page, payloads
+
+from tests.viewer.hostile_bank import hostile_run
+from tests.viewer.payloads import ELEMENTS, RUN, Page, payloads
 
 PAYLOADS = list(payloads())
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from banks import abused
 from forked import CLI, run
 from hook_project import HookProject
 
@@ -16,6 +15,7 @@ from swarm_memory.schema.errors import ConfigError
 from swarm_memory.server.config import resolve_settings
 from swarm_memory.server.hosts.transcript import read_trajectories
 from swarm_memory.server.location import log_line
+from tests.abuse.banks import abused
 
 pytestmark = pytest.mark.attack
 

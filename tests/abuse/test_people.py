@@ -8,15 +8,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from attacked_bank import files_with
-from banks import look
-from browsed import ORIGIN, browsing
 from local_issuer import AUDIENCE, LocalIssuer
 from postgres_server import BOTH_ENGINES, database_url, engine, rows_with
 from served import place, settings
 from starlette.types import Message, Receive, Scope, Send
 from team_server import OWN_TOKEN, serving_team
-from tool_arguments import valid
 
 from swarm_memory.schema.base import Scope as BankScope
 from swarm_memory.schema.settings import HttpSettings, Settings
@@ -27,6 +23,10 @@ from swarm_memory.server.http.guard import Guard
 from swarm_memory.server.http.issuer import Issuer
 from swarm_memory.server.location import Location
 from swarm_memory.tools.team.people import add_person, audit_trail, change_role, hash_of, revoke
+from tests.abuse.banks import look
+from tests.abuse.tool_arguments import valid
+from tests.attacks.attacked_bank import files_with
+from tests.viewer.browsed import ORIGIN, browsing
 
 __all__ = ["database_url", "engine", "place", "settings"]
 

@@ -11,14 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from banks import BENCHMARK, Abused, abused, settings_of, some, teach
 from hooked import hooked
 from laid_bank import laid
 from made_items import made_item, put
 from mcp import MCPError
 from patience import FULL
 from postgres_server import ENGINES, lent_database
-from tool_arguments import TEXTS, sampled, string_fields, valid
 
 from swarm_memory.schema.base import Scope, new_id
 from swarm_memory.schema.memory import MemoryItem
@@ -26,6 +24,8 @@ from swarm_memory.server.wiring import opened_toolbox, place_of
 from swarm_memory.tools.retrieve.embed import with_indexes
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.toolbox import Toolbox
+from tests.abuse.banks import BENCHMARK, Abused, abused, settings_of, some, teach
+from tests.abuse.tool_arguments import TEXTS, sampled, string_fields, valid
 
 pytestmark = [pytest.mark.attack]
 

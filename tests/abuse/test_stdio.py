@@ -16,11 +16,11 @@ import stdio_server
 from forked import CLI
 from odd_messages import IDS, NO_MESSAGES
 from patience import FULL, HANG_S, is_in_time
-from rig import is_left_alone
 from stdio_server import Server
 
 from swarm_memory.server.jsonrpc import Message, Refusal, memory_to_read, read_message, without_lone_surrogates
 from swarm_memory.server.mcp.stdio import MAX_MESSAGE_BYTES, next_message, opening_messages
+from tests.faults.rig import is_left_alone
 
 pytestmark = pytest.mark.fault
 

@@ -5,12 +5,13 @@ import random
 from pathlib import Path
 
 import pytest
-from banks import BENCHMARK, CALLS, Abused, Tally, abused, look, some, teach
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mcp.types import Tool
 from patience import FULL
-from tool_arguments import sampled, string_fields, valid
+
+from tests.abuse.banks import BENCHMARK, CALLS, Abused, Tally, abused, look, some, teach
+from tests.abuse.tool_arguments import sampled, string_fields, valid
 
 pytestmark = [pytest.mark.attack]
 

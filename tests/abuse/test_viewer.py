@@ -1,14 +1,14 @@
 """No text of a bank becomes markup, a script, a link or a request on any page of the viewer."""
 
 import pytest
-from browsed import browsing
-from hostile_bank import lay_everywhere
 from patience import FULL
-from payloads import Page, payloads
 from served import place, settings
 
 from swarm_memory.schema.settings import Settings
 from swarm_memory.server.location import Location
+from tests.viewer.browsed import browsing
+from tests.viewer.hostile_bank import lay_everywhere
+from tests.viewer.payloads import Page, payloads
 
 __all__ = ["place", "settings"]
 

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
-from attacked_bank import is_trusted, item, items_of, opened, undefended
 from made_items import put
 from patience import FULL
 from scripted_runs import Script
@@ -21,6 +20,7 @@ from swarm_memory.tools.guard.trust import repeats_what_was_shown, says_all_of
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.toolbox import Toolbox
+from tests.attacks.attacked_bank import is_trusted, item, items_of, opened, undefended
 
 pytestmark = pytest.mark.attack
 

@@ -7,7 +7,6 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from attacked_bank import EMBEDDER, HERE, NOW, item, items_of, opened
 from made_items import put
 from patience import FULL
 from scripted_runs import Script
@@ -22,6 +21,7 @@ from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.memories.transfer import import_memories
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.toolbox import Toolbox
+from tests.attacks.attacked_bank import EMBEDDER, HERE, NOW, item, items_of, opened
 
 STORES = 100_000 if FULL else 300
 QUOTA = LearnSettings().max_new_per_day if FULL else 60

@@ -8,7 +8,6 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from attacked_bank import HERE, NOW, files_with, item, items_of, opened
 from made_items import put
 from pydantic import JsonValue
 from scripted_runs import Script
@@ -34,6 +33,7 @@ from swarm_memory.tools.tool_memory.evaluate import evaluate_tool_calls
 from swarm_memory.tools.tool_memory.log import log_tool_calls
 from swarm_memory.tools.tool_memory.summarize import summarize_tool_memory
 from swarm_memory.tools.toolbox import Toolbox
+from tests.attacks.attacked_bank import HERE, NOW, files_with, item, items_of, opened
 
 pytestmark = pytest.mark.attack
 

@@ -4,7 +4,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from attacked_bank import HERE, files_with, items_of, opened
 from pydantic import JsonValue
 from scripted_runs import Script
 
@@ -20,6 +19,7 @@ from swarm_memory.tools.memories.decide import MemoryChange, edit
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.team.people import add_person, audit_trail, forget_person, list_people
 from swarm_memory.tools.tool_memory.log import log_tool_calls
+from tests.attacks.attacked_bank import HERE, files_with, items_of, opened
 
 pytestmark = pytest.mark.attack
 

@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 
 import pytest
-from attacked_bank import item, items_of, opened
 from made_items import put
 from screened_texts import attacks
 from scripted_chat import ScriptedChatModel
@@ -21,6 +20,7 @@ from swarm_memory.tools.memories.status import memory_status
 from swarm_memory.tools.memories.transfer import export_memories, import_memories
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.toolbox import Toolbox
+from tests.attacks.attacked_bank import item, items_of, opened
 
 pytestmark = pytest.mark.attack
 

@@ -5,11 +5,11 @@ import unicodedata
 from pathlib import Path
 
 import pytest
-from attacked_bank import item, opened
 from made_items import put
 
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.text.cleaning import NOTES_CLOSE, NOTES_OPEN
+from tests.attacks.attacked_bank import item, opened
 
 pytestmark = pytest.mark.attack
 

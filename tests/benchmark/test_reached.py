@@ -22,9 +22,10 @@ from swarm_memory.server.bank import Bank
 from swarm_memory.server.benchmark.job import checked_payload
 from swarm_memory.server.benchmark.running import SUITES
 from swarm_memory.server.mcp.app import build_server
-from swarm_memory.server.wiring import make_worker, open_toolbox, place_of
+from swarm_memory.server.wiring import make_worker, open_toolbox, opened_toolbox, place_of
 from swarm_memory.tools.benchmark.plots import MISSING, can_plot
 from swarm_memory.tools.text.tokens import count_tokens
+from tests.benchmark.conftest import NORMALIZED
 
 TINY = ["-o", "dataset=file", "-o", "path=tiny.json", "-o", "systems=hybrid,bm25-okapi"]
 
@@ -69,13 +70,18 @@ def test_wrong_options_end_with_code_2_and_say_what_to_change(swarm: Command) ->
     assert "locomo" in swarm("benchmark", "run", "--list").stdout
 
 
-@pytest.mark.skipif(os.name == "nt", reason="Ctrl-C is another matter there")
-def test_ctrl_c_leaves_what_was_measured(root: Path, swarm: Command) -> None:
-    data = json.loads((root / "tiny.json").read_text("utf-8"))
-    data["questions"] *= 20_000
+@pytest.fixture
+def endless(root: Path) -> Path:
+    """That folder with so many questions that no run comes to the last one."""
+    data = NORMALIZED | {"questions": NORMALIZED["questions"] * 20_000}
     (root / "tiny.json").write_text(json.dumps(data), encoding="utf-8")
+    return root
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Ctrl-C is another matter there")
+def test_ctrl_c_leaves_what_was_measured(endless: Path, swarm: Command) -> None:
     running = Forked(
-        [*CLI, "-v", "benchmark", "run", *TINY], cwd=root, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [*CLI, "-v", "benchmark", "run", *TINY], cwd=endless, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
     # The row is written before the first question is asked; the file comes at the end alone.
     while "running" not in swarm("benchmark", "report", "--list", "--json").stdout:
@@ -86,7 +92,7 @@ def test_ctrl_c_leaves_what_was_measured(root: Path, swarm: Command) -> None:
     assert "stopped" in said
     (row,) = json.loads(swarm("benchmark", "report", "--list", "--json").stdout)
     assert row["status"] == "interrupted"
-    (file,) = (root / ".swarm" / "benchmarks").glob("bench_*.json")
+    (file,) = (endless / ".swarm" / "benchmarks").glob("bench_*.json")
     assert json.loads(file.read_text("utf-8"))["run_id"] == row["run_id"]
 
 
@@ -130,13 +136,10 @@ async def test_without_arguments_the_tool_runs_nothing_and_says_what_each_suite_
 
 
 async def test_a_benchmark_that_was_begun_by_the_tool_can_be_cancelled(
-    root: Path, monkeypatch: pytest.MonkeyPatch
+    endless: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("swarm_memory.server.jobs.control.WAIT_S", 0.5)
-    data = json.loads((root / "tiny.json").read_text("utf-8"))
-    data["questions"] *= 20_000
-    (root / "tiny.json").write_text(json.dumps(data), encoding="utf-8")
-    async with Client(_server(root)) as client:
+    async with Client(_server(endless)) as client:
         begun = await client.call_tool("run_benchmark", {"options": {"dataset": "file", "path": "tiny.json"}})
         assert begun.structured_content is not None
         job_id = begun.structured_content["job_id"]
@@ -146,9 +149,8 @@ async def test_a_benchmark_that_was_begun_by_the_tool_can_be_cancelled(
         ended = await client.call_tool("job", {"action": "result", "job_id": job_id})
     assert ended.structured_content is not None
     assert ended.structured_content["jobs"][0]["status"] == "cancelled"
-    opened = await open_toolbox(place_of(root, Settings()), Settings())
-    (row,) = await opened.store.benchmarks.list_benchmarks(opened.scope, 5)
-    await opened.store.close()
+    async with opened_toolbox(place_of(endless, Settings()), Settings()) as opened:
+        (row,) = await opened.store.benchmarks.list_benchmarks(opened.scope, 5)
     assert row.status == "cancelled"
 
 

@@ -12,7 +12,6 @@ from typing import Any
 
 import anyio
 import pytest
-from chat_bench import request
 from patience import HANG_S
 from scripted_chat import InMemoryMeter
 from scripted_server import HANG, ScriptedServer, Turn, error, events
@@ -21,6 +20,7 @@ from swarm_memory.schema.errors import ModelAnswerInvalid, ModelError, ModelUnav
 from swarm_memory.schema.settings import ChatProviderSettings
 from swarm_memory.server.chat.claude_cli import ClaudeCliChatModel
 from swarm_memory.tools.ports.models import ChatAnswer, ChatRequest
+from tests.chat.chat_bench import request
 
 CLAUDE = shutil.which("claude", path=str(Path(__file__).parents[1] / "node/node_modules/.bin")) or shutil.which(
     "claude"

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 
 import anyio
 import pytest
-from chat_bench import SCHEMA, Bench, request
 from patience import HANG_S
 from scripted_chat import InMemoryMeter
 from scripted_server import HANG, NOTHING, ScriptedServer, Turn, completion, envelope, error, in_json, page
@@ -19,6 +18,7 @@ from swarm_memory.schema.errors import (
 from swarm_memory.schema.settings import ChatProviderSettings
 from swarm_memory.server.chat.openai import OpenAIChatModel
 from swarm_memory.tools.ports.models import ChatRequest
+from tests.chat.chat_bench import SCHEMA, Bench, request
 
 pytestmark = pytest.mark.allow_hosts(["127.0.0.1"])
 

@@ -5,12 +5,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import codex_records
 import pytest
-from agent_records import FIRST, SESSION, Record, write_lines
 
 from swarm_memory.server.cli.commands import setup
 from swarm_memory.server.cli.commands.setup import SESSION as DEMO
+from tests.hosts import codex_records
+from tests.hosts.agent_records import FIRST, SESSION, Record, write_lines
 
 Shell = Callable[..., Any]
 

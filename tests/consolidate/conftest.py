@@ -4,7 +4,8 @@ from collections.abc import AsyncGenerator
 from pathlib import Path
 
 import pytest
-from kept_bank import Kept, opened
+
+from tests.consolidate.kept_bank import Kept, opened
 
 
 @pytest.fixture

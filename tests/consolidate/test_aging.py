@@ -7,11 +7,11 @@ import pytest
 from clock import NOW
 from hypothesis import given
 from hypothesis import strategies as st
-from kept_bank import ADVICE, Kept, opened
 
 from swarm_memory.tools.consolidate.aging import faded, is_worthless
 from swarm_memory.tools.consolidate.consolidate import consolidate
 from swarm_memory.tools.ports.upkeep import Aging, UpkeepBatch, UpkeepItem
+from tests.consolidate.kept_bank import ADVICE, Kept, opened
 
 DAY = timedelta(days=1)
 

@@ -4,8 +4,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-from kept_bank import ADVICE, Kept
-
 from swarm_memory.schema.job import JobEnd
 from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.server.jobs.handlers import CONSOLIDATE, long_handlers
@@ -14,6 +12,7 @@ from swarm_memory.tools.consolidate.upkeep import WHOLE_BANK, queue_when_due
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.memories.status import memory_status
 from swarm_memory.tools.memories.transfer import import_memories
+from tests.consolidate.kept_bank import ADVICE, Kept
 
 EVERY = ("queued", "running", "completed", "failed", "cancelled")
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from kept_bank import ADVICE, Kept
 
 from swarm_memory.server.cli.commands.bank import consolidate
 from swarm_memory.server.cli.invocation import Invocation
+from tests.consolidate.kept_bank import ADVICE, Kept
 
 
 class Project:

@@ -8,8 +8,6 @@ import pytest
 from clock import NOW
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from instructions import OTHER_MATTERS, THINGS, VERBS
-from kept_bank import ADVICE, MIGRATIONS, Kept, opened, own_folder
 from pydantic import JsonValue
 from scripted_chat import ScriptedAnswer, ScriptedChatModel
 
@@ -17,6 +15,8 @@ from swarm_memory.schema.errors import ModelUnavailable
 from swarm_memory.tools.consolidate.consolidate import consolidate, undo_consolidation
 from swarm_memory.tools.consolidate.contradictions import MAX_ASKED
 from swarm_memory.tools.model.prompt import load_prompt
+from tests.consolidate.instructions import OTHER_MATTERS, THINGS, VERBS
+from tests.consolidate.kept_bank import ADVICE, MIGRATIONS, Kept, opened, own_folder
 
 OLD = (
     ("Always run the migrations before the tests", "1. Keep the schema of the test database new."),

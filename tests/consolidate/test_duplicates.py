@@ -8,9 +8,9 @@ import pytest
 from clock import NOW
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kept_bank import ADVICE, MIGRATIONS, Kept, opened, own_folder
 
 from swarm_memory.tools.consolidate.consolidate import consolidate, undo_consolidation
+from tests.consolidate.kept_bank import ADVICE, MIGRATIONS, Kept, opened, own_folder
 
 SUBJECTS = (
     "migrations test database suite", "retry rate limit backoff jitter", "shell variables quotes spaces",

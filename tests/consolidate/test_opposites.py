@@ -5,10 +5,10 @@ import random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from instructions import OTHER_MATTERS, THINGS, VERBS
 
 from swarm_memory.tools.text.opposition import LIGHT, NEGATED, TURNED, opposition
 from swarm_memory.tools.text.tokens import tokenize
+from tests.consolidate.instructions import OTHER_MATTERS, THINGS, VERBS
 
 OPPOSITES = (
     ("Always run the migrations before the deploy", "Never run the migrations before the deploy"),

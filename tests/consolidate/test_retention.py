@@ -5,7 +5,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from kept_bank import ADVICE, SHOP, Kept, opened
 from made_tasks import done, ran, said, saw
 from pydantic import JsonValue
 
@@ -22,6 +21,7 @@ from swarm_memory.tools.ports.journal import Event
 from swarm_memory.tools.ports.upkeep import RETAINED
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.tool_memory.log import log_tool_calls
+from tests.consolidate.kept_bank import ADVICE, SHOP, Kept, opened
 
 WORDS = "the zebra configuration of the shop"
 CALL: dict[str, JsonValue] = {

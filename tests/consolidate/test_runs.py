@@ -12,7 +12,6 @@ import pytest
 from clock import NOW
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kept_bank import ADVICE, MIGRATIONS, SHOP, Kept, figures, opened, own_folder
 
 from swarm_memory.schema.base import RUN, new_id
 from swarm_memory.schema.errors import NotFoundError
@@ -20,6 +19,7 @@ from swarm_memory.server.storage.bank import Bank
 from swarm_memory.server.storage.driver import choose
 from swarm_memory.tools.consolidate.consolidate import consolidate, undo_consolidation
 from swarm_memory.tools.ports.memories import MemoryFilter
+from tests.consolidate.kept_bank import ADVICE, MIGRATIONS, SHOP, Kept, figures, opened, own_folder
 
 SQLITE = choose(os.environ.get("SWARM_MEMORY_SQLITE") or "auto").module
 """The one SQLite library of the process: a second one beside an open bank would crash sqlite-vec."""

@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from messages_api import Say, Turn, bash
-from record_demo import SCRIPT, TASK
-from sessions import IN_CLAUDE_CODE, SETUP, TEACH, checkout, connected, run_session, swarm_memory
+from tests.e2e.messages_api import Say, Turn, bash
+from tests.e2e.record_demo import SCRIPT, TASK
+from tests.e2e.sessions import IN_CLAUDE_CODE, SETUP, TEACH, checkout, connected, run_session, swarm_memory
 
 pytestmark = IN_CLAUDE_CODE
 

@@ -9,15 +9,15 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from claude_code import NODE
 from hook_project import wait_for_processes, wait_for_server
-from messages_api import Say, Turn
 from patience import HANG_S, STATIC
-from record_demo import TASK
-from responses_api import ResponsesApi, shell
-from sessions import NEXT_TASK, SETUP, checkout
 
 from swarm_memory.server.location import state_folder
+from tests.e2e.claude_code import NODE
+from tests.e2e.messages_api import Say, Turn
+from tests.e2e.record_demo import TASK
+from tests.e2e.responses_api import ResponsesApi, shell
+from tests.e2e.sessions import NEXT_TASK, SETUP, checkout
 
 VERSION = "0.169.0"
 CODEX = Path(os.environ.get("CODEX_CLI") or NODE / "codex")

@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from claude_code import ClaudeCode
 from hook_project import wait_for_processes
-from messages_api import MessagesApi, Say
 from patience import AT_FULL_LENGTH, FULL
-from record_demo import SCRIPT, TASK
-from sessions import IN_CLAUDE_CODE, NEXT_TASK, NOTES, SETUP, checkout, learn_demo, run_session, swarm_memory
+
+from tests.e2e.claude_code import ClaudeCode
+from tests.e2e.messages_api import MessagesApi, Say
+from tests.e2e.record_demo import SCRIPT, TASK
+from tests.e2e.sessions import IN_CLAUDE_CODE, NEXT_TASK, NOTES, SETUP, checkout, learn_demo, run_session, swarm_memory
 
 pytestmark = IN_CLAUDE_CODE
 

@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from claude_code import CLAUDE, ClaudeCode, write_commands
 from hook_project import wait_for_processes
-from messages_api import MessagesApi, Say, Turn, bash
 from patience import AT_FULL_LENGTH
-from sessions import IN_CLAUDE_CODE, NOTE, TEACH, connected, run_session, swarm_memory, written
 
 from swarm_memory.server.hooks.events import ANSWERED_WELL
 from swarm_memory.tools.learn.worth import QUESTION
+from tests.e2e.claude_code import CLAUDE, ClaudeCode, write_commands
+from tests.e2e.messages_api import MessagesApi, Say, Turn, bash
+from tests.e2e.sessions import IN_CLAUDE_CODE, NOTE, TEACH, connected, run_session, swarm_memory, written
 
 pytestmark = IN_CLAUDE_CODE
 

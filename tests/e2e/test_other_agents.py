@@ -10,15 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from claude_code import NODE, write_commands
 from hook_project import wait_for_processes, wait_for_server
-from messages_api import Say, Turn, Use
 from patience import HANG_S, STATIC
-from record_demo import TASK
-from responses_api import ResponsesApi
-from sessions import NEXT_TASK, SETUP, checkout
 
 from swarm_memory.server.location import state_folder
+from tests.e2e.claude_code import NODE, write_commands
+from tests.e2e.messages_api import Say, Turn, Use
+from tests.e2e.record_demo import TASK
+from tests.e2e.responses_api import ResponsesApi
+from tests.e2e.sessions import NEXT_TASK, SETUP, checkout
 
 VERSIONS = {"copilot": "1.0.102", "gemini": "0.61.0", "opencode": "1.18.33"}
 PACKAGES = {"copilot": "@github/copilot", "gemini": "@google/gemini-cli", "opencode": "opencode-ai"}

@@ -5,10 +5,11 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from claude_code import ClaudeCode
 from hook_project import wait_for_processes
-from messages_api import MessagesApi, Say, Use, bash
-from sessions import IN_CLAUDE_CODE, NEXT_TASK, NOTES, checkout, learn_demo
+
+from tests.e2e.claude_code import ClaudeCode
+from tests.e2e.messages_api import MessagesApi, Say, Use, bash
+from tests.e2e.sessions import IN_CLAUDE_CODE, NEXT_TASK, NOTES, checkout, learn_demo
 
 pytestmark = IN_CLAUDE_CODE
 

@@ -4,10 +4,10 @@ import json
 from pathlib import Path
 
 from made_items import made_item
-from messages_api import Say, Turn, Use
-from sessions import IN_CLAUDE_CODE, checkout, run_session, swarm_memory
 
 from swarm_memory.server.hosts.transcript import read_trajectories
+from tests.e2e.messages_api import Say, Turn, Use
+from tests.e2e.sessions import IN_CLAUDE_CODE, checkout, run_session, swarm_memory
 
 pytestmark = IN_CLAUDE_CODE
 

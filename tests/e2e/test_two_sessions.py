@@ -5,9 +5,9 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
-from messages_api import Say, Turn, bash
-from record_demo import SCRIPT, TASK
-from sessions import (
+from tests.e2e.messages_api import Say, Turn, bash
+from tests.e2e.record_demo import SCRIPT, TASK
+from tests.e2e.sessions import (
     IN_CLAUDE_CODE,
     NEXT_TASK,
     NOTE,

@@ -9,14 +9,13 @@ import random
 import sys
 from pathlib import Path
 
-from power_survey import SAID
-from rig import HERE, made_item, opened, sentence, with_vectors
-
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.storage.care.restore import restore
 from swarm_memory.server.storage.driver import choose
 from swarm_memory.server.storage.engine import connection, registry
 from swarm_memory.server.storage.store import SqliteStore
+from tests.faults.power_survey import SAID
+from tests.faults.rig import HERE, made_item, opened, sentence, with_vectors
 
 
 def say(*words: object) -> None:

@@ -9,7 +9,6 @@ from typing import Any, TypeAlias, cast
 
 import pytest
 from patience import FULL
-from rig import HERE, fill, inspected, made_item, with_vectors
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import SwarmMemoryError
@@ -24,6 +23,7 @@ from swarm_memory.server.storage.store import SqliteStore, open_store
 from swarm_memory.server.wiring import SystemClock
 from swarm_memory.tools.consolidate.consolidate import consolidate
 from swarm_memory.tools.toolbox import Toolbox
+from tests.faults.rig import HERE, fill, inspected, made_item, with_vectors
 
 pytestmark = pytest.mark.fault
 
@@ -62,14 +62,14 @@ class CancelledAt(Awaitable[Any]):
                 thrown = raised
 
 
-async def opened_toolbox(database: Path) -> Toolbox:
-    store = await open_store(database, embedder=StaticEmbedder())
-    return Toolbox(store, StaticEmbedder(), SystemClock(), Settings(), HERE)
-
-
-def works(bank: Bank, kept: list[str], toolbox: Toolbox) -> dict[str, Work]:
+def works(kept: list[str], toolbox: Toolbox) -> dict[str, Work]:
     """Return the tools that write, and what commands do to the whole bank, each as a call that takes a number."""
     store = cast(SqliteStore, toolbox.store)
+
+    async def opened() -> Toolbox:
+        return toolbox
+
+    bank = Bank(opened)
 
     async def report_progress(*_: object, **__: object) -> None:
         await asyncio.sleep(0)
@@ -118,24 +118,20 @@ def works(bank: Bank, kept: list[str], toolbox: Toolbox) -> dict[str, Work]:
     }
 
 
-async def in_transaction(store: SqliteStore) -> bool:
-    return await store.on_writer(lambda connection: connection.in_transaction)
-
-
 @pytest.fixture
 async def toolbox(database: Path) -> Toolbox:
-    return await opened_toolbox(database)
+    store = await open_store(database, embedder=StaticEmbedder())
+    return Toolbox(store, StaticEmbedder(), SystemClock(), Settings(), HERE)
 
 
 async def test_a_tool_that_is_cancelled_at_any_await_leaves_no_transaction_and_loses_nobodys_write(
     database: Path, toolbox: Toolbox
 ) -> None:
     store, embedder = cast(SqliteStore, toolbox.store), StaticEmbedder().name
-    bank = Bank(lambda: opened_now(toolbox))
     kept = [item.id for item in await fill(store, 30)]
     lost = left_open = cancelled = to_the_end = number = 0
     most = 200 if FULL else 8
-    for work in works(bank, kept, toolbox).values():
+    for work in works(kept, toolbox).values():
         for at in range(1, most):
             number += 1
             victim = CancelledAt(work(number), at)
@@ -144,7 +140,7 @@ async def test_a_tool_that_is_cancelled_at_any_await_leaves_no_transaction_and_l
             with suppress(asyncio.CancelledError, SwarmMemoryError):
                 await victim
             lost += await other != [memory.item.id] or len(await store.get_memories([THERE], [memory.item.id])) != 1
-            left_open += await in_transaction(store)
+            left_open += await store.on_writer(lambda connection: connection.in_transaction)
             if victim.waits < at:
                 to_the_end += 1
                 break
@@ -159,18 +155,12 @@ async def test_a_tool_that_is_cancelled_at_any_await_leaves_no_transaction_and_l
 
 async def test_after_every_tool_no_statement_is_left_open(toolbox: Toolbox) -> None:
     store = cast(SqliteStore, toolbox.store)
-    bank = Bank(lambda: opened_now(toolbox))
     kept = [item.id for item in await fill(store, 30)]
     held = 0
-    for number, work in enumerate(works(bank, kept, toolbox).values()):
+    for number, work in enumerate(works(kept, toolbox).values()):
         await work(number)
-        for run in (store.read, store.read_beside):
+        for run in (store.read, store.read_beside, store.on_writer):
             held += await run(lambda connection: connection.in_transaction)
-        held += await in_transaction(store)
         held += not await store.truncate_log()
     await store.close()
     assert held == 0
-
-
-async def opened_now(toolbox: Toolbox) -> Toolbox:
-    return toolbox

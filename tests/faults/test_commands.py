@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from forked import CLI, STARTS, Forked, run
 from patience import FULL
-from rig import HERE, Crowd, environment, fill, inspected, is_left_alone, made_item, opened, present
 from stdio_server import CLIENT, Server
 
 from swarm_memory.schema.base import new_id
 from swarm_memory.schema.job import Job
+from tests.faults.rig import HERE, Crowd, environment, fill, inspected, is_left_alone, made_item, opened, present
 
 pytestmark = pytest.mark.fault
 

@@ -14,7 +14,6 @@ from clock import SetClock
 from forked import ISOLATED, run
 from made_items import rewrite
 from patience import FULL
-from rig import EVERY, HERE, Crowd, environment, fill, importing, made_item, opened, with_vectors
 
 from swarm_memory.schema.base import new_id
 from swarm_memory.schema.errors import InputError
@@ -30,6 +29,7 @@ from swarm_memory.tools.consolidate.consolidate import consolidate
 from swarm_memory.tools.memories.transfer import export_memories, import_memories
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.toolbox import Toolbox
+from tests.faults.rig import EVERY, HERE, Crowd, environment, fill, importing, made_item, opened, with_vectors
 
 pytestmark = pytest.mark.fault
 
@@ -98,7 +98,7 @@ UMASK = """
 import asyncio, os, sys
 from pathlib import Path
 os.umask(int(sys.argv[2], 8))
-from rig import fill, opened
+from tests.faults.rig import fill, opened
 
 async def main(database):
     async with opened(database) as store:

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 from driver_names import POSSIBLE
-from rig import EVERY, HERE, fill, opened
 
 from swarm_memory.schema.errors import StoreUntrusted
 from swarm_memory.server.storage.driver import choose
 from swarm_memory.server.storage.engine import connection as connection_module
 from swarm_memory.server.storage.engine.connection import connect
+from tests.faults.rig import EVERY, HERE, fill, opened
 
 pytestmark = pytest.mark.fault
 

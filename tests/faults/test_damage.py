@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 from patience import FULL
-from rig import EVERY, HERE, WORDS, fill, inspected, made_item, opened, with_vectors
 
 from swarm_memory.schema.errors import StorageError, StoreDamaged, StoreReplaced
 from swarm_memory.schema.memory import MemoryItem
@@ -25,6 +24,7 @@ from swarm_memory.server.storage.engine import registry
 from swarm_memory.server.storage.engine.backup import list_backups
 from swarm_memory.tools.ports.memories import SearchQuery
 from swarm_memory.tools.text.tokens import tokenize
+from tests.faults.rig import EVERY, HERE, WORDS, fill, inspected, made_item, opened, with_vectors
 
 pytestmark = pytest.mark.fault
 

@@ -11,7 +11,10 @@ from pathlib import Path
 
 import pytest
 from patience import FULL, HANG_S
-from rig import (
+
+from swarm_memory.schema.errors import StorageError, StoreFull
+from swarm_memory.server.embedding.static import StaticEmbedder
+from tests.faults.rig import (
     EVERY,
     HERE,
     WORKER,
@@ -25,9 +28,6 @@ from rig import (
     run_program,
     with_vectors,
 )
-
-from swarm_memory.schema.errors import StorageError, StoreFull
-from swarm_memory.server.embedding.static import StaticEmbedder
 
 pytestmark = pytest.mark.fault
 
@@ -81,7 +81,7 @@ async def test_a_full_disk_refuses_whole_memories_reads_on_and_recovers_by_itsel
 READ_ONLY = """
 import asyncio, sys
 from pathlib import Path
-from rig import EVERY, HERE, made_item, opened, with_vectors
+from tests.faults.rig import EVERY, HERE, made_item, opened, with_vectors
 from swarm_memory.schema.errors import StoreReadOnly
 from swarm_memory.server.embedding.static import StaticEmbedder
 

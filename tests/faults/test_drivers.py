@@ -12,35 +12,23 @@ from pathlib import Path
 import pytest
 from driver_names import POSSIBLE
 from patience import FULL
-from rig import HERE, fill, opened, sentence
 
 from swarm_memory.server.embedding.static import StaticEmbedder
-from swarm_memory.server.storage.driver import DRIVERS
 from swarm_memory.server.storage.search.vectors import decode, encode
+from tests.faults.rig import HERE, fill, opened, sentence
 
 pytestmark = pytest.mark.fault
 
 ROOT = Path(__file__).parents[2]
 SUITE = (
-    "storage",
-    "retrieve",
-    "memories",
-    "judge",
-    "distill",
-    "learn",
-    "hooks",
-    "tool_memory",
-    "sources",
-    "mcp",
-    "jobs",
+    *("storage", "retrieve", "memories", "judge", "distill", "learn"),
+    *("hooks", "tool_memory", "sources", "mcp", "jobs"),
 )
 """The tests whose answers rest on the store."""
 
 
-@pytest.mark.parametrize("driver_name", DRIVERS)
+@pytest.mark.parametrize("driver_name", POSSIBLE)
 async def test_the_ten_nearest_are_those_of_brute_force(database: Path, driver_name: str) -> None:
-    if driver_name not in POSSIBLE:
-        pytest.skip(f"this Python cannot stand on {driver_name}")
     memories, queries, k = (5000, 100, 10) if FULL else (300, 10, 10)
     embedder, chance = StaticEmbedder(), random.Random(3)
     async with opened(database, sqlite=driver_name) as store:
@@ -59,21 +47,13 @@ async def test_the_ten_nearest_are_those_of_brute_force(database: Path, driver_n
 
 
 @pytest.mark.skipif(not FULL, reason="make faults runs it: the suite takes minutes on each")
-@pytest.mark.parametrize("driver_name", DRIVERS)
+@pytest.mark.parametrize("driver_name", POSSIBLE)
 def test_the_whole_suite_passes(driver_name: str) -> None:
-    if driver_name not in POSSIBLE:
-        pytest.skip(f"this Python cannot stand on {driver_name}")
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("FAULTS", "PYTEST"))}
     folders = [f"tests/{name}" for name in SUITE]
+    environment["SWARM_MEMORY_SQLITE"] = driver_name
     command = [sys.executable, "-m", "pytest", "-q", "-n", "2", "-p", "no:cacheprovider", *folders]
-    done = subprocess.run(
-        command,
-        cwd=ROOT,
-        env={**environment, "SWARM_MEMORY_SQLITE": driver_name},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-3000:]
     passed = re.search(r"(\d+) passed", done.stdout.strip().splitlines()[-1])
     assert passed is not None

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from laid_bank import laid
 from patience import FULL
-from rig import Crowd, inspected, present
 
 from swarm_memory.schema.errors import StorageError
+from tests.faults.rig import Crowd, inspected, present
 
 ROOT = Path(__file__).parent.parent.parent
 LIBRARY = Path(os.environ.get("AFFECTED_SQLITE") or ROOT / "build" / "affected" / "libsqlite3.so.0").resolve()

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 from patience import FULL
-from rig import inspected, present, run_program
+
+from tests.faults.rig import inspected, present, run_program
 
 pytestmark = pytest.mark.fault
 
@@ -31,7 +32,7 @@ os.chdir(folder)
 
 import asyncio
 from pathlib import Path
-from rig import EVERY, HERE, fill, opened
+from tests.faults.rig import EVERY, HERE, fill, opened
 from swarm_memory.server.cli import main as cli
 from swarm_memory.server.storage.driver import choose
 from swarm_memory.server.storage.care.restore import restore
@@ -80,7 +81,7 @@ async def test_no_file_of_a_bank_is_opened_but_by_sqlite(tmp_path: Path) -> None
 UNCLOSED = """
 import asyncio, sys
 from pathlib import Path
-from rig import made_item, with_vectors
+from tests.faults.rig import made_item, with_vectors
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.storage.store import open_store
 

@@ -18,7 +18,6 @@ import psycopg
 import pytest
 from patience import FULL, HANG_S
 from postgres_server import of_database, start
-from rig import HERE, Crowd, present_in
 
 from swarm_memory.schema.base import new_id
 from swarm_memory.schema.job import Job
@@ -26,6 +25,7 @@ from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.storage.postgres.connection import Place
 from swarm_memory.server.storage.postgres.migrate import make_ready
 from swarm_memory.server.storage.postgres.store import open_postgres
+from tests.faults.rig import HERE, Crowd, present_in
 
 pytestmark = [pytest.mark.fault, pytest.mark.skipif(not FULL, reason="`make faults` runs it: it kills a database")]
 

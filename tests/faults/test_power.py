@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 from patience import FULL
-from power import read_steps
-from power_survey import BANK, OLD_BANK, Recording, changes_of_names, cuts, lay, survey
-from rig import built, environment
+
+from tests.faults.power import read_steps
+from tests.faults.power_survey import BANK, OLD_BANK, Recording, changes_of_names, cuts, lay, survey
+from tests.faults.rig import built, environment
 
 HERE = Path(__file__).parent
 CUTS = 300 if FULL else 25

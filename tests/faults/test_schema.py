@@ -6,13 +6,13 @@ import hashlib
 import json
 import random
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 from driver_names import POSSIBLE
 from patience import FULL
-from rig import Crowd, inspected, opened
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import StorageError, StoreUntrusted
@@ -31,6 +31,7 @@ from swarm_memory.tools.ports.memories import SearchQuery
 from swarm_memory.tools.sources.sources import search_sources
 from swarm_memory.tools.text.tokens import tokenize
 from swarm_memory.tools.toolbox import Toolbox
+from tests.faults.rig import Crowd, inspected, opened
 
 pytestmark = pytest.mark.fault
 
@@ -53,12 +54,8 @@ def put_old_bank(database: Path, release: Path = RELEASES[0]) -> None:
 
 def version_of(database: Path) -> int:
     """Return the schema's version as the file says it."""
-    module = choose().module
-    connection = module.connect(database)
-    try:
+    with closing(choose().module.connect(database)) as connection:
         return int(connection.execute("PRAGMA user_version").fetchone()[0])
-    finally:
-        connection.close()
 
 
 @pytest.mark.parametrize("driver_name", POSSIBLE)
@@ -163,11 +160,9 @@ async def test_a_kill_while_indexes_are_rebuilt_or_the_bank_is_copied_leaves_not
 
 
 async def test_a_bank_of_a_newer_schema_is_left_to_the_byte(database: Path) -> None:
-    module = choose().module
-    connection = module.connect(database, isolation_level=None)
-    connection.execute(f"PRAGMA user_version = {NEWEST + 1}")
-    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-    connection.close()
+    with closing(choose().module.connect(database, isolation_level=None)) as connection:
+        connection.execute(f"PRAGMA user_version = {NEWEST + 1}")
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
     before = hashlib.sha256(database.read_bytes()).digest()
     uses = (
         lambda: connect(database, driver=choose()),

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 from hook_project import HookProject, wait_for_processes
 from patience import FULL
-from rig import HERE, fill, inspected, is_left_alone, opened
 from stdio_server import Server
 
 from swarm_memory.server.storage.engine.files import size_of
+from tests.faults.rig import HERE, fill, inspected, is_left_alone, opened
 
 pytestmark = [
     pytest.mark.fault,

@@ -15,8 +15,20 @@ from typing import Any
 
 import pytest
 from patience import FULL, HANG_S
-from rig import HERE, Crowd, environment, fill, inspected, made_item, nothing_is_lost, opened, present, sentence
 from stdio_server import Server
+
+from tests.faults.rig import (
+    HERE,
+    Crowd,
+    environment,
+    fill,
+    inspected,
+    made_item,
+    nothing_is_lost,
+    opened,
+    present,
+    sentence,
+)
 
 pytestmark = [
     pytest.mark.fault,

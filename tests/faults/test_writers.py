@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 from driver_names import POSSIBLE
 from patience import FULL, is_in_time
-from rig import HERE, Crowd, fill, kill, made_item, nothing_is_lost, opened, start, wait_for, with_vectors
 
 from swarm_memory.schema.errors import StorageError, StoreBusy
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.storage.engine.files import size_of
 from swarm_memory.tools.ports.memories import MemoryFilter
+from tests.faults.rig import HERE, Crowd, fill, kill, made_item, nothing_is_lost, opened, start, wait_for, with_vectors
 
 pytestmark = pytest.mark.fault
 

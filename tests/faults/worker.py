@@ -13,8 +13,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from rig import HERE, made_item, opened, sentence, with_vectors
-
 from swarm_memory.schema.base import new_id
 from swarm_memory.schema.errors import StorageError
 from swarm_memory.schema.job import JobEnd
@@ -31,6 +29,7 @@ from swarm_memory.server.storage.postgres.store import open_postgres
 from swarm_memory.tools.ports.memories import SearchQuery
 from swarm_memory.tools.ports.trajectories import LearnRecord
 from swarm_memory.tools.text.tokens import tokenize
+from tests.faults.rig import HERE, made_item, opened, sentence, with_vectors
 
 PAUSE_S = 0.03
 """Between two searches of a reader: a machine of two cores has work for the writers too."""

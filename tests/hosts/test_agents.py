@@ -8,9 +8,7 @@ from contextlib import closing
 from hashlib import md5, sha256
 from pathlib import Path
 
-import agent_records as told
 import pytest
-from agent_records import FILE, FIRST, ITEM, SECOND, SESSION, STORIES, Record, spoilings, write_lines
 
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.trajectory import Trajectory
@@ -19,6 +17,8 @@ from swarm_memory.server.hosts.host import host
 from swarm_memory.server.hosts.transcript import read_trajectories
 from swarm_memory.tools.trajectory.reading import read as read_calls
 from swarm_memory.tools.trajectory.tasks import is_own_tool
+from tests.hosts import agent_records as told
+from tests.hosts.agent_records import FILE, FIRST, ITEM, SECOND, SESSION, STORIES, Record, spoilings, write_lines
 
 HOSTS = ("copilot", "gemini", "opencode", "cursor", "antigravity")
 

@@ -2,15 +2,15 @@
 
 from pathlib import Path
 
-import codex_records as told
 import pytest
-from agent_records import FAILED, FILE, FIRST, ITEM, PASSED, SECOND, SESSION, Record, spoilings, write_lines
 
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.server.hosts.host import host
 from swarm_memory.server.hosts.transcript import read_trajectories
 from swarm_memory.tools.trajectory.reading import read as read_calls
+from tests.hosts import codex_records as told
+from tests.hosts.agent_records import FAILED, FILE, FIRST, ITEM, PASSED, SECOND, SESSION, Record, spoilings, write_lines
 
 CHILD = "0d6f1e2b-0000-4c58-9a2e-5f0c2a3e3c4d"
 

@@ -5,7 +5,8 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from http_server import HttpServer, serving_http
+
+from tests.http.http_server import HttpServer, serving_http
 
 
 @pytest.fixture

@@ -7,8 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from http_server import HttpServer
 from patience import HANG_S
+
+from tests.http.http_server import HttpServer
 
 NODE = Path(__file__).parents[1] / "node" / "node_modules" / ".bin"
 

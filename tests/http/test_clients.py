@@ -8,10 +8,11 @@ from pathlib import Path
 
 import anyio
 import pytest
-from http_server import INITIALIZE, HttpServer
 from mcp.client import Client
 from mcp.types import CallToolResult
 from patience import FULL, HANG_S
+
+from tests.http.http_server import INITIALIZE, HttpServer
 
 pytestmark = [pytest.mark.allow_hosts(["127.0.0.1"]), pytest.mark.attack]
 

@@ -7,8 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from http_server import HttpServer
-from token_proxy import adding_token
+
+from tests.http.http_server import HttpServer
+from tests.http.token_proxy import adding_token
 
 HERE = Path(__file__).parent
 CONFORMANCE = HERE.parent / "node/node_modules/@modelcontextprotocol/conformance/dist/index.js"

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 from forked import CLI, run
-from http_server import HttpServer
 from patience import is_in_time
+
+from tests.http.http_server import HttpServer
 
 pytestmark = [pytest.mark.allow_hosts(["127.0.0.1"]), pytest.mark.fault]
 

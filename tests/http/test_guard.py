@@ -9,12 +9,12 @@ from urllib.parse import urlencode
 
 import pytest
 from forked import CLI, run
-from http_server import INITIALIZE, HttpServer, serving_http
 from patience import HANG_S
 
 from swarm_memory.schema.errors import ConfigError
 from swarm_memory.server.http.identity import load_token
 from swarm_memory.server.http.serve import Address, allowed_names, transport_security
+from tests.http.http_server import INITIALIZE, HttpServer, serving_http
 
 pytestmark = [pytest.mark.allow_hosts(["127.0.0.1", "::1"]), pytest.mark.attack]
 

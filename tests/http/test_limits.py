@@ -8,11 +8,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
-from http_server import INITIALIZE, Answer, HttpServer
 from odd_messages import IDS, NO_MESSAGES
 from patience import FULL, HANG_S
 
 from swarm_memory.server.http.serve import MAX_CONNECTIONS
+from tests.http.http_server import INITIALIZE, Answer, HttpServer
 
 pytestmark = [pytest.mark.allow_hosts(["127.0.0.1"]), pytest.mark.attack]
 

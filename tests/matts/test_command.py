@@ -9,7 +9,6 @@ from pathlib import Path
 import anyio
 import pytest
 from patience import HANG_S
-from worlds import TASK, Agent, matts, opened
 
 from swarm_memory.schema.errors import ConfigError, InputError
 from swarm_memory.schema.rollout import MattsRequest
@@ -17,6 +16,7 @@ from swarm_memory.schema.settings import MattsSettings
 from swarm_memory.server.runners.command import CommandRunner
 from swarm_memory.server.runners.workplace import Workplace, allowed_commands, scratch_folder
 from swarm_memory.tools.matts.matts import run_matts
+from tests.matts.worlds import TASK, Agent, matts, opened
 
 SAYS = "import sys; print('I was told: ' + sys.stdin.read())"
 WRITES = """

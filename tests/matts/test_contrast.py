@@ -6,7 +6,6 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
-from worlds import GREEN, RED, TASK, attempt, met, missed
 
 from swarm_memory.schema.rollout import Rollout
 from swarm_memory.schema.settings import Settings
@@ -15,6 +14,7 @@ from swarm_memory.tools.distill.bounds import check_drafts
 from swarm_memory.tools.judge.judge import judge_by_evidence
 from swarm_memory.tools.matts.contrast import contrast_by_extraction
 from swarm_memory.tools.matts.rollouts import Attempt, Lesson, merged, numbered
+from tests.matts.worlds import GREEN, RED, TASK, attempt, met, missed
 
 
 def compared(*trajectories: Trajectory) -> tuple[tuple[Lesson, ...], str | None]:

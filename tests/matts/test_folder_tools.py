@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from scripted_chat import ScriptedChatModel
-from worlds import TASK, Agent, matts, opened
 
 from swarm_memory.schema.errors import ConfigError, InputError
 from swarm_memory.schema.rollout import MattsRequest, ToolName
@@ -17,6 +16,7 @@ from swarm_memory.server.runners.build import RunnerSpec, make_runner
 from swarm_memory.server.runners.model import FolderTools
 from swarm_memory.server.runners.workplace import Workplace
 from swarm_memory.tools.matts.matts import run_matts
+from tests.matts.worlds import TASK, Agent, matts, opened
 
 ALL: tuple[ToolName, ...] = ("Read", "List", "Write", "Bash")
 

@@ -11,7 +11,6 @@ import anyio
 import pytest
 from patience import HANG_S
 from pydantic import JsonValue
-from worlds import TASK, Agent, attempt, matts, met, missed, opened
 
 from swarm_memory.schema.base import RUN, new_id
 from swarm_memory.schema.errors import ConfigError, InputError, NotFoundError
@@ -23,6 +22,7 @@ from swarm_memory.server.jobs.handlers import CONSOLIDATE, IMPORT, RUN_MATTS, lo
 from swarm_memory.server.jobs.worker import Worker
 from swarm_memory.server.operations.answers import of_job
 from swarm_memory.tools.toolbox import Toolbox
+from tests.matts.worlds import TASK, Agent, attempt, matts, met, missed, opened
 
 Result = Mapping[str, JsonValue]
 

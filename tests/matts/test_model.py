@@ -9,13 +9,13 @@ import anyio
 from patience import HANG_S
 from pydantic import JsonValue
 from scripted_chat import ScriptedChatModel
-from worlds import TASK, Agent, Scripted, by_number, item, matts, met, missed, opened
 
 from swarm_memory.schema.rollout import MattsRequest, RolloutRequest
 from swarm_memory.schema.settings import MattsSettings
 from swarm_memory.server.runners.model import AgentTool, Arguments, FolderTools, ModelRunner
 from swarm_memory.server.runners.workplace import Workplace
 from swarm_memory.tools.matts.matts import run_matts
+from tests.matts.worlds import TASK, Agent, Scripted, by_number, item, matts, met, missed, opened
 
 STRATEGY = item(
     "strategy", "Run the migrations before the tests", "Read which table the error names",

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 from scripted_runs import learn_fix
-from worlds import EMBEDDER, GREEN, MIGRATE, RED, TASK, Scripted, attempt, by_number, matts, met, missed, opened
 
 from swarm_memory.schema.errors import ConfigError, InputError
 from swarm_memory.schema.job import Progress
@@ -17,6 +16,20 @@ from swarm_memory.server.storage.driver import choose
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.matts.matts import run_matts
 from swarm_memory.tools.ports.memories import MemoryFilter
+from tests.matts.worlds import (
+    EMBEDDER,
+    GREEN,
+    MIGRATE,
+    RED,
+    TASK,
+    Scripted,
+    attempt,
+    by_number,
+    matts,
+    met,
+    missed,
+    opened,
+)
 
 SQLITE = choose(os.environ.get("SWARM_MEMORY_SQLITE") or "auto").module
 """The one SQLite library of the process: a second one beside an open bank would crash sqlite-vec."""

@@ -6,7 +6,6 @@ from pathlib import Path
 import anyio
 import pytest
 from made_items import made_item
-from worlds import GREEN, MIGRATE, RED, TASK, Scripted, attempt, by_number, matts, met, missed, opened
 
 from swarm_memory.schema.errors import ConfigError, InputError, StoreBusy
 from swarm_memory.schema.rollout import MattsRequest, RolloutRequest, RunnerAnswer, ScalingMode
@@ -15,6 +14,7 @@ from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.server.runners.build import GivenRunner
 from swarm_memory.tools.matts.matts import run_matts
 from swarm_memory.tools.retrieve.embed import prepare
+from tests.matts.worlds import GREEN, MIGRATE, RED, TASK, Scripted, attempt, by_number, matts, met, missed, opened
 
 
 @pytest.mark.parametrize(("count", "refinements"), [(2, 2), (None, 3)])

@@ -38,10 +38,6 @@ class LocalIssuer(Loopback):
         self.answers = True
         self.listen()
 
-    @property
-    def url(self) -> str:
-        return self.host
-
     def claims(self, subject: str = "ada-1", **others: Any) -> dict[str, Any]:
         """Return what a valid token says; None takes a claim away."""
         claims = {"iss": self.url, "aud": AUDIENCE, "sub": subject, "exp": int(time.time()) + 600, **others}

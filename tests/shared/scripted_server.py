@@ -93,11 +93,6 @@ class ScriptedServer(Loopback):
         self._script = list(script)
         self.listen()
 
-    @property
-    def url(self) -> str:
-        """`http://127.0.0.1:PORT`."""
-        return self.host
-
     async def __aenter__(self) -> Self:
         return self.__enter__()
 

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from github_api import GitHubApi, blob_sha
 
 from swarm_memory.server.cli.main import main
+from tests.sources.github_api import GitHubApi, blob_sha
 
 
 @pytest.fixture

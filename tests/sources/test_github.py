@@ -9,7 +9,6 @@ from typing import Any
 
 import httpx
 import pytest
-from github_api import GitHubApi, archived, blob_sha, issue
 from laid_bank import opened_bank
 
 from swarm_memory.schema.errors import ConfigError, InputError, NotFoundError, SourceUnavailable
@@ -21,6 +20,7 @@ from swarm_memory.server.sources.github import GitHub, Repository
 from swarm_memory.server.sources.indexing import IndexRequest, Leave, check, index
 from swarm_memory.tools.sources.sources import search_sources
 from swarm_memory.tools.toolbox import Toolbox
+from tests.sources.github_api import GitHubApi, archived, blob_sha, issue
 
 pytestmark = pytest.mark.enable_socket
 

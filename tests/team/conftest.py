@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 from postgres_server import database_url, engine
-from team_banks import home, server
+
+from tests.team.team_banks import home, server
 
 __all__ = ["database_url", "engine", "home", "server"]
 

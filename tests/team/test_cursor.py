@@ -13,7 +13,6 @@ import pytest
 from laid_bank import opened_bank
 from patience import HANG_S
 from postgres_server import BOTH_ENGINES
-from team_banks import PROJECT, Home, NewHome
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.team.sharing import Counted, Evidence, Proposal, SharedMemory, team_scope
@@ -23,6 +22,7 @@ from swarm_memory.tools.memories.decide import edit as edit_memory
 from swarm_memory.tools.memories.edit import forget_memories
 from swarm_memory.tools.team.bank import TeamBank
 from swarm_memory.tools.toolbox import Toolbox
+from tests.team.team_banks import PROJECT, Home, NewHome
 
 TEAM = team_scope("default", PROJECT)
 TITLES = ("Close the pool", "Freeze the clock", "Sort the rows", "Pin the locale")

@@ -2,9 +2,7 @@
 
 from pathlib import Path
 
-from attacked_bank import files_with
 from postgres_server import BOTH_ENGINES, rows_with
-from team_banks import LOGIN, LOGIN_AGAIN, PROJECT, NewHome
 
 from swarm_memory.schema.team.sharing import team_scope
 from swarm_memory.server.storage.care.restore import restore
@@ -12,6 +10,8 @@ from swarm_memory.server.storage.driver import choose
 from swarm_memory.server.storage.store import SqliteStore
 from swarm_memory.tools.team.people import forget_person
 from swarm_memory.tools.toolbox import Toolbox
+from tests.attacks.attacked_bank import files_with
+from tests.team.team_banks import LOGIN, LOGIN_AGAIN, PROJECT, NewHome
 
 ALONE = ("Close the pool before the fork", "1. Close the pool of connections.\n2. Fork the workers.")
 

@@ -8,7 +8,6 @@ import anyio
 import httpx
 import pytest
 from served import place, settings
-from team_banks import LOGIN, PROJECT
 from team_server import URL, serving_team
 
 from swarm_memory.schema.base import MEMORY, new_id
@@ -21,6 +20,7 @@ from swarm_memory.server.http.team import ROUTES, team_routes
 from swarm_memory.server.location import Location
 from swarm_memory.server.team.client import MAX_ANSWER_BYTES, TeamClient
 from swarm_memory.tools.team.people import revoke
+from tests.team.team_banks import LOGIN, PROJECT
 
 __all__ = ["place", "settings"]
 

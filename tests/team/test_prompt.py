@@ -5,13 +5,13 @@ import json
 
 import pytest
 from served import place, settings
-from team_banks import LOGIN, PROJECT, URL, NewHome
 
 from swarm_memory.schema.settings import Settings, TeamSettings
 from swarm_memory.server.hooks.alone import answer_alone
 from swarm_memory.server.location import Location
 from swarm_memory.server.wiring import opened_toolbox
 from swarm_memory.tools.team.cache import sync
+from tests.team.team_banks import LOGIN, PROJECT, URL, NewHome
 
 __all__ = ["place", "settings"]
 

@@ -5,7 +5,6 @@ import json
 from mcp.client import Client
 from mcp.types import TextResourceContents
 from served import place, settings
-from team_banks import LOGIN, LOGIN_AGAIN, PROJECT, URL, NewHome
 
 from swarm_memory.schema.settings import Settings, TeamSettings
 from swarm_memory.server.bank import Bank
@@ -15,6 +14,7 @@ from swarm_memory.server.wiring import open_toolbox, opened_toolbox
 from swarm_memory.tools.memories.heard import Heard
 from swarm_memory.tools.memories.remember import remember
 from swarm_memory.tools.team.cache import sync
+from tests.team.team_banks import LOGIN, LOGIN_AGAIN, PROJECT, URL, NewHome
 
 __all__ = ["place", "settings"]
 

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 from postgres_server import BOTH_ENGINES
-from team_banks import LOGIN, LOGIN_AGAIN, PROJECT, NewHome
 
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.memory import MemoryDraft, Provenance
@@ -13,6 +12,7 @@ from swarm_memory.tools.memories.decide import MemoryChange, edit, set_memory_st
 from swarm_memory.tools.memories.edit import forget_memories
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.toolbox import Toolbox
+from tests.team.team_banks import LOGIN, LOGIN_AGAIN, PROJECT, NewHome
 
 TEAM = team_scope("default", PROJECT)
 pytestmark = BOTH_ENGINES

@@ -7,9 +7,10 @@ from typing import Any
 
 import psycopg
 from hook_project import NOTE, HookProject
-from http_server import serving_http
 from postgres_server import BOTH_ENGINES
 from psycopg import sql
+
+from tests.http.http_server import serving_http
 
 REMOTE = '[remote "origin"]\n\turl = git@github.com:acme/shop.git\n'
 

@@ -6,9 +6,9 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from logged import bank
 
 from swarm_memory.tools.toolbox import Toolbox
+from tests.tool_memory.logged import bank
 
 OpenBank = Callable[..., AbstractAsyncContextManager[Toolbox]]
 

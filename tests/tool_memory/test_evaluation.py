@@ -8,7 +8,6 @@ from typing import Any
 import anyio
 import pytest
 from clock import SetClock
-from logged import at, call, failed
 from patience import HANG_S
 from pydantic import JsonValue
 from scripted_chat import ScriptedAnswer, ScriptedChatModel
@@ -21,6 +20,7 @@ from swarm_memory.tools.tool_memory.evaluate import evaluate_tool_calls
 from swarm_memory.tools.tool_memory.log import log_tool_calls
 from swarm_memory.tools.tool_memory.summarize import summarize_tool_memory
 from swarm_memory.tools.toolbox import Toolbox
+from tests.tool_memory.logged import at, call, failed
 
 GOOD: dict[str, JsonValue] = {"summary": "Asked for weather.", "evaluation": "It answered.", "score": 1.0}
 

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from logged import at, bank, call
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import InputError
@@ -24,6 +23,7 @@ from swarm_memory.tools.guard.redact import Redacted, redact
 from swarm_memory.tools.text.tokens import count_tokens
 from swarm_memory.tools.tool_memory.log import log_tool_calls
 from swarm_memory.tools.toolbox import Toolbox
+from tests.tool_memory.logged import at, bank, call
 
 
 async def test_a_time_without_a_zone_is_this_machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

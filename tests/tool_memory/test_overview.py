@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 from laid_bank import EMBEDDER
-from logged import at, call, failed
 from scripted_runs import Script, opened
 
 from swarm_memory.schema.errors import NotFoundError
@@ -13,6 +12,7 @@ from swarm_memory.tools.credit.intervals import wilson
 from swarm_memory.tools.tool_memory.log import learn_and_log, log_tool_calls
 from swarm_memory.tools.tool_memory.overview import errors_seen, tool_in_use, tools_in_use
 from swarm_memory.tools.toolbox import Toolbox
+from tests.tool_memory.logged import at, call, failed
 
 MISSING = "FileNotFoundError: [Errno 2] No such file or directory: 'config/test.toml'"
 

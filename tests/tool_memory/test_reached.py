@@ -15,7 +15,6 @@ from claude_lines import says, write
 from click.testing import CliRunner
 from clock import SetClock
 from hooked import hooked
-from logged import call, failed
 from mcp.client import Client
 from mcp.types import CallToolResult
 
@@ -32,6 +31,7 @@ from swarm_memory.server.wiring import make_worker, open_toolbox, place_of
 from swarm_memory.tools.memories.status import memory_status
 from swarm_memory.tools.tool_memory.log import EVALUATE, log_tool_calls
 from swarm_memory.tools.toolbox import Toolbox
+from tests.tool_memory.logged import call, failed
 
 
 @asynccontextmanager

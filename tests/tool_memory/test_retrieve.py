@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from logged import bank, call, failed
 
 from swarm_memory.schema.errors import InputError
 from swarm_memory.server.storage.stores.tool_memory import PastCall, PastCalls
@@ -18,6 +17,7 @@ from swarm_memory.tools.tool_memory.guidelines import Counts
 from swarm_memory.tools.tool_memory.log import log_tool_calls
 from swarm_memory.tools.tool_memory.summarize import summarize_tool_memory
 from swarm_memory.tools.toolbox import Toolbox
+from tests.tool_memory.logged import bank, call, failed
 
 WEATHER, HISTORY = "weather forecast for tomorrow", "causes of the Thirty Years War"
 

@@ -3,7 +3,6 @@
 from typing import Any
 
 import pytest
-from logged import at, call, failed
 from pydantic import JsonValue
 from scripted_chat import ScriptedAnswer, ScriptedChatModel
 
@@ -14,6 +13,7 @@ from swarm_memory.tools.tool_memory.inputs import difference
 from swarm_memory.tools.tool_memory.log import log_tool_calls
 from swarm_memory.tools.tool_memory.summarize import summarize_tool_memory
 from swarm_memory.tools.toolbox import Toolbox
+from tests.tool_memory.logged import at, call, failed
 
 WRITTEN: dict[str, JsonValue] = {
     "best_for": ["Weather of one city (4 calls)"],

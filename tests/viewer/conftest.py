@@ -3,11 +3,11 @@
 from collections.abc import AsyncGenerator
 
 import pytest
-from browsed import Browsing, browsing
 from served import place, settings
 
 from swarm_memory.schema.settings import Settings
 from swarm_memory.server.location import Location
+from tests.viewer.browsed import Browsing, browsing
 
 __all__ = ["place", "settings"]
 

@@ -1,11 +1,11 @@
 """Only a browser that was let in sees a page, and only our own forms change something."""
 
 import pytest
-from browsed import NAMES, ORIGIN, Browsing, browsing
 
 from swarm_memory.schema.settings import Settings
 from swarm_memory.server.location import Location
 from swarm_memory.server.viewer.access import KEY_LIFETIME_S, MAX_SESSIONS, SESSION_IDLE_S, Access
+from tests.viewer.browsed import NAMES, ORIGIN, Browsing, browsing
 
 pytestmark = pytest.mark.attack
 

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import pytest
 from forked import CLI, Forked
-from hostile_bank import lay_everywhere
 from laid_bank import BY_TABLE, laid
 from patience import FULL, HANG_S, STATIC
-from payloads import payloads
 
 from swarm_memory.schema.settings import Settings
 from swarm_memory.server.wiring import opened_toolbox, place_of
 from swarm_memory.tools.memories.remember import remember
+from tests.viewer.hostile_bank import lay_everywhere
+from tests.viewer.payloads import payloads
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, ConsoleMessage, Dialog, Error, Page, Request

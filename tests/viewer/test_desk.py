@@ -2,12 +2,11 @@
 
 import re
 
-from browsed import Browsing, seen
-
 from swarm_memory.schema.memory import MemoryLink, Provenance
 from swarm_memory.tools.memories.desk import desk_counts
 from swarm_memory.tools.ports.upkeep import UpkeepBatch
 from swarm_memory.tools.retrieve.retrieve import retrieve
+from tests.viewer.browsed import Browsing, seen
 
 CHECKED = Provenance(judge="evidence")
 

@@ -4,8 +4,6 @@ from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-from browsed import Browsing, browsing
-
 from swarm_memory.schema.benchmark import BenchmarkRun, Plot, Series, SuiteResults, Table
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.source import Passage
@@ -15,6 +13,7 @@ from swarm_memory.tools.memories.remember import remember
 from swarm_memory.tools.ports.sources import ReadGroup
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.sources.sources import index_source
+from tests.viewer.browsed import Browsing, browsing
 
 
 async def test_sources_are_listed_and_searched(browser: Browsing) -> None:

@@ -6,7 +6,6 @@ from html.parser import HTMLParser
 from typing import Any
 
 import pytest
-from browsed import ORIGIN, Browsing, browsing, seen
 
 from swarm_memory.schema.memory import Provenance
 from swarm_memory.schema.settings import Settings
@@ -14,6 +13,7 @@ from swarm_memory.schema.trajectory import Step, Trajectory, Verdict
 from swarm_memory.server.location import Location
 from swarm_memory.tools.memories.desk import latest_decisions
 from swarm_memory.tools.promote.marks import BEGIN, digest, marked
+from tests.viewer.browsed import ORIGIN, Browsing, browsing, seen
 
 FOREIGN = {"script", "img", "iframe", "object", "embed", "link", "style", "base", "meta", "h6"}
 """Elements that our pages do not have in their main part."""

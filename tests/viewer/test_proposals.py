@@ -1,13 +1,12 @@
 """The team's desk in the browser: cards, words, the way back, and who proposed and accepted what."""
 
-from browsed import Browsing, seen
-
 from swarm_memory.schema.base import MEMORY, PERSON, new_id
 from swarm_memory.schema.memory import MemoryDraft
 from swarm_memory.schema.team.person import Person
 from swarm_memory.schema.team.sharing import Evidence, Proposal, Proposed, team_scope
 from swarm_memory.tools.ports.memories import MemoryFilter
 from swarm_memory.tools.team.bank import TeamBank
+from tests.viewer.browsed import Browsing, seen
 
 TITLE = "Start the database before the tests"
 

@@ -2,7 +2,6 @@
 
 from datetime import UTC, datetime, timedelta
 
-from browsed import Browsing, browsing
 from scripted_runs import Script
 
 from swarm_memory.schema.base import RETRIEVAL, new_id
@@ -14,6 +13,7 @@ from swarm_memory.tools.ports.memories import MemoryFilter, RetrievalRecord
 from swarm_memory.tools.tasks.verdict import say_verdict
 from swarm_memory.tools.tool_memory.log import learn_and_log
 from swarm_memory.tools.toolbox import Toolbox
+from tests.viewer.browsed import Browsing, browsing
 
 EVIL = "<script>alert(1)</script><img src=//x.example/y>"
 MISSING = "FileNotFoundError: [Errno 2] No such file or directory: 'config/test.toml'"

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from loopback import Asked, Reply
-from messages_api import Say, ScriptedApi, Turn, Use
+
+from tests.e2e.messages_api import Say, ScriptedApi, Turn, Use
 
 Json = dict[str, Any]
 

@@ -29,7 +29,7 @@ from swarm_memory.tools.ports.models import Vector
 from swarm_memory.tools.text.tokens import tokenize
 
 EVERY = MemoryFilter(statuses=("active", "quarantined", "archived"), limit=500)
-WORKER = Path(__file__).parents[1] / "faults" / "worker.py"
+WORKER = Path(__file__).with_name("worker.py")
 _TEXT = (
     "retry migrate database schema token cache lock queue timeout parse branch deploy index vector socket thread "
     "build lint format review merge rebase config secret header cookie session worker"

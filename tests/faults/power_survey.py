@@ -9,21 +9,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from power import Disk, Step
-from rig import HERE, made_item, opened, present_in, with_vectors
-
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import StorageError
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.storage.driver import choose
 from swarm_memory.server.storage.engine import registry
 from swarm_memory.server.storage.store import SqliteStore
+from tests.faults.power import Disk, Step
+from tests.faults.rig import HERE, made_item, opened, present_in, with_vectors
 
 BANK = ".swarm/memory.db"
 SAID = "acknowledged"
 """Where the recorded processes write what was done."""
 
-OLD_BANK = Path(__file__).parents[1] / "faults" / "fixtures" / "bank_v1.db.gz"
+OLD_BANK = Path(__file__).with_name("fixtures") / "bank_v1.db.gz"
 _SCOPES = (HERE, Scope(project="shop"))
 _NOT_MADE_WHOLE = """
 SELECT (SELECT count(*) FROM patterns WHERE id NOT IN

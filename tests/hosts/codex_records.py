@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from agent_records import FAILED, FILE, FIRST, NOTES, PASSED, SECOND, SESSION, Record
+from tests.hosts.agent_records import FAILED, FILE, FIRST, NOTES, PASSED, SECOND, SESSION, Record
 
 PATCH = f"*** Begin Patch\n*** Update File: {FILE}\n@@\n-a\n+b\n*** End Patch\n"
 

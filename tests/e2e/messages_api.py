@@ -67,10 +67,6 @@ class MessagesApi(ScriptedApi):
     side_requests: list[Json] = field(default_factory=list[Json])
     paths: list[str] = field(default_factory=list[str])
 
-    @property
-    def url(self) -> str:
-        return self.host
-
     def reply(self, asked: Asked) -> Reply:
         if asked.method == "HEAD":
             return Reply(200, b"")

@@ -39,10 +39,6 @@ class GitHubApi(Loopback):
         self.listen()
 
     @property
-    def url(self) -> str:
-        return self.host
-
-    @property
     def commit(self) -> str:
         return hashlib.sha1(repr(sorted(self.files.items())).encode(), usedforsecurity=False).hexdigest()
 

@@ -1,7 +1,8 @@
 """Records the transcript that `swarm-memory demo` shows: a real Claude Code run on a small project, against a script.
 
-Run as `python tests/shared/record_demo.py OUTPUT`. Only lines of the person and the agent are kept, and the temporary
-folder's name is replaced, so that nothing of the machine and nothing of the host's own texts is in the file.
+Run as `PYTHONPATH=tests/shared python -m tests.e2e.record_demo OUTPUT`. Only lines of the person and the agent are
+kept, and the temporary folder's name is replaced, so that nothing of the machine and nothing of the host's own texts
+is in the file.
 """
 
 import json
@@ -10,8 +11,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from claude_code import ClaudeCode
-from messages_api import MessagesApi, Say, Turn, bash
+from tests.e2e.claude_code import ClaudeCode
+from tests.e2e.messages_api import MessagesApi, Say, Turn, bash
 
 SHOWN_PROJECT = "/home/dev/shop"
 SHOWN_SESSION = "5e55104e-0000-4000-8000-000000000001"

@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from claude_code import CLAUDE, INSTALL_HINT, ClaudeCode
 from forked import CLI, run
 from hook_project import DEMO, wait_for_processes
-from messages_api import MessagesApi, Turn, Use, bash
-from record_demo import write_project
+
+from tests.e2e.claude_code import CLAUDE, INSTALL_HINT, ClaudeCode
+from tests.e2e.messages_api import MessagesApi, Turn, Use, bash
+from tests.e2e.record_demo import write_project
 
 IN_CLAUDE_CODE = [
     pytest.mark.e2e,

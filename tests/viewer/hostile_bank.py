@@ -3,10 +3,12 @@
 from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, datetime
 
-from swarm_memory.schema.base import MEMORY, new_id
+from made_items import made_item
+
+from swarm_memory.schema.base import new_id
 from swarm_memory.schema.benchmark import BenchmarkRun, DatasetInfo, Plot, Series, SuiteResults, Table
 from swarm_memory.schema.job import JobEnd
-from swarm_memory.schema.memory import MemoryItem, MemoryLink, Provenance
+from swarm_memory.schema.memory import MemoryLink, Provenance
 from swarm_memory.schema.source import Passage
 from swarm_memory.schema.tool_memory import LoggedCall
 from swarm_memory.schema.trajectory import Step, Trajectory, Verdict
@@ -45,16 +47,13 @@ async def _learned(toolbox: Toolbox, number: int, text: str) -> None:
     )
     source = Provenance(task_id=task.task_id, trajectory_id=f"tr_{number}", evidence=("s2", "s3"), judge="evidence")
     items = [
-        MemoryItem(
-            id=new_id(MEMORY),
+        made_item(
+            f"{text} {status}",
             scope=toolbox.scope,
-            title=f"{text} {status}",
             description=text,
             content=f"1. {text}\n2. `{text}`",
             tags=(text,),
             domain=text,
-            confidence=0.6,
-            created_at=now,
             status=status,
             status_reason=text,
             provenance=source,
