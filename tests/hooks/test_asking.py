@@ -31,8 +31,8 @@ def waited_s(project: HookProject) -> float:
 
 def stopped(project: HookProject, **event: Any) -> dict[str, Any]:
     """End the turn, and return the hook JSON."""
-    told = project.event(hook_event_name="Stop", **{"stop_hook_active": False, **event})
-    done = project.run("-c", PATIENT, "stop", given=told)
+    shown = project.event(hook_event_name="Stop", **{"stop_hook_active": False, **event})
+    done = project.run("-c", PATIENT, "stop", given=shown)
     assert (done.returncode, done.stderr) == (0, "")
     return json.loads(done.stdout) if done.stdout else {}
 
@@ -58,10 +58,10 @@ def test_a_task_that_a_model_is_asked_about_is_waited_for_until_it_is_hardly_gon
 
 
 def test_an_agent_is_asked_once_what_its_task_taught_and_has_time_to_answer(served: HookProject) -> None:
-    told = stopped(served)["hookSpecificOutput"]
-    assert told["hookEventName"] == "Stop"
-    assert told["additionalContext"].startswith(QUESTION)
-    assert "`mcp__swarm-memory__remember`" in told["additionalContext"]
+    shown = stopped(served)["hookSpecificOutput"]
+    assert shown["hookEventName"] == "Stop"
+    assert shown["additionalContext"].startswith(QUESTION)
+    assert "`mcp__swarm-memory__remember`" in shown["additionalContext"]
     assert waited_s(served) == pytest.approx(120, abs=1)
     assert stopped(served, stop_hook_active=True) == {}
     assert stopped(served) == {}
@@ -100,8 +100,8 @@ def test_no_agent_is_asked_that_taught_something_already(served: HookProject) ->
 
 def test_the_turn_ends_with_the_first_answer_to_the_question_and_with_no_other_note(served: HookProject) -> None:
     def remembered() -> dict[str, Any]:
-        told = served.event(hook_event_name="PostToolUse", tool_name="mcp__swarm-memory__remember", tool_input={})
-        done = served.run("-c", PATIENT, "after-remember", given=told)
+        shown = served.event(hook_event_name="PostToolUse", tool_name="mcp__swarm-memory__remember", tool_input={})
+        done = served.run("-c", PATIENT, "after-remember", given=shown)
         assert (done.returncode, done.stderr) == (0, "")
         return json.loads(done.stdout) if done.stdout else {}
 

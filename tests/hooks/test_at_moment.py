@@ -32,14 +32,14 @@ COMMIT = Note(
 )
 REGION = Note(title="Prepare the region", note="SetupError: region '...' is not prepared: run `tools/region.py eu-1`.")
 
-Told = Callable[..., Awaitable[str]]
+Ask = Callable[..., Awaitable[str]]
 
 
 @pytest.fixture
-def told(toolbox: Toolbox) -> Told:
+def ask(toolbox: Toolbox) -> Ask:
     """Return what an event is answered with."""
 
-    async def told(name: str, session: str = "s1", tools: Toolbox = toolbox, **event: Any) -> str:
+    async def ask(name: str, session: str = "s1", tools: Toolbox = toolbox, **event: Any) -> str:
         async def opened() -> Toolbox:
             return tools
 
@@ -49,7 +49,7 @@ def told(toolbox: Toolbox) -> Told:
         )
         return answer.get("hookSpecificOutput", {}).get("additionalContext", "")
 
-    return told
+    return ask
 
 
 def call(command: str, **event: Any) -> dict[str, Any]:
@@ -60,56 +60,54 @@ def failure(error: str = ERROR, **event: Any) -> dict[str, Any]:
     return {"name": "PostToolUseFailure", "tool_input": {"command": "cat a; make test"}, "error": error, **event}
 
 
-async def test_a_note_stands_beside_the_command_that_it_names_and_once_in_a_session(
-    toolbox: Toolbox, told: Told
-) -> None:
+async def test_a_note_stands_beside_the_command_that_it_names_and_once_in_a_session(toolbox: Toolbox, ask: Ask) -> None:
     (done,) = await remember_notes(toolbox, [COMMIT])
-    assert await told(**call("git status && git diff")) == ""
-    text = await told(**call("git add . && git commit -qm 'core: x'"))
+    assert await ask(**call("git status && git diff")) == ""
+    text = await ask(**call("git add . && git commit -qm 'core: x'"))
     assert text.startswith(NOTES_OPEN)
     assert text.endswith(NOTES_CLOSE)
     assert "core: lower-case text [SH-12]" in text
     assert f"[{done.item.id}]" in text
     assert len(text) <= 400
-    assert await told(**call("git commit --amend")) == ""
-    assert await told("UserPromptSubmit", prompt="git commit the change to the core please") == ""
-    assert await told(**call("git commit -m y", session="s2")) == text
+    assert await ask(**call("git commit --amend")) == ""
+    assert await ask("UserPromptSubmit", prompt="git commit the change to the core please") == ""
+    assert await ask(**call("git commit -m y", session="s2")) == text
 
 
-async def test_a_note_stands_beside_an_edit_of_its_file_and_a_call_of_its_tool(toolbox: Toolbox, told: Told) -> None:
+async def test_a_note_stands_beside_an_edit_of_its_file_and_a_call_of_its_tool(toolbox: Toolbox, ask: Ask) -> None:
     notes = [
         Note(title="Rates are generated", note="`src/rates.py` is written by `tools/rates.py`: change that."),
         Note(title="Issues need a team", note="`mcp__tracker__create_issue` wants `team`."),
     ]
     await remember_notes(toolbox, notes)
-    edited = await told("PreToolUse", tool_name="Edit", tool_input={"file_path": f"{ROOT}/src/rates.py"})
-    called = await told("PreToolUse", tool_name="mcp__tracker__create_issue", tool_input={"title": "x"})
+    edited = await ask("PreToolUse", tool_name="Edit", tool_input={"file_path": f"{ROOT}/src/rates.py"})
+    called = await ask("PreToolUse", tool_name="mcp__tracker__create_issue", tool_input={"title": "x"})
     assert ("Rates are generated" in edited, "Issues need a team" in called) == (True, True)
-    assert await told("PreToolUse", tool_name="Read", tool_input={"pattern": "x"}) == ""
+    assert await ask("PreToolUse", tool_name="Read", tool_input={"pattern": "x"}) == ""
 
 
 async def test_a_long_note_is_cut_to_four_hundred_characters_and_a_call_is_never_shown_more(
-    toolbox: Toolbox, told: Told
+    toolbox: Toolbox, ask: Ask
 ) -> None:
     notes = [
         Note(title=f"Number {at} of what is known of the release", note=f"`relctl push {at}` wants a lease. " * 12)
         for at in (1, 2, 3)
     ]
     await remember_notes(toolbox, [replaced.model_copy(update={"handles": ("relctl push",)}) for replaced in notes])
-    texts = [await told(**call(f"relctl push {at}")) for at in range(4)]
+    texts = [await ask(**call(f"relctl push {at}")) for at in range(4)]
     assert [0 < len(text) <= 400 for text in texts] == [True, True, True, False]
     assert len({text for text in texts if text}) == 3
 
 
 async def test_an_error_that_came_before_is_known_again_inside_the_output_of_many_commands(
-    toolbox: Toolbox, told: Told
+    toolbox: Toolbox, ask: Ask
 ) -> None:
     await remember_notes(toolbox, [REGION])
-    assert await told(**failure("Exit code 2\nSetupError: the disk is gone")) == ""
-    text = await told(**failure(f"a\nb\n{ERROR}\nmake: *** [test] Error 1"))
+    assert await ask(**failure("Exit code 2\nSetupError: the disk is gone")) == ""
+    text = await ask(**failure(f"a\nb\n{ERROR}\nmake: *** [test] Error 1"))
     assert "run `tools/region.py eu-1`" in text
     assert len(text) <= 600
-    assert await told(**failure()) == ""
+    assert await ask(**failure()) == ""
 
 
 @pytest.mark.parametrize(
@@ -124,11 +122,11 @@ async def test_an_error_that_came_before_is_known_again_inside_the_output_of_man
     ],
 )
 async def test_what_is_no_failure_of_a_call_is_answered_with_nothing(
-    toolbox: Toolbox, told: Told, event: dict[str, Any]
+    toolbox: Toolbox, ask: Ask, event: dict[str, Any]
 ) -> None:
     await remember_notes(toolbox, [REGION])
-    assert await told(**(failure() | event)) == ""
-    assert await told(**failure()) != ""
+    assert await ask(**(failure() | event)) == ""
+    assert await ask(**failure()) != ""
 
 
 @pytest.mark.parametrize(
@@ -140,45 +138,45 @@ async def test_what_is_no_failure_of_a_call_is_answered_with_nothing(
     ],
 )
 async def test_what_a_failed_call_printed_calls_for_the_note_that_quotes_it(
-    toolbox: Toolbox, told: Told, note: str, error: str
+    toolbox: Toolbox, ask: Ask, note: str, error: str
 ) -> None:
     await remember_notes(toolbox, [Note(title="Sync the table", note=note)])
     event = {"tool_input": {"command": "python3 -m oven.plan tile"}, "error": f"Exit code 1\n{error}"}
-    assert "`ovenctl sync`" in await told(**(failure() | event))
-    assert await told(**(failure() | event)) == "", "once a session"
+    assert "`ovenctl sync`" in await ask(**(failure() | event))
+    assert await ask(**(failure() | event)) == "", "once a session"
 
 
-async def test_a_prompt_that_names_it_comes_before_what_is_near_by_meaning(toolbox: Toolbox, told: Told) -> None:
+async def test_a_prompt_that_names_it_comes_before_what_is_near_by_meaning(toolbox: Toolbox, ask: Ask) -> None:
     await remember_notes(toolbox, [Note(title="What the ledger is", note='"the ledger" is `acct/book.db`.')])
-    text = await told("UserPromptSubmit", prompt="Please add the missing row to the ledger of last month")
+    text = await ask("UserPromptSubmit", prompt="Please add the missing row to the ledger of last month")
     assert "`acct/book.db`" in text
 
 
 async def test_the_users_rule_on_a_command_comes_with_it_and_not_with_an_unrelated_prompt(
-    toolbox: Toolbox, told: Told
+    toolbox: Toolbox, ask: Ask
 ) -> None:
     await remember(toolbox, "Never run `git push` on a Friday.", "preference", heard=Heard("prompt"))
-    assert await told("UserPromptSubmit", prompt="Translate the landing page into French and keep its layout") == ""
-    text = await told(**call("git push origin main"))
+    assert await ask("UserPromptSubmit", prompt="Translate the landing page into French and keep its layout") == ""
+    text = await ask(**call("git push origin main"))
     assert "The user said: " in text
     assert "the user's own word: keep to it" in text
 
 
-async def test_what_is_gone_quarantined_or_read_elsewhere_is_not_shown(toolbox: Toolbox, told: Told) -> None:
+async def test_what_is_gone_quarantined_or_read_elsewhere_is_not_shown(toolbox: Toolbox, ask: Ask) -> None:
     (done,) = await remember_notes(toolbox, [COMMIT])
 
     def promoted(host: str | None) -> dict[str, str]:
         return {done.item.id: "AGENTS.md"}
 
     read = replace(toolbox, promoted=promoted)
-    assert await told(**call("git commit"), tools=read) == ""
+    assert await ask(**call("git commit"), tools=read) == ""
     await toolbox.store.set_status((toolbox.scope,), [done.item.id], "quarantined", "looked odd")
-    assert await told(**call("git commit")) == ""
+    assert await ask(**call("git commit")) == ""
     await toolbox.store.set_status((toolbox.scope,), [done.item.id], "active", "it is right")
-    assert await told(**call("git commit")) != ""
+    assert await ask(**call("git commit")) != ""
 
 
-async def test_of_two_that_contradict_each_other_one_comes_and_names_the_other(toolbox: Toolbox, told: Told) -> None:
+async def test_of_two_that_contradict_each_other_one_comes_and_names_the_other(toolbox: Toolbox, ask: Ask) -> None:
     one, other = await remember_notes(
         toolbox,
         [
@@ -188,49 +186,49 @@ async def test_of_two_that_contradict_each_other_one_comes_and_names_the_other(t
     )
     link = MemoryLink(src_id=other.item.id, dst_id=one.item.id, relation="contradicts", weight=0.9)
     await toolbox.store.write_upkeep(toolbox.scope, UpkeepBatch("run_1", NOW, (), (link,)))
-    text = await told(**call("git commit"))
+    text = await ask(**call("git commit"))
     assert text.count("1)") == 1
     assert "2)" not in text
     assert "Another note says otherwise" in text
 
 
-async def test_a_held_out_task_is_shown_nothing_and_what_was_found_is_recorded(toolbox: Toolbox, told: Told) -> None:
+async def test_a_held_out_task_is_shown_nothing_and_what_was_found_is_recorded(toolbox: Toolbox, ask: Ask) -> None:
     (done,) = await remember_notes(toolbox, [COMMIT])
     credit = CreditSettings(holdout_rate=1.0)
     held_out = replace(toolbox, settings=toolbox.settings.model_copy(update={"credit": credit}))
-    assert await told(**call("git commit"), tools=held_out) == ""
+    assert await ask(**call("git commit"), tools=held_out) == ""
     await settled(toolbox)
     given = await toolbox.store.injections(toolbox.scope, "s1:1")
     assert (given.given, given.withheld) == ({}, (done.item.id,))
 
 
-async def test_what_was_shown_is_recorded_for_the_task_with_its_moment(toolbox: Toolbox, told: Told) -> None:
+async def test_what_was_shown_is_recorded_for_the_task_with_its_moment(toolbox: Toolbox, ask: Ask) -> None:
     (done,) = await remember_notes(toolbox, [COMMIT])
-    await told("UserPromptSubmit", prompt="Round the totals of every order to the cent")
-    await told(**call("git commit"))
+    await ask("UserPromptSubmit", prompt="Round the totals of every order to the cent")
+    await ask(**call("git commit"))
     await settled(toolbox)
     assert list((await toolbox.store.injections(toolbox.scope, "s1:1")).given) == [done.item.id]
     events = await toolbox.store.events_of_kind(toolbox.scope, RETRIEVED, 9)
     assert "call" in [event.data.get("via") for event in events]
 
 
-async def test_nothing_is_said_at_calls_or_at_all_where_the_settings_say_so(toolbox: Toolbox, told: Told) -> None:
+async def test_nothing_is_said_at_calls_or_at_all_where_the_settings_say_so(toolbox: Toolbox, ask: Ask) -> None:
     await remember_notes(toolbox, [COMMIT, REGION])
     for hooks in (HookSettings(at_calls=False), HookSettings(inject=False)):
         silent = replace(toolbox, settings=toolbox.settings.model_copy(update={"hooks": hooks}))
-        assert await told(**call("git commit"), tools=silent) == ""
-        assert bool(await told(**failure(), session=f"t{hooks.inject}", tools=silent)) is hooks.inject
+        assert await ask(**call("git commit"), tools=silent) == ""
+        assert bool(await ask(**failure(), session=f"t{hooks.inject}", tools=silent)) is hooks.inject
 
 
 async def test_a_verified_memory_comes_before_more_than_one_that_nobody_vouches_for(
-    toolbox: Toolbox, told: Told, add: Add
+    toolbox: Toolbox, ask: Ask, add: Add
 ) -> None:
     sure = Provenance(distiller="agent", judge="evidence", handles=("command:git push",))
     await add("Vouched for", "1. Rebase first.", provenance=sure, created_at=NOW - timedelta(days=1))
     for at in (1, 2):
         doubted = sure.model_copy(update={"judge": "agent"})
         await add(f"Nobody vouches {at}", "1. Force it.", provenance=doubted, confidence=0.9)
-    text = await told(**call("git push"))
+    text = await ask(**call("git push"))
     assert text.index("Vouched for") < text.index("Nobody vouches")
     assert text.count("Nobody vouches") == 1
 

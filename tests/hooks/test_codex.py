@@ -106,17 +106,17 @@ def test_the_words_of_a_hook_stay_the_same_because_they_are_trusted() -> None:
 
 def test_only_a_command_whose_output_complains_may_have_failed() -> None:
     said = {"tool_name": "Bash", "tool_input": {"command": "make"}, "hook_event_name": "PostToolUse"}
-    told = heard("PostToolUseFailure", {**said, "tool_response": "make: no rule to make target; error 2"})
-    assert (told["hook_event_name"], told["error"]) == ("PostToolUseFailure", "make: no rule to make target; error 2")
+    given = heard("PostToolUseFailure", {**said, "tool_response": "make: no rule to make target; error 2"})
+    assert (given["hook_event_name"], given["error"]) == ("PostToolUseFailure", "make: no rule to make target; error 2")
     assert heard("PostToolUseFailure", {**said, "tool_response": "3 files changed"}) == {}
     assert heard("PostToolUseFailure", {**said, "tool_name": "apply_patch", "tool_response": "error"}) == {}
     assert heard("PostToolUseFailure", {**said, "tool_response": {"error": "x"}}) == {}
 
 
-def test_a_patch_is_told_by_its_file_and_a_prompt_without_what_an_editor_put_before_it() -> None:
+def test_a_patch_is_shown_by_its_file_and_a_prompt_without_what_an_editor_put_before_it() -> None:
     patch = "*** Begin Patch\n*** Update File: shop/orders.py\n@@\n-a\n+b\n*** End Patch"
-    told = heard("PreToolUse", {"tool_name": "apply_patch", "tool_input": {"command": patch}})
-    assert told["tool_input"] == {"file_path": "shop/orders.py", "input": patch}
+    given = heard("PreToolUse", {"tool_name": "apply_patch", "tool_input": {"command": patch}})
+    assert given["tool_input"] == {"file_path": "shop/orders.py", "input": patch}
     prompt = "# Context from my IDE setup:\n\n## Open tabs:\n- a.py\n\n## My request for Codex:\nMend a.py\n"
     assert heard("UserPromptSubmit", {"prompt": prompt})["prompt"] == "Mend a.py"
     assert heard("UserPromptSubmit", {"prompt": prompt, "agent_id": "a1"}) == {}
@@ -140,10 +140,10 @@ def test_a_hook_command_of_codex_answers_for_the_folder_that_its_event_names(lea
     event = {"session_id": "c1", "cwd": str(shop.root), "hook_event_name": "UserPromptSubmit", "prompt": TASK}
     command = [*STARTS, "swarm_memory.server.hooks", "codex", "prompt"]
     done = run(command, input=json.dumps(event), cwd=shop.home, env=elsewhere, text=True)
-    told = json.loads(done.stdout)["hookSpecificOutput"]
-    assert told["hookEventName"] == "UserPromptSubmit"
-    assert NOTE in told["additionalContext"]
-    ids = re.findall(r"rm_[0-9A-Z]{26}", told["additionalContext"])
+    given = json.loads(done.stdout)["hookSpecificOutput"]
+    assert given["hookEventName"] == "UserPromptSubmit"
+    assert NOTE in given["additionalContext"]
+    ids = re.findall(r"rm_[0-9A-Z]{26}", given["additionalContext"])
     (shop.root / "AGENTS.md").write_text(f"{BEGIN}\n{marked(ids, digest('source'), 'body')}")
     (shop.root / "CLAUDE.md").write_text("mine")
     again = json.dumps(event | {"session_id": "c2"})

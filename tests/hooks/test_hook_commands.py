@@ -28,8 +28,8 @@ def test_a_session_without_a_task_in_a_project_without_a_bank_leaves_nothing(sho
     write(shop.transcript, [line("system"), "{}"])
     with shop.no_workers_left():
         for verb in VERBS:
-            told = shop.event(hook_event_name="UserPromptSubmit", prompt="/help", tool_name="Bash")
-            done = shop.hook(verb, told)
+            shown = shop.event(hook_event_name="UserPromptSubmit", prompt="/help", tool_name="Bash")
+            done = shop.hook(verb, shown)
             assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
         for prompt in ("/cost now", "", "<command-name>/clear</command-name>"):
             assert shop.prompt(prompt) == ""
@@ -63,7 +63,7 @@ def test_a_session_starts_with_what_the_project_taught(learned: HookProject) -> 
     answer = json.loads(learned.hook("session-start").stdout)["hookSpecificOutput"]
     assert answer["hookEventName"] == "SessionStart"
     assert SAID in answer["additionalContext"]
-    assert NOTE not in answer["additionalContext"], "a way out is told where its error is spoken of"
+    assert NOTE not in answer["additionalContext"], "a fix is shown where its error is spoken of"
     assert len(answer["additionalContext"]) < 9000
     learned.extra["SWARM_MEMORY_HOOKS__BRIEFING_ITEMS"] = "0"
     assert learned.hook("session-start").stdout == ""
@@ -72,10 +72,10 @@ def test_a_session_starts_with_what_the_project_taught(learned: HookProject) -> 
 def test_a_session_starts_with_the_users_words_but_for_those_that_come_with_a_command(shop: HookProject) -> None:
     for word in ("Sort `guests.csv` by the last name.", "Answer in English.", "Sign with `git commit -S`."):
         shop.cli("remember", word)
-    told = json.loads(shop.hook("session-start").stdout)["hookSpecificOutput"]["additionalContext"]
-    assert "Sort `guests.csv` by the last name" in told
-    assert "Answer in English" in told
-    assert "git commit" not in told
+    shown = json.loads(shop.hook("session-start").stdout)["hookSpecificOutput"]["additionalContext"]
+    assert "Sort `guests.csv` by the last name" in shown
+    assert "Answer in English" in shown
+    assert "git commit" not in shown
 
 
 def test_hooks_run_unharmed_in_a_folder_that_shadows_their_modules(learned: HookProject) -> None:
@@ -110,23 +110,23 @@ def test_a_bad_database_never_reaches_the_host(shop: HookProject, content: bytes
         (shop.bank / "memory.db").write_bytes(content)
     with shop.no_workers_left():
         for verb in VERBS:
-            told = shop.event(hook_event_name="UserPromptSubmit", prompt=TASK)
-            done = shop.hook(verb, told)
+            shown = shop.event(hook_event_name="UserPromptSubmit", prompt=TASK)
+            done = shop.hook(verb, shown)
             said = json.loads(done.stdout or "{}").get("systemMessage", "")
             assert (done.returncode, done.stderr) == (0, "")
             assert bool(said) == (verb == "session-start" and content != b"")
         assert shop.hook("session-start").stdout == "", "it is said once"
 
 
-def test_a_bank_that_came_with_a_clone_is_told_of_once_and_gets_not_even_a_log(
+def test_a_bank_that_came_with_a_clone_is_named_once_and_gets_not_even_a_log(
     learned: HookProject, tmp_path: Path
 ) -> None:
     clone = HookProject.made(tmp_path / "clone", learned.home)
     shutil.copytree(learned.root, clone.root, dirs_exist_ok=True)
     before = {path: path.read_bytes() for path in clone.bank.iterdir()}
-    told = json.loads(clone.hook("session-start").stdout)
-    assert told.keys() == {"systemMessage"}
-    assert "swarm-memory bank trust" in told["systemMessage"]
+    shown = json.loads(clone.hook("session-start").stdout)
+    assert shown.keys() == {"systemMessage"}
+    assert "swarm-memory bank trust" in shown["systemMessage"]
     with clone.no_workers_left():
         for verb in VERBS:
             assert clone.hook(verb, clone.event(hook_event_name="UserPromptSubmit", prompt=TASK)).stdout == ""
@@ -141,8 +141,8 @@ def test_an_event_that_is_none_never_reaches_the_host(shop: HookProject) -> None
     shop.cli("jobs", "work", "--until-idle")
     events = ("", "[]", "[" * 100_000, '{"session_id": 7}', "{}", '{"session_id": "../x"}')
     runs = [("no json", verb) for verb in (*VERBS, "no-such-verb")]
-    for told, verb in (*runs, *((each, verb) for each in events for verb in ("prompt", "session-end"))):
-        done = shop.hook(verb, told)
+    for shown, verb in (*runs, *((each, verb) for each in events for verb in ("prompt", "session-end"))):
+        done = shop.hook(verb, shown)
         assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert "no-such-verb: ValueError: there is no hook" in shop.log()
     assert "no-such-verb" in {each.event for each in missed(shop.root)}
@@ -160,7 +160,7 @@ def test_a_transcript_from_elsewhere_is_refused_with_a_reason_in_the_log_and_one
     assert learning(learned) == []
 
 
-def test_an_event_that_is_too_large_is_told_as_such(learned: HookProject) -> None:
+def test_an_event_that_is_too_large_is_named(learned: HookProject) -> None:
     done = learned.hook("prompt", learned.event(prompt="x" * 8_000_000))
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     (noted,) = missed(learned.root)
@@ -199,20 +199,20 @@ def test_a_hook_alone_finds_by_the_table_what_was_embedded_by_minilm(learned: Ho
         "def leave(code):\n    print(sorted(slow & sys.modules.keys()))\n    sys.exit()\n"
         "hooks.os._exit = leave\nhooks.main(['prompt'])"
     )
-    told = learned.event(hook_event_name="UserPromptSubmit", prompt=TASK, session_id="s9")
+    shown = learned.event(hook_event_name="UserPromptSubmit", prompt=TASK, session_id="s9")
     learned.extra["SWARM_MEMORY_EMBEDDING__PROVIDER"] = ""  # now nothing at all is set, as for nearly everybody
-    said = learned.start("-c", code, given=told).stdout
+    said = learned.start("-c", code, given=shown).stdout
     assert "additionalContext" in said
     assert said.endswith("[]\n")
 
 
 def test_the_hooks_of_the_plugin_stand_back_where_hooks_are_installed_and_say_so_once(learned: HookProject) -> None:
-    told = learned.event(hook_event_name="UserPromptSubmit", prompt=TASK)
+    shown = learned.event(hook_event_name="UserPromptSubmit", prompt=TASK)
     run = ("-m", "swarm_memory.server.hooks", "prompt", "--plugin")
-    assert NOTE in learned.run(*run, given=told).stdout
+    assert NOTE in learned.run(*run, given=shown).stdout
     learned.cli("install", "--yes")
     assert NOTE in learned.prompt(session="s2")
-    assert learned.run(*run, given=told).stdout == ""
+    assert learned.run(*run, given=shown).stdout == ""
     start = learned.event(hook_event_name="SessionStart", source="startup")
     said = learned.run("-m", "swarm_memory.server.hooks", "session-start", "--plugin", given=start).stdout
     assert "is here twice" in json.loads(said)["systemMessage"]

@@ -74,9 +74,9 @@ async def current_task(toolbox: Toolbox) -> str | None:
 async def test_a_task_gets_the_strategies_that_fit_it(tmp_path: Path) -> None:
     async with bank(tmp_path) as toolbox:
         answer = await send(toolbox, "UserPromptSubmit", prompt=TASK)
-        told = answer["hookSpecificOutput"]
-        assert told["hookEventName"] == "UserPromptSubmit"
-        assert "Copy the example" in told["additionalContext"]
+        given = answer["hookSpecificOutput"]
+        assert given["hookEventName"] == "UserPromptSubmit"
+        assert "Copy the example" in given["additionalContext"]
         assert await current_task(toolbox) == "s1:1"
 
 
@@ -98,7 +98,7 @@ async def test_a_task_that_nothing_fits_or_that_is_to_get_nothing_is_noted(
         assert await current_task(toolbox) == "s1:1"
 
 
-async def test_a_continued_task_is_told_nothing_twice(tmp_path: Path) -> None:
+async def test_a_continued_task_is_shown_nothing_twice(tmp_path: Path) -> None:
     async with bank(tmp_path) as toolbox:
         await send(toolbox, "UserPromptSubmit", prompt=TASK)
         again = "the checkout tests still fail with the same SettingsError"
@@ -106,7 +106,7 @@ async def test_a_continued_task_is_told_nothing_twice(tmp_path: Path) -> None:
         assert await current_task(toolbox) == "s1:1"
 
 
-async def test_a_task_that_began_with_too_few_words_is_told_when_it_goes_on(tmp_path: Path) -> None:
+async def test_a_task_that_began_with_too_few_words_is_shown_when_it_goes_on(tmp_path: Path) -> None:
     async with bank(tmp_path) as toolbox:
         await send(toolbox, "UserPromptSubmit", prompt="fix tests")
         again = "no, it is the checkout tests that fail with a SettingsError"
@@ -182,12 +182,12 @@ async def test_a_retrieval_says_who_did_the_work_and_is_else_the_same(tmp_path: 
             await hooked(toolbox, {"hook_event_name": "UserPromptSubmit", "session_id": way, "prompt": TASK}, way)
     connection = connect(tmp_path / ".swarm" / "memory.db", driver=choose(), read_only=True)
     query = "SELECT data FROM events WHERE type = 'reasoning_memory.retrieved' ORDER BY seq"
-    told = [json.loads(data) for (data,) in connection.execute(query).fetchall()]
+    given = [json.loads(data) for (data,) in connection.execute(query).fetchall()]
     connection.close()
-    assert [(each["via"], each["session_id"], each["task_id"]) for each in told] == [
+    assert [(each["via"], each["session_id"], each["task_id"]) for each in given] == [
         (way, way, f"{way}:1") for way in ways
     ]
-    assert len({tuple(each) for each in told}) == 1
+    assert len({tuple(each) for each in given}) == 1
 
 
 @pytest.mark.parametrize("event", [{}, {"hook_event_name": 3}, {"hook_event_name": "Stop", "session_id": [1]}])

@@ -35,7 +35,7 @@ def test_a_transcript_in_the_project_is_taken_only_where_the_project_is_given(tm
         checked_transcript(str(path), all_folders())
 
 
-def test_a_way_out_through_a_parent_folder_or_a_link_is_refused(transcript: Path, tmp_path: Path) -> None:
+def test_a_path_out_through_a_parent_folder_or_a_link_is_refused(transcript: Path, tmp_path: Path) -> None:
     (tmp_path / "other.jsonl").touch()
     link = transcript.with_name("link.jsonl")
     link.symlink_to(tmp_path / "other.jsonl")

@@ -61,10 +61,10 @@ def server_that_only_says_ready(root: Path) -> Generator[None]:
 def test_a_server_that_took_a_prompt_and_does_not_answer_costs_only_the_time_that_there_is(
     learned: HookProject, limit: float, answer: float, reason: str
 ) -> None:
-    told = learned.event(hook_event_name="UserPromptSubmit", prompt=TASK)
+    said = learned.event(hook_event_name="UserPromptSubmit", prompt=TASK)
     with server_that_only_says_ready(learned.root):
         code = "from swarm_memory.server.hooks import client; client.READY_S = 60.0\n"
-        done = learned.run("-c", code + HURRIED.format(limit=limit, answer=answer), given=told)
+        done = learned.run("-c", code + HURRIED.format(limit=limit, answer=answer), given=said)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     (noted,) = missed(learned.root)
     assert (noted.event, noted.times) == ("UserPromptSubmit", 1)
@@ -103,9 +103,9 @@ def test_a_settings_file_that_is_a_pipe_holds_no_hook_up(learned: HookProject, w
 def test_an_event_that_is_refused_is_counted_with_the_reason(learned: HookProject, tmp_path: Path) -> None:
     elsewhere = tmp_path / "other.jsonl"
     elsewhere.write_text("{}")
-    told = learned.event(transcript_path=str(elsewhere))
+    said = learned.event(transcript_path=str(elsewhere))
     for _ in range(3):
-        learned.hook("stop", told)
+        learned.hook("stop", said)
     learned.hook("session-end", learned.event(session_id="../x"))
     first, second = missed(learned.root)
     assert (first.event, first.times, second.event, second.times) == ("Stop", 3, "SessionEnd", 1)
@@ -114,7 +114,7 @@ def test_an_event_that_is_refused_is_counted_with_the_reason(learned: HookProjec
     assert time.time() - HANG_S < second.last_at <= time.time()
 
 
-def test_a_wrong_setting_is_counted_and_told_in_the_log_of_an_own_bank(learned: HookProject) -> None:
+def test_a_wrong_setting_is_counted_and_shown_in_the_log_of_an_own_bank(learned: HookProject) -> None:
     (learned.bank / "config.yaml").write_text("hooks: {injekt: false}\n")
     assert learned.prompt() == ""
     assert "did you mean hooks.inject?" in learned.log()
@@ -127,8 +127,8 @@ def test_each_project_has_its_own_and_the_most_frequent_comes_first(tmp_path: Pa
         for _ in range(times):
             note_missed(tmp_path / "shop", event, reason)
     note_missed(tmp_path / "other", "Stop", "a")
-    told = [(each.event, each.reason, each.times) for each in missed(tmp_path / "shop")]
-    assert told == [("Stop", "b", 3), ("SessionEnd", "a", 2), ("Stop", "a", 1)]
+    said = [(each.event, each.reason, each.times) for each in missed(tmp_path / "shop")]
+    assert said == [("Stop", "b", 3), ("SessionEnd", "a", 2), ("Stop", "a", 1)]
     assert len(missed(tmp_path / "other")) == 1
     assert missed(tmp_path / "none") == []
 

@@ -64,13 +64,13 @@ def test_what_is_installed_stands_beside_what_was_there_and_is_taken_out_to_the_
     assert agent.installed_scopes(project) == [scope]
     assert agent.plan_install(scope, project, False) == []
     written = {path: path.read_text() for path in folder.rglob("*") if path.is_file() and "state" not in path.parts}
-    told = "".join(written.values())
-    assert ("swarm-memory hook" if scope == "project" else "swarm_memory.server.hooks") in told or name == "opencode"
-    assert ("python" in told) is (scope == "user")
+    answer = "".join(written.values())
+    assert ("swarm-memory hook" if scope == "project" else "swarm_memory.server.hooks") in answer or name == "opencode"
+    assert ("python" in answer) is (scope == "user")
     for path, text in before.items():
         kept, now = json.loads(text), json.loads(written[path])
         assert {key: now[key] for key in kept if key not in ("hooks", "mcpServers", "mcp")}.items() <= now.items()
-        assert "other" in told or "say" in told or "model" in told
+        assert "other" in answer or "say" in answer or "model" in answer
     apply(agent.plan_uninstall(scope, project))
     left = {path: path.read_text() for path in folder.rglob("*") if path.is_file() and "state" not in path.parts}
     assert left == before
@@ -119,7 +119,7 @@ def test_hooks_of_claude_code_stand_back_where_another_agent_runs_them() -> None
     assert CLAUDE_CODE.heard("SessionStart", {**said, "cursor_version": "3.1"}) == {}
 
 
-def test_copilot_tells_of_a_command_that_failed_in_the_result_of_one_that_ran(home: Path) -> None:
+def test_copilot_names_a_command_that_failed_in_the_result_of_one_that_ran(home: Path) -> None:
     agent = host("copilot")
     text = "no such file\n<shellId: 0 completed with exit code {}>"
 
@@ -139,7 +139,7 @@ def test_copilot_tells_of_a_command_that_failed_in_the_result_of_one_that_ran(ho
     assert agent.answered("SessionStart", {"systemMessage": "x"}) == {}
 
 
-def test_gemini_tells_of_a_command_that_failed_in_the_text_of_its_result() -> None:
+def test_gemini_names_a_command_that_failed_in_the_text_of_its_result() -> None:
     agent = host("gemini")
     text = "<untrusted_context>\nOutput: no such file\nExit Code: 2\nProcess Group PGID: 7\n</untrusted_context>"
     said: Said = {"tool_name": "run_shell_command", "tool_response": {"llmContent": text}, "transcript_path": "/a.json"}
@@ -160,9 +160,9 @@ def test_gemini_tells_of_a_command_that_failed_in_the_text_of_its_result() -> No
 def test_cursor_names_its_database_where_there_is_one_and_no_address(home: Path) -> None:
     agent = host("cursor")
     said: Said = {"conversation_id": "c-1", "workspace_roots": ["/home/dev/shop"], "user_email": "a@example.org"}
-    told = agent.heard("Stop", said)
-    assert (told["session_id"], told["cwd"], "user_email" in told) == ("c-1", "/home/dev/shop", False)
-    assert told["transcript_path"].endswith("/projects/home-dev-shop/agent-transcripts/c-1/c-1.jsonl")
+    answer = agent.heard("Stop", said)
+    assert (answer["session_id"], answer["cwd"], "user_email" in answer) == ("c-1", "/home/dev/shop", False)
+    assert answer["transcript_path"].endswith("/projects/home-dev-shop/agent-transcripts/c-1/c-1.jsonl")
     store = home / ".cursor/chats" / project_names("/home/dev/shop")[0] / "c-1" / "store.db"
     store.parent.mkdir(parents=True)
     store.touch()
@@ -171,7 +171,7 @@ def test_cursor_names_its_database_where_there_is_one_and_no_address(home: Path)
     assert agent.answered("Stop", CONTEXT) == {}
 
 
-def test_cursor_is_told_beside_a_failed_command_what_ended_that_error_before(learned: HookProject) -> None:
+def test_cursor_is_shown_beside_a_failed_command_what_ended_that_error_before(learned: HookProject) -> None:
     error = "E   shop.settings.SettingsError: config/test.toml not found\n2 failed"
     call = {"tool_name": "Shell", "tool_input": {"command": "python -m pytest -q"}, "is_interrupt": False}
     said = {"conversation_id": "c-1", "cwd": str(learned.root), **call, "error_message": error, "failure_type": "error"}
@@ -194,13 +194,13 @@ const after = async (exit) => {
   await hooks["tool.execute.after"]({ tool: "bash", sessionID: "s1", args: { command: "ls" } }, output)
   return output.output
 }
-const told = [await prompt("s1"), await prompt("s1"), await prompt("s2"), await after(0), await after(2)]
+const answer = [await prompt("s1"), await prompt("s1"), await prompt("s2"), await after(0), await after(2)]
 await hooks.dispose()
 let context
 await plugin.setup({ session: { hook: async (name, callback) => { context = callback } } })
 const event = { sessionID: "s3", messages: [{ role: "user", content: [{ type: "text", text: "Fix it" }] }], system: [] }
 await context(event)
-console.log(JSON.stringify([...told, event.system]))
+console.log(JSON.stringify([...answer, event.system]))
 """
 _HOOK = (
     "import json,sys; e=json.load(sys.stdin); print(json.dumps({'additionalContext': sys.argv[1]+' '+e['session_id']}))"

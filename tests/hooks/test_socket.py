@@ -29,19 +29,19 @@ def injected(project: HookProject, session: str) -> list[dict[str, Any]]:
 
 def record_of(project: HookProject, session: str) -> dict[str, Any]:
     """Return the record of a session's one retrieval without what differs anyway: names, times and how sure it was."""
-    (told,) = project.retrievals(session)
+    (said,) = project.retrievals(session)
     (given,) = injected(project, session)
-    assert given["via"] == told["via"]
-    assert given["ids"] == list(told["scores"])
-    assert told["task_id"] == f"{session}:1"
-    return {name: told[name] for name in ("via", "query", "session_id")} | {"ids": given["ids"]}
+    assert given["via"] == said["via"]
+    assert given["ids"] == list(said["scores"])
+    assert said["task_id"] == f"{session}:1"
+    return {name: said[name] for name in ("via", "query", "session_id")} | {"ids": given["ids"]}
 
 
 def test_a_server_answers_and_after_its_end_the_command_does_the_same_by_itself(learned: HookProject) -> None:
     with learned.serving() as server:
         by_server = learned.prompt(session="one", patient=True)
-        told = record_of(learned, "one")
-        assert (told["via"], missed(learned.root)) == ("server", [])
+        said = record_of(learned, "one")
+        assert (said["via"], missed(learned.root)) == ("server", [])
         assert server.process.stdin is not None
         server.process.stdin.close()
         server.process.wait()
@@ -49,7 +49,7 @@ def test_a_server_answers_and_after_its_end_the_command_does_the_same_by_itself(
     by_itself = learned.prompt(session="two")
     assert NOTE in by_server
     assert by_itself == by_server
-    assert record_of(learned, "two") == told | {"via": "hook", "session_id": "two"}
+    assert record_of(learned, "two") == said | {"via": "hook", "session_id": "two"}
     query = "SELECT session_id, transcript_path, task_id, task, task_number FROM host_sessions ORDER BY session_id"
     one, two = learned.rows(query)
     assert (one[0], one[2], two[0], two[2]) == ("one", "one:1", "two", "two:1")
@@ -102,7 +102,7 @@ def test_a_server_without_a_setting_of_the_commands_environment_does_not_answer_
         assert learned.prompt(patient=True) == ""
         learned.extra.clear()
         query = "SELECT scopes.project FROM host_sessions JOIN scopes ON scopes.id = scope_id"
-        assert learned.rows(query) == [("another",)], "the command did it itself, as it was told"
+        assert learned.rows(query) == [("another",)], "the command did it itself, as it was said"
         assert NOTE in learned.prompt(session="s2", patient=True)
         assert record_of(learned, "s2")["via"] == "server"
 
@@ -134,17 +134,17 @@ def test_a_server_whose_settings_were_changed_since_it_began_does_not_answer(lea
 def test_a_prompt_that_a_server_answers_waits_for_no_import_that_takes_longer(learned: HookProject) -> None:
     code = "import sys\nfrom swarm_memory.server.hooks import client, main\nclient.READY_S = 60.0\n"
     code += "main.os._exit = lambda code: (print(*sys.modules, file=sys.stderr), sys.exit(code))\nmain.main(['prompt'])"
-    told = learned.event(hook_event_name="UserPromptSubmit", prompt=TASK)
+    said = learned.event(hook_event_name="UserPromptSubmit", prompt=TASK)
     with learned.serving():
-        asked = learned.start("-c", code, given=told)
+        asked = learned.start("-c", code, given=said)
         assert NOTE in json.loads(asked.stdout)["hookSpecificOutput"]["additionalContext"]
         assert {"pydantic", "asyncio", "anyio", "numpy", "yaml"}.isdisjoint(asked.stderr.split())
         assert record_of(learned, "s1")["via"] == "server"
         assert learned.cli("pause")
-        assert learned.start("-c", code, given=told).stdout == ""
+        assert learned.start("-c", code, given=said).stdout == ""
         assert missed(learned.root) == []
         learned.cli("pause", "--end")
-        of_another = json.dumps(json.loads(told) | {"timestamp": 1, "session_id": "s2"})
+        of_another = json.dumps(json.loads(said) | {"timestamp": 1, "session_id": "s2"})
         assert learned.start("-c", code, given=of_another).stdout == ""
         assert learned.rows("SELECT session_id FROM host_sessions") == [("s1",)]
 
@@ -199,9 +199,9 @@ def test_a_server_goes_on_answering_whatever_is_sent_to_its_socket(learned: Hook
             {"hook_event_name": "UserPromptSubmit", "session_id": {}, "prompt": 3},
             {"session_id": "\ud800", "hook_event_name": "UserPromptSubmit", "prompt": "\ud800 mend it all"},
         )
-        told = [framed(learned.root, json.dumps(event).encode()) for event in events]
-        told += [framed(learned.root, b"{]"), framed(learned.root, b"", "x" * 500_000)]
-        for each in (*RUBBISH, *told):
+        said = [framed(learned.root, json.dumps(event).encode()) for event in events]
+        said += [framed(learned.root, b"{]"), framed(learned.root, b"", "x" * 500_000)]
+        for each in (*RUBBISH, *said):
             for follow in (b"go\n", b"no\n", b""):
                 send(path, each, follow)
             assert server.call("memory_status").get("isError") is not True
@@ -247,10 +247,10 @@ def test_a_turn_and_a_session_that_end_wake_the_server_and_it_learns(learned: Ho
 def test_a_server_goes_on_where_what_was_missed_cannot_be_noted(learned: HookProject) -> None:
     with learned.serving() as server:
         (state_folder() / "missed").mkdir()
-        told = json.loads(learned.event(hook_event_name="UserPromptSubmit")) | {"prompt": {"no": "text"}}
+        said = json.loads(learned.event(hook_event_name="UserPromptSubmit")) | {"prompt": {"no": "text"}}
         code = "from swarm_memory.server.hooks import client; client.READY_S = 60.0\n"
         code += "from swarm_memory.server.hooks.main import main; main(['prompt'])"
-        assert learned.run("-c", code, given=json.dumps(told)).returncode == 0
+        assert learned.run("-c", code, given=json.dumps(said)).returncode == 0
         (state_folder() / "missed").rmdir()
         assert server.call("memory_status")["content"]
         assert NOTE in learned.prompt(patient=True)

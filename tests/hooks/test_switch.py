@@ -59,15 +59,15 @@ def test_no_hook_says_or_writes_anything_where_it_is_switched_off(
     before = state_of(shop)
     with shop.no_workers_left():
         for verb in VERBS:
-            told = shop.event(hook_event_name="UserPromptSubmit", prompt=TASK, tool_name="Bash", tool_input={})
-            done = shop.hook(verb, told)
+            given = shop.event(hook_event_name="UserPromptSubmit", prompt=TASK, tool_name="Bash", tool_input={})
+            done = shop.hook(verb, given)
             assert (done.returncode, done.stdout, done.stderr) == (0, "", ""), verb
     assert state_of(shop) == before
     assert missed(shop.root) == []
 
 
 @pytest.mark.parametrize("switch_off", [OFF[2], OFF[4]])
-def test_nothing_of_a_bank_is_told_or_changed_where_it_is_switched_off(
+def test_nothing_of_a_bank_is_shown_or_changed_where_it_is_switched_off(
     learned: HookProject, switch_off: Callable[[HookProject], None]
 ) -> None:
     def rows() -> list[object]:
@@ -132,7 +132,7 @@ def test_a_held_out_session_gets_neither_briefing_nor_notes_however_the_rate_is_
     assert learned.hook("session-start").stdout == ""
     assert learned.prompt() == ""
     query = "SELECT type FROM events WHERE subject_id = 's1:1'"
-    assert learned.rows(query) == [("task.injected",), ("task.withheld",)], "the first start, told before the rate"
+    assert learned.rows(query) == [("task.injected",), ("task.withheld",)], "the first start, before the rate was set"
 
 
 def test_a_held_out_session_gets_nothing_from_a_running_server_either(learned: HookProject) -> None:

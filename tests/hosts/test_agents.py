@@ -17,7 +17,7 @@ from swarm_memory.server.hosts.host import host
 from swarm_memory.server.hosts.transcript import read_trajectories
 from swarm_memory.tools.trajectory.reading import read as read_calls
 from swarm_memory.tools.trajectory.tasks import is_own_tool
-from tests.hosts import agent_records as told
+from tests.hosts import agent_records as made
 from tests.hosts.agent_records import FILE, FIRST, ITEM, SECOND, SESSION, STORIES, Record, spoilings, write_lines
 
 HOSTS = ("copilot", "gemini", "opencode", "cursor", "antigravity")
@@ -28,7 +28,7 @@ def read(path: Path) -> list[Trajectory]:
 
 
 @pytest.mark.parametrize("form", STORIES)
-def test_every_agent_tells_the_same_story(form: str, tmp_path: Path) -> None:
+def test_every_agent_writes_the_same_story(form: str, tmp_path: Path) -> None:
     first, second = read(STORIES[form](tmp_path))
     assert (first.source, first.task, second.task) == (form.split(" ", maxsplit=1)[0], FIRST, SECOND)
     assert (first.task_id, second.task_id, first.agent_id) == (f"{SESSION}:1", f"{SESSION}:2", None)
@@ -46,7 +46,7 @@ def test_every_agent_tells_the_same_story(form: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("form", ["copilot", "gemini", "antigravity", "cursor_lines"])
 def test_records_of_another_shape_are_never_fatal(form: str) -> None:
-    records: list[Record] = getattr(told, form)()
+    records: list[Record] = getattr(made, form)()
     for number, record in enumerate(records[:8]):
         for spoiled in spoilings(record):
             changed = [*records[:number], spoiled, *records[number + 1 :]]
@@ -55,7 +55,7 @@ def test_records_of_another_shape_are_never_fatal(form: str) -> None:
 
 
 def test_a_session_of_another_shape_is_never_fatal() -> None:
-    session = told.opencode()
+    session = made.opencode()
     for message in session["messages"][:4]:
         for spoiled in spoilings(message):
             changed = {**session, "messages": [spoiled, *session["messages"][4:]]}
@@ -64,30 +64,30 @@ def test_a_session_of_another_shape_is_never_fatal() -> None:
 
 def test_records_of_unknown_kinds_are_counted(tmp_path: Path) -> None:
     strange: dict[str, Record] = {
-        "copilot": told.event("teleport.begun", {}), "gemini": told.said(40, "teleport", "x"),
+        "copilot": made.event("teleport.begun", {}), "gemini": made.said(40, "teleport", "x"),
         "antigravity": {"step_index": 40, "source": "ORBIT", "type": "TELEPORT", "status": "DONE"},
         "cursor_lines": {"type": "teleport"},
     }  # fmt: skip
     for form, record in strange.items():
-        records: list[Record] = getattr(told, form)()
+        records: list[Record] = getattr(made, form)()
         found = read(write_lines(tmp_path / "s.jsonl", [*records[:5], record, *records[5:], {**record, "id": "m41"}]))
         assert [each.skipped_lines for each in found] == [1, 1], form
-    session = told.opencode()
+    session = made.opencode()
     session["messages"][1]["parts"].append({"type": "teleport"})
     assert [each.skipped_lines for each in read(write_lines(tmp_path / "s.jsonl", [session, session]))] == [1, 0, 1, 0]
 
 
 def test_copilot_words_that_the_user_did_not_type_begin_no_task(tmp_path: Path) -> None:
     events = [
-        *told.copilot()[:4],
-        told.event("user.message", {"content": "Read the skill's files", "source": "skill-pdf"}),
-        told.event("user.message", {"content": "Go on by yourself", "isAutopilotContinuation": True}),
-        told.event("tool.execution_start", {"toolCallId": "s1", "toolName": "bash", "parentToolCallId": "c1"}),
-        {**told.event("assistant.message", {"content": "I am a subagent."}), "agentId": "a1"},
-        told.event("tool.execution_complete", {"toolCallId": "c1", "success": False,
+        *made.copilot()[:4],
+        made.event("user.message", {"content": "Read the skill's files", "source": "skill-pdf"}),
+        made.event("user.message", {"content": "Go on by yourself", "isAutopilotContinuation": True}),
+        made.event("tool.execution_start", {"toolCallId": "s1", "toolName": "bash", "parentToolCallId": "c1"}),
+        {**made.event("assistant.message", {"content": "I am a subagent."}), "agentId": "a1"},
+        made.event("tool.execution_complete", {"toolCallId": "c1", "success": False,
                                                "error": {"code": "rejected", "message": "The user rejected it"}}),
-        told.event("abort", {"reason": "user_initiated"}),
-        told.event("session.error", {"message": "quota exceeded"}),
+        made.event("abort", {"reason": "user_initiated"}),
+        made.event("session.error", {"message": "quota exceeded"}),
     ]  # fmt: skip
     (trajectory,) = read(write_lines(tmp_path / "events.jsonl", events))
     answer, stopped, failed = trajectory.steps[-3:]
@@ -98,7 +98,7 @@ def test_copilot_words_that_the_user_did_not_type_begin_no_task(tmp_path: Path) 
 
 
 def test_a_chat_of_gemini_is_what_stands_after_all_its_changes(tmp_path: Path) -> None:
-    lines = told.gemini()
+    lines = made.gemini()
     whole = {**lines[0], "messages": [each for each in lines if "content" in each]}
     path = tmp_path / "chats" / "session-2026-05-01T10-00-5f0c2a3e.json"
     (path.parent / SESSION).mkdir(parents=True)
@@ -108,7 +108,7 @@ def test_a_chat_of_gemini_is_what_stands_after_all_its_changes(tmp_path: Path) -
     ]
     (rewound,) = read(write_lines(tmp_path / "r.jsonl", [*lines, {"$rewindTo": "m6"}]))
     assert rewound.task == FIRST
-    replaced = [*lines, {"$set": {"messages": [told.said(6, "user", SECOND)]}}, told.said(8, "error", "API down")]
+    replaced = [*lines, {"$set": {"messages": [made.said(6, "user", SECOND)]}}, made.said(8, "error", "API down")]
     (other,) = read(write_lines(tmp_path / "s.jsonl", replaced))
     assert (other.task, other.broken_off) == (SECOND, "API down")
     child = [{**lines[0], "sessionId": "child", "kind": "subagent"}, *lines[1:]]
@@ -119,11 +119,11 @@ def test_a_chat_of_gemini_is_what_stands_after_all_its_changes(tmp_path: Path) -
 
 def test_a_call_of_gemini_that_was_cancelled_or_runs_on_has_no_exit_code(tmp_path: Path) -> None:
     calls = [
-        told.gemini_call("c1", "run_shell_command", {"command": "serve"}, "Command moved to background (PID: 7)."),
-        told.gemini_call("c2", "run_shell_command", {"command": "rm x"}, "[Operation Cancelled]", "cancelled"),
+        made.gemini_call("c1", "run_shell_command", {"command": "serve"}, "Command moved to background (PID: 7)."),
+        made.gemini_call("c2", "run_shell_command", {"command": "rm x"}, "[Operation Cancelled]", "cancelled"),
     ]
     (trajectory,) = read(
-        write_lines(tmp_path / "c.jsonl", [*told.gemini()[:2], told.said(9, "gemini", "", toolCalls=calls)])
+        write_lines(tmp_path / "c.jsonl", [*made.gemini()[:2], made.said(9, "gemini", "", toolCalls=calls)])
     )
     runs_on, cancelled = (step for step in trajectory.steps if step.kind == "observation")
     assert (runs_on.exit_code, runs_on.is_error) == (None, None)
@@ -131,13 +131,13 @@ def test_a_call_of_gemini_that_was_cancelled_or_runs_on_has_no_exit_code(tmp_pat
 
 
 def test_opencode_leaves_out_what_was_taken_back_and_what_compaction_wrote(tmp_path: Path) -> None:
-    session = told.opencode(revert={"messageID": "msg_6"})
-    session["messages"].insert(2, told.opencode_message(2, "assistant", told.part_text("So far …"), summary=True))
+    session = made.opencode(revert={"messageID": "msg_6"})
+    session["messages"].insert(2, made.opencode_message(2, "assistant", made.part_text("So far …"), summary=True))
     session["messages"].insert(
-        3, told.opencode_message(3, "assistant", error={"name": "MessageAbortedError", "data": {}})
+        3, made.opencode_message(3, "assistant", error={"name": "MessageAbortedError", "data": {}})
     )
-    child = told.opencode(id="ses_child", parentID=SESSION)
-    database = told.write_opencode(tmp_path / "opencode.db", told.opencode(), child, told.opencode(id="ses_other"))
+    child = made.opencode(id="ses_child", parentID=SESSION)
+    database = made.write_opencode(tmp_path / "opencode.db", made.opencode(), child, made.opencode(id="ses_other"))
     of_one = list(read_trajectories(database, session_id=SESSION))
     assert [each.task_id for each in of_one] == [f"{SESSION}:1", f"{SESSION}:2", f"{SESSION}:agent-ses_child"]
     found = read(write_lines(tmp_path / "s.jsonl", [session, child]))
@@ -147,14 +147,14 @@ def test_opencode_leaves_out_what_was_taken_back_and_what_compaction_wrote(tmp_p
     assert [step.text for step in found[1].steps if step.role == "user"] == [SECOND]
 
 
-def test_opencode_tells_a_tool_that_failed_from_a_command_that_did(tmp_path: Path) -> None:
-    refused = told.opencode_tool("c1", "glob", {}, "")
+def test_opencode_distinguishes_a_tool_that_failed_from_a_command_that_did(tmp_path: Path) -> None:
+    refused = made.opencode_tool("c1", "glob", {}, "")
     refused["state"] = {"status": "error", "input": {}, "error": "The user rejected permission to use this tool call."}
-    cut_off = told.opencode_tool(
+    cut_off = made.opencode_tool(
         "c2", "bash", {"command": "serve"}, "bash tool terminated command after exceeding timeout"
     )
-    open_call: Record = {**told.opencode_tool("c3", "task", {}, ""), "state": {"status": "running", "input": {}}}
-    messages = [told.opencode()["messages"][0], told.opencode_message(2, "assistant", refused, cut_off, open_call)]
+    open_call: Record = {**made.opencode_tool("c3", "task", {}, ""), "state": {"status": "running", "input": {}}}
+    messages = [made.opencode()["messages"][0], made.opencode_message(2, "assistant", refused, cut_off, open_call)]
     (trajectory,) = read(write_lines(tmp_path / "s.json", [{"info": {"id": "s"}, "messages": messages}]))
     glob, bash = (step for step in trajectory.steps if step.kind == "observation")
     assert (glob.is_error, glob.interrupted) == (True, True)
@@ -163,7 +163,7 @@ def test_opencode_tells_a_tool_that_failed_from_a_command_that_did(tmp_path: Pat
 
 def test_a_line_of_cursor_without_ids_and_results_is_read(tmp_path: Path) -> None:
     lines: list[Record] = [
-        {"role": "user", "message": {"content": [told.part_text(FIRST)]}},
+        {"role": "user", "message": {"content": [made.part_text(FIRST)]}},
         {
             "role": "assistant",
             "message": {"content": [{"type": "tool_use", "name": "Bash", "input": {"command": "ls"}}]},
@@ -182,7 +182,7 @@ def test_a_line_of_cursor_without_ids_and_results_is_read(tmp_path: Path) -> Non
 
 
 def test_a_database_is_read_with_its_log_and_left_as_it_is(tmp_path: Path) -> None:
-    path = told.write_opencode(tmp_path / "opencode.db", told.opencode())
+    path = made.write_opencode(tmp_path / "opencode.db", made.opencode())
     before = path.read_bytes()
     assert len(read(path)) == 2
     assert (path.read_bytes(), [each.name for each in tmp_path.iterdir()]) == (before, ["opencode.db"])
@@ -191,7 +191,7 @@ def test_a_database_is_read_with_its_log_and_left_as_it_is(tmp_path: Path) -> No
         writer.execute("UPDATE part SET data = replace(data, ?, 'Mend the lexer')", (FIRST,))
         writer.commit()
         assert read(path)[0].task == "Mend the lexer"
-    plain = told.write_cursor(tmp_path / "c" / "store.db", told.cursor(), hex_meta=False)
+    plain = made.write_cursor(tmp_path / "c" / "store.db", made.cursor(), hex_meta=False)
     assert read(plain)[0].session_id == SESSION
 
 
@@ -200,7 +200,7 @@ def test_a_database_is_read_with_its_log_and_left_as_it_is(tmp_path: Path) -> No
     ("CREATE TABLE session (id TEXT)", "no such column"),
 ])  # fmt: skip
 def test_a_database_that_would_run_something_is_refused(hostile: str, reason: str, tmp_path: Path) -> None:
-    path = told.write_opencode(tmp_path / "opencode.db", told.opencode())
+    path = made.write_opencode(tmp_path / "opencode.db", made.opencode())
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("DROP TABLE session")
         connection.execute(hostile)
@@ -210,7 +210,7 @@ def test_a_database_that_would_run_something_is_refused(hostile: str, reason: st
 
 
 def test_a_statement_has_a_time_limit_and_a_value_a_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = told.write_opencode(tmp_path / "opencode.db", told.opencode())
+    path = made.write_opencode(tmp_path / "opencode.db", made.opencode())
     monkeypatch.setattr(databases, "MAX_LINE_CHARS", 1000)
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("UPDATE part SET data = data || ? WHERE id LIKE '%msg_2-001'", (" " * 2000,))
@@ -262,7 +262,7 @@ def test_the_transcripts_of_a_project_are_found(tmp_path: Path, monkeypatch: pyt
 ])  # fmt: skip
 def test_our_own_tools_are_left_out_by_whatever_name(name: str, tmp_path: Path) -> None:
     assert is_own_tool(name)
-    calls = [told.gemini_call("c1", name, {"query": "x"}, f"[{ITEM}] Run the tests first.")]
-    lines = [told.gemini()[0], told.said(1, "user", FIRST), told.said(9, "gemini", "", toolCalls=calls)]
+    calls = [made.gemini_call("c1", name, {"query": "x"}, f"[{ITEM}] Run the tests first.")]
+    lines = [made.gemini()[0], made.said(1, "user", FIRST), made.said(9, "gemini", "", toolCalls=calls)]
     (trajectory,) = read(write_lines(tmp_path / "c.jsonl", lines))
     assert (trajectory.steps, trajectory.injected_memory_ids) == ((), (ITEM,))

@@ -152,7 +152,7 @@ def test_an_interruption_is_marked(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "code"),
+    ("given", "code"),
     [
         ({}, 0),
         ({"interrupted": True}, None),
@@ -161,10 +161,10 @@ def test_an_interruption_is_marked(tmp_path: Path) -> None:
     ],
 )
 def test_only_a_command_that_the_host_reports_as_done_has_exit_code_0(
-    tmp_path: Path, told: dict[str, Any], code: int | None
+    tmp_path: Path, given: dict[str, Any], code: int | None
 ) -> None:
     words = "Exit code 3 was seen before"
-    trajectory = one(tmp_path, prompt(FIRST), says(call("t1", "make")), result("t1", words, **told))
+    trajectory = one(tmp_path, prompt(FIRST), says(call("t1", "make")), result("t1", words, **given))
     assert trajectory.steps[1].exit_code == code
 
 

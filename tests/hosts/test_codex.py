@@ -9,7 +9,7 @@ from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.server.hosts.host import host
 from swarm_memory.server.hosts.transcript import read_trajectories
 from swarm_memory.tools.trajectory.reading import read as read_calls
-from tests.hosts import codex_records as told
+from tests.hosts import codex_records as made
 from tests.hosts.agent_records import FAILED, FILE, FIRST, ITEM, PASSED, SECOND, SESSION, Record, spoilings, write_lines
 
 CHILD = "0d6f1e2b-0000-4c58-9a2e-5f0c2a3e3c4d"
@@ -20,7 +20,7 @@ def read(path: Path, records: list[Record]) -> list[Trajectory]:
 
 
 def test_a_rollout_of_the_newest_version_is_read(tmp_path: Path) -> None:
-    first, second = read(tmp_path, told.newer())
+    first, second = read(tmp_path, made.newer())
     assert (first.source, first.task, second.task) == ("codex", FIRST, SECOND)
     assert (first.task_id, second.task_id, first.agent_id) == (f"{SESSION}:1", f"{SESSION}:2", None)
     assert [step.kind for step in first.steps] == ["thought", "message", *3 * ("tool_call", "observation"), "message"]
@@ -34,7 +34,7 @@ def test_a_rollout_of_the_newest_version_is_read(tmp_path: Path) -> None:
 
 
 def test_a_rollout_of_an_earlier_version_is_read_and_its_mirrors_are_counted_once(tmp_path: Path) -> None:
-    first, second = read(tmp_path, told.earlier())
+    first, second = read(tmp_path, made.earlier())
     assert (first.task, second.task) == (FIRST, SECOND)
     assert [step.text for step in first.steps if step.kind in ("message", "thought")] == [
         "Look first.", "I run it.", "Fixed."
@@ -48,26 +48,26 @@ def test_a_rollout_of_an_earlier_version_is_read_and_its_mirrors_are_counted_onc
 
 def test_a_rollout_that_does_not_say_what_was_typed_is_refused_with_the_reason(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no `user_message` event"):
-        read(tmp_path, [told.meta(), told.said("user", FIRST), *told.answered("Done.")])
-    assert read(tmp_path, [told.meta(), told.said("user", FIRST)]) == [], "nothing was done"
+        read(tmp_path, [made.meta(), made.said("user", FIRST), *made.answered("Done.")])
+    assert read(tmp_path, [made.meta(), made.said("user", FIRST)]) == [], "nothing was done"
 
 
 def test_the_same_words_said_twice_are_two_messages(tmp_path: Path) -> None:
-    again = [*told.newer(), *told.typed("Once more, please"), *told.answered("Done.")]
+    again = [*made.newer(), *made.typed("Once more, please"), *made.answered("Done.")]
     assert [step.text for step in read(tmp_path, again)[-1].steps if step.role == "assistant"] == ["Done.", "Done."]
 
 
 @pytest.mark.parametrize("left_out", ["response_item", "event_msg"])
 def test_what_the_agent_said_is_read_from_either_form(tmp_path: Path, left_out: str) -> None:
-    records = [told.meta(), *told.typed(FIRST)]
-    records += [each for each in told.answered("Done.") if each["type"] != left_out]
+    records = [made.meta(), *made.typed(FIRST)]
+    records += [each for each in made.answered("Done.") if each["type"] != left_out]
     (trajectory,) = read(tmp_path, records)
     assert [step.text for step in trajectory.steps if step.role == "assistant"] == ["Done."]
 
 
 def test_a_command_that_never_ended_has_no_exit_code(tmp_path: Path) -> None:
-    records = [told.meta(), *told.typed(FIRST), told.call("c1", cmd="serve"), told.output("c1", "up", None, process=9)]
-    ended = told.completed("CommandExecution", id="c1", exit_code=-1, aggregated_output="up", status="failed")
+    records = [made.meta(), *made.typed(FIRST), made.call("c1", cmd="serve"), made.output("c1", "up", None, process=9)]
+    ended = made.completed("CommandExecution", id="c1", exit_code=-1, aggregated_output="up", status="failed")
     for lines in (records, [*records, ended]):
         (trajectory,) = read(tmp_path, lines)
         (call,) = read_calls(trajectory).calls
@@ -77,22 +77,22 @@ def test_a_command_that_never_ended_has_no_exit_code(tmp_path: Path) -> None:
 def test_a_subagent_is_one_task_of_the_session_that_started_it(tmp_path: Path) -> None:
     spawned = {"subagent": {"thread_spawn": {"parent_thread_id": SESSION, "depth": 1}}}
     order = "Message Type: NEW_TASK\nTask name: /root/map_auth\nSender: /root\nPayload:\n"
-    copied = [told.meta(), *told.typed(FIRST), *told.answered("I delegate it.")]
-    order_item = told.item("agent_message", author="/root", content=[{"type": "input_text", "text": order}])
-    own = [told.call("c1", cmd="ls"), told.output("c1", "auth.py"), *told.answered("It is auth.py.")]
-    (child,) = read(tmp_path, [told.meta(id=CHILD, source=spawned), *copied, order_item, *own])
+    copied = [made.meta(), *made.typed(FIRST), *made.answered("I delegate it.")]
+    order_item = made.item("agent_message", author="/root", content=[{"type": "input_text", "text": order}])
+    own = [made.call("c1", cmd="ls"), made.output("c1", "auth.py"), *made.answered("It is auth.py.")]
+    (child,) = read(tmp_path, [made.meta(id=CHILD, source=spawned), *copied, order_item, *own])
     assert (child.task_id, child.agent_id, child.task) == (f"{SESSION}:agent-{CHILD}", CHILD, "map auth")
     assert [step.text for step in child.steps if step.kind == "message"] == ["It is auth.py."]
 
 
-def test_an_interruption_a_refusal_and_a_lost_connection_are_told_apart(tmp_path: Path) -> None:
+def test_an_interruption_a_refusal_and_a_lost_connection_are_distinguished(tmp_path: Path) -> None:
     records = [
-        told.meta(),
-        *told.typed(FIRST),
-        told.call("c1", cmd="rm -r build"),
-        told.item("function_call_output", call_id="c1", output="exec_command rejected by user"),
-        told.event("turn_aborted", reason="interrupted"),
-        told.event("error", message="stream disconnected before completion"),
+        made.meta(),
+        *made.typed(FIRST),
+        made.call("c1", cmd="rm -r build"),
+        made.item("function_call_output", call_id="c1", output="exec_command rejected by user"),
+        made.event("turn_aborted", reason="interrupted"),
+        made.event("error", message="stream disconnected before completion"),
     ]
     (trajectory,) = read(tmp_path, records)
     refused, stopped = (step for step in trajectory.steps if step.interrupted)
@@ -100,21 +100,21 @@ def test_an_interruption_a_refusal_and_a_lost_connection_are_told_apart(tmp_path
     assert trajectory.broken_off == "stream disconnected before completion"
 
 
-def test_our_own_tools_are_left_out_and_those_of_servers_fail_by_what_is_told_of_them(tmp_path: Path) -> None:
+def test_our_own_tools_are_left_out_and_those_of_servers_fail_by_what_is_named_them(tmp_path: Path) -> None:
     def asked(call_id: str, name: str, server: str) -> Record:
-        return told.item("function_call", name=name, namespace=f"mcp__{server}", call_id=call_id, arguments="{}")
+        return made.item("function_call", name=name, namespace=f"mcp__{server}", call_id=call_id, arguments="{}")
 
     def answer(call_id: str, text: str) -> Record:
-        return told.item("function_call_output", call_id=call_id, output=f"Wall time: 0.05 seconds\nOutput:\n{text}")
+        return made.item("function_call_output", call_id=call_id, output=f"Wall time: 0.05 seconds\nOutput:\n{text}")
 
     records = [
-        told.meta(),
-        *told.typed(FIRST),
+        made.meta(),
+        *made.typed(FIRST),
         asked("c1", "retrieve_memories", "swarm_memory"),
-        told.completed("McpToolCall", id="c1", status="completed", result={"content": []}),
+        made.completed("McpToolCall", id="c1", status="completed", result={"content": []}),
         answer("c1", f"[{ITEM}] Run the tests first."),
         asked("c2", "search", "docs"),
-        told.completed("McpToolCall", id="c2", status="failed", result={"content": [], "isError": True}),
+        made.completed("McpToolCall", id="c2", status="failed", result={"content": [], "isError": True}),
         answer("c2", "no index"),
     ]
     (trajectory,) = read(tmp_path, records)
@@ -124,11 +124,11 @@ def test_our_own_tools_are_left_out_and_those_of_servers_fail_by_what_is_told_of
 
 
 def test_records_of_another_shape_are_counted_and_never_fatal(tmp_path: Path) -> None:
-    records = told.newer()
+    records = made.newer()
     for number, record in enumerate(records):
         for spoiled in spoilings(record):
             assert read(tmp_path, [*records[:number], spoiled, *records[number + 1 :]])
-    strange = [told.line("teleport", {}), told.event("teleport_begun"), told.item("teleport")]
+    strange = [made.line("teleport", {}), made.event("teleport_begun"), made.item("teleport")]
     found = read(tmp_path, [*records[:8], *strange, *records[8:]])
     assert [each.skipped_lines for each in found] == [2, 0], "of events only those that add something are read"
 
@@ -137,8 +137,8 @@ def test_the_rollouts_of_a_project_are_found(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setenv("CODEX_HOME", str(tmp_path))
     day = tmp_path / "sessions" / "2026" / "05" / "01"
     day.mkdir(parents=True)
-    here = write_lines(day / f"rollout-2026-05-01T10-00-00-{SESSION}.jsonl", told.newer())
-    other = write_lines(day / f"rollout-2026-05-01T11-00-00-{CHILD}.jsonl", [told.meta(cwd="/home/dev/other")])
+    here = write_lines(day / f"rollout-2026-05-01T10-00-00-{SESSION}.jsonl", made.newer())
+    other = write_lines(day / f"rollout-2026-05-01T11-00-00-{CHILD}.jsonl", [made.meta(cwd="/home/dev/other")])
     find = host("codex").transcripts.find
     assert sorted(find(None)) == [here, other]
     assert list(find(Path("/home/dev/shop"))) == [here]

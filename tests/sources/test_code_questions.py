@@ -22,8 +22,8 @@ QUESTIONS = {
     "where are keyword and vector scores fused?": {"_fused", "convex_fusion", "scaled_fusion", "score_passages"},
     "what decides whether a task is held out and gets no memories?": {"is_held_out"},
     "how are the hooks written into Claude Code's settings file?": {
-        "HostSettings.plan_install",
-        "HostSettings.hook_entries",
+        "InstalledHost.plan_install",
+        "InstalledHost.hook_entries",
     },
     "which code judges a trajectory without a model?": {"judge_by_evidence"},
     "how does a worker take a job from the queue?": {"Jobs.claim"},

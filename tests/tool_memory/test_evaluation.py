@@ -99,9 +99,9 @@ async def test_a_failed_evaluation_is_not_counted_not_dropped_and_tried_again_la
         assert (first.evaluated, first.failed, first.waiting) == (0, 2, 2)
         (memory,) = await toolbox.store.tool_memory.memories(toolbox.scope, None)
         assert (memory.totals.evaluated, memory.totals.good) == (0, 0)
-        told = await summarize_tool_memory(toolbox)
-        assert told.message.startswith("Successfully processed 1 tool memories: 0 summarized, 1 skipped")
-        assert told.evaluation.evaluated == 0
+        given = await summarize_tool_memory(toolbox)
+        assert given.message.startswith("Successfully processed 1 tool memories: 0 summarized, 1 skipped")
+        assert given.evaluation.evaluated == 0
         assert isinstance(toolbox.clock, SetClock)
         toolbox.clock.at += timedelta(seconds=301)
         again = await evaluate_tool_calls(toolbox)

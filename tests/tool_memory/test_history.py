@@ -22,7 +22,7 @@ def trajectories() -> list[Trajectory]:
     return list(read_trajectories(SESSION))
 
 
-async def test_an_imported_session_tells_what_its_tools_are_good_for_once(toolbox: Toolbox) -> None:
+async def test_an_imported_session_says_what_its_tools_are_good_for_once(toolbox: Toolbox) -> None:
     first = await import_files(toolbox, [SESSION], False, unheard)
     again = await import_files(toolbox, [SESSION], False, unheard)
     assert first.calls >= 5

@@ -27,12 +27,12 @@ from tests.tool_memory.logged import at, bank, call
 
 
 async def test_a_time_without_a_zone_is_this_machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    told = {"tool_name": "search", "input": "x", "output": "y", "success": True, "create_time": "2025-10-10 12:00:00"}
+    answer = {"tool_name": "search", "input": "x", "output": "y", "success": True, "create_time": "2025-10-10 12:00:00"}
     async with bank(tmp_path) as toolbox:
         monkeypatch.setenv("TZ", "Asia/Tokyo")
         time.tzset()
         try:
-            await log_tool_calls(toolbox, [told, {**told, "create_time": "2025-10-10T12:00:00Z"}])
+            await log_tool_calls(toolbox, [answer, {**answer, "create_time": "2025-10-10T12:00:00Z"}])
         finally:
             monkeypatch.undo()
             time.tzset()
@@ -73,8 +73,8 @@ async def test_addresses_paths_and_uuids_of_a_call_are_kept_only_where_personal_
     one = call(input={"at": [*places], "timeout": 600_000}, output='{"url": "' + places[0] + '"}', task=places[2])
     await log_tool_calls(replace(toolbox, settings=asked), [one])
     (kept,) = await toolbox.store.tool_memory.recent_calls(toolbox.scope, "search", 10)
-    told = kept.call.model_dump_json()
-    assert {place in told for place in places} == {not redact_pii}
+    answer = kept.call.model_dump_json()
+    assert {place in answer for place in places} == {not redact_pii}
     assert json.loads(kept.call.input)["timeout"] == 600_000
     assert set(json.loads(kept.call.output)) == {"url"}
 
@@ -160,8 +160,8 @@ async def test_what_a_caller_does_not_say_is_counted_or_left_open(toolbox: Toolb
 
 async def test_secrets_are_taken_out_and_long_arguments_stay_json(toolbox: Toolbox) -> None:
     key = "AKIA" + "IOSFODNN7" + "ABCDEFG"
-    told = {"key": key, "content": "x" * 50_000, "path": "a.py"}
-    await log_tool_calls(toolbox, [call(input=told, output=f"key {key} " + "y" * 50_000, task=f"use {key}")])
+    answer = {"key": key, "content": "x" * 50_000, "path": "a.py"}
+    await log_tool_calls(toolbox, [call(input=answer, output=f"key {key} " + "y" * 50_000, task=f"use {key}")])
     (kept,) = await toolbox.store.tool_memory.recent_calls(toolbox.scope, "search", 1)
     assert key not in kept.model_dump_json()
     assert len(kept.call.input) <= 2000

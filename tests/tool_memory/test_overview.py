@@ -17,7 +17,7 @@ from tests.tool_memory.logged import at, call, failed
 MISSING = "FileNotFoundError: [Errno 2] No such file or directory: 'config/test.toml'"
 
 
-async def test_tools_are_told_with_their_success_time_and_tokens_the_most_used_first(toolbox: Toolbox) -> None:
+async def test_tools_are_shown_with_their_success_time_and_tokens_the_most_used_first(toolbox: Toolbox) -> None:
     await log_tool_calls(toolbox, [call("rare", time_cost=2.0, token_cost=10, create_time=at(5))])
     await log_tool_calls(toolbox, [call(time_cost=1.0), call(time_cost=3.0), failed()])
     search, rare = await tools_in_use(toolbox)

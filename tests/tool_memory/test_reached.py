@@ -53,11 +53,11 @@ async def test_calls_are_logged_summarized_and_retrieved_over_mcp(tmp_path: Path
     async with connected(tmp_path) as client:
         logged = await answer(client, "log_tool_call", calls=[call(), failed()])
         assert logged.structured_content == {"logged": 2, "known": 0, "tools": ["search"]}
-        told = (await answer(client, "summarize_tool_memory")).structured_content
-        assert told is not None
-        assert told["status"] == "completed"
+        given = (await answer(client, "summarize_tool_memory")).structured_content
+        assert given is not None
+        assert given["status"] == "completed"
         message = "Successfully processed 1 tool memories: 1 summarized, 0 skipped (already up-to-date)"
-        assert told["result"]["message"] == message
+        assert given["result"]["message"] == message
         found = (await answer(client, "retrieve_tool_memory", tool_names=["search"])).structured_content
         assert found is not None
         assert "## `search`" in found["markdown"]
@@ -74,13 +74,13 @@ async def test_calls_are_logged_summarized_and_retrieved_over_mcp(tmp_path: Path
 def test_the_command_line_logs_shows_and_forgets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
-    def run(*arguments: str, told: str | None = None, of: str = "tools") -> str:
-        done = CliRunner().invoke(cli, [of, *arguments], input=told, catch_exceptions=False)
+    def run(*arguments: str, given: str | None = None, of: str = "tools") -> str:
+        done = CliRunner().invoke(cli, [of, *arguments], input=given, catch_exceptions=False)
         assert done.exit_code == 0, done.output
         return done.output
 
     lines = "\n".join(json.dumps(each) for each in (call(), failed()))
-    assert json.loads(run("log", "--json", told=lines)) == {"logged": 2, "known": 0, "tools": ["search"]}
+    assert json.loads(run("log", "--json", given=lines)) == {"logged": 2, "known": 0, "tools": ["search"]}
     assert "Successfully processed 1 tool memories: 1 summarized, 0 skipped" in run("list", "--summarize")
     assert "## `search`" in run("show", "search")
     assert "1. `search`" in run("show", "--task", "weather in Rome")
@@ -103,9 +103,9 @@ async def test_the_job_of_a_stop_queues_the_evaluation_and_that_evaluates_and_su
     path = str(write(tmp_path / "s1.jsonl", lines))
     monkeypatch.setattr("swarm_memory.server.jobs.handlers.SUMMARIZE_AFTER", 2)
     async with open_bank() as toolbox:
-        told = {"session_id": "s1", "transcript_path": path}
-        await hooked(toolbox, {"hook_event_name": "UserPromptSubmit", "prompt": task, **told})
-        await hooked(toolbox, {"hook_event_name": "Stop", **told})
+        given = {"session_id": "s1", "transcript_path": path}
+        await hooked(toolbox, {"hook_event_name": "UserPromptSubmit", "prompt": task, **given})
+        await hooked(toolbox, {"hook_event_name": "Stop", **given})
         (stopped,) = await toolbox.store.list_jobs(toolbox.scope, ("queued",), 10)
         assert (await learn_from_job(toolbox, stopped, root=tmp_path))["calls"] == 2
         jobs = await toolbox.store.list_jobs(toolbox.scope, ("queued",), 10)
@@ -133,8 +133,8 @@ async def test_a_users_correction_is_noted_from_the_prompt(toolbox: Toolbox) -> 
 async def test_the_status_counts_calls_that_are_not_evaluated(toolbox: Toolbox) -> None:
     assert (await memory_status(toolbox)).tools == "no calls logged"
     await log_tool_calls(toolbox, [call(), call("other")])
-    told = (await memory_status(toolbox)).tools
-    assert told == "2 tools, 2 calls (2 kept, 2 not evaluated), 0 summarized"
+    given = (await memory_status(toolbox)).tools
+    assert given == "2 tools, 2 calls (2 kept, 2 not evaluated), 0 summarized"
 
 
 async def test_logging_queues_one_evaluation_however_many_calls_come(toolbox: Toolbox) -> None:

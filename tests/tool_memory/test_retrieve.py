@@ -152,7 +152,7 @@ async def test_guidance_keeps_to_its_budget_and_says_what_was_left_out(
     assert "left out" in found.markdown
 
 
-async def test_new_calls_since_the_summary_are_told(toolbox: Toolbox) -> None:
+async def test_new_calls_since_the_summary_are_shown(toolbox: Toolbox) -> None:
     await log_tool_calls(toolbox, [call()])
     await summarize_tool_memory(toolbox)
     await log_tool_calls(toolbox, [call(), call()])

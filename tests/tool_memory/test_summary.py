@@ -1,4 +1,4 @@
-"""Summaries: figures, what is drawn from calls, what is skipped, and what one failing tool does to the others."""
+"""Summaries: figures, what calls teach, what is skipped, and what one failing tool does to the others."""
 
 from typing import Any
 
@@ -34,15 +34,15 @@ async def guidelines_of(toolbox: Toolbox, *calls: dict[str, Any]) -> Guidelines:
 
 def with_limit(limit: int, number: int, **fields: Any) -> dict[str, Any]:
     """Return a call with a limit, in a session of its own."""
-    told = {"query": f"weather in Rome {number}", "limit": limit}
+    given = {"query": f"weather in Rome {number}", "limit": limit}
     if limit > 100:
-        return failed(input=told, session_id=f"s{number}", create_time=at(number), **fields)
+        return failed(input=given, session_id=f"s{number}", create_time=at(number), **fields)
     return call(
-        input=told, output=f"Rome weather {number}", session_id=f"s{number}", create_time=at(number + 0.5), **fields
+        input=given, output=f"Rome weather {number}", session_id=f"s{number}", create_time=at(number + 0.5), **fields
     )
 
 
-async def test_five_tools_of_which_two_have_news_are_told_in_one_sentence(toolbox: Toolbox) -> None:
+async def test_five_tools_of_which_two_have_news_are_shown_in_one_sentence(toolbox: Toolbox) -> None:
     await log_tool_calls(toolbox, [call(f"t{number}") for number in range(5)])
     first = await summarize_tool_memory(toolbox)
     assert first.message == "Successfully processed 5 tool memories: 5 summarized, 0 skipped (already up-to-date)"
@@ -53,7 +53,7 @@ async def test_five_tools_of_which_two_have_news_are_told_in_one_sentence(toolbo
     assert [each.tool_name for each in second.tools if each.status == "summarized"] == ["t0", "t3"]
 
 
-async def test_a_tool_that_was_never_called_is_told_of_and_not_processed(toolbox: Toolbox) -> None:
+async def test_a_tool_that_was_never_called_is_named_and_not_processed(toolbox: Toolbox) -> None:
     await log_tool_calls(toolbox, [call()])
     result = await summarize_tool_memory(toolbox, ["search", "nothing"])
     assert (result.processed, result.summarized) == (1, 1)
@@ -93,11 +93,11 @@ async def test_what_went_through_after_an_error_is_found_and_a_number_of_any_len
 def shell(command: str, session: str, second: float, ok: bool = True) -> dict[str, Any]:
     made = call if ok else failed
     output = {} if ok else {"error": "npm ERR! ERESOLVE unable to resolve dependency tree"}
-    told = {"command": command}
-    return made(**output, tool="Bash", input=told, session_id=session, create_time=at(second))
+    given = {"command": command}
+    return made(**output, tool="Bash", input=given, session_id=session, create_time=at(second))
 
 
-async def test_a_program_that_fails_is_told_with_the_one_that_went_through(toolbox: Toolbox) -> None:
+async def test_a_program_that_fails_is_shown_with_the_one_that_went_through(toolbox: Toolbox) -> None:
     calls = [shell("ls", f"s{number}", 10 * number) for number in range(9)]
     calls += [shell("npm install", f"s{number}", 10 * number + 2, ok=number > 6) for number in range(9)]
     calls += [shell("pnpm install", f"s{number}", 10 * number + 4) for number in range(7)]
@@ -105,7 +105,7 @@ async def test_a_program_that_fails_is_told_with_the_one_that_went_through(toolb
     assert found.recommendations == ("`Bash` with `npm`: 7 of 9 failed here; `pnpm` went through",)
 
 
-async def test_the_same_call_again_is_told_of_only_where_nothing_came_between(toolbox: Toolbox) -> None:
+async def test_the_same_call_again_is_named_only_where_nothing_came_between(toolbox: Toolbox) -> None:
     for number in range(3):
         session = f"s{number}"
         await log_tool_calls(toolbox, [shell("ship sync", session, 10 * number, ok=False)])
@@ -126,7 +126,7 @@ def about(opening: str, topic: str, good: bool, number: int) -> dict[str, Any]:
     return call(input={"query": asked}, output=asked if good else "cats", session_id=f"q{opening}{topic}{number}")
 
 
-async def test_requests_are_told_apart_by_how_they_begin(toolbox: Toolbox) -> None:
+async def test_requests_are_distinguished_by_how_they_begin(toolbox: Toolbox) -> None:
     calls = [about("who", "invented", True, n) for n in range(6)] + [about("when", "began", True, n) for n in range(6)]
     calls += [about("compare", "the many causes and the effects of", False, n) for n in range(8)]
     found = await guidelines_of(toolbox, *calls)
@@ -134,7 +134,7 @@ async def test_requests_are_told_apart_by_how_they_begin(toolbox: Toolbox) -> No
     assert found.worst_for[0] == 'requests that begin with "compare": 0 of 8 good here'
 
 
-async def test_what_a_request_is_about_is_told_as_a_sentence_against_all_others(toolbox: Toolbox) -> None:
+async def test_what_a_request_is_about_is_shown_as_a_sentence_against_all_others(toolbox: Toolbox) -> None:
     openings = ("find", "show", "tell", "list", "get")
     good = [about(opening, "weather", True, n) for n, opening in enumerate(openings)]
     bad = [about(opening, "history", False, n) for n, opening in enumerate(openings)]
@@ -143,14 +143,14 @@ async def test_what_a_request_is_about_is_told_as_a_sentence_against_all_others(
     assert found.worst_for == ('requests about "history": 0 of 5 good here, others 5 of 5',)
 
 
-async def test_how_requests_begin_is_not_told_where_chance_tells_as_much(toolbox: Toolbox) -> None:
+async def test_how_requests_begin_is_not_shown_where_chance_says_as_much(toolbox: Toolbox) -> None:
     openings = ("find", "show", "tell", "list")
     calls = [about(opening, f"t{n}", n % 2 == 0, n) for opening in openings for n in range(4)]
     found = await guidelines_of(toolbox, *calls)
     assert (found.best_for, found.worst_for) == ((), ())
 
 
-async def test_how_requests_begin_is_told_in_scripts_without_spaces_too(toolbox: Toolbox) -> None:
+async def test_how_requests_begin_is_shown_in_scripts_without_spaces_too(toolbox: Toolbox) -> None:
     good = [call(input={"query": f"解释系统{n}"}, output=f"解释系统{n}", session_id=f"a{n}") for n in range(6)]
     bad = [call(input={"query": f"比较经济{n}"}, output="cats", session_id=f"b{n}") for n in range(6)]
     found = await guidelines_of(toolbox, *good, *bad)
@@ -196,6 +196,6 @@ async def test_names_that_are_none_are_refused(toolbox: Toolbox) -> None:
 
 
 def test_a_difference_names_what_was_added_changed_and_left_out() -> None:
-    told = difference('{"a": 1, "b": "x", "c": true}', '{"a": 2, "b": "x", "d": "new"}')
-    assert told == 'with `a` = 2 instead of 1, without `c`, with `d` = "new"'
+    given = difference('{"a": 1, "b": "x", "c": true}', '{"a": 2, "b": "x", "d": "new"}')
+    assert given == 'with `a` = 2 instead of 1, without `c`, with `d` = "new"'
     assert difference('{"a": 1}', '{"a": 1}') == ""
