@@ -69,7 +69,7 @@ async def _pass(run: UpkeepRun, before: Aging | None, this: Aging) -> Aging | No
     in_files = run.toolbox.promoted(None)  # no prompt shows these, and that they are not used says nothing
     while not is_last:
         await run.toolbox.give_way()
-        page = await store.upkeep_items(scope, embedder.name, embedder.dimensions, after=after, limit=_PAGE)
+        page = await store.upkeep_items(scope, embedder, after=after, limit=_PAGE)
         is_last = len(page) < _PAGE
         after = page[-1].position if page else after
         reached = Aging(at=this.at) if is_last else Aging(at=this.at, through=after, since=this.since)

@@ -182,10 +182,8 @@ def _ranked(toolbox: Toolbox, items: Sequence[UpkeepItem], links: Sequence[Memor
 
 
 async def _items_after(toolbox: Toolbox, after: int) -> list[UpkeepItem]:
-    embedder, found = toolbox.embedder, list[UpkeepItem]()
-    while page := await toolbox.store.upkeep_items(
-        toolbox.scope, embedder.name, embedder.dimensions, after=after, limit=_PAGE
-    ):
+    found = list[UpkeepItem]()
+    while page := await toolbox.store.upkeep_items(toolbox.scope, toolbox.embedder, after=after, limit=_PAGE):
         found += page
         after = page[-1].position
         await toolbox.give_way()
@@ -193,9 +191,9 @@ async def _items_after(toolbox: Toolbox, after: int) -> list[UpkeepItem]:
 
 
 async def _items_of(toolbox: Toolbox, ids: set[str]) -> list[UpkeepItem]:
-    embedder, found = toolbox.embedder, list[UpkeepItem]()
+    found = list[UpkeepItem]()
     for chunk in in_parts(sorted(ids), IDS_AT_ONCE):
-        found += await toolbox.store.upkeep_items_of(toolbox.scope, embedder.name, embedder.dimensions, chunk)
+        found += await toolbox.store.upkeep_items(toolbox.scope, toolbox.embedder, chunk)
     return [item for item in found if item.direction is not None]
 
 

@@ -54,7 +54,7 @@ async def _likeness(toolbox: Toolbox, items: Sequence[MemoryItem]) -> "NDArray[n
     places = {item.id: place for place, item in enumerate(items)}
     for scope in toolbox.readable:
         ids = [item.id for item in items if item.scope == scope]
-        for each in await toolbox.store.upkeep_items_of(scope, embedder.name, embedder.dimensions, ids) if ids else ():
+        for each in await toolbox.store.upkeep_items(scope, embedder, ids) if ids else ():
             if each.direction is not None:
                 vector = numpy.frombuffer(each.direction, embedder.quantization).astype(numpy.float32)
                 vectors[places[each.id]] = vector / numpy.linalg.norm(vector)
