@@ -81,7 +81,7 @@ WHERE scope_id IN (SELECT value FROM json_each(:scope_ids)) AND summary IS NOT N
 -- Take the text out of a trajectory; that it was learned from stays known.
 UPDATE task_trajectories
 SET query = :query, trajectory_json = :trajectory_json, verdict_json = :verdict_json, content_hash = :content_hash
-WHERE seq = :seq;
+WHERE seq = :key;
 
 -- name: trajectory_id
 -- The id of a trajectory.

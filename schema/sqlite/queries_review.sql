@@ -37,11 +37,6 @@ FROM (
 CROSS JOIN patterns AS p ON p.seq = shown.seq
 ORDER BY shown.usage_count DESC, shown.seq;
 
--- name: quarantined
--- How many items of some scopes (a JSON list) are in quarantine.
-SELECT count(*) FROM patterns
-WHERE scope_id IN (SELECT value FROM json_each(:scopes)) AND status = 'quarantined';
-
 -- name: events_of_types
 -- What of some types (a JSON list) happened in some scopes (a JSON list), oldest first.
 SELECT type, created_at, subject_id, data FROM events

@@ -7,14 +7,11 @@ VALUES (:run_id, :scope_id, :task_id, :mode, :k, 'queued', :summary, :created_at
 -- Set a run that has not ended, or that failed, running.
 UPDATE matts_runs SET status = 'running' WHERE run_id = ? AND scope_id = ? AND status IN ('queued', 'running', 'failed');
 
--- name: get_matts_run
--- A run of a scope.
-SELECT run_id, task_id, mode, k, status, summary, created_at FROM matts_runs WHERE run_id = ? AND scope_id = ?;
-
--- name: list_matts_runs
--- Runs of a scope by status, newest first.
+-- name: matts_runs
+-- Runs of a scope that a filter lets through, newest first. Empty parameters do not filter.
 SELECT run_id, task_id, mode, k, status, summary, created_at FROM matts_runs
-WHERE scope_id = :scope_id AND status IN (SELECT value FROM json_each(:statuses))
+WHERE scope_id = :scope_id AND (:id IS NULL OR run_id = :id)
+  AND (:statuses IS NULL OR status IN (SELECT value FROM json_each(:statuses)))
 ORDER BY created_at DESC, run_id DESC LIMIT :limit;
 
 -- name: update_matts_run

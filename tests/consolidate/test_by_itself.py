@@ -109,7 +109,5 @@ async def test_a_position_is_given_once_also_while_a_run_is_under_way(kept: Kept
     await kept.store.forget([kept.toolbox.scope], [newest])
     copy = await kept.add(*ADVICE[1])
     await kept.store.finish_upkeep(kept.toolbox.scope, "run_x", kept.clock.now(), state.last, {})
-    after = await kept.store.upkeep_items(
-        kept.toolbox.scope, kept.toolbox.embedder.name, kept.toolbox.embedder.dimensions, after=state.last, limit=9
-    )
+    after = await kept.store.upkeep_items(kept.toolbox.scope, kept.toolbox.embedder, after=state.last, limit=9)
     assert [item.id for item in after] == [copy]

@@ -25,8 +25,8 @@ class Numbers:
     duplicate_cosine: float = 0.87
 
     def vector(self, text: str) -> Vector:
-        draw = random.Random(text)
-        values = [draw.gauss(0, 1) for _ in range(self.dimensions)]
+        rng = random.Random(text)
+        values = [rng.gauss(0, 1) for _ in range(self.dimensions)]
         length = math.hypot(*values)
         return array("f", [value / length for value in values])
 

@@ -22,7 +22,7 @@ from swarm_memory.schema.trajectory import Step, Trajectory, Verdict
 from swarm_memory.server.storage.stores.tool_memory import ToolMemoryCounts
 from swarm_memory.server.storage.stores.upkeep import PendingUpkeep
 from swarm_memory.tools.ports.journal import CORRECTED, EvaluatedCall, Event, HostSession
-from swarm_memory.tools.ports.memories import DayLimit, MemoryFilter, SearchFilter, SearchQuery
+from swarm_memory.tools.ports.memories import MemoryFilter, SearchFilter, SearchQuery
 from swarm_memory.tools.ports.sources import SourceKey, SourceQuery, StoredGroup, StoredPassage
 from swarm_memory.tools.ports.trajectories import LearnRecord, RunEnd
 from swarm_memory.tools.ports.upkeep import Aging, UpkeepBatch, UpkeepChange
@@ -99,11 +99,11 @@ async def test_more_than_a_day_allows_is_not_written(
 ) -> None:
     async with open_store() as store:
         two = [with_indexes(item(f"Number {number}"), embedder) for number in range(2)]
-        await store.add_memories(two[:1], embedder.name, DayLimit(1, AT))
+        await store.add_memories(two[:1], embedder.name, (1, AT))
         with pytest.raises(QuotaReached):
-            await store.add_memories(two, embedder.name, DayLimit(1, AT))
+            await store.add_memories(two, embedder.name, (1, AT))
         assert len(await store.list_memories([here], MemoryFilter())) == await store.added_on(here, AT) == 1
-        await store.add_memories(two, embedder.name, DayLimit(1, AT + timedelta(1)))
+        await store.add_memories(two, embedder.name, (1, AT + timedelta(1)))
 
 
 async def test_an_outcome_is_credited_once_and_taken_back_by_another(
@@ -464,7 +464,7 @@ async def test_a_batch_of_upkeep_is_written_once_and_taken_back(
     async with open_store() as store:
         await store.add_memories([with_indexes(each, embedder) for each in (kept, gone)], embedder.name)
         assert (await store.pending_upkeep(here, embedder.name, 9)) == PendingUpkeep(2, 0)
-        seen = {each.id: each for each in await store.upkeep_items(here, embedder.name, 16, after=0, limit=9)}
+        seen = {each.id: each for each in await store.upkeep_items(here, embedder, limit=9)}
         assert all(each.direction for each in seen.values())
         link = MemoryLink(src_id=gone.id, dst_id=kept.id, relation="duplicate_of", weight=0.9)
         change = UpkeepChange(seen[gone.id], 0.4, "archived", "the same", needs=kept.id)
@@ -480,7 +480,7 @@ async def test_a_batch_of_upkeep_is_written_once_and_taken_back(
         assert (undone.restored, undone.links_removed) == (1, 1)
         assert await store.upkeep_batches(here, "run_1") == []
         assert await store.get_memories([here], [gone.id]) == [gone]
-        assert await store.upkeep_items(Scope(project="there"), embedder.name, 16, after=0, limit=9) == []
+        assert await store.upkeep_items(Scope(project="there"), embedder, limit=9) == []
 
 
 async def test_what_lacks_a_vector_is_given_one(
@@ -528,7 +528,7 @@ async def test_a_tool_is_known_by_its_calls_their_evaluations_and_its_summary(op
         asked: dict[str, Any] = {"now": AT, "until": AT, "tools": None, "after": 0, "limit": 9}
         pending = await tools.pending_calls(here, **asked)
         assert [kept.call for kept in pending.calls] == calls
-        assert ([each.input for each in pending.after], pending.corrections) == (["b"], {"s": (AT,)})
+        assert ([each.call.input for each in pending.after], pending.corrections) == (["b"], {"s": [AT]})
         first, second = (kept.seq for kept in pending.calls)
         good = Evaluation(score=1.0, summary="listed", evaluation="it did", method="evidence")
         done, failed = [EvaluatedCall(first, good, ("list", "file"))], {second: "busy"}

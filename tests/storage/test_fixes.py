@@ -114,9 +114,9 @@ async def test_nothing_is_known_in_other_projects_and_tenants_and_global_memorie
 
 
 async def test_what_only_repeats_what_was_read_comes_after_the_others(learn: Any, known: Any) -> None:
-    told = await learn("As the output said", confidence=0.9, provenance=Provenance(repeats_shown=True))
+    repeated = await learn("As the output said", confidence=0.9, provenance=Provenance(repeats_shown=True))
     found = await learn("As was found out", confidence=0.3)
-    assert await known() == [found.id, told.id]
+    assert await known() == [found.id, repeated.id]
 
 
 async def test_in_the_place_of_a_duplicate_stands_what_it_was_archived_for(
@@ -124,7 +124,7 @@ async def test_in_the_place_of_a_duplicate_stands_what_it_was_archived_for(
 ) -> None:
     one, two, kept = await learn("Install it"), await learn("Install them"), await learn("Install all", OTHER)
     for gone, stays in ((one, two), (two, kept)):
-        (seen,) = await store.upkeep_items_of(here, embedder.name, embedder.dimensions, [gone.id])
+        (seen,) = await store.upkeep_items(here, embedder, [gone.id])
         change = UpkeepChange(seen, seen.confidence, "archived", f"duplicate of {stays.id}")
         link = MemoryLink(src_id=gone.id, dst_id=stays.id, relation="duplicate_of", weight=0.9)
         await store.write_upkeep(here, UpkeepBatch(new_id(RUN), NOW, (change,), (link,)))

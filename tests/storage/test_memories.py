@@ -270,7 +270,7 @@ async def test_a_vector_that_cannot_be_right_is_refused_on_write_and_on_query(
             await store.search(SearchQuery((HERE,), NUMBERS.name, array("f", vector), (), 5))
 
 
-def test_a_row_that_cannot_be_an_item_is_told_as_damage_whichever_column_is_wrong() -> None:
+def test_a_row_that_cannot_be_an_item_is_said_to_be_damage_whichever_column_is_wrong() -> None:
     text = '{"title":"T","description":"","content":"C","source":{"outcome":"Success"},"tags":["a"],"domain":null}'
     row = ("rm_1", "default", "here", text, 0.5, 2, "2026-01-01T00:00:00Z", None, "active", None, "Failure")
     sound = item_of(row)
@@ -280,9 +280,9 @@ def test_a_row_that_cannot_be_an_item_is_told_as_damage_whichever_column_is_wron
     assert sound.provenance == Provenance()
     source = '{"outcome":"Success"}'
     of_task = text.replace(source, '{"task_id":"t","evidence":["s1"],"judge":"agent","hearsay":true}')
-    told = item_of((*row[:3], of_task, *row[4:])).provenance
-    assert told == Provenance(task_id="t", evidence=("s1",), judge="agent", repeats_shown=True)
-    assert told.model_dump(exclude_unset=True).keys() == {"task_id", "evidence", "judge", "hearsay"}
+    source_of = item_of((*row[:3], of_task, *row[4:])).provenance
+    assert source_of == Provenance(task_id="t", evidence=("s1",), judge="agent", repeats_shown=True)
+    assert source_of.model_dump(exclude_unset=True).keys() == {"task_id", "evidence", "judge", "hearsay"}
     sources = ('{"judge":"nobody"}', '{"evidence":"s1"}', '{"distiller":null}', '{"task_id":5}', "[]", "null")
     wrong: dict[int, tuple[Any, ...]] = {
         0: (None, 7),

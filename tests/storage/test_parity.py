@@ -70,21 +70,21 @@ async def rows_of(store: Any, text: str) -> list[tuple[Any, ...]]:
 
 
 def sampled_items(count: int) -> list[Any]:
-    draw = random.Random(3)
+    rng = random.Random(3)
     items: list[Any] = []
     for number in range(count):
-        scope = draw.choices((HERE, EVERYWHERE, THERE), (80, 10, 10))[0]
+        scope = rng.choices((HERE, EVERYWHERE, THERE), (80, 10, 10))[0]
         items.append(
             made_item(
-                " ".join(draw.choices(WORDS, k=4)),
-                content=f"{number}. {' '.join(draw.choices(WORDS, range(16, 0, -1), k=draw.randint(4, 20)))}",
+                " ".join(rng.choices(WORDS, k=4)),
+                content=f"{number}. {' '.join(rng.choices(WORDS, range(16, 0, -1), k=rng.randint(4, 20)))}",
                 scope=scope,
-                tags=tuple(draw.sample(("net", "git", "ci"), draw.randint(0, 2))),
-                domain=draw.choice((None, "web", "shell")),
-                status=draw.choice(("active", "active", "active", "archived", "quarantined")),
-                confidence=draw.random(),
+                tags=tuple(rng.sample(("net", "git", "ci"), rng.randint(0, 2))),
+                domain=rng.choice((None, "web", "shell")),
+                status=rng.choice(("active", "active", "active", "archived", "quarantined")),
+                confidence=rng.random(),
                 created_at=OLD,
-                provenance=Provenance(task_id=f"t{number % 7}", agent_id=draw.choice((None, "a"))),
+                provenance=Provenance(task_id=f"t{number % 7}", agent_id=rng.choice((None, "a"))),
             )
         )
     return items
@@ -248,13 +248,13 @@ def passage(embedder: Any, group: str, position: int, text: str) -> StoredPassag
 
 
 async def test_passages_are_found_alike_with_their_neighbours(bank_on: Any, embedder: Any, small: None) -> None:
-    draw = random.Random(9)
+    rng = random.Random(9)
     groups = [
         StoredGroup(
             f"{name}.md",
             name,
             (name,),
-            tuple(passage(embedder, f"{name}.md", n, " ".join(draw.choices(WORDS, k=9))) for n in range(6)),
+            tuple(passage(embedder, f"{name}.md", n, " ".join(rng.choices(WORDS, k=9))) for n in range(6)),
         )
         for name in "abcdefgh"
     ]

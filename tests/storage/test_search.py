@@ -27,9 +27,9 @@ WORDS = "retry cache lock token shell parse index merge branch deploy timeout he
 
 
 def many(count: int, **fields: Any) -> list[MemoryItem]:
-    draw = random.Random(5)
+    rng = random.Random(5)
     return [
-        made_item(" ".join(draw.choices(WORDS, k=4)), content=f"{number}. do it", **fields) for number in range(count)
+        made_item(" ".join(rng.choices(WORDS, k=4)), content=f"{number}. do it", **fields) for number in range(count)
     ]
 
 
@@ -283,8 +283,8 @@ async def test_upper_case_and_other_scripts_in_tokens_match_themselves(open_bank
 
 
 def test_eight_bits_keep_the_direction() -> None:
-    draw = random.Random(2)
-    values = array("f", [draw.gauss(0, 1) for _ in range(64)])
+    rng = random.Random(2)
+    values = array("f", [rng.gauss(0, 1) for _ in range(64)])
     length = sum(a * a for a in values) ** 0.5
     unit = array("f", [a / length for a in values])
     assert sum(map(mul, unit, kept(unit))) > 0.999

@@ -56,16 +56,21 @@ async def test_memories_that_are_held_back_or_withdrawn_are_marked_with_the_reas
 
 async def test_tasks_have_their_verdict_and_their_outcome_whichever_is_known(tmp_path: Path) -> None:
     async with opened(tmp_path) as shop:
-        await shop.outcome("Success", done(ran("pytest"), ran("ls"), task_id="told"), task_id="told")
+        await shop.outcome("Success", done(ran("pytest"), ran("ls"), task_id="credited"), task_id="credited")
         judged = done(ran("pytest"), task_id="judged", task="find it")
         for steps in (judged, done(ran("pytest"), ran("ls"), task_id="judged", task="find it again")):
             await shop.toolbox.store.save_verdict(
                 shop.toolbox.scope, f"traj_{len(steps.steps)}", steps, verdict("Failure")
             )
     rows = {row["task_id"]: row for row in read(tmp_path, "SELECT * FROM v_tasks")}
-    assert set(rows) == {"told", "judged"}
-    told, judged_row = rows["told"], rows["judged"]
-    assert (told["outcome"], told["arm"], told["steps"], told["query"]) == ("Success", "nothing_fitted", 2, None)
+    assert set(rows) == {"credited", "judged"}
+    credited, judged_row = rows["credited"], rows["judged"]
+    assert (credited["outcome"], credited["arm"], credited["steps"], credited["query"]) == (
+        "Success",
+        "nothing_fitted",
+        2,
+        None,
+    )
     assert (judged_row["verdict"], judged_row["judge"], judged_row["outcome"]) == ("Failure", "evidence", None)
     assert (judged_row["query"], judged_row["trajectories"]) == ("find it again", 2)
 
@@ -91,7 +96,7 @@ async def test_calls_of_tools_are_rows_with_what_they_were_for(tmp_path: Path) -
 async def test_lift_is_what_status_compares(tmp_path: Path, holdout_rate: float) -> None:
     async with opened(tmp_path) as bank:
         await bank.add("Migrate the orders table before the tests", "1. Run `make migrate`.")
-        await tasks_of(bank, 4)  # before anything was held out: not divided by lot
+        await tasks_of(bank, 4)  # before anything was held out: not divided at random
         await tasks_of(bank.set(holdout_rate=holdout_rate), 24, begin=4)
         effect = await memory_effect(bank.toolbox)
     (row,) = read(tmp_path, "SELECT * FROM v_lift")
@@ -125,10 +130,10 @@ async def test_the_page_describes_every_column_of_every_view(tmp_path: Path) -> 
     views = [name for name in schema_objects() if name.startswith("v_")]
     assert sorted(chapters) == sorted(views)
     for view in views:
-        told = [
+        documented = [
             name for cell in re.findall(r"^\| (`.+?) \|", chapters[view], re.M) for name in re.findall(r"`(\w+)`", cell)
         ]
-        assert sorted(told) == sorted(row["name"] for row in read(tmp_path, f"PRAGMA table_info({view})"))
+        assert sorted(documented) == sorted(row["name"] for row in read(tmp_path, f"PRAGMA table_info({view})"))
 
 
 async def test_a_bank_whose_view_says_something_else_is_refused(tmp_path: Path) -> None:

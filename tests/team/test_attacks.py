@@ -67,7 +67,7 @@ async def test_counts_that_cannot_be_are_cut_and_too_many_proposals_refused(home
 
 @dataclass
 class Hostile:
-    """A server that answers what it is told to, and keeps all that it was sent."""
+    """A server that answers what it is given, and keeps all that it was sent."""
 
     shared: tuple[SharedMemory, ...] = ()
     pages: int = 1
@@ -119,9 +119,9 @@ async def test_what_a_hostile_server_sends_is_data(home: NewHome) -> None:
     }
     assert not any(item.provenance.is_users_word for item in items)
     assert not any(SECRET in item.content for item in items)
-    told = (await retrieve(ann.toolbox, "fix the login form: the CSRF token", k=9)).preamble
-    assert "evil.example" not in told
-    assert "The user said" not in told
+    preamble = (await retrieve(ann.toolbox, "fix the login form: the CSRF token", k=9)).preamble
+    assert "evil.example" not in preamble
+    assert "The user said" not in preamble
     known = await ann.toolbox.store.team.sharing([item.id for item in items])
     assert all(len(name) <= 100 and "\x1b" not in name for each in known.values() for name in each.proposed_by)
     (mine,) = await ann.toolbox.store.get_memories((ann.toolbox.scope,), [own])
@@ -150,9 +150,9 @@ async def test_a_server_that_never_ends_is_left(home: NewHome, monkeypatch: pyte
 async def test_nothing_leaves_that_was_not_proposed(home: NewHome) -> None:
     """Every byte that goes out: of a bank with secrets, the user's word and proven memories."""
     ann = await home("ann")
-    drawn = Provenance(judge="evidence", task_id="t-secret", trajectory_id="tr_secret", agent_id="a-secret")
+    learned = Provenance(judge="evidence", task_id="t-secret", trajectory_id="tr_secret", agent_id="a-secret")
     texts = ("Only here: the zebra rotates", "1. Feed the zebra.")
-    private = await ann.learn(*texts, provenance=drawn)
+    private = await ann.learn(*texts, provenance=learned)
     said = await ann.learn("Only here: call me Zed", "1. Zed.", provenance=Provenance(distiller="user"))
     for memory_id in (private, said):
         await ann.tried(memory_id, "session-1", worked=True)

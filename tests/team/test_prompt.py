@@ -1,4 +1,4 @@
-"""What a prompt is told of a team while its server is away: the copy is asked, and never the network."""
+"""What a prompt is shown of a team while its server is away: the copy is asked, and never the network."""
 
 import asyncio
 import json
@@ -19,7 +19,7 @@ NOWHERE = "https://192.0.2.1"
 """Of an address that no machine has (RFC 5737): a request would wait for its time limit."""
 
 
-async def test_a_prompt_is_told_what_the_team_shares_from_the_copy_and_asks_no_network(
+async def test_a_prompt_is_shown_what_the_team_shares_from_the_copy_and_asks_no_network(
     home: NewHome, place: Location, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ann, rob = await home("ann"), await home("rob", "review")
@@ -42,6 +42,6 @@ async def test_a_prompt_is_told_what_the_team_shares_from_the_copy_and_asks_no_n
     prompt = "The login fails without the CSRF token of the form: mend it"
     event = {"hook_event_name": "UserPromptSubmit", "session_id": "s1", "prompt": prompt}
     answer = await asyncio.to_thread(answer_alone, str(place.root), json.dumps(event).encode(), called)
-    told = json.loads(answer or b"{}")["hookSpecificOutput"]["additionalContext"]
-    assert f"{LOGIN[0]} (the team's)" in told
+    context = json.loads(answer or b"{}")["hookSpecificOutput"]["additionalContext"]
+    assert f"{LOGIN[0]} (the team's)" in context
     assert asked == []

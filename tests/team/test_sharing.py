@@ -18,21 +18,21 @@ TEAM = team_scope("default", PROJECT)
 pytestmark = BOTH_ENGINES
 
 
-async def told(toolbox: Toolbox) -> str:
+async def preamble(toolbox: Toolbox) -> str:
     return (await retrieve(toolbox, "login fails without the CSRF token in the form", k=5)).preamble
 
 
-async def test_nobody_is_told_a_proposal_before_a_reviewer_accepted_it(home: NewHome) -> None:
+async def test_nobody_is_shown_a_proposal_before_a_reviewer_accepted_it(home: NewHome) -> None:
     ann, rob, cem = await home("ann"), await home("rob", "review"), await home("cem")
     proposal = await ann.propose(await ann.learn(*LOGIN), "it cost me a day")
     await cem.sync()
-    assert LOGIN[0] not in await told(cem.toolbox)
+    assert LOGIN[0] not in await preamble(cem.toolbox)
     (waiting,) = await rob.server.proposals()
     assert (waiting.person, waiting.word, waiting.draft.title) == ("ann", "it cost me a day", LOGIN[0])
     accepted = await rob.decide(proposal, word="seen it too")
     assert (accepted.status, accepted.decided_by, accepted.decision) == ("accepted", "rob", "seen it too")
     await cem.sync()
-    assert f"{LOGIN[0]} (the team's)" in await told(cem.toolbox)
+    assert f"{LOGIN[0]} (the team's)" in await preamble(cem.toolbox)
 
 
 async def test_the_task_that_a_memory_was_met_in_stays_on_the_machine(home: NewHome) -> None:
@@ -58,8 +58,8 @@ async def test_what_several_people_propose_becomes_one_with_the_evidence_of_all(
     assert (later.status, later.memory_id) == ("accepted", *await server.store.team_cache.cached_ids(TEAM))
     for each in (ann, cem, dia):
         await each.sync()
-    assert f"{LOGIN[0]} (the team's; worked 9 of 10 times for 2 people)" in await told(dia.toolbox)
-    assert (await told(ann.toolbox)).count("CSRF token with") == 1, "one's own that says the same comes once"
+    assert f"{LOGIN[0]} (the team's; worked 9 of 10 times for 2 people)" in await preamble(dia.toolbox)
+    assert (await preamble(ann.toolbox)).count("CSRF token with") == 1, "one's own that says the same comes once"
     known = await dia.toolbox.store.team.sharing([str(later.memory_id)])
     assert known[str(later.memory_id)].proposed_by == ("ann", "cem", "dia")
 
@@ -90,16 +90,16 @@ async def test_what_fails_for_many_withdraws_itself_and_a_reviewer_may_restore_i
         for task in range(9):
             await each.tried(memory_id, f"t{task}", worked=task == 0)
     await ann.sync()
-    assert LOGIN[0] in await told(cem.toolbox), "one person alone withdraws nothing"
+    assert LOGIN[0] in await preamble(cem.toolbox), "one person alone withdraws nothing"
     await cem.sync()
     (item,) = await server.store.get_memories((TEAM,), [memory_id])
     assert item.status == "archived"
     assert "worked 2 of 18 times for 2 people" in str(item.status_reason)
     await ann.sync()
-    assert "the team's" not in await told(ann.toolbox), "only one's own is left"
+    assert "the team's" not in await preamble(ann.toolbox), "only one's own is left"
     assert await set_memory_status(rob.server.toolbox.in_project(TEAM.project), [memory_id], "active")
     await cem.sync()
-    assert "the team's" in await told(cem.toolbox)
+    assert "the team's" in await preamble(cem.toolbox)
     await cem.tried(memory_id, "t99", worked=False)
     await cem.sync()
     (item,) = await server.store.get_memories((TEAM,), [memory_id])
@@ -114,17 +114,17 @@ async def test_edited_withdrawn_and_forgotten_words_reach_everybody_and_an_undon
     words = MemoryDraft(title="Send the CSRF token with every form", content=LOGIN[1])
     memory_id = str((await rob.decide(proposal, "edit", draft=words)).memory_id)
     await cem.sync()
-    assert words.title in await told(cem.toolbox)
+    assert words.title in await preamble(cem.toolbox)
     there = rob.server.toolbox.in_project(TEAM.project)
     await edit(there, memory_id, MemoryChange(title="Send the CSRF token along"))
     await cem.sync()
-    assert "Send the CSRF token along (the team's)" in await told(cem.toolbox)
+    assert "Send the CSRF token along (the team's)" in await preamble(cem.toolbox)
     await rob.decide(proposal, "undo")
     await cem.sync()
-    assert "the team's" not in await told(cem.toolbox)
+    assert "the team's" not in await preamble(cem.toolbox)
     assert (await rob.decide(proposal)).memory_id == memory_id
     await cem.sync()
-    assert LOGIN[0] in await told(cem.toolbox)
+    assert LOGIN[0] in await preamble(cem.toolbox)
     await forget_memories(there, [memory_id])
     await cem.sync()
     assert await cem.toolbox.store.get_memories(cem.toolbox.readable, [memory_id]) == []
@@ -147,10 +147,10 @@ async def test_a_declined_proposal_says_why_and_comes_back_only_with_other_words
 
 async def test_only_what_is_proven_is_proposed_by_itself_and_never_what_the_user_said(home: NewHome) -> None:
     ann, rob = await home("ann"), await home("rob", "review")
-    drawn = Provenance(judge="evidence")
+    learned = Provenance(judge="evidence")
     proven, failed = (
-        await ann.learn(*LOGIN, provenance=drawn),
-        await ann.learn("Clear the cache", "1. rm it", provenance=drawn),
+        await ann.learn(*LOGIN, provenance=learned),
+        await ann.learn("Clear the cache", "1. rm it", provenance=learned),
     )
     said = await ann.learn("Answer in Dutch", "1. Always.", provenance=Provenance(distiller="user"))
     for memory_id in (proven, failed, said):

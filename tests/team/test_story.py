@@ -1,4 +1,4 @@
-"""Three homes and a server, all real processes: one agent fails and learns, another person reviews, a third is told."""
+"""Three homes and a server, all real processes: an agent fails and learns, a person reviews, a third is shown it."""
 
 import json
 import sqlite3
@@ -17,8 +17,8 @@ REMOTE = '[remote "origin"]\n\turl = git@github.com:acme/shop.git\n'
 
 def person(tmp_path: Path, name: str, url: str, token: str) -> HookProject:
     """A home of its own, with a clone of the same repository in a folder of another name."""
-    told = {"SWARM_MEMORY_TEAM__URL": url, "SWARM_MEMORY_TEAM__TOKEN_ENV": "ACME_TOKEN", "ACME_TOKEN": token}
-    project = HookProject(tmp_path / name / f"shop-of-{name}", tmp_path / name / "home", told)
+    environment = {"SWARM_MEMORY_TEAM__URL": url, "SWARM_MEMORY_TEAM__TOKEN_ENV": "ACME_TOKEN", "ACME_TOKEN": token}
+    project = HookProject(tmp_path / name / f"shop-of-{name}", tmp_path / name / "home", environment)
     for folder in (project.root / ".git", project.transcript.parent):
         folder.mkdir(parents=True)
     (project.root / ".git" / "config").write_text(REMOTE)
@@ -42,8 +42,8 @@ def failure(project: HookProject, error: str, session: str) -> str:
 def first_error(transcript: Path) -> str:
     """Return what the first command of the session failed with."""
     for line in transcript.read_text("utf-8").splitlines():
-        told: dict[str, Any] = json.loads(line)
-        content: Any = told.get("message", {}).get("content")
+        record: dict[str, Any] = json.loads(line)
+        content: Any = record.get("message", {}).get("content")
         if "config/test.toml not found" in line and content[0]["type"] == "tool_result":
             return str(content[0]["content"])
     raise AssertionError("the session has no such error")
@@ -65,7 +65,7 @@ def shared(server: HookProject, url: str | None) -> list[tuple[object, ...]]:
 
 
 @BOTH_ENGINES
-def test_what_one_learned_and_another_accepted_is_told_a_third_beside_the_same_failure(
+def test_what_one_learned_and_another_accepted_is_shown_to_a_third_beside_the_same_failure(
     tmp_path: Path, database_url: str | None
 ) -> None:
     told_of_database = {} if database_url is None else {"SWARM_MEMORY_STORAGE__URL": database_url}
@@ -88,13 +88,13 @@ def test_what_one_learned_and_another_accepted_is_told_a_third_beside_the_same_f
         ann.cli("learn", str(other))
         ann.cli("learn", str(ann.transcript))
         (own,) = [each for each in json.loads(ann.cli("memories", "list", "--json")) if NOTE in json.dumps(each)]
-        told = ann.cli("propose", own["id"], "--word", "every new clone", "--yes")
-        assert "waits for a reviewer" in told
+        answer = ann.cli("propose", own["id"], "--word", "every new clone", "--yes")
+        assert "waits for a reviewer" in answer
         (card,) = json.loads(rob.cli("team", "review", "--json"))
         assert (card["person"], card["word"], card["evidence"]["worked"]) == ("ann", "every new clone", 2)
         cem.cli("remember", "We use pytest here")  # a bank, so that the hook has one to ask
         cem.cli("jobs", "work", "--until-idle")
-        assert failure(cem, error, "c0") == "", "nobody is told before it is accepted"
+        assert failure(cem, error, "c0") == "", "nobody is shown it before it is accepted"
         assert "accepted by rob" in rob.cli("team", "review", card["id"], "accept", "--word", "seen it too")
         cem.cli("jobs", "work", "--until-idle")
         beside = failure(cem, error, "c1")

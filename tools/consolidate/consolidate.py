@@ -122,7 +122,7 @@ async def _relate(run: UpkeepRun, found: Survey, relations: Relations) -> None:
     """Link what relates, and quarantine new memories that contradict what is well used."""
     items = {item.id: item for item in found.items}
     for part in in_parts(relations.related, _BATCH):
-        await run.write((), [related.link for related in part], part)
+        await run.write((), [related.link for related in part])
     against: dict[str, set[str]] = {}
     links = [related.link for related in relations.related]
     said = [item.id for item in found.items if item.standing > 0]

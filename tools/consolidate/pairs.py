@@ -77,8 +77,8 @@ class _Stopped(Exception):
 
 async def survey(toolbox: Toolbox, state: UpkeepState, *, full: bool, on_progress: Progress) -> Survey:
     """Read the scope, and compare all of it, or what is new, with the rest. Raises `StorageError`."""
-    store, embedder, every, after = toolbox.store, toolbox.embedder, list[UpkeepItem](), 0
-    while page := await store.upkeep_items(toolbox.scope, embedder.name, embedder.dimensions, after=after, limit=_PAGE):
+    every, after = list[UpkeepItem](), 0
+    while page := await toolbox.store.upkeep_items(toolbox.scope, toolbox.embedder, after=after, limit=_PAGE):
         every, after = [*every, *page], page[-1].position
         await toolbox.give_way()
     links = await links_of(toolbox, [item.id for item in every])

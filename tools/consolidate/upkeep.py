@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from swarm_memory.schema.base import RUN, new_id
-from swarm_memory.schema.memory import MemoryLink, Merged, Pruned, Quarantined, Related
+from swarm_memory.schema.memory import MemoryLink, Merged, Pruned, Quarantined
 from swarm_memory.tools.consolidate.pairs import Progress
 from swarm_memory.tools.consolidate.retention import queue_retention_when_due
 from swarm_memory.tools.credit.harm import HARMFUL, memory_records
@@ -64,15 +64,13 @@ class UpkeepRun:
         self,
         changes: Sequence[UpkeepChange],
         links: Sequence[MemoryLink] = (),
-        origins: Sequence[Related] = (),
         aging: tuple[Aging | None, Aging] | None = None,
     ) -> UpkeepWritten:
         """Write one batch; a dry run takes it that all would be written."""
         if self.dry_run:
             return UpkeepWritten(tuple(change.seen.id for change in changes))
-        found_by = tuple(origin.model_dump(mode="json", exclude_none=True) for origin in origins)
         await self.toolbox.give_way()
-        batch = UpkeepBatch(self.id, self.now, tuple(changes), tuple(links), aging, found_by)
+        batch = UpkeepBatch(self.id, self.now, tuple(changes), tuple(links), aging)
         written = await self.toolbox.store.write_upkeep(self.toolbox.scope, batch)
         self.skipped += written.skipped
         return written
@@ -105,9 +103,9 @@ async def withdraw_harmful(toolbox: Toolbox) -> Withdrawal:
     What the user said neither rests nor goes: it is put before him. What belongs to every project or to a team stays:
     one project alone does not show it. Raises `StorageError`.
     """
-    store, scope, embedder = toolbox.store, toolbox.scope, toolbox.embedder
+    store, scope = toolbox.store, toolbox.scope
     records = {each: it for each, it in (await memory_records(toolbox)).items() if it.resting or it.harmful}
-    items = await store.upkeep_items_of(scope, embedder.name, embedder.dimensions, list(records))
+    items = await store.upkeep_items(scope, toolbox.embedder, list(records))
     found = [(each, records[each.id]) for each in items]
     trials = Trials(
         frozenset(each.id for each, record in found if record.resting and each.standing <= 0),

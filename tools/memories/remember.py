@@ -21,7 +21,7 @@ from swarm_memory.tools.learn.items import same_in_bank
 from swarm_memory.tools.memories.decide import confirm, set_memory_status
 from swarm_memory.tools.memories.edit import checked_texts
 from swarm_memory.tools.memories.heard import NO_SESSION, UNSEEN, Heard, Session
-from swarm_memory.tools.ports.memories import DayLimit, StoredMemory
+from swarm_memory.tools.ports.memories import StoredMemory
 from swarm_memory.tools.retrieve.embed import prepare_or_say
 from swarm_memory.tools.text.cleaning import clean, harmless, one_line
 from swarm_memory.tools.text.pasted import without_quotations
@@ -229,7 +229,7 @@ async def _add(
 
     `fault`: why the embedder gave no vectors.
     """
-    limit = None if toolbox.new_per_day is None else DayLimit(toolbox.new_per_day, toolbox.clock.now())
+    limit = None if toolbox.new_per_day is None else (toolbox.new_per_day, toolbox.clock.now())
     await toolbox.store.add_memories(new, toolbox.embedder.name, limit)
     for known_id, by_id in (superseded or {}).items():
         why = f"superseded by {by_id}, which says it all"

@@ -11,7 +11,6 @@ from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.tools.consolidate.upkeep import queue_when_due
 from swarm_memory.tools.guard.gate import gated, notice_of
 from swarm_memory.tools.memories.edit import checked_texts, pages_of_memories, with_authors
-from swarm_memory.tools.ports.memories import DayLimit
 from swarm_memory.tools.ports.models import Accompanied
 from swarm_memory.tools.retrieve.embed import prepare_or_say, with_indexes
 from swarm_memory.tools.text.cleaning import faults, is_memory_id
@@ -138,7 +137,7 @@ async def _add(toolbox: Toolbox, batch: list[MemoryItem], result: Imported) -> N
     )
     if fault is not None and fault not in result.notices:
         result.notices.append(fault)
-    limit = None if toolbox.new_per_day is None else DayLimit(toolbox.new_per_day, toolbox.clock.now())
+    limit = None if toolbox.new_per_day is None else (toolbox.new_per_day, toolbox.clock.now())
     new = await toolbox.store.add_memories(prepared, toolbox.embedder.name, limit)
     result.added += len(new)
     result.known += len(batch) - len(new)

@@ -154,13 +154,6 @@ class MemoryFilter(NamedTuple):
     agent_id: str | None = None
 
 
-class DayLimit(NamedTuple):
-    """How much may be added to a project on the day (UTC) of a moment."""
-
-    new_per_day: int
-    at: datetime
-
-
 class Forgotten(NamedTuple):
     """What forgetting took away, and what stayed."""
 

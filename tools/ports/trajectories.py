@@ -47,11 +47,6 @@ class LearnRecord(NamedTuple):
     replaces: str | None = None
     """The run that learned from the same trajectory under another verdict."""
 
-    @property
-    def counted(self) -> int:
-        """What of the day's quota it takes: a task that taught nothing new takes room too."""
-        return max(1, len(self.memories))
-
 
 class LearnedBefore(NamedTuple):
     """What is known of a trajectory that was learned from."""

@@ -44,6 +44,7 @@ FORGOTTEN = "(forgotten)"
 """Stands in the place of what was taken out."""
 
 _COLUMNS = {
+    "trajectories": ("blank_trajectory", ("query", "trajectory_json", "verdict_json")),
     "events": ("put_event", ("data",)),
     "sessions": ("put_session", ("task",)),
     "jobs": ("put_job", ("payload", "result", "error")),
@@ -239,13 +240,11 @@ def _take_out(connection: Connection, traces: Traces) -> int:
         _SQL.run(connection, "clear_jobs_of_task", **task._asdict())
         _SQL.run(connection, "clear_queries_of_task", task_id=task.task_id, scope_ids=traces.scope_ids)
         calls.update(_SQL.column(connection, "calls_of_task", **task._asdict()))
-    for seq in traces.quoting.get("trajectories", ()):
-        _scrub_trajectory(connection, traces, seq)
     for seq in traces.queries:
         _SQL.run(connection, "clear_query", seq)
     for name in _COLUMNS:
         for key in traces.quoting.get(name, ()):
-            _scrub_row(connection, traces, name, key)
+            _scrub(connection, traces, name, key)
     _drop_calls(connection, calls, traces.tools)
     return blanked
 
@@ -288,25 +287,23 @@ def blank_task(connection: Connection, task: Task, instead: str) -> int:
     return len(rows)
 
 
-def _scrub_trajectory(connection: Connection, traces: Traces, seq: int) -> None:
-    for _, query, text, verdict in list(texts_of(connection, "trajectories", traces.scope_ids, seq)):
-        (trajectory_id,) = _SQL.row(connection, "trajectory_id", seq)
-        changed = [traces.phrases.taken_from(each, FORGOTTEN) for each in (query, text, verdict)]
-        _put_trajectory(connection, seq, trajectory_id, *changed)
-
-
 def _put_trajectory(
     connection: Connection, seq: int, trajectory_id: str, query: str | None, text: str | None, verdict: str | None
 ) -> None:
     texts = {"query": query, "trajectory_json": text, "verdict_json": verdict}
-    _SQL.run(connection, "blank_trajectory", **texts, seq=seq, content_hash=content_hash(trajectory_id, text or ""))
+    _SQL.run(connection, "blank_trajectory", **texts, key=seq, content_hash=content_hash(trajectory_id, text or ""))
 
 
-def _scrub_row(connection: Connection, traces: Traces, name: str, key: object) -> None:
+def _scrub(connection: Connection, traces: Traces, name: str, key: Any) -> None:
+    """Take the phrases out of the texts of one row of a table."""
     put, columns = _COLUMNS[name]
     for _, *texts in list(texts_of(connection, name, traces.scope_ids, key)):
         changed = [traces.phrases.taken_from(each, FORGOTTEN) for each in texts]
-        _SQL.run(connection, put, key=key, scope_ids=traces.scope_ids, **dict(zip(columns, changed, strict=True)))
+        if name == "trajectories":
+            _put_trajectory(connection, key, _SQL.column(connection, "trajectory_id", key)[0], *changed)
+        else:
+            values = dict(zip(columns, changed, strict=True))
+            _SQL.run(connection, put, key=key, scope_ids=traces.scope_ids, **values)
 
 
 def _drop_calls(connection: Connection, seqs: Iterable[int], summaries: Iterable[tuple[int, str]]) -> None:

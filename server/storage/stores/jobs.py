@@ -122,13 +122,8 @@ def _due(now: datetime, lease_s: float, kinds: Sequence[str]) -> dict[str, Any]:
 def _jobs(connection: Connection, scope: Scope | int, *, limit: int = 1, **which: Any) -> list[Job]:
     """Return the newest jobs of a scope that a filter lets through."""
     values = {"id": None, "kind": None, "key": None, "statuses": None, **which}
-    return [
-        made(
-            Job,
-            row,
-            scope=made(Scope, row),
-            payload=json.loads(row["payload"]),
-            result=row["result"] and json.loads(row["result"]),
-        )
-        for row in _SQL.named(connection, "jobs", **values, scope_id=scope, limit=limit)
-    ]
+    found: list[Job] = []
+    for row in _SQL.named(connection, "jobs", **values, scope_id=scope, limit=limit):
+        texts = {name: row[name] and json.loads(row[name]) for name in ("payload", "result")}
+        found.append(made(Job, row, scope=made(Scope, row), **texts))
+    return found

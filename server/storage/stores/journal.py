@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.benchmark import BenchmarkRun
@@ -12,7 +12,7 @@ from swarm_memory.schema.sqlite.events import CLEARED, FILE, INJECTED, RESTED, R
 from swarm_memory.schema.status import BankStatistics, ChatDay
 from swarm_memory.server.storage.driver import Connection
 from swarm_memory.server.storage.engine.engine import Engine, Part, reads, writes, writing_as
-from swarm_memory.server.storage.stores.rows import Sql, events, find_scope, log_event, made, make_scope
+from swarm_memory.server.storage.stores.rows import Sql, events, log_event, made, make_scope
 from swarm_memory.tools.ports.journal import ChatRecord, Event, HostSession
 from swarm_memory.tools.ports.memories import RetrievalRecord
 
@@ -25,16 +25,6 @@ CHAT_TOKENS = "chat_tokens"
 _SQL, _BENCHMARKS = Sql("journal"), Sql("benchmarks")
 
 
-class ChatSpending(NamedTuple):
-    """What calls to chat models cost together."""
-
-    calls: int
-    tokens: int
-    """Input and output."""
-    cost_usd: float | None
-    """Of the calls whose cost is known; None where that is none."""
-
-
 class Journal(Engine):
     """Sessions of hosts, events and figures of one bank; what a store queues is written behind by its recorder."""
 
@@ -45,7 +35,7 @@ class Journal(Engine):
 
     @reads
     def get_session(self, connection: Connection, scope: Scope, session_id: str) -> HostSession | None:
-        rows = _SQL.named(connection, "get_session", find_scope(connection, scope), session_id)
+        rows = _SQL.named(connection, "get_session", scope, session_id)
         return made(HostSession, rows[0], scope=scope) if rows else None
 
     async def shown_in(self, scope: Scope, session_id: str, task_ids: Sequence[str]) -> frozenset[str]:
@@ -59,8 +49,8 @@ class Journal(Engine):
     def _shown_in(
         self, connection: Connection, scope: Scope, session_id: str, task_ids: Sequence[str]
     ) -> frozenset[str]:
-        values = {"scope_id": find_scope(connection, scope), "session_id": session_id, "tasks": task_ids}
-        found = _SQL.column(connection, "shown_in", **values, injected=INJECTED, cleared=CLEARED)
+        values = {"session_id": session_id, "tasks": task_ids, "injected": INJECTED, "cleared": CLEARED}
+        found = _SQL.column(connection, "shown_in", **values, scope_id=scope)
         return frozenset(memory_id for data in found for memory_id in json.loads(data).get("ids", ()))
 
     @writes
@@ -75,7 +65,7 @@ class Journal(Engine):
     @reads
     def events_of_kind(self, connection: Connection, scope: Scope, kind: str, limit: int) -> list[Event]:
         """Return the newest lines of the audit trail of one kind, newest first."""
-        return events(_SQL.rows(connection, "events_of_kind", find_scope(connection, scope), kind, limit))
+        return events(_SQL.rows(connection, "events_of_kind", scope, kind, limit))
 
     async def record_retrieval(self, record: RetrievalRecord) -> None:
         if not self.read_only:
@@ -88,16 +78,17 @@ class Journal(Engine):
         else:
             self.recorder.add(record)
 
-    async def chat_spending(self, since: datetime) -> ChatSpending:
-        """Return what was spent since then by every process and in every scope of the database."""
+    async def chat_spending(self, since: datetime) -> ChatDay:
+        """Return what was spent since then, as of one day, by every process and in every scope of the database."""
         await self.recorder.settle()
         # Taken before the look at the database: a call that is written meanwhile counts twice rather than not at all.
         waiting = [each for each in self.recorder.waiting if isinstance(each, ChatRecord)]
         days = await self._written_days(since)
         unwritten = [record for record in (*waiting, *self.unwritable) if record.at >= since]
-        costs = [day.cost_usd for day in days] + [record.usage.cost_usd for record in unwritten]
-        known = [cost for cost in costs if cost is not None]
-        return ChatSpending(
+        known = [cost for day in days if (cost := day.cost_usd) is not None]
+        known += [cost for record in unwritten if (cost := record.usage.cost_usd) is not None]
+        return ChatDay(
+            day=since.date().isoformat(),
             calls=sum(day.calls for day in days) + len(unwritten),
             tokens=sum(day.tokens for day in days) + sum(map(_tokens_of, unwritten)),
             cost_usd=sum(known) if known else None,
@@ -114,13 +105,12 @@ class Journal(Engine):
 
     @reads
     def statistics(self, connection: Connection, scope: Scope, embedder: str) -> BankStatistics:
-        scope_id = find_scope(connection, scope)
         counts: dict[str, dict[str, int]] = {}
-        for what, name, count in _SQL.rows(connection, "counts", scope_id=scope_id, retrieved=RETRIEVED):
+        for what, name, count in _SQL.rows(connection, "counts", scope_id=scope, retrieved=RETRIEVED):
             counts.setdefault(what, {})[name] = count
         memories = {"active": 0, "quarantined": 0, "archived": 0} | counts.get("memories", {})
         verdicts, embedded = counts.get("verdicts", {}), counts.get("embedded", {})
-        oldest, newest, mean_confidence, new = _SQL.row(connection, "describe_patterns", scope_id=scope_id)
+        oldest, newest, mean_confidence, new = _SQL.row(connection, "describe_patterns", scope_id=scope)
         return BankStatistics(
             scope=scope,
             memories=memories,
@@ -213,13 +203,12 @@ class Benchmarks(Part):
 
     @reads
     def get_benchmark(self, connection: Connection, scope: Scope, run_id: str) -> BenchmarkRun | None:
-        row = _BENCHMARKS.row(connection, "find_benchmark_run", run_id, find_scope(connection, scope))
+        row = _BENCHMARKS.row(connection, "find_benchmark_run", run_id, scope)
         return None if row is None else _benchmark(row)
 
     @reads
     def list_benchmarks(self, connection: Connection, scope: Scope, limit: int) -> list[BenchmarkRun]:
-        rows = _BENCHMARKS.rows(connection, "list_benchmark_runs", find_scope(connection, scope), limit)
-        return [_benchmark(row) for row in rows]
+        return [_benchmark(row) for row in _BENCHMARKS.rows(connection, "list_benchmark_runs", scope, limit)]
 
 
 def _benchmark(row: Sequence[Any]) -> BenchmarkRun:

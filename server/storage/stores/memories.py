@@ -34,7 +34,6 @@ from swarm_memory.server.storage.stores.rows import (
     content_hash,
     event_row,
     events,
-    find_scope,
     find_scopes,
     item_of,
     log_event,
@@ -50,7 +49,6 @@ from swarm_memory.tools.anchors.handles import handles_of
 from swarm_memory.tools.ports.journal import Event
 from swarm_memory.tools.ports.memories import (
     Candidate,
-    DayLimit,
     KnownFix,
     MemoryFilter,
     SearchFilter,
@@ -181,22 +179,27 @@ class Memories(Engine):
 
     @writes
     def add_memories(
-        self, connection: Connection, memories: Sequence[StoredMemory], embedder: str, limit: DayLimit | None = None
+        self,
+        connection: Connection,
+        memories: Sequence[StoredMemory],
+        embedder: str,
+        limit: tuple[int, datetime] | None = None,
     ) -> list[str]:
         """Write items with all their indexes in one transaction; return the ids that were new.
 
-        Raises `QuotaReached` for more than `limit` allows: then none was written.
+        Raises `QuotaReached` where a project would get more than `limit` allows on the day (UTC) of its moment: then
+        none was written.
         """
         new = MemoryWriter(connection, self, embedder).add(memories)
         if limit is not None:
             for scope, count in Counter(item.scope for item in new).items():
-                count_added(connection, make_scope(connection, scope), count, limit.new_per_day, limit.at)
+                count_added(connection, make_scope(connection, scope), count, *limit)
         return [item.id for item in new]
 
     @reads
     def added_on(self, connection: Connection, scope: Scope, at: datetime) -> int:
         """Return how much of the quota of that moment's day (UTC) was taken, by all processes together."""
-        return added_on(connection, find_scope(connection, scope), at)
+        return added_on(connection, scope, at)
 
     @writes
     def set_status(
@@ -417,9 +420,9 @@ def count_added(connection: Connection, scope_id: int, added: int, limit: int, a
     _SQL.run(connection, "put_added", scope_id=scope_id, value=f"{to_text(at)[:10]} {total}")
 
 
-def added_on(connection: Connection, scope_id: int | None, at: datetime) -> int:
+def added_on(connection: Connection, scope: Scope | int, at: datetime) -> int:
     """Return how much was added on the day of a moment, in UTC."""
-    row = _SQL.row(connection, "added", scope_id)
+    row = _SQL.row(connection, "added", scope)
     day, _, count = row[0].partition(" ") if row else ("", "", "")
     return int(count) if day == to_text(at)[:10] else 0
 
@@ -445,15 +448,8 @@ def joined(
 def _narrowed(only: SearchFilter, connection: Connection, scopes: Sequence[Partition]) -> Narrowed:
     values = only._asdict() | {"scopes": [scope.id for scope in scopes]}
     left_out = _SQL.column(connection, "active_of_task", **values) if only.exclude_task is not None else ()
-    filters = [
-        _SQL[name]
-        for name, is_asked in (
-            ("active_of_domain", only.domain is not None),
-            ("active_of_agent", only.agent_id is not None),
-            ("active_with_tags", bool(only.tags)),
-        )
-        if is_asked
-    ]
+    asked = {"active_of_domain": only.domain, "active_of_agent": only.agent_id, "active_with_tags": only.tags}
+    filters = [_SQL[name] for name, value in asked.items() if value]
     if not filters:
         return Narrowed(None, frozenset(left_out))
     passing = _SQL["passing"].replace("{filters}", "\nINTERSECT ".join(filters) + "\n")

@@ -50,11 +50,6 @@ class Review(Part):
         return items_at(connection, scopes, ids)
 
     @reads
-    def quarantined(self, connection: Connection, scopes: Sequence[Scope]) -> int:
-        """Return how many memories are in quarantine."""
-        return int(_SQL.row(connection, "quarantined", scopes=find_scopes(connection, scopes))[0])
-
-    @reads
     def decisions(self, connection: Connection, scopes: Sequence[Scope]) -> list[Event]:
         """Return what was decided about memories and what of it taken back, oldest first."""
         scope_ids = find_scopes(connection, scopes)

@@ -1,7 +1,7 @@
 """MaTTS runs and their rollouts in the bank."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,7 +11,7 @@ from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.server.storage.driver import Connection
 from swarm_memory.server.storage.engine.engine import Engine, reads, writes
 from swarm_memory.server.storage.stores.memories import MemoryWriter, added_on, count_added
-from swarm_memory.server.storage.stores.rows import Sql, find_scope, log_event, made, make_scope
+from swarm_memory.server.storage.stores.rows import Sql, log_event, made, make_scope
 from swarm_memory.server.storage.stores.trajectories import add_trajectory, reinforce
 from swarm_memory.tools.ports.trajectories import RunEnd
 
@@ -49,8 +49,7 @@ class Rollouts(Engine):
         self, connection: Connection, scope: Scope, statuses: Sequence[RunStatus], limit: int
     ) -> list[MattsRun]:
         """Return runs, newest first."""
-        values = {"scope_id": find_scope(connection, scope), "statuses": statuses, "limit": limit}
-        return list(_runs(scope, _SQL.named(connection, "list_matts_runs", **values)))
+        return _runs(connection, scope, statuses=statuses, limit=limit)
 
     @writes
     def save_rollout(
@@ -100,20 +99,19 @@ class Rollouts(Engine):
     @writes
     def reopen_run(self, connection: Connection, scope: Scope, run_id: str) -> bool:
         """Queue a run that was cancelled once more."""
-        return _SQL.run(connection, "reopen_matts_run", run_id, find_scope(connection, scope)).rowcount == 1
+        return _SQL.run(connection, "reopen_matts_run", run_id, scope).rowcount == 1
 
     @writes
     def cancel_run(self, connection: Connection, scope: Scope, run_id: str) -> bool:
         """Cancel a run that is queued or running; its rollouts are kept."""
-        scope_id = find_scope(connection, scope)
-        if scope_id is None or _SQL.run(connection, "cancel_matts_run", run_id, scope_id).rowcount == 0:
+        if _SQL.run(connection, "cancel_matts_run", run_id, scope).rowcount == 0:
             return False
-        log_event(connection, scope_id, ENDED, run_id, {"status": "cancelled"})
+        log_event(connection, make_scope(connection, scope), ENDED, run_id, {"status": "cancelled"})
         return True
 
 
 def _find(connection: Connection, scope: Scope, run_id: str) -> MattsRun | None:
-    return next(_runs(scope, _SQL.named(connection, "get_matts_run", run_id, find_scope(connection, scope))), None)
+    return next(iter(_runs(connection, scope, id=run_id)), None)
 
 
 def _columns(run: MattsRun) -> dict[str, Any]:
@@ -122,7 +120,11 @@ def _columns(run: MattsRun) -> dict[str, Any]:
     return run.model_dump(include={"run_id", "task_id", "mode", "k", "status"}) | {"summary": summary}
 
 
-def _runs(scope: Scope, rows: Iterable[Mapping[str, Any]]) -> Iterator[MattsRun]:
-    for row in rows:
+def _runs(connection: Connection, scope: Scope, *, limit: int = 1, **which: Any) -> list[MattsRun]:
+    """Return the newest runs of a scope that a filter lets through."""
+    found: list[MattsRun] = []
+    values = {"id": None, "statuses": None, **which}
+    for row in _SQL.named(connection, "matts_runs", **values, scope_id=scope, limit=limit):
         summary: dict[str, Any] = json.loads(row["summary"] or "{}")
-        yield made(MattsRun, row, scope=scope, task=summary.pop("task", ""), summary=summary)
+        found.append(made(MattsRun, row, scope=scope, task=summary.pop("task", ""), summary=summary))
+    return found

@@ -13,7 +13,7 @@ from swarm_memory.server.storage.engine.engine import Engine, Part, reads, write
 from swarm_memory.server.storage.search.index import Index
 from swarm_memory.server.storage.search.vectors import Keywords, Near, QueryVector, Search, cosines
 from swarm_memory.server.storage.search.words import joined
-from swarm_memory.server.storage.stores.rows import Sql, find_scope, find_scopes, made, make_scope, now_text, to_json
+from swarm_memory.server.storage.stores.rows import Sql, find_scopes, made, make_scope, now_text, to_json
 from swarm_memory.server.storage.stores.upkeep import Vectors
 from swarm_memory.tools.ports.sources import (
     FoundPassage,
@@ -104,7 +104,7 @@ class Sources(Part):
 
     @reads
     def list_sources(self, connection: Connection, scope: Scope) -> list[SourceInfo]:
-        return _SQL.models(connection, SourceInfo, "list_sources", find_scope(connection, scope))
+        return _SQL.models(connection, SourceInfo, "list_sources", scope)
 
     async def remove(self, source: SourceKey) -> int:
         """Delete a source with every trace of it; return how many passages it had. Raises `NotFoundError`."""
@@ -126,7 +126,7 @@ _AROUND = ("seq", "location", "project", "group_title", "before", "after")
 
 def _find_source(connection: Connection, source: SourceKey) -> tuple[int, int] | None:
     """Return (partition, id) of a source."""
-    return _SQL.row(connection, "find_source", find_scope(connection, source.scope), source.kind, source.location)
+    return _SQL.row(connection, "find_source", source.scope, source.kind, source.location)
 
 
 def _remove_group(connection: Connection, index: Index, partition: int, source_id: int, name: str) -> bool:

@@ -71,7 +71,8 @@ class Trajectories(Journal):
             return ()
         scope_id = make_scope(connection, record.scope)
         if record.new_per_day is not None:
-            count_added(connection, scope_id, record.counted, record.new_per_day, record.at)
+            added = max(1, len(record.memories))  # a task that taught nothing new takes room too
+            count_added(connection, scope_id, added, record.new_per_day, record.at)
         learned = {"run_id": record.run_id, "failures": record.failures}
         add_trajectory(
             connection, scope_id, record.trajectory_id, record.trajectory, record.verdict, record.at, **learned

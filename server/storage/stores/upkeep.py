@@ -30,7 +30,7 @@ from swarm_memory.server.storage.stores.rows import (
     to_moment,
 )
 from swarm_memory.server.storage.stores.tool_memory import leave_window
-from swarm_memory.tools.ports.models import Vector
+from swarm_memory.tools.ports.models import Embedder, Vector
 from swarm_memory.tools.ports.upkeep import (
     FINISHED,
     Aging,
@@ -74,19 +74,26 @@ class Upkeep(Engine):
 
     @reads
     def upkeep_items(
-        self, connection: Connection, scope: Scope, embedder: str, dimensions: int, *, after: int, limit: int
+        self,
+        connection: Connection,
+        scope: Scope,
+        embedder: Embedder,
+        ids: Sequence[str] | None = None,
+        *,
+        after: int = 0,
+        limit: int = 0,
     ) -> list[UpkeepItem]:
-        """Return active items after a position, by position."""
-        values = {"scope_id": scope, "model": embedder, "dims": dimensions, "ids": None}
-        return _upkeep_items(connection, **values, after=after, limit=limit)
-
-    @reads
-    def upkeep_items_of(
-        self, connection: Connection, scope: Scope, embedder: str, dimensions: int, ids: Sequence[str]
-    ) -> list[UpkeepItem]:
-        """Return those of the items that are active in the scope, by position."""
-        values = {"scope_id": scope, "model": embedder, "dims": dimensions, "ids": ids}
-        return _upkeep_items(connection, **values, after=0, limit=len(ids))
+        """Return at most `limit` active items after a position, or those with some ids, by position."""
+        values = {"model": embedder.name, "dims": embedder.dimensions, "ids": ids, "after": after}
+        values["limit"] = limit if ids is None else len(ids)
+        items = [UpkeepItem(*row) for row in _SQL.rows(connection, "upkeep_items", scope_id=scope, **values)]
+        return [
+            item._replace(
+                created_at=to_moment(str(item.created_at)),
+                last_used=None if item.last_used is None else to_moment(str(item.last_used)),
+            )
+            for item in items
+        ]
 
     @writes
     def write_upkeep(self, connection: Connection, scope: Scope, batch: UpkeepBatch) -> UpkeepWritten:
@@ -102,7 +109,7 @@ class Upkeep(Engine):
         if batch.aging is not None:
             _SQL.run(connection, "put_aging", scope_id, batch.aging[1].model_dump())
         if done or added:
-            record = {"changes": done, "links": added, "origins": batch.origins}
+            record = {"changes": done, "links": added}
             log_event(connection, scope_id, CHANGED, batch.run_id, record, batch.at)
         skipped = tuple(each.seen.id for each in batch.changes if each.seen.id not in changed)
         return UpkeepWritten(changed, skipped)
@@ -144,21 +151,17 @@ class Upkeep(Engine):
         self.index.tidy(connection)
         return Undone(run_id=run_id, restored=len(restored), links_removed=removed, skipped=tuple(skipped))
 
-    @property
-    def _light_name(self) -> str | None:
-        return None if self.light is None else self.light.name
-
     @reads
     def unembedded(self, connection: Connection, scope: Scope, limit: int, after: int) -> list[tuple[int, str]]:
         """Return (position, text to embed) of items of any status without a vector, but for one of a light embedder."""
-        values = {"scope_id": scope, "limit": limit, "after": after, "light": self._light_name}
+        values = {"scope_id": scope, "limit": limit, "after": after, "light": self.light and self.light.name}
         return _texts_to_embed(_SQL.rows(connection, "unembedded", **values))
 
     @writes
     def put_first_vectors(self, connection: Connection, embedder: str, vectors: Mapping[int, Vector]) -> int:
         """Write vectors by position, with their index, of those that `unembedded` would give; return how many."""
         # One edited meanwhile has the vector of its new text.
-        lacking = _SQL.column(connection, "unembedded_of", seqs=list(vectors), light=self._light_name)
+        lacking = _SQL.column(connection, "unembedded_of", seqs=list(vectors), light=self.light and self.light.name)
         found = {seq: vectors[seq] for seq in lacking}
         return self.index.put_vectors(connection, embedder, found, self.quantization_of(embedder), now_text())
 
@@ -295,17 +298,6 @@ def _batches(connection: Connection, scope: Scope, run_id: str) -> dict[int, str
 def _texts_to_embed(rows: Sequence[tuple[Any, ...]]) -> list[tuple[int, str]]:
     """Return (position, text to embed) of rows of (position, title, description, content)."""
     return [(seq, "\n".join(part for part in texts if part)) for seq, *texts in rows]
-
-
-def _upkeep_items(connection: Connection, **values: Any) -> list[UpkeepItem]:
-    items = [UpkeepItem(*row) for row in _SQL.rows(connection, "upkeep_items", **values)]
-    return [
-        item._replace(
-            created_at=to_moment(str(item.created_at)),
-            last_used=None if item.last_used is None else to_moment(str(item.last_used)),
-        )
-        for item in items
-    ]
 
 
 def _read_aging(connection: Connection, scope_id: int) -> Aging | None:
