@@ -239,9 +239,10 @@ def command_ms(arguments: tuple[str, ...], root: Path, environ: Mapping[str, str
 
 def retrievals_not_by(root: Path, way: str) -> int:
     """Return how many prompts of a way were recorded as served otherwise."""
+    from swarm_memory.server.storage.driver import choose
     from swarm_memory.server.storage.engine.connection import connect
 
-    connection = connect(root / ".swarm" / "memory.db", read_only=True)
+    connection = connect(root / ".swarm" / "memory.db", driver=choose(), read_only=True)
     kept = connection.execute("SELECT data FROM events WHERE type = 'reasoning_memory.retrieved'").fetchall()
     connection.close()
     retrieved = [json.loads(data) for (data,) in kept]

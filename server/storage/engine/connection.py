@@ -138,7 +138,7 @@ def write_transaction(
     with writer_lock(database, timeout_s):
         if opened is not None:
             opened.check()
-        log, mark = f"{database}-wal", str(registry.mark_file(database)) if opened is None else opened.mark_file
+        log, mark = f"{database}-wal", str(registry.mark_file(database))
         note_log(log, mark)
         with transaction(connection, "IMMEDIATE"):
             yield

@@ -75,10 +75,8 @@ Found: TypeAlias = Literal["same", "log lost", "moved"]
 class OpenedFile:
     """The files of one connection, by device and inode: the database, its log, the log's index."""
 
-    def __init__(self, database: Path, mark_file: str) -> None:
+    def __init__(self, database: Path) -> None:
         self._database = str(database)
-        self.mark_file = mark_file
-        """Where the last commit of its log is noted."""
         self._files: dict[str, tuple[int, int]] = {}
         self.note()
 

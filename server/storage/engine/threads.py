@@ -22,7 +22,6 @@ from swarm_memory.server.storage.engine.connection import (
 from swarm_memory.server.storage.engine.engine import FORKED, Engine
 from swarm_memory.server.storage.engine.files import OpenedFile, inode_of, size_of
 from swarm_memory.server.storage.engine.lock import writer_lock
-from swarm_memory.server.storage.engine.registry import mark_file
 from swarm_memory.server.storage.search.index import Index
 from swarm_memory.server.storage.search.words import says
 from swarm_memory.tools.ports.models import Embedder
@@ -55,7 +54,7 @@ class ConnectionThread(aiosqlite.Connection):
         self._process = os.getpid()
         self._database, self._driver, self._timeout_s, self._writes = database, driver, timeout_s, writes
         self._reached: SqliteConnection | None = None
-        self.opened = OpenedFile(database, str(mark_file(database)))
+        self.opened = OpenedFile(database)
         """What the connection opened, for a look under the writer lock."""
 
     async def open(self) -> None:
@@ -116,7 +115,7 @@ class ConnectionThread(aiosqlite.Connection):
             raise StorageError("the bank is closed") from error
 
     def _reach(self, *, create: bool) -> "SqliteConnection":
-        opened = OpenedFile(self._database, self.opened.mark_file)
+        opened = OpenedFile(self._database)
         connection = connect(
             self._database, driver=self._driver, read_only=not self._writes, create=create, timeout_s=self._timeout_s
         )

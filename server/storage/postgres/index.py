@@ -67,23 +67,15 @@ class PostgresIndex(Index):
         self.outgrown = True
         """Whether a partition may have become large since the last look."""
 
-    def enter(self, connection: "Connection", seq: int, partition: int) -> None:
-        self.enter_new(connection, [seq], partition)
-        for *space, vector in connection.execute(self.statements["spaces_of_item"], (seq,)).fetchall():
-            self._enter_vectors(connection, Space(*space), partition, [(seq, vector)])
-
     def enter_new(self, connection: "Connection", seqs: Sequence[int], partition: int) -> None:
         place = self._place(connection, partition)
         enter(connection, place, self._words(connection, seqs))
         connection.execute(self.statements["count_active"], (len(seqs), partition))
 
-    def leave(self, connection: "Connection", seq: int, partition: int) -> None:
+    def _leave_words(self, connection: "Connection", seq: int, partition: int) -> None:
         place = self._place(connection, partition)
         for item in self._words(connection, [seq]):
             leave(connection, place, item)
-        connection.execute(self.statements["count_active"], (-1, partition))
-        for *space, _ in connection.execute(self.statements["spaces_of_item"], (seq,)).fetchall():
-            self._leave_vector(connection, Space(*space), seq, partition)
 
     def make_space(self, connection: "Connection", model: str, dims: int, quantization: Quantization) -> Space:
         space = find_space(connection, model, dims, self.statements)

@@ -58,8 +58,7 @@ class Index:
 
     def enter(self, connection: "Connection", seq: int, partition: int) -> None:
         """Enter an item that has become active, with its tokens and whatever vectors it has."""
-        connection.execute(self.statements["index_tokens"], (seq,))
-        connection.execute(self.statements["count_active"], (1, partition))
+        self.enter_new(connection, [seq], partition)
         for *space, vector in connection.execute(self.statements["spaces_of_item"], (seq,)).fetchall():
             self._enter_vectors(connection, Space(*space), partition, [(seq, vector)])
 
@@ -83,10 +82,13 @@ class Index:
 
     def leave(self, connection: "Connection", seq: int, partition: int) -> None:
         """Take out an item that is active no more; its tokens and vectors must still be those it was entered with."""
-        connection.execute(self.statements["unindex_tokens"], (seq,))
+        self._leave_words(connection, seq, partition)
         connection.execute(self.statements["count_active"], (-1, partition))
         for *space, _ in connection.execute(self.statements["spaces_of_item"], (seq,)).fetchall():
             self._leave_vector(connection, Space(*space), seq, partition)
+
+    def _leave_words(self, connection: "Connection", seq: int, partition: int) -> None:
+        connection.execute(self.statements["unindex_tokens"], (seq,))
 
     def put_vector(self, connection: "Connection", seq: int, vector: "Vector", space: Space, now: str) -> None:
         """Write the vector of an item that is in no index. Raises `StorageError` for one that cannot be right."""

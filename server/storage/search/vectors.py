@@ -433,18 +433,16 @@ class Search:
         Few items are searched by one call, as handing over to a thread costs more; many by words and vectors at once.
         """
         if self.index.items < SMALL:
-            return await read(self._one_after_the_other(join))
+
+            def searched(connection: "Connection") -> T:
+                looked = self._look(connection)
+                return join(connection, self, self.near(connection, looked), self.keywords(connection, looked))
+
+            return await read(searched)
         near, keywords = await asyncio.gather(read(self.near), read_beside(self.keywords))
         if near.vector is None and self.query.vector is not None and keywords.found:
             near = await read(self.near)  # the bank's first vector came between the two looks
         return await read(lambda connection: join(connection, self, near, keywords))
-
-    def _one_after_the_other(self, join: "_Join[T]") -> "Callable[[Connection], T]":
-        def searched(connection: "Connection") -> T:
-            looked = self._look(connection)
-            return join(connection, self, self.near(connection, looked), self.keywords(connection, looked))
-
-        return searched
 
     def near(self, connection: "Connection", looked: "_Looked | None" = None) -> Near:
         """Return the pool of the nearest items of every partition. Raises `StorageError` for an unsound vector."""
