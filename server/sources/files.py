@@ -3,7 +3,7 @@
 import codecs
 import hashlib
 import os
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Container, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, partial
@@ -202,21 +202,12 @@ def _rules_of(folder: Path, at: str, name: str = ".gitignore") -> list[_Rules]:
             text = stream.read(MAX_IGNORE_BYTES).decode("utf-8", "replace")
     except OSError:
         return []  # Git, too, goes on without an ignore file that it cannot read
-    return [_Rules(at, GitIgnoreSpec.from_lines(_valid(text.removeprefix("\ufeff").splitlines())))]
-
-
-def _valid(lines: Iterable[str]) -> list[str]:
-    """Leave out what is no pattern, as Git does."""
-    from pathspec import GitIgnoreSpec
-
-    kept: list[str] = []
-    for line in lines:
-        try:
+    patterns: list[str] = []
+    for line in text.removeprefix("\ufeff").splitlines():
+        with suppress(ValueError):  # Git, too, leaves out what is no pattern
             GitIgnoreSpec.from_lines([line])
-        except ValueError:
-            continue
-        kept.append(line)
-    return kept
+            patterns.append(line)
+    return [_Rules(at, GitIgnoreSpec.from_lines(patterns))]
 
 
 @cache
@@ -231,11 +222,7 @@ def is_ignored_by_default(path: str) -> bool:
     return _defaults().match_file(path)
 
 
-_MARKS = (
-    (codecs.BOM_UTF8, "utf-8-sig"),
-    (codecs.BOM_UTF16_LE, "utf-16"),
-    (codecs.BOM_UTF16_BE, "utf-16"),
-)
+_MARKS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 """Of byte order."""
 
 _SAMPLE_BYTES = 8192
@@ -254,7 +241,7 @@ class Decoded(NamedTuple):
 
 def is_binary(data: bytes) -> bool:
     """Tell whether the bytes are no text: a NUL without a byte order mark, or a tenth of control characters."""
-    if data.startswith(tuple(mark for mark, _ in _MARKS)):
+    if data.startswith(tuple(_MARKS)):
         return False
     sample = data[:_SAMPLE_BYTES]
     if b"\0" in sample:
@@ -267,15 +254,12 @@ def decode(data: bytes) -> Decoded:
 
     Never fails. Control characters, NUL among them, are taken out. Linear in the length.
     """
-    text, encoding = _decoded(data)
-    return Decoded(clean(text.translate(_SPACES)), encoding)
-
-
-def _decoded(data: bytes) -> tuple[str, str]:
-    for mark, encoding in _MARKS:
+    for mark, encoding in (*_MARKS.items(), (b"", "utf-8"), (b"", "cp1252")):
         if data.startswith(mark):
-            return data.decode(encoding, "replace"), encoding.removesuffix("-sig")
-    for encoding in ("utf-8", "cp1252"):
-        with suppress(UnicodeError):
-            return data.decode(encoding), encoding
-    return data.decode("latin-1"), "latin-1"
+            with suppress(UnicodeError):
+                return _cleaned(data.decode(encoding, "replace" if mark else "strict"), encoding.removesuffix("-sig"))
+    return _cleaned(data.decode("latin-1"), "latin-1")
+
+
+def _cleaned(text: str, encoding: str) -> Decoded:
+    return Decoded(clean(text.translate(_SPACES)), encoding)

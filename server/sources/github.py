@@ -28,7 +28,7 @@ from swarm_memory.schema.source import Passage
 from swarm_memory.server.sources.code import code_group, is_generated_name
 from swarm_memory.server.sources.definitions import LANGUAGES, language_of, missing
 from swarm_memory.server.sources.documents import HTML_SUFFIXES, TEXT_SUFFIXES, text_group
-from swarm_memory.server.sources.files import Group, is_ignored_by_default, storable
+from swarm_memory.server.sources.files import Group, faulty, is_ignored_by_default, storable
 from swarm_memory.server.sources.tool_lists import list_of, mapping_of, text_of
 from swarm_memory.tools.ports.sources import ReadGroup
 
@@ -210,12 +210,14 @@ class RepositoryReader:
         if unread:
             self.notices.append(f"not read is {', '.join(unread)}: pip install 'swarm-memory[code]'")
         ref = quote(self.which.ref or "HEAD", safe="")
-        commit = _sha((await self.github.get(f"{api}/commits/{ref}", form=SHA_FORM)).body)
+        commit = (await self.github.get(f"{api}/commits/{ref}", form=SHA_FORM)).body.decode("ascii", "replace").strip()
+        if not re.fullmatch(r"[0-9a-f]{40}(?:[0-9a-f]{24})?", commit):
+            raise InputError("GitHub's API named a commit by something that is no SHA")
         state = _hash(commit, *unread)
         if self.known.get(TREE) == state:
             for name, content_hash in self.known.items():
                 if name != ABOUT and not name.startswith("(issue "):
-                    yield name, content_hash, partial(_refuse, f"{name} was to be known")
+                    yield name, content_hash, faulty(name, "was to be known").parse
             return
         archive = await self.github.get(f"{api}/tarball/{commit}", max_bytes=MAX_ARCHIVE_BYTES)
         paths, files = await asyncio.to_thread(_unpacked, archive.body)
@@ -300,17 +302,6 @@ def _hash(*parts: str) -> str:
     return "|".join((READER, *parts))
 
 
-def _sha(body: bytes) -> str:
-    text = body.decode("ascii", "replace").strip()
-    if not re.fullmatch(r"[0-9a-f]{40}(?:[0-9a-f]{24})?", text):
-        raise InputError("GitHub's API named a commit by something that is no SHA")
-    return text
-
-
-def _refuse(reason: str) -> list[Passage]:
-    raise InputError(reason)
-
-
 def _passage(
     group: str, title: str, content: str, data: Mapping[str, Any], description: str = "", position: int = 0
 ) -> Passage:
@@ -343,10 +334,10 @@ def _about_passages(name: str, home: str, about: Mapping[str, Any]) -> list[Pass
 
 def _tree_passages(name: str, link: str, commit: str, paths: Sequence[str]) -> list[Passage]:
     data = {"url": link, "sha": commit}
-    parts = [paths[start : start + PATHS_IN_PASSAGE] for start in range(0, len(paths), PATHS_IN_PASSAGE)] or [[]]
+    starts = range(0, max(1, len(paths)), PATHS_IN_PASSAGE)
     return [
-        _passage(TREE, f"Files of {name}", "\n".join(part), data, position=position)
-        for position, part in enumerate(parts)
+        _passage(TREE, f"Files of {name}", "\n".join(paths[start : start + PATHS_IN_PASSAGE]), data, position=position)
+        for position, start in enumerate(starts)
     ]
 
 
@@ -356,14 +347,11 @@ def _file_passages(file: _File, link: str) -> list[Passage]:
     group: Group | None = (
         text_group(file.path, file.data, suffix) if _is_readme(file.path) else code_group(file.path, file.data)
     )
-    return [
-        each.model_copy(update={"kind": "github", "data": {**each.data, "url": _at_lines(link, each), "sha": file.sha}})
-        for each in (group.parse() if group is not None else [])
-    ]
-
-
-def _at_lines(link: str, passage: Passage) -> str:
-    return link if passage.line is None else f"{link}#L{passage.line}-L{passage.end_line or passage.line}"
+    passages: list[Passage] = []
+    for each in group.parse() if group is not None else []:
+        url = link if each.line is None else f"{link}#L{each.line}-L{each.end_line or each.line}"
+        passages.append(each.model_copy(update={"kind": "github", "data": {**each.data, "url": url, "sha": file.sha}}))
+    return passages
 
 
 def _issues_in(answer: Answer) -> Iterator[dict[str, Any]]:

@@ -82,23 +82,17 @@ def _operations(group: str, document: Mapping[str, Any]) -> Iterator[Passage]:
         shared = _References(document).resolved(item)
         for method in _METHODS:
             if isinstance(shared.get(method), dict):
-                name = f"{method.upper()} {path}"
-                yield _operation(group, position, name, shared, mapping_of(shared[method]), document)
+                operation = mapping_of(shared[method])
+                parameters = [*list_of(shared.get("parameters")), *list_of(operation.get("parameters"))]
+                found = _operation(document, method.upper(), path, {**operation, "parameters": parameters})
+                yield Passage(kind="api", group=group, position=position, path=group, **found)
                 position += 1
 
 
-def _operation(
-    group: str,
-    position: int,
-    name: str,
-    item: Mapping[str, Any],
-    operation: Mapping[str, Any],
-    document: Mapping[str, Any],
-) -> Passage:
-    """Return an operation; `name` is its method and path, `item` what the operations of the path share."""
-    references = _References(document)
-    parameters = [*list_of(item.get("parameters")), *list_of(operation.get("parameters"))]
-    schema = references.input_schema(parameters, operation)
+def _operation(document: Mapping[str, Any], method: str, path: str, operation: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the passage of an operation says."""
+    references, name = _References(document), f"{method} {path}"
+    schema = references.input_schema(operation)
     tags = [text for each in list_of(operation.get("tags")) if (text := text_of(each))]
     about = [text_of(operation.get(key)) for key in ("summary", "description")]
     answers = [
@@ -108,22 +102,17 @@ def _operation(
     ]
     api = text_of(mapping_of(document.get("info")).get("title"))
     lines = [name, described_parameters(schema), f"of {api}" if api else "", ", ".join(tags), *answers]
-    method, _, path = name.partition(" ")
     data: dict[str, JsonValue] = {"method": method, "path": path, "input_schema": schema}
     if servers := _servers(operation) or _servers(document):
         data["servers"] = [*servers]
     if operation.get("deprecated") is True:
         data["deprecated"] = True
-    return Passage(
-        kind="api",
-        group=group,
-        position=position,
-        title=(text_of(operation.get("operationId")) or name)[:1000],
-        description="\n".join(dict.fromkeys(filter(None, about))),
-        content="\n".join(filter(None, lines)),
-        path=group,
-        data=data,
-    )
+    return {
+        "title": (text_of(operation.get("operationId")) or name)[:1000],
+        "description": "\n".join(dict.fromkeys(filter(None, about))),
+        "content": "\n".join(filter(None, lines)),
+        "data": data,
+    }
 
 
 def _servers(described: Mapping[str, Any]) -> list[str]:
@@ -147,21 +136,17 @@ class _References:
             found = self._target(reference)
         return {}
 
-    def input_schema(self, parameters: list[Any], operation: Mapping[str, Any]) -> dict[str, JsonValue]:
+    def input_schema(self, operation: Mapping[str, Any]) -> dict[str, JsonValue]:
         """Return one JSON schema of all that an operation takes: its parameters, and the body as `body`."""
         properties: dict[str, JsonValue] = {}
         required: list[JsonValue] = []
-        for parameter in map(self.resolved, parameters):
+        for parameter in map(self.resolved, operation["parameters"]):
             name = text_of(parameter.get("name"))
             if not name:
                 continue
             field = mapping_of(self._whole(parameter.get("schema"), MAX_REF_DEPTH))
-            place, about = text_of(parameter.get("in")), text_of(parameter.get("description"))
-            properties[name] = {
-                **field,
-                **({"description": about} if about else {}),
-                **({"in": place} if place else {}),
-            }
+            marks = {"description": text_of(parameter.get("description")), "in": text_of(parameter.get("in"))}
+            properties[name] = field | {key: text for key, text in marks.items() if text}
             if parameter.get("required") is True and name not in required:
                 required.append(name)
         body = self.resolved(operation.get("requestBody"))

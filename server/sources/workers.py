@@ -14,8 +14,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import anyio
-
 from swarm_memory.schema.source import Fault
 from swarm_memory.server.child_process import run
 
@@ -43,14 +41,15 @@ async def prepare(preparation: "Preparation") -> "list[Prepared]":
 async def _in_process(preparation: "Preparation") -> "list[Prepared]":
     """Return what a process answers; where it ends or takes too long, what it does with each half of the groups."""
     groups, finished = preparation.groups, None
-    with anyio.move_on_after(LIMIT_S * len(groups)):
-        finished = await run(
-            _COMMAND,
-            stdin=pickle.dumps(preparation),
-            cwd=Path.cwd(),
-            environment=os.environ,
-            max_output_bytes=_MAX_ANSWER_BYTES,
-        )
+    with suppress(TimeoutError):
+        async with asyncio.timeout(LIMIT_S * len(groups)):
+            finished = await run(
+                _COMMAND,
+                stdin=pickle.dumps(preparation),
+                cwd=Path.cwd(),
+                environment=os.environ,
+                max_output_bytes=_MAX_ANSWER_BYTES,
+            )
     if finished is not None and finished.code == 0:  # else what it wrote before may be half of an answer
         return pickle.loads(finished.output)  # noqa: S301 - from our own process
     if len(groups) == 1:

@@ -36,7 +36,7 @@ RESULT: dict[str, Any] = {
 
 
 class StandIn:
-    """A program in the place of `claude` that keeps how it was called and prints what it is told."""
+    """A program in the place of `claude` that keeps how it was called and prints what it is given."""
 
     def __init__(self, folder: Path, *prints: str, then: str = "") -> None:
         self.folder = folder

@@ -106,7 +106,7 @@ def test_no_model_is_loaded_before_the_first_text() -> None:
     assert run.stdout.split() == ["minilm-384-v1", "384", "False"]
 
 
-def test_the_runtime_writes_nothing_into_the_home_of_the_user_and_tells_nobody(tmp_path: Path) -> None:
+def test_the_runtime_writes_nothing_into_the_home_of_the_user_and_reports_to_nobody(tmp_path: Path) -> None:
     script = (
         "import asyncio, os\n"
         "from swarm_memory.server.embedding.minilm import MiniLMEmbedder\n"

@@ -134,12 +134,6 @@ async def test_a_passing_fault_is_tried_again(endpoint: Endpoint, status: int) -
     assert len(endpoint.requests) == 2
 
 
-async def test_a_lasting_fault_ends_after_three_tries(endpoint: Endpoint) -> None:
-    endpoint.answers = [failing(503, retry_after_ms="10")]
-    assert "again and again (HTTP 503)" in await error_of(embedder(endpoint), ModelUnavailable)
-    assert len(endpoint.requests) == 3
-
-
 @pytest.mark.parametrize(
     ("status", "advice"), [(401, "embedding.api_key"), (404, "embedding.base_url"), (400, "embedding.model")]
 )
@@ -181,11 +175,6 @@ async def test_an_unusable_vector_is_refused(endpoint: Endpoint, embedding: str)
 )
 async def test_an_answer_of_another_shape_is_refused(endpoint: Endpoint, body: str) -> None:
     endpoint.answers = [lambda _: Reply(200, body.encode())]
-    await error_of(embedder(endpoint), ModelAnswerInvalid)
-
-
-async def test_a_page_of_html_is_refused(endpoint: Endpoint) -> None:
-    endpoint.answers = [lambda _: Reply(200, b"<html>login</html>", {"content-type": "text/html"})]
     await error_of(embedder(endpoint), ModelAnswerInvalid)
 
 

@@ -48,11 +48,6 @@ def test_an_unknown_word_falls_into_the_same_bucket_each_time() -> None:
     assert all(len(WORDS) <= row < len(WORDS) + BUCKETS for row in (first, second, other))
 
 
-def test_a_word_with_an_unknown_end_is_unknown_as_a_whole() -> None:
-    assert len(tokenizer().rows("fixzzz")) == 1
-    assert tokenizer().rows("fixzzz") != tokenizer().rows("fix")
-
-
 def test_a_word_over_a_hundred_characters_is_one_unknown_word() -> None:
     assert words_of("fix" + "s" * 97) == ["fix"] + ["##s"] * 97
     assert words_of("fix" + "s" * 98) == ["?"]

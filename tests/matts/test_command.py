@@ -18,7 +18,7 @@ from swarm_memory.server.runners.workplace import Workplace, allowed_commands, s
 from swarm_memory.tools.matts.matts import run_matts
 from tests.matts.worlds import TASK, Agent, matts, opened
 
-SAYS = "import sys; print('I was told: ' + sys.stdin.read())"
+SAYS = "import sys; print('I was asked: ' + sys.stdin.read())"
 WRITES = """
 import os, pathlib
 here = pathlib.Path('.')
@@ -49,7 +49,7 @@ async def test_the_prompt_goes_to_the_standard_input_and_the_words_come_back(tmp
     assert answer.status == "finished"
     assert answer.trajectory is not None
     (step,) = answer.trajectory.steps
-    assert (step.kind, step.role, step.text.strip()) == ("message", "assistant", "I was told: Do this.")
+    assert (step.kind, step.role, step.text.strip()) == ("message", "assistant", "I was asked: Do this.")
 
 
 async def test_the_prompt_can_be_one_word_of_the_command_and_never_meets_a_shell(tmp_path: Path) -> None:
@@ -152,18 +152,15 @@ async def test_an_agent_that_only_claims_success_is_undecided(tmp_path: Path) ->
     assert [each.label for each in result.run.summary.rollouts] == ["Undecided"]
 
 
-async def test_a_program_that_is_not_there_fails_the_rollout(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("command", "said"), [("/no/such/agent -p", "/no/such/agent"), ("", "it printed nothing")])
+async def test_a_program_that_is_not_there_or_prints_nothing_fails_the_rollout(
+    tmp_path: Path, command: str, said: str
+) -> None:
     agent = Agent(tmp_path, "")
-    agent.command = "/no/such/agent -p"
+    agent.command = command or agent.command
     answer = await agent.runner().run(agent.request())
     assert (answer.status, answer.trajectory) == ("failed", None)
-    assert "/no/such/agent" in (answer.error or "")
-
-
-async def test_a_program_that_prints_nothing_leaves_nothing(tmp_path: Path) -> None:
-    agent = Agent(tmp_path, "")
-    answer = await agent.runner().run(agent.request())
-    assert (answer.status, answer.error) == ("failed", "it printed nothing")
+    assert said in (answer.error or "")
 
 
 async def test_claude_codes_stream_is_read_call_by_call(tmp_path: Path) -> None:

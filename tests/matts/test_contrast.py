@@ -108,12 +108,12 @@ def test_the_same_action_after_which_the_call_had_succeeded_was_not_in_vain() ->
     assert "did not help" not in text(lessons)
 
 
-def test_a_way_out_counts_though_the_attempt_failed_later_on() -> None:
+def test_a_fix_counts_though_the_attempt_failed_later_on() -> None:
     lessons, _ = with_verdicts(
         judged("Failure", DOWN, NAMESPACE, UP, ("helm test app", "Error: timed out", 1)), judged("Failure", DOWN)
     )
     assert lessons[0].draft.title.startswith("Run `kubectl create namespace web` before")
-    assert lessons[0].outcome == "Success", "a way out is a strategy, whatever became of the task"
+    assert lessons[0].outcome == "Success", "a fix is a strategy, whatever became of the task"
 
 
 def test_the_error_that_kept_failures_from_the_end_comes_first() -> None:
@@ -124,7 +124,7 @@ def test_the_error_that_kept_failures_from_the_end_comes_first() -> None:
     assert "namespace" in lessons[0].draft.title
 
 
-def test_the_steps_of_all_attempts_that_bear_a_way_out_out_are_its_evidence() -> None:
+def test_the_steps_of_all_attempts_that_bear_a_fix_out_are_its_evidence() -> None:
     lessons, _ = with_verdicts(judged("Success", DOWN, NAMESPACE, UP), judged("Success", DOWN, NAMESPACE, UP))
     assert {step.partition("-")[0] for step in lessons[0].draft.evidence} == {"r1", "r2"}
 

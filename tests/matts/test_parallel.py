@@ -188,11 +188,21 @@ async def test_secrets_of_a_rollout_are_never_stored(tmp_path: Path) -> None:
     assert not holds(tmp_path, token)
 
 
-@pytest.mark.parametrize(("task", "k"), [("  ", 2), (TASK, 0), (TASK, 33)])
-async def test_a_task_that_is_empty_or_a_k_out_of_bounds_is_refused(tmp_path: Path, task: str, k: int) -> None:
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (MattsRequest(task="  ", count=2), "task is empty"),
+        (MattsRequest(task=TASK, count=0), "k is 0"),
+        (MattsRequest(task=TASK, count=33), "k is 33"),
+        (MattsRequest(task=TASK, mode="sequential", count=0), "r is 0"),
+    ],
+)
+async def test_a_task_that_is_empty_or_a_count_out_of_bounds_is_refused(
+    tmp_path: Path, asked: MattsRequest, said: str
+) -> None:
     async with opened(tmp_path) as tools:
-        with pytest.raises(InputError):
-            await run_matts(tools, MattsRequest(task=task, count=k), Scripted(mixed))
+        with pytest.raises(InputError, match=said):
+            await run_matts(tools, asked, Scripted(mixed))
         assert await tools.store.list_runs(tools.scope, ("queued", "running", "failed"), 10) == []
 
 

@@ -7,7 +7,7 @@ import anyio
 import pytest
 from made_items import made_item
 
-from swarm_memory.schema.errors import ConfigError, InputError, StoreBusy
+from swarm_memory.schema.errors import ConfigError, StoreBusy
 from swarm_memory.schema.rollout import MattsRequest, RolloutRequest, RunnerAnswer, ScalingMode
 from swarm_memory.schema.settings import CreditSettings
 from swarm_memory.schema.trajectory import Trajectory, Verdict
@@ -200,12 +200,6 @@ async def test_runs_of_another_project_are_not_seen(tmp_path: Path) -> None:
         assert await other.store.get_run(other.scope, "run_A") is None
         assert await other.store.list_runs(other.scope, ("completed",), 10) == []
         assert not await other.store.cancel_run(other.scope, "run_A")
-
-
-async def test_a_count_out_of_bounds_is_refused_with_its_name(tmp_path: Path) -> None:
-    async with opened(tmp_path) as tools:
-        with pytest.raises(InputError, match="r is 0"):
-            await run_matts(tools, MattsRequest(task=TASK, mode="sequential", count=0), Scripted(lambda _: met()))
 
 
 async def test_a_task_that_is_held_out_is_shown_nothing_whether_it_has_an_id_or_not(tmp_path: Path) -> None:

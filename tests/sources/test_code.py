@@ -237,14 +237,6 @@ def test_generated_minified_ignored_and_foreign_files_are_left_out(tmp_path: Pat
     assert [group.group for group in read_code(tmp_path)] == ["src/a.py"]
 
 
-def test_the_hash_stays_while_the_bytes_do(tmp_path: Path) -> None:
-    write(tmp_path, "a.py", "x = 1\n")
-    first = [group.content_hash for group in read_code(tmp_path)]
-    assert [group.content_hash for group in read_code(tmp_path)] == first
-    write(tmp_path, "a.py", "x = 2\n")
-    assert [group.content_hash for group in read_code(tmp_path)] != first
-
-
 def test_without_a_grammar_its_files_alone_are_faults_that_say_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -122,7 +122,7 @@ LOOP = "openapi: 3.0.0\npaths: {/a: {get: {requestBody: {content: {x: {schema: &
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "reason"),
     [
         ('{"swagger": "2.0", "paths": {}}', "convert it to OpenAPI 3"),
         ("a: 1", "no description of an API"),
@@ -131,8 +131,8 @@ LOOP = "openapi: 3.0.0\npaths: {/a: {get: {requestBody: {content: {x: {schema: &
         ("!!python/object/apply:os.system ['true']", "not valid YAML"),
     ],
 )
-def test_what_is_no_api_description_says_so(tmp_path: Path, text: str, told: str) -> None:
-    with pytest.raises(InputError, match=told):
+def test_what_is_no_api_description_says_so(tmp_path: Path, text: str, reason: str) -> None:
+    with pytest.raises(InputError, match=reason):
         passages(read_openapi, tmp_path, text, "api.yaml")
 
 

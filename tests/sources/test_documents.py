@@ -78,13 +78,6 @@ def test_a_heading_in_a_code_fence_is_none(tmp_path: Path) -> None:
     assert [each.title for each in passages(tmp_path)] == ["Real"]
 
 
-def test_a_paragraph_without_one_sentence_end_is_cut_between_words(tmp_path: Path) -> None:
-    write(tmp_path, "run.txt", " ".join(f"word{number}" for number in range(2000)))
-    found = passages(tmp_path)
-    assert all(word_count(each.content) <= MAX_WORDS for each in found)
-    assert {word for each in found for word in each.content.split()} == {f"word{number}" for number in range(2000)}
-
-
 @pytest.mark.parametrize(
     ("data", "encoding"),
     [
@@ -190,7 +183,7 @@ def test_a_symbolic_link_is_not_followed(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="names that are not UTF-8 exist there only")
-def test_a_name_that_is_no_utf8_is_told_in_utf8(tmp_path: Path) -> None:
+def test_a_name_that_is_no_utf8_is_said_in_utf8(tmp_path: Path) -> None:
     with open(os.fsencode(tmp_path) + b"/caf\xe9.md", "w") as stream:  # noqa: PTH123 - a name in bytes
         stream.write("text")
     assert [each.path for each in passages(tmp_path)] == ["caf\ufffd.md"]

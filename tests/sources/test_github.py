@@ -152,8 +152,8 @@ async def test_what_fails_at_the_api_is_said(toolbox: Toolbox, api: GitHubApi, m
         api.answers["/repos/acme/shop"] = (status, {}, b"")
         with pytest.raises(SourceUnavailable, match=f"HTTP {status}"):
             await indexed(toolbox)
-    for status, told in ((429, {}), (403, {"x-ratelimit-remaining": "0", "x-ratelimit-reset": "1790000000"})):
-        api.answers["/repos/acme/shop"] = (status, told, b"")
+    for status, headers in ((429, {}), (403, {"x-ratelimit-remaining": "0", "x-ratelimit-reset": "1790000000"})):
+        api.answers["/repos/acme/shop"] = (status, headers, b"")
         with pytest.raises(SourceUnavailable, match=r"no more requests .*GH_TOKEN or GITHUB_TOKEN"):
             await indexed(toolbox)
     api.answers["/repos/acme/shop"] = (200, {}, b"<html>")
@@ -188,7 +188,7 @@ async def test_odd_answers_break_nothing(toolbox: Toolbox, api: GitHubApi, odd: 
 
 
 @pytest.mark.parametrize("packed", [b"", b"no archive", archived({"a.py": b"x = 1\n"})[:-20]])
-async def test_an_archive_that_cannot_be_read_is_told_and_leaves_what_was_indexed(
+async def test_an_archive_that_cannot_be_read_is_reported_and_leaves_what_was_indexed(
     toolbox: Toolbox, api: GitHubApi, packed: bytes
 ) -> None:
     await indexed(toolbox)

@@ -232,7 +232,7 @@ async def test_a_run_that_breaks_off_keeps_what_was_written_and_leaves_nothing_r
     assert (done.added, done.unchanged) == (22 - kept, kept)
 
 
-async def test_vectors_that_take_too_long_are_left_to_a_job_and_told(
+async def test_vectors_that_take_too_long_are_left_to_a_job_and_reported(
     toolbox: Toolbox, made: Made, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sources, "BATCH_PASSAGES", 2)

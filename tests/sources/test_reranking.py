@@ -56,7 +56,7 @@ async def test_a_chat_model_puts_tools_in_order_and_says_why(tools: Toolbox) -> 
     assert "what lies in this folder?" not in request.system
 
 
-async def test_where_the_settings_name_a_model_for_it_that_one_is_told(tools: Toolbox) -> None:
+async def test_where_the_settings_name_a_model_for_it_that_one_is_named(tools: Toolbox) -> None:
     chat = ScriptedChatModel([answer(("read_file", 0.2), ("list_files", 0.9))], name="big:m → small:m")
     providers = [{"provider": "openai", "model": name} for name in ("big", "small")]
     settings = tools.settings.model_copy(
@@ -77,7 +77,7 @@ async def test_the_tools_that_the_model_selected_come_first(tools: Toolbox) -> N
     assert len(found.hits) == 3
 
 
-async def test_tools_that_a_model_makes_up_are_left_out_and_told(tools: Toolbox) -> None:
+async def test_tools_that_a_model_makes_up_are_left_out_and_reported(tools: Toolbox) -> None:
     chat = ScriptedChatModel([answer(("delete_all", 1.0), ("write_file", 0.7), selected=["delete_all"])])
     found = await search_sources(dataclasses.replace(tools, chat=chat), "text file", kind="tool")
     assert titles(found)[0] == "write_file"
@@ -113,7 +113,7 @@ async def test_only_tools_and_operations_are_shown_to_a_chat_model(tools: Toolbo
     assert found.notices == alone.notices
 
 
-async def test_tools_of_one_name_are_told_apart_by_their_servers(toolbox: Toolbox, made: Made) -> None:
+async def test_tools_of_one_name_are_kept_apart_by_their_servers(toolbox: Toolbox, made: Made) -> None:
     source = made("tool")
     source.groups |= {"github": [("search", "Searches issues.", "")], "disk": [("search", "Searches files.", "")]}
     await index_source(toolbox, "tool", ".mcp.json", source.read())
@@ -184,8 +184,8 @@ class TestEndpoint:
         assert any("rerank:127.0.0.1 failed" in notice for notice in failed.notices)
 
 
-async def test_a_reranker_that_is_set_and_missing_is_told(tools: Toolbox) -> None:
-    for name, told in (("endpoint", "sources.rerank_url is not set"), ("chat", "no chat model is set")):
+async def test_a_reranker_that_is_set_and_missing_is_reported(tools: Toolbox) -> None:
+    for name, reason in (("endpoint", "sources.rerank_url is not set"), ("chat", "no chat model is set")):
         settings = Settings.model_validate({"sources": {"reranker": name}})
         found = await search_sources(dataclasses.replace(tools, settings=settings), "text file", kind="tool")
-        assert any(told in notice for notice in found.notices)
+        assert any(reason in notice for notice in found.notices)

@@ -1,7 +1,7 @@
 """How passages are put in order: their own fields, their context, both legs fused. Pure; it knows no store."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -127,16 +127,13 @@ def _is_test(candidate: PassageCandidate) -> bool:
 def _neighbours(candidates: Sequence[PassageCandidate]) -> dict[int, list[PassageCandidate]]:
     """Return the passages beside each candidate, by its position in the index."""
     places = {(each.group, each.position): each for each in candidates if each.kind in NEIGHBOURS}
-    return {each.seq: list(_beside(each, places)) for each in candidates}
-
-
-def _beside(
-    candidate: PassageCandidate, places: Mapping[tuple[int, int], PassageCandidate]
-) -> Iterator[PassageCandidate]:
-    reach = NEIGHBOURS.get(candidate.kind, 0)
-    for step in (*range(-reach, 0), *range(1, reach + 1)):
-        if found := places.get((candidate.group, candidate.position + step)):
-            yield found
+    found: dict[int, list[PassageCandidate]] = {}
+    for each in candidates:
+        reach = NEIGHBOURS.get(each.kind, 0)
+        steps = (step for step in range(-reach, reach + 1) if step)
+        beside = (places.get((each.group, each.position + step)) for step in steps)
+        found[each.seq] = [near for near in beside if near is not None]
+    return found
 
 
 def _raised(candidate: PassageCandidate, beside: Sequence[PassageCandidate], weight: float) -> float | None:
