@@ -36,7 +36,7 @@ def environment(base: str, versions: Mapping[str, str], now: Callable[[], dateti
     filters["counted"] = counted
     filters["prose"] = prose
     filters["one_line"] = one_line
-    filters["cut"] = lambda text: clean(text, MAX_TEXT)
+    filters["cut"] = partial(clean, max_chars=MAX_TEXT)
     filters["address"] = _address
     return made
 
