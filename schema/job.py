@@ -34,7 +34,7 @@ class Progress(Model):
 
 
 Report: TypeAlias = Callable[[Progress], Awaitable[None]]
-"""Tells how far a piece of work is."""
+"""Says how far a piece of work is."""
 
 
 class Job(Model):

@@ -40,6 +40,7 @@ Leg = Literal["vector", "exact_scan", "keyword"]
 LearnStatus = Literal["learned", "nothing_new", "already_learned", "broken_off"]
 """broken_off: the host's connection ended the task before the agent did anything; nothing was recorded."""
 Relation = Literal["entails", "contradicts", "refines", "duplicate_of"]
+"""entails: of older banks. refines: a fix that takes the place of one in vain."""
 Method = Literal["rules", "model"]
 
 
@@ -282,21 +283,13 @@ class Related(Model):
     model: str | None = None
 
 
-class Quarantined(Model):
-    """A newer memory that was put aside because it contradicts what is well used."""
+class Withdrawn(Model):
+    """A memory that was put aside for what it contradicts, or archived since nobody used or believed it."""
 
     id: str
-    contradicts: tuple[str, ...]
     confidence: Unit
     """What is left of its confidence."""
-
-
-class Pruned(Model):
-    """A memory that was archived because nobody ever used it and it is no longer believed."""
-
-    id: str
-    confidence: Unit
-    age_days: float
+    reason: str | None
 
 
 class Consolidation(Model):
@@ -311,9 +304,9 @@ class Consolidation(Model):
     """Memories whose neighbours were looked at."""
     merged: tuple[Merged, ...] = ()
     related: tuple[Related, ...] = ()
-    """Contradictions, refinements and entailments."""
-    quarantined: tuple[Quarantined, ...] = ()
-    pruned: tuple[Pruned, ...] = ()
+    """Contradictions."""
+    quarantined: tuple[Withdrawn, ...] = ()
+    pruned: tuple[Withdrawn, ...] = ()
     aged: int = 0
     """Memories whose confidence faded, the pruned ones not counted."""
     skipped: tuple[str, ...] = ()

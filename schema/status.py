@@ -1,8 +1,6 @@
 """What `memory_status` and `doctor` say: how everything is made, and how it stands."""
 
-from pydantic import JsonValue
-
-from swarm_memory.schema.base import Model, Scope, counted
+from swarm_memory.schema.base import Model, Scope
 from swarm_memory.schema.outcome import Effect
 
 
@@ -59,59 +57,6 @@ class ChatDay(Model):
     cost_usd: float | None
     """Of the calls whose cost is known."""
 
-    @property
-    def says(self) -> str:
-        """All of it in one line."""
-        cost = "" if self.cost_usd is None else f", {self.cost_usd:.4f} USD"
-        return f"{self.day} {self.tokens:,} tokens{cost}"
-
-
-class ChatStatus(Model):
-    """The chat models, what they cost, and how far they agree with the evidence."""
-
-    models: tuple[str, ...]
-    """`provider:model`, in the order in which they are asked."""
-    days: tuple[ChatDay, ...] = ()
-    """Of the last week, the newest first."""
-    calls_today: int
-    """Since 00:00 UTC, by every process on the database."""
-    tokens_today: int
-    cost_usd_today: float | None
-    """Of the calls whose cost is known."""
-    daily_token_budget: int | None
-    audited: int
-    """Verdicts in the table below."""
-    confusion: dict[str, dict[str, int]]
-    """How often the model said the first label where the evidence said the second, in the newest audited verdicts."""
-
-    @property
-    def spent(self) -> str:
-        """What was used today, as text."""
-        limit = "no limit" if self.daily_token_budget is None else f"{self.daily_token_budget:,}"
-        cost = "" if self.cost_usd_today is None else f", {self.cost_usd_today:.4f} USD"
-        return f"{self.tokens_today:,} tokens of {limit} in {counted(self.calls_today, 'call')}{cost}"
-
-    @property
-    def agreement(self) -> str:
-        """The table as text."""
-        if not self.audited:
-            return "none yet"
-        agreed = sum(found.get(said, 0) for said, found in self.confusion.items())
-        cells = [
-            f"{number} times model {said}, evidence {label}"
-            for said, found in self.confusion.items()
-            for label, number in found.items()
-            if number
-        ]
-        return f"{agreed} of {self.audited} as the evidence ({'; '.join(cells)})"
-
-    @property
-    def says(self) -> str:
-        """All of it in one line."""
-        days = "; ".join(day.says for day in self.days) or "nothing"
-        models = ", ".join(self.models) or "none"
-        return f"{models}; today {self.spent}; by day: {days}; audited verdicts: {self.agreement}"
-
 
 class MemoryStatus(Model):
     """The answer of `memory_status`."""
@@ -124,8 +69,8 @@ class MemoryStatus(Model):
     """Who judges now: `evidence`, or the chat models in the order in which they are asked."""
     learning: str = "by rules"
     """Who learns from finished tasks in the background, in one line."""
-    chat: ChatStatus | None = None
-    """None: no chat model is set."""
+    chat: str | None = None
+    """The chat models in one line: what they cost, and how far they agree with the evidence. None: none is set."""
     tools: str = "no calls logged"
     """The tool memory in one line."""
     sources: str = "none indexed"
@@ -136,5 +81,4 @@ class MemoryStatus(Model):
     """How much is new since the last one, and how the next one stands, in one line."""
     retention: str
     """After how many days what is no memory is removed, and when the oldest goes, in one line."""
-    settings: dict[str, JsonValue]
     notices: tuple[str, ...] = ()

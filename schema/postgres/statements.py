@@ -7,9 +7,9 @@ of which are put into PostgreSQL's; functions of SQLite's that PostgreSQL lacks 
 import re
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
 
-from swarm_memory.schema.sqlite.statements import Query, named_texts
+from swarm_memory.schema.sqlite import statements as common
+from swarm_memory.schema.sqlite.statements import Migration, Query
 
 _HERE = Path(__file__).parent
 
@@ -29,30 +29,15 @@ _TURNS = (
 _MARKS = re.compile(r"'(?:[^']|'')*'|--[^\n]*|::|:([a-z_]+)|(\?)|%")
 
 
-class Migration(NamedTuple):
-    """One numbered step of the schema."""
-
-    number: int
-    name: str
-    script: str
-
-
 @cache
 def migrations() -> tuple[Migration, ...]:
     """Return the migrations in their order; they are numbered from 1 without gaps."""
-    files = sorted((_HERE / "migrations").glob("[0-9][0-9][0-9][0-9]_*.sql"))
-    return tuple(Migration(int(file.name[:4]), file.stem, file.read_text("utf-8")) for file in files)
+    return common.migrations(_HERE)
 
 
-@cache
 def queries(subject: str) -> dict[str, Query]:
     """Return the queries of `queries_<subject>.sql` by name, as they stand there; none where there is no such file."""
-    file = _HERE / f"queries_{subject}.sql"
-    found: dict[str, Query] = {}
-    for name, text in named_texts(file.read_text("utf-8")) if file.is_file() else ():
-        found[name] = query = Query(text)
-        query.name = f"{subject}.{name}"
-    return found
+    return common.queries(subject, _HERE)
 
 
 @cache

@@ -22,7 +22,12 @@ class Migration(NamedTuple):
 
     number: int
     name: str
-    statements: tuple[str, ...]
+    script: str
+
+    @property
+    def statements(self) -> tuple[str, ...]:
+        """Its statements, one by one."""
+        return statements(self.script)
 
 
 def vector_table(prefix: str, space_id: str, element: str, dims: str) -> str:
@@ -52,26 +57,21 @@ class Query(str):
 
 
 @cache
-def queries(subject: str) -> dict[str, Query]:
-    """Return every query of `queries_<subject>.sql` by its name."""
-    found: dict[str, Query] = {}
-    for name, text in named_texts(_read(f"queries_{subject}.sql")):
-        found[name] = query = Query(text)
+def queries(subject: str, folder: Path = _HERE) -> dict[str, Query]:
+    """Return every query of `queries_<subject>.sql` in a folder by its name; none where there is no such file."""
+    file, found = folder / f"queries_{subject}.sql", dict[str, Query]()
+    for part in file.read_text("utf-8").split("-- name: ")[1:] if folder == _HERE or file.is_file() else ():
+        name, _, text = part.partition("\n")
+        found[name] = query = Query(text.strip().removesuffix(";"))
         query.name = f"{subject}.{name}"
     return found
 
 
-def named_texts(script: str) -> list[tuple[str, str]]:
-    """Return (name, text) of the queries in a script, of which each begins with `-- name: `."""
-    parts = (part.partition("\n") for part in script.split("-- name: ")[1:])
-    return [(name, text.strip().removesuffix(";")) for name, _, text in parts]
-
-
 @cache
-def migrations() -> tuple[Migration, ...]:
+def migrations(folder: Path = _HERE) -> tuple[Migration, ...]:
     """Return the migrations in their order; they are numbered from 1 without gaps."""
-    files = sorted((_HERE / "migrations").glob("[0-9][0-9][0-9][0-9]_*.sql"))
-    return tuple(Migration(int(file.name[:4]), file.stem, statements(file.read_text("utf-8"))) for file in files)
+    files = sorted((folder / "migrations").glob("[0-9][0-9][0-9][0-9]_*.sql"))
+    return tuple(Migration(int(file.name[:4]), file.stem, file.read_text("utf-8")) for file in files)
 
 
 @cache

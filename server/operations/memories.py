@@ -174,7 +174,7 @@ async def status_row(site: Site, toolbox: "Toolbox") -> Row:
         schema_version=storage.schema_version,
         sqlite=f"{storage.sqlite_version} ({storage.driver}: {storage.driver_reason})",
         vector_search=storage.vector_search,
-        chat=found.chat.says if found.chat else "none",
+        chat=found.chat or "none",
         project=counts.scope.project,
         effect=found.effect.says if found.effect else "no task has an outcome yet",
         notices=[*switched, *lines_of_missed(site.root), *await how_it_stands(toolbox), *found.notices],

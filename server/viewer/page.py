@@ -32,7 +32,7 @@ class Asked:
     settings: "Callable[[], ResolvedSettings]"
     """Reads each setting with its origin."""
     wake_worker: Callable[[], None]
-    """Tells the worker that a job was queued."""
+    """Says to the worker that a job was queued."""
 
     @property
     def page(self) -> int:

@@ -30,7 +30,7 @@ from swarm_memory.server.config import ResolvedSettings
 from swarm_memory.server.viewer.access import Access, Notice, Session, is_own_form
 from swarm_memory.server.viewer.drawing import environment, version_of
 from swarm_memory.server.viewer.page import Asked, Done, Handler, Page, Route
-from swarm_memory.server.viewer.pages import desk, lists, memories, sessions, settings, today
+from swarm_memory.server.viewer.pages import desk, lists, memories, sessions, today
 from swarm_memory.tools.text.cleaning import clean
 
 BASE = "/ui"
@@ -49,7 +49,7 @@ PAGES: tuple[tuple[str, str, tuple[Route, ...]], ...] = (
     ("Jobs", "/jobs", lists.JOBS),
     ("Benchmarks", "/benchmarks", lists.BENCHMARKS),
     ("People", "/people", lists.PEOPLE),
-    ("Settings", "/settings", settings.ROUTES),
+    ("Settings", "/settings", lists.SETTINGS),
 )
 """In the order of the menu: the name, the path, and all routes of each."""
 

@@ -16,7 +16,8 @@ from swarm_memory.tools.anchors import staleness
 from swarm_memory.tools.anchors.staleness import MOVED, check_anchors
 from swarm_memory.tools.memories.remember import remember
 from swarm_memory.tools.retrieve.explain import explain
-from swarm_memory.tools.retrieve.retrieve import GONE_PENALTY, retrieve
+from swarm_memory.tools.retrieve.rank import GONE_PENALTY
+from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.toolbox import Toolbox
 
 Add = Callable[..., Awaitable[str]]

@@ -1,6 +1,5 @@
 """Intervals against published values and against what they promise."""
 
-import random
 from statistics import fmean, stdev
 
 import pytest
@@ -57,10 +56,6 @@ def test_a_difference_of_means_has_an_interval_a_little_wider_than_welchs() -> N
     assert many.high - many.value == pytest.approx(7.25, rel=0.03), "Welch's"
 
 
-def test_means_without_spread_differ_by_exactly_that() -> None:
-    assert difference(mean_interval([3.0, 3.0]), mean_interval([1.0, 1.0])) == (2.0, 2.0, 2.0)
-
-
 @given(st.integers(0, 40), st.integers(1, 40), st.integers(0, 40), st.integers(1, 40))
 def test_a_difference_lies_in_its_interval_and_turns_its_sign_with_its_sides(a: int, n: int, b: int, m: int) -> None:
     a, b = min(a, n), min(b, m)
@@ -68,14 +63,3 @@ def test_a_difference_lies_in_its_interval_and_turns_its_sign_with_its_sides(a: 
     assert -1 - 1e-9 <= found.low <= found.value + 1e-9
     assert found.value - 1e-9 <= found.high <= 1 + 1e-9
     assert (turned.low, turned.high) == (pytest.approx(-found.high), pytest.approx(-found.low))
-
-
-def test_nineteen_of_twenty_intervals_hold_the_truth() -> None:
-    draw = random.Random(SEED)
-    held = 0
-    for _ in range(200):
-        left = [draw.gauss(10, 3) for _ in range(8)]
-        right = [draw.gauss(8, 6) for _ in range(14)]
-        found = difference(mean_interval(left), mean_interval(right))
-        held += found.low <= 2 <= found.high
-    assert 0.91 <= held / 200 <= 0.99

@@ -41,10 +41,6 @@ def effect(*groups: list[OutcomeRecord]) -> Effect:
     return found
 
 
-def test_before_the_first_outcome_nothing_is_said() -> None:
-    assert effect_of([]) is None
-
-
 def test_with_few_tasks_nothing_is_concluded_however_clear_they_look() -> None:
     found = effect(tasks("memory", MIN_TASKS - 1, 0), tasks("held_out", 0, 40))
     assert found.success_rate is not None
@@ -98,12 +94,6 @@ def test_without_a_hold_out_the_comparison_says_that_the_tasks_differ() -> None:
     assert found.basis == "observed"
     assert "not at random" in found.says
     assert "--measure on" in found.says
-
-
-def test_one_side_alone_gives_no_difference() -> None:
-    found = effect(tasks("memory", 5, 5))
-    assert (found.success_rate, found.steps, found.tokens) == (None, None, None)
-    assert "too few tasks to tell" in found.says
 
 
 async def test_a_hold_out_finds_the_effect_that_is_there(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,7 @@ import json
 import os
 import sys
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -121,9 +121,7 @@ async def test_with_leave_claude_code_is_asked_about_the_task_that_is_worth_it_a
         assert "--model=haiku" in arguments
         assert "make settings" in sent
         assert "print the version" not in sent
-    status = await memory_status(toolbox)
-    assert status.chat is not None
-    (day,) = status.chat.days
+    (day,) = await toolbox.store.chat_days(datetime.now(UTC) - timedelta(days=6))
     assert (day.day, day.tokens) == (f"{datetime.now(UTC):%Y-%m-%d}", 1100 * len(calls))
     assert day.cost_usd == pytest.approx(0.01 * len(calls))
 

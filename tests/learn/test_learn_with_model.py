@@ -132,4 +132,4 @@ async def test_a_models_verdict_is_compared_with_the_evidence_and_the_status_sho
         (learned.trajectory_id, "Success", "Failure")
     ]
     assert status.chat is not None
-    assert status.chat.agreement == "0 of 1 as the evidence (1 times model Success, evidence Failure)"
+    assert status.chat.endswith("verdicts: 0 of 1 as the evidence (1 times model Success, evidence Failure)")

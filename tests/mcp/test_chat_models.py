@@ -119,7 +119,7 @@ async def test_what_one_process_spent_counts_for_the_next_and_only_today(place: 
         async with bank(place, settings, [provider(server)], daily_token_budget=TOKENS + 49) as second:
             chat = (await memory_status(second)).chat
             assert chat is not None
-            assert (chat.calls_today, chat.tokens_today, chat.cost_usd_today) == (1, TOKENS, None)
+            assert f"today {TOKENS} tokens of 67 in 1 call; by day: " in chat
             with pytest.raises(ModelUnavailable, match="18 of 67 are used"):
                 await ask(second, "judge")
     assert len(server.requests) == 1
@@ -142,9 +142,7 @@ async def test_the_status_shows_models_cost_and_the_table_of_audited_verdicts(
         meter.record("judge", "claude_cli:haiku", "answered", usage, 1.0)
         status = await memory_status(opened)
     assert status.judge == "claude_cli:haiku"
-    assert status.chat is not None
-    assert status.chat.confusion["Success"] == {"Success": 1, "Failure": 1, "Undecided": 0}
-    assert status.chat.says == (
+    assert status.chat == (
         "claude_cli:haiku; today 1,200 tokens of 5,000 in 1 call, 0.0120 USD; "
         f"by day: {opened.clock.now():%Y-%m-%d} 1,200 tokens, 0.0120 USD; "
         "audited verdicts: 1 of 2 as the evidence "

@@ -41,11 +41,6 @@ async def cards(toolbox: Toolbox, kind: DeskKind) -> list[Card]:
     return found
 
 
-async def test_an_empty_bank_asks_for_no_decision(toolbox: Toolbox) -> None:
-    assert (await desk_counts(toolbox)).total() == 0
-    assert await latest_decisions(toolbox) == []
-
-
 async def test_what_is_in_quarantine_lies_beside_what_it_contradicts(toolbox: Toolbox, add: Add) -> None:
     known = await add("Use pnpm here", provenance=CHECKED)
     held = await add("Never use pnpm here", status="active", provenance=CHECKED)

@@ -51,11 +51,6 @@ async def test_a_page_out_of_range_is_refused(toolbox: Toolbox, which: MemoryFil
         await list_memories(toolbox, which)
 
 
-async def test_memories_come_in_the_order_asked_for(toolbox: Toolbox, add: Add) -> None:
-    ids = [await add(f"Strategy {at}") for at in range(3)]
-    assert [item.id for item in await get_memories(toolbox, [ids[2], ids[0], ids[2]])] == [ids[2], ids[0]]
-
-
 async def test_what_is_not_there_is_named(toolbox: Toolbox, add: Add) -> None:
     there = await add(*LOGIN)
     with pytest.raises(NotFoundError, match=f"{ABSENT} in project 'shop' or the global scope"):
@@ -152,15 +147,6 @@ async def test_what_is_withdistilled_is_not_retrieved_until_restored(toolbox: To
         assert (await get_memories(toolbox, [memory_id]))[0].status_reason == "looks wrong"
         assert len((await set_memory_status(toolbox, [memory_id], "active")).items) == 1
         assert len((await retrieve(toolbox, LOGIN[0])).memories) == 1
-
-
-async def test_what_is_forgotten_is_gone(toolbox: Toolbox, add: Add) -> None:
-    memory_id, other = await add(*LOGIN), await add("Another strategy")
-    assert (await forget_memories(toolbox, [memory_id])).ids == (memory_id,)
-    with pytest.raises(NotFoundError):
-        await get_memories(toolbox, [memory_id])
-    assert (await retrieve(toolbox, LOGIN[0])).memories == ()
-    assert [item.id for item in await list_memories(toolbox, MemoryFilter())] == [other]
 
 
 async def test_one_absent_id_leaves_all_others_untouched(toolbox: Toolbox, add: Add) -> None:

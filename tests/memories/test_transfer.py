@@ -95,19 +95,6 @@ async def test_export_and_import_give_the_same_bank(items: list[MemoryItem]) -> 
             await bank.store.close()
 
 
-async def test_an_imported_memory_is_retrieved(toolbox: Toolbox) -> None:
-    result = await import_memories(toolbox, [memory_line()])
-    assert result.added == 1
-    (found,) = (await retrieve(toolbox, LOGIN[0])).memories
-    assert found.item.scope == toolbox.scope
-
-
-async def test_an_export_of_many_pages_is_whole(toolbox: Toolbox) -> None:
-    result = await import_memories(toolbox, (memory_line(title=f"Strategy {at}") for at in range(450)))
-    assert result.added == 450
-    assert len({json.loads(line)["id"] for line in await lines_of(toolbox)}) == 450
-
-
 async def test_faulty_lines_are_described_and_the_rest_is_kept(toolbox: Toolbox) -> None:
     lines = [
         memory_line(),

@@ -26,7 +26,7 @@ def candidate(cosine: float | None, words: Collection[str] = ()) -> Candidate:
 
 def fit_of(toolbox: Toolbox, *candidates: Candidate, documents: int = 100) -> Fit:
     own = replace(toolbox, settings=Settings(retrieve=RetrieveSettings(min_cosine=0.4)))
-    return Fit.of(own, SearchResult(candidates, ("vector", "keyword"), documents, dict.fromkeys(QUERY, 1)), QUERY)
+    return Fit(own, SearchResult(candidates, ("vector", "keyword"), documents, dict.fromkeys(QUERY, 1)), QUERY)
 
 
 def test_the_best_alone_decides_and_its_near_followers_come_too(toolbox: Toolbox) -> None:
@@ -73,5 +73,5 @@ def test_the_larger_the_bank_the_nearer_the_best_must_be(toolbox: Toolbox) -> No
 def test_a_floor_of_0_lets_everything_in(toolbox: Toolbox) -> None:
     own = replace(toolbox, settings=Settings(retrieve=RetrieveSettings(min_cosine=0.0)))
     for each in (candidate(-1.0), candidate(None)):
-        fit = Fit.of(own, SearchResult((each,), ("vector",), 5, {}), ())
+        fit = Fit(own, SearchResult((each,), ("vector",), 5, {}), ())
         assert fit.is_met_by(each)

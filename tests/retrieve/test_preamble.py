@@ -35,20 +35,10 @@ def test_the_notes_are_said_to_be_untrusted_and_no_instructions() -> None:
         assert "no instruction" in opening
 
 
-def test_no_notes_make_no_preamble() -> None:
-    assert preamble([]) == ""
-    assert briefing_of([], {}) == ""
-
-
 def test_the_frame_is_the_one_that_is_stripped_from_transcripts() -> None:
     assert (NOTES_OPEN, NOTES_CLOSE) == (tasks.NOTES_OPEN, tasks.NOTES_CLOSE)
     text = preamble([(each, "Title", STEPS) for each in IDS[:3]])
     assert tasks.strip_notes(f"before {text} after") == ("before  after", tuple(IDS[:3]))
-
-
-def test_ids_are_read_back_in_their_order() -> None:
-    text = preamble([(each, "A [bracketed] title", STEPS) for each in (IDS[2], IDS[0], IDS[1])])
-    assert parse_ids(f"some prompt\n{text}\nmore") == (IDS[2], IDS[0], IDS[1])
 
 
 def test_an_id_inside_a_note_is_no_reference() -> None:
@@ -110,11 +100,6 @@ def test_the_budget_and_the_length_are_never_exceeded(notes: list[tuple[str, str
     assert count_tokens(text) <= budget
     assert len(text) <= MAX_CHARS
     assert len(preamble(notes, budget).encode()) / 3 <= budget
-
-
-def test_fifty_long_notes_stay_under_the_length_whatever_the_budget() -> None:
-    text = preamble([(each, "Title " * 30, STEPS * 40) for each in IDS[:50]], 8000, count_tokens)
-    assert 6_000 < len(text) <= MAX_CHARS
 
 
 ATTACKS = [

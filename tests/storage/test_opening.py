@@ -195,7 +195,7 @@ def test_a_migration_that_fails_leaves_nothing(driver: Driver, monkeypatch: pyte
     from swarm_memory.schema.sqlite.statements import Migration
     from swarm_memory.server.storage.engine import connection as module
 
-    broken = Migration(1, "0001_broken", ("CREATE TABLE half (a)", "CREATE TABLE half (a)"))
+    broken = Migration(1, "0001_broken", "CREATE TABLE half (a);\nCREATE TABLE half (a);\n")
     monkeypatch.setattr(module, "migrations", lambda: (broken,))
     connection = driver.module.connect(":memory:", isolation_level=None)
     with pytest.raises(driver.module.Error):

@@ -13,7 +13,7 @@ from made_tasks import Shop
 from scripted_runs import NOW, Bank, Script, learn_fix, opened
 
 from swarm_memory.schema.base import RETRIEVAL, new_id
-from swarm_memory.schema.errors import InputError, NotFoundError
+from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.settings import CreditSettings
 from swarm_memory.schema.sqlite.events import BRIEFING, INJECTED
 from swarm_memory.schema.trajectory import Trajectory
@@ -224,8 +224,3 @@ async def test_how_the_verdict_was_changed_is_shown_the_last_first(bank: Opened)
         ("Failure", "Undecided"),
         ("Success", "Failure"),
     ]
-
-
-async def test_an_unknown_task_is_shown_so(bank: Opened) -> None:
-    with pytest.raises(NotFoundError, match="nobody"):
-        await transcript(bank[0], "nobody")

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from swarm_memory.schema.memory import Pruned
 from swarm_memory.tools.consolidate.upkeep import UpkeepRun
 from swarm_memory.tools.ports.upkeep import Aging, UpkeepChange, UpkeepItem, UpkeepState
 from swarm_memory.tools.retrieve.rank import recency, unit
@@ -71,18 +70,12 @@ async def _pass(run: UpkeepRun, items: Sequence[UpkeepItem], before: Aging | Non
         is_last = start + _BATCH >= len(left)
         through = None if is_last else part[-1].position
         reached = Aging(at=this.at) if is_last else Aging(at=this.at, through=through, since=this.since)
-        aged = (_aged(run, item, this) for item in part if item.id not in in_files)
+        gone = {*run.gone, *in_files}
+        aged = (_aged(run, item, this) for item in part if item.id not in gone)
         changes = [change for change in aged if change is not None]
         written = await run.write(changes, aging=(before, reached))
         if written.refused:
             return before
-        for change in changes:
-            if change.seen.id in written.changed and change.status == "active":
-                run.aged += 1
-            elif change.seen.id in written.changed:
-                age = round(_age_days(change.seen, run.now), 1)
-                run.pruned.append(Pruned(id=change.seen.id, confidence=change.confidence, age_days=age))
-                run.gone.add(change.seen.id)
         run.report(run.done + len(part))
         before = reached
     return before
@@ -90,7 +83,7 @@ async def _pass(run: UpkeepRun, items: Sequence[UpkeepItem], before: Aging | Non
 
 def _aged(run: UpkeepRun, item: UpkeepItem, this: Aging) -> UpkeepChange | None:
     """Return what time does to an item; None for nothing, as to all that the user said."""
-    if item.id in run.gone or item.standing > 0:
+    if item.standing > 0:
         return None
     confidence = faded(item, this.since, this.at)
     if is_worthless(item, confidence, run.now):

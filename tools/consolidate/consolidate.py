@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pydantic import JsonValue
 
 from swarm_memory.schema.base import RUN, counted, new_id
-from swarm_memory.schema.memory import Consolidation, MemoryLink, Merged, Quarantined, Undone
+from swarm_memory.schema.memory import Consolidation, MemoryLink, Merged, Undone
 from swarm_memory.tools.consolidate.aging import age_items
 from swarm_memory.tools.consolidate.contradictions import Relations, find_relations
 from swarm_memory.tools.consolidate.duplicates import find_duplicates
@@ -48,7 +48,8 @@ async def consolidate(
 
     # All steps read this survey, of the bank as it was before; what a step archives the next leave out by `run.gone`.
     found = await survey(toolbox, state, full=full, on_progress=compared)
-    await _merge(run, found, await find_duplicates(toolbox, found))
+    duplicates = await find_duplicates(toolbox, found)
+    await _merge(run, found, duplicates)
     relations = await find_relations(toolbox, found, run.gone)
     await _relate(run, found, relations)
     await age_items(run, state, found.items)
@@ -62,11 +63,11 @@ async def consolidate(
         dry_run=dry_run,
         full=full,
         compared=found.compared,
-        merged=tuple(run.merged),
+        merged=tuple(each for each in duplicates if each.id in run.changed and run.changed[each.id].needs),
         related=tuple(relations.related),
-        quarantined=tuple(run.quarantined),
-        pruned=tuple(run.pruned),
-        aged=run.aged,
+        quarantined=run.withdrawn("quarantined"),
+        pruned=run.withdrawn("archived"),
+        aged=sum(change.status == "active" for change in run.changed.values()),
         skipped=tuple(dict.fromkeys(run.skipped)),
         asked=relations.asked,
         notices=tuple(notices),
@@ -114,8 +115,7 @@ async def _merge(run: UpkeepRun, found: Survey, duplicates: Sequence[Merged]) ->
             MemoryLink(src_id=each.id, dst_id=each.kept, relation="duplicate_of", weight=each.similarity)
             for each in part
         ]
-        written = await run.withdraw(changes, links)
-        run.merged += [each for each in part if each.id in written]
+        await run.write(changes, links)
 
 
 async def _relate(run: UpkeepRun, found: Survey, relations: Relations) -> None:
@@ -124,11 +124,11 @@ async def _relate(run: UpkeepRun, found: Survey, relations: Relations) -> None:
     for part in in_parts(relations.related, _BATCH):
         await run.write((), [related.link for related in part])
     against: dict[str, set[str]] = {}
-    links = [related.link for related in relations.related]
+    links, gone = [related.link for related in relations.related], run.gone
     said = [item.id for item in found.items if item.standing > 0]
     for link in [*links, *await links_of(run.toolbox, [*said, *(link.src_id for link in links)])]:
         ids = (link.src_id, link.dst_id)
-        if link.relation == "contradicts" and items.keys() >= {*ids} and run.gone.isdisjoint(ids):
+        if link.relation == "contradicts" and items.keys() >= {*ids} and gone.isdisjoint(ids):
             for one, other in (ids, ids[::-1]):
                 if _is_doubtful(items[one], items[other]):
                     against.setdefault(one, set()).add(other)
@@ -149,14 +149,7 @@ async def _relate(run: UpkeepRun, found: Survey, relations: Relations) -> None:
         for item in doubted
     ]
     for part in in_parts(changes, _BATCH):
-        written = await run.withdraw(part)
-        run.quarantined += [
-            Quarantined(
-                id=change.seen.id, contradicts=tuple(sorted(against[change.seen.id])), confidence=change.confidence
-            )
-            for change in part
-            if change.seen.id in written
-        ]
+        await run.write(part)
 
 
 def _is_doubtful(one: UpkeepItem, other: UpkeepItem) -> bool:

@@ -1,12 +1,11 @@
-"""How two near memories relate: by a chat model where there is one, else whether their instructions are opposites."""
+"""Which near memories contradict each other: by a chat model where there is one, else by opposite instructions."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
 
 from swarm_memory.schema.errors import ModelUnavailable
-from swarm_memory.schema.memory import MemoryItem, MemoryLink, Related, Relation
+from swarm_memory.schema.memory import MemoryItem, MemoryLink, Related
 from swarm_memory.tools.consolidate.pairs import AT_ONCE, Near, Survey, in_parts, texts_of
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.model.ask import Answered, Effort, ask
@@ -34,17 +33,9 @@ _TIMEOUT_S = 45.0
 _MAX_REASON_CHARS = 200
 
 
-class ModelRelation(Answered):
+class Contradiction(Answered):
     """What the prompt asks for."""
 
-    relation: Literal[
-        "contradicts",
-        "first_refines_second",
-        "second_refines_first",
-        "first_entails_second",
-        "second_entails_first",
-        "unrelated",
-    ]
     probability: float
     reason: str
 
@@ -69,11 +60,11 @@ class _Suspect:
 
 
 async def find_relations(toolbox: Toolbox, survey: Survey, gone: set[str]) -> Relations:
-    """Return the relations between near memories that are probable enough (`CONTRADICTS`).
+    """Return the contradictions between near memories that are probable enough (`CONTRADICTS`).
 
-    Without a model only contradictions are found, as far as the rules reach. With one it decides about `MAX_ASKED`
-    pairs, and the rules about the rest and wherever the model gives no usable answer. Pairs that a link joins already
-    and memories in `gone` are left out. A link goes from the newer memory to the older, or as the model says.
+    With a model it decides about `MAX_ASKED` pairs, and the rules about the rest and wherever the model gives no usable
+    answer. Pairs that a link joins already and memories in `gone` are left out. A link goes from the newer memory to
+    the older.
     """
     found, chat = Relations(), toolbox.chat
     suspects = await _suspects(toolbox, survey, gone, found, every=chat is not None)
@@ -87,7 +78,7 @@ async def find_relations(toolbox: Toolbox, survey: Survey, gone: set[str]) -> Re
                 found.notices.append(f"rules alone looked for contradictions: {_brief(str(error))}")
                 chat = None
         if related is None:
-            related = _related(suspect.newer.id, suspect.older.id, "contradicts", suspect.by_rules)
+            related = _related(suspect.newer.id, suspect.older.id, suspect.by_rules)
         if related.link.weight >= CONTRADICTS:
             found.related.append(related)
     return found
@@ -107,7 +98,7 @@ async def link_contradictions(toolbox: Toolbox, new: Sequence[StoredMemory], run
         for older in await toolbox.store.get_memories((toolbox.scope,), ids):
             weight = opposition(memory.item.advice, older.advice)
             if weight >= CONTRADICTS and not _of_one_agent(memory.item, older):
-                links.append(_related(memory.item.id, older.id, "contradicts", weight).link)
+                links.append(_related(memory.item.id, older.id, weight).link)
     if links:
         batch = UpkeepBatch(run_id, toolbox.clock.now(), (), tuple(links))
         await toolbox.store.write_upkeep(toolbox.scope, batch)
@@ -150,26 +141,20 @@ def _look(pairs: Sequence[Near], texts: Mapping[str, MemoryItem]) -> list[_Suspe
 
 
 async def _by_model(chat: ChatModel, suspect: _Suspect, found: Relations) -> Related | None:
-    """Return what the model says, with weight 0 where it sees no relation; None when its answer cannot be used."""
+    """Return how likely the model finds it that they contradict each other; None when its answer cannot be used."""
     texts = {"first": suspect.newer.embedding_text, "second": suspect.older.embedding_text}
     prompt = render(load_prompt(PROMPT), given={}, untrusted=texts)
-    answer, name = await ask(chat, prompt, ModelRelation, purpose="contradiction", effort=Effort(timeout_s=_TIMEOUT_S))
+    answer, name = await ask(chat, prompt, Contradiction, purpose="contradiction", effort=Effort(timeout_s=_TIMEOUT_S))
     if isinstance(answer, Unparsed) or not 0 <= answer.probability <= 1:
         why = answer.reason if isinstance(answer, Unparsed) else "its probability is not from 0 to 1"
         found.notices.append(f"rules decided about {suspect.newer.id} and {suspect.older.id}: {_brief(why)}")
         return None
-    first, second = suspect.newer.id, suspect.older.id
-    if answer.relation.startswith("second_"):
-        first, second = second, first
-    relation: Relation = "contradicts"
-    if answer.relation.startswith(("first_", "second_")):
-        relation = "refines" if "refines" in answer.relation else "entails"
-    related = _related(first, second, relation, 0.0 if answer.relation == "unrelated" else answer.probability)
+    related = _related(suspect.newer.id, suspect.older.id, answer.probability)
     return related.model_copy(update={"method": "model", "prompt_hash": prompt.hash, "model": name})
 
 
-def _related(src: str, dst: str, relation: Relation, weight: float) -> Related:
-    link = MemoryLink(src_id=src, dst_id=dst, relation=relation, weight=round(weight, 4))
+def _related(newer: str, older: str, weight: float) -> Related:
+    link = MemoryLink(src_id=newer, dst_id=older, relation="contradicts", weight=round(weight, 4))
     return Related(link=link, method="rules")
 
 

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from swarm_memory.schema.base import RUN, new_id
-from swarm_memory.schema.memory import MemoryLink, Merged, Pruned, Quarantined
+from swarm_memory.schema.memory import MemoryLink, MemoryStatus, Withdrawn
 from swarm_memory.tools.consolidate.pairs import Progress
 from swarm_memory.tools.consolidate.retention import queue_retention_when_due
 from swarm_memory.tools.credit.harm import HARMFUL, memory_records
@@ -52,12 +52,8 @@ class UpkeepRun:
     on_progress: Progress | None
     total: int = 1
     done: int = 0
-    gone: set[str] = field(default_factory=set[str])
-    """Memories that are active no more."""
-    merged: list[Merged] = field(default_factory=list[Merged])
-    quarantined: list[Quarantined] = field(default_factory=list[Quarantined])
-    pruned: list[Pruned] = field(default_factory=list[Pruned])
-    aged: int = 0
+    changed: dict[str, UpkeepChange] = field(default_factory=dict[str, UpkeepChange])
+    """What was written of each memory, by id."""
     skipped: list[str] = field(default_factory=list[str])
 
     async def write(
@@ -67,19 +63,27 @@ class UpkeepRun:
         aging: tuple[Aging | None, Aging] | None = None,
     ) -> UpkeepWritten:
         """Write one batch; a dry run takes it that all would be written."""
-        if self.dry_run:
-            return UpkeepWritten(tuple(change.seen.id for change in changes))
-        await self.toolbox.give_way()
-        batch = UpkeepBatch(self.id, self.now, tuple(changes), tuple(links), aging)
-        written = await self.toolbox.store.write_upkeep(self.toolbox.scope, batch)
+        written = UpkeepWritten(tuple(change.seen.id for change in changes))
+        if not self.dry_run:
+            await self.toolbox.give_way()
+            batch = UpkeepBatch(self.id, self.now, tuple(changes), tuple(links), aging)
+            written = await self.toolbox.store.write_upkeep(self.toolbox.scope, batch)
         self.skipped += written.skipped
+        self.changed |= {change.seen.id: change for change in changes if change.seen.id in written.changed}
         return written
 
-    async def withdraw(self, changes: Sequence[UpkeepChange], links: Sequence[MemoryLink] = ()) -> set[str]:
-        """Write changes after which memories are active no more, and return the ids of those that were written."""
-        written = set((await self.write(changes, links)).changed)
-        self.gone |= written
-        return written
+    @property
+    def gone(self) -> set[str]:
+        """Memories that are active no more."""
+        return {each for each, change in self.changed.items() if change.status != "active"}
+
+    def withdrawn(self, status: MemoryStatus) -> tuple[Withdrawn, ...]:
+        """Return what has this status now, but for duplicates."""
+        return tuple(
+            Withdrawn(id=each, confidence=change.confidence, reason=change.reason)
+            for each, change in self.changed.items()
+            if change.status == status and change.needs is None
+        )
 
     def report(self, done: int) -> None:
         """Report progress, which never goes back."""
@@ -118,4 +122,4 @@ async def withdraw_harmful(toolbox: Toolbox) -> Withdrawal:
     ]
     run = UpkeepRun(toolbox, new_id(RUN), toolbox.clock.now(), dry_run=False, on_progress=None)
     await store.save_trials(scope, trials)
-    return Withdrawal(run.id, tuple(await run.withdraw(changes)) if changes else (), trials)
+    return Withdrawal(run.id, (await run.write(changes)).changed if changes else (), trials)

@@ -40,10 +40,15 @@ async def get_memories(toolbox: Toolbox, ids: Sequence[str]) -> list[MemoryItem]
 
     Raises `InputError` for no ids, too many, or what is no id, and `NotFoundError` naming those that are not there.
     """
-    wanted = _checked_ids(ids)
+    wanted = list(dict.fromkeys(ids))
+    if not wanted:
+        raise InputError("ids is empty: name at least one memory")
+    if len(wanted) > MAX_IDS:
+        raise InputError(f"{len(wanted)} ids at once: give at most {MAX_IDS}")
+    if strange := [each for each in wanted if not is_memory_id(each)]:
+        raise InputError(f"{strange[0][:60]!r} is no id of a memory: they look like rm_01JXYZ…, 26 signs after rm_")
     found = await toolbox.store.get_memories(toolbox.readable, wanted)
-    missing = sorted(set(wanted) - {item.id for item in found})
-    if missing:
+    if missing := sorted(set(wanted) - {item.id for item in found}):
         raise NotFoundError(f"no memory {', '.join(missing)} in {_where(toolbox)}")
     return found
 
@@ -156,18 +161,6 @@ def checked_texts(texts: dict[str, Any], settings: Settings) -> dict[str, Any]:
     except ValidationError as error:
         raise InputError(faults(error)) from error
     return draft.model_dump(include={"title", "description", "content", "tags", "domain"})
-
-
-def _checked_ids(ids: Sequence[str]) -> list[str]:
-    wanted = list(dict.fromkeys(ids))
-    if not wanted:
-        raise InputError("ids is empty: name at least one memory")
-    if len(wanted) > MAX_IDS:
-        raise InputError(f"{len(wanted)} ids at once: give at most {MAX_IDS}")
-    for each in wanted:
-        if not is_memory_id(each):
-            raise InputError(f"{each[:60]!r} is no id of a memory: they look like rm_01JXYZ…, 26 signs after rm_")
-    return wanted
 
 
 def _named(ids: Sequence[str]) -> str:

@@ -88,13 +88,11 @@ async def remember(
     scope = Scope(tenant_id=toolbox.scope.tenant_id, project=GLOBAL_PROJECT) if everywhere else toolbox.scope
     if known := await toolbox.store.said(scope, texts["content"]):
         return await _again(toolbox, known[0], by_hand=by_hand, is_users=is_users)
-    item = _held(_item(toolbox, texts, scope, None if by_hand else heard, is_users=is_users), heard)
+    item = _item(toolbox, texts, scope, None if by_hand else heard, is_users=is_users)
     prepared, fault = await prepare_or_say(toolbox, await anchored(toolbox, [item]))
     await _add(toolbox, prepared, fault)
-    item = prepared[0].item
     redacted = None if texts["content"] == clean(said).strip() else "secrets or personal data in it were replaced"
-    notices = (_why_a_note(item, heard.tool), notice_of([item]), redacted, fault)
-    return Remembered(item, True, tuple(filter(None, notices)))
+    return _stored(prepared[0].item, heard, redacted, fault)
 
 
 async def remember_notes(toolbox: Toolbox, notes: Sequence[Note], session: Session = NO_SESSION) -> list[Remembered]:
@@ -168,7 +166,7 @@ def _items(toolbox: Toolbox, parts: Sequence[tuple[Note, Heard | None]], session
         of_task = from_task(texts["title"], texts["description"], "" if is_users else texts["content"], calls)
         handles = tuple(dict.fromkeys((*named_handles(note.handles, calls), *of_task)))
         about = {"judge": "agent", "task_id": session.task_id, "session_id": session.session_id, "handles": handles}
-        yield _held(_item(toolbox, texts, toolbox.scope, where, about, is_users=is_users), where, results)
+        yield _item(toolbox, texts, toolbox.scope, where, about, is_users=is_users, results=results)
 
 
 def _item(
@@ -179,19 +177,23 @@ def _item(
     about: Mapping[str, Any] | None = None,
     *,
     is_users: bool,
+    results: Sequence[str] = (),
 ) -> MemoryItem:
     """Return a new memory as the gate lets it be; `about` is what else is known of where it comes from.
 
-    `heard`: where the words of what an agent brings as the user's are; None for what nobody brings as such.
+    `heard`: where the words of what an agent brings as the user's are; None for what nobody brings as such. What only a
+    tool's result says is in quarantine then, and so is what copies one of the `results` of the session, but for what it
+    quotes (commands and errors).
     """
+    is_brought = heard is not None and heard.where == "result"
     source = Provenance(
         distiller="user" if is_users else "agent",
         judge=None if heard is None else "agent",
         screened_by=LOCAL,
         heard_in=None if heard is None else heard.where,
-        repeats_shown=heard is not None and heard.where == "result",
+        repeats_shown=is_brought,
     )
-    return gated(
+    item = gated(
         MemoryItem(
             id=new_id(MEMORY),
             scope=scope,
@@ -201,14 +203,7 @@ def _item(
             **texts,
         )
     )
-
-
-def _held(item: MemoryItem, heard: Heard | None, results: Sequence[str] = ()) -> MemoryItem:
-    """Return in quarantine what copies a tool's result, but for what it quotes (commands and errors), and what only a
-    result says and an agent brought as the user's word.
-    """
-    is_copy = not item.provenance.is_users_word and copies(without_quotations(item.content), results)
-    is_brought = heard is not None and heard.where == "result"
+    is_copy = not is_users and copies(without_quotations(item.content), results)
     if item.status != "active" or not (is_copy or is_brought):
         return item
     tool = harmless(heard.tool[:60]) if heard else ""
@@ -252,14 +247,15 @@ async def _again(toolbox: Toolbox, known: MemoryItem, *, by_hand: bool, is_users
     return Remembered(item, False)
 
 
-def _stored(item: MemoryItem, heard: Heard | None, fault: str | None) -> Remembered:
+def _stored(item: MemoryItem, heard: Heard | None, *said: str | None) -> Remembered:
+    """Return what became of a new memory: why it is held back or a note, then what else is to be `said`."""
     parted = "of this note only what a prompt says is the user's word; the rest became a note of yours"
     notices = (
         _why_a_note(item, heard.tool) if heard else None,
         parted if heard and heard.where == "prompt" and heard.said else None,
         COPIED if item.status_reason == COPIED else None,
         notice_of([item]),
-        fault,
+        *said,
     )
     return Remembered(item, True, tuple(filter(None, notices)))
 

@@ -7,7 +7,7 @@ from importlib.metadata import version
 
 from swarm_memory.schema.base import counted
 from swarm_memory.schema.settings import Settings
-from swarm_memory.schema.status import BankStatistics, ChatStatus, MemoryStatus, StorageHealth
+from swarm_memory.schema.status import BankStatistics, MemoryStatus, StorageHealth
 from swarm_memory.tools.consolidate.retention import retention_status
 from swarm_memory.tools.consolidate.upkeep import CONSOLIDATE, WHOLE_BANK
 from swarm_memory.tools.credit.metrics import memory_effect
@@ -21,7 +21,7 @@ AUDITS = 500
 
 
 async def memory_status(toolbox: Toolbox) -> MemoryStatus:
-    """Return health, counts and the settings in force, secrets masked. Raises `StorageError`."""
+    """Return how the bank stands and how answers are made. Raises `StorageError`."""
     storage = await toolbox.store.health()
     statistics = await toolbox.store.statistics(toolbox.scope, toolbox.embedder.name)
     notices = out_of_order(toolbox, storage, statistics)
@@ -42,7 +42,6 @@ async def memory_status(toolbox: Toolbox) -> MemoryStatus:
         effect=await memory_effect(toolbox),
         consolidation=await _consolidation(toolbox, statistics),
         retention=retention_status(toolbox),
-        settings=toolbox.settings.model_dump(mode="json"),
         notices=tuple(notices),
     )
 
@@ -124,22 +123,31 @@ async def _consolidation(toolbox: Toolbox, statistics: BankStatistics) -> str:
     return "; ".join(parts)
 
 
-async def chat_status(toolbox: Toolbox) -> ChatStatus | None:
-    """Return how the chat models stand; None: none may be asked, and none was within the week."""
+async def chat_status(toolbox: Toolbox) -> str | None:
+    """Return in a line what chat models cost, and how far they agree with the evidence.
+
+    None: none may be asked, and none was within the week.
+    """
     midnight = toolbox.clock.now().astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     named = toolbox.settings.chat.learning if toolbox.chat is None else ()
     days = await toolbox.store.chat_days(midnight - timedelta(days=6))
     if toolbox.chat is None and not (named or days):
         return None
-    spent = await toolbox.store.chat_spending(midnight)
+    models = toolbox.chat.name.replace(" → ", ", ") if toolbox.chat else ", ".join(each.name for each in named)
+    spent, budget = await toolbox.store.chat_spending(midnight), toolbox.settings.chat.daily_token_budget
+    limit = "no limit" if budget is None else f"{budget:,}"
+    today = f"{spent.tokens:,} tokens of {limit} in {counted(spent.calls, 'call')}{_usd(spent.cost_usd)}"
+    by_day = "; ".join(f"{each.day} {each.tokens:,} tokens{_usd(each.cost_usd)}" for each in days) or "nothing"
     table = confusion(await toolbox.store.events_of_kind(toolbox.scope, AUDITED, AUDITS))
-    return ChatStatus(
-        models=tuple(toolbox.chat.name.split(" → ") if toolbox.chat else (each.name for each in named)),
-        days=tuple(days),
-        calls_today=spent.calls,
-        tokens_today=spent.tokens,
-        cost_usd_today=spent.cost_usd,
-        daily_token_budget=toolbox.settings.chat.daily_token_budget,
-        audited=sum(sum(found.values()) for found in table.values()),
-        confusion=table,
-    )
+    cells = [(said, label, number) for said, found in table.items() for label, number in found.items() if number]
+    audited, audits = sum(number for _, _, number in cells), "none yet"
+    if audited:
+        agreed = sum(number for said, label, number in cells if said == label)
+        pairs = "; ".join(f"{number} times model {said}, evidence {label}" for said, label, number in cells)
+        audits = f"{agreed} of {audited} as the evidence ({pairs})"
+    return f"{models or 'none'}; today {today}; by day: {by_day}; audited verdicts: {audits}"
+
+
+def _usd(cost: float | None) -> str:
+    """Return a cost as it follows a number of tokens, where it is known."""
+    return "" if cost is None else f", {cost:.4f} USD"

@@ -14,7 +14,7 @@ from swarm_memory.tools.credit.harm import rests
 from swarm_memory.tools.guard.trust import MAX_UNVERIFIED, unverified
 from swarm_memory.tools.ports.memories import KnownFix, RetrievalRecord
 from swarm_memory.tools.retrieve.agreement import first_of_opposites
-from swarm_memory.tools.retrieve.preamble import fix_note, helps, otherwise, preamble
+from swarm_memory.tools.retrieve.preamble import MAX_COUNTED, helps, how_often, otherwise, preamble, without_symptom
 from swarm_memory.tools.toolbox import Toolbox
 
 MAX_CALL_CHARS, MAX_FAILURE_CHARS = 400, 600
@@ -129,7 +129,9 @@ def _worded(
 
 
 def _note(item: MemoryItem, counted: KnownFix | None, against: Sequence[str]) -> tuple[str, str, str]:
+    """Return what is shown of one; of a fix with how often it worked, without saying again what failed."""
+    title, content = item.title, item.content
     if counted is not None and (item.use == "way_out" or counted.people is not None):
-        way = (item.id, item.title, item.content, counted.worked, counted.tried, counted.people)
-        return fix_note(way, [*map(otherwise, against)])
-    return item.id, item.title, "\n".join([item.content, *map(otherwise, against)])
+        title = title[:MAX_COUNTED] + how_often(counted.worked, counted.tried, counted.people)
+        content = without_symptom(content)
+    return item.id, title, "\n".join([content, *map(otherwise, against)])

@@ -4,7 +4,8 @@ from typing import NamedTuple
 
 from swarm_memory.schema.memory import Retrieval, ScoredMemory
 from swarm_memory.tools.ports.memories import ANY, SearchFilter
-from swarm_memory.tools.retrieve.retrieve import Scored, Stages, best_of, stages_of
+from swarm_memory.tools.retrieve.rank import Scored, best_of
+from swarm_memory.tools.retrieve.retrieve import Stages, stages_of
 from swarm_memory.tools.toolbox import Toolbox
 
 _LEAST_PART = 0.0005

@@ -11,10 +11,6 @@ from swarm_memory.tools.text.tokens import count_tokens
 Note: TypeAlias = tuple[str, str, str]
 """Id, title and content of a memory."""
 
-Way: TypeAlias = tuple[str, str, str, int, int, int | None]
-"""Id, title and content of a memory that ended an error; tasks in which it did, and in which it was tried; of a team's
-for how many people."""
-
 _Body: TypeAlias = tuple[list[str], bool]
 """What a note says: its steps, or the sentences of a paragraph, and whether it is one."""
 
@@ -30,7 +26,7 @@ _SESSION = f"What earlier tasks of this project taught. {_UNTRUSTED}"
 _ALL_SAID = "Kept from earlier sessions:"
 _CUT = "…"
 _MAX_TITLE_CHARS, _MAX_CONTENT_CHARS = 200, 8_000
-_MAX_COUNTED = 160
+MAX_COUNTED = 160
 """Of a title with a count after it."""
 
 _NUMBERING = lazy(r"\A(?:\d{1,3}[.)]|[-*•])\s+")
@@ -90,21 +86,16 @@ def briefing_of(surest: Sequence[MemoryItem], counts: Mapping[str, tuple[int, in
     """
     said = sum(each.provenance.standing > 0 for each in surest)
     often = {memory_id: how_often(*each) for memory_id, each in counts.items()}
-    titles = [each.title[:_MAX_COUNTED] + often[each.id] if each.id in often else each.title for each in surest]
+    titles = [each.title[:MAX_COUNTED] + often[each.id] if each.id in often else each.title for each in surest]
     notes = [(each.id, title, each.content) for each, title in zip(surest, titles, strict=True)]
     return preamble(notes, opening=_SESSION, said=said)
 
 
-def fix_note(way: Way, others: Sequence[str] = ()) -> Note:
-    """Return a fix as it is shown beside its error: with how often it worked, without saying again what failed.
-
-    What did not help comes last, but for what `others` say otherwise.
-    """
-    memory_id, title, content, worked, tried, people = way
+def without_symptom(content: str) -> str:
+    """Return the steps of a fix as its error is shown them: without what failed; what did not help comes last."""
     steps = [_NUMBERING.sub("", line.strip(), count=1) for line in content.splitlines()]
     steps = [step for step in steps if not _SYMPTOM.match(step)] or steps
-    lines = sorted(steps, key=lambda step: step.startswith("What did not help"))
-    return memory_id, title[:_MAX_COUNTED] + how_often(worked, tried, people), "\n".join([*lines, *others])
+    return "\n".join(sorted(steps, key=lambda step: step.startswith("What did not help")))
 
 
 def otherwise(title: str) -> str:

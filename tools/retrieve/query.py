@@ -215,9 +215,17 @@ _MONTH = (
 )
 _YEAR = r"(?:19|20)\d\d"
 _NAMES_ONE = re.compile(rf"\b(?:ago|earlier|before now|back|last|yesterday|{_YEAR}|{'|'.join(_MONTHS)})", re.IGNORECASE)
-_ISO = lazy(rf"\b({_YEAR})-(\d\d)-(\d\d)\b")
-_DAY_FIRST = lazy(rf"\b(\d{{1,2}})(?:st|nd|rd|th)?\s+(?:of\s+)?({_MONTH})\b\.?,?\s*({_YEAR})?", re.IGNORECASE)
-_MONTH_FIRST = lazy(rf"\b({_MONTH})\b\.?\s+(\d{{1,2}})(?:st|nd|rd|th)?\b(?!\d)(?:,?\s+({_YEAR}))?", re.IGNORECASE)
+_DATES = (
+    lazy(rf"\b(?P<year>{_YEAR})-(?P<month>\d\d)-(?P<day>\d\d)\b"),
+    lazy(
+        rf"\b(?P<day>\d{{1,2}})(?:st|nd|rd|th)?\s+(?:of\s+)?(?P<month>{_MONTH})\b\.?,?\s*(?P<year>{_YEAR})?",
+        re.IGNORECASE,
+    ),
+    lazy(
+        rf"\b(?P<month>{_MONTH})\b\.?\s+(?P<day>\d{{1,2}})(?:st|nd|rd|th)?\b(?!\d)(?:,?\s+(?P<year>{_YEAR}))?",
+        re.IGNORECASE,
+    ),
+)
 _AGO = lazy(rf"\b(\d{{1,3}}|{_COUNT})\s+(day|week|month|year)s?\s+(?:ago|earlier|before now|back)\b", re.IGNORECASE)
 _LAST = lazy(
     rf"\blast\s+(week|month|year|{'|'.join(_DAYS)})\b|\b(yesterday|the day before yesterday|last night)\b",
@@ -236,40 +244,30 @@ def mentioned_time(query: str, now: datetime) -> TargetTime | None:
     text = query[:_TIME_CHARS]
     if not _NAMES_ONE.search(text):
         return None
-    return _full_date(text, now) or _relative(text, now) or _month_or_year(text, now)
+    readers = (*((pattern, _date) for pattern in _DATES), (_AGO, _ago), (_LAST, _last), (_MONTH_ONLY, _month))
+    for pattern, read in (*readers, (_YEAR_ONLY, _year)):
+        if found := pattern.search(text):
+            try:
+                return read(found, now)
+            except ValueError:  # there is no such day
+                continue
+    return None
 
 
-def _full_date(text: str, now: datetime) -> TargetTime | None:
-    if found := _ISO.search(text):
-        return _noon(int(found[1]), int(found[2]), int(found[3]))
-    if found := _DAY_FIRST.search(text):
-        day, month, year = int(found[1]), found[2], found[3]
-    elif found := _MONTH_FIRST.search(text):
-        month, day, year = found[1], int(found[2]), found[3]
-    else:
-        return None
-    number = _month_number(month)
-    if year is not None:
-        return _noon(int(year), number, day)
-    this_year = _noon(now.year, number, day)
-    return this_year if this_year is None or this_year.moment <= now else _noon(now.year - 1, number, day)
+def _date(found: re.Match[str], now: datetime) -> TargetTime:
+    month = found["month"]
+    number = int(month) if month.isdecimal() else _month_number(month)
+    at = datetime(int(found["year"] or now.year), number, int(found["day"]), 12, tzinfo=UTC)
+    return TargetTime(at if found["year"] or at <= now else at.replace(year=at.year - 1), 2.0)
 
 
-def _noon(year: int, month: int, day: int) -> TargetTime | None:
-    try:
-        return TargetTime(datetime(year, month, day, 12, tzinfo=UTC), 2.0)
-    except ValueError:
-        return None
+def _ago(found: re.Match[str], now: datetime) -> TargetTime:
+    count = int(found[1]) if found[1].isdecimal() else _NUMBERS[found[1].lower()]
+    days = _UNIT_DAYS[found[2].lower()]
+    return TargetTime(now - timedelta(days=count * days), max(1.0, days / 2))
 
 
-def _relative(text: str, now: datetime) -> TargetTime | None:
-    if found := _AGO.search(text):
-        count = int(found[1]) if found[1].isdecimal() else _NUMBERS[found[1].lower()]
-        days = _UNIT_DAYS[found[2].lower()]
-        return TargetTime(now - timedelta(days=count * days), max(1.0, days / 2))
-    found = _LAST.search(text)
-    if found is None:
-        return None
+def _last(found: re.Match[str], now: datetime) -> TargetTime:
     named = (found[1] or found[2]).lower()
     if named in _UNIT_DAYS:
         return TargetTime(now - timedelta(days=_UNIT_DAYS[named]), _UNIT_DAYS[named] / 2)
@@ -277,14 +275,14 @@ def _relative(text: str, now: datetime) -> TargetTime | None:
     return TargetTime(now - timedelta(days=back), 1.0)
 
 
-def _month_or_year(text: str, now: datetime) -> TargetTime | None:
-    if found := _MONTH_ONLY.search(text):
-        number = _month_number(found[1])
-        year = int(found[2]) if found[2] else now.year - (number > now.month)
-        middle = (monthrange(year, number)[1] + 1) // 2
-        return TargetTime(datetime(year, number, middle, 12, tzinfo=UTC), 15.0)
-    found = _YEAR_ONLY.search(text)
-    return None if found is None else TargetTime(datetime(int(found[1]), 7, 2, tzinfo=UTC), 150.0)
+def _month(found: re.Match[str], now: datetime) -> TargetTime:
+    number = _month_number(found[1])
+    year = int(found[2]) if found[2] else now.year - (number > now.month)
+    return TargetTime(datetime(year, number, (monthrange(year, number)[1] + 1) // 2, 12, tzinfo=UTC), 15.0)
+
+
+def _year(found: re.Match[str], now: datetime) -> TargetTime:
+    return TargetTime(datetime(int(found[1]), 7, 2, tzinfo=UTC), 150.0)
 
 
 def _month_number(name: str) -> int:

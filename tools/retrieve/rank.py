@@ -6,13 +6,13 @@ docs/BENCHMARKS.md.
 
 import math
 import re
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Container, Iterable, Mapping, Sequence
 from functools import cache, partial
 from operator import mul
+from typing import NamedTuple
 
 from swarm_memory.schema.base import GLOBAL_PROJECT, TEAM
-from swarm_memory.schema.memory import MemoryItem
+from swarm_memory.schema.memory import MemoryItem, ScoredMemory, ScoreParts
 from swarm_memory.schema.settings import RetrieveSettings
 from swarm_memory.tools.ports.memories import Candidate, SearchResult
 from swarm_memory.tools.text.tokens import names_in, shares_a_name, tokenize
@@ -58,6 +58,10 @@ TIME_BOOST = 0.4
 
 HALF_LIFE_DAYS = 45.0
 """After which recency is halved."""
+
+GONE_PENALTY = 0.2
+"""Taken off the score of a memory when all is gone of what it names and was in the project (files, scripts, packages);
+its share for a part. When all is gone it is not shown, unless the user said it."""
 
 _MIN_WORDS, _SHARE_OF_WORDS = 3, 0.4
 """So many words of an error, and so much of them, name it."""
@@ -158,48 +162,6 @@ def cosine(first: Sequence[float], second: Sequence[float]) -> float:
     return sum(map(mul, first, second))
 
 
-def diversify(
-    scores: Sequence[float], vector_of: Callable[[int], Sequence[float] | None], k: int, penalty: float
-) -> list[tuple[int, float]]:
-    """Choose k candidates: each time the one with the greatest score minus penalty · (greatest cosine to a chosen one).
-
-    Returns (index, subtracted penalty) in the order of choice. Maximal marginal relevance (Carbonell, Goldstein 1998),
-    with `penalty` as the weight of the diversity term alone, so that relevance dominates. A cosine below 0 counts as 0,
-    and so does one of a candidate without vector; vectors may have any length but 0.
-    """
-    import numpy
-
-    numbers = (vector_of(index) for index in range(len(scores)))
-    vectors = [None if each is None else numpy.asarray(each, dtype="f8") for each in numbers]
-    directions = [None if each is None else each / numpy.linalg.norm(each) for each in vectors]
-    subtracted = [0.0] * len(scores)
-    left, chosen = list(range(len(scores))), list[tuple[int, float]]()
-    while left and len(chosen) < k:
-        best = max(left, key=lambda index: scores[index] - subtracted[index])
-        left.remove(best)
-        chosen.append((best, subtracted[best]))
-        for each in left:
-            one, other = directions[best], directions[each]
-            if one is not None and other is not None:
-                subtracted[each] = max(subtracted[each], penalty * unit(float(one @ other)))
-    return chosen
-
-
-def contenders(scores: Sequence[float], fits: Callable[[int], bool], k: int, penalty: float) -> list[int]:
-    """Return the indexes, best score first, of all that `diversify` could choose k from among those that fit.
-
-    No penalty is greater than `penalty`, so whoever is farther than that below the k-th best never comes in; `fits` is
-    not even asked about them.
-    """
-    found: list[int] = []
-    for index in sorted(range(len(scores)), key=lambda each: -scores[each]):
-        if len(found) >= k and scores[index] < scores[found[k - 1]] - penalty:
-            break
-        if fits(index):
-            found.append(index)
-    return found
-
-
 def token_weights(tokens: Iterable[str], documents: int, document_frequency: Mapping[str, int]) -> dict[str, float]:
     """Return the share 0…1 of each query token in what the query says, by inverse document frequency; they sum to 1.
 
@@ -217,35 +179,26 @@ def coverage(weights: Mapping[str, float], words: Iterable[str]) -> float:
     return unit(sum([weights[word] for word in words if word in weights]))
 
 
-@dataclass(frozen=True, slots=True)
 class Fit:
     """One decision for a query, and what follows from it for each candidate."""
 
-    needed: float
-    """By the best; 0 and less: everything fits."""
-    weights: Mapping[str, float]
-    """Of the query's words: the rarer, the more."""
-    found: float = 0.0
-    """What the best have."""
-    covered: Callable[[frozenset[str]], float] = field(kw_only=True)
-    """Gives the weighted share 0…1 of the query's words that are among some."""
-    text: str = ""
-    """The query where nobody asked: what names other things than it does is then not alike by its form alone."""
+    def __init__(self, toolbox: Toolbox, result: SearchResult, tokens: Sequence[str], text: str = "") -> None:
+        """Decide for what a search with these tokens gave.
 
-    @classmethod
-    def of(cls, toolbox: Toolbox, result: SearchResult, tokens: Sequence[str], text: str = "") -> "Fit":
-        """Decide for what a search with these tokens gave."""
+        `text` is the query where nobody asked: what names other things than it does is then not alike by its form.
+        """
         settings = toolbox.settings.retrieve
         least = toolbox.embedder.min_cosine if settings.min_cosine is None else settings.min_cosine
         size = min(max(result.documents, LEAST_SIZE), GREATEST_SIZE)
-        needed = 0.0 if least <= 0.0 else least + GROWTH * math.log(size / USUAL_SIZE)
-        weights = token_weights(tokens, result.documents, result.document_frequency)
-        covered = cache(partial(coverage, weights))  # many candidates share the same words with the query
-        named = text if text and names_in(text) else ""
-        fit = cls(needed, weights, covered=covered, text=named)
+        self.needed = 0.0 if least <= 0.0 else least + GROWTH * math.log(size / USUAL_SIZE)
+        """By the best; 0 and less: everything fits."""
+        self._weights = token_weights(tokens, result.documents, result.document_frequency)
+        self._covered = cache(partial(coverage, self._weights))  # many candidates share the same words with the query
+        self._text = text if text and names_in(text) else ""
         nearest = max((each.cosine for each in result.candidates if each.cosine is not None), default=None)
-        most = max(map(covered, {each.words for each in result.candidates}), default=0.0)
-        return replace(fit, found=fit.strength(nearest, most))  # the nearest and the one of most words may be two
+        most = max(map(self._covered, {each.words for each in result.candidates}), default=0.0)
+        self.found = self.strength(nearest, most)
+        """What the best have; the nearest and the one of most words may be two."""
 
     @property
     def needed_beside(self) -> float:
@@ -254,7 +207,7 @@ class Fit:
 
     def coverage(self, candidate: Candidate) -> float:
         """Return the weighted share 0…1 of the query's words that the candidate has."""
-        return self.covered(candidate.words)
+        return self._covered(candidate.words)
 
     def strength(self, cosine: float | None, covered: float) -> float:
         """Return nearness and shared words as one number, to be compared with what is needed.
@@ -280,24 +233,93 @@ class Fit:
         covered = self.coverage(candidate)
         if self.strength(candidate.cosine, covered) < self.needed_beside:
             return False
-        if self.text and not self._is_about_the_same(candidate):
+        if self._text and not self._is_about_the_same(candidate):
             return False
         if candidate.is_strategy:
             return True
         item = candidate.read_item()
         if item.use == "way_out":
-            return covered >= MIN_COVERAGE or speaks_of(self.weights.keys(), item)
+            return covered >= MIN_COVERAGE or speaks_of(self._weights.keys(), item)
         return item.use != "open_problem"
 
     def _is_about_the_same(self, candidate: Candidate) -> bool:
         """Whether two texts that both name something name the same, or share the words beside the names."""
         advice = candidate.read_item().advice
-        if not names_in(advice) or shares_a_name(self.text, advice):
+        if not names_in(advice) or shares_a_name(self._text, advice):
             return True
-        named = {token for name in names_in(self.text) for token in tokenize(name)}
-        beside = {token: weight for token, weight in self.weights.items() if token not in named}
+        named = {token for name in names_in(self._text) for token in tokenize(name)}
+        beside = {token: weight for token, weight in self._weights.items() if token not in named}
         shared = sum(weight for token, weight in beside.items() if token in candidate.words)
         return shared >= MIN_COVERAGE * sum(beside.values()) > 0
+
+
+class Scored(NamedTuple):
+    """A candidate and the parts of its score."""
+
+    candidate: Candidate
+    relevance: float
+    recency: float
+    terms: Mapping[str, float]
+    """What makes up its score, by name; they sum to it."""
+    score: float
+    """Before diversity."""
+    penalty: float = 0.0
+    """What diversity takes off."""
+    applies: bool = True
+    """False: of what it names nothing is left in the project."""
+
+    def with_term(self, name: str, value: float) -> "Scored":
+        """Return it with a further part of its score."""
+        return self._replace(terms={**self.terms, name: value}, score=self.score + value)
+
+    def lowered(self, share_gone: float) -> "Scored":
+        """Return it with what it loses by that share of what it names."""
+        lowered = self.with_term("gone from the project", -GONE_PENALTY * share_gone)
+        return lowered._replace(applies=share_gone < 1.0 or self.candidate.standing > 0)
+
+    def memory(self, item: MemoryItem) -> ScoredMemory:
+        """Return its item, scored."""
+        parts = ScoreParts(
+            relevance=self.relevance,
+            recency=self.recency,
+            confidence=self.candidate.confidence,
+            diversity_penalty=self.penalty,
+            cosine=self.candidate.cosine,
+            keyword=self.candidate.keyword,
+        )
+        return ScoredMemory(item=item, score=self.score - self.penalty, parts=parts)
+
+
+def best_of(scored: Sequence[Scored], fit: Fit, k: int, penalty: float) -> list[Scored]:
+    """Return at most `k` that fit, best first: each time the greatest score less penalty · (cosine to a chosen one).
+
+    Maximal marginal relevance (Carbonell, Goldstein 1998), with `penalty` as the weight of the diversity term alone, so
+    that relevance dominates. A cosine below 0 counts as 0, and so does that of a candidate without vector.
+    """
+    pool: list[Scored] = []
+    for each in sorted(scored, key=lambda each: -each.score):
+        # No penalty is greater than this: who is farther below the k-th best never comes in, and is not looked at.
+        if len(pool) >= k and each.score < pool[k - 1].score - penalty:
+            break
+        if each.applies and fit.is_met_by(each.candidate):
+            pool.append(each)
+    if not penalty:
+        return pool[:k]
+    import numpy
+
+    numbers = (each.candidate.read_vector() for each in pool)
+    vectors = [None if each is None else numpy.asarray(each, dtype="f8") for each in numbers]
+    directions = [None if each is None else each / numpy.linalg.norm(each) for each in vectors]
+    chosen: list[Scored] = []
+    while pool and len(chosen) < k:
+        best = max(range(len(pool)), key=lambda place: pool[place].score - pool[place].penalty)
+        chosen.append(pool.pop(best))
+        direction = directions.pop(best)
+        for place, other in enumerate(directions):
+            if direction is not None and other is not None:
+                taken = penalty * unit(float(direction @ other))
+                pool[place] = pool[place]._replace(penalty=max(pool[place].penalty, taken))
+    return chosen
 
 
 def speaks_of(words: Container[str], item: MemoryItem) -> bool:

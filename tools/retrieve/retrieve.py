@@ -7,21 +7,21 @@ from typing import NamedTuple
 
 from swarm_memory.schema.base import GLOBAL_PROJECT, RETRIEVAL, TEAM, counted, is_teams, new_id
 from swarm_memory.schema.errors import InputError, StorageError
-from swarm_memory.schema.memory import MemoryItem, Retrieval, ScoredMemory, ScoreParts
+from swarm_memory.schema.memory import Retrieval, ScoredMemory, ScoreParts
 from swarm_memory.tools.anchors.handles import at_prompt
 from swarm_memory.tools.anchors.staleness import Staleness, staleness_of
 from swarm_memory.tools.credit.harm import is_held_out, rests
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.guard.trust import prefer_verified
-from swarm_memory.tools.ports.memories import ANY, Candidate, RetrievalRecord, SearchFilter, SearchQuery, SearchResult
+from swarm_memory.tools.ports.memories import ANY, RetrievalRecord, SearchFilter, SearchQuery, SearchResult
 from swarm_memory.tools.retrieve.agreement import team_counts, with_fix_counts, without_contradictions, without_repeats
 from swarm_memory.tools.retrieve.preamble import how_often, otherwise, preamble
 from swarm_memory.tools.retrieve.query import TargetTime, Vectors, mentioned_time, own_words, vectors_of
 from swarm_memory.tools.retrieve.rank import (
     HALF_LIFE_DAYS,
     Fit,
-    contenders,
-    diversify,
+    Scored,
+    best_of,
     ideal_keyword_score,
     query_vector_weight,
     recency,
@@ -48,10 +48,6 @@ POOL_FACTOR = 3
 
 RERANKED = 10
 """So many of the best are given to the reranker."""
-
-GONE_PENALTY = 0.2
-"""Taken off the score of a memory when all is gone of what it names and was in the project (files, scripts, packages);
-its share for a part. When all is gone it is not shown, unless the user said it."""
 
 _MAX_RECORDED_CHARS = 2_000
 _UNVERIFIED = "nothing but a model, an agent or another bank vouches for it, and verified ones that fit come first"
@@ -152,43 +148,6 @@ class Question:
     """What is to be said; later steps add to it."""
 
 
-class Scored(NamedTuple):
-    """A candidate and the parts of its score."""
-
-    candidate: Candidate
-    relevance: float
-    recency: float
-    terms: Mapping[str, float]
-    """What makes up its score, by name; they sum to it."""
-    score: float
-    """Before diversity."""
-    penalty: float = 0.0
-    """What diversity takes off."""
-    applies: bool = True
-    """False: of what it names nothing is left in the project."""
-
-    def with_term(self, name: str, value: float) -> "Scored":
-        """Return it with a further part of its score."""
-        return self._replace(terms={**self.terms, name: value}, score=self.score + value)
-
-    def lowered(self, share_gone: float) -> "Scored":
-        """Return it with what it loses by that share of what it names."""
-        lowered = self.with_term("gone from the project", -GONE_PENALTY * share_gone)
-        return lowered._replace(applies=share_gone < 1.0 or self.candidate.standing > 0)
-
-    def memory(self, item: MemoryItem) -> ScoredMemory:
-        """Return its item, scored."""
-        parts = ScoreParts(
-            relevance=self.relevance,
-            recency=self.recency,
-            confidence=self.candidate.confidence,
-            diversity_penalty=self.penalty,
-            cosine=self.candidate.cosine,
-            keyword=self.candidate.keyword,
-        )
-        return ScoredMemory(item=item, score=self.score - self.penalty, parts=parts)
-
-
 class Choice(NamedTuple):
     """What is given of the candidates, and why the others are not."""
 
@@ -226,7 +185,7 @@ async def stages_of(
     question = await _read(toolbox, query, k, only, hook)
     result = await without_repeats(toolbox, await toolbox.store.search(question.search))
     result, cosines = question.vectors.compared(result)
-    fit = Fit.of(toolbox, result, question.search.tokens, question.text if hook else "")
+    fit = Fit(toolbox, result, question.search.tokens, question.text if hook else "")
     choice = await _choose(toolbox, question, fit, _score(toolbox, question, result, cosines))
     found = _put_into_words(toolbox, question, result, fit, choice)
     return Stages(
@@ -325,21 +284,6 @@ async def _choose(toolbox: Toolbox, question: Question, fit: Fit, every: Sequenc
     for each in memories:
         left_out.pop(each.item.id, None)
     return Choice(scored, standing, fitting, tuple(memories), left_out, read)
-
-
-def best_of(scored: Sequence[Scored], fit: Fit, k: int, penalty: float) -> list[Scored]:
-    """Return at most `k` that fit, best first, and no two that are too much alike where `penalty` is above 0."""
-    fitting = contenders(
-        [each.score for each in scored],
-        lambda index: scored[index].applies and fit.is_met_by(scored[index].candidate),
-        k,
-        penalty,
-    )
-    pool = [scored[index] for index in fitting]
-    if not penalty:
-        return pool[:k]
-    picked = diversify([each.score for each in pool], lambda index: pool[index].candidate.read_vector(), k, penalty)
-    return [pool[index]._replace(penalty=subtracted) for index, subtracted in picked]
 
 
 async def _reranked(toolbox: Toolbox, question: Question, scored: list[Scored], fit: Fit) -> list[Scored]:

@@ -1,8 +1,12 @@
-"""Lists of what lies beside memories: jobs, tools, sources, benchmarks and people, some with one of each."""
+"""Lists of what lies beside memories: jobs, tools, sources, benchmarks, people, settings; some with one of each."""
+
+from itertools import groupby
 
 from swarm_memory.schema.errors import InputError, NotFoundError
 from swarm_memory.schema.job import JobStatus
+from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.source import SOURCE_KINDS, SourceKind
+from swarm_memory.server.config import SECTIONS
 from swarm_memory.server.jobs.control import cancel, resume
 from swarm_memory.server.viewer.page import Asked, Done, Page, Route
 from swarm_memory.tools.benchmark.report import described
@@ -83,8 +87,24 @@ async def people(asked: Asked) -> Page:
     return Page("people.html", {"people": await list_people(asked.toolbox), "trail": trail, "most": MOST})
 
 
+async def settings(asked: Asked) -> Page:
+    """List the settings by section, those that were given marked."""
+    resolved = asked.settings()
+    rows = [(key, value, origin, _meaning(key)) for key, value, origin in resolved.rows()]
+    sections = [(name, list(some)) for name, some in groupby(rows, lambda row: row[0].rpartition(".")[0])]
+    return Page("settings.html", {"sections": sections, "files": resolved.files})
+
+
+def _meaning(key: str) -> str:
+    """Return what a setting does; empty where its name says it."""
+    section, _, name = key.rpartition(".")
+    form = SECTIONS[section] if section else Settings
+    return form.model_fields[name].description or ""
+
+
 JOBS = (Route("/jobs", jobs), Route("/jobs/{job_id}", change_job, "POST", "admin"))
 TOOLS = (Route("/tools", tools),)
 SOURCES = (Route("/sources", sources),)
 BENCHMARKS = (Route("/benchmarks", benchmarks), Route("/benchmarks/{run_id}", benchmark))
 PEOPLE = (Route("/people", people, role="admin"),)
+SETTINGS = (Route("/settings", settings, role="admin"),)

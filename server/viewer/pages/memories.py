@@ -18,7 +18,7 @@ from swarm_memory.tools.memories.record import Source, Version, memory_record
 from swarm_memory.tools.ports.journal import Event
 from swarm_memory.tools.ports.memories import MemoryFilter, SearchFilter
 from swarm_memory.tools.retrieve.explain import explain
-from swarm_memory.tools.text.cleaning import one_line
+from swarm_memory.tools.text.cleaning import one_line, shorten
 from swarm_memory.tools.text.tokens import count_tokens
 
 if TYPE_CHECKING:
@@ -240,8 +240,7 @@ def _name(step: Step) -> str:
 
 def _said(step: Step) -> str:
     given = "" if step.tool_input is None else json.dumps(step.tool_input, ensure_ascii=False, indent=1)
-    text = "\n".join(part for part in (step.text, given) if part)
-    return text if len(text) <= _MAX_STEP_CHARS else f"{text[:_MAX_STEP_CHARS]}…"
+    return shorten("\n".join(part for part in (step.text, given) if part), _MAX_STEP_CHARS)
 
 
 def _changes(former: Version, later: Version) -> Iterator[tuple[str, list[Line]]]:
