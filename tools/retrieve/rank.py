@@ -15,7 +15,8 @@ from swarm_memory.schema.base import GLOBAL_PROJECT, TEAM
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.schema.settings import RetrieveSettings
 from swarm_memory.tools.ports.memories import Candidate, SearchResult
-from swarm_memory.tools.text.tokens import names_in, shares_a_name, tokenize
+from swarm_memory.tools.text.names import names_in, shares_a_name
+from swarm_memory.tools.text.tokens import tokenize
 from swarm_memory.tools.toolbox import Toolbox
 
 BM25_K1, BM25_B = 0.9, 0.6
@@ -241,8 +242,7 @@ class Fit:
         needed = 0.0 if least <= 0.0 else least + GROWTH * math.log(size / USUAL_SIZE)
         weights = token_weights(tokens, result.documents, result.document_frequency)
         covered = cache(partial(coverage, weights))  # many candidates share the same words with the query
-        named = text if text and names_in(text) else ""
-        fit = cls(needed, weights, covered=covered, text=named)
+        fit = cls(needed, weights, covered=covered, text=text if names_in(text) else "")
         nearest = max((each.cosine for each in result.candidates if each.cosine is not None), default=None)
         most = max(map(covered, {each.words for each in result.candidates}), default=0.0)
         return replace(fit, found=fit.strength(nearest, most))  # the nearest and the one of most words may be two

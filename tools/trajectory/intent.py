@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from pathlib import PurePosixPath
 
 from swarm_memory.schema.trajectory import Trajectory
+from swarm_memory.tools.text.names import spans, stands_in
 from swarm_memory.tools.trajectory.calls import Call
-from swarm_memory.tools.trajectory.check_runs import names, selection_of, spans
+from swarm_memory.tools.trajectory.check_runs import selection_of
 from swarm_memory.tools.trajectory.checks import LOOKS_ONLY
 from swarm_memory.tools.trajectory.shell import CHECKS, Command, Part, parse_command
 
@@ -78,9 +79,9 @@ def goals_reached(trajectory: Trajectory, calls: Sequence[Call]) -> tuple[Call, 
 def _uses_named_program(call: Call, task: str) -> bool:
     """Whether a program that a task names was run on two things at least that it names, and its exit code was 0."""
     for part in call.command.parts if call.command else ():
-        is_named = part.purpose in ("run", "other") and len(part.program) > 2 and names(task, part.program)
+        is_named = part.purpose in ("run", "other") and len(part.program) > 2 and stands_in(task, part.program)
         given = {word for each in part.words[1:] for word in re.findall(r"[A-Za-z]\w{3,}|\d+(?:\.\d+)+", each)}
-        if is_named and call.command and sum(names(task, word) for word in given) >= _MIN_WORDS:
+        if is_named and call.command and sum(stands_in(task, word) for word in given) >= _MIN_WORDS:
             reported = call.reported
             return call.command.code_of(part, call.output, reported) is False
     return False
