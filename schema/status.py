@@ -67,7 +67,7 @@ class ChatDay(Model):
 
 
 class ChatStatus(Model):
-    """The chat models, what they cost, and how far they agree with the evidence."""
+    """The chat models, and what they cost."""
 
     models: tuple[str, ...]
     """`provider:model`, in the order in which they are asked."""
@@ -79,10 +79,6 @@ class ChatStatus(Model):
     cost_usd_today: float | None
     """Of the calls whose cost is known."""
     daily_token_budget: int | None
-    audited: int
-    """Verdicts in the table below."""
-    confusion: dict[str, dict[str, int]]
-    """How often the model said the first label where the evidence said the second, in the newest audited verdicts."""
 
     @property
     def spent(self) -> str:
@@ -92,25 +88,11 @@ class ChatStatus(Model):
         return f"{self.tokens_today:,} tokens of {limit} in {counted(self.calls_today, 'call')}{cost}"
 
     @property
-    def agreement(self) -> str:
-        """The table as text."""
-        if not self.audited:
-            return "none yet"
-        agreed = sum(found.get(said, 0) for said, found in self.confusion.items())
-        cells = [
-            f"{number} times model {said}, evidence {label}"
-            for said, found in self.confusion.items()
-            for label, number in found.items()
-            if number
-        ]
-        return f"{agreed} of {self.audited} as the evidence ({'; '.join(cells)})"
-
-    @property
     def says(self) -> str:
         """All of it in one line."""
         days = "; ".join(day.says for day in self.days) or "nothing"
         models = ", ".join(self.models) or "none"
-        return f"{models}; today {self.spent}; by day: {days}; audited verdicts: {self.agreement}"
+        return f"{models}; today {self.spent}; by day: {days}"
 
 
 class MemoryStatus(Model):

@@ -42,9 +42,6 @@ NOT_FROM_PROJECT = frozenset({
 PROVIDERS = "chat.providers"
 """A list of mappings in a file, of the same as JSON elsewhere."""
 
-NAMES = frozenset({"guard.disabled_rules"})
-"""Lists of names in a file, the same divided by commas elsewhere."""
-
 MAX_PROVIDERS = 20
 
 AnyModel = TypeVar("AnyModel", bound=BaseModel)
@@ -91,6 +88,7 @@ GONE = {
     **dict.fromkeys(("hooks.warn_before_tools", "hooks.warn_every_minutes"), _SHOWN),
     **dict.fromkeys(("retrieve.fusion", "retrieve.rrf_k"), _SCALED),
     **dict.fromkeys(_OF_HTTP, _PROXY),
+    "guard.disabled_rules": "all rules of redaction and screening hold",
     **dict.fromkeys(_OF_ONE_VALUE, "it has one value now"),
 }
 """Settings of former releases, which are taken and ignored, and why."""
@@ -191,7 +189,7 @@ def _of_sections(sections: dict[str, object], origin: str) -> Values:
         if section == ENABLED:
             values[ENABLED] = (content, origin)
             continue
-        if section not in SECTIONS:
+        if section not in SECTIONS and not any(key.startswith(f"{section}.") for key in GONE):
             raise _unknown(section, (ENABLED, *SECTIONS, ROOT_KEY), origin)
         for name, value in _mapping(content, section, origin).items():
             key = f"{section}.{name}"
@@ -296,9 +294,6 @@ def _validated(values: Values) -> Settings:
             nested.setdefault("chat", {})["providers"] = _providers(value, origin)
             continue
         section, _, name = key.partition(".")
-        if key in NAMES:
-            nested.setdefault(section, {})[name] = _names(value, key, origin)
-            continue
         if not (value is None or isinstance(value, str | int | float)):
             raise ConfigError(f"{key} in {origin} must be a single value, not {type(value).__name__}")
         if key == ENABLED:
@@ -317,13 +312,6 @@ def _checked(form: type[AnyModel], given: Mapping[str, object], section: str, va
         return form.model_validate(given)
     except ValidationError as error:
         raise _invalid(error, section, values) from error
-
-
-def _names(value: object, key: str, origin: str) -> list[str]:
-    names = value.split(",") if isinstance(value, str) else value or []
-    if not (isinstance(names, list) and all(isinstance(name, str) for name in cast("list[object]", names))):
-        raise ConfigError(f"{key} in {origin} must be a list of names, or names divided by commas")
-    return [name.strip() for name in cast("list[str]", names) if name.strip()]
 
 
 def _providers(value: object, origin: str) -> list[dict[str, object]]:

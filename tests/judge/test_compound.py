@@ -122,13 +122,3 @@ def test_of_several_attempts_none_is_judged_by_a_failure_of_an_earlier_one() -> 
         script.edit("/r/fees.py", "a", f"b{number}").shell("pytest", "2 failed, 9 passed in 1.0s", 1)
         script.say("The harness starts a new attempt.")
     assert judged(script.edit("/r/fees.py", "a", "c").shell("pytest", "11 passed in 1.0s")).label == "Success"
-
-
-def test_a_program_that_the_task_names_and_that_took_what_the_task_names_proves_it() -> None:
-    script = Script("Put the note of 2.1.0 on the canary lane with lanectl.").shell(
-        "lanectl --help", "usage: lanectl", 64
-    )
-    line = "lanectl put --lane canary notes/2.1.0.md; echo rc=$?; lanectl list --lane canary"
-    assert judged(script.shell(line, "put\nrc=0\nusage: lanectl VERB", 64)).label == "Success"
-    other = Script("Put the note of 2.1.0 on the canary lane with lanectl.")
-    assert judged(other.shell(line, "lanectl: no lease\nrc=5\nusage: lanectl VERB", 64)).label == "Undecided"

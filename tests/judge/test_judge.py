@@ -1,14 +1,10 @@
-"""How evidence and model are brought together: hard evidence holds, both are kept, and what is audited is sampled."""
-
-from datetime import UTC, datetime
+"""How evidence and model are brought together: hard evidence holds, and the reasons of both are kept."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pydantic import JsonValue
 
 from swarm_memory.schema.trajectory import Judge, Label, Verdict
-from swarm_memory.tools.judge.judge import AUDITED, Judged, audit_event, combine, confusion
-from swarm_memory.tools.ports.journal import Event
+from swarm_memory.tools.judge.judge import combine
 
 
 def verdict(label: Label, confidence: float, judge: Judge, reason: str = "because", *steps: str) -> Verdict:
@@ -44,23 +40,3 @@ def test_what_is_proven_comes_before_a_model_and_the_reasons_of_both_are_kept(
         assert result.confidence == max(evidence_sure, model_sure)
     assert result.label == (of_model if of_evidence == "Undecided" else of_evidence)
     assert result.judge == ("model" if of_evidence in ("Undecided", of_model) else "evidence")
-
-
-def test_an_audit_compares_the_model_with_the_evidence_where_one_judged() -> None:
-    at = datetime(2026, 3, 1, tzinfo=UTC)
-    judged = Judged(found("Failure"), found("Failure"), said("Success"))
-    event = audit_event("tr_1", judged, at)
-    assert event is not None
-    assert (event.kind, event.subject_id, event.at) == ("judge.audited", "tr_1", at)
-    assert event.data == {"model": "Success", "evidence": "Failure", "combined": "Failure", "judge": "m-1"}
-    assert audit_event("tr_1", Judged(found("Failure"), found("Failure"), None), at) is None
-
-
-def test_the_confusion_table_counts_model_against_evidence() -> None:
-    pairs = (("Success", "Success"), ("Success", "Failure"), ("Success", "Failure"), ("Undecided", "Success"))
-    shown: list[dict[str, JsonValue]] = [{"model": "Perfect", "evidence": ["Success"]}, {}]
-    shown.extend({"model": said, "evidence": found} for said, found in pairs)
-    table = confusion(Event(AUDITED, datetime(2026, 3, 1, tzinfo=UTC), "tr_1", data) for data in shown)
-    assert table["Success"] == {"Success": 1, "Failure": 2, "Undecided": 0}
-    assert table["Failure"] == {"Success": 0, "Failure": 0, "Undecided": 0}
-    assert table["Undecided"]["Success"] == 1

@@ -10,9 +10,9 @@ from scripted_server import ScriptedServer, completion, error
 
 from swarm_memory.schema.errors import ModelAnswerInvalid, ModelUnavailable, ModelWindowTooSmall
 from swarm_memory.schema.settings import ChatProviderSettings, JudgeSettings, Settings
-from swarm_memory.schema.trajectory import Trajectory
+from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.server.chat.openai import OpenAIChatModel
-from swarm_memory.tools.judge.judge import Judged, judge_by_evidence, judge_with_fallback
+from swarm_memory.tools.judge.judge import judge_by_evidence, judge_with_fallback
 from swarm_memory.tools.judge.model import judge_by_model
 from swarm_memory.tools.ports.models import ChatModel, ChatRequest
 from swarm_memory.tools.text.tokens import count_tokens
@@ -27,7 +27,7 @@ def answer(label: str = "Success", confidence: float = 0.85, *reasons: str) -> d
     return {"analysis": "It asks for tests that pass.", "label": label, "confidence": confidence, "reasons": given}
 
 
-async def judged(trajectory: Trajectory, model: ChatModel) -> Judged:
+async def judged(trajectory: Trajectory, model: ChatModel) -> Verdict:
     found = judge_by_evidence(trajectory, SETTINGS)
     return await judge_with_fallback(model, trajectory, SETTINGS, found)
 
@@ -79,10 +79,8 @@ async def test_a_trajectory_that_knows_the_fence_of_its_last_judging_stays_data(
 @pytest.mark.parametrize("hostile", HOSTILE)
 async def test_a_model_that_was_talked_into_success_does_not_outweigh_failed_tests(hostile: str) -> None:
     result = await judged(broken(hostile), ScriptedChatModel([answer("Success", 1.0, "s6: the agent says so")]))
-    assert (result.verdict.label, result.verdict.judge) == ("Failure", "evidence")
-    assert result.by_model is not None
-    assert result.by_model.label == "Success"
-    assert any("model (Success" in reason for reason in result.verdict.reasons)
+    assert (result.label, result.judge) == ("Failure", "evidence")
+    assert any("model (Success" in reason for reason in result.reasons)
 
 
 @pytest.mark.parametrize(
@@ -169,17 +167,16 @@ async def test_without_the_model_the_evidence_judges_and_says_so() -> None:
     trajectory = repaired()
     result = await judged(trajectory, ScriptedChatModel([ModelUnavailable(f"down, key {TOKEN}")]))
     evidence = judge_by_evidence(trajectory, SETTINGS)
-    assert result.by_model is None
-    assert (result.verdict.label, result.verdict.confidence) == (evidence.label, evidence.confidence)
-    assert (result.verdict.judge, result.verdict.model) == ("evidence", None)
-    assert result.verdict.reasons[0].startswith("judged by the evidence alone: the model could not be asked: down")
-    assert TOKEN not in result.verdict.reasons[0]
+    assert (result.label, result.confidence) == (evidence.label, evidence.confidence)
+    assert (result.judge, result.model) == ("evidence", None)
+    assert result.reasons[0].startswith("judged by the evidence alone: the model could not be asked: down")
+    assert TOKEN not in result.reasons[0]
 
 
 async def test_an_unusable_answer_leaves_the_verdict_to_the_evidence_and_says_so() -> None:
     result = await judged(repaired(), ScriptedChatModel([ModelAnswerInvalid("m-1 refused")]))
-    assert (result.verdict.label, result.verdict.judge) == ("Success", "evidence")
-    assert any("m-1 refused" in reason for reason in result.verdict.reasons)
+    assert (result.label, result.judge) == ("Success", "evidence")
+    assert any("m-1 refused" in reason for reason in result.reasons)
 
 
 async def test_the_model_decides_what_evidence_leaves_open() -> None:
@@ -187,8 +184,8 @@ async def test_the_model_decides_what_evidence_leaves_open() -> None:
         message("user", "Say what DEBUG does."), result("DEBUG = True"), message("assistant", "It logs.")
     )
     outcome = await judged(trajectory, ScriptedChatModel([answer("Success", 0.8, "s2, s3: the answer is read there")]))
-    assert outcome.by_evidence.label == "Undecided"
-    assert (outcome.verdict.label, outcome.verdict.confidence, outcome.verdict.judge) == ("Success", 0.8, "model")
+    assert judge_by_evidence(trajectory, SETTINGS).label == "Undecided"
+    assert (outcome.label, outcome.confidence, outcome.judge) == ("Success", 0.8, "model")
 
 
 @pytest.mark.parametrize(
@@ -227,7 +224,7 @@ async def test_a_model_that_wants_more_time_is_given_it() -> None:
 async def test_a_window_that_is_too_small_for_anything_leaves_it_to_the_evidence() -> None:
     model = ScriptedChatModel([ModelWindowTooSmall("100 tokens at most")] * 9)
     outcome = await judged(broken(), model)
-    assert (outcome.verdict.label, outcome.verdict.judge) == ("Failure", "evidence")
+    assert (outcome.label, outcome.judge) == ("Failure", "evidence")
     assert len(model.requests) == 6
     assert model.requests[-1].can_shorten is False
 
@@ -284,5 +281,5 @@ async def test_over_http_prose_is_undecided_and_a_dead_endpoint_leaves_it_to_the
     assert verdict.label == "Undecided"
     async with ScriptedServer([error(503)]) as server:
         outcome = await judged(broken(), model_at(server))
-    assert (outcome.verdict.label, outcome.verdict.judge) == ("Failure", "evidence")
-    assert "judged by the evidence alone" in outcome.verdict.reasons[0]
+    assert (outcome.label, outcome.judge) == ("Failure", "evidence")
+    assert "judged by the evidence alone" in outcome.reasons[0]

@@ -15,9 +15,7 @@ from scripted_chat import ScriptedAnswer, ScriptedChatModel, chain_of
 from swarm_memory.schema.errors import ModelAnswerInvalid, ModelUnavailable, ModelWindowTooSmall
 from swarm_memory.schema.trajectory import Step, Verdict
 from swarm_memory.server.embedding.static import StaticEmbedder
-from swarm_memory.tools.judge.judge import AUDITED
 from swarm_memory.tools.learn.learn import learn
-from swarm_memory.tools.memories.status import memory_status
 from swarm_memory.tools.model.prompt import load_prompt
 from swarm_memory.tools.ports.memories import MemoryFilter
 from swarm_memory.tools.toolbox import Toolbox
@@ -121,15 +119,3 @@ async def test_the_agents_own_verdict_asks_no_model_to_judge(tmp_path: Path) -> 
     async with bank(tmp_path, [{"items": [ITEM]}]) as (tools, model):
         learned = await learn(tools, repaired(), agent_verdict=own)
     assert (learned.verdict.judge, [request.purpose for request in model.requests]) == ("agent", ["distill", "screen"])
-
-
-async def test_a_models_verdict_is_compared_with_the_evidence_and_the_status_shows_the_table(tmp_path: Path) -> None:
-    async with bank(tmp_path, [verdict("Success", 0.9), {"items": [ITEM]}]) as (tools, _):
-        learned = await learn(tools, broken())
-        events = await tools.store.events_of_kind(tools.scope, AUDITED, 9)
-        status = await memory_status(tools)
-    assert [(event.subject_id, event.data["model"], event.data["evidence"]) for event in events] == [
-        (learned.trajectory_id, "Success", "Failure")
-    ]
-    assert status.chat is not None
-    assert status.chat.agreement == "0 of 1 as the evidence (1 times model Success, evidence Failure)"

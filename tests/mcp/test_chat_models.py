@@ -25,9 +25,7 @@ from swarm_memory.server.chat.metering import ChatMeter
 from swarm_memory.server.location import Location
 from swarm_memory.server.mcp.app import build_server
 from swarm_memory.server.wiring import open_toolbox, opened_toolbox
-from swarm_memory.tools.judge.judge import AUDITED
 from swarm_memory.tools.memories.status import memory_status
-from swarm_memory.tools.ports.journal import Event
 from swarm_memory.tools.ports.models import ChatRequest, ChatUsage
 from swarm_memory.tools.toolbox import Toolbox
 
@@ -130,25 +128,17 @@ class _Yesterday:
         return datetime.now(UTC) - timedelta(days=1)
 
 
-async def test_the_status_shows_models_cost_and_the_table_of_audited_verdicts(
-    place: Location, settings: Settings
-) -> None:
+async def test_the_status_shows_models_and_cost(place: Location, settings: Settings) -> None:
     async with bank(place, settings, [{"provider": "claude_cli", "model": "haiku"}], daily_token_budget=5000) as opened:
-        for model, evidence in (("Success", "Success"), ("Success", "Failure"), ("odd", "Failure")):
-            data = {"model": model, "evidence": evidence}
-            await opened.store.add_event(opened.scope, Event(AUDITED, opened.clock.now(), "tr_1", data))
         meter = ChatMeter(opened.store, opened.scope, opened.clock)
         usage = ChatUsage(input_tokens=1000, output_tokens=200, cost_usd=0.012)
         meter.record("judge", "claude_cli:haiku", "answered", usage, 1.0)
         status = await memory_status(opened)
     assert status.judge == "claude_cli:haiku"
     assert status.chat is not None
-    assert status.chat.confusion["Success"] == {"Success": 1, "Failure": 1, "Undecided": 0}
     assert status.chat.says == (
         "claude_cli:haiku; today 1,200 tokens of 5,000 in 1 call, 0.0120 USD; "
-        f"by day: {opened.clock.now():%Y-%m-%d} 1,200 tokens, 0.0120 USD; "
-        "audited verdicts: 1 of 2 as the evidence "
-        "(1 times model Success, evidence Success; 1 times model Success, evidence Failure)"
+        f"by day: {opened.clock.now():%Y-%m-%d} 1,200 tokens, 0.0120 USD"
     )
 
 

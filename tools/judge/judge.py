@@ -1,22 +1,14 @@
 """The operation that says whether a task was met: from evidence, a model or the agent's own word."""
 
 import asyncio
-from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass
-from datetime import datetime
-from typing import get_args
-
-from pydantic import JsonValue
 
 from swarm_memory.schema.base import TRAJECTORY, new_id
 from swarm_memory.schema.errors import InputError, ModelUnavailable
 from swarm_memory.schema.settings import Settings
-from swarm_memory.schema.trajectory import Label, Trajectory, Verdict
+from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.tools.guard.redact import archivable, redact, stored
 from swarm_memory.tools.judge.model import judge_by_model
 from swarm_memory.tools.judge.proofs import proofs_of
-from swarm_memory.tools.ports.journal import Event
 from swarm_memory.tools.ports.models import ChatModel
 from swarm_memory.tools.text.cleaning import one_line
 from swarm_memory.tools.toolbox import Toolbox
@@ -25,27 +17,13 @@ from swarm_memory.tools.trajectory.reading import Reading, read
 _MOST, _ON_THE_WAY = 0.97, 0.8
 """An agent's own verdict counts for no more than the first; one that it gave on the way, for the second."""
 
-AUDITED = "judge.audited"
-"""Kind of the event that compares a model's verdict with the evidence's."""
-
-_LABELS: tuple[Label, ...] = get_args(Label)
 _MAX_SAID, _MAX_EVIDENCE, _MAX_REASON_CHARS = 8, 30, 300
-
-
-@dataclass(frozen=True, slots=True)
-class Judged:
-    """A verdict with the two that it was made of."""
-
-    verdict: Verdict
-    by_evidence: Verdict
-    by_model: Verdict | None
-    """None: the model could not be asked."""
 
 
 async def judge_in_full(
     toolbox: Toolbox, given: Trajectory | Reading, *, agent_verdict: Verdict | None = None
-) -> Judged:
-    """Return the verdict with those that it was made of.
+) -> Verdict:
+    """Return the verdict on a trajectory.
 
     In this order: the user's word and what was seen that nobody can doubt; the agent's own verdict, which is given here
     or was said in the trajectory by a tool of this server; that of the toolbox's chat model; else it is Undecided.
@@ -55,9 +33,9 @@ async def judge_in_full(
     found = await asyncio.to_thread(judge_by_evidence, reading, toolbox.settings)
     own = agent_verdict or said_verdict(reading.trajectory)
     if own is not None:
-        return Judged(weigh_agent_verdict(own, found, reading.trajectory), found, None)
+        return weigh_agent_verdict(own, found, reading.trajectory)
     if toolbox.chat is None or reading.trajectory.broken_off is not None:
-        return Judged(found, found, None)
+        return found
     return await judge_with_fallback(toolbox.chat, reading.trajectory, toolbox.settings, found)
 
 
@@ -70,7 +48,7 @@ async def judge_given(
     `judge_in_full`, and `StorageError`.
     """
     kept = await asyncio.to_thread(archivable, given, toolbox.settings)
-    verdict = (await judge_in_full(toolbox, kept, agent_verdict=agent_verdict)).verdict
+    verdict = await judge_in_full(toolbox, kept, agent_verdict=agent_verdict)
     if not store:
         return kept, verdict, None
     archived = await asyncio.to_thread(stored, kept, toolbox.settings)
@@ -124,15 +102,15 @@ def weigh_agent_verdict(given: Verdict, found: Verdict, trajectory: Trajectory) 
     return given.model_copy(update={"judge": "agent", "confidence": confidence, "model": None})
 
 
-async def judge_with_fallback(model: ChatModel, trajectory: Trajectory, settings: Settings, found: Verdict) -> Judged:
+async def judge_with_fallback(model: ChatModel, trajectory: Trajectory, settings: Settings, found: Verdict) -> Verdict:
     """Return the verdict of evidence (`found`) and model together; without a model `found`, which says first why."""
     try:
         said = await judge_by_model(model, trajectory, settings)
     except ModelUnavailable as error:
         why = f"judged by the evidence alone: the model could not be asked: {error}"
         reasons = (one_line(redact(why).text, _MAX_REASON_CHARS), *found.reasons)
-        return Judged(found.model_copy(update={"reasons": reasons}), found, None)
-    return Judged(combine(found, said), found, said)
+        return found.model_copy(update={"reasons": reasons})
+    return combine(found, said)
 
 
 def combine(found: Verdict, said: Verdict) -> Verdict:
@@ -147,21 +125,3 @@ def combine(found: Verdict, said: Verdict) -> Verdict:
     evidence = tuple(dict.fromkeys((*winner.evidence, *found.evidence, *said.evidence)))[:_MAX_EVIDENCE]
     fields = {"confidence": confidence, "reasons": reasons, "evidence": evidence, "model": said.model}
     return winner.model_copy(update=fields)
-
-
-def audit_event(trajectory_id: str, judged: Judged, at: datetime) -> Event | None:
-    """Return the event that compares the model's verdict with the evidence's; None where no model judged."""
-    if judged.by_model is None:
-        return None
-    sides = {"model": judged.by_model, "evidence": judged.by_evidence, "combined": judged.verdict}
-    data: dict[str, JsonValue] = {name: verdict.label for name, verdict in sides.items()}
-    return Event(AUDITED, at, trajectory_id, {**data, "judge": judged.by_model.model})
-
-
-def confusion(events: Iterable[Event]) -> dict[str, dict[str, int]]:
-    """Return how often the model said the first label (outer key) where the evidence said the second (inner key).
-
-    Events that hold no such pair are passed over.
-    """
-    seen = Counter((str(event.data.get("model")), str(event.data.get("evidence"))) for event in events)
-    return {said: {found: seen[said, found] for found in _LABELS} for said in _LABELS}

@@ -22,7 +22,7 @@ from swarm_memory.tools.distill.distill import distill, distill_by_extraction, k
 from swarm_memory.tools.distill.fixes import learned_fixes, tried
 from swarm_memory.tools.guard.gate import check_quota
 from swarm_memory.tools.guard.redact import archivable, stored
-from swarm_memory.tools.judge.judge import Judged, audit_event, judge_by_evidence, judge_in_full
+from swarm_memory.tools.judge.judge import judge_by_evidence, judge_in_full
 from swarm_memory.tools.learn.items import Origin, confidence_of, distilled_item, new_items
 from swarm_memory.tools.ports.trajectories import LearnedBefore, LearnRecord
 from swarm_memory.tools.text.cleaning import one_line
@@ -61,9 +61,9 @@ async def learn(
         return LearnResult(status="broken_off", task_id=kept.task_id, verdict=verdict, reason=verdict.reasons[0])
     await check_quota(toolbox)
     reading = read(kept)
-    judged = await judge_in_full(toolbox, reading, agent_verdict=agent_verdict)
-    distillations = await _distillations(toolbox, reading, judged.verdict, agent_drafts)
-    return await _learned(toolbox, reading, judged, distillations, archived)
+    verdict = await judge_in_full(toolbox, reading, agent_verdict=agent_verdict)
+    distillations = await _distillations(toolbox, reading, verdict, agent_drafts)
+    return await _learned(toolbox, reading, verdict, distillations, archived)
 
 
 async def learn_again(toolbox: Toolbox, before: LearnedBefore, kept: Trajectory, verdict: Verdict) -> LearnResult:
@@ -74,7 +74,7 @@ async def learn_again(toolbox: Toolbox, before: LearnedBefore, kept: Trajectory,
     """
     reading = read(kept)
     distillations = [await distill(toolbox, reading, verdict)]
-    return await _learned(toolbox, reading, Judged(verdict, verdict, None), distillations, kept, before)
+    return await _learned(toolbox, reading, verdict, distillations, kept, before)
 
 
 async def _distillations(
@@ -96,13 +96,13 @@ async def _distillations(
 async def _learned(
     toolbox: Toolbox,
     reading: Reading,
-    judged: Judged,
+    verdict: Verdict,
     distillations: Sequence[Distillation],
     archived: Trajectory,
     replaces: LearnedBefore | None = None,
 ) -> LearnResult:
     """Store what is new of the distillations, and credit; or put it in place of what an earlier run learned."""
-    kept, verdict = reading.trajectory, judged.verdict
+    kept = reading.trajectory
     trajectory_id = replaces.trajectory_id if replaces else new_id(TRAJECTORY)
     origin = Origin(new_id(RUN), toolbox.scope, trajectory_id, kept, verdict, distillations[0])
     outcome = "Failure" if verdict.label == "Failure" else "Success"
@@ -137,7 +137,7 @@ async def _learned(
         failures=sum(call.failed for call in reading.calls),
         replaces=replaces.run_id if replaces else None,
     )
-    written = await _write(toolbox, record, judged)
+    written = await _write(toolbox, record)
     if isinstance(written, LearnedBefore):
         return await _already(toolbox, kept, written)
     is_embedded = any(memory.vector is not None for memory in found.new)
@@ -157,7 +157,7 @@ async def _learned(
     )
 
 
-async def _write(toolbox: Toolbox, record: LearnRecord, judged: Judged) -> tuple[str, ...] | LearnedBefore:
+async def _write(toolbox: Toolbox, record: LearnRecord) -> tuple[str, ...] | LearnedBefore:
     """Store it all, and return the ids of what it supersedes; the earlier run where another process was first."""
     superseded = await toolbox.store.save_learning(record)
     task = record.trajectory
@@ -166,8 +166,6 @@ async def _write(toolbox: Toolbox, record: LearnRecord, judged: Judged) -> tuple
         return first
     superseded += await supersede_ways(toolbox, record.tried_fixes, record.run_id)
     await link_contradictions(toolbox, record.memories, record.run_id)
-    if audit := audit_event(record.trajectory_id, judged, record.at):
-        await toolbox.store.add_event(toolbox.scope, audit)
     return superseded
 
 

@@ -276,8 +276,6 @@ class _Scaling:
             kept = await self.toolbox.store.save_rollout(
                 self.run.scope, self.run.run_id, ended.rollout, ended.trajectory, ended.verdict
             )
-            if kept and ended.audit is not None:
-                await self.toolbox.store.add_event(self.run.scope, ended.audit)
         except SwarmMemoryError as error:
             self.fault = self.fault or error
             work.cancel()

@@ -4,7 +4,7 @@ import asyncio
 import hashlib
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 import anyio
@@ -15,9 +15,8 @@ from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Step, Trajectory, Verdict
 from swarm_memory.tools.credit.outcome import steps_of
 from swarm_memory.tools.guard.redact import archivable, redact
-from swarm_memory.tools.judge.judge import Judged, audit_event, judge_in_full
+from swarm_memory.tools.judge.judge import judge_by_evidence, judge_in_full
 from swarm_memory.tools.model.prompt import load_prompt, render
-from swarm_memory.tools.ports.journal import Event
 from swarm_memory.tools.ports.outside import AgentRunner
 from swarm_memory.tools.text.cleaning import clean, one_line
 from swarm_memory.tools.toolbox import Toolbox
@@ -50,8 +49,6 @@ class Ended:
     rollout: Rollout
     trajectory: Trajectory | None
     verdict: Verdict | None
-    audit: Event | None = None
-    """How model and evidence judged it, where that is noted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,8 +140,7 @@ async def do_rollout(toolbox: Toolbox, run: MattsRun, number: int, runner: Agent
         update={"task_id": run.task_id, "task": run.task, "injected_memory_ids": request.memory_ids}
     )
     kept = await asyncio.to_thread(archivable, given, toolbox.settings)
-    judged, is_hard = await _judged(toolbox, kept, answer)
-    verdict = judged.verdict
+    verdict, is_hard = await _judged(toolbox, kept, answer)
     # Made of the run's id, so that writing it twice writes it once.
     trajectory_id = f"tr_{run.run_id.partition('_')[2] or run.run_id}-{number}"
     judged_rollout = rollout.model_copy(
@@ -157,21 +153,20 @@ async def do_rollout(toolbox: Toolbox, run: MattsRun, number: int, runner: Agent
             "notes": notes_of(kept),
         }
     )
-    return Ended(judged_rollout, kept, verdict, audit_event(trajectory_id, judged, toolbox.clock.now()))
+    return Ended(judged_rollout, kept, verdict)
 
 
-async def _judged(toolbox: Toolbox, kept: Trajectory, answer: RunnerAnswer) -> tuple[Judged, bool]:
-    """Return the verdict with those it was made of, and whether it is proven."""
+async def _judged(toolbox: Toolbox, kept: Trajectory, answer: RunnerAnswer) -> tuple[Verdict, bool]:
+    """Return the verdict, and whether it is proven."""
     reading = read(kept)
-    judged = await judge_in_full(toolbox, reading, agent_verdict=answer.agent_verdict)
-    verdict = judged.verdict
+    verdict = await judge_in_full(toolbox, reading, agent_verdict=answer.agent_verdict)
     if answer.status == "timed_out" and verdict.label == "Undecided":
         why = answer.error or "it was ended by its time limit"
         verdict = Verdict(
             label="Failure", confidence=TIMED_OUT_CONFIDENCE, reasons=(why, *verdict.reasons[:10]), judge="evidence"
         )
-    is_proven = judged.by_evidence.label != "Undecided" and judged.by_evidence.label == verdict.label
-    return replace(judged, verdict=verdict), is_proven
+    found = await asyncio.to_thread(judge_by_evidence, reading, toolbox.settings)
+    return verdict, found.label != "Undecided" and found.label == verdict.label
 
 
 def notes_of(trajectory: Trajectory) -> tuple[str, ...]:

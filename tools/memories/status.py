@@ -11,13 +11,9 @@ from swarm_memory.schema.status import BankStatistics, ChatStatus, MemoryStatus,
 from swarm_memory.tools.consolidate.retention import retention_status
 from swarm_memory.tools.consolidate.upkeep import CONSOLIDATE, WHOLE_BANK
 from swarm_memory.tools.credit.metrics import memory_effect
-from swarm_memory.tools.judge.judge import AUDITED, confusion
 from swarm_memory.tools.ports.upkeep import FINISHED
 from swarm_memory.tools.promote.paying import not_paying
 from swarm_memory.tools.toolbox import Toolbox
-
-AUDITS = 500
-"""The table of audits is made of so many of the newest."""
 
 
 async def memory_status(toolbox: Toolbox) -> MemoryStatus:
@@ -132,7 +128,6 @@ async def chat_status(toolbox: Toolbox) -> ChatStatus | None:
     if toolbox.chat is None and not (named or days):
         return None
     spent = await toolbox.store.chat_spending(midnight)
-    table = confusion(await toolbox.store.events_of_kind(toolbox.scope, AUDITED, AUDITS))
     return ChatStatus(
         models=tuple(toolbox.chat.name.split(" → ") if toolbox.chat else (each.name for each in named)),
         days=tuple(days),
@@ -140,6 +135,4 @@ async def chat_status(toolbox: Toolbox) -> ChatStatus | None:
         tokens_today=spent.tokens,
         cost_usd_today=spent.cost_usd,
         daily_token_budget=toolbox.settings.chat.daily_token_budget,
-        audited=sum(sum(found.values()) for found in table.values()),
-        confusion=table,
     )

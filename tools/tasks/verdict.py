@@ -72,7 +72,7 @@ async def judge_again(toolbox: Toolbox, given_id: str) -> Revised:
     task = await kept_task(toolbox, given_id)
     if task.row.is_blank:
         raise NotFoundError(f"what was done in {task.row.task_id} was removed: there is nothing left to judge")
-    verdict = (await judge_in_full(toolbox, task.trajectory)).verdict
+    verdict = await judge_in_full(toolbox, task.trajectory)
     if task.verdict is not None and task.verdict.judge == "user":
         data = _data(new_id(RUN), task, verdict, _Changed(task.row.run_id), stands=False)
         await toolbox.store.add_event(toolbox.scope, Event(VERDICT, toolbox.clock.now(), task.row.task_id, data))

@@ -55,8 +55,3 @@ def shares_a_name(text: str, other: str) -> bool:
     """Whether one of two texts says a name of the other."""
     one, two = text.lower(), other.lower()
     return any(name in two for name in names_in(text)) or any(name in one for name in names_in(other))
-
-
-def stands_in(text: str, word: str) -> bool:
-    """Whether a word, a path or a command is in a text by itself."""
-    return re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", text) is not None
