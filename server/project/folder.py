@@ -7,15 +7,17 @@ import os
 import re
 import stat
 from collections.abc import Collection
+from functools import lru_cache
 from pathlib import Path
 
 import anyio
 
 from swarm_memory.server.child_process import run
 
-MAX_BYTES = 16_000_000
+MAX_BYTES = 2_000_000
 """A longer file is taken as not there."""
 
+_KEPT_TEXTS = 16
 GIT_S = 5.0
 MAX_GIT_BYTES = 2_000_000
 _LIST_FILES = (
@@ -44,7 +46,6 @@ class ProjectFolder:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self._answers: dict[str, tuple[list[object], bool]] = {}
 
     def has(self, anchor: str) -> bool:
         """Return whether it is there now; always of a kind that is not looked for, as earlier versions noted some."""
@@ -59,13 +60,9 @@ class ProjectFolder:
             files, pattern = _MANIFESTS, _DECLARED
         else:
             return True
-        paths = [self.root / file for file in files]
-        seen = [_stamp(path) for path in paths]
-        known = self._answers.get(anchor)
-        if known is None or known[0] != seen:
-            named = re.compile(pattern.format(name="[-_]".join(map(re.escape, re.split("[-_]", name)))))
-            known = self._answers[anchor] = (seen, any(named.search(_text(path)) for path in paths))
-        return known[1]
+        named = re.compile(pattern.format(name="[-_]".join(map(re.escape, re.split("[-_]", name)))))
+        paths = (self.root / file for file in files)
+        return any(named.search(_text(path, stamp)) for path in paths if (stamp := _stamp(path)) is not None)
 
     async def lasting(self, files: Collection[str]) -> frozenset[str]:
         """Return those of the files that Git keeps: none where it does not answer.
@@ -91,7 +88,7 @@ class ProjectFolder:
         return frozenset()
 
 
-def _stamp(path: Path) -> object:
+def _stamp(path: Path) -> tuple[int, int, int] | None:
     """Return what changes when a file does; None where there is none."""
     try:
         found = os.lstat(path)
@@ -100,7 +97,8 @@ def _stamp(path: Path) -> object:
     return found.st_ino, found.st_mtime_ns, found.st_size
 
 
-def _text(path: Path) -> str:
+@lru_cache(_KEPT_TEXTS)
+def _text(path: Path, stamp: tuple[int, int, int]) -> str:
     """Return the text of a regular file; nothing for any other, or where it cannot be read."""
     try:
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))

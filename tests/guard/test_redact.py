@@ -185,22 +185,14 @@ def test_redacting_what_was_redacted_changes_nothing_however_texts_are_put_toget
     assert without_places(without_places(text)) == without_places(text)
 
 
-def test_a_private_key_goes_with_its_frame() -> None:
+def test_a_private_key_goes_with_its_frame_in_json_too_and_where_it_was_cut_off() -> None:
     random_ = random.Random(SEED)
     redacted = redact(f"before\n{pem(random_)}\nbetween\n{pem(random_)}\nafter")
     assert redacted.text == "before\n[secret:private-key]\nbetween\n[secret:private-key]\nafter"
-
-
-def test_a_private_key_in_one_line_of_json_goes_too() -> None:
-    escaped = pem(random.Random(SEED)).replace("\n", "\\n")
-    assert redact(f'{{"private_key": "{escaped}\\n", "id": 7}}').text.startswith(
-        '{"private_key": "[secret:private-key]'
-    )
-
-
-def test_a_private_key_that_was_cut_off_goes_as_far_as_it_reaches() -> None:
-    cut = pem(random.Random(SEED)).partition("-----END")[0]
-    assert redact(cut).text.strip() == "[secret:private-key]"
+    escaped = pem(random_).replace("\n", "\\n")
+    in_json = redact(f'{{"private_key": "{escaped}\\n", "id": 7}}').text
+    assert in_json.startswith('{"private_key": "[secret:private-key]')
+    assert redact(pem(random_).partition("-----END")[0]).text.strip() == "[secret:private-key]"
 
 
 @pytest.mark.parametrize(

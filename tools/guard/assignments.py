@@ -59,7 +59,7 @@ def find_assigned(text: str, lower: str) -> Iterator[Span]:
         position = 0
         for match in compiled(rule).finditer(lower):
             name = _name_at(text, match, rule) if match.start() >= position else None
-            if name is None or not (is_likely := _is_secrets(name) or _may_be_secrets(name)):
+            if name is None or not (_is_secrets(name) or _may_be_secrets(name)):
                 continue
             given = _GIVEN.match(text, name.end)
             if given is None:
@@ -67,7 +67,7 @@ def find_assigned(text: str, lower: str) -> Iterator[Span]:
             start, end = _value_after(text, given)
             # A long value is looked at once, whatever names are in it: the search stays linear.
             position = end if end - start > _LONG_VALUE else position
-            if is_likely and _is_given(text, name, given, (start, end)):
+            if _is_given(text, name, given, (start, end)):
                 yield Span(start, end, f"[secret:{'password' if name.is_for_password else 'assigned'}]", rule.name)
 
 

@@ -28,21 +28,11 @@ _REFERENCE = lazy(
 _CODE = lazy(r"[A-Za-z_$]\w{0,60}(?:(?:\.|::|->)[A-Za-z_]\w{0,60}){0,6}(?:[(\[].*)?$", re.DOTALL)
 _ARGUMENTS = lazy(r"[A-Za-z_][\w.]{0,60}[(\[]")
 _MEMBER = lazy(r"[A-Za-z_]\w{0,60}(?:\.[A-Za-z_]\w{0,60}){1,6}$")
-_PATH = lazy(
-    r"[a-z_.-]+(?:/[a-z_.:-]+)+(?:#[a-z_]+)?$|(?:~|\.{1,2})?/[\w.@/-]+$|[\w.-]+(?:/[\w.-]+)+\.\w{1,5}$|[A-Za-z]:\\|[\w-]+\.[a-z]{2,5}$"
-)
-_ADDRESS = lazy(r"^(?:[a-z][a-z0-9+.-]{1,15}://|[\w-]+(?:\.[\w-]+)+:\d{2,5}$)", re.IGNORECASE)
-_EXAMPLE = lazy(
-    r"example|placeholder|change[_-]?(?:me|it)|dummy|redacted|fake|your|insert|x{4}|\.\.\.|\*{3}", re.IGNORECASE
-)
 _SNAKE = lazy(r"[A-Za-z]+(?:[_.:/-][A-Za-z]+){0,12}")
-_ENVIRONMENT_NAME = lazy(r"^[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+$")
-_GROUPED = lazy(r"[A-Z0-9]{4,8}(?:-[A-Z0-9]{4,8}){3,8}")
 _PATTERN = lazy(
     r"[$#]\{[\w.:!-]+\}|^[\w /.-]*\{[\w.:!-]*\}[\w /.-]*$|^[.'\"]{0,2}\$|^#[a-z-]+$|^&(?:lt|#)"
     r"|\$\(|\\[wdsWDSb]|\(\?|^[(\[^]|->|\)$"
 )
-_NAME_OF_ONE = lazy(r"[a-z](?:Password|Passwd|Secret|Token|Key|Credentials?)$|_(?:password|passwd|secret|token|key)$")
 _TERM = lazy(
     r"(?:(?:hmac|aes|des|rsa|sha|md|utf|base|argon|pbkdf|oauth|http|ipv|tls|ssl|x|p|pkcs|ed|win|x86_|arm|python|v)-?\d"
     r"|\d+[- ]?[a-z]+$|[a-z]+\d?/)",
@@ -139,8 +129,6 @@ def is_key(value: str, *, sure: bool, loud: bool) -> bool:
         return False
     if value.isdigit() or len(set(value)) == 1:
         return sure and len(value) >= 20 and value[0].isalnum() and value[0] not in "xX0"
-    if _GROUPED.fullmatch(value) and len({len(part) for part in value.split("-")}) == 1:
-        return sure
     if is_random(value) and len(value) >= (10 if sure else 16):
         return sure or len(value) >= 32 or not (_UUID.fullmatch(value) or _HEX.fullmatch(value))
     if not sure or not any(map(str.isdigit, value)) or len(set(value)) < 6:
@@ -152,9 +140,7 @@ def _stands_for_one(value: str) -> bool:
     """Whether a value is a variable, a placeholder, a pattern, a path or an example."""
     if is_reference(value) or value.lower().strip("_-") in table(SECRETS).words["placeholders"]:
         return True
-    if any(pattern.search(value) for pattern in (_PATTERN, _NAME_OF_ONE, _ADDRESS, _ENVIRONMENT_NAME)):
-        return True
-    return bool(_PATH.match(value) or _EXAMPLE.search(value)) and not is_random(value)
+    return _PATTERN.search(value) is not None
 
 
 def _is_code(value: str) -> bool:

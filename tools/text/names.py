@@ -47,7 +47,8 @@ def names_in(text: str) -> frozenset[str]:
     "and/or" is none: a path without an ending has two slashes at least. A text that names nothing may be about
     anything.
     """
-    files = (path for path in paths_in(text) if "." in path.rpartition("/")[2].strip(".") or path.count("/") > 1)
+    paths = (path for path in paths_in(text) if "/" in path or "@" not in path)
+    files = (path for path in paths if "." in path.rpartition("/")[2].strip(".") or path.count("/") > 1)
     return frozenset(name.lower() for name in (*spans(text), *files, *_IDENTIFIER.findall(text)) if name)
 
 

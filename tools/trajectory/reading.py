@@ -74,7 +74,7 @@ class Reading:
     @cached_property
     def changes(self) -> tuple[Call, ...]:
         """The calls that changed something; a line of many commands may have done so though the last of them failed."""
-        wrote = {each.call.position for file in self.files for each in file.touches if each.how != "read"}
+        wrote = {call.position for file in self.files for how, call in file.touches if how != "read"}
         return tuple(call for call in self.calls if call.position in wrote or _changes(call))
 
     @cached_property
