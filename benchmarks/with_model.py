@@ -29,7 +29,8 @@ from swarm_memory.server.jobs.transcripts import is_worth_a_model
 from swarm_memory.tools.distill.distill import distill_by_extraction
 from swarm_memory.tools.distill.model import distill_by_model
 from swarm_memory.tools.guard.redact import archivable
-from swarm_memory.tools.judge.judge import judge_by_evidence, judge_with_fallback
+from swarm_memory.tools.judge.judge import combine, judge_by_evidence
+from swarm_memory.tools.judge.model import judge_by_model
 from swarm_memory.tools.ports.models import ChatAnswer, ChatRequest, ChatUsage
 
 
@@ -118,27 +119,29 @@ async def look(model: AnswersFromFiles, trajectory: Trajectory, known: Known, fo
     """Judge a trajectory in three ways, and distill from it as both together judge."""
     settings = Settings()
     by_evidence = judge_by_evidence(trajectory, settings)
-    judged = await judge_with_fallback(model, trajectory, settings, by_evidence)
-    if judged.by_model is None:
+    try:
+        said = await judge_by_model(model, trajectory, settings)
+    except ModelUnavailable:
         return
+    judged = combine(by_evidence, said)
 
     def beside(verdict: Verdict) -> Judged:
         return Judged(known, verdict.label, verdict.confidence, len(trajectory.steps))
 
     found.by_evidence.append(beside(by_evidence))
-    found.by_model.append(beside(judged.by_model))
-    found.together.append(beside(judged.verdict))
-    distilled = distill_by_extraction(trajectory, judged.verdict, settings)
-    if judged.verdict.label != "Undecided":
+    found.by_model.append(beside(said))
+    found.together.append(beside(judged))
+    distilled = distill_by_extraction(trajectory, judged, settings)
+    if judged.label != "Undecided":
         try:
-            by_model, is_final = await distill_by_model(model, trajectory, judged.verdict, settings)
+            by_model, is_final = await distill_by_model(model, trajectory, judged, settings)
         except ModelUnavailable:
             return
         distilled = by_model if is_final else distilled
         if by_model.reason:
             found.refused.append(f"{trajectory.task_id}: {by_model.reason}")
-    verdict = f"{judged.verdict.label} {judged.verdict.confidence}"
-    way = f"{distilled.distiller}-{judged.verdict.label.lower()}"
+    verdict = f"{judged.label} {judged.confidence}"
+    way = f"{distilled.distiller}-{judged.label.lower()}"
     found.items += (Item(draft, trajectory, verdict, known.source, way) for draft in distilled.drafts)
 
 

@@ -236,13 +236,6 @@ class DistillSettings(Section):
     """Whether what a model distilled is shown to the chat model again, to be held back when it looks like an attack."""
 
 
-class GuardSettings(Section):
-    """What redaction and screening look for."""
-
-    disabled_rules: tuple[str, ...] = ()
-    """Names of rules that are left out, as they stand in `tools/guard/data`. A project's file cannot set it."""
-
-
 class ConsolidateSettings(Section):
     """When the bank is tidied."""
 
@@ -391,7 +384,6 @@ class Settings(Section):
     retrieve: RetrieveSettings = RetrieveSettings.model_construct()
     judge: JudgeSettings = JudgeSettings.model_construct()
     distill: DistillSettings = DistillSettings.model_construct()
-    guard: GuardSettings = GuardSettings.model_construct()
     consolidate: ConsolidateSettings = ConsolidateSettings.model_construct()
     matts: MattsSettings = MattsSettings.model_construct()
     promote: PromoteSettings = PromoteSettings.model_construct()

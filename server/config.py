@@ -42,8 +42,6 @@ NOT_FROM_PROJECT = frozenset({
 PROVIDERS = "chat.providers"
 """A list of mappings in a file, the same as JSON elsewhere."""
 
-LISTS = frozenset({PROVIDERS, "guard.disabled_rules"})
-"""Lists in a file; names divided by commas elsewhere."""
 
 Values: TypeAlias = dict[str, tuple[Any, str]]
 """By key `section.name`: the raw value and where it stands."""
@@ -84,6 +82,7 @@ GONE = {
     **dict.fromkeys(("hooks.warn_before_tools", "hooks.warn_every_minutes"), _SHOWN),
     **dict.fromkeys(("retrieve.fusion", "retrieve.rrf_k"), _SCALED),
     **dict.fromkeys(_OF_HTTP, _PROXY),
+    "guard.disabled_rules": "all rules of redaction and screening hold",
     **dict.fromkeys(_OF_ONE_VALUE, "it has one value now"),
 }
 """Settings of former releases, which are taken and ignored, and why."""
@@ -170,7 +169,7 @@ def _parsed(text: str, origin: str) -> Values:
     values: Values = {}
     for sections in (_mapping(top.pop(ROOT_KEY, None), ROOT_KEY, origin), top):
         for section, content in sections.items():
-            if section not in SECTIONS and section != ENABLED:
+            if section not in {ENABLED, *SECTIONS} and not any(key.startswith(f"{section}.") for key in GONE):
                 raise _unknown(section, (ENABLED, *SECTIONS, ROOT_KEY), origin)
             named = {"": content} if section == ENABLED else _mapping(content, section, origin)
             for name, value in named.items():
@@ -276,7 +275,7 @@ def _validated(values: Values) -> Settings:
         form = SECTIONS.get(section, Settings)
         if isinstance(value, bool) and form.model_fields[name].annotation is not bool:
             raise ConfigError(f"{key} in {origin} must not be {str(value).lower()}; {_default_of(key)}")
-        given.setdefault(section, {})[name] = _listed(key, value, origin) if key in LISTS else value
+        given.setdefault(section, {})[name] = _providers(value, origin) if key == PROVIDERS else value
     checked: dict[str, BaseModel] = {}
     for section, held in given.items():
         try:
@@ -287,17 +286,15 @@ def _validated(values: Values) -> Settings:
     return settings.model_copy(update=checked)
 
 
-def _listed(key: str, value: object, origin: str) -> object:
-    """Return a list as a file has it."""
+def _providers(value: object, origin: str) -> object:
+    """Return the chat models as a file has them."""
     if not isinstance(value, str):
         return () if value is None else value
-    if key != PROVIDERS:
-        return [name.strip() for name in value.split(",") if name.strip()]
     try:
         return json.loads(value)
     except (ValueError, RecursionError):  # the text is not repeated: it may hold a pasted key
         wanted = 'a list of mappings such as [{"provider": "claude_cli"}], as JSON'
-        raise ConfigError(f"{key} in {origin} must be {wanted}") from None
+        raise ConfigError(f"{PROVIDERS} in {origin} must be {wanted}") from None
 
 
 def _invalid(error: ValidationError, section: str, values: Values) -> ConfigError:
@@ -311,7 +308,7 @@ def _invalid(error: ValidationError, section: str, values: Values) -> ConfigErro
         if first["type"] == "extra_forbidden":
             return _unknown(place, [f"{key}[{entry}].{name}" for name in ChatProviderSettings.model_fields], origin)
         return ConfigError(f"{place} in {origin}: {first['msg']}")
-    is_shown = isinstance(value, str | int | float) and "api_key" not in key and key not in LISTS
+    is_shown = isinstance(value, str | int | float) and "api_key" not in key and key != PROVIDERS
     given = f" (it is {str(value)[:80]!r})" if is_shown else ""
     return ConfigError(f"{key} in {origin}: {first['msg']}{given}; {_default_of(key)}")
 

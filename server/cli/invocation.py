@@ -53,16 +53,10 @@ class Invocation:
         return place_of(self.folder, settings), settings
 
     def settings(self) -> "ResolvedSettings":
-        """Return the settings in force, with the rules of the guard that they leave out switched off in this process.
-
-        Raises `ConfigError`.
-        """
+        """Return the settings in force. Raises `ConfigError`."""
         from swarm_memory.server.config import resolve_settings
-        from swarm_memory.tools.guard.rules import switch_off
 
-        resolved = resolve_settings(self.root, self.overrides)
-        switch_off(resolved.settings.guard.disabled_rules)
-        return resolved
+        return resolve_settings(self.root, self.overrides)
 
     def care(self) -> "SqliteCare":
         """Return who looks after the bank's file. Raises `ConfigError`."""

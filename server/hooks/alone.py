@@ -38,13 +38,11 @@ def answer_alone(root: str, text: bytes, called: str) -> bytes | None:
     from swarm_memory.server.config import resolve_settings
     from swarm_memory.server.hooks.events import HookAnswer, answer_hook
     from swarm_memory.server.wiring import open_toolbox, place_of, without_server
-    from swarm_memory.tools.guard.rules import switch_off
     from swarm_memory.tools.toolbox import Toolbox
 
     settings = without_server(resolve_settings(Path(root)).settings)  # a person waits: the network is not asked
     if not settings.enabled:
         return None
-    switch_off(settings.guard.disabled_rules)
     place = place_of(None, settings)
     logging.getLogger("swarm_memory").addHandler(_BesideBank(place))
     opened: list[Toolbox] = []

@@ -26,7 +26,6 @@ from swarm_memory.server.jobs.worker import LongHandler, Reported
 from swarm_memory.server.runners.build import MattsJob, make_runner
 from swarm_memory.server.runners.workplace import scratch_folder
 from swarm_memory.server.sources.indexing import INDEX_SOURCES, IndexRequest, index
-from swarm_memory.tools.anchors.staleness import CHECK_ANCHORS, EVERY, check_anchors
 from swarm_memory.tools.consolidate.retention import RETENTION, remove_old
 from swarm_memory.tools.consolidate.upkeep import CONSOLIDATE
 from swarm_memory.tools.guard.redact import archivable
@@ -47,7 +46,6 @@ def long_handlers(root: Path) -> Mapping[str, LongHandler]:
         RUN_MATTS: partial(scale, root=root),
         CONSOLIDATE: consolidate_bank,
         RETENTION: remove_expired,
-        CHECK_ANCHORS: look_at_project,
         WITHDRAW: withdraw,
         INDEX_SOURCES: partial(index_sources, root=root),
         EMBED: embed_waiting,
@@ -158,14 +156,6 @@ async def withdraw(toolbox: Toolbox, job: Job, report: Reported) -> Mapping[str,
 async def remove_expired(toolbox: Toolbox, job: Job, report: Reported) -> Mapping[str, JsonValue]:
     """Remove from the project's bank what is too old by the settings in force."""
     return dict(await remove_old(toolbox, report))
-
-
-async def look_at_project(toolbox: Toolbox, job: Job, report: Reported) -> Mapping[str, JsonValue]:
-    """Note where files went that memories name; come again tomorrow while any names something."""
-    anchored = await check_anchors(toolbox)
-    if anchored:
-        await toolbox.queue(CHECK_ANCHORS, CHECK_ANCHORS, after=EVERY)
-    return {"anchored": anchored}
 
 
 async def embed_waiting(toolbox: Toolbox, job: Job, report: Reported) -> Mapping[str, JsonValue]:

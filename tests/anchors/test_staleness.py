@@ -2,7 +2,6 @@
 
 import json
 import sqlite3
-import subprocess
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -13,7 +12,6 @@ import pytest
 from swarm_memory.schema.memory import Provenance
 from swarm_memory.server.project.folder import ProjectFolder
 from swarm_memory.tools.anchors import staleness
-from swarm_memory.tools.anchors.staleness import MOVED, check_anchors
 from swarm_memory.tools.memories.remember import remember
 from swarm_memory.tools.retrieve.explain import explain
 from swarm_memory.tools.retrieve.rank import GONE_PENALTY
@@ -85,25 +83,6 @@ async def test_what_the_user_said_is_shown_whatever_is_gone(here: Toolbox, root:
     found = await retrieve(here, QUERY)
     assert [each.item.id for each in found.memories] == [said.item.id]
     assert "(make checks is no more in this project)" in found.preamble
-
-
-async def test_what_moved_is_shown_with_both_names_once_git_was_asked(here: Toolbox, root: Path, add: Add) -> None:
-    def git(*arguments: str) -> None:
-        identity = ("-c", "user.name=n", "-c", "user.email=e@example.org")
-        subprocess.run(["git", *identity, *arguments], cwd=root, check=True, capture_output=True)
-
-    (root / "run_checks.py").write_text("".join(f"line {number}\n" for number in range(20)))
-    for step in (["init", "-q"], ["add", "."], ["commit", "-qm", "first"], ["mv", "run_checks.py", "checks.py"]):
-        git(*step)
-    git("commit", "-qm", "second")
-    moved = await add("The checks of the payment service: run_checks.py", provenance=anchored("file:run_checks.py"))
-    assert await shown(here) == []
-    assert [await check_anchors(here) for _ in range(2)] == [1, 1]
-    events = await here.store.memory_histories((here.scope,), [moved], (MOVED,))
-    assert [event.data["moved"] for event in events[moved]] == [{"run_checks.py": "checks.py"}]
-    found = await retrieve(here, QUERY)
-    assert [each.item.id for each in found.memories] == [moved]
-    assert "(run_checks.py is now checks.py)" in found.preamble
 
 
 async def test_the_record_of_a_retrieval_says_what_was_gone(here: Toolbox, add: Add, tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ def drafts(script: Script) -> list[MemoryDraft]:
     return list(distill_by_extraction(trajectory, judge_by_evidence(trajectory, Settings()), Settings()).drafts)
 
 
-def test_a_action_after_which_the_same_call_went_through_is_a_fix_and_a_candidate() -> None:
+def test_an_action_after_which_the_same_call_went_through_is_a_fix_and_a_candidate() -> None:
     script = Script("translate the menu of the harbour").shell("manage test", NO_MODULE, 1)
     assert ended(script.shell("pip install web", "ok")) == []
     (draft,) = drafts(script.shell("manage test", "ok"))

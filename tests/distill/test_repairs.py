@@ -73,7 +73,7 @@ def test_a_pass_of_other_tests_does_not_answer_the_ones_that_failed() -> None:
 
 
 @pytest.mark.parametrize("pause", ["sleep 40", "sleep 40 && true"])
-def test_waiting_is_a_action_and_the_note_says_to_wait(pause: str) -> None:
+def test_waiting_is_an_action_and_the_note_says_to_wait(pause: str) -> None:
     script = Script("fetch the rates").shell("rates get EUR", "error: 429 Too Many Requests", 1)
     script.shell(pause, "").shell("rates get EUR", "1.08")
     (repair,) = repairs_of(script)
@@ -82,7 +82,7 @@ def test_waiting_is_a_action_and_the_note_says_to_wait(pause: str) -> None:
     assert draft.title.startswith(f"Run `{pause}` before rates")
 
 
-def test_a_tool_that_waits_is_a_action_too() -> None:
+def test_a_tool_that_waits_is_an_action_too() -> None:
     script = Script("fetch the rates", source="steps")
     script.call("get_rate", {"of": "EUR"}, "Error: 429 Too Many Requests", error=True)
     script.call("wait", {"seconds": 40}, "ok").call("get_rate", {"of": "EUR"}, '{"rate": 1.08}', error=False)
@@ -128,7 +128,7 @@ def test_a_value_of_the_task_or_that_is_no_code_is_never_shown(value: str) -> No
     assert all(f"tier_code={value}" not in draft.content + draft.title for draft in drafts_of(script, "Success"))
 
 
-def test_an_argument_that_the_error_does_not_name_is_nothing_to_tell() -> None:
+def test_an_argument_that_the_error_does_not_name_is_not_shown() -> None:
     script = Script("change the seat", source="agent")
     script.call("change_seat", {"class": "first"}, "Error: the balance is not enough", error=True)
     script.call("change_seat", {"class": "second"}, '{"status": "changed"}', error=False)

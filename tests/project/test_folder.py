@@ -1,4 +1,4 @@
-"""What a project's folder says of the names in memories: manifests, targets, where files went."""
+"""What a project's folder says of the names in memories: manifests, targets, what Git keeps."""
 
 import os
 import subprocess
@@ -60,38 +60,22 @@ def test_what_earlier_versions_noted_of_versions_and_branches_is_taken_to_be_the
     assert ProjectFolder(tmp_path).has("version:python 3.11")
 
 
-async def test_git_says_which_files_last_and_where_they_went(tmp_path: Path) -> None:
+async def test_git_says_which_files_last_and_no_program_of_the_repository_is_run(tmp_path: Path) -> None:
     git(tmp_path, "init", "-q")
-    for name in ("kept.py", "gone.py", "moved.py"):
-        (tmp_path / name).write_text("".join(f"{name} line {number}\n" for number in range(20)))
+    for name in ("kept.py", "src/kept.py"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("x")
     git(tmp_path, "add", ".")
     git(tmp_path, "commit", "-q", "-m", "first")
     (tmp_path / "scratch.py").write_text("x")
-    project = ProjectFolder(tmp_path)
-    assert await project.lasting(["kept.py", "scratch.py"]) == {"kept.py"}
-    for names in (("moved.py", "between.py"), ("between.py", "src/there.py")):
-        (tmp_path / "src").mkdir(exist_ok=True)
-        git(tmp_path, "mv", *names)
-        git(tmp_path, "rm", "-q", "--ignore-unmatch", "gone.py")
-        git(tmp_path, "commit", "-q", "-m", "next")
-    assert await project.moved(["moved.py", "gone.py", "never.py"]) == {"moved.py": "src/there.py"}
-
-
-async def test_a_repository_cannot_have_its_programs_run(tmp_path: Path) -> None:
-    git(tmp_path, "init", "-q")
-    (tmp_path / "a.py").write_text("x")
-    git(tmp_path, "add", ".")
-    git(tmp_path, "commit", "-q", "-m", "first")
-    git(tmp_path, "rm", "-q", "a.py")
-    git(tmp_path, "commit", "-q", "-m", "second")
-    ran = tmp_path / "ran"
-    program = tmp_path / "program"
+    ran, program = tmp_path / "ran", tmp_path / "program"
     program.write_text(f"#!/bin/sh\ntouch {ran}\n")
     program.chmod(0o755)
     for key in ("core.fsmonitor", "core.pager", "diff.external", "gpg.program", "core.sshCommand", "core.editor"):
         git(tmp_path, "config", key, str(program))
-    git(tmp_path, "config", "log.showSignature", "true")
-    project = ProjectFolder(tmp_path)
-    await project.lasting(["a.py"])
-    await project.moved(["a.py"])
+    assert await ProjectFolder(tmp_path).lasting(["kept.py", "src", "scratch.py"]) == {"kept.py", "src"}
     assert not ran.exists()
+
+
+async def test_without_a_repository_all_files_last(tmp_path: Path) -> None:
+    assert await ProjectFolder(tmp_path).lasting(["a.py"]) == {"a.py"}

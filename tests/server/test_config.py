@@ -186,9 +186,16 @@ def test_the_address_of_a_database_is_shown_by_nobody(own: Write, tmp_path: Path
     assert "hunter2" not in repr(resolved.settings) + repr(resolved.rows()) + resolved.settings.model_dump_json()
 
 
+def test_a_setting_whose_whole_section_is_gone_is_named_and_ignored(own: Write, tmp_path: Path) -> None:
+    own("guard: {disabled_rules: [npm-token]}")
+    (notice,) = resolve_settings(tmp_path, environ={}).notices
+    assert "guard.disabled_rules" in notice
+    assert "is ignored: all rules of redaction and screening hold" in notice
+
+
 def test_every_section_is_either_allowed_in_a_projects_file_or_known_to_be_dangerous() -> None:
     assert set(SECTIONS) - FROM_PROJECT == {
-        *("storage", "embedding", "chat", "http", "sources", "output", "guard", "retention", "team")
+        *("storage", "embedding", "chat", "http", "sources", "output", "retention", "team")
     }
 
 

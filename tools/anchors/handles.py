@@ -19,6 +19,7 @@ from pathlib import PurePosixPath
 
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.tools.text.cleaning import clean
+from swarm_memory.tools.text.names import is_path, paths_in, spans
 from swarm_memory.tools.text.tokens import STOP_WORDS, tokenize
 from swarm_memory.tools.trajectory.calls import Call
 from swarm_memory.tools.trajectory.failures import command_text, error_key, signature_of, signature_of_call
@@ -36,10 +37,7 @@ _MAX_CHARS, _MAX_WORDS, _MAX_ERRORS = 8_000, 3, 20
 _LOOKS = frozenset({"search", "read", "print", "wait", "edit"})
 """Purposes of programs that everybody uses all the time: their names call for nothing."""
 
-_CODE = re.compile(r"`([^`\n]{2,200})`")
 _QUOTED = re.compile(r"\"([^\"\n]{2,160})\"|\u201c([^\u201d\n]{2,160})\u201d")
-_PATH = re.compile(r"(?<![\w@/.:~$%*-])(?:\./)?((?:[\w.@+-]+/)*[\w.@+-]+/?)(?![\w/*])")
-_IS_PATH = re.compile(r"(?=.*[A-Za-z])(?:.*/.*|[\w.@+-]*[A-Za-z_][\w@+-]*\.[A-Za-z]\w{0,7}|\.[a-z][\w.-]+)")
 _IDENTIFIER = re.compile(
     r"(?=.*[A-Za-z])(?:\w+(?:[_-]\w+)+|[a-z]+[A-Z]\w*|[A-Z]\w*[a-z][A-Z]\w*|[A-Z][A-Z0-9]{2,}|\w*[A-Za-z]-?\d{2,}\w*)"
 )
@@ -70,7 +68,7 @@ def handles_of(item: MemoryItem) -> tuple[str, ...]:
     """
     own = item.provenance.handles
     if item.use == "strategy":
-        when = [part for span in _CODE.findall(item.description[:_MAX_CHARS]) for part in parse_command(span).parts]
+        when = [part for span in spans(item.description[:_MAX_CHARS]) for part in parse_command(span).parts]
         said = _in_text("\n".join((item.title, item.description, item.content)))
         own = (*own, *_of_parts(filter(_may_run, when)), *said)
     return _first(MOST, own)
@@ -111,8 +109,8 @@ def _first(most: int, handles: Iterable[str]) -> tuple[str, ...]:
 
 def _in_text(text: str) -> Iterator[str]:
     text = clean(text[:_MAX_CHARS])
-    yield from (handle for span in _CODE.findall(text) for handle in _of_span(span))
-    yield from (f"file:{path}" for path in _paths(text))
+    yield from (handle for span in spans(text) for handle in _of_span(span))
+    yield from (f"file:{path.rstrip('/')}" for path in paths_in(text))
     yield from map(_word, _NAME.findall(text))
     for pair in pairwise(_WORD.findall(text)):  # "git commit" in running text, too
         if pair[0] in _FAMILIES and _SUBCOMMAND.fullmatch(pair[1]):
@@ -175,7 +173,7 @@ def at_call(tool: str, given: Mapping[str, object], root: str = "") -> tuple[str
         parts = parse_command(command[:_MAX_CHARS]).parts
         found = [*_of_parts(parts)]
         words = [word for part in parts for word in (*part.words, *part.outputs)]
-        paths = [*words, *_paths(command[:_MAX_CHARS])]
+        paths = [*words, *paths_in(command[:_MAX_CHARS])]
     else:
         found = [f"tool:{name}", _word(name.rpartition("__")[2])] if name.startswith("mcp__") else []
         paths = [value for key, value in given.items() if key.endswith(("path", "file")) and isinstance(value, str)]
@@ -241,18 +239,12 @@ def _errors(lines: Iterable[str]) -> Iterator[str]:
             yield "error:" + hashlib.sha256("\0".join(error_key(line)).encode("utf-8", "replace")).hexdigest()[:32]
 
 
-def _paths(text: str) -> Iterator[str]:
-    for path in _PATH.findall(text):
-        if _IS_PATH.fullmatch(path) and 0 < len(path.rstrip("/.")) <= 200:
-            yield path.rstrip("/.")
-
-
 def _files(paths: Iterable[str], root: str) -> Iterator[str]:
     """The handles of files of the project, and of the folders that they are in."""
     prefix = root.rstrip("/") + "/"
     for path in paths:
         inside = path.removeprefix(prefix).removeprefix("./").rstrip("/")
-        if inside and not inside.startswith(("/", "-", "..", "~")) and _IS_PATH.fullmatch(inside):
+        if inside and not inside.startswith(("/", "-", "..", "~")) and is_path(inside):
             yield from (f"file:{each}" for each in (inside, *map(str, PurePosixPath(inside).parents)) if each != ".")
 
 

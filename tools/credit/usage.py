@@ -10,7 +10,7 @@ from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.schema.outcome import Use
 from swarm_memory.schema.trajectory import Step, Trajectory
 from swarm_memory.tools.text.cleaning import lazy
-from swarm_memory.tools.text.tokens import names_in
+from swarm_memory.tools.text.names import names_in
 
 MIN_TERMS = 2
 """A single name in common is chance."""

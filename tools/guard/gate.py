@@ -169,11 +169,10 @@ async def _ask(model: ChatModel, items: Sequence[MemoryItem]) -> tuple[dict[int,
     said = {each.number: each for each in answer.items}
     if len(said) != len(answer.items) or set(said) != set(range(1, len(items) + 1)):
         return "the model's answer does not name each item once"
-    return {number: (_finding(each, name),) for number, each in said.items() if each.suspect}, name
-
-
-def _finding(said: ItemVerdict, name: str) -> Finding:
-    return Finding(f"the model {name}", one_line(redact(said.reason).text, _MAX_SAID_CHARS) or "no reason given")
+    reasons = {
+        number: one_line(redact(each.reason).text, _MAX_SAID_CHARS) for number, each in said.items() if each.suspect
+    }
+    return {number: (Finding(f"the model {name}", why or "no reason given"),) for number, why in reasons.items()}, name
 
 
 def _by(who: str, item: MemoryItem) -> MemoryItem:

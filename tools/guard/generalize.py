@@ -40,11 +40,26 @@ def without_places(value: "JsonValue") -> "JsonValue":
 
     Linear, and doing it twice changes nothing.
     """
+    return with_texts(value, lambda text: _generalized(text, "general.place"))
+
+
+_MAX_DEPTH = 20
+
+
+def with_texts(
+    value: "JsonValue", change: Callable[[str], str], name: Callable[[str], str] = str, depth: int = _MAX_DEPTH
+) -> "JsonValue":
+    """Return a JSON value with each text, and by `name` each key, changed; None for what is nested too deeply."""
     if isinstance(value, str):
-        return _generalized(value, "general.place")
+        return change(value)
+    if not isinstance(value, Mapping | list):
+        return value
+    if depth <= 0:
+        return None
     if isinstance(value, Mapping):
-        return {name: without_places(part) for name, part in cast("Mapping[str, JsonValue]", value).items()}
-    return [without_places(part) for part in value] if isinstance(value, list) else value
+        fields = cast("Mapping[str, JsonValue]", value)
+        return {name(key): with_texts(part, change, name, depth - 1) for key, part in fields.items()}
+    return [with_texts(part, change, name, depth - 1) for part in value]
 
 
 def _generalized(text: str, section: str = "general") -> str:

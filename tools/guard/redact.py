@@ -2,26 +2,25 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple, cast
-
-from pydantic import JsonValue
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
+from typing import NamedTuple
 
 from swarm_memory.schema.settings import Settings
-from swarm_memory.schema.trajectory import Step, Trajectory
-from swarm_memory.tools.guard.generalize import without_places
+from swarm_memory.schema.trajectory import Trajectory
+from swarm_memory.tools.guard.generalize import with_texts, without_places
 from swarm_memory.tools.guard.rules import SECRETS, Rule, Span, any_in, compiled, table
-from swarm_memory.tools.guard.secrets import Excerpt, find_secrets, lines_with
+from swarm_memory.tools.guard.secrets import find_secrets
 from swarm_memory.tools.text.cleaning import clean
 
 MAX_STEPS, MAX_STEP_CHARS = 2000, 20_000  # of a kept trajectory, and of a text or input of one step
-_MAX_DEPTH = 20
 _MOST_PASSES = 4
 """Of texts in which something is found; hardly one needs a third."""
-_MAX_TASK_CHARS = 20_000
+_MAX_TASK_CHARS, _MAX_NAME_CHARS = 20_000, 200
 
 _DIGITS = re.compile(r"[+(]?\d[\d ()./-]{7,40}\d")
-_BEFORE_DIGITS, _AFTER_DIGITS, _REACH = 40, 3, 500
+_BEFORE_DIGITS, _AFTER_DIGITS = 40, 3
+"""So much around many digits is looked at for a number of somebody's."""
 
 
 class Redacted(NamedTuple):
@@ -37,47 +36,19 @@ def redact(text: str, *, pii: bool = True) -> Redacted:
     Linear in the length of the text; redacting twice changes nothing.
     """
     counts: Counter[str] = Counter()
-    parts: Iterable[tuple[int, int]] = [(0, len(text))]
-    # What stands beside a mark can look otherwise than before: the lines with marks are looked at again.
+    # What stands beside a mark can look otherwise than before.
     for _ in range(_MOST_PASSES):
-        excerpt = Excerpt(text, parts)
-        spans = [*find_secrets(excerpt.text), *(find_personal_data(excerpt.text) if pii else ())]
-        if not (found := [span for each in spans if (span := _within(each, excerpt)) is not None]):
+        found = [*find_secrets(text), *(find_personal_data(text) if pii else ())]
+        if not found:
             break
         text = _masked(text, found, counts)
-        parts = lines_with(text, (f"[{mark}" for mark in ("secret:", "email]", "card]", "iban]", "phone]", "ssn]")))
     return Redacted(text, dict(counts))
-
-
-_APART = "\n \n"
-"""Between texts that are looked at as one: no secret goes on behind it, and no sign of one reaches over it."""
-_TOGETHER_CHARS = 200_000
 
 
 def kept_text(text: str, settings: Settings, max_chars: int) -> str:
     """Return `text` without secrets, its middle left out. The last cut comes last: it could hide half a secret."""
     bounded = clean(text, 4 * max_chars)
     return clean(redact(bounded, pii=settings.distill.redact_pii).text, max_chars)
-
-
-def redact_each(texts: Sequence[str], *, pii: bool = True) -> list[str]:
-    """Return the texts, each as `redact` leaves it; where nothing is to be taken out, which is usual, at one look.
-
-    Of texts in which something is found the halves are looked at again: few of many hold a secret.
-    """
-    if len(texts) == 1:
-        return [redact(texts[0], pii=pii).text]
-    together = _APART.join(texts)
-    if len(together) <= _TOGETHER_CHARS and redact(together, pii=pii).text == together:
-        return list(texts)
-    half = len(texts) // 2
-    return redact_each(texts[:half], pii=pii) + redact_each(texts[half:], pii=pii)
-
-
-def _within(span: Span, excerpt: Excerpt) -> Span | None:
-    """Return where in the whole text a span of an excerpt stands; None where it goes over the end of a part."""
-    start, end = excerpt.span((span.start, span.end))
-    return span._replace(start=start, end=end) if excerpt.span((span.end - 1, span.end))[1] == end else None
 
 
 def _masked(text: str, spans: Iterable[Span], counts: Counter[str]) -> str:
@@ -110,16 +81,28 @@ def archivable(trajectory: Trajectory, settings: Settings) -> Trajectory:
 
     At most `MAX_STEPS` steps of at most `MAX_STEP_CHARS` characters; doing it twice changes nothing.
     """
-    kept, dropped = _ends(trajectory.steps)
-    texts = dict.fromkeys(
-        map(clean, (trajectory.task, *(text for step in kept for text in (step.text, *_strings(step.tool_input)))))
-    )
-    # Before they are cut: half a secret would not be known as one.
-    redacted = dict(zip(texts, redact_each(list(texts), pii=settings.distill.redact_pii), strict=True))
-    steps = tuple(_step(step, MAX_STEP_CHARS, redacted) for step in kept)
-    task = _text(trajectory.task, _MAX_TASK_CHARS, redacted)
+    dropped, head = max(0, len(trajectory.steps) - MAX_STEPS), MAX_STEPS // 4
+    # The end shows how it went and has more room than the beginning.
+    kept = (*trajectory.steps[:head], *trajectory.steps[head + dropped :])
+
+    @cache
+    def redacted(text: str) -> str:
+        """Before it is cut: half a secret would not be known as one."""
+        return redact(clean(text), pii=settings.distill.redact_pii).text
+
+    def bounded(text: str, limit: int = MAX_STEP_CHARS) -> str:
+        return clean(redacted(text), limit)
+
+    def name(text: str) -> str:
+        return bounded(text, _MAX_NAME_CHARS)
+
+    steps = [
+        step.model_copy(update={"text": bounded(step.text), "tool_input": with_texts(step.tool_input, bounded, name)})
+        for step in kept
+    ]
+    task = bounded(trajectory.task, _MAX_TASK_CHARS)
     dropped += trajectory.dropped_steps
-    return trajectory.model_copy(update={"task": task, "steps": steps, "dropped_steps": dropped})
+    return trajectory.model_copy(update={"task": task, "steps": tuple(steps), "dropped_steps": dropped})
 
 
 def stored(trajectory: Trajectory, settings: Settings) -> Trajectory:
@@ -137,48 +120,6 @@ def stored(trajectory: Trajectory, settings: Settings) -> Trajectory:
     return trajectory.model_copy(update={"task": without_places(trajectory.task), "steps": steps})
 
 
-def _ends(steps: tuple[Step, ...]) -> tuple[tuple[Step, ...], int]:
-    """Return both ends; the end shows how it went and has more room than the beginning."""
-    dropped, head = max(0, len(steps) - MAX_STEPS), MAX_STEPS // 4
-    return steps[:head] + steps[head + dropped :], dropped
-
-
-def _strings(value: JsonValue, depth: int = _MAX_DEPTH) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif depth > 0 and isinstance(value, Mapping):
-        for key, field in cast("Mapping[str, JsonValue]", value).items():
-            yield key
-            yield from _strings(field, depth - 1)
-    elif depth > 0 and isinstance(value, list):
-        for part in value:
-            yield from _strings(part, depth - 1)
-
-
-def _step(step: Step, limit: int, redacted: Mapping[str, str]) -> Step:
-    changed: dict[str, object] = {"text": _text(step.text, limit, redacted)}
-    if step.tool_input is not None:
-        changed["tool_input"] = _value(step.tool_input, limit, _MAX_DEPTH, redacted)
-    return step.model_copy(update=changed)
-
-
-def _text(text: str, limit: int, redacted: Mapping[str, str]) -> str:
-    return clean(redacted[clean(text)], limit)
-
-
-def _value(value: JsonValue, limit: int, depth: int, redacted: Mapping[str, str]) -> JsonValue:
-    if isinstance(value, str):
-        return _text(value, limit, redacted)
-    if depth <= 0:
-        return None
-    if isinstance(value, Mapping):
-        fields = cast("Mapping[str, JsonValue]", value)
-        return {_text(key, 200, redacted): _value(field, limit, depth - 1, redacted) for key, field in fields.items()}
-    if isinstance(value, list):
-        return [_value(part, limit, depth - 1, redacted) for part in value]
-    return value
-
-
 def find_personal_data(text: str) -> Iterator[Span]:
     """Yield what identifies a person: e-mail addresses, cards (Luhn), IBANs (mod 97), US social security numbers.
 
@@ -187,20 +128,17 @@ def find_personal_data(text: str) -> Iterator[Span]:
     sections = table(SECRETS).sections
     for rule in sections["personal.data"]:
         if not rule.hints or any_in(text, rule.hints):
-            yield from _checked(
-                rule, Excerpt(text, lines_with(text, rule.hints, _REACH) if rule.hints else [(0, len(text))])
-            )
-    found = [match.span() for match in _DIGITS.finditer(text)]
-    numbers = Excerpt(text, ((max(0, start - _BEFORE_DIGITS), end + _AFTER_DIGITS) for start, end in found))
-    for rule in sections["personal.numbers"] if found else ():
-        yield from _checked(rule, numbers)
+            yield from _checked(rule, text, 0, len(text))
+    for found in _DIGITS.finditer(text):
+        for rule in sections["personal.numbers"]:
+            yield from _checked(rule, text, max(0, found.start() - _BEFORE_DIGITS), found.end() + _AFTER_DIGITS)
 
 
-def _checked(rule: Rule, excerpt: Excerpt) -> Iterator[Span]:
+def _checked(rule: Rule, text: str, start: int, end: int) -> Iterator[Span]:
     pattern, mark = compiled(rule), f"[{rule.name.partition('-')[0]}]"
-    for match in pattern.finditer(excerpt.text):
-        if _IS_PERSONAL[rule.name](excerpt.text, match):
-            yield Span(*excerpt.span(match.span("number" if "number" in pattern.groupindex else 0)), mark, rule.name)
+    for match in pattern.finditer(text, start, end):
+        if _IS_PERSONAL[rule.name](text, match):
+            yield Span(*match.span("number" if "number" in pattern.groupindex else 0), mark, rule.name)
 
 
 _CARD = re.compile(

@@ -1,4 +1,4 @@
-"""The rules of redaction and of screening, which can be switched off, and of what is general.
+"""The rules of redaction, of screening, and of what is general.
 
 They are written by hand in `data/*.toml` and read from the `data/*.json` that `scripts/write_rules.py` makes of them.
 """
@@ -16,7 +16,7 @@ from swarm_memory.schema.errors import ConfigError
 _DATA = Path(__file__).parent / "data"
 SECRETS, SCREENING = _DATA / "secrets.json", _DATA / "screening.json"
 GENERAL = _DATA / "general.json"
-"""What holds for one machine or day: it is no check, and no row of it can be switched off."""
+"""What holds for one machine or day."""
 
 
 class Rule(NamedTuple):
@@ -67,34 +67,6 @@ def any_in(text: str, hints: Iterable[str]) -> bool:
     return False
 
 
-_off: set[str] = set()
-"""The rows that are left out: only the user's own settings say so, and they hold for the whole process."""
-
-
-@cache
-def table(path: Path) -> Table:
-    """Return the rules of `SECRETS` or `SCREENING` that are switched on. Raises `ConfigError`."""
-    whole = read_table(path)
-    return Table((rule for rule in whole.rules if rule.name not in _off), whole.words)
-
-
-def switch_off(names: Iterable[str]) -> None:
-    """Leave these rows out in this process from now on, and no others. Raises `ConfigError` for a name of no row."""
-    wanted = set(names)
-    if wanted == _off:
-        return
-    known = {rule.name for path in (SECRETS, SCREENING) for rule in read_table(path).rules}
-    if unknown := sorted(wanted - known):
-        import difflib
-
-        near = difflib.get_close_matches(unknown[0], known, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"the rules are in {SECRETS.parent}"
-        raise ConfigError(f"guard.disabled_rules names {unknown[0]!r}, which is no rule: {hint}")
-    _off.clear()
-    _off.update(wanted)
-    table.cache_clear()
-
-
 @cache
 def compiled(rule: Rule) -> re.Pattern[str]:
     """Return the pattern of a rule, compiled when it is first asked for. Raises `ConfigError` that names the rule."""
@@ -104,8 +76,9 @@ def compiled(rule: Rule) -> re.Pattern[str]:
         raise ConfigError(f"the pattern of the rule {rule.name} does not compile: {error}") from error
 
 
-def read_table(path: Path) -> Table:
-    """Return all rules of a file. Raises `ConfigError` where it cannot be read."""
+@cache
+def table(path: Path) -> Table:
+    """Return the rules of a file. Raises `ConfigError` where it cannot be read."""
     try:
         written: Any = json.loads(path.read_text(encoding="utf-8"))
         rules = [Rule(name, section, kind, tuple(hints), *how) for name, section, kind, hints, *how in written["rules"]]

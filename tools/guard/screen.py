@@ -103,7 +103,7 @@ def by_rules(text: str) -> tuple[Finding, ...]:
         findings["too long"] = Finding("too long", f"{len(text):,} characters")
     for rule, quote in rules_that_fire(text):
         findings.setdefault(rule.kind, Finding(rule.kind, quote))
-    if _hides(text[:MAX_CHARS]):
+    if not text.isascii() and _HIDDEN.search(text[:MAX_CHARS]):
         findings["hidden characters"] = Finding("hidden characters", "invisible or direction-changing characters")
     return tuple(findings.values())
 
@@ -186,8 +186,3 @@ def _printable(data: bytes) -> str | None:
     except UnicodeDecodeError:
         return None
     return text if " " in text and sum(each.isprintable() or each.isspace() for each in text) == len(text) else None
-
-
-def _hides(text: str) -> bool:
-    """Whether it holds characters that only a model sees, or that turn the order of reading around."""
-    return not text.isascii() and _HIDDEN.search(text) is not None

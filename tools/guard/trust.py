@@ -72,7 +72,9 @@ def is_borne_out(item: MemoryItem, history: Iterable[Event]) -> bool:
     for event in history:
         vouched += _vouches(event)
         # Whoever follows what was planted succeeds as well: only one who finds it unprompted is a witness.
-        is_use = event.kind == CREDITED and _succeeded(event) and not doubted
+        change = event.data.get("change")
+        helped = event.data.get("label") == "Success" and isinstance(change, int | float) and change > 0
+        is_use = event.kind == CREDITED and helped and not doubted
         if event.kind == REINFORCED or is_use:
             others = [str(each) for each in map(event.data.get, ("task_id", "session_id")) if each is not None]
             if others and not any(_is_of(each, mine) for each in others for mine in own):
@@ -127,11 +129,6 @@ def limited(ranked: Sequence[ScoredMemory], doubtful: set[str], wanted: int) -> 
     return tuple(ranked[index] for index in sorted([*first, *later][:wanted]))
 
 
-def _succeeded(event: Event) -> bool:
-    change = event.data.get("change")
-    return event.data.get("label") == "Success" and isinstance(change, int | float) and change > 0
-
-
 def _is_of(task: str, origin: str) -> bool:
     """Whether a task is the origin itself, or both are tasks of one session of a host (`<session>:<number>`)."""
     return task == origin or task.startswith(f"{origin}:") or _session(task) == _session(origin)
@@ -177,21 +174,18 @@ def _was_shown(words: frozenset[str], beforehand: Iterable[str], steps: Sequence
     if any(occurs_in(words, text) for text in beforehand):
         return True
     for step in steps:
-        if occurs_in(words, _text_of(step)):
+        given = "" if step.tool_input is None else "\n" + json.dumps(step.tool_input, ensure_ascii=False)
+        if occurs_in(words, step.text + given):
             return step.role != "assistant"
     return False
-
-
-def _text_of(step: Step) -> str:
-    if step.tool_input is None:
-        return step.text
-    return f"{step.text}\n{json.dumps(step.tool_input, ensure_ascii=False)}"
 
 
 def occurs_in(words: frozenset[str], text: str) -> bool:
     """Whether enough of the words are in two sentences that follow one another."""
     needed = COVERED * len(words)
-    if not _may_occur_in(words, text, needed):
+    lower = text.lower()
+    # A text is only taken apart where the beginnings of the words are in it, which no accent can hide.
+    if text.isascii() and sum(word[:_STEM_CHARS] in lower for word in words) < needed:
         return False
     before: frozenset[str] = frozenset()
     for part in parts_of(text):
@@ -200,14 +194,6 @@ def occurs_in(words: frozenset[str], text: str) -> bool:
             return True
         before = found
     return False
-
-
-def _may_occur_in(words: frozenset[str], text: str, needed: float) -> bool:
-    """Whether it is worth to take a text apart: by the beginnings of the words, where no accent can hide them."""
-    if not text.isascii():
-        return True
-    lower = text.lower()
-    return sum(word[:_STEM_CHARS] in lower for word in words) >= needed
 
 
 def parts_of(text: str) -> Iterator[str]:

@@ -1,8 +1,8 @@
 """Whether a value that is given to a name is a secret, or stands for one: words, variables, code, examples."""
 
 import re
-from collections.abc import Collection, Mapping
 
+from swarm_memory.tools.guard.rules import SECRETS, table
 from swarm_memory.tools.text.cleaning import lazy
 
 _PIECE = lazy(r"[A-Z]?[a-z]+|[A-Z]+|[0-9]+|[^A-Za-z0-9\s]")
@@ -28,21 +28,11 @@ _REFERENCE = lazy(
 _CODE = lazy(r"[A-Za-z_$]\w{0,60}(?:(?:\.|::|->)[A-Za-z_]\w{0,60}){0,6}(?:[(\[].*)?$", re.DOTALL)
 _ARGUMENTS = lazy(r"[A-Za-z_][\w.]{0,60}[(\[]")
 _MEMBER = lazy(r"[A-Za-z_]\w{0,60}(?:\.[A-Za-z_]\w{0,60}){1,6}$")
-_PATH = lazy(
-    r"[a-z_.-]+(?:/[a-z_.:-]+)+(?:#[a-z_]+)?$|(?:~|\.{1,2})?/[\w.@/-]+$|[\w.-]+(?:/[\w.-]+)+\.\w{1,5}$|[A-Za-z]:\\|[\w-]+\.[a-z]{2,5}$"
-)
-_ADDRESS = lazy(r"[a-z][a-z0-9+.-]{1,15}://|[\w-]+(?:\.[\w-]+)+:\d{2,5}$", re.IGNORECASE)
-_EXAMPLE = lazy(
-    r"example|placeholder|change[_-]?(?:me|it)|dummy|redacted|fake|your|insert|x{4}|\.\.\.|\*{3}", re.IGNORECASE
-)
 _SNAKE = lazy(r"[A-Za-z]+(?:[_.:/-][A-Za-z]+){0,12}")
-_ENVIRONMENT_NAME = lazy(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+$")
-_GROUPED = lazy(r"[A-Z0-9]{4,8}(?:-[A-Z0-9]{4,8}){3,8}")
 _PATTERN = lazy(
     r"[$#]\{[\w.:!-]+\}|^[\w /.-]*\{[\w.:!-]*\}[\w /.-]*$|^[.'\"]{0,2}\$|^#[a-z-]+$|^&(?:lt|#)"
     r"|\$\(|\\[wdsWDSb]|\(\?|^[(\[^]|->|\)$"
 )
-_NAME_OF_ONE = lazy(r"[a-z](?:Password|Passwd|Secret|Token|Key|Credentials?)$|_(?:password|passwd|secret|token|key)$")
 _TERM = lazy(
     r"(?:(?:hmac|aes|des|rsa|sha|md|utf|base|argon|pbkdf|oauth|http|ipv|tls|ssl|x|p|pkcs|ed|win|x86_|arm|python|v)-?\d"
     r"|\d+[- ]?[a-z]+$|[a-z]+\d?/)",
@@ -51,6 +41,7 @@ _TERM = lazy(
 """What has digits in a sentence and is the name of a thing: `sha256`, `oauth2`, `8-character`."""
 
 _LONGEST_PHRASE = 100
+_NAMED_THING = lazy(r"[A-Za-z][.:/_=(\[{'-][A-Za-z]|^[(\[{<#@*-]|[(]\)?$")
 _BLANK = lazy(r"[ \t]")
 _SIGN = lazy(r"\w[*=;|]\w|\w[!@#$%^&+~]|[!@#$%^&+~]\w")
 """What is in or at a word and no mark of a sentence."""
@@ -95,93 +86,61 @@ def is_call(value: str) -> bool:
     return _ARGUMENTS.match(value) is not None or value.startswith(("(", "[")) or _MEMBER.match(value) is not None
 
 
-def is_hexadecimal(value: str) -> bool:
-    """Whether a value has the shape of an id or a hash, too: a UUID or hexadecimal digits."""
-    return _UUID.fullmatch(value) is not None or _HEX.fullmatch(value) is not None
-
-
-def is_password(value: str, placeholders: Collection[str], *, loud: bool) -> bool:
+def is_password(value: str, *, loud: bool) -> bool:
     """Whether what is given to a password is one. `loud`: it stands where only a literal value can."""
-    if len(value) < 4 or _BLANK.search(value) or _stands_for_one(value, placeholders):
+    if len(value) < 4 or len(set(value)) == 1 or _BLANK.search(value) or _stands_for_one(value):
         return False
-    if value.isdigit() and len(value) < 6 and not loud:
-        return False
-    if len(set(value)) == 1:
-        return False
+    if value.isdigit():
+        return loud or len(value) > 5
     has_digit = any(map(str.isdigit, value))
     if loud:
-        joins_words = _is_snake(value) and re.search(r"[_.:/]", value) is not None and not is_random(value)
+        joins_words = re.search(r"[_.:/]", value) and _SNAKE.fullmatch(value[:200]) and not is_random(value)
         return not value.endswith(":") and (has_digit or not joins_words)
-    if value.isdigit():
-        return True
     names_one = value.lower().startswith(("pass", "pw")) or (_is_code(value) and not value.isalnum())
     has_sign = re.search(r"[^\w.,:;/()\[\]{}-]", value) is not None
-    return (
-        len(value) >= 6 and (has_digit or has_sign) and any(map(str.isalpha, value)) and not names_one
-        and not is_call(value)
-    )  # fmt: skip
+    may_be = len(value) >= 6 and (has_digit or has_sign) and any(map(str.isalpha, value))
+    return may_be and not names_one and not is_call(value)
 
 
-def is_phrase(value: str, words: Mapping[str, Collection[str]], *, sure: bool) -> bool:
+def is_phrase(value: str, *, sure: bool) -> bool:
     """Whether words in quotes that are given to a password are one, no text about it. `sure`: it is of words."""
-    if not 6 <= len(value) <= _LONGEST_PHRASE or _TEXT.match(value) or _stands_for_one(value, words["placeholders"]):
+    words, found = table(SECRETS).words, re.findall(r"[^\W\d_]+", value.lower())
+    is_text = _TEXT.match(value) or not (words["text_words"] | words["placeholders"]).isdisjoint(found)
+    if not 6 <= len(value) <= _LONGEST_PHRASE or is_text or _stands_for_one(value):
         return False
-    found = re.findall(r"[^\W\d_]+", value.lower())
-    weights = ((words["little_words"], 1), (words["text_words"], 2), (words["placeholders"], 2))
-    of_text = sum(next((weight for kind, weight in weights if word in kind), 0) for word in found)
-    if _SIGN.search(value) or re.search(r"\d", _QUANTITY.sub("", value)):
-        return of_text < 2 and bool(found)
-    return sure and not of_text and len(found) > 1
+    has_sign = _SIGN.search(value) or re.search(r"\d", _QUANTITY.sub("", value))
+    return bool(found) if has_sign else sure and len(found) > 1
 
 
-def is_password_in_sentence(value: str, placeholders: Collection[str]) -> bool:
+def is_said_password(value: str, *, of_three_kinds: bool) -> bool:
     """Whether the word after `password` in a sentence is one: letters with digits or signs, no name of a thing."""
-    return (
-        len(value) >= 6
-        and is_password(value, placeholders, loud=False)
-        and any(map(str.isalpha, value))
-        and not _TERM.match(value)
-        and not re.search(r"[A-Za-z][.:/_=(\[{'-][A-Za-z]|^[(\[{<#@*-]|[(]\)?$", value.rpartition("/")[2])
-        and ("/" not in value or is_of_three_kinds(value.rpartition("/")[2]))
-    )
+    last = value.rpartition("/")[2]
+    if len(value) < 6 or not any(map(str.isalpha, value)) or not is_password(value, loud=False):
+        return False
+    if _TERM.match(value) or _NAMED_THING.search(last):
+        return False
+    has_all = re.search(r"\d", last) is not None and last.lower() != last and last.upper() != last
+    return has_all or not (of_three_kinds or "/" in value)
 
 
-def is_key(value: str, placeholders: Collection[str], *, sure: bool, loud: bool) -> bool:
+def is_key(value: str, *, sure: bool, loud: bool) -> bool:
     """Whether what is given to a key, token or secret is one. `sure`: its name says so, whatever its value."""
-    if len(value) < 8 or _BLANK.search(value) or _stands_for_one(value, placeholders):
+    if len(value) < 8 or _BLANK.search(value) or _stands_for_one(value):
         return False
     if value.isdigit() or len(set(value)) == 1:
         return sure and len(value) >= 20 and value[0].isalnum() and value[0] not in "xX0"
-    if _GROUPED.fullmatch(value) and len({len(part) for part in value.split("-")}) == 1:
-        return sure
     if is_random(value) and len(value) >= (10 if sure else 16):
-        return sure or len(value) >= 32 or not is_hexadecimal(value)
+        return sure or len(value) >= 32 or not (_UUID.fullmatch(value) or _HEX.fullmatch(value))
     if not sure or not any(map(str.isdigit, value)) or len(set(value)) < 6:
         return False
     return len(value) >= (10 if loud else 15) and (value.isalnum() or (loud and not _is_code(value)))
 
 
-def is_of_three_kinds(value: str) -> bool:
-    """Whether a value has digits, small letters and capitals."""
-    return re.search(r"\d", value) is not None and value.lower() != value and value.upper() != value
-
-
-def _stands_for_one(value: str, placeholders: Collection[str]) -> bool:
-    lower = value.lower().strip("_-")
-    return (
-        is_reference(value)
-        or lower in placeholders
-        or _PATTERN.search(value) is not None
-        or _NAME_OF_ONE.search(value) is not None
-        or (_PATH.match(value) is not None and not is_random(value))
-        or _ADDRESS.match(value) is not None
-        or _ENVIRONMENT_NAME.match(value) is not None
-        or (_EXAMPLE.search(value) is not None and not is_random(value))
-    )
-
-
-def _is_snake(value: str) -> bool:
-    return _SNAKE.fullmatch(value[:200]) is not None
+def _stands_for_one(value: str) -> bool:
+    """Whether a value is a variable, a placeholder, a pattern, a path or an example."""
+    if is_reference(value) or value.lower().strip("_-") in table(SECRETS).words["placeholders"]:
+        return True
+    return _PATTERN.search(value) is not None
 
 
 def _is_code(value: str) -> bool:

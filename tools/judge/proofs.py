@@ -8,16 +8,20 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from swarm_memory.schema.trajectory import Label, Trajectory
+from swarm_memory.tools.text.names import spans
 from swarm_memory.tools.trajectory.calls import Call
 from swarm_memory.tools.trajectory.check_runs import CheckRun
-from swarm_memory.tools.trajectory.errors import changes_something
-from swarm_memory.tools.trajectory.intent import same_intent
+from swarm_memory.tools.trajectory.checks import LOOKS_ONLY
+from swarm_memory.tools.trajectory.errors import changes_something, same_intent
 from swarm_memory.tools.trajectory.reading import Reading, read
+from swarm_memory.tools.trajectory.shell import CHECKS, Command, Part, parse_command
 
 SAID, MENDED, ASKED, REACHED = 0.9, 0.9, 0.85, 0.8
 """How often each kind of proof is right: the user's word, a check that failed before, one that the task asks for, what
 the task names that went through."""
 
+_NO_GOAL = CHECKS | {"print", "search", "read", "wait"}
+_MAX_TASK_WORDS, _MIN_WORDS = 40, 2
 _MAX_STEPS_NAMED, _MAX_OPINION = 6, 1500
 _ASKS_TO_LOOK = re.compile(
     r"(?i)\W*(?:(?:please|can you|could you) )?(?:run|check|verify|test|show|list|explain|what|why|how|does|do|is|are"
@@ -138,12 +142,64 @@ def _is_idle(run: Reading) -> bool:
     return all(call.command.main.is_inline for call in done if call.command and call.command.main)
 
 
+def goals_reached(run: Reading) -> tuple[Call, ...]:
+    """Return of each command that the task names in back-ticks its last call, where all of them went through.
+
+    A short task that names none so may name a program and what it is run on.
+
+    A command of the same program that was never called has not gone through. Checks are left out: their results are
+    evidence of their own.
+    """
+    last: dict[str, Call] = {}
+    named = {span: parse_command(span).main for span in spans(run.trajectory.task)}
+    for call in run.calls:
+        for name in (name for name, wanted in named.items() if call.command and _does(call.command, wanted)):
+            if call.went_through or (call.failed and not _still_holds(last.get(name), call, run.calls)):
+                last[name] = call
+    if not last and len(run.trajectory.task.split()) <= _MAX_TASK_WORDS:
+        return tuple([call for call in run.calls if _uses_named_program(call, run.trajectory.task)][-1:])
+    programs = {name.split()[0] for name in last}
+    missing = any(name not in last and " " in name and name.split()[0] in programs for name in named)
+    return () if missing or any(call.failed for call in last.values()) else tuple(last.values())
+
+
+def _uses_named_program(call: Call, task: str) -> bool:
+    """Whether a program that a task names was run on two things at least that it names, and its exit code was 0."""
+    named = set(re.findall(r"[\w.-]*\w", task))
+    for part in call.command.parts if call.command else ():
+        given = {word for each in part.words[1:] for word in re.findall(r"[A-Za-z]\w{3,}|\d+(?:\.\d+)+", each)}
+        is_named = part.purpose in ("run", "other") and len(part.program) > 2 and part.program in named
+        if call.command and is_named and len(given & named) >= _MIN_WORDS:
+            return call.command.code_of(part, call.output, call.reported) is False
+    return False
+
+
+def _still_holds(before: Call | None, failed: Call, calls: Sequence[Call]) -> bool:
+    """Whether a thing went through before, and nothing was written until it was called once more and refused."""
+    if before is None or not before.went_through:
+        return False
+    return not any(call.writes and not call.failed for call in calls if before.end < call.position < failed.position)
+
+
+def _does(command: Command, wanted: Part | None) -> bool:
+    """Whether a part of the command line is the wanted one, perhaps with more options, and the exit code is its own."""
+    if wanted is None or wanted.purpose in _NO_GOAL:
+        return False
+    for part in command.parts:
+        more = set(part.words) - set(wanted.words)
+        same = part.program == wanted.program and set(wanted.words) <= set(part.words)
+        if same and command.exit_code_is_of(part) and not any(LOOKS_ONLY.fullmatch(word) for word in more):
+            return True
+    return False
+
+
 def _by_goals(run: Reading) -> Iterator[Proof]:
     """What the task itself names to be run went through at the end."""
-    is_stale = any(change.position > call.end for call in run.reached[-1:] for change in run.changes)
-    if not is_stale and any(_proves(run, call) for call in run.reached):
-        shown = ", ".join(dict.fromkeys(call.name for call in run.reached))
-        yield Proof("Success", REACHED, f"what the task names went through: {shown}", _ids(run.reached))
+    reached = goals_reached(run)
+    is_stale = any(change.position > call.end for call in reached[-1:] for change in run.changes)
+    if not is_stale and any(_proves(run, call) for call in reached):
+        shown = ", ".join(dict.fromkeys(call.name for call in reached))
+        yield Proof("Success", REACHED, f"what the task names went through: {shown}", _ids(reached))
 
 
 def _proves(run: Reading, reached: Call) -> bool:

@@ -16,9 +16,8 @@ from swarm_memory.tools.distill.fixes import is_seen
 from swarm_memory.tools.matts.rollouts import Attempt, Lesson
 from swarm_memory.tools.text.cleaning import one_line
 from swarm_memory.tools.trajectory.calls import Call
-from swarm_memory.tools.trajectory.errors import Repair, changes_something, shape
+from swarm_memory.tools.trajectory.errors import Repair, changes_something, same_intent, shape
 from swarm_memory.tools.trajectory.failures import classify, error_key
-from swarm_memory.tools.trajectory.intent import same_intent
 from swarm_memory.tools.trajectory.phrasing import show_call, show_symptom
 from swarm_memory.tools.trajectory.reading import Reading, read
 

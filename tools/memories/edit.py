@@ -10,7 +10,7 @@ from swarm_memory.schema.errors import InputError, NotFoundError
 from swarm_memory.schema.memory import MemoryDraft, MemoryItem
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.team.person import rank
-from swarm_memory.tools.guard.redact import redact_each
+from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.ports.journal import Event
 from swarm_memory.tools.ports.memories import Forgotten, MemoryFilter
 from swarm_memory.tools.text.cleaning import clean, faults, is_memory_id
@@ -152,7 +152,7 @@ def checked_texts(texts: dict[str, Any], settings: Settings) -> dict[str, Any]:
     """
     pii = settings.distill.redact_pii
     given = [texts["title"], texts["description"], texts["content"], texts["domain"] or "", *texts["tags"]]
-    title, description, content, domain, *tags = redact_each(list(map(clean, given)), pii=pii)
+    title, description, content, domain, *tags = (redact(clean(text), pii=pii).text for text in given)
     values = {"title": clean(title), "description": clean(description), "content": clean(content)}
     tags = tuple(dict.fromkeys(tag for tag in (clean(tag).strip() for tag in tags) if tag))
     domain = clean(domain).strip() or None

@@ -155,17 +155,6 @@ def _object_end(text: str, start: int) -> int | None:
     return None
 
 
-def _refuse_constant(name: str) -> float:
-    raise _Refused(f"{name} is not a JSON number.")
-
-
-def _finite(literal: str) -> float:
-    number = float(literal)
-    if not math.isfinite(number):
-        raise _Refused("A number is too large.")
-    return number
-
-
 def _small_int(literal: str) -> int:
     if len(literal) > 20 or not -_INT64 <= (number := int(literal)) < _INT64:
         raise _Refused("An integer has more than 64 bits.")
@@ -179,14 +168,14 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return result
 
 
-_DECODER = json.JSONDecoder(
-    parse_constant=_refuse_constant, parse_float=_finite, parse_int=_small_int, object_pairs_hook=_unique_keys
-)
+_DECODER = json.JSONDecoder(parse_int=_small_int, object_pairs_hook=_unique_keys)
 
 
 def _storable(value: JsonValue, levels: int) -> JsonValue:
     if isinstance(value, str):
         return _UNSTORABLE.sub("\ufffd", value)
+    if isinstance(value, float) and not math.isfinite(value):
+        raise _Refused("A number is not finite.")
     if isinstance(value, list | dict) and levels == 0:
         raise _Refused(_TOO_DEEP)
     if isinstance(value, list):

@@ -16,7 +16,6 @@ from swarm_memory.tools.text.cleaning import clean
 FENCE = "fence"
 """The name that a prompt gets its fence by."""
 
-_NAME = re.compile(r"[a-z][a-z0-9_]*")
 _PLACEHOLDER = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)
 _PARTS = re.compile(r"\A# System\n(.*?)^# User\n(.*)\Z", re.DOTALL | re.MULTILINE)
 _HASH_CHARS, _FENCE_CHARS = 12, 16
@@ -39,13 +38,8 @@ class Rendered(Prompt):
 
 @cache
 def load_prompt(name: str) -> Prompt:
-    """Read `tools/model/prompts/<name>.md`. Raises `ValueError` for a name or a file that is no prompt."""
-    if not _NAME.fullmatch(name):
-        raise ValueError(f"`{name}` is no name of a prompt: lower-case letters, digits and underscores.")
-    source = files("swarm_memory.tools.model.prompts").joinpath(f"{name}.md")
-    if not source.is_file():
-        raise ValueError(f"there is no prompt `{name}` in tools/model/prompts.")
-    return parse_prompt(name, source.read_text(encoding="utf-8"))
+    """Read `tools/model/prompts/<name>.md`."""
+    return parse_prompt(name, files("swarm_memory.tools.model.prompts").joinpath(f"{name}.md").read_text("utf-8"))
 
 
 def parse_prompt(name: str, text: str) -> Prompt:
@@ -61,17 +55,18 @@ def parse_prompt(name: str, text: str) -> Prompt:
 def render(prompt: Prompt, *, given: Mapping[str, str], untrusted: Mapping[str, str]) -> Rendered:
     """Put our own values and the fenced untrusted ones in, once: braces inside a value mean nothing.
 
-    `{{fence}}` becomes the fence's name. Raises `ValueError` for a placeholder without a value, a value without a
-    placeholder, a name in both mappings, and untrusted text in the system part.
+    `{{fence}}` becomes the fence's name. Raises `ValueError` where the placeholders are not the names of the values,
+    each of one value, and for untrusted text in the system part.
     """
     fence = fence_of(*untrusted.values())
     values = {FENCE: fence, **given, **{name: fenced(name, text, fence) for name, text in untrusted.items()}}
-    if len(values) < 1 + len(given) + len(untrusted):
-        raise ValueError(f"prompt `{prompt.name}`: a value has a name of its own, and none is called `{FENCE}`.")
     in_system, in_user = (set(_PLACEHOLDER.findall(part)) for part in (prompt.system, prompt.user))
-    _refuse(prompt, "has no value for", (in_system | in_user) - set(values))
-    _refuse(prompt, "has no place for", (set(given) | set(untrusted)) - in_system - in_user)
-    _refuse(prompt, "must not have in its system part", in_system & set(untrusted))
+    fits = in_system | in_user | {FENCE} == set(values) and len(values) == 1 + len(given) + len(untrusted)
+    if not fits or not in_system.isdisjoint(untrusted):
+        raise ValueError(
+            f"prompt `{prompt.name}` has {sorted(in_system)} in its system part and {sorted(in_user)} in its user part;"
+            f" it is given {sorted(given)}, and {sorted(untrusted)} that may only be in its user part"
+        )
     system, user = (_PLACEHOLDER.sub(lambda found: values[found[1]], part) for part in (prompt.system, prompt.user))
     return Rendered(prompt.name, system, user, prompt.hash)
 
@@ -94,8 +89,3 @@ def fence_of(*texts: str) -> str:
 def fenced(name: str, text: str, fence: str) -> str:
     """Return the text, cleaned of invisible characters, between a line that opens the fence and one that closes it."""
     return f"<{name} {fence}>\n{clean(text)}\n</{name} {fence}>"
-
-
-def _refuse(prompt: Prompt, what: str, names: set[str]) -> None:
-    if names:
-        raise ValueError(f"prompt `{prompt.name}` {what} {', '.join(f'`{name}`' for name in sorted(names))}.")

@@ -9,7 +9,8 @@ at once.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import NamedTuple
@@ -58,7 +59,7 @@ LIGHT = frozenset({
 })  # fmt: skip
 """Stems of words that say that something is to be done, and not what; to stem them again takes a hook too long."""
 
-_SEQUENCE = frozenset({("first/last", "first"), ("first/last", "last")})
+_SEQUENCE = "first/last"
 """Said of an instruction and not what it is about: "do it first" and "do not do it" are opposites all the same."""
 
 
@@ -67,13 +68,11 @@ class Clause(NamedTuple):
 
     words: frozenset[str]
     """Stems of what it is about, antonyms and light words left out."""
-    turns: frozenset[tuple[str, str]]
-    """(axis, side) of each antonym in it."""
+    turns: Mapping[str, str]
+    """By the axis of each antonym in it its side; not where both sides are in it."""
     negated: bool
-    condition: frozenset[str]
-    exception: bool
-    later: frozenset[str]
-    """Stems of what stands behind "before" or "after"."""
+    when: frozenset[str]
+    """Stems of its condition, and of what stands behind "before" or "after"."""
     refused: frozenset[str]
     """Stems of what stands behind "rather than", "instead of" or ", not", and not before it."""
 
@@ -127,23 +126,24 @@ def _clauses(text: str) -> Iterator[Clause]:
         refused = "" if contrast is None else sentence[contrast.end() :]
         if contrast is not None:
             sentence = sentence[: contrast.start()]
+        if _EXCEPTION.search(sentence):
+            continue
         condition = " ".join(found[0] for found in _CONDITION.finditer(sentence))
         advice = _PURPOSE.sub(" ", _CONDITION.sub(" ", sentence))
-        negations = len(_NEGATION.findall(advice))
         stems = [*tokenize(_NEGATION.sub(" ", advice)), *_switched(advice.lower())]
-        turns = frozenset(side for stem in stems for side in _sides_of(stem))
+        sides = [side for stem in stems for side in _sides_of(stem)]
+        axes = Counter(axis for axis, _ in set(sides))
+        turns = {axis: side for axis, side in sides if axes[axis] == 1}
         words = frozenset(stem for stem in stems if not _sides_of(stem) and stem not in LIGHT)
-        if len(words) + bool(turns) < _MIN_WORDS:  # "search for callers": what looks like a condition is the object
+        if len(words) + bool(sides) < _MIN_WORDS:  # "search for callers": what looks like a condition is the object
             words |= frozenset(tokenize(condition)) - LIGHT
-        if len(words) + bool(turns) >= _MIN_WORDS:
+        if len(words) + bool(sides) >= _MIN_WORDS:
             order = _ORDER.search(advice)
             yield Clause(
                 words=words,
                 turns=turns,
-                negated=negations % 2 == 1,
-                condition=frozenset(tokenize(condition)),
-                exception=bool(_EXCEPTION.search(sentence)),
-                later=frozenset(tokenize(order[1])) if order else frozenset(),
+                negated=len(_NEGATION.findall(advice)) % 2 == 1,
+                when=frozenset(tokenize(f"{condition} {order[1] if order else ''}")),
                 refused=frozenset(tokenize(refused)) - words - LIGHT,
             )
 
@@ -157,37 +157,19 @@ def _between(one: Clause, other: Clause) -> float:
     if one.refused & other.words and other.refused & one.words and one.negated == other.negated:
         share = _share(one.words | one.refused, other.words | other.refused)
         return share * NEGATED if share >= MIN_SHARED else 0.0
-    if one.negated == other.negated and not (one.turns and other.turns):
+    if one.words.isdisjoint(other.words) or (one.when != other.when and _share(one.when, other.when) < MIN_SHARED):
         return 0.0
-    if one.exception or other.exception or one.words.isdisjoint(other.words):
+    both = [axis for axis in one.turns if axis in other.turns]
+    turned = [axis for axis in both if one.turns[axis] != other.turns[axis]]
+    if len(turned) > 1 or (len(turned) == 1) == (one.negated != other.negated):
         return 0.0
-    if one.condition != other.condition and _share(one.condition, other.condition) < MIN_SHARED:
-        return 0.0
-    if (one.later or other.later) and _share(one.later, other.later) < MIN_SHARED:
+    if not turned and any((one.turns.keys() ^ other.turns.keys()) - {_SEQUENCE}):
         return 0.0
     share, common = _share(one.words, other.words), len(one.words & other.words)
-    if (
-        share < MIN_SHARED
-        or (share < 1 and common < _MIN_COMMON)
-        or common < _MIN_WORDS - bool(one.turns and other.turns)
-    ):
-        return 0.0
-    turned = _turned(one, other)
-    if turned > 1 or (turned == 1) == (one.negated != other.negated):
-        return 0.0
-    if turned == 0 and one.turns - _SEQUENCE != other.turns - _SEQUENCE:
+    least = _MIN_COMMON if share < 1 else _MIN_WORDS - bool(one.turns and other.turns)
+    if share < MIN_SHARED or common < least:
         return 0.0
     return share * (TURNED if turned else NEGATED)
-
-
-def _turned(one: Clause, other: Clause) -> int:
-    """Return on how many axes the two stand on opposite sides and on one side each."""
-    sides = [dict(sorted(clause.turns)) for clause in (one, other)]
-    both = [axis for axis in sides[0] if axis in sides[1]]
-    alone = [axis for axis in both if sum(each == axis for each, _ in one.turns | other.turns) == 2]
-    opposite = [axis for axis in alone if sides[0][axis] != sides[1][axis]]
-    ambiguous = len(both) > len([axis for axis in both if sides[0][axis] == sides[1][axis]]) + len(opposite)
-    return 2 if ambiguous else len(opposite)
 
 
 def _share(one: frozenset[str], other: frozenset[str]) -> float:

@@ -1,4 +1,4 @@
-"""Text as the keyword leg and the budgets see it: tokens for index and query, an estimate of a model's tokens, names.
+"""Text as the keyword leg and the budgets see it: tokens for index and query, an estimate of a model's tokens.
 
 Whoever changes what `tokenize` gives must have the keyword index rebuilt.
 """
@@ -57,14 +57,6 @@ _MODEL_PIECE = re.compile(
 _ASTRAL = re.compile(r"[\U00010000-\U0010ffff]")
 
 
-_CODE = re.compile(r"`([^`\n]{2,200})`")
-_FILE = re.compile(
-    r"(?<![\w@/.-])(?:(?:~|\.{1,2})?/)?(?:[\w.-]+/)*[A-Za-z_][\w-]+\.[A-Za-z]\w{0,5}(?![\w/])"
-    r"|(?<![\w@/.-])(?:~|\.{1,2})?/?(?:[\w.-]+/){2,}[\w.-]*"
-)
-_IDENTIFIER = re.compile(r"\b[A-Za-z]\w*_\w+\b|\b[a-z][a-z0-9]+[A-Z]\w*\b|(?<!\S)--[a-z][\w-]+")
-
-
 class _Stemmer(Protocol):
     def stemWord(self, word: str) -> str: ...  # noqa: N802 - the stemmer's own name
 
@@ -115,21 +107,6 @@ def count_tokens(text: str) -> int:
     """
     pieces = len(_MODEL_PIECE.findall(text))
     return pieces if text.isascii() else pieces + 2 * len(_ASTRAL.findall(text))
-
-
-def names_in(text: str) -> frozenset[str]:
-    """Return the names in a text, in lower case: what is in back-ticks, and the files and identifiers anywhere.
-
-    A text that names nothing may be about anything.
-    """
-    found = [*_CODE.findall(text), *_FILE.findall(text), *_IDENTIFIER.findall(text)]
-    return frozenset(name.strip().lower().removeprefix("./") for name in found if name.strip())
-
-
-def shares_a_name(text: str, other: str) -> bool:
-    """Whether one of two texts says a name of the other."""
-    one, two = text.lower(), other.lower()
-    return any(name in two for name in names_in(text)) or any(name in one for name in names_in(other))
 
 
 def _folded(text: str) -> str:

@@ -34,15 +34,12 @@ LOOKING_TOOL = re.compile(
 )
 """A tool that is named so looks for something."""
 
-_ACTING_TOOL = re.compile(r"(?i)^(?!(?:calculate|check|compute|count|describe|run|show|think|view|wait)_)[a-z]+_")
-"""A tool named by a verb and what it does that to, such as `cancel_order`, unless the verb changes nothing."""
-
-_TERMINAL_TOOL = re.compile(
-    r"(?i)^(finish|submit|done|complete(_?task)?|stop|terminate|exit|answer|final_?answer|give_?answer"
-    r"|attempt_completion|task_?complete|end(_?task)?)$|(?:^|.*_)to_(?:a_)?(?:human|person|operator)|.*escalate"
-    r"|.*hand_?over"
+_ACTING_TOOL = re.compile(
+    r"(?i)^(?!(?:calculate|check|compute|count|describe|run|show|think|view|wait)_)"
+    r"(?!(?:attempt|complete|end|final|give|task|transfer|escalate|hand)_)[a-z]+_"
 )
-"""A tool that ends the task, or passes it on to a person."""
+"""A tool named by a verb and what it does that to, such as `cancel_order`, unless the verb changes nothing or ends the
+task."""
 
 _REFUSED = re.compile(
     r"(?i)user doesn't want to (?:proceed|take this action)|tool use was rejected|request interrupted by user"
@@ -211,7 +208,7 @@ class Call:
         if self.command is not None:
             return self.command.purpose == "edit"
         name = self.verb
-        acts = _ACTING_TOOL.match(name) and not LOOKING_TOOL.search(name) and not self.ends_task
+        acts = _ACTING_TOOL.match(name) and not LOOKING_TOOL.search(name)
         return bool(_WRITING_TOOL.match(name) or acts)
 
     @property
@@ -220,13 +217,6 @@ class Call:
         if self.command is None:
             return _WAITING_TOOL.match(self.tool) is not None
         return any(part.purpose == "wait" for part in self.command.parts)
-
-    @property
-    def ends_task(self) -> bool:
-        """Whether it is the agent's own word that it is done, or passes the task on to a person."""
-        if self.command and self._main and _TERMINAL_TOOL.match(self._main.program):
-            return len(self.command.parts) == 1
-        return bool(_TERMINAL_TOOL.match(self.step.tool_name or re.split(r"[\[(]", self.step.text)[0].strip()))
 
 
 def _answer(output: str) -> dict[str, object]:

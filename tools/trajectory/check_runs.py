@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from swarm_memory.tools.text.names import spans
 from swarm_memory.tools.trajectory.calls import Call
 from swarm_memory.tools.trajectory.checks import CheckResult
 from swarm_memory.tools.trajectory.files import File
@@ -37,7 +38,6 @@ _NAMED = re.compile(r"[\w./-]*\w\.[A-Za-z]\w*|\btest_\w{4,}|\bTest[A-Z]\w{4,}")
 _SHOWN_ID = re.compile(r"(?m)(?<=::)\w+|(?<=^FAIL: )\w+|(?<=^ERROR: )\w+|^\w+(?= \()")
 """A test as a runner names it: `tests/test_a.py::test_x`, `test_x (tests.test_a.TestA)`."""
 
-_SPAN = re.compile(r"`([^`\n]{2,300})`")
 _ASKED = (
     r"(?i)\b(?:failing|broken|red|fix|repair)(?: [\w-]+){{0,4}} (?:{0})\b"
     r"|(?<![\w-])(?:{0})\b[^.\n]{{0,40}}\b(?:pass(?:es|ing)?|succeeds?|green|happy|goe?s? through)\b"
@@ -199,16 +199,6 @@ def _is_named_in(task: str, call: Call, selection: Selection) -> bool:
 
 def _last(path: str) -> str:
     return path.rpartition("/")[2]
-
-
-def spans(text: str) -> list[str]:
-    """Return what stands between backticks, each once."""
-    return list(dict.fromkeys(span.strip() for span in _SPAN.findall(text)))
-
-
-def names(text: str, word: str) -> bool:
-    """Whether a word, a path or a command is in a text by itself."""
-    return re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", text) is not None
 
 
 def _is_file(path: str) -> bool:

@@ -1,13 +1,16 @@
 """The errors of a trajectory: each with all calls that failed so, what was done in between, and what ended it."""
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 
 from swarm_memory.tools.trajectory.calls import Call, says_nothing
+from swarm_memory.tools.trajectory.check_runs import selection_of
 from swarm_memory.tools.trajectory.failures import Failure, classify, error_key
-from swarm_memory.tools.trajectory.intent import same_intent
 from swarm_memory.tools.trajectory.phrasing import folder_of, show_command
+from swarm_memory.tools.trajectory.shell import CHECKS, Command
 
 _FAR = 40
 """A success so many calls later is of something else."""
@@ -15,6 +18,7 @@ _FAR = 40
 _CHANGING_GIT = frozenset({"git pull", "git checkout", "git switch", "git merge", "git rebase", "git init", "git fetch",
                            "git stash", "git reset", "git config", "git rm", "gh auth"})  # fmt: skip
 
+_VERB = re.compile(r"[a-z][a-z-]+")
 _LOOKS = frozenset({"search", "read", "print"})
 """Purposes of commands that did nothing where they showed nothing."""
 
@@ -114,6 +118,45 @@ def _repair(calls: Sequence[Call], index: int, attempts: Sequence[int], end: int
 
 def _done(calls: Sequence[Call], start: int, end: int) -> list[Call]:
     return [calls[at] for at in range(start + 1, end) if changes_something(calls[at])]
+
+
+def same_intent(failed: Call, other: Call) -> bool:
+    """Whether `other` tries what `failed` tried: the same command or tool, with the same or other arguments."""
+    left, right = failed.command, other.command
+    if left is None or right is None:
+        return left is right and failed.tool == other.tool and _same_object(failed, other)
+    if left.name and left.name == right.name:
+        if left.purpose in CHECKS:
+            one, two = selection_of(failed), selection_of(other)
+            return one.covers(two) or two.covers(one)
+        return _same_arguments(left, right)
+    return _does_again(left, right) or _does_again(right, left)
+
+
+def _does_again(left: Command, right: Command) -> bool:
+    """Whether one command line does what the other was to do: behind a prefix, with options, by another program."""
+    mine, others = (command.main.words if command.main else () for command in (left, right))
+    return len(mine) > 1 and (set(mine) <= set(others) or mine[1:] == others[1:])
+
+
+def _same_arguments(left: Command, right: Command) -> bool:
+    """Whether half of the arguments beside what the name holds are the same, and the first word, which may be a verb.
+
+    Where one has none, the name has to say what is done: `git push`.
+    """
+    own = left.name.split()[-1]
+    given = (command.main.words[1:] if command.main else () for command in (left, right))
+    one, two = ([word for word in words if not word.endswith(own)] for words in given)
+    verbs = {next(filter(_VERB.fullmatch, words), "") for words in (one, two)} - {""}
+    shared, least = len({*one} & {*two}), min(len({*one}), len({*two}))
+    return one == two or (len(verbs) < 2 and 2 * shared >= least and (least > 0 or " " in left.name))
+
+
+def _same_object(left: Call, right: Call) -> bool:
+    """What an edit is of is its file, wherever that was looked for first."""
+    if left.writes and left.file and right.file:
+        return PurePosixPath(left.file).name == PurePosixPath(right.file).name
+    return bool(set(left.input) & set(right.input)) or not left.input
 
 
 def same_error(left: Call, right: Call) -> bool:

@@ -36,53 +36,41 @@ _QUOTED_PATH = re.compile(r"['\"]([\w./~-]{0,200}\w\.[A-Za-z]\w{0,7})['\"]")
 
 
 @dataclass(frozen=True, slots=True)
-class Touch:
-    """What one call did to one file."""
-
-    path: str
-    how: How
-    call: Call
-
-
-@dataclass(frozen=True, slots=True)
 class File:
     """One file with all that was done to it."""
 
     path: str
     """The longest that a call gives."""
-    touches: tuple[Touch, ...]
+    touches: tuple[tuple[How, Call], ...]
+    """What was done to it, by which call, in order."""
     is_own: bool
     """Whether the agent made it, as far as is seen: it was written whole, and neither read nor needed before that."""
 
     @property
     def writes(self) -> tuple[Call, ...]:
         """The calls that wrote or changed it and did not fail, in order."""
-        return tuple(each.call for each in self.touches if each.how in ("write", "change"))
+        return tuple(call for how, call in self.touches if how in ("write", "change"))
 
 
 def files_of(calls: Sequence[Call]) -> tuple[File, ...]:
     """Return all files that the calls of a trajectory name, but for those of calls that failed."""
-    by_path: dict[str, list[Touch]] = {}
-    done = (call for call in calls if call.observation is not None and not call.failed and not call.refused)
-    for touch in (touch for call in done for touch in _of_call(call)):
-        by_path.setdefault(touch.path, []).append(touch)
-    groups: dict[str, list[Touch]] = {}
+    by_path: dict[str, list[tuple[How, Call]]] = {}
+    for call in calls:
+        if call.observation is None or call.failed or call.refused:
+            continue
+        for path, how in _of_command(call.command) if call.command else _of_tool(call):
+            if plain := _plain(path):
+                by_path.setdefault(plain, []).append((how, call))
+    groups: dict[str, list[tuple[How, Call]]] = {}
     for path in sorted(by_path, key=len, reverse=True):
         whole = next((other for other in groups if same_file(other, path)), path)
         groups.setdefault(whole, []).extend(by_path[path])
-    return tuple(_file(path, touches) for path, touches in groups.items())
-
-
-def _file(path: str, touches: Sequence[Touch]) -> File:
-    ordered = tuple(sorted(touches, key=lambda each: each.call.position))
-    first = next((each.how for each in ordered if each.how != "delete"), None)
-    return File(path, ordered, is_own=first == "write")
-
-
-def _of_call(call: Call) -> Iterator[Touch]:
-    for path, how in _of_command(call.command) if call.command else _of_tool(call):
-        if plain := _plain(path):
-            yield Touch(plain, how, call)
+    files: list[File] = []
+    for path, touches in groups.items():
+        touches.sort(key=lambda each: each[1].position)
+        first = next((how for how, _ in touches if how != "delete"), None)
+        files.append(File(path, tuple(touches), is_own=first == "write"))
+    return tuple(files)
 
 
 def _of_tool(call: Call) -> Iterator[tuple[str, How]]:

@@ -13,7 +13,6 @@ from swarm_memory.tools.trajectory.check_runs import CheckRun, check_runs, rests
 from swarm_memory.tools.trajectory.errors import Error, Repair, errors_of
 from swarm_memory.tools.trajectory.failures import BY_WORDS, classify
 from swarm_memory.tools.trajectory.files import File, files_of
-from swarm_memory.tools.trajectory.intent import goals_reached
 from swarm_memory.tools.trajectory.phrasing import particulars_of
 from swarm_memory.tools.trajectory.tasks import feedback, is_task_prompt
 
@@ -75,13 +74,8 @@ class Reading:
     @cached_property
     def changes(self) -> tuple[Call, ...]:
         """The calls that changed something; a line of many commands may have done so though the last of them failed."""
-        wrote = {each.call.position for file in self.files for each in file.touches if each.how != "read"}
+        wrote = {call.position for file in self.files for how, call in file.touches if how != "read"}
         return tuple(call for call in self.calls if call.position in wrote or _changes(call))
-
-    @cached_property
-    def reached(self) -> tuple[Call, ...]:
-        """The calls that did what the task names, where all of it went through."""
-        return goals_reached(self.trajectory, self.calls)
 
     @cached_property
     def said(self) -> tuple[Said, ...]:

@@ -5,16 +5,15 @@ from scripted_runs import Script
 
 from swarm_memory.schema.settings import Settings
 from swarm_memory.tools.judge.judge import judge_by_evidence
-from swarm_memory.tools.trajectory.calls import calls_of
-from swarm_memory.tools.trajectory.intent import goals_reached
+from swarm_memory.tools.judge.proofs import goals_reached
+from swarm_memory.tools.trajectory.reading import read
 
 SETTINGS = Settings()
 TASK = "Bring the site up to date with `publisher push site`."
 
 
 def reached(script: Script) -> list[str]:
-    trajectory = script.done()
-    return [call.name for call in goals_reached(trajectory, calls_of(trajectory))]
+    return [call.name for call in goals_reached(read(script.done()))]
 
 
 def label(script: Script) -> str:
