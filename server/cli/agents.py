@@ -43,9 +43,9 @@ class Agent(NamedTuple):
         return f"`swarm-memory {verb}{name}{'' if is_default else f' --{scope}'}`"
 
 
-def all_agents() -> Iterator[Agent]:
-    """Yield every agent that we can be installed into."""
-    return (Agent(host, settings) for host in hosts() if (settings := host.settings) is not None)
+def all_agents() -> list[Agent]:
+    """Return every agent that we can be installed into."""
+    return [Agent(host, settings) for host in hosts() if (settings := host.settings) is not None]
 
 
 def chosen(names: str | None, everything: bool, root: Path, *, may_ask: bool) -> list[Agent]:
@@ -70,10 +70,6 @@ def chosen(names: str | None, everything: bool, root: Path, *, may_ask: bool) ->
         return here
     if not may_ask or not any(agent.host.name != CLAUDE for agent in here):
         return [agents[CLAUDE]]
-    return _asked(here, root)
-
-
-def _asked(here: list[Agent], root: Path) -> list[Agent]:
     say("These coding agents are on this machine. They can share one memory of the project:", bold=True)
     for agent in here:
         scopes = ", ".join(agent.settings.installed_scopes(root))
@@ -93,50 +89,43 @@ def examined(root: Path, calls: bool) -> Iterator[Finding]:
 
     Claude Code lacks us only where we are installed nowhere. One whose files cannot be read does not stop the others.
     """
-    installed: dict[str, list[InstallScope]] = {}
+    installed: list[tuple[Agent, list[InstallScope]]] = []
     for agent in all_agents():
         try:
-            installed[agent.host.name] = agent.settings.installed_scopes(root)
+            installed.append((agent, agent.settings.installed_scopes(root)))
         except ConfigError as error:
             yield Finding(agent.host.title, "fail", str(error))
-    for agent in (each for each in all_agents() if each.host.name in installed):
-        scopes, plugin, title = installed[agent.host.name], agent.settings.plugin(root), agent.host.title
+    for agent, scopes in installed:
+        plugin, title = agent.settings.plugin(root), agent.host.title
         if plugin and scopes:
             advice = f"take one out: `swarm-memory uninstall` or `claude plugin uninstall {plugin}`"
             yield Finding(title, "warn", f"the plugin {plugin} is enabled too: its hooks give way", advice)
         elif plugin:
             yield Finding(title, "ok", f"server and hooks are those of the plugin {plugin}")
-        elif agent.host.name == CLAUDE and not any(installed.values()):
+        elif agent.host.name == CLAUDE and not any(each for _, each in installed):
             advice = "run `swarm-memory install` (--dry-run shows what it writes)"
             yield Finding(title, "warn", "server and hooks are not installed", advice)
         elif not scopes and agent.settings.is_there():
             advice = f"`swarm-memory install --agent {agent.host.name}` shares this memory with it"
             yield Finding(title, "ok", "here, and not installed into", advice)
-        yield from _installed(agent, scopes, root, calls)
+        yield from _in_scopes(agent, scopes, root, calls)
+        if untrusted := agent.settings.untrusted(root):
+            yield Finding(title, "warn", f"{counted(untrusted, 'hook')} not trusted yet", agent.settings.after_install)
+        if len(scopes) > 1:
+            advice = f"take out all but one: {', '.join(agent.command('uninstall', scope) for scope in scopes)}"
+            yield Finding(title, "warn", f"installed {len(scopes)} times: {', '.join(scopes)}", advice)
+        if "project" in scopes and shutil.which(SERVER_NAME) is None:
+            advice = "put it there, as with `uv tool install`"
+            yield Finding(title, "warn", f"the project's files run {SERVER_NAME}, which is not on the PATH", advice)
 
 
-def _installed(agent: Agent, scopes: list[InstallScope], root: Path, calls: bool) -> Iterator[Finding]:
-    title = agent.host.title
+def _in_scopes(agent: Agent, scopes: list[InstallScope], root: Path, calls: bool) -> Iterator[Finding]:
     for scope in scopes:
         if agent.settings.plan_install(scope, root, calls):
             advice = f"run {agent.command('install', scope)} (--dry-run shows what it changes)"
-            yield Finding(title, "warn", f"not installed as this version does it ({scope})", advice)
+            yield Finding(agent.host.title, "warn", f"not installed as this version does it ({scope})", advice)
         else:
-            yield Finding(title, "ok", f"server and hooks are installed ({scope})")
-    if untrusted := agent.settings.untrusted(root):
-        yield Finding(title, "warn", f"{counted(untrusted, 'hook')} not trusted yet", agent.settings.after_install)
-    if len(scopes) > 1:
-        advice = f"take out all but one: {', '.join(agent.command('uninstall', scope) for scope in scopes)}"
-        yield Finding(title, "warn", f"installed {len(scopes)} times: {', '.join(scopes)}", advice)
-    if "project" in scopes and shutil.which(SERVER_NAME) is None:
-        advice = "put it there, as with `uv tool install`"
-        yield Finding(title, "warn", f"the project's files run {SERVER_NAME}, which is not on the PATH", advice)
-
-
-_WORKSPACE = "${workspaceFolder}"
-"""Of the editor, which puts the folder in its place."""
-
-_DESKTOP = {"darwin": "~/Library/Application Support/Claude", "win32": r"%APPDATA%\Claude"}
+            yield Finding(agent.host.title, "ok", f"server and hooks are installed ({scope})")
 
 
 class Client(NamedTuple):
@@ -151,12 +140,15 @@ class Client(NamedTuple):
     """What names the project where the client's own folder is another, empty: as it is now; None: it starts in it."""
 
 
+_DESKTOP = {"darwin": "~/Library/Application Support/Claude", "win32": r"%APPDATA%\Claude"}
+_EDITORS = "${workspaceFolder}"
+
 CLIENTS: dict[str, Client] = {
     "claude-desktop": Client(
         "Claude Desktop", f"{_DESKTOP.get(sys.platform, '~/.config/Claude')}/claude_desktop_config.json", workspace=""
     ),
-    "cursor": Client("Cursor", ".cursor/mcp.json of the project, or ~/.cursor/mcp.json", workspace=_WORKSPACE),
-    "vscode": Client("VS Code", ".vscode/mcp.json of the project", "servers", _WORKSPACE),
+    "cursor": Client("Cursor", ".cursor/mcp.json of the project, or ~/.cursor/mcp.json", workspace=_EDITORS),
+    "vscode": Client("VS Code", ".vscode/mcp.json of the project", "servers", _EDITORS),
     "windsurf": Client("Windsurf", "~/.codeium/windsurf/mcp_config.json", workspace=""),
     "codex": Client("Codex CLI", "~/.codex/config.toml", None),
     "gemini": Client("Gemini CLI", ".gemini/settings.json of the project, or ~/.gemini/settings.json"),

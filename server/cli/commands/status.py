@@ -1,7 +1,5 @@
 """`status`, `metrics` and `jobs`: how everything stands, and the queued work."""
 
-import csv
-import sys
 from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -11,9 +9,8 @@ from pydantic import Field
 from swarm_memory.schema.base import counted
 from swarm_memory.schema.errors import SwarmMemoryError
 from swarm_memory.schema.job import Job, JobStatus
-from swarm_memory.schema.outcome import WeekMetrics
 from swarm_memory.server.cli.command import command
-from swarm_memory.server.cli.console import print_answer, print_json, print_table, say, say_notices
+from swarm_memory.server.cli.console import print_answer, print_json, say, say_notices
 from swarm_memory.server.cli.invocation import Invocation
 from swarm_memory.server.operations.memories import memory_status
 
@@ -26,6 +23,20 @@ MEASURED = "0.1"
 
 CHAT_DAYS = 30
 """So many days `metrics` looks back at what models took."""
+
+WEEKLY = (
+    "week",
+    "tasks",
+    "success_rate",
+    "steps_to_success",
+    "tokens_per_success",
+    "cost_usd_per_success",
+    "new_items",
+)
+"""What people see of a week; `--json` has all."""
+
+JOB = {"status", "kind", "key", "attempts", "run_after", "error"}
+"""What people see of a job; `--json` has all."""
 
 
 @command()
@@ -45,42 +56,24 @@ def status(
     The project's file may come with a cloned repository: it is the weakest, and may not say which database is
     used or where texts are sent.
     """
-    if settings or changed:
-        _show_settings(invocation, changed, as_json)
-    else:
+    if not (settings or changed):
         answer = invocation.call(memory_status)
         print_json(answer) if as_json else print_answer(answer)
-
-
-def _show_settings(invocation: Invocation, changed: bool, as_json: bool) -> None:
+        return
     resolved = invocation.settings()
     rows = [row for row in resolved.rows() if not changed or row[2] != "default"]
     if as_json:
         print_json({key: {"value": value, "origin": origin} for key, value, origin in rows})
     elif rows:
-        given = ((key, "" if value is None else value, origin) for key, value, origin in rows)
-        print_table(("setting", "value", "from"), given)
+        print_answer([{"key": key, "value": value, "from": origin} for key, value, origin in rows])
     else:
         say("All settings are at their defaults.")
     say_notices(resolved.notices, err=True)
 
 
-WEEKLY = (
-    "week",
-    "tasks",
-    "success_rate",
-    "steps_to_success",
-    "tokens_per_success",
-    "cost_usd_per_success",
-    "new_items",
-)
-"""What people see of a week; `--csv` and `--json` have all."""
-
-
 @command()
 def metrics(
     invocation: Invocation,
-    as_csv: Annotated[bool, "Print the weeks as CSV.", "--csv"] = False,
     measure: Annotated[Literal["on", "off"] | None, "Measure what notes are worth, or do so no more."] = None,
     as_json: bool = False,
 ) -> None:
@@ -93,19 +86,14 @@ def metrics(
     Examples:
       swarm-memory metrics
       swarm-memory metrics --measure on
-      swarm-memory metrics --csv > weeks.csv
     """
-    if as_csv + as_json + (measure is not None) > 1:
-        raise click.UsageError("--csv, --json and --measure exclude each other")
     if measure is not None:
+        if as_json:
+            raise click.UsageError("--json and --measure exclude each other")
         _measure(invocation, MEASURED if measure == "on" else "0")
         return
     found = invocation.read(_metrics)
-    if as_csv:
-        writer = csv.DictWriter(sys.stdout, list(WeekMetrics.model_fields), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(week.model_dump(mode="json") for week in found["weeks"])
-    elif as_json:
+    if as_json:
         print_json(found)
     else:
         print_answer([{name: getattr(week, name) for name in WEEKLY} for week in found.pop("weeks")])
@@ -134,10 +122,8 @@ def _measure(invocation: Invocation, rate: str) -> None:
     resolved = invocation.settings()
     share, origin = resolved.settings.credit.holdout_rate, resolved.origin.get("credit.holdout_rate")
     if share != float(rate):
-        say(
-            f"Note: {origin} sets credit.holdout_rate to {share:g}, which counts before your own settings.",
-            fg="yellow",
-            err=True,
+        say_notices(
+            [f"{origin} sets credit.holdout_rate to {share:g}, which counts before your own settings."], err=True
         )
     elif share:
         say("One task in ten works without any notes from now on, in all your projects; `metrics` compares.")
@@ -154,21 +140,18 @@ jobs = click.Group(
 )
 
 
-JOB = {"status", "kind", "key", "attempts", "run_after", "error"}
-"""What people see of a job; `--json` has all."""
-
-
 def _show_jobs(found: list[Job]) -> None:
     print_answer([each.model_dump(mode="json", include=JOB) for each in found])
 
 
-@command(of=jobs, name="list", reads=True, show=_show_jobs)
+@command(of=jobs, name="list", show=_show_jobs)
 async def list_jobs(
-    toolbox: "Toolbox",
+    site: Invocation,
     everything: Annotated[bool, "Also jobs that ended.", "--all"] = False,
     limit: Annotated[int, Field(ge=1, le=1000)] = 50,
 ) -> list[Job]:
     """Show the jobs of this project, those that wait or run first."""
+    toolbox = await site.for_reading()
     wanted: tuple[JobStatus, ...] = ("queued", "running")
     if everything:
         wanted = (*wanted, "completed", "failed", "cancelled")

@@ -12,7 +12,7 @@ from swarm_memory.schema.team.sharing import Act, Decided, Proposal, Proposed
 from swarm_memory.server.cli.command import command
 from swarm_memory.server.cli.console import print_answer, say
 from swarm_memory.server.cli.invocation import Invocation
-from swarm_memory.server.operations.operation import Flag, Word
+from swarm_memory.server.operations.operation import Flag, Row, Word
 
 if TYPE_CHECKING:
     from swarm_memory.tools.ports.outside import Team
@@ -32,24 +32,14 @@ def _team(toolbox: "Toolbox", *, needs_server: bool = False) -> "Team":
     return TeamClient(toolbox.settings.team)
 
 
+PROPOSAL = {"id", "status", "held", "evidence", "project", "word", "person", "decided_by", "decision"}
+"""What people see of a proposal, beside its words; `--json` has all."""
+
+
 def _show_proposals(found: Sequence[Proposed | Proposal] | Proposal) -> None:
     """Print what is, or was, sent to the team: the words, how often they worked, for whom, and what came of it."""
-    for each in [found] if isinstance(found, Proposal) else found:
-        project = "all projects" if each.project == GLOBAL_PROJECT else each.project
-        row = {**each.draft.model_dump(), "evidence": each.evidence.says, "for": project, "word": each.word}
-        if isinstance(each, Proposal):
-            row |= {"id": each.id, "by": each.person or "the user of the server", "status": _status(each)}
-        print_answer(row)
-        say()
-    if not found:
-        say("No proposals.")
-
-
-def _status(proposal: Proposal) -> str:
-    if proposal.status == "waiting":
-        return f"waits for a reviewer{f'; held back: {proposal.held}' if proposal.held else ''}"
-    by = f" by {proposal.decided_by}" if proposal.decided_by else ""
-    return f"{proposal.status}{by}{f': {proposal.decision}' if proposal.decision else ''}"
+    listed = [found] if isinstance(found, Proposal) else found
+    print_answer([each.draft.model_dump() | each.model_dump(mode="json", include=PROPOSAL) for each in listed])
 
 
 @command(show=_show_proposals)
@@ -163,11 +153,7 @@ def _show_person(found: object) -> None:
     click.echo(token)
 
 
-def _as_json(found: object) -> object:
-    return found._asdict() if isinstance(found, tuple) else found  # pyright: ignore
-
-
-@command(of=team, show=_show_person, json=_as_json)
+@command(of=team, show=_show_person)
 def add(
     invocation: Invocation,
     name: Name,
@@ -183,7 +169,7 @@ def add(
     return invocation.run(lambda toolbox: add_person(toolbox, name, role, issuer, subject))
 
 
-@command(of=team, show=_show_person, json=_as_json)
+@command(of=team, show=_show_person)
 def people(
     invocation: Invocation,
     name: Annotated[str | None, Word("[NAME]")] = None,
@@ -215,22 +201,21 @@ def people(
     return invocation.run(lambda toolbox: revoke_person(toolbox, name))
 
 
-def _show_role(made: tuple[str, str, str | None]) -> None:
-    name, tenant_id, url = made
-    if url is None:
-        say(f"{name} was there, and is admitted now to tenant {tenant_id}.")
-        return
-    say(f"{name} sees tenant {tenant_id}. Its URL, shown this once; storage.tenant_id must say {tenant_id}:", err=True)
-    click.echo(url)
+def _show_role(made: Row) -> None:
+    """Print a URL alone on the output, as `_show_person` prints a token."""
+    say(f"{made['role']} is admitted to tenant {made['tenant_id']}; storage.tenant_id must name it.", err=True)
+    if made["url"]:
+        say("Its URL, shown this once:", err=True)
+        click.echo(made["url"])
 
 
-@command(of=team, show=_show_role, json=lambda made: dict(zip(("role", "tenant_id", "url"), made, strict=True)))
+@command(of=team, show=_show_role)
 def database_role(
     invocation: Invocation,
     name: Name,
     tenant_id: Annotated[str, "The tenant whose memories it sees.", "--tenant"],
     projects: Annotated[tuple[str, ...], "Only this project. Repeatable.", "--in-project", Flag("PROJECT")] = (),
-) -> tuple[str, str, str | None]:
+) -> Row:
     """Make a role of the PostgreSQL database that sees one tenant, or admit one that is there; print its URL.
 
     `storage.url` must be the bank's owner's, who may make roles. The database itself holds the role to its tenant: it
@@ -243,4 +228,5 @@ def database_role(
     """
     from swarm_memory.server.wiring import admit_role
 
-    return name, tenant_id, admit_role(invocation.settings().settings, name, tenant_id, projects)
+    url = admit_role(invocation.settings().settings, name, tenant_id, projects)
+    return {"role": name, "tenant_id": tenant_id, "url": url}

@@ -10,8 +10,8 @@ import click
 from swarm_memory.schema.errors import ConfigError, InputError, NotFoundError
 from swarm_memory.schema.source import SourceKind
 from swarm_memory.server.cli.command import command, command_of
-from swarm_memory.server.cli.console import print_answer, print_json, print_table, say
-from swarm_memory.server.cli.invocation import CommandSite, Invocation
+from swarm_memory.server.cli.console import print_answer, print_json, say
+from swarm_memory.server.cli.invocation import Invocation
 from swarm_memory.server.operations.operation import Flag, Row, Word
 from swarm_memory.server.operations.tools_and_sources import (
     SEARCH,
@@ -41,7 +41,7 @@ command_of(TOOL_GUIDANCE, "show", of=tools, show=lambda found: say(found["markdo
 
 @command(of=tools, show=print_answer)
 async def log(
-    site: CommandSite,
+    site: Invocation,
     file: Annotated[BinaryIO, Word("[FILE]", click.File("rb"))] = "-",  # type: ignore[assignment]
 ) -> Row:
     """Log calls, at most 1,000: JSON lines, one object or one array, from FILE or standard input.
@@ -52,15 +52,15 @@ async def log(
     data = file.read(MAX_INPUT_BYTES + 1)
     if len(data) > MAX_INPUT_BYTES:
         raise InputError(f"the file has more than {MAX_INPUT_BYTES:,} bytes; log it in parts")
-    text = data.decode("utf-8", "replace").lstrip("\ufeff").strip()
+    text = data.decode("utf-8-sig", "replace").strip()
     try:
-        found: object = json.loads(text)
+        found: Any = json.loads(text)
     except (ValueError, RecursionError):
         found = [_line(number, line) for number, line in enumerate(text.splitlines(), start=1) if line.strip()]
-    calls = cast(list[object], found) if isinstance(found, list) else [found]
+    calls = cast("list[Any]", found if isinstance(found, list) else [found])
     if not calls or not all(isinstance(each, dict) for each in calls):
         raise InputError("give JSON with at least one call: an object with tool_name and success")
-    return await log_tool_call(site, cast(list[dict[str, Any]], calls))
+    return await log_tool_call(site, calls)
 
 
 def _line(number: int, line: str) -> object:
@@ -72,7 +72,7 @@ def _line(number: int, line: str) -> object:
 
 @command(of=tools, name="list", show=print_answer, failed=lambda answer: answer.get("summarized", {}).get("failed"))
 async def list_tools(
-    site: CommandSite,
+    site: Invocation,
     summarize: Annotated[bool, "Evaluate what was logged first, and summarize tools with news."] = False,
 ) -> Row:
     """List the tools of this project with their totals over all time."""
@@ -100,8 +100,8 @@ sources = click.Group(
 
 
 @command(of=sources)
-def index(
-    invocation: Invocation,
+async def index(
+    site: Invocation,
     path: Annotated[str | None, Word("[PATH]")] = None,
     kind: Kind = None,
     start_servers: Annotated[bool, "Start the MCP servers that the file names, to list their tools."] = False,
@@ -126,16 +126,16 @@ def index(
     from swarm_memory.server.sources.indexing import kinds_of
 
     # What a person names is relative to where they stand, what is left out to the project.
-    where = path if path is None or kind == "github" else str(Path(path).absolute())
-    kinds: Sequence[SourceKind] = [kind] if kind else kinds_of(Path(where or invocation.root))
+    where = path if path is None or kind == "github" else str(Path.cwd() / path)
+    kinds: Sequence[SourceKind] = [kind] if kind else kinds_of(Path(where or site.root))
     if not kinds:
         raise InputError(
-            f"{path or invocation.root} holds no document, code, API description or list of functions that is known"
+            f"{path or site.root} holds no document, code, API description or list of functions that is known"
         )
     place, has_failed = "." if kind is None and where is None else where, False
     for each in kinds:
         try:
-            done = invocation.call(lambda site, each=each: index_sources(site, each, place, start_servers))
+            done = await index_sources(site, each, place, start_servers)
         except (ConfigError, InputError) as error:
             if kind is not None:
                 raise
@@ -151,19 +151,9 @@ def index(
 command_of(SEARCH, "search", of=sources)
 
 
-def _show_sources(answer: "list[Row] | Row") -> None:
-    if isinstance(answer, dict):
-        print_answer(answer)
-    elif not answer:
-        say("Nothing is indexed yet: swarm-memory sources index")
-    else:
-        columns = ("kind", "location", "groups", "passages", "indexed_at")
-        print_table(columns, [[each[column] for column in columns] for each in answer])
-
-
-@command(of=sources, name="list", show=_show_sources)
+@command(of=sources, name="list", show=print_answer)
 async def list_sources(
-    site: CommandSite,
+    site: Invocation,
     remove: Annotated[
         str | None, "Delete what was indexed from there, with every trace of it.", Flag("LOCATION")
     ] = None,
