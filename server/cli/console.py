@@ -141,11 +141,11 @@ def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> No
     console = Console()
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = _PIPED
-    table = Table(box=SIMPLE, show_edge=False, pad_edge=False, padding=(0, 1))
+    table = Table(box=SIMPLE, show_edge=False, pad_edge=False)
     least = 0
     for heading, *texts in zip(headings, *cells, strict=True):
-        words = (cell_len(word) for text in (heading, *texts) for word in text.split() or [""])
-        width = max(word if heading == "id" else min(word, _LONG_WORD) for word in words)
+        words = [word for text in (heading, *texts) for word in text.split()]
+        width = max((cell_len(word) for word in words if heading == "id" or len(word) <= _LONG_WORD), default=1)
         table.add_column(heading, overflow="fold", min_width=width)
         least += width + 3
     for row in cells:
@@ -162,17 +162,13 @@ def progress(what: str) -> Generator["Moved"]:
     if not sys.stderr.isatty():
         yield lambda done, total=None, message="": None
         return
-    from rich import progress as bars
     from rich.console import Console
     from rich.markup import escape
 
-    text = bars.TextColumn("{task.description}")
-    columns = (text, bars.BarColumn(), bars.MofNCompleteColumn(), bars.TimeElapsedColumn())
-    with bars.Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        shown = bar.add_task(what, total=None)
+    with Console(stderr=True).status(what) as shown:
 
         def moved(done: int, total: int | None = None, message: str = "") -> None:
-            bar.update(shown, completed=done, total=total, description=escape(message[-80:]) or what)
+            shown.update(f"{what}: {done:,}{'' if total is None else f' of {total:,}'} {escape(message[-80:])}")
 
         yield moved
 

@@ -36,12 +36,9 @@ NO_MEMORY = "there is not enough memory for this: nothing was half done; give it
 class ServedSite(Site):
     """Where an agent calls an operation: the running server, which does long work as a job."""
 
-    ctx: AppContext
-
-    @property
-    def bank(self) -> Bank:
-        """The bank of the server that was called."""
-        return self.ctx.request_context.lifespan_context
+    bank: Bank
+    ctx: AppContext | None = None
+    """Of a tool's call."""
 
     @property
     def is_users(self) -> bool:
@@ -67,10 +64,11 @@ class ServedSite(Site):
 
     async def session(self) -> "HostSession | None":
         """Over stdio there is one client; over HTTP nobody knows which session a client belongs to."""
-        return await self.bank.session_of("" if self.ctx.headers is None else None)
+        return await self.bank.session_of("" if self.ctx is not None and self.ctx.headers is None else None)
 
     async def report(self, progress: Progress) -> None:
-        await self.ctx.report_progress(progress.done, progress.total, progress.message or None)
+        if self.ctx is not None:
+            await self.ctx.report_progress(progress.done, progress.total, progress.message or None)
 
     def wake(self) -> None:
         self.bank.wake_worker()
@@ -106,7 +104,7 @@ class StrictTool(Tool):
 
     async def run(self, arguments: dict[str, Any], context: Any, convert_result: bool = False) -> Any:
         """Run the tool; a `SwarmMemoryError` becomes a `ToolError` with its text, anything unforeseen stays hidden."""
-        bank = ServedSite(context).bank
+        bank: Bank = context.request_context.lifespan_context
         try:
             what = f"{self.name} {arguments['action']}" if "action" in arguments else self.name
             caller_of(context.request_context.request).require(role_of_call(self.name, arguments), what)
@@ -142,7 +140,7 @@ def tool_of(operation: Operation) -> StrictTool:
     """
 
     async def handler(ctx: AppContext, **arguments: Any) -> CallToolResult:
-        answer = await operation.run(ServedSite(ctx), **arguments)
+        answer = await operation.run(ServedSite(ctx.request_context.lifespan_context, ctx), **arguments)
         return answered(answer, getattr(answer, "text", None))
 
     signature = inspect.signature(operation.run)

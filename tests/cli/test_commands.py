@@ -167,7 +167,7 @@ def test_config_shows_each_value_and_where_it_came_from(
 def test_doctor_finds_a_fresh_installation_in_order(swarm: Shell, project: Path) -> None:
     ran = swarm("doctor", "--json")
     assert ran.code == 0
-    assert {"Python", "settings", "SQLite", "WAL", "sqlite-vec", "embedder", "bank", "Claude Code"} <= {
+    assert {"Python", "settings", "SQLite", "sqlite-vec", "embedder", "bank", "Claude Code"} <= {
         finding["what"] for finding in ran.json
     }
     assert not (project / ".swarm").exists()

@@ -44,14 +44,7 @@ consolidate = command_of(
 )
 
 bank = click.Group(
-    "bank",
-    help="""Look after the bank: back it up, restore it, take one over that was made elsewhere, embed it again.
-
-    \b
-    Examples:
-      swarm-memory bank backup
-      swarm-memory bank restore --list
-    """,
+    "bank", help="Look after the bank: back it up, restore it, take one over that was made elsewhere, embed it again."
 )
 
 
@@ -62,10 +55,9 @@ def backup(invocation: Invocation, to: Annotated[str | None, Word("[FILE|URL]")]
     Sessions may go on meanwhile: the copy is of one moment, checked, and for you alone. One is made by itself before
     the schema changes. `memories forget` reaches the copies in that folder, and none that you put elsewhere.
 
-    To a postgresql:// URL, or of a bank that is in PostgreSQL, every row is copied with its ids into an empty place,
-    in one transaction, and compared on both sides; nobody else can write to either bank meanwhile. A password is better
-    kept out of the command: in ~/.pgpass, or in PGPASSWORD. The bank that was copied stays as it is, and in use until
-    `storage.url` in your own settings says otherwise.
+    To a postgresql:// URL, or of a bank that is in PostgreSQL, every row is copied into an empty place and compared;
+    nobody else can write to either bank meanwhile. Keep the password in ~/.pgpass or PGPASSWORD. The copied bank stays
+    in use until `storage.url` in your own settings says otherwise.
 
     \b
     Examples:
@@ -130,10 +122,6 @@ async def reembed(
     """Give every memory a vector of the current embedder.
 
     Needed after the embedder was changed. It may be stopped at any time and goes on where it was.
-
-    \b
-    Example:
-      SWARM_MEMORY_EMBEDDING__PROVIDER=fastembed swarm-memory bank reembed
     """
     toolbox = await site.toolbox()
     done = await _embed(toolbox, drop_others=drop_others)

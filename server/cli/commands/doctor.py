@@ -94,9 +94,7 @@ def _sqlite(invocation: Invocation) -> Iterator[Finding]:
 
     found = anyio.run(health)
     yield Finding("SQLite", "ok", f"{found.sqlite_version} by {found.driver}: {found.driver_reason}")
-    if found.wal_reset_safe:
-        yield Finding("WAL", "ok", "this SQLite has the fix of the WAL-reset bug")
-    else:
+    if not found.wal_reset_safe:
         advice = "nothing to do: a lock around every write guards against it; SQLite 3.51.3 has the fix"
         yield Finding("WAL", "warn", f"SQLite {found.sqlite_version} has the WAL-reset bug", advice)
     if found.sqlite_vec_version is None:

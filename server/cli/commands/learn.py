@@ -1,6 +1,5 @@
 """`learn`, `post-task` and `import`: what transcripts teach and what came of a task, and memories from a file."""
 
-from contextlib import aclosing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -11,7 +10,7 @@ from pydantic import Field
 
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.memory import LearnResult, MemoryItem
-from swarm_memory.schema.trajectory import Label, Trajectory, Verdict
+from swarm_memory.schema.trajectory import Label, Verdict
 from swarm_memory.server.cli.command import EXISTING_FILE, command
 from swarm_memory.server.cli.console import SHOWN, print_answer, print_json, say
 from swarm_memory.server.cli.invocation import Invocation
@@ -156,14 +155,10 @@ async def post_task(
         return await record_outcome(site, task_id, outcome, list(used), list(reasons))
     if used:
         raise click.UsageError("--used goes without --trajectory, which shows what was used")
-    found: list[Trajectory] = []
-    async with aclosing(read_all(Given(file))) as stream:
-        async for trajectory in stream:
-            found.append(trajectory)
-            if len(found) > 1:
-                raise InputError(f"{file} holds more than one task: give the trajectory of {task_id} alone")
-    if not found:
-        raise InputError(f"{file} holds no task")
+    found = [each async for each in read_all(Given(file))]
+    if len(found) != 1:
+        how_many = "more than one task" if found else "no task"
+        raise InputError(f"{file} holds {how_many}: give the trajectory of {task_id} alone")
     own = None if outcome is None else Verdict.by_agent(outcome, reasons=reasons)
     named = found[0].model_copy(update={"task_id": task_id})
     return of_learned(await learn_and_log(await site.toolbox(), named, agent_verdict=own))

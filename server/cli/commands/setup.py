@@ -58,13 +58,9 @@ def install(
 
     At a terminal you are asked which of those on this machine; else it is Claude Code, or what --agent and --all say.
 
-    The files are yours alone: for this project .claude/settings.local.json and the project's part of ~/.claude.json,
-    with --user the settings of all your projects. With --project they are .mcp.json and .claude/settings.json, to
-    be committed, and run the `swarm-memory` that each one's PATH finds. Of Codex CLI they are hooks.json and
-    config.toml in ~/.codex, with --project in .codex.
-
-    What is there is kept, and what a file was before is copied into our own state folder. Doing it again changes
-    nothing. The hook before calls of tools is left out where the setting hooks.at_calls is false.
+    The files are yours alone, for this project or with --user for all; with --project they are those to be committed,
+    and run the `swarm-memory` that each one's PATH finds. What is there is kept, and what a file was before is copied
+    into our own state folder. Doing it again changes nothing.
 
     Once you are asked who learns from finished tasks: rules alone (so it is where nobody answers), your own Claude
     Code, the models that you named in chat.providers, or the agent itself. It is kept in your own settings file.

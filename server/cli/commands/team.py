@@ -82,13 +82,6 @@ team = click.Group(
 
     Each role may do what those before it may: read finds memories; write learns, too; review keeps, edits and withdraws
     what others brought; admin forgets, runs work on the server and sees who did what.
-
-    \b
-    Examples:
-      swarm-memory team add ada --role write
-      swarm-memory team people
-      swarm-memory team people ada --revoke
-      swarm-memory team review
     """,
 )
 
@@ -183,7 +176,12 @@ def people(
     ] = False,
     limit: Annotated[int, Field(ge=1, le=1000, description="With --audit: how many.")] = 50,
 ) -> object:
-    """List who may come in, and who no longer may; or change what NAME may do."""
+    """List who may come in, and who no longer may; or change what NAME may do.
+
+    \b
+    Example:
+      swarm-memory team people ada --revoke
+    """
     from swarm_memory.tools.team.people import audit_trail, change_role, list_people, renew_token
     from swarm_memory.tools.team.people import revoke as revoke_person
 

@@ -23,20 +23,15 @@ from swarm_memory.server.operations.tools_and_sources import (
 
 MAX_INPUT_BYTES = 50_000_000
 
-tools = click.Group(
-    "tools",
-    help="""What each tool is good for, from the calls that were made.
+tools = click.Group("tools", help="What each tool is good for, from the calls that were made.")
 
-    \b
-    Examples:
-      swarm-memory tools list
-      swarm-memory tools show Bash WebFetch
-      swarm-memory tools show --task "look up the weather in a city"
-      swarm-memory tools log calls.jsonl
-    """,
+command_of(
+    TOOL_GUIDANCE,
+    "show",
+    of=tools,
+    show=lambda found: say(found["markdown"]),
+    examples=("tools show Bash WebFetch", 'tools show --task "look up the weather in a city"'),
 )
-
-command_of(TOOL_GUIDANCE, "show", of=tools, show=lambda found: say(found["markdown"]))
 
 
 @command(of=tools, show=print_answer)
@@ -86,17 +81,7 @@ async def list_tools(
 
 Kind: TypeAlias = Annotated[SourceKind | None, "Only this; by default all that are there."]
 
-sources = click.Group(
-    "sources",
-    help="""Find the right tool, passage or function: index what there is, then search it.
-
-    \b
-    Examples:
-      swarm-memory sources index
-      swarm-memory sources index --kind tool --start-servers
-      swarm-memory sources search "where is the retry limit set" --kind code
-    """,
-)
+sources = click.Group("sources", help="Find the right tool, passage or function: index what there is, then search it.")
 
 
 @command(of=sources)
@@ -148,7 +133,7 @@ async def index(
         raise click.exceptions.Exit(1)
 
 
-command_of(SEARCH, "search", of=sources)
+command_of(SEARCH, "search", of=sources, examples=('sources search "where is the retry limit set" --kind code',))
 
 
 @command(of=sources, name="list", show=print_answer)

@@ -34,16 +34,7 @@ matts = command_of(
     ),
 )
 
-benchmark = click.Group(
-    "benchmark",
-    help="""Measure the memory: on the sample that ships, on public data, on your own.
-
-    \b
-    Examples:
-      swarm-memory benchmark run
-      swarm-memory benchmark report --html results.html
-    """,
-)
+benchmark = click.Group("benchmark", help="Measure the memory: on the sample that ships, on public data, on your own.")
 
 
 @command(of=benchmark, show=print_answer)
