@@ -128,44 +128,32 @@ def _in_scopes(agent: Agent, scopes: list[InstallScope], root: Path, calls: bool
             yield Finding(agent.host.title, "ok", f"server and hooks are installed ({scope})")
 
 
-class Client(NamedTuple):
-    """A program that starts our server."""
-
-    title: str
-    file: str
-    """As people write it, for this system."""
-    key: str | None = "mcpServers"
-    """Under which the servers are in a file of JSON; None: it is the TOML of Codex."""
-    workspace: str | None = None
-    """What names the project where the client's own folder is another, empty: as it is now; None: it starts in it."""
-
-
 _DESKTOP = {"darwin": "~/Library/Application Support/Claude", "win32": r"%APPDATA%\Claude"}
 _EDITORS = "${workspaceFolder}"
 
-CLIENTS: dict[str, Client] = {
-    "claude-desktop": Client(
-        "Claude Desktop", f"{_DESKTOP.get(sys.platform, '~/.config/Claude')}/claude_desktop_config.json", workspace=""
+CLIENTS: dict[str, tuple[str, str | None, str | None]] = {
+    "claude-desktop": (
+        f"Claude Desktop: {_DESKTOP.get(sys.platform, '~/.config/Claude')}/claude_desktop_config.json", "mcpServers", ""
     ),
-    "cursor": Client("Cursor", ".cursor/mcp.json of the project, or ~/.cursor/mcp.json", workspace=_EDITORS),
-    "vscode": Client("VS Code", ".vscode/mcp.json of the project", "servers", _EDITORS),
-    "windsurf": Client("Windsurf", "~/.codeium/windsurf/mcp_config.json", workspace=""),
-    "codex": Client("Codex CLI", "~/.codex/config.toml", None),
-    "gemini": Client("Gemini CLI", ".gemini/settings.json of the project, or ~/.gemini/settings.json"),
-    "zed": Client("Zed", "settings.json (`zed: open settings`)", "context_servers", ""),
-}
-"""By the name that `install --print` takes."""
+    "cursor": ("Cursor: .cursor/mcp.json of the project, or ~/.cursor/mcp.json", "mcpServers", _EDITORS),
+    "vscode": ("VS Code: .vscode/mcp.json of the project", "servers", _EDITORS),
+    "windsurf": ("Windsurf: ~/.codeium/windsurf/mcp_config.json", "mcpServers", ""),
+    "codex": ("Codex CLI: ~/.codex/config.toml", None, None),
+    "gemini": ("Gemini CLI: .gemini/settings.json of the project, or ~/.gemini/settings.json", "mcpServers", None),
+    "zed": ("Zed: settings.json (`zed: open settings`)", "context_servers", ""),
+}  # fmt: skip
+"""By the name that `install --print` takes: the client and its file, and under which key servers are there (None: it is
+the TOML of Codex); then what names the project where it starts us elsewhere, empty: as it is now."""
 
 
 def configuration(name: str, command: Sequence[str], root: Path) -> tuple[str, str]:
     """Return where a client keeps its servers, in words, and what goes there. Raises `InputError`."""
     if name not in CLIENTS:
         raise InputError(f"there is no client {name!r}: {', '.join(CLIENTS)}")
-    client = CLIENTS[name]
-    words = [*command, *([] if client.workspace is None else ["--project", client.workspace or str(root)])]
-    if client.key is None:
-        return f"{client.title}: {client.file}", server_table(words)
-    kind = {"type": "stdio"} if client.key == "servers" else {}
+    where, key, workspace = CLIENTS[name]
+    words = [*command, *([] if workspace is None else ["--project", workspace or str(root)])]
+    if key is None:
+        return where, server_table(words)
+    kind = {"type": "stdio"} if key == "servers" else {}
     server = {**kind, "command": words[0], "args": [*words[1:], "serve"]}
-    text = json.dumps({client.key: {SERVER_NAME: server}}, indent=2, ensure_ascii=False) + "\n"
-    return f"{client.title}: {client.file}", text
+    return where, json.dumps({key: {SERVER_NAME: server}}, indent=2, ensure_ascii=False) + "\n"

@@ -241,22 +241,19 @@ def capped(content: Row, max_tokens: int, offset: int | None = None) -> Row:
     """
     left: Row = json.loads(json.dumps(content))
     how = "ask for less at once"
-    while _tokens(left) > max_tokens - NOTE_TOKENS:
-        weights = {weight: (holder, key) for weight, holder, key in _parts(left)}
-        if not weights:
+    while (tokens := _tokens(left)) > max_tokens - NOTE_TOKENS:
+        heaviest = max(_parts(left), key=lambda part: part[0], default=None)
+        if heaviest is None:
             left = {}
             break
-        holder, key = weights[max(weights)]
-        value = holder[key]
-        # A sixteenth at least, and of what holds most of the answer as much at once as is too much.
-        kept = min(15 / 16, 1 - (1 - max_tokens / _tokens(left)) * max(weights) / len(_as_text(left)))
+        _, holder, key = heaviest
+        value, kept = holder[key], 1 / 2 if tokens > 2 * max_tokens else 15 / 16
         if isinstance(value, str):
             holder[key] = _beginning(value, int(len(value) * min(kept, 3 / 4)))
             continue
-        entries = cast(list[Any], value)
-        del entries[max(1, min(len(entries) - 1, int(len(entries) * kept))) :]
+        del value[max(1, min(len(value) - 1, int(len(value) * kept))) :]
         if holder is left and offset is not None:
-            how = f"call again with offset={offset + len(entries)}"
+            how = f"call again with offset={offset + len(value)}"
     missing = _tokens(content) - _tokens(left)
     note = f"{missing:,} tokens were left out: {how}, or raise output.max_tokens"
     return left | {"cut": {"left_out_tokens": missing, "how": note}}

@@ -107,12 +107,11 @@ def test_a_held_out_task_prints_nothing_before_it_starts(
 
 def test_measuring_is_switched_on_and_off_in_the_users_own_settings(swarm: Call, memory: str, home: Path) -> None:
     file = home / ".config" / "swarm-memory" / "config.yaml"
-    assert "One task in ten works without any notes" in swarm("metrics", "--measure", "on")[1]
+    assert "one task in ten works without any notes" in swarm("metrics", "--measure", "on")[1]
     assert "holdout_rate: 0.1" in file.read_text(encoding="utf-8")
     assert json.loads(swarm("status", "--settings", "--changed", "--json")[1])["credit.holdout_rate"]["value"] == 0.1
-    assert "Every task is shown" in swarm("metrics", "--measure", "off")[1]
+    assert "every task is shown" in swarm("metrics", "--measure", "off")[1]
     assert "holdout_rate: 0" in file.read_text(encoding="utf-8")
-    assert swarm("metrics", "--measure", "on", "--json")[0] == 2
 
 
 def test_a_setting_that_is_gone_is_ignored_and_named_once(swarm: Call, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -116,7 +116,7 @@ def _build(invocation: Invocation, bank: "Bank", on_closed: "Callable[[], None] 
 def _serve_http(invocation: Invocation, address: "Address", token_file: Path | None) -> None:
     """Raises `ConfigError`: a setting, the token file or the address is wrong."""
     from swarm_memory.server.http import identity
-    from swarm_memory.server.http.serve import PATH, VIEWER, is_loopback, issuer_of, run_http
+    from swarm_memory.server.http.serve import PATH, VIEWER, guarded, is_loopback, issuer_of, run, with_pages
 
     limits = invocation.settings().settings.http
     path = token_file or identity.token_file(invocation.place.database, user_file(os.environ).parent)
@@ -131,7 +131,8 @@ def _serve_http(invocation: Invocation, address: "Address", token_file: Path | N
         if not is_loopback(address.host):
             click.echo("swarm-memory: nothing is encrypted here: put a proxy with TLS in front of it", err=True)
 
-    run_http(_build(invocation, bank), address, admits, limits, say_where, pages)
+    server = _build(invocation, bank)
+    run(lambda port: with_pages(guarded(server, address, port, admits, limits), pages), address, say_where)
 
 
 def _pages(
@@ -182,7 +183,7 @@ def ui(
       swarm-memory ui
       swarm-memory ui --read-only --no-browser
     """
-    from swarm_memory.server.http.serve import Address, allowed_names, run_pages
+    from swarm_memory.server.http.serve import Address, allowed_names, run
 
     address = Address("127.0.0.1", port, allowed_names("127.0.0.1", ()))
     pages = _pages(invocation, _bank(invocation, works=not read_only), address, read_only=read_only)
@@ -194,7 +195,7 @@ def ui(
             if not no_browser:
                 opened.enter_context(_browser_at(pages.link(origin)))
 
-        run_pages(pages, address, invocation.settings().settings.http, say_where)
+        run(lambda _: pages, address, say_where)
 
 
 @contextlib.contextmanager

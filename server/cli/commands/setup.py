@@ -11,7 +11,7 @@ from swarm_memory.schema.memory import Note
 from swarm_memory.server.cli.agents import CLAUDE, all_agents, chosen, configuration, examined
 from swarm_memory.server.cli.changes import carry_out, is_asked_at, planned_leave, say_who_learns
 from swarm_memory.server.cli.command import A_FILE, command
-from swarm_memory.server.cli.console import print_answer, print_json, say, say_findings
+from swarm_memory.server.cli.console import print_answer, say, say_findings
 from swarm_memory.server.cli.invocation import Invocation
 from swarm_memory.server.operations.operation import Flag, Row
 
@@ -170,13 +170,12 @@ async def _surest_notes(toolbox: "Toolbox", most: int) -> str:
     return briefing_of(shown, await team_counts(toolbox, shown))
 
 
-@command()
+@command(show=print_answer)
 def pause(
     invocation: Invocation,
     everywhere: Annotated[bool, "In all projects."] = False,
     end: Annotated[bool, "Switch it on again; with --everywhere all that were paused so."] = False,
-    as_json: bool = False,
-) -> None:
+) -> Row:
     """Switch swarm-memory off in this project: hooks say nothing, tools answer that it is off, nothing is learned.
 
     What agents do meanwhile is not read, and `swarm-memory learn` can read it later. The setting `enabled: false` and
@@ -184,16 +183,8 @@ def pause(
     """
     from swarm_memory.server import switch
 
-    root, where = invocation.root, "in all projects" if everywhere else f"in {invocation.root}"
-    changed = (switch.resume if end else switch.pause)(None if everywhere else root)
-    by = switch.switched_off(root)
-    if as_json:
-        print_json({"changed": changed, "off": by})
-    elif not end:
-        say(f"{'Switched' if changed else 'Already switched'} off {where}.")
-    else:
-        still = f" Still off here: by {by}." if by else ""
-        say(f"{f'Switched on {where}.' if changed else 'It was not paused.'}{still}")
+    changed = (switch.resume if end else switch.pause)(None if everywhere else invocation.root)
+    return {"changed": changed, "off": switch.switched_off(invocation.root) or False}
 
 
 SESSION = Path(__file__).resolve().parent.parent / "demo" / "session.jsonl"

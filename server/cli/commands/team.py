@@ -87,8 +87,8 @@ team = click.Group(
 
 
 @command(of=team, show=_show_proposals)
-def review(
-    invocation: Invocation,
+async def review(
+    site: Invocation,
     proposal_id: Annotated[str | None, Word("[ID]")] = None,
     act: Annotated[Act | None, Word("[ACT]")] = None,
     word: Annotated[str, "Why; whoever proposed it reads that."] = "",
@@ -109,25 +109,21 @@ def review(
       swarm-memory team review pr_01JXYZ… edit --title "Start the database before the tests"
       swarm-memory team review pr_01JXYZ… decline --word "only true before the move"
     """
-    if proposal_id is None:
-        wanted = None if mine or everything else "waiting"
-        return invocation.run(lambda toolbox: _team(toolbox).proposals(wanted, mine=mine))
-    if act is None:
-        raise click.UsageError("say what is decided: accept, edit, decline or undo")
     given = {"title": title, "description": description, "content": content}
     texts = {name: text for name, text in given.items() if text is not None}
     if bool(texts) != (act == "edit"):
         raise click.UsageError("edit, and only edit, takes --title, --description or --content")
+    if proposal_id is not None and act is None:
+        raise click.UsageError("say what is decided: accept, edit, decline or undo")
+    team = _team(await site.toolbox())
+    if proposal_id is None or act is None:
+        return await team.proposals(None if mine or everything else "waiting", mine=mine)
+    draft = None
+    if texts:
+        from swarm_memory.tools.team.bank import edited
 
-    async def decide(toolbox: "Toolbox") -> Proposal:
-        team, draft = _team(toolbox), None
-        if texts:
-            from swarm_memory.tools.team.bank import edited
-
-            draft = edited(await team.proposals(), proposal_id, texts)
-        return await team.decide(proposal_id, Decided(act=act, word=word, draft=draft))
-
-    return invocation.run(decide)
+        draft = edited(await team.proposals(), proposal_id, texts)
+    return await team.decide(proposal_id, Decided(act=act, word=word, draft=draft))
 
 
 def _show_person(found: object) -> None:
@@ -147,8 +143,8 @@ def _show_person(found: object) -> None:
 
 
 @command(of=team, show=_show_person)
-def add(
-    invocation: Invocation,
+async def add(
+    site: Invocation,
     name: Name,
     role: Annotated[Role, "What they may do."] = "read",
     subject: Annotated[
@@ -158,13 +154,13 @@ def add(
     """Let somebody in, and print their token. It is shown this once: only its hash is kept."""
     from swarm_memory.tools.team.people import add_person
 
-    issuer = None if subject is None else invocation.settings().settings.http.oauth_issuer
-    return invocation.run(lambda toolbox: add_person(toolbox, name, role, issuer, subject))
+    issuer = None if subject is None else site.settings().settings.http.oauth_issuer
+    return await add_person(await site.toolbox(), name, role, issuer, subject)
 
 
 @command(of=team, show=_show_person)
-def people(
-    invocation: Invocation,
+async def people(
+    site: Invocation,
     name: Annotated[str | None, Word("[NAME]")] = None,
     role: Annotated[Role | None, "Let NAME do more, or less, from their next request on."] = None,
     new_token: Annotated[
@@ -187,16 +183,14 @@ def people(
 
     if (name is not None) + audit > 1 or (name is not None) != ((role is not None) + new_token + revoke == 1):
         raise click.UsageError("NAME takes one of --role, --new-token and --revoke; --audit and the list take no NAME")
+    toolbox = await (site.for_reading() if name is None else site.toolbox())
     if audit:
-        trail = invocation.read(lambda toolbox: audit_trail(toolbox, limit))
-        return [each._asdict() | {"data": dict(each.data)} for each in trail]
+        return [each._asdict() | {"data": dict(each.data)} for each in await audit_trail(toolbox, limit)]
     if name is None:
-        return invocation.read(list_people)
+        return await list_people(toolbox)
     if new_token:
-        return invocation.run(lambda toolbox: renew_token(toolbox, name))
-    if role is not None:
-        return invocation.run(lambda toolbox: change_role(toolbox, name, role))
-    return invocation.run(lambda toolbox: revoke_person(toolbox, name))
+        return await renew_token(toolbox, name)
+    return await (revoke_person(toolbox, name) if role is None else change_role(toolbox, name, role))
 
 
 def _show_role(made: Row) -> None:
