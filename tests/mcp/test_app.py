@@ -14,7 +14,6 @@ from mcp.client import Client
 from mcp.types import TextContent, TextResourceContents
 from served import Caller
 
-import swarm_memory.server.cli.demo as demo
 from swarm_memory.schema.errors import StoreUntrusted
 from swarm_memory.schema.settings import EmbeddingSettings, Settings
 from swarm_memory.server.bank import Bank
@@ -154,17 +153,6 @@ async def test_what_was_learned_is_retrieved_with_scores_and_provenance(connecte
     assert memory["id"] in found["preamble"]
     assert found["legs"]
     assert found["embedder"].startswith("static")
-
-
-async def test_learning_over_mcp_logs_the_calls_of_the_session_once(connected: Connected, place: Location) -> None:
-    session = place.root / "session.jsonl"
-    session.write_bytes((Path(next(iter(demo.__path__))) / "session.jsonl").read_bytes())
-    async with connected() as caller:
-        for is_first in (True, False):
-            answer = await caller.call("learn_from_trajectory", transcript_path=str(session))
-            assert any(task["calls"] for task in answer["tasks"]) is is_first
-        guidance = await caller.call("retrieve_tool_memory", tool_names=["Bash"])
-        assert "3 reported as successful" in guidance["markdown"]
 
 
 async def test_an_outcome_changes_only_the_memories_that_the_task_was_given(connected: Connected, fixed: Task) -> None:

@@ -184,7 +184,7 @@ def pause(
     from swarm_memory.server import switch
 
     changed = (switch.resume if end else switch.pause)(None if everywhere else invocation.root)
-    return {"changed": changed, "off": switch.switched_off(invocation.root) or False}
+    return {"changed": changed, "off": switch.switched_off(invocation.root)}
 
 
 SESSION = Path(__file__).resolve().parent.parent / "demo" / "session.jsonl"
