@@ -76,13 +76,6 @@ def test_post_task_credits_by_itself(swarm: Call, memory: str) -> None:
     assert confidence(swarm, memory) > before
 
 
-def test_a_trajectory_of_several_tasks_is_refused(swarm: Call, memory: str) -> None:
-    lines = [json.dumps({"id": name, "task": QUERY, "steps": []}) for name in "ab"]
-    Path("two.jsonl").write_text("\n".join(lines), encoding="utf-8")
-    code, out = swarm("post-task", "--task-id", "T-1", "--outcome", "Failure", "--trajectory", "two.jsonl")
-    assert (code, "more than one task" in out) == (2, True)
-
-
 def test_metrics_are_json_or_a_table(swarm: Call, memory: str) -> None:
     swarm("post-task", "--task-id", "T-1", "--outcome", "Failure")
     said = json.loads(swarm("metrics", "--json")[1])

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO, TypeAlias, cast
+from typing import Annotated, Any, BinaryIO, TypeAlias
 
 import click
 
@@ -39,7 +39,7 @@ async def log(
     site: Invocation,
     file: Annotated[BinaryIO, Word("[FILE]", click.File("rb"))] = "-",  # type: ignore[assignment]
 ) -> Row:
-    """Log calls, at most 1,000: JSON lines, one object or one array, from FILE or standard input.
+    """Log calls, at most 1,000: lines of JSON or one array, from FILE or standard input.
 
     A call is {tool_name, input, output, success} and may have time_cost (seconds), token_cost, create_time, task_id,
     session_id, call_id, task, tool_schema.
@@ -49,20 +49,12 @@ async def log(
         raise InputError(f"the file has more than {MAX_INPUT_BYTES:,} bytes; log it in parts")
     text = data.decode("utf-8-sig", "replace").strip()
     try:
-        found: Any = json.loads(text)
-    except (ValueError, RecursionError):
-        found = [_line(number, line) for number, line in enumerate(text.splitlines(), start=1) if line.strip()]
-    calls = cast("list[Any]", found if isinstance(found, list) else [found])
-    if not calls or not all(isinstance(each, dict) for each in calls):
-        raise InputError("give JSON with at least one call: an object with tool_name and success")
-    return await log_tool_call(site, calls)
-
-
-def _line(number: int, line: str) -> object:
-    try:
-        return json.loads(line)
+        found: Any = json.loads(text) if text[:1] == "[" else [json.loads(each) for each in text.splitlines() if each]
     except (ValueError, RecursionError) as error:
-        raise InputError(f"line {number} is not JSON: {error}") from error
+        raise InputError(f"this is neither an array of JSON nor lines of JSON: {error}") from error
+    if not found or not all(isinstance(each, dict) for each in found):
+        raise InputError("give JSON with at least one call: an object with tool_name and success")
+    return await log_tool_call(site, found)
 
 
 @command(of=tools, name="list", show=print_answer, failed=lambda answer: answer.get("summarized", {}).get("failed"))
