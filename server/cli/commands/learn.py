@@ -32,8 +32,8 @@ MONTH = timedelta(days=30.5)
 
 
 @command(epilog=FORMATS)
-async def learn(
-    site: Invocation,
+def learn(
+    invocation: Invocation,
     paths: Annotated[tuple[str, ...], Word("[PATH]...")],
     task_id: Annotated[str | None, "Only this task of the transcript."] = None,
     dry_run: Annotated[bool, "Show verdicts and what would be learned; store nothing."] = False,
@@ -65,14 +65,18 @@ async def learn(
     if verdict is not None:
         if len(paths) != 1 or dry_run:
             raise click.UsageError("--verdict takes the id of one task, and no --dry-run")
-        _print(await _say_verdict(site, paths[0], verdict, reason), as_json)
+        _print(invocation.call(lambda site: _say_verdict(site, paths[0], verdict, reason)), as_json)
         return
-    _refuse_exports(paths)
+    for path in paths:
+        if not path:
+            raise InputError("a path is empty: name a file or a folder")
+        if Path(path).is_file() and is_export(Path(path)):
+            raise InputError(f"{path} holds memories, not a transcript: `swarm-memory import` reads it")
     faults: list[str] = []
     answered = 0
     for path in paths or (None,):
         try:
-            answer = await _learned(site, path, task_id, dry_run)
+            answer = invocation.call(lambda site, path=path: _learned(site, path, task_id, dry_run))
         except InputError as error:
             faults.append(str(error) if path is None else f"{path}: {error}")
             continue
@@ -85,14 +89,6 @@ async def learn(
         click.echo(f"swarm-memory: {fault}", err=True)
     if faults:
         raise click.exceptions.Exit(1 if answered else 2)
-
-
-def _refuse_exports(paths: tuple[str, ...]) -> None:
-    for path in paths:
-        if not path:
-            raise InputError("a path is empty: name a file or a folder")
-        if Path(path).is_file() and is_export(Path(path)):
-            raise InputError(f"{path} holds memories, not a transcript: `swarm-memory import` reads it")
 
 
 def _print(answer: Row, as_json: bool) -> None:

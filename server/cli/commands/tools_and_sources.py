@@ -77,8 +77,8 @@ sources = click.Group("sources", help="Find the right tool, passage or function:
 
 
 @command(of=sources)
-async def index(
-    site: Invocation,
+def index(
+    invocation: Invocation,
     path: Annotated[str | None, Word("[PATH]")] = None,
     kind: Kind = None,
     start_servers: Annotated[bool, "Start the MCP servers that the file names, to list their tools."] = False,
@@ -104,15 +104,15 @@ async def index(
 
     # What a person names is relative to where they stand, what is left out to the project.
     where = path if path is None or kind == "github" else str(Path.cwd() / path)
-    kinds: Sequence[SourceKind] = [kind] if kind else kinds_of(Path(where or site.root))
+    kinds: Sequence[SourceKind] = [kind] if kind else kinds_of(Path(where or invocation.root))
     if not kinds:
         raise InputError(
-            f"{path or site.root} holds no document, code, API description or list of functions that is known"
+            f"{path or invocation.root} holds no document, code, API description or list of functions that is known"
         )
     place, has_failed = "." if kind is None and where is None else where, False
     for each in kinds:
         try:
-            done = await index_sources(site, each, place, start_servers)
+            done = invocation.call(lambda site, each=each: index_sources(site, each, place, start_servers))
         except (ConfigError, InputError) as error:
             if kind is not None:
                 raise
