@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from swarm_memory.schema.source import SourceHit
     from swarm_memory.schema.trajectory import Verdict
     from swarm_memory.tools.memories.remember import Remembered
+    from swarm_memory.tools.ports.journal import Event
 
 BESIDE_CHARS = 300
 """So much is shown of each neighbour of a passage."""
@@ -87,6 +88,11 @@ def of_memory(item: "MemoryItem", *, full: bool) -> Row:
         domain=item.domain,
         provenance=item.provenance.model_dump(mode="json", exclude_none=True),
     )
+
+
+def of_event(event: "Event") -> Row:
+    """One change of a memory."""
+    return row(at=event.at.isoformat(timespec="seconds"), kind=event.kind, data=dict(event.data))
 
 
 def of_remembered(done: "Remembered") -> Row:

@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.memory import Kind, MemoryStatus, Note, ScoredMemory
-from swarm_memory.server.operations.answers import of_memory, of_remembered, said_by
+from swarm_memory.server.operations.answers import of_event, of_memory, of_remembered, said_by
 from swarm_memory.server.operations.operation import (
     ADDS,
     AGAIN,
@@ -245,10 +245,7 @@ async def manage_memories(
             return row(action=action, memories=[of_memory(item, full=True) for item in found])
         case "history":
             events = await memories.memory_history(toolbox, _single(chosen))
-            shown = [
-                row(at=each.at.isoformat(timespec="seconds"), kind=each.kind, data=dict(each.data)) for each in events
-            ]
-            return row(action=action, events=shown)
+            return row(action=action, events=[of_event(event) for event in events])
         case "edit":
             texts: Row = {"title": title, "description": description, "content": content, "domain": domain}
             texts["tags"] = None if tags is None else tuple(tags)

@@ -133,18 +133,16 @@ def test_a_memory_is_listed_shown_edited_withdrawn_and_forgotten(swarm: Shell, l
     assert swarm("memories", "get", learned).code == 2
 
 
-def test_status_says_how_answers_are_made_and_what_is_in_the_bank(swarm: Shell, project: Path, fixed: Task) -> None:
-    assert f"none yet: the first task makes {project / '.swarm' / 'memory.db'}" in swarm("status").out
-    (project / "run.json").write_text(json.dumps(fixed))
-    swarm("learn", "run.json")
+def test_status_says_how_answers_are_made_and_what_is_in_the_bank(swarm: Shell, project: Path, learned: str) -> None:
     assert swarm("learn", "run.json", "--json").json["status"] == "already_learned"
     (project / "notes.md").write_text("# Retries\n\nThe retry limit is three.\n", "utf-8")
     swarm("sources", "index", "notes.md", "--kind", "document")
     shown = swarm("consolidate").out
     assert ("compared: 1" in shown, "merged" in shown) == (True, False)
     status = swarm("status", "--json").json
-    assert (status["judge"], sum(status["memories"].values())) == ("evidence", 1)
+    assert (status["judge"], status["memories"]["active"]) == ("evidence", 1)
     shown = swarm("status").out
+    assert "memories: 1 active\n" in shown
     assert "1 passage (1 of kind document)" in shown
     assert f"embedder: {status['embedder']}\n" in shown
     assert f"sqlite: {status['sqlite']}\n" in shown
