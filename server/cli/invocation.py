@@ -76,19 +76,11 @@ class Invocation(Site):
 
         return anyio.run(held)
 
-    def read(self, operation: "Callable[[Toolbox], Awaitable[T]]") -> T:
-        """Run an operation that only reads; where there is no bank, on an empty one that is thrown away."""
+    def run(self, operation: "Callable[[Toolbox], Awaitable[T]]", *, reads: bool = False) -> T:
+        """Run an operation on the opened bank; with `reads` on an empty one where there is none."""
 
         async def on_bank(_: Invocation) -> T:
-            return await operation(await self.for_reading())
-
-        return self.call(on_bank)
-
-    def run(self, operation: "Callable[[Toolbox], Awaitable[T]]") -> T:
-        """Run an operation on the opened bank and return its result."""
-
-        async def on_bank(_: Invocation) -> T:
-            return await operation(await self.toolbox())
+            return await operation(await (self.for_reading() if reads else self.toolbox()))
 
         return self.call(on_bank)
 

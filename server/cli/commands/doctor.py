@@ -192,10 +192,6 @@ def _team(invocation: Invocation) -> Iterator[Finding]:
         yield Finding("team", "ok", f"{settings.url} knows you as {who}, with the role {member.role}")
 
 
-def _agents(invocation: Invocation) -> Iterator[Finding]:
-    yield from examined(invocation.root, invocation.settings().settings.hooks.at_calls)
-
-
 def _hooks(invocation: Invocation) -> Iterator[Finding]:
     if by := off_by(invocation.root, invocation.settings().settings.enabled):
         yield Finding("hooks", "warn", f"switched off by {by}", "`swarm-memory pause --end` switches it on")
@@ -212,7 +208,7 @@ PARTS: dict[str, Callable[[Invocation], Iterator[Finding]]] = {
     "chat model": _chat,
     "bank": _bank,
     "team": _team,
-    "agents": _agents,
+    "agents": lambda invocation: examined(invocation.root, invocation.settings().settings.hooks.at_calls),
     "hooks": _hooks,
 }
 """What is examined, in this order."""

@@ -168,9 +168,8 @@ def forget(
     if tools:
         _ask(yes, "Delete calls, totals and summaries for good?")
         names = None if tools == ("*",) else tools
-        return {
-            "forgotten": invocation.read(lambda toolbox: toolbox.store.tool_memory.forget_tools(toolbox.scope, names))
-        }
+        count = invocation.run(lambda toolbox: toolbox.store.tool_memory.forget_tools(toolbox.scope, names), reads=True)
+        return {"forgotten": count}
     if person is not None:
         from swarm_memory.tools.team.people import find_person, forget_person
 

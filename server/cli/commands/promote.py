@@ -59,7 +59,7 @@ def promote(
             return await plan_demoted(toolbox, root, meant, to, overwrite=overwrite)
         return await plan_promoted(toolbox, root, meant, to or "skill", overwrite=overwrite)
 
-    planned, changes = invocation.read(plan)
+    planned, changes = invocation.run(plan, reads=True)
     notices = [*planned.notices, *([NONE_PROVEN] if proven and not meant else [])]
     if not as_json:
         say_notices([*(f"{memory_id} is not promoted: {why}" for memory_id, why in planned.left.items()), *notices])
@@ -88,4 +88,4 @@ def _ids(invocation: Invocation, ids: Sequence[str], proven: bool) -> Sequence[s
         found = await toolbox.store.get_memories((toolbox.scope,), await proven(toolbox))
         return [item.id for item in found if item.status == "active"]
 
-    return invocation.read(look)
+    return invocation.run(look, reads=True)

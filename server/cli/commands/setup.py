@@ -150,7 +150,7 @@ def _write_rules(invocation: Invocation, file: Path, dry_run: bool, as_json: boo
     from swarm_memory.server.hosts.files.rules import plan_rules
 
     most = invocation.settings().settings.hooks.briefing_items
-    notes = invocation.read(lambda toolbox: _surest_notes(toolbox, most))
+    notes = invocation.run(lambda toolbox: _surest_notes(toolbox, most), reads=True)
     changes = plan_rules(Path.cwd() / file, invocation.root, notes)
     carry_out(changes, "written", dry_run=dry_run, as_json=as_json)
 

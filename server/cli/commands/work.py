@@ -106,7 +106,7 @@ def report(
 
     if compare and len(runs) != 2:
         raise click.UsageError("--compare takes two runs: the one before, and the one after")
-    found = invocation.read(lambda toolbox: _found(toolbox, runs, only_list))
+    found = invocation.run(lambda toolbox: _found(toolbox, runs, only_list), reads=True)
     if compare:
         _compare(found[0], found[1], as_json)
     elif html is not None:
