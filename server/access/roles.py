@@ -95,17 +95,13 @@ def shown(tool: dict[str, Any], caller: Caller) -> dict[str, Any] | None:
     None: they may not use it.
     """
     needed = TOOLS[tool["name"]]
-    if isinstance(needed, str):
-        if not caller.may(needed):
-            return None
-        allowed = None
-    else:
-        allowed = [action for action, role in needed.items() if caller.may(role)]
-        if not allowed:
-            return None
+    roles: Mapping[str, Role] = needed if isinstance(needed, dict) else {"": needed}
+    allowed = [action for action, role in roles.items() if caller.may(role)]
+    if not allowed:
+        return None
     schema = tool["inputSchema"]
     fields = {name: each for name, each in schema["properties"].items() if caller.may(ARGUMENTS.get(name, "read"))}
-    if allowed is not None:
+    if isinstance(needed, dict):
         kept = [action for action in fields["action"]["enum"] if action in allowed]
         fields["action"] = {**fields["action"], "enum": kept}
     return {**tool, "inputSchema": {**schema, "properties": fields}}

@@ -59,10 +59,6 @@ def chosen(names: str | None, everything: bool, root: Path, *, may_ask: bool) ->
         return here
     if not may_ask or not any(agent.name != CLAUDE for agent in here):
         return [agents[CLAUDE]]
-    return _asked(here, root)
-
-
-def _asked(here: list[InstalledHost], root: Path) -> list[InstalledHost]:
     say("These coding agents are on this machine. They can share one memory of the project:", bold=True)
     for agent in here:
         scopes = ", ".join(agent.installed_scopes(root))
@@ -82,44 +78,43 @@ def examined(root: Path, calls: bool) -> Iterator[Finding]:
 
     Claude Code lacks us only where we are installed nowhere. One whose files cannot be read does not stop the others.
     """
-    installed: dict[str, list[InstallScope]] = {}
+    installed: list[tuple[InstalledHost, list[InstallScope]]] = []
     for agent in all_agents():
         try:
-            installed[agent.name] = agent.installed_scopes(root)
+            installed.append((agent, agent.installed_scopes(root)))
         except ConfigError as error:
             yield Finding(agent.title, "fail", str(error))
-    for agent in (each for each in all_agents() if each.name in installed):
-        scopes, plugin, title = installed[agent.name], agent.plugin(root), agent.title
+    for agent, scopes in installed:
+        plugin, title = agent.plugin(root), agent.title
         if plugin and scopes:
             advice = f"take one out: `swarm-memory uninstall` or `claude plugin uninstall {plugin}`"
             yield Finding(title, "warn", f"the plugin {plugin} is enabled too: its hooks give way", advice)
         elif plugin:
             yield Finding(title, "ok", f"server and hooks are those of the plugin {plugin}")
-        elif agent.name == CLAUDE and not any(installed.values()):
+        elif agent.name == CLAUDE and not any(each for _, each in installed):
             advice = "run `swarm-memory install` (--dry-run shows what it writes)"
             yield Finding(title, "warn", "server and hooks are not installed", advice)
         elif not scopes and agent.is_there():
             advice = f"`swarm-memory install --agent {agent.name}` shares this memory with it"
             yield Finding(title, "ok", "here, and not installed into", advice)
-        yield from _installed(agent, scopes, root, calls)
+        yield from _in_scopes(agent, scopes, root, calls)
+        if untrusted := agent.untrusted(root):
+            yield Finding(title, "warn", f"{counted(untrusted, 'hook')} not trusted yet", agent.after_install)
+        if len(scopes) > 1:
+            advice = f"take out all but one: {', '.join(command_of(agent, 'uninstall', scope) for scope in scopes)}"
+            yield Finding(title, "warn", f"installed {len(scopes)} times: {', '.join(scopes)}", advice)
+        if "project" in scopes and shutil.which(SERVER_NAME) is None:
+            advice = "put it there, as with `uv tool install`"
+            yield Finding(title, "warn", f"the project's files run {SERVER_NAME}, which is not on the PATH", advice)
 
 
-def _installed(agent: InstalledHost, scopes: list[InstallScope], root: Path, calls: bool) -> Iterator[Finding]:
-    title = agent.title
+def _in_scopes(agent: InstalledHost, scopes: list[InstallScope], root: Path, calls: bool) -> Iterator[Finding]:
     for scope in scopes:
         if agent.plan_install(scope, root, calls):
             advice = f"run {command_of(agent, 'install', scope)} (--dry-run shows what it changes)"
-            yield Finding(title, "warn", f"not installed as this version does it ({scope})", advice)
+            yield Finding(agent.title, "warn", f"not installed as this version does it ({scope})", advice)
         else:
-            yield Finding(title, "ok", f"server and hooks are installed ({scope})")
-    if untrusted := agent.untrusted(root):
-        yield Finding(title, "warn", f"{counted(untrusted, 'hook')} not trusted yet", agent.after_install)
-    if len(scopes) > 1:
-        advice = f"take out all but one: {', '.join(command_of(agent, 'uninstall', scope) for scope in scopes)}"
-        yield Finding(title, "warn", f"installed {len(scopes)} times: {', '.join(scopes)}", advice)
-    if "project" in scopes and shutil.which(SERVER_NAME) is None:
-        advice = "put it there, as with `uv tool install`"
-        yield Finding(title, "warn", f"the project's files run {SERVER_NAME}, which is not on the PATH", advice)
+            yield Finding(agent.title, "ok", f"server and hooks are installed ({scope})")
 
 
 _WORKSPACE = "${workspaceFolder}"

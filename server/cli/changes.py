@@ -1,15 +1,23 @@
-"""Changes of files that commands plan: shown, asked about, written, and reported."""
+"""Changes of files that commands plan: shown, asked about, written, reported; and the leave to have a model learn."""
 
 import os
+import shutil
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import click
 
+from swarm_memory.schema.errors import ConfigError
+from swarm_memory.schema.settings import SMALL_CLAUDE, Settings
 from swarm_memory.server.cli.console import print_json, say
+from swarm_memory.server.cli.invocation import Invocation
 from swarm_memory.server.config import with_setting
 from swarm_memory.server.hosts.settings_files import FileChange, apply
 from swarm_memory.server.location import user_file
+
+KEY = "chat.learn_with"
+WAYS = ("agent", "rules", "claude", "endpoint")
 
 
 def carry_out(
@@ -31,9 +39,9 @@ def carry_out(
             say(change.diff())
     if changes and asks and not dry_run:
         click.confirm("Write this?", abort=True, err=True)
-    copies = [str(path) for path in write(changes)] if changes and not dry_run else []
+    copies = list(write(changes)) if changes and not dry_run else []
     if as_json:
-        files = [{"path": str(change.path), "diff": change.diff()} for change in changes]
+        files = [{"path": change.path, "diff": change.diff()} for change in changes]
         print_json({"status": "planned" if dry_run else done, **more, "files": files, "backups": copies})
         return
     if not changes:
@@ -50,3 +58,72 @@ def planned_setting(key: str, value: str) -> FileChange | None:
     before = path.read_text(encoding="utf-8") if path.exists() else None
     after = with_setting(before or "", key, value, str(path))
     return None if after == before else FileChange(path, before, after)
+
+
+def planned_leave(invocation: Invocation, given: str | None, *, may_ask: bool, agent_asks: bool) -> FileChange | None:
+    """Return the change of the user's settings file that says who learns; None where nothing is to be written.
+
+    `given` is the answer of the command line. Without it the user is asked, where `may_ask` and where nothing that is
+    set answers it already; the agent itself is an answer only with `agent_asks`. Raises `ConfigError`: it cannot be
+    done so, or the file cannot be read or edited.
+    """
+    resolved = invocation.settings()
+    if given is None and may_ask and not {KEY, "chat.providers"} & resolved.origin.keys():
+        given = _asked(resolved.settings, [way for way in WAYS if way != "agent" or agent_asks])
+    if given is None:
+        return None
+    if lack := _lack(given, resolved.settings):
+        raise ConfigError(f"--learn-with {given}: {lack}")
+    return planned_setting(KEY, given)
+
+
+def is_asked_at() -> bool:
+    """Say whether somebody sits before the terminal."""
+    return sys.stdin.isatty() and sys.stdout.isatty()
+
+
+def say_who_learns(settings: Settings) -> None:
+    """Say who learns from finished tasks now, and how to change it."""
+    names = ", ".join(provider.name for provider in settings.chat.learning)
+    if settings.chat.learn_with == "agent":
+        who = "The agent is asked at the end of a task that is worth it, once; else rules learn from it"
+    elif names:
+        who = f"Tasks that are worth it are shown to {names} in the background; else rules learn from them"
+    else:
+        who = "Rules learn from finished tasks, and no model is asked"
+    say(f"{who}. `swarm-memory install --learn-with {'|'.join(WAYS)}` changes that.")
+
+
+def _lack(way: str, settings: Settings) -> str | None:
+    """Return what is wanting for a way of learning."""
+    providers = settings.chat.providers
+    if way == "endpoint" and not providers:
+        return "no model is named; name one in chat.providers of your own settings (docs/MANUAL.md, With a chat model)"
+    command = next((each.command for each in providers if each.provider == "claude_cli"), "claude")
+    if way == "claude" and shutil.which(command) is None:
+        return f"`{command}` is not on your PATH"
+    return None
+
+
+def _asked(settings: Settings, ways: Sequence[str]) -> str:
+    """Ask who may learn from finished tasks, among those ways that are possible here."""
+    chat = settings.chat
+    meanings = {
+        "agent": "the agent that did the task: it is asked once after its answer, where the task was worth it and a\n"
+        "            person is there: one further request of its session",
+        "rules": "nobody: nothing is sent, nothing is spent, and little is learned",
+        "claude": f"your own Claude Code by your own sign-in: `claude -p --model {SMALL_CLAUDE}`",
+        "endpoint": ", ".join(f"{each.name} at {each.url}" for each in chat.providers),
+    }
+    possible = [way for way in ways if _lack(way, settings) is None]
+    budget = "without a limit" if chat.daily_token_budget is None else f"at most {chat.daily_token_budget:,}"
+    say("Who learns from finished tasks? Whoever did the work knows what it taught.", bold=True)
+    for way in possible:
+        say(f"  {way:9} {meanings[way]}")
+    say(
+        "A model is asked in the background, and only about tasks that are long, in which something failed, or in\n"
+        "which you corrected the agent. It is sent the task's words and what was done, without secrets and personal\n"
+        f"data, at most {settings.judge.max_trajectory_tokens:,} tokens of it twice: about 20,000 tokens a task, "
+        f"{budget} a day and project."
+    )
+    return click.prompt("Learn with", type=click.Choice(possible), default=possible[0])

@@ -5,14 +5,14 @@ import sys
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypedDict, Union, Unpack, cast, get_args, get_origin
+from typing import Annotated, Any, Literal, TypedDict, Union, Unpack, get_args, get_origin
 
 import annotated_types
 import click
 from pydantic.fields import FieldInfo
 
 from swarm_memory.server.cli.console import print_answer, print_json
-from swarm_memory.server.cli.invocation import CommandSite, Invocation
+from swarm_memory.server.cli.invocation import Invocation
 from swarm_memory.server.operations.operation import Flag, Only, Operation, Word
 
 JSON = click.Option(["--json", "as_json"], is_flag=True, help="Print JSON, for programs.")
@@ -27,36 +27,31 @@ def command(
     show: Callable[[Any], object] | None = None,
     json: Callable[[Any], object] = lambda result: result,
     failed: Callable[[Any], bool] = lambda _: False,
-    reads: bool = False,
     epilog: str | None = None,
 ) -> Callable[[Callable[..., Any]], click.Command]:
     """Return a decorator that makes a command of a function, in the group `of` where one is given.
 
-    Its first parameter is `invocation`, the `site` that operations are called with, or the `toolbox` of the bank that
-    is then opened: only for reading with `reads`. With `show` the result is printed: by that for people, with `--json`
-    as `json` gives it. Keyword-only parameters of `show` are options too. Where the result has `failed` the command
+    Its first parameter is the `Invocation`; a coroutine function is run with the bank that it opens. With `show` the
+    result is printed: by that for people, with `--json` as `json` gives it. Where the result has `failed` the command
     ends with code 1.
     """
 
     def decorate(function: Callable[..., Any]) -> click.Command:
-        given, shown = _parameters(function), _parameters(show, keyword_only=True) if show else {}
-        first = next(iter(inspect.signature(function).parameters))
+        _, *given = inspect.signature(function).parameters.values()
 
         def callback(**values: Any) -> None:
             invocation: Invocation = click.get_current_context().obj
             as_json = values.pop("as_json", False) if show else False
-            styles = {name: values.pop(name) for name in shown}
-            if first == "invocation":
-                result = function(invocation, **values)
+            if inspect.iscoroutinefunction(function):
+                result = invocation.call(lambda site: function(site, **values))
             else:
-                run = invocation.call if first == "site" else invocation.read if reads else invocation.run
-                result = run(lambda given: function(given, **values))
+                result = function(invocation, **values)
             if show is not None:
-                print_json(json(result)) if as_json else cast(Callable[..., object], show)(result, **styles)
+                print_json(json(result)) if as_json else show(result)
             if failed(result):
                 raise click.exceptions.Exit(1)
 
-        params = [*(given | shown).values(), *([JSON] if show else ())]
+        params = [*map(_parameter, given), *([JSON] if show else ())]
         called = name or function.__name__.strip("_").replace("_", "-")
         made = click.Command(called, callback=callback, params=params, help=inspect.getdoc(function), epilog=epilog)
         if of is not None:
@@ -79,7 +74,7 @@ def command_of(
     operation: Operation,
     name: str,
     *,
-    fixed: Mapping[str, object] | None = None,
+    fixed: Mapping[str, object] = {},
     takes: Sequence[str] | None = None,
     help: str | None = None,
     examples: Sequence[str] = (),
@@ -90,15 +85,15 @@ def command_of(
     `fixed` are arguments that the command gives by itself, and `takes` those that it has, by default all.
     """
 
-    async def run(site: CommandSite, **values: Any) -> Any:
-        return await operation.run(site, **{**values, **(fixed or {})})
+    async def run(site: Invocation, **values: Any) -> Any:
+        return await operation.run(site, **values, **fixed)
 
     signature = inspect.signature(operation.run)
     first, *others = signature.parameters.values()
     kept = [
         each
         for each in others
-        if each.name not in (fixed or {})
+        if each.name not in fixed
         and (takes is None or each.name in takes)
         and Only.AGENT not in _unwrapped(each.annotation)
     ]
@@ -110,53 +105,41 @@ def command_of(
     return command(name=name, **options)(run)
 
 
-def _parameters(function: Callable[..., Any], *, keyword_only: bool = False) -> dict[str, click.Parameter]:
-    """Return the parameters of a command by those of a function, without its first."""
-    _, *given = inspect.signature(function).parameters.values()
-    return {each.name: _parameter(each) for each in given if not keyword_only or each.kind is each.KEYWORD_ONLY}
-
-
 def _parameter(given: inspect.Parameter) -> click.Parameter:
+    """Return the option or argument for a parameter of a function."""
     if given.name == "as_json":
         return JSON
     annotation, *marks = _unwrapped(given.annotation)
     word = next((mark for mark in marks if isinstance(mark, Word)), None)
     flag = next((mark for mark in marks if isinstance(mark, Flag)), Flag())
-    if given.default is given.empty and flag.default is not None:
-        given = given.replace(default=flag.default)
-    is_list, is_required = get_origin(annotation) in (list, tuple), given.default is given.empty
-    kind = (word or flag).type or _type(get_args(annotation)[0] if is_list else annotation, marks)
-    default = None if is_list or is_required else given.default
-    defaults: dict[str, Any] = (
-        {} if is_list or is_required else {"default": default}
-    )  # None would stand for what must be given
+    default = flag.default if given.default is given.empty else given.default
+    is_list, is_required = get_origin(annotation) in (list, tuple), given.default is given.empty and default is None
+    attributes: dict[str, Any] = {
+        "type": (word or flag).type or _type(get_args(annotation)[0] if is_list else annotation, marks),
+        "metavar": (word or flag).metavar,
+    }
+    if not is_list and not is_required:  # None as a default would stand for what must be given
+        attributes["default"] = default
     if word is not None:
         metavar = word.metavar or ""
-        return click.Argument(
-            [given.name],
-            type=kind,
-            nargs=-1 if is_list or metavar.endswith("...") else 1,
-            required=not metavar.startswith("[") if is_list or metavar.endswith("...") else is_required,
-            metavar=word.metavar,
-            callback=None if is_list or not metavar.endswith("...") else _joined,
-            **defaults,
-        )
+        is_rest = metavar.endswith("...")
+        attributes["required"] = not metavar.startswith("[") if is_list or is_rest else is_required
+        joined = _joined if is_rest and not is_list else None
+        return click.Argument([given.name], nargs=-1 if is_list or is_rest else 1, callback=joined, **attributes)
     texts = [mark for mark in marks if isinstance(mark, str)]
+    texts += [mark.description for mark in marks if isinstance(mark, FieldInfo) and mark.description]
     names = [text for text in texts if text.startswith("-")] or ["--" + given.name.replace("_", "-")]
-    described = (mark.description for mark in marks if isinstance(mark, FieldInfo) and mark.description)
-    described_as = next((text for text in texts if not text.startswith("-")), next(described, None))
+    help = next((text for text in texts if not text.startswith("-")), None)
     if annotation is bool:
-        return click.Option([*names, given.name], is_flag=True, default=given.default, help=described_as)
+        return click.Option([*names, given.name], is_flag=True, default=default, help=help)
     return click.Option(
         [*names, given.name],
-        type=kind,
         multiple=is_list,
         required=is_required,
-        **defaults,
-        show_default=default not in (None, ""),
-        metavar=flag.metavar,
-        help=described_as,
-        callback=_none_for_nothing if is_list and given.default is None else None,
+        show_default=not is_list and default not in (None, ""),
+        help=help,
+        callback=_none_for_nothing if is_list and default is None else None,
+        **attributes,
     )
 
 

@@ -4,23 +4,17 @@ import json
 import os
 import re
 import sys
-from collections.abc import AsyncIterable, Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol, cast
 
 import click
-from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
-
-from swarm_memory.schema.errors import ConfigError
 
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 _LONG_WORD = 40
 """Columns: a longer word may be folded when the terminal is narrow."""
-_WHOLE = {"id", "run", "key", "file", "system"}
-"""Columns that are never folded: their text is there to be copied."""
 
 _PIPED = 200
 """Columns where nobody looks: a program that reads a table wants whole lines."""
@@ -40,17 +34,29 @@ def printable(text: str) -> str:
     return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
-def print_json(value: object) -> None:
-    """Print a value as one line of JSON, models in it without what is None."""
-    if isinstance(value, BaseModel):
-        click.echo(value.model_dump_json(exclude_none=True))
-    else:
-        click.echo(json.dumps(to_jsonable_python(value, exclude_none=True, fallback=str), ensure_ascii=False))
-
-
 def say(text: str = "", **style: Any) -> None:
     """Print a line for people."""
     click.secho(printable(text), **style)
+
+
+def say_notices(notices: Iterable[str], *, err: bool = False) -> None:
+    """Print what a person should know beside an answer."""
+    for notice in notices:
+        say(f"Note: {notice}", fg="yellow", err=err)
+
+
+def print_json(value: object) -> None:
+    """Print a value as one line of JSON, without what is None."""
+    click.echo(json.dumps(_plain(value), ensure_ascii=False))
+
+
+def _plain(value: object) -> Any:
+    """Return a value as it becomes JSON: of a tuple with names the fields."""
+    if isinstance(value, tuple) and hasattr(value, "_asdict"):  # pyright: ignore[reportUnknownArgumentType]
+        value = cast(Any, value)._asdict()
+    elif isinstance(value, list | tuple):
+        return [_plain(each) for each in cast(Sequence[object], value)]
+    return to_jsonable_python(value, exclude_none=True, fallback=str)
 
 
 def print_answer(answer: object, indent: str = "") -> None:
@@ -69,7 +75,7 @@ def print_answer(answer: object, indent: str = "") -> None:
             elif text:
                 say(f"{label} {text}", bold=name == "title")
     elif isinstance(plain, list):
-        _print_entries([_plain(entry) for entry in cast("list[object]", plain)], indent)
+        _print_entries(cast("list[Any]", plain), indent)
     else:
         for line in str(plain).splitlines():
             say(f"{indent}{line}")
@@ -123,17 +129,10 @@ def _title(name: object) -> str:
     return str(name).replace("_", " ")
 
 
-def _plain(answer: object) -> Any:
-    """Return an answer as it becomes JSON: of a model or a tuple with names the fields."""
-    named = answer._asdict() if isinstance(answer, tuple) and hasattr(answer, "_asdict") else answer  # pyright: ignore
-    if isinstance(named, list | tuple):
-        return list(cast("Sequence[object]", named))
-    return to_jsonable_python(named, exclude_none=True, fallback=str)
-
-
 def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Print rows as a table that fits the terminal: lines break between words, figures never."""
+    """Print rows as a table that fits the terminal: lines break between words, ids and figures never."""
     from rich.box import SIMPLE
+    from rich.cells import cell_len
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -142,26 +141,19 @@ def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> No
     console = Console()
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = _PIPED
-    least = [_least(column) for column in zip(headings, *cells, strict=True)]
-    gap = 3 if sum(least) + 3 * (len(least) - 1) <= console.width else 1
-    table = Table(box=SIMPLE, show_edge=False, pad_edge=False, padding=(0, gap // 2), show_header=any(headings))
-    for heading, width in zip(headings, least, strict=True):
+    table = Table(box=SIMPLE, show_edge=False, pad_edge=False)
+    least = 0
+    for heading, *texts in zip(headings, *cells, strict=True):
+        words = [word for text in (heading, *texts) for word in text.split()]
+        width = max((cell_len(word) for word in words if heading == "id" or len(word) <= _LONG_WORD), default=1)
         table.add_column(heading, overflow="fold", min_width=width)
+        least += width + 3
     for row in cells:
         table.add_row(*map(Text, row))
-    console.width = max(console.width, sum(least) + gap * (len(least) - 1))
+    console.width = max(console.width, least)
     with console.capture() as printed:
         console.print(table)
     click.echo("\n".join(line.rstrip() for line in printed.get().splitlines()))
-
-
-def _least(column: Sequence[str]) -> int:
-    """Return how narrow a column may become, its heading first."""
-    from rich.cells import cell_len
-
-    if column[0] in _WHOLE:
-        return max(map(cell_len, column))
-    return max(min(cell_len(word), _LONG_WORD) for text in column for word in text.split() or [""])
 
 
 @contextmanager
@@ -170,37 +162,15 @@ def progress(what: str) -> Generator["Moved"]:
     if not sys.stderr.isatty():
         yield lambda done, total=None, message="": None
         return
-    from rich import progress as bars
     from rich.console import Console
     from rich.markup import escape
 
-    text = bars.TextColumn("{task.description}")
-    columns = (text, bars.BarColumn(), bars.MofNCompleteColumn(), bars.TimeElapsedColumn())
-    with bars.Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        shown = bar.add_task(what, total=None)
+    with Console(stderr=True).status(what) as shown:
 
         def moved(done: int, total: int | None = None, message: str = "") -> None:
-            bar.update(shown, completed=done, total=total, description=escape(message[-80:]) or what)
+            shown.update(f"{what}: {done:,}{'' if total is None else f' of {total:,}'} {escape(message[-80:])}")
 
         yield moved
-
-
-async def write_lines(lines: AsyncIterable[str], output: Path | None) -> int:
-    """Write lines to a file, which is there when all are written, or to the output; return how many.
-
-    Raises `ConfigError` where the file cannot be written.
-    """
-    count = 0
-    try:
-        with click.open_file(str(output or "-"), "w", encoding="utf-8", atomic=output is not None) as file:
-            async for line in lines:
-                file.write(line + "\n")
-                count += 1
-    except OSError as error:
-        if output is None:
-            raise  # a pipe that nobody reads any more
-        raise ConfigError(f"{output} cannot be written: {error.strerror}") from error
-    return count
 
 
 class Finding(NamedTuple):
@@ -220,9 +190,3 @@ def say_findings(findings: Iterable[Finding]) -> None:
         say(f"  {finding.what}: {finding.found}")
         if finding.advice:
             say(f"      → {finding.advice}")
-
-
-def say_notices(notices: Iterable[str], *, err: bool = False) -> None:
-    """Print what a person should know beside an answer."""
-    for notice in notices:
-        say(f"Note: {notice}", fg="yellow", err=err)

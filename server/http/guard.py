@@ -73,20 +73,18 @@ class Guard:
             if is_over:
                 return
             if message["type"] == "http.response.body" and time.monotonic() - checked >= RECHECK_S:
-                checked, is_over = time.monotonic(), not await self._is_still(caller, scope)
+                try:
+                    now = await self._admits(scope)
+                except SwarmMemoryError as error:
+                    log.warning("an answer was ended: %s", error)
+                    now = None
+                is_over = now is None or now.person is None or not now.may(caller.role)
+                checked = time.monotonic()
                 if is_over:
                     message = {"type": "http.response.body", "body": b"", "more_body": False}
             await send(message)
 
         return sending
-
-    async def _is_still(self, caller: Caller, scope: Scope) -> bool:
-        try:
-            now = await self._admits(scope)
-        except SwarmMemoryError as error:
-            log.warning("an answer was ended: %s", error)
-            return False
-        return now is not None and now.person is not None and now.may(caller.role)
 
 
 class Messages:

@@ -121,32 +121,52 @@ def guarded(server: MCPServer[Any], address: Address, port: int, identity: Ident
     return Guard(limited, identity, identity.issuer, identity.note_refused)
 
 
-def run_http(
-    server: MCPServer[Any],
-    address: Address,
-    identity: Identity,
-    limits: HttpSettings,
-    on_listening: Callable[[str], None],
-    pages: ASGIApp | None = None,
-) -> None:
-    """Serve until SIGINT, SIGTERM or SIGHUP comes, with `pages` beside; `on_listening` is given the origin then.
+def with_pages(guard: ASGIApp, pages: ASGIApp) -> ASGIApp:
+    """Return a server with the viewer's pages, which let browsers in by themselves, beside it."""
+
+    async def application(scope: Scope, receive: Receive, send: Send) -> None:
+        is_page = scope["type"] == "http" and (scope["path"] == VIEWER or scope["path"].startswith(f"{VIEWER}/"))
+        await (pages if is_page else guard)(scope, receive, send)
+
+    return application
+
+
+def run(build: Callable[[int], ASGIApp], address: Address, on_listening: Callable[[str], None]) -> None:
+    """Serve what is built for a port until SIGINT, SIGTERM or SIGHUP comes; `on_listening` is given the origin then.
 
     Raises `ConfigError` when the address cannot be listened on.
     """
-    with _listen(address) as listener:
-        guard = guarded(server, address, listener.getsockname()[1], identity, limits)
-
-        async def application(scope: Scope, receive: Receive, send: Send) -> None:
-            is_page = scope["type"] == "http" and (scope["path"] == VIEWER or scope["path"].startswith(f"{VIEWER}/"))
-            await (pages if is_page and pages is not None else guard)(scope, receive, send)
-
-        _run(application, limits, listener, on_listening)
-
-
-def run_pages(pages: ASGIApp, address: Address, limits: HttpSettings, on_listening: Callable[[str], None]) -> None:
-    """As `run_http`, with pages alone, which let browsers in by themselves."""
-    with _listen(address) as listener:
-        _run(pages, limits, listener, on_listening)
+    host, port = address.host, address.port
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    both = host == "::" and socket.has_dualstack_ipv6()
+    try:
+        listener = socket.create_server((host, port), family=family, backlog=128, dualstack_ipv6=both)
+    except OSError as error:
+        raise ConfigError(f"cannot listen on {host} port {port}: {error.strerror or error}") from error
+    log = logging.getLogger("uvicorn.error")
+    log.setLevel(logging.ERROR)  # a malformed request is its sender's fault
+    log.addFilter(lambda record: "graceful shutdown" not in record.msg)  # so is a connection that is left open
+    with listener:
+        host, port = listener.getsockname()[:2]
+        config = uvicorn.Config(
+            build(port),
+            http="h11",
+            ws="none",
+            lifespan="on",
+            loop="asyncio",
+            log_config=None,
+            access_log=False,
+            proxy_headers=False,
+            server_header=False,
+            limit_concurrency=MAX_CONNECTIONS,
+            timeout_keep_alive=15,
+            timeout_graceful_shutdown=FINISH_TIMEOUT_S,
+            h11_max_incomplete_event_size=MAX_HEADER_BYTES,
+        )
+        running = _Server(config)
+        running.heed_signals()
+        on_listening(origin_of(host, port))
+        anyio.run(running.serve, [listener])
 
 
 class _Server(uvicorn.Server):
@@ -168,44 +188,6 @@ class _Server(uvicorn.Server):
         timer.daemon = True
         timer.start()
         super().handle_exit(sig, frame)
-
-
-def _run(
-    application: ASGIApp, limits: HttpSettings, listener: socket.socket, on_listening: Callable[[str], None]
-) -> None:
-    log = logging.getLogger("uvicorn.error")
-    log.setLevel(logging.ERROR)  # a malformed request is its sender's fault
-    log.addFilter(lambda record: "graceful shutdown" not in record.msg)  # so is a connection that is left open
-    config = uvicorn.Config(
-        application,
-        http="h11",
-        ws="none",
-        lifespan="on",
-        loop="asyncio",
-        log_config=None,
-        access_log=False,
-        proxy_headers=False,
-        server_header=False,
-        limit_concurrency=MAX_CONNECTIONS,
-        timeout_keep_alive=15,
-        timeout_graceful_shutdown=FINISH_TIMEOUT_S,
-        h11_max_incomplete_event_size=MAX_HEADER_BYTES,
-    )
-    running = _Server(config)
-    running.heed_signals()
-    host, port = listener.getsockname()[:2]
-    on_listening(origin_of(host, port))
-    anyio.run(running.serve, [listener])
-
-
-def _listen(address: Address) -> socket.socket:
-    host, port = address.host, address.port
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    both = host == "::" and socket.has_dualstack_ipv6()
-    try:
-        return socket.create_server((host, port), family=family, backlog=128, dualstack_ipv6=both)
-    except OSError as error:
-        raise ConfigError(f"cannot listen on {host} port {port}: {error.strerror or error}") from error
 
 
 def _give_up() -> None:

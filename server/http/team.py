@@ -43,10 +43,6 @@ class _Evidence(Model):
     counted: tuple[Counted, ...] = Field(max_length=MAX_EVIDENCE)
 
 
-async def _me(request: Request, team: TeamBank) -> Model:
-    return await team.me()
-
-
 async def _propose(request: Request, team: TeamBank) -> Any:
     given = await _given(request, _Proposals)
     return await team.propose(given.bank, given.proposed)
@@ -80,7 +76,7 @@ async def _evidence(request: Request, team: TeamBank) -> Any:
 
 
 ROUTES: dict[str, tuple[Role, Act]] = {
-    "GET /team/v1/me": ("read", _me),
+    "GET /team/v1/me": ("read", lambda _, team: team.me()),
     "GET /team/v1/changes": ("read", _changes),
     "GET /team/v1/proposals": ("write", _list),  # one's own; those of others need `review`
     "POST /team/v1/proposals": ("write", _propose),

@@ -57,7 +57,7 @@ def build_server(
         middleware=[middleware],
         tools=[*_TOOLS],
     )
-    add_resources(server)
-    for prompt in PROMPTS.values():
+    add_resources(server, bank)
+    for prompt in PROMPTS:
         server.add_prompt(prompt)
     return server

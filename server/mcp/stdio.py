@@ -5,7 +5,6 @@ import io
 import os
 import signal
 import sys
-from collections import deque
 from collections.abc import Callable
 from typing import IO, Any
 
@@ -139,17 +138,18 @@ async def _exchange(server: MCPServer[Any], source: IO[bytes]) -> None:
 
     async with stdio_server(stdin=anyio.wrap_file(io.StringIO())) as (_, to_client), anyio.create_task_group() as group:
 
+        async def pass_on(message: JSONRPCMessage | Refusal) -> None:
+            if isinstance(message, Refusal):
+                await to_client.send(SessionMessage(message.answer))
+            else:
+                await to_server.send(SessionMessage(message))
+
         async def read() -> None:
             async with to_server:
-                messages = deque(await anyio.to_thread.run_sync(opening_messages, source))
-                while messages:
-                    message = messages.popleft()
-                    if isinstance(message, Refusal):
-                        await to_client.send(SessionMessage(message.answer))
-                    else:
-                        await to_server.send(SessionMessage(message))
-                    if not messages and (found := await anyio.to_thread.run_sync(next_message, source)) is not None:
-                        messages.append(found)
+                for message in await anyio.to_thread.run_sync(opening_messages, source):
+                    await pass_on(message)
+                while (message := await anyio.to_thread.run_sync(next_message, source)) is not None:
+                    await pass_on(message)
 
         group.start_soon(read)
         await served.run(from_client, to_client, served.create_initialization_options())

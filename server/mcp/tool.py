@@ -4,8 +4,9 @@ import inspect
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, cast
 
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
@@ -19,7 +20,7 @@ from swarm_memory.schema.job import Progress
 from swarm_memory.server.access.roles import TOOLS, caller_of, role_of_call
 from swarm_memory.server.bank import Bank
 from swarm_memory.server.operations.answers import of_job
-from swarm_memory.server.operations.operation import Only, Operation, Row
+from swarm_memory.server.operations.operation import Only, Operation, Row, Site
 from swarm_memory.tools.text.cleaning import faults
 
 if TYPE_CHECKING:
@@ -31,61 +32,52 @@ AppContext: TypeAlias = Context[Bank]
 NO_MEMORY = "there is not enough memory for this: nothing was half done; give it less at a time"
 
 
-class ServedSite(NamedTuple):
+@dataclass(frozen=True)
+class ServedSite(Site):
     """Where an agent calls an operation: the running server, which does long work as a job."""
 
-    ctx: AppContext
-    is_users: bool = False
+    bank: Bank
+    ctx: AppContext | None = None
+    """Of a tool's call."""
 
     @property
-    def bank(self) -> Bank:
-        """The bank of the server that was called."""
-        return self.ctx.request_context.lifespan_context
+    def is_users(self) -> bool:
+        return False
 
     @property
     def root(self) -> Path:
-        """The project's folder."""
         return self.bank.root
 
     @property
     def folders(self) -> tuple[Path, ...]:
-        """The hosts' folders of transcripts, and the project."""
         return self.bank.transcript_folders
 
     @property
     def unmade_bank(self) -> Path | None:
-        """The file of a bank that is not made yet. Raises `ConfigError`."""
         return None if self.bank.is_made else self.bank.place.database
 
     async def toolbox(self) -> "Toolbox":
-        """Return the bank's toolbox. Raises `ConfigError`, `StorageError`."""
         return await self.bank.toolbox()
 
     async def for_reading(self) -> "Toolbox":
-        """Return the bank's toolbox, or an empty one. Raises `ConfigError`, `StorageError`."""
         return await self.bank.for_reading()
 
     async def session(self) -> "HostSession | None":
-        """Return the host's session that the client belongs to: over stdio there is one client; None over HTTP."""
-        return await self.bank.session_of("" if self.ctx.headers is None else None)
+        """Over stdio there is one client; over HTTP nobody knows which session a client belongs to."""
+        return await self.bank.session_of("" if self.ctx is not None and self.ctx.headers is None else None)
 
     async def report(self, progress: Progress) -> None:
-        """Pass progress on to the client."""
-        await self.ctx.report_progress(progress.done, progress.total, progress.message or None)
+        if self.ctx is not None:
+            await self.ctx.report_progress(progress.done, progress.total, progress.message or None)
 
     def wake(self) -> None:
-        """Have the server's worker look for what was queued."""
         self.bank.wake_worker()
 
     def waiting(self) -> AbstractContextManager[None]:
-        """Mark that the client waits for the worker, which therefore need not give way to it."""
         return self.bank.serving(-1)
 
     async def work(self, kind: str, payload: Mapping[str, JsonValue], key: str | None = None) -> Row:
-        """Queue a job, wait for its end as long as a host does, and return how it then stands.
-
-        Raises `InputError` with what it says when it has failed.
-        """
+        """Queue a job, wait for its end as long as a host does, and return how it then stands."""
         from swarm_memory.server.jobs.control import run_as_job
 
         toolbox = await self.toolbox()
@@ -112,26 +104,25 @@ class StrictTool(Tool):
 
     async def run(self, arguments: dict[str, Any], context: Any, convert_result: bool = False) -> Any:
         """Run the tool; a `SwarmMemoryError` becomes a `ToolError` with its text, anything unforeseen stays hidden."""
-        self._check_role(arguments, context)
-        bank = ServedSite(context).bank
+        bank: Bank = context.request_context.lifespan_context
         try:
+            what = f"{self.name} {arguments['action']}" if "action" in arguments else self.name
+            caller_of(context.request_context.request).require(role_of_call(self.name, arguments), what)
             with bank.serving():
                 result = await super().run(arguments, context, convert_result)
-        except UnexpectedToolError as error:
-            if isinstance(error.__cause__, SwarmMemoryError):
-                raise ToolError(str(error.__cause__)) from error.__cause__
-            if is_want_of_memory(error.__cause__):
-                raise ToolError(NO_MEMORY) from error.__cause__
-            raise
-        except ToolError as error:
-            if isinstance(error.__cause__, ValidationError):
-                raise ToolError(self._refusal(error.__cause__)) from error.__cause__
+        except (NotAllowed, ToolError) as error:
+            cause = error if isinstance(error, NotAllowed) else error.__cause__
+            if isinstance(cause, SwarmMemoryError):
+                raise ToolError(str(cause)) from cause
+            if isinstance(cause, ValidationError) and not isinstance(error, UnexpectedToolError):
+                raise ToolError(self._refusal(cause)) from cause
+            if is_want_of_memory(cause):
+                raise ToolError(NO_MEMORY) from cause
             raise
         content: Row = result.structured_content or {}
         if bank.max_output_tokens is None or is_within(content, bank.max_output_tokens):
             return result
-        known = self.parameters.get("properties", {})
-        offset = arguments.get("offset") or 0 if "offset" in known else None
+        offset = arguments.get("offset") or 0 if "offset" in self.parameters.get("properties", {}) else None
         return answered(capped(content, bank.max_output_tokens, offset))
 
     def _refusal(self, error: ValidationError) -> str:
@@ -139,14 +130,6 @@ class StrictTool(Tool):
         is_unknown = any(each["type"] == "extra_forbidden" and len(each["loc"]) == 1 for each in error.errors())
         known = ", ".join(self.parameters.get("properties", {})) or "no arguments"
         return f"{self.name} takes {known}. {faults(error)}" if is_unknown else faults(error)
-
-    def _check_role(self, arguments: dict[str, Any], context: Any) -> None:
-        what = f"{self.name} {arguments['action']}" if "action" in arguments else self.name
-        try:
-            needed = role_of_call(self.name, arguments)
-            caller_of(context.request_context.request).require(needed, what)
-        except NotAllowed as error:
-            raise ToolError(str(error)) from error
 
 
 def tool_of(operation: Operation) -> StrictTool:
@@ -157,7 +140,7 @@ def tool_of(operation: Operation) -> StrictTool:
     """
 
     async def handler(ctx: AppContext, **arguments: Any) -> CallToolResult:
-        answer = await operation.run(ServedSite(ctx), **arguments)
+        answer = await operation.run(ServedSite(ctx.request_context.lifespan_context, ctx), **arguments)
         return answered(answer, getattr(answer, "text", None))
 
     signature = inspect.signature(operation.run)
@@ -227,13 +210,10 @@ def compact(part: Any) -> Any:
 
 def _definition(schema: dict[str, Any]) -> dict[str, Any]:
     """Return a definition with its fields alone, without how long they may be: that is said where it is not kept."""
-    lengths = ("minLength", "maxLength", "maxItems")
     kept = {key: value for key, value in schema.items() if key not in ("description", "additionalProperties")}
-    if "properties" in kept:
-        fields: dict[str, dict[str, Any]] = kept["properties"]
-        kept["properties"] = {
-            name: {key: value for key, value in each.items() if key not in lengths} for name, each in fields.items()
-        }
+    for field in kept.get("properties", {}).values():
+        for bound in ("minLength", "maxLength", "maxItems"):
+            field.pop(bound, None)
     return kept
 
 
@@ -261,22 +241,19 @@ def capped(content: Row, max_tokens: int, offset: int | None = None) -> Row:
     """
     left: Row = json.loads(json.dumps(content))
     how = "ask for less at once"
-    while _tokens(left) > max_tokens - NOTE_TOKENS:
-        weights = {weight: (holder, key) for weight, holder, key in _parts(left)}
-        if not weights:
+    while (tokens := _tokens(left)) > max_tokens - NOTE_TOKENS:
+        heaviest = max(_parts(left), key=lambda part: part[0], default=None)
+        if heaviest is None:
             left = {}
             break
-        holder, key = weights[max(weights)]
-        value = holder[key]
-        # A sixteenth at least, and of what holds most of the answer as much at once as is too much.
-        kept = min(15 / 16, 1 - (1 - max_tokens / _tokens(left)) * max(weights) / len(_as_text(left)))
+        _, holder, key = heaviest
+        value, kept = holder[key], 1 / 2 if tokens > 2 * max_tokens else 15 / 16
         if isinstance(value, str):
             holder[key] = _beginning(value, int(len(value) * min(kept, 3 / 4)))
             continue
-        entries = cast(list[Any], value)
-        del entries[max(1, min(len(entries) - 1, int(len(entries) * kept))) :]
+        del value[max(1, min(len(value) - 1, int(len(value) * kept))) :]
         if holder is left and offset is not None:
-            how = f"call again with offset={offset + len(entries)}"
+            how = f"call again with offset={offset + len(value)}"
     missing = _tokens(content) - _tokens(left)
     note = f"{missing:,} tokens were left out: {how}, or raise output.max_tokens"
     return left | {"cut": {"left_out_tokens": missing, "how": note}}

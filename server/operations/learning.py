@@ -122,6 +122,7 @@ async def learn_from_trajectory(
     Give either transcript_path (all its tasks, or only task_id) or task and steps. Twice from the same work changes
     nothing. Says what was stored, or why nothing.
     """
+    from swarm_memory.server.jobs.transcripts import IMPORT, checked_files
     from swarm_memory.tools.learn.learn import Contained
     from swarm_memory.tools.tool_memory.log import learn_and_log
 
@@ -133,7 +134,11 @@ async def learn_from_trajectory(
             raise InputError("--dry-run looks at files of transcripts, not at a folder")
         if task_id is not None:
             raise InputError("task_id is of one transcript: name its file, or leave task_id out")
-        return await _imported(site, folder)
+        if site.is_users:
+            return await learn_from_files(site, [Path(folder)])
+        # An export in a folder may be anybody's: its memories wait in quarantine.
+        await anyio.to_thread.run_sync(checked_files, [folder], site.root)
+        return await site.work(IMPORT, {"paths": [folder], "quarantine": True})
     given = Given(transcript_path, task, steps, task_id, agent_id, site.folders)
     settings = (await site.for_reading()).settings
     contained, tasks, consolidation_due = Contained(), list[Row](), False
@@ -153,16 +158,6 @@ async def learn_from_trajectory(
         await site.report(Progress(done=contained.tasks, message=trajectory.task[:80]))
     site.wake()
     return row(tasks=tasks, consolidation_due=consolidation_due, fault=contained.notice)
-
-
-async def _imported(site: Site, folder: str) -> Row:
-    """Take in a folder; an agent's as a job. An export in it may be anybody's: its memories wait in quarantine."""
-    from swarm_memory.server.jobs.transcripts import IMPORT, checked_files
-
-    if site.is_users:
-        return await learn_from_files(site, [Path(folder)])
-    await anyio.to_thread.run_sync(checked_files, [folder], site.root)
-    return await site.work(IMPORT, {"paths": [folder], "quarantine": True})
 
 
 async def learn_from_files(site: Site, given: Sequence[Path]) -> Row:

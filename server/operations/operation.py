@@ -1,15 +1,15 @@
 """What an operation is that agents and people call: declared once, made into a tool of the server and a command."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
-from pydantic import JsonValue
-
 if TYPE_CHECKING:
+    from pydantic import JsonValue
+
     from swarm_memory.schema.job import Progress
     from swarm_memory.schema.team.person import Role
     from swarm_memory.tools.ports.journal import HostSession
@@ -56,7 +56,7 @@ class Only(Enum):
 
 
 class Site(Protocol):
-    """Where an operation is called: by an agent through the server, or by a person at the command line."""
+    """Where an operation is called: by an agent through the server, or by the user at the command line."""
 
     @property
     def is_users(self) -> bool:
@@ -66,11 +66,6 @@ class Site(Protocol):
     @property
     def root(self) -> Path:
         """The project's folder."""
-        ...
-
-    @property
-    def folders(self) -> tuple[Path, ...] | None:
-        """The folders below which the caller may name a transcript; None: anywhere."""
         ...
 
     @property
@@ -86,28 +81,32 @@ class Site(Protocol):
         """As `toolbox`, but where there is no bank an empty one is read, and none is made."""
         ...
 
-    async def session(self) -> "HostSession | None":
-        """Return the host's session that the caller works in, where its hooks said so."""
-        ...
-
     async def report(self, progress: "Progress") -> None:
         """Show the caller how far the work is."""
         ...
 
-    def wake(self) -> None:
-        """Have a worker look for what was queued."""
-        ...
-
-    def waiting(self) -> AbstractContextManager[None]:
-        """Mark that the caller waits for the worker while the block runs."""
-        ...
-
-    async def work(self, kind: str, payload: Mapping[str, JsonValue], key: str | None = None) -> Row:
+    async def work(self, kind: str, payload: "Mapping[str, JsonValue]", key: str | None = None) -> Row:
         """Do a job of a kind and return what it gave; over MCP how it stands when a host would wait no longer.
 
         Raises `InputError` with what a failed job says, `StorageError`.
         """
         ...
+
+    @property
+    def folders(self) -> tuple[Path, ...] | None:
+        """The folders below which the caller may name a transcript; None: anywhere."""
+        return None
+
+    async def session(self) -> "HostSession | None":
+        """Return the host's session that the caller works in, where its hooks said so."""
+        return None
+
+    def wake(self) -> None:
+        """Have a worker look for what was queued; without one it waits for a server or for `jobs work`."""
+
+    def waiting(self) -> AbstractContextManager[None]:
+        """Mark that the caller waits for the worker while the block runs."""
+        return nullcontext()
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,7 +76,7 @@ async def fill_other(folder: Path) -> list[str]:
 async def read_all(server: Abused, ids: list[str]) -> str:
     """Return what every resource says for every id, and of the counts."""
     uris = [f"memory://{kind}/{each}" for kind in ("item", "trajectory") for each in ids]
-    uris += [f"memory://trajectory/task-{LABEL}", "memory://status", "memory://status?project=shop"]
+    uris += [f"memory://trajectory/task-{LABEL}", "memory://status"]
     answers: list[str] = []
     for uri in uris:
         try:

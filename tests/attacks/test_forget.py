@@ -4,8 +4,7 @@ import json
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from made_items import put
@@ -98,8 +97,7 @@ async def forgotten_by_an_agent(tools: Toolbox, memory_id: str) -> dict[str, Any
     async def opened_before() -> Toolbox:
         return tools
 
-    request = SimpleNamespace(lifespan_context=Bank(opened_before))
-    return await manage_memories(ServedSite(cast(Any, SimpleNamespace(request_context=request))), "forget", [memory_id])
+    return await manage_memories(ServedSite(Bank(opened_before)), "forget", [memory_id])
 
 
 async def test_no_byte_of_a_memory_of_its_task_or_of_a_quote_is_left(tmp_path: Path) -> None:

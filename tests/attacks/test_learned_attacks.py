@@ -157,7 +157,7 @@ async def test_words_of_success_do_not_make_a_failed_task_a_success(tmp_path: Pa
             run.shell("npm test", f"{boast}\n{ERROR}" if number % 2 else ERROR, 1)
             run.shell("cat notes.txt", boast).shell(f"echo '{boast}'", boast)
             run.shell("npm test", ERROR, 1).say(f"{boast} Everything works now.")
-            false += (await judge_in_full(tools, run.done())).label == "Success"
+            false += (await judge_in_full(tools, run.done())).verdict.label == "Success"
     assert false <= 2
 
 

@@ -56,12 +56,6 @@ def test_a_list_that_goes_on_says_so_and_how_to_see_the_rest(swarm: Shell, proje
     assert len(swarm("memories", "list", "--limit", "2", "--json").json) == 2
 
 
-def test_learning_twice_changes_nothing(swarm: Shell, learned: str) -> None:
-    again = swarm("learn", "run.json", "--json").json
-    assert again["status"] == "already_learned"
-    assert len(swarm("memories", "list", "--json").json) == 1
-
-
 def test_a_dry_run_answers_one_line_of_json_for_each_task_of_each_file_and_makes_no_bank(
     swarm: Shell, project: Path, fixed: Task, talk: Task
 ) -> None:
@@ -79,7 +73,9 @@ def test_a_dry_run_answers_one_line_of_json_for_each_task_of_each_file_and_makes
     assert not (project / ".swarm").exists()
 
 
-def test_what_learns_nothing_makes_no_bank(swarm: Shell, project: Path) -> None:
+def test_what_learns_nothing_says_where_it_looked_and_makes_no_bank(swarm: Shell, project: Path, home: Path) -> None:
+    ran = swarm("learn")
+    assert (ran.code, str(home / ".claude" / "projects") in ran.err) == (2, True)
     (project / "notes.jsonl").write_text('{"note": "no transcript"}\n')
     assert swarm("learn", "notes.jsonl", "missing.jsonl").code == 2
     assert swarm("post-task", "--task-id", "T-17", "--trajectory", "notes.jsonl").code == 2
@@ -137,12 +133,17 @@ def test_a_memory_is_listed_shown_edited_withdrawn_and_forgotten(swarm: Shell, l
     assert swarm("memories", "get", learned).code == 2
 
 
-def test_status_says_how_answers_are_made(swarm: Shell, learned: str) -> None:
+def test_status_says_how_answers_are_made_and_what_is_in_the_bank(swarm: Shell, project: Path, learned: str) -> None:
+    assert swarm("learn", "run.json", "--json").json["status"] == "already_learned"
+    (project / "notes.md").write_text("# Retries\n\nThe retry limit is three.\n", "utf-8")
+    swarm("sources", "index", "notes.md", "--kind", "document")
+    shown = swarm("consolidate").out
+    assert ("compared: 1" in shown, "merged" in shown) == (True, False)
     status = swarm("status", "--json").json
-    assert status["judge"] == "evidence"
-    assert status["memories"]["active"] == 1
+    assert (status["judge"], status["memories"]["active"]) == ("evidence", 1)
     shown = swarm("status").out
     assert "memories: 1 active\n" in shown
+    assert "1 passage (1 of kind document)" in shown
     assert f"embedder: {status['embedder']}\n" in shown
     assert f"sqlite: {status['sqlite']}\n" in shown
 
@@ -167,7 +168,7 @@ def test_config_shows_each_value_and_where_it_came_from(
 def test_doctor_finds_a_fresh_installation_in_order(swarm: Shell, project: Path) -> None:
     ran = swarm("doctor", "--json")
     assert ran.code == 0
-    assert {"Python", "settings", "SQLite", "WAL", "sqlite-vec", "embedder", "bank", "Claude Code"} <= {
+    assert {"Python", "settings", "SQLite", "sqlite-vec", "embedder", "bank", "Claude Code"} <= {
         finding["what"] for finding in ran.json
     }
     assert not (project / ".swarm").exists()
@@ -253,12 +254,6 @@ def test_install_says_when_it_is_there_already_in_another_place(swarm: Shell, pr
     assert "Still installed in Claude Code: `swarm-memory uninstall --user`" in swarm("uninstall").out
 
 
-def test_a_project_is_not_made_of_the_home_folder(swarm: Shell, home: Path) -> None:
-    refused = swarm("--project", home, "install", "--project")
-    assert refused.code == 3
-    assert "install --user" in refused.err
-
-
 def test_an_export_read_into_another_project_brings_the_memories(
     swarm: Shell, learned: str, project: Path, tmp_path: Path
 ) -> None:
@@ -337,21 +332,15 @@ def test_learning_from_a_session_logs_its_calls_once(swarm: Shell, project: Path
     assert swarm("learn", project, "--json").json["transcripts"]["calls"] == 0
 
 
-def test_learning_says_where_it_looked_when_there_is_nothing(swarm: Shell, home: Path) -> None:
-    ran = swarm("learn")
-    assert ran.code == 2
-    assert str(home / ".claude" / "projects") in ran.err
-
-
 def test_the_demo_shows_what_was_learned_and_how_it_comes_back(swarm: Shell, project: Path) -> None:
     shown = swarm("demo")
     assert shown.code == 0
-    for expected in ("Verdict: Success", "Learned:", "put into the agent's prompt: nothing", "Why:"):
+    for expected in ("Success: pytest passed", "learned from it:", "into that prompt: nothing: none of 1 memory"):
         assert expected in shown.out
     played = swarm("demo", "--json").json
-    similar, unrelated = played["retrieved"]
-    assert similar["memories"]
-    assert not unrelated["memories"]
+    assert played["learned_from_it"]
+    assert played["what_its_agent_teaches_the_next_one"][0]["id"] in played["notes_beside_it"]
+    assert "rm_" in played["what_is_put_into_its_prompt"]
     assert list(project.iterdir()) == []
 
 
@@ -379,13 +368,6 @@ def test_who_forgets_is_shown_first_what_goes(swarm: Shell, learned: str) -> Non
     assert swarm("memories", "forget", stdin="y\n").code == 2
 
 
-def test_the_status_counts_what_is_indexed(swarm: Shell, project: Path) -> None:
-    assert f"none yet: the first task makes {project / '.swarm' / 'memory.db'}" in swarm("status").out
-    (project / "notes.md").write_text("# Retries\n\nThe retry limit is three.\n", "utf-8")
-    swarm("sources", "index", "notes.md", "--kind", "document")
-    assert "1 passage (1 of kind document)" in swarm("status").out
-
-
 def test_a_verdict_is_said_otherwise_and_given_back(swarm: Shell, learned: str) -> None:
     task_id = swarm("memories", "get", learned, "--json").json[0]["provenance"]["task_id"]
     wrong = swarm("learn", task_id, "--verdict", "failure", "--reason", "another service", "--json").json
@@ -393,13 +375,6 @@ def test_a_verdict_is_said_otherwise_and_given_back(swarm: Shell, learned: str) 
     assert "former: Failure 1.00 by user" in swarm("learn", task_id, "--verdict", "Success").out
     assert "this changes nothing" in swarm("learn", task_id, "--verdict", "again").out
     assert swarm("learn", "nobody", "--verdict", "success").code == 2
-
-
-def test_a_bank_in_order_is_said_to_be_so(swarm: Shell, learned: str) -> None:
-    shown = swarm("consolidate").out
-    assert "compared: 1" in shown
-    assert "merged" not in shown
-    assert swarm("consolidate", "--json").json["merged"] == []
 
 
 def test_what_the_user_says_is_kept_shown_as_the_users_and_never_held_back(swarm: Shell) -> None:

@@ -148,25 +148,16 @@ def test_an_answer_is_printed_by_its_fields_rows_as_a_table_and_what_has_a_title
     assert capsys.readouterr().out == "None.\n"
 
 
-@pytest.mark.parametrize(("columns", "gap"), [(120, 3), (80, 1), (20, 1)])
-def test_a_table_in_a_narrow_terminal_breaks_no_figure(
-    columns: int, gap: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    from swarm_memory.server.cli.console import print_table
-
-    monkeypatch.setenv("COLUMNS", str(columns))
-    figures = [f"{number}.{number}" for number in range(10, 20)]
-    print_table(("id", *("R@5",) * 10), [("rm_01M7ZXDBRVFKX12STQ5SP032TN", *figures)])
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[-1].rstrip() == (" " * gap).join(("rm_01M7ZXDBRVFKX12STQ5SP032TN", *figures))
-
-
-def test_a_long_text_in_a_table_is_broken_between_words(
+def test_a_table_in_a_narrow_terminal_breaks_no_figure_and_a_long_text_between_words(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from swarm_memory.server.cli.console import print_table
 
     monkeypatch.setenv("COLUMNS", "40")
+    figures = [f"{number}.{number}" for number in range(10, 20)]
+    print_table(("id", *("R@5",) * 10), [("rm_01M7ZXDBRVFKX12STQ5SP032TN", *figures)])
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-1].rstrip() == "   ".join(("rm_01M7ZXDBRVFKX12STQ5SP032TN", *figures))
     print_table(("option", "what"), [("limit", "Questions at most, taken evenly from all the groups")])
     lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
     assert lines[2:] == ["limit    Questions at most, taken evenly", "         from all the groups"]

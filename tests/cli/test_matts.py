@@ -27,17 +27,11 @@ def test_a_task_is_scaled_and_the_best_rollouts_files_are_left(swarm: Shell, all
     ran = swarm(*allowed, "-k", "2", "--json")
     assert ran.code == 0, ran.err
     assert [each["label"] for each in ran.json["rollouts"]] == ["Failure", "Success"]
-    assert ran.json["best"] == 2
+    assert (ran.json["status"], ran.json["k"], ran.json["best"]) == ("completed", 2, 2)
     assert (Path(ran.json["best_folder"]) / "answer").read_text() == "2"
-    assert (ran.json["status"], ran.json["k"]) == ("completed", 2)
-
-
-def test_the_run_id_goes_to_stderr_and_the_outcome_to_people(swarm: Shell, allowed: tuple[str, ...]) -> None:
-    ran = swarm(*allowed, "--mode", "sequential", "-k", "1")
-    assert ran.code == 0
-    assert ran.err.startswith("run_matts run_")
-    assert "status: completed" in ran.out
-    assert "best: 2" in ran.out
+    shown = swarm(*allowed, "--mode", "sequential", "-k", "1")
+    assert shown.err.startswith("run_matts run_")
+    assert "status: completed" in shown.out
 
 
 def test_a_run_is_not_done_again_by_its_id(swarm: Shell, allowed: tuple[str, ...]) -> None:
@@ -69,11 +63,3 @@ def test_what_cannot_run_says_what_to_change(swarm: Shell, arguments: tuple[str,
     ran = swarm(*arguments)
     assert ran.code == code
     assert said in ran.err
-
-
-def test_a_projects_file_cannot_allow_a_command(swarm: Shell, project: Path) -> None:
-    (project / ".swarm").mkdir()
-    (project / ".swarm" / "config.yaml").write_text("matts:\n  allowed_commands: rm -rf .\n")
-    ran = swarm("matts", TASK, "--command", "rm -rf .")
-    assert ran.code == 3
-    assert "may not be set by a project's file" in ran.err

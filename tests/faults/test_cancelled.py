@@ -74,9 +74,7 @@ def works(kept: list[str], toolbox: Toolbox) -> dict[str, Work]:
     async def report_progress(*_: object, **__: object) -> None:
         await asyncio.sleep(0)
 
-    request = SimpleNamespace(lifespan_context=bank)
-    context = SimpleNamespace(request_context=request, headers=None, report_progress=report_progress)
-    site = ServedSite(cast(Any, context))
+    site = ServedSite(bank, cast(Any, SimpleNamespace(headers=None, report_progress=report_progress)))
 
     def steps(number: int) -> dict[str, Any]:
         said = [{"role": "assistant", "content": f"I did part {number} of it."}]

@@ -229,9 +229,6 @@ def test_a_name_that_was_given_with_a_port_stands_for_that_port_alone() -> None:
 def test_another_address_needs_the_names_it_is_called_by(host: str) -> None:
     with pytest.raises(ConfigError, match="--allow-host"):
         allowed_names(host, [])
-
-
-@pytest.mark.parametrize("name", ["", "*", "*.example.org", "http://a.example", "a b", "a.example:port", "a.example/"])
-def test_a_name_that_is_none_is_refused(name: str) -> None:
-    with pytest.raises(ConfigError, match="--allow-host"):
-        allowed_names("127.0.0.1", [name])
+    for name in ("", "*", "*.example.org", "http://a.example", "a b", "a.example:port", "a.example/"):
+        with pytest.raises(ConfigError, match="--allow-host"):
+            allowed_names(host, [name])

@@ -67,7 +67,8 @@ def test_every_tool_resource_prompt_and_page_has_its_least_role() -> None:
         if not isinstance(needed, str):
             assert set(needed) == set(tools[name].input_schema["properties"]["action"]["enum"])
     templates = [each.uri_template.partition("{")[0] for each in asyncio.run(server.list_resource_templates())]
-    assert set(RESOURCES) == set(templates)
+    resources = [str(each.uri) for each in asyncio.run(server.list_resources())]
+    assert set(RESOURCES) == {*templates, *resources}
     assert set(PROMPTS) == {each.name for each in asyncio.run(server.list_prompts())}
     roles = {f"{route.method} {route.path}": route.role for _, _, routes in VIEWED for route in routes}
     assert set(roles.values()) == {"review", "admin"}

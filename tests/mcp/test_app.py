@@ -14,7 +14,6 @@ from mcp.client import Client
 from mcp.types import TextContent, TextResourceContents
 from served import Caller
 
-import swarm_memory.server.cli.demo as demo
 from swarm_memory.schema.errors import StoreUntrusted
 from swarm_memory.schema.settings import EmbeddingSettings, Settings
 from swarm_memory.server.bank import Bank
@@ -154,17 +153,6 @@ async def test_what_was_learned_is_retrieved_with_scores_and_provenance(connecte
     assert memory["id"] in found["preamble"]
     assert found["legs"]
     assert found["embedder"].startswith("static")
-
-
-async def test_learning_over_mcp_logs_the_calls_of_the_session_once(connected: Connected, place: Location) -> None:
-    session = place.root / "session.jsonl"
-    session.write_bytes((Path(next(iter(demo.__path__))) / "session.jsonl").read_bytes())
-    async with connected() as caller:
-        for is_first in (True, False):
-            answer = await caller.call("learn_from_trajectory", transcript_path=str(session))
-            assert any(task["calls"] for task in answer["tasks"]) is is_first
-        guidance = await caller.call("retrieve_tool_memory", tool_names=["Bash"])
-        assert "3 reported as successful" in guidance["markdown"]
 
 
 async def test_an_outcome_changes_only_the_memories_that_the_task_was_given(connected: Connected, fixed: Task) -> None:
@@ -484,25 +472,6 @@ async def test_prompts_lead_people_to_the_tools(connected: Connected) -> None:
     assert prompts == {"what_do_we_know", "learn_from_this_session"}
     assert "earlier work: flaky tests\\n" in repr(asked.messages[0].content)
     assert "distill_memories" in str(learn.messages[0].content)
-
-
-@pytest.mark.parametrize(
-    ("prompt", "given", "said"),
-    [
-        ("what_do_we_know", {"query": "x"}, "what_do_we_know takes topic"),
-        ("learn_from_this_session", {"x": "y"}, "learn_from_this_session takes no arguments"),
-        ("what_do_we_now", {}, "there is no prompt 'what_do_we_now': there are what_do_we_know, learn_from"),
-    ],
-)
-async def test_a_wrong_request_for_a_prompt_says_what_is_right_and_logs_no_traceback(
-    connected: Connected, prompt: str, given: dict[str, str], said: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    async with connected() as caller:
-        with pytest.raises(MCPError) as raised:
-            await caller.client.get_prompt(prompt, given)
-    assert raised.value.code == -32602
-    assert said in raised.value.message
-    assert "Traceback" not in caplog.text
 
 
 async def test_memories_of_another_project_are_not_seen(connected: Connected, fixed: Task) -> None:

@@ -89,13 +89,14 @@ def test_what_one_learned_and_another_accepted_is_shown_to_a_third_beside_the_sa
         ann.cli("learn", str(ann.transcript))
         (own,) = [each for each in json.loads(ann.cli("memories", "list", "--json")) if NOTE in json.dumps(each)]
         answer = ann.cli("propose", own["id"], "--word", "every new clone", "--yes")
-        assert "waits for a reviewer" in answer
+        assert "status: waiting" in answer
         (card,) = json.loads(rob.cli("team", "review", "--json"))
         assert (card["person"], card["word"], card["evidence"]["worked"]) == ("ann", "every new clone", 2)
         cem.cli("remember", "We use pytest here")  # a bank, so that the hook has one to ask
         cem.cli("jobs", "work", "--until-idle")
         assert failure(cem, error, "c0") == "", "nobody is shown it before it is accepted"
-        assert "accepted by rob" in rob.cli("team", "review", card["id"], "accept", "--word", "seen it too")
+        decided = rob.cli("team", "review", card["id"], "accept", "--word", "seen it too")
+        assert "status: accepted" in decided
         cem.cli("jobs", "work", "--until-idle")
         beside = failure(cem, error, "c1")
         assert NOTE in beside
@@ -107,6 +108,6 @@ def test_what_one_learned_and_another_accepted_is_shown_to_a_third_beside_the_sa
         cem.cli("jobs", "work", "--until-idle")
         assert shared(server, database_url) == [(3, 3, 2, '["ann"]', "rob")], "the evidence of both stands on it"
         ann.cli("jobs", "work", "--until-idle")
-        assert "accepted by rob: seen it too" in ann.cli("team", "review", "--mine")
+        assert "decided by: rob\ndecision: seen it too" in ann.cli("team", "review", "--mine")
         assert "proposed: 1 accepted" in ann.cli("status")
     assert "(the team's" in failure(cem, error, "c2"), "without the server it goes on"

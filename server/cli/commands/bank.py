@@ -11,14 +11,14 @@ import click
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.memory import Consolidation, Undone
 from swarm_memory.server.cli.command import A_FILE, command, command_of
-from swarm_memory.server.cli.console import print_answer, print_json, print_table, progress, say
+from swarm_memory.server.cli.console import print_answer, print_json, progress, say
 from swarm_memory.server.cli.invocation import Invocation
+from swarm_memory.server.operations.answers import of_memory
 from swarm_memory.server.operations.memories import CONSOLIDATE_BANK
 from swarm_memory.server.operations.operation import Word
 
 if TYPE_CHECKING:
     from swarm_memory.server.jobs.reembed import Reembedded
-    from swarm_memory.server.storage.care.takeover import ForeignBank
     from swarm_memory.tools.toolbox import Toolbox
 
 Yes: TypeAlias = Annotated[bool, "Do not ask."]
@@ -44,14 +44,7 @@ consolidate = command_of(
 )
 
 bank = click.Group(
-    "bank",
-    help="""Look after the bank: back it up, restore it, take one over that was made elsewhere, embed it again.
-
-    \b
-    Examples:
-      swarm-memory bank backup
-      swarm-memory bank restore --list
-    """,
+    "bank", help="Look after the bank: back it up, restore it, take one over that was made elsewhere, embed it again."
 )
 
 
@@ -62,10 +55,9 @@ def backup(invocation: Invocation, to: Annotated[str | None, Word("[FILE|URL]")]
     Sessions may go on meanwhile: the copy is of one moment, checked, and for you alone. One is made by itself before
     the schema changes. `memories forget` reaches the copies in that folder, and none that you put elsewhere.
 
-    To a postgresql:// URL, or of a bank that is in PostgreSQL, every row is copied with its ids into an empty place,
-    in one transaction, and compared on both sides; nobody else can write to either bank meanwhile. A password is better
-    kept out of the command: in ~/.pgpass, or in PGPASSWORD. The bank that was copied stays as it is, and in use until
-    `storage.url` in your own settings says otherwise.
+    To a postgresql:// URL, or of a bank that is in PostgreSQL, every row is copied into an empty place and compared;
+    nobody else can write to either bank meanwhile. Keep the password in ~/.pgpass or PGPASSWORD. The copied bank stays
+    in use until `storage.url` in your own settings says otherwise.
 
     \b
     Examples:
@@ -81,7 +73,7 @@ def backup(invocation: Invocation, to: Annotated[str | None, Word("[FILE|URL]")]
 
         return {"rows": anyio.run(move_bank, *invocation.bank(), to, partial(say, err=True))}
     made = anyio.run(invocation.care().back_up, None if to is None else Path(to))
-    return {"path": str(made), "size_bytes": made.stat().st_size}
+    return {"path": made, "size_bytes": made.stat().st_size}
 
 
 @command(of=bank, show=print_answer)
@@ -104,14 +96,14 @@ def restore(
     place, care = invocation.place, invocation.care()
     found = care.backups()
     if only_list:
-        return [{**each._asdict(), "path": str(each.path), "made": each.made.isoformat()} for each in found]
+        return found
     if path is None and not found:
         raise InputError(f"there is no backup of {place.database}: name a file")
     chosen = path or found[0].path
     if not yes:
         click.confirm(f"Put {chosen} in the place of {place.database}? What is there is kept", abort=True, err=True)
     source, kept = care.restore(chosen)
-    return {"restored": str(source), "kept": str(kept) if kept else None}
+    return {"restored": source, "kept": kept}
 
 
 async def _embed(toolbox: "Toolbox", *, drop_others: bool = False) -> "Reembedded":
@@ -123,18 +115,15 @@ async def _embed(toolbox: "Toolbox", *, drop_others: bool = False) -> "Reembedde
 
 @command(of=bank, show=print_answer)
 async def reembed(
-    toolbox: "Toolbox",
+    site: Invocation,
     drop_others: Annotated[bool, "Then delete the vectors of other embedders."] = False,
     indexes: Annotated[bool, "Rebuild the indexes of words and vectors too."] = False,
 ) -> "Reembedded":
     """Give every memory a vector of the current embedder.
 
     Needed after the embedder was changed. It may be stopped at any time and goes on where it was.
-
-    \b
-    Example:
-      SWARM_MEMORY_EMBEDDING__PROVIDER=fastembed swarm-memory bank reembed
     """
+    toolbox = await site.toolbox()
     done = await _embed(toolbox, drop_others=drop_others)
     if indexes:
         await toolbox.store.reindex()
@@ -158,25 +147,13 @@ def trust(
     found = care.look_at_foreign()
     if not as_json:
         say(f"{place.database} was not made here by you. Of its jobs, sources and links nothing is taken over.")
-        say(
-            f"It holds {found.trajectories} trajectories, {found.calls} tool calls, {found.faulty} unreadable memories."
-        )
-        memories = (
-            (each.id, each.status, each.title, each.status_reason or each.provenance.suspect or "")
-            for each in found.memories
-        )
-        print_table(("id", "would be", "title", "because"), memories)
-    if read_only:
-        if as_json:
-            print_json(_foreign(found))
-        return
-    if not yes:
-        click.confirm(f"Take it over as your own bank {place.database}?", abort=True, err=True)
-    taken = care.take_over()
-    invocation.run(_embed)
-    print_json(_foreign(taken)) if as_json else say(f"Taken over. The former file is {taken.kept}.")
-
-
-def _foreign(found: "ForeignBank") -> dict[str, object]:
-    memories = [each.model_dump(mode="json", exclude_none=True) for each in found.memories]
-    return {**found._asdict(), "memories": memories, "kept": str(found.kept) if found.kept else None}
+        print_answer(found._asdict() | {"memories": [of_memory(each, full=False) for each in found.memories]})
+    if not read_only:
+        if not yes:
+            click.confirm(f"Take it over as your own bank {place.database}?", abort=True, err=True)
+        found = care.take_over()
+        invocation.run(_embed)
+    if as_json:
+        print_json(found)
+    elif found.kept:
+        say(f"Taken over. The former file is {found.kept}.")

@@ -26,15 +26,12 @@ from swarm_memory.server.wiring import empty_toolbox, make_embedder, without_min
 from swarm_memory.tools.memories.status import memory_status
 
 if TYPE_CHECKING:
-    from swarm_memory.server.storage.care.care import SqliteCare
     from swarm_memory.server.storage.inspection import Inspection
 
+REPAIR = "run `swarm-memory doctor --repair`"
 
-@command(
-    show=say_findings,
-    json=lambda findings: [finding._asdict() for finding in findings],
-    failed=lambda findings: any(finding.state == "fail" for finding in findings),
-)
+
+@command(show=say_findings, failed=lambda findings: any(finding.state == "fail" for finding in findings))
 def doctor(
     invocation: Invocation,
     mend: Annotated[bool, "Mend the bank first; what stood there is kept.", "--repair"] = False,
@@ -52,18 +49,16 @@ def doctor(
 
 def _repair(invocation: Invocation) -> None:
     """Mend the bank, and say on stderr what was done."""
-    place = invocation.place
-    if not place.has_bank:
-        raise InputError(f"there is no bank at {place.database}")
-    dropped = invocation.care().drop_half_copies()
-    done = invocation.care().repair()
+    if not invocation.place.has_bank:
+        raise InputError(f"there is no bank at {invocation.place.database}")
+    care = invocation.care()
+    dropped, done = care.drop_half_copies(), care.repair()
     if done.actions:  # what lost its vector, or had one that cannot be right, is embedded again
         invocation.run(lambda toolbox: reembed(toolbox.store, toolbox.embedder))
     halves = [f"removed {path}, half a copy that a killed process left" for path in dropped]
-    for action in [*halves, *done.actions] or ["nothing to repair"]:
+    kept = [f"what stood there before is {done.kept}"] if done.kept else []
+    for action in [*halves, *done.actions, *kept] or ["nothing to repair"]:
         say(f"repair: {action}", err=True)
-    if done.kept:
-        say(f"repair: what stood there before is {done.kept}", err=True)
 
 
 def examine(invocation: Invocation) -> list[Finding]:
@@ -71,21 +66,11 @@ def examine(invocation: Invocation) -> list[Finding]:
 
     Settings that cannot be read do: every other part rests on them and would only say the same again.
     """
-    parts: dict[str, Callable[[Invocation], Iterator[Finding]]] = {
-        "settings": _settings,
-        "SQLite": _sqlite,
-        "embedder": _embedder,
-        "chat model": _chat,
-        "bank": _bank,
-        "team": _team,
-        "agents": lambda _: examined(invocation.root, invocation.settings().settings.hooks.at_calls),
-        "hooks": _hooks,
-    }
     findings = [
         Finding("Python", "ok", f"{platform.python_version()} at {sys.executable}"),
         Finding("swarm-memory", "ok", f"{version('swarm-memory')} in {Path(__file__).resolve().parents[3]}"),
     ]
-    for what, part in parts.items():
+    for what, part in PARTS.items():
         try:
             findings.extend(part(invocation))
         except SwarmMemoryError as error:
@@ -93,22 +78,6 @@ def examine(invocation: Invocation) -> list[Finding]:
             if what == "settings":
                 break
     return findings
-
-
-def _team(invocation: Invocation) -> Iterator[Finding]:
-    """Say whether the team's server knows the user; nothing without a team."""
-    settings = invocation.settings().settings.team
-    if settings.url is None:
-        return
-    from swarm_memory.server.team.client import TeamClient
-
-    try:
-        member = anyio.run(TeamClient(settings).me)
-    except TeamUnavailable as error:
-        yield Finding("team", "warn", str(error), "what was pulled last is used; it is asked again by itself")
-    else:
-        who = member.name or "its own user"
-        yield Finding("team", "ok", f"{settings.url} knows you as {who}, with the role {member.role}")
 
 
 def _settings(invocation: Invocation) -> Iterator[Finding]:
@@ -127,9 +96,7 @@ def _sqlite(invocation: Invocation) -> Iterator[Finding]:
 
     found = anyio.run(health)
     yield Finding("SQLite", "ok", f"{found.sqlite_version} by {found.driver}: {found.driver_reason}")
-    if found.wal_reset_safe:
-        yield Finding("WAL", "ok", "this SQLite has the fix of the WAL-reset bug")
-    else:
+    if not found.wal_reset_safe:
         advice = "nothing to do: a lock around every write guards against it; SQLite 3.51.3 has the fix"
         yield Finding("WAL", "warn", f"SQLite {found.sqlite_version} has the WAL-reset bug", advice)
     if found.sqlite_vec_version is None:
@@ -190,34 +157,41 @@ def _bank(invocation: Invocation) -> Iterator[Finding]:
     if place.is_remote:
         yield Finding("backups", "ok", "by the database server's own means (pg_dump, or what its provider offers)")
         return
-    yield from _inside(anyio.run(invocation.care().inspect))
-    yield from _copies(invocation.care())
+    care = invocation.care()
+    yield from _inside(anyio.run(care.inspect))
+    found = care.backups()
+    newest = f"newest of {found[0].made:%F %T} UTC" if found else "`swarm-memory bank backup` makes one"
+    yield Finding("backups", "ok", f"{len(found)} in {care.backup_folder}: {newest}")
+    for half in care.half_copies():
+        advice = f"{REPAIR}: it removes it, with what was forgotten since"
+        yield Finding("backups", "warn", f"a killed process left half a copy as {half}", advice)
+    for aside in care.damaged_files():
+        advice = "look what you need of it and delete it; `memories forget` does not reach into it"
+        yield Finding("backups", "warn", f"a damaged bank was put aside as {aside}", advice)
 
 
 def _inside(found: "Inspection") -> Iterator[Finding]:
     if found.sound:
         yield Finding("integrity", "ok", "pages, texts and indexes are what was written")
+    rows = (("memories", found.memories), ("trajectories", found.trajectories))
+    changed = [f"{len(ids)} {what} are not what was written: {', '.join(ids[:3])}" for what, ids in rows if ids]
+    yield from (Finding("integrity", "fail", fault, REPAIR) for fault in (*changed, *found.pages, *found.indexes))
+
+
+def _team(invocation: Invocation) -> Iterator[Finding]:
+    """Say whether the team's server knows the user; nothing without a team."""
+    settings = invocation.settings().settings.team
+    if settings.url is None:
         return
-    mend = "run `swarm-memory doctor --repair`"
-    for what, ids in (("memories", found.memories), ("trajectories", found.trajectories)):
-        if ids:
-            fault = f"{len(ids)} {what} are not what was written: {', '.join(ids[:3])}"
-            yield Finding("integrity", "fail", fault, mend)
-    yield from (Finding("integrity", "fail", fault, mend) for fault in (*found.pages, *found.indexes))
+    from swarm_memory.server.team.client import TeamClient
 
-
-def _copies(care: "SqliteCare") -> Iterator[Finding]:
-    found = care.backups()
-    newest = (
-        f"newest of {found[0].made:%F %T} UTC, because {found[0].reason}" if found else "`swarm-memory bank backup`"
-    )
-    yield Finding("backups", "ok", f"{len(found)} in {care.backup_folder}: {newest}")
-    for half in care.half_copies():
-        advice = "run `swarm-memory doctor --repair`: it removes it, with what was forgotten since"
-        yield Finding("backups", "warn", f"a killed process left half a copy as {half}", advice)
-    for aside in care.damaged_files():
-        advice = "look what you need of it and delete it; `memories forget` does not reach into it"
-        yield Finding("backups", "warn", f"a damaged bank was put aside as {aside}", advice)
+    try:
+        member = anyio.run(TeamClient(settings).me)
+    except TeamUnavailable as error:
+        yield Finding("team", "warn", str(error), "what was pulled last is used; it is asked again by itself")
+    else:
+        who = member.name or "its own user"
+        yield Finding("team", "ok", f"{settings.url} knows you as {who}, with the role {member.role}")
 
 
 def _hooks(invocation: Invocation) -> Iterator[Finding]:
@@ -227,3 +201,16 @@ def _hooks(invocation: Invocation) -> Iterator[Finding]:
     yield from (Finding("hooks", "warn", line) for line in missed)
     if not missed:
         yield Finding("hooks", "ok", f"nothing missed in {KEPT_DAYS} days")
+
+
+PARTS: dict[str, Callable[[Invocation], Iterator[Finding]]] = {
+    "settings": _settings,
+    "SQLite": _sqlite,
+    "embedder": _embedder,
+    "chat model": _chat,
+    "bank": _bank,
+    "team": _team,
+    "agents": lambda invocation: examined(invocation.root, invocation.settings().settings.hooks.at_calls),
+    "hooks": _hooks,
+}
+"""What is examined, in this order."""

@@ -1,26 +1,34 @@
-"""`learn` and `post-task`: what trajectories teach, what came of a task, and a verdict said otherwise."""
+"""`learn`, `post-task` and `import`: what transcripts teach and what came of a task, and memories from a file."""
 
-from contextlib import aclosing
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Literal, get_args
 
 import click
+from pydantic import Field
 
 from swarm_memory.schema.errors import InputError
-from swarm_memory.schema.trajectory import Label, Trajectory, Verdict
-from swarm_memory.server.cli.command import command
-from swarm_memory.server.cli.console import print_answer, print_json, say
-from swarm_memory.server.cli.invocation import CommandSite, Invocation
+from swarm_memory.schema.memory import LearnResult, MemoryItem
+from swarm_memory.schema.trajectory import Label, Verdict
+from swarm_memory.server.cli.command import EXISTING_FILE, command
+from swarm_memory.server.cli.console import SHOWN, print_answer, print_json, say
+from swarm_memory.server.cli.invocation import Invocation
+from swarm_memory.server.hosts.host import hosts
 from swarm_memory.server.hosts.input import Given, read_all
-from swarm_memory.server.jobs.transcripts import is_export
+from swarm_memory.server.hosts.transcript import ACCEPTED
+from swarm_memory.server.jobs.transcripts import Tally, as_row, import_files, is_export
 from swarm_memory.server.operations.answers import of_learned, of_verdict
 from swarm_memory.server.operations.learning import learn_from_files, learn_from_trajectory, record_outcome
-from swarm_memory.server.operations.operation import Flag, Row, Word
+from swarm_memory.server.operations.operation import Flag, Row, Word, row
 
 FORMATS = (
     "Transcripts of Claude Code and other agents, message lists, or JSON or JSONL of {id, task, steps}; also .gz; - is "
     "standard input."
 )
+
+
+MONTH = timedelta(days=30.5)
 
 
 @command(epilog=FORMATS)
@@ -57,38 +65,44 @@ def learn(
     if verdict is not None:
         if len(paths) != 1 or dry_run:
             raise click.UsageError("--verdict takes the id of one task, and no --dry-run")
-        _answer(invocation.call(lambda site: _say_verdict(site, paths[0], verdict, reason)), as_json)
+        _print(invocation.call(lambda site: _say_verdict(site, paths[0], verdict, reason)), as_json)
         return
     for path in paths:
         if not path:
             raise InputError("a path is empty: name a file or a folder")
         if Path(path).is_file() and is_export(Path(path)):
             raise InputError(f"{path} holds memories, not a transcript: `swarm-memory import` reads it")
-    failed: list[str] = []
+    faults: list[str] = []
     answered = 0
     for path in paths or (None,):
         try:
             answer = invocation.call(lambda site, path=path: _learned(site, path, task_id, dry_run))
         except InputError as error:
-            failed.append(str(error) if path is None else f"{path}: {error}")
+            faults.append(str(error) if path is None else f"{path}: {error}")
             continue
         answered += 1
         for each in answer.get("tasks", [answer]):
-            _answer(each, as_json)
-        failed += [f"{path}: {answer['fault']}"] if "fault" in answer else []
-        failed += [f"{name}: {why}" for name, why in answer.get("transcripts", {}).get("faults", {}).items()]
-    for fault in failed:
+            _print(each, as_json)
+        faults += [f"{path}: {answer['fault']}"] if "fault" in answer else []
+        faults += [f"{name}: {why}" for name, why in answer.get("transcripts", {}).get("faults", {}).items()]
+    for fault in faults:
         click.echo(f"swarm-memory: {fault}", err=True)
-    if failed:
+    if faults:
         raise click.exceptions.Exit(1 if answered else 2)
 
 
-async def _learned(site: CommandSite, path: str | None, task_id: str | None, dry_run: bool) -> Row:
+def _print(answer: Row, as_json: bool) -> None:
+    if as_json:
+        print_json(answer)
+    else:
+        print_answer(answer)
+        say()
+
+
+async def _learned(site: Invocation, path: str | None, task_id: str | None, dry_run: bool) -> Row:
     """Learn from a file, a folder, or from all that the agents on this machine did in the project."""
     if path is not None:
         return await learn_from_trajectory(site, path, task_id=task_id, dry_run=dry_run)
-    from swarm_memory.server.hosts.host import hosts
-
     if task_id is not None or dry_run:
         raise InputError("--task-id and --dry-run need the file of a transcript")
     found = [each for host in hosts() for each in host.transcripts.find(site.root)]
@@ -98,15 +112,7 @@ async def _learned(site: CommandSite, path: str | None, task_id: str | None, dry
     return await learn_from_files(site, found)
 
 
-def _answer(answer: Row, as_json: bool) -> None:
-    if as_json:
-        print_json(answer)
-    else:
-        print_answer(answer)
-        say()
-
-
-async def _say_verdict(site: CommandSite, task: str, said: str, reason: str) -> Row:
+async def _say_verdict(site: Invocation, task: str, said: str, reason: str) -> Row:
     from swarm_memory.tools.tasks.verdict import judge_again, say_verdict
 
     toolbox = await site.toolbox()
@@ -120,7 +126,7 @@ async def _say_verdict(site: CommandSite, task: str, said: str, reason: str) -> 
 
 @command(epilog=FORMATS, show=print_answer)
 async def post_task(
-    site: CommandSite,
+    site: Invocation,
     task_id: Annotated[str, "The id that pre-task was given."],
     file: Annotated[str | None, "What was done; - is standard input.", "--trajectory", Flag("FILE|-")] = None,
     outcome: Annotated[Label | None, "What came of it; else it is judged."] = None,
@@ -137,22 +143,100 @@ async def post_task(
       swarm-memory post-task --task-id T-17 --trajectory run.json
       swarm-memory post-task --task-id T-17 --outcome Success
     """
+    from swarm_memory.tools.tool_memory.log import learn_and_log
+
     if file is None:
         if outcome is None:
             raise click.UsageError("give --trajectory, --outcome, or both")
         return await record_outcome(site, task_id, outcome, list(used), list(reasons))
     if used:
         raise click.UsageError("--used goes without --trajectory, which shows what was used")
-    from swarm_memory.tools.tool_memory.log import learn_and_log
-
-    found: list[Trajectory] = []
-    async with aclosing(read_all(Given(file))) as stream:
-        async for trajectory in stream:
-            found.append(trajectory)
-            if len(found) > 1:
-                raise InputError(f"{file} holds more than one task: give the trajectory of {task_id} alone")
-    if not found:
-        raise InputError(f"{file} holds no task")
+    found = [each async for each in read_all(Given(file))]
+    if len(found) != 1:
+        how_many = "more than one task" if found else "no task"
+        raise InputError(f"{file} holds {how_many}: give the trajectory of {task_id} alone")
     own = None if outcome is None else Verdict.by_agent(outcome, reasons=reasons)
     named = found[0].model_copy(update={"task_id": task_id})
     return of_learned(await learn_and_log(await site.toolbox(), named, agent_verdict=own))
+
+
+def _show_imported(answer: Row) -> None:
+    """Print what files or each agent's sessions brought, and the surest memories of those that were learned."""
+    shown = {name: value for name, value in answer.items() if name not in ("faults", "learned")}
+    if "agents" in answer:
+        held = {name: each for name, each in answer["agents"].items() if each["sessions"] or each["left_out"]}
+        surest = sorted(answer["learned"], key=lambda each: -each["confidence"])
+        shown["agents"] = held or "no session was held here in this time"
+        shown["learned"] = [f"{each['confidence']:.2f}  {each['title']}" for each in surest[:SHOWN]]
+        if len(surest) > SHOWN:
+            shown["learned"].append(f"… and {len(surest) - SHOWN:,} more: `swarm-memory memories list`")
+    print_answer(shown)
+
+
+@command(show=_show_imported, failed=lambda answer: bool(answer["faults"]))
+async def import_(
+    site: Invocation,
+    files: Annotated[tuple[Path, ...], Word("[FILE]...", EXISTING_FILE)],
+    quarantine: Annotated[bool, "Retrieve nothing of it before it is restored."] = False,
+    everything: Annotated[bool, "Instead: learn from the sessions of every coding agent here.", "--all"] = False,
+    months: Annotated[float, Field(ge=0.1, le=1200, description="With --all: how far back.")] = 6,
+    everywhere: Annotated[bool, "With --all: also from sessions of other projects."] = False,
+) -> Row:
+    """Read memories that `memories export` wrote, of another project or machine; or with --all what agents did.
+
+    Doing it again changes nothing: what was read before is known. From transcripts `swarm-memory learn` learns.
+    `swarm-memory memories forget --run` with the run that it names takes back what a file brought.
+
+    With --all it learns from the sessions that Claude Code, Codex CLI and the other agents on this machine held in this
+    project in the last six months, without a model, and ends with a page of what that taught.
+
+    \b
+    Examples:
+      swarm-memory import memories.jsonl --quarantine
+      swarm-memory import --all
+    """
+    if everything == bool(files):
+        raise click.UsageError("give files that `memories export` wrote, or --all")
+    if everything:
+        answer = await _import_sessions(site, datetime.now(UTC) - months * MONTH, everywhere)
+    else:
+        for file in files:
+            if not is_export(file):
+                raise InputError(
+                    f"{file} holds no memories that `memories export` wrote; `swarm-memory learn` reads transcripts"
+                )
+        tally = await import_files(await site.toolbox(), files, quarantine, site.report)
+        faulty = {name: f"{each.faulty} faulty" for name, each in tally.exports.items() if each.faulty}
+        answer = row(exports=as_row(tally)["exports"], faults=faulty | tally.faults)
+    for name, fault in answer["faults"].items():
+        click.echo(f"swarm-memory: {name}: {fault}", err=True)
+    return answer
+
+
+async def _import_sessions(site: Invocation, since: datetime, everywhere: bool) -> Row:
+    """Learn from the sessions of every agent, without any model."""
+    items: dict[str, MemoryItem] = {}
+    agents: dict[str, Row] = {}
+    faults: dict[str, str] = {}
+
+    def keep(result: LearnResult) -> None:
+        items.update({item.id: item for item in result.stored})
+        for gone in result.superseded:
+            items.pop(gone, None)
+
+    for host in hosts():
+        every = {path: path.stat().st_mtime for path in host.transcripts.find(None) if path.is_file()}
+        held = set(every if everywhere else host.transcripts.find(site.root)) & every.keys()
+        files = sorted(path for path in held if every[path] >= since.timestamp())
+        tally = Tally()
+        if files:
+            offline = replace(await site.toolbox(), chat=None)
+            tally = await import_files(offline, files, False, site.report, since=since, on_learned=keep)
+        faults |= {name: why.removesuffix(f"; {ACCEPTED}") for name, why in tally.faults.items()}
+        older, elsewhere = len(held) - len(files), len(every) - len(held)
+        left_out = {"older than --months": older, "of other projects, without --everywhere": elsewhere}
+        counts = {name: getattr(tally, name) for name in ("tasks", "known", "verdicts", "stored", "calls")}
+        left = {why: count for why, count in left_out.items() if count}
+        agents[host.name] = {"sessions": tally.files, **counts, "left_out": left}
+    learned = [item.model_dump(include={"id", "title", "confidence"}) | {"use": item.use} for item in items.values()]
+    return {"agents": agents, "learned": learned, "faults": faults}

@@ -1,15 +1,16 @@
-"""`retrieve`, `pre-task`, `remember`, `memories` and `promote`: memories found, kept, mended and forgotten."""
+"""`retrieve`, `pre-task`, `remember` and `memories`: memories found, kept, mended and forgotten."""
 
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import click
 from pydantic import Field
 
 from swarm_memory.schema.base import counted
+from swarm_memory.schema.errors import ConfigError
 from swarm_memory.server.cli.command import A_FILE, command, command_of
-from swarm_memory.server.cli.console import print_answer, say, write_lines
-from swarm_memory.server.cli.invocation import CommandSite, Invocation
+from swarm_memory.server.cli.console import print_answer, say
+from swarm_memory.server.cli.invocation import Invocation
 from swarm_memory.server.operations.memories import (
     MANAGE,
     REMEMBER,
@@ -36,7 +37,7 @@ retrieve = command_of(
 
 @command(show=lambda found: say(found.preamble) if found.preamble else None)
 async def pre_task(
-    site: CommandSite,
+    site: Invocation,
     task_id: Annotated[str, "Your id of the task; give it to post-task again."],
     query: Annotated[str, "The task, in its own words."],
     k: Annotated[int | None, Field(ge=1, le=50, description="How many at most; 3 by default."), "-k"] = None,
@@ -123,7 +124,7 @@ command_of(
 
 @command(of=memories, show=print_answer, json=_memories)
 async def get(
-    site: CommandSite, ids: Ids, history: Annotated[bool, "Show what happened to one instead."] = False
+    site: Invocation, ids: Ids, history: Annotated[bool, "Show what happened to one instead."] = False
 ) -> Row:
     """Show memories with their steps and where they came from."""
     return await manage_memories(site, "history" if history else "get", list(ids))
@@ -131,7 +132,7 @@ async def get(
 
 @command(of=memories, show=print_answer)
 async def quarantine(
-    site: CommandSite,
+    site: Invocation,
     ids: Ids,
     run_id: OfRun = None,
     reason: Annotated[str | None, "Why; kept in the history."] = None,
@@ -164,13 +165,18 @@ def forget(
     """
     if (bool(ids or run_id), person is not None, bool(tools)).count(True) != 1:
         raise click.UsageError("name memories by their ids or by --run, or give --person or --tool")
-    if person is not None:
-        return _forget_person(invocation, person, yes)
     if tools:
         _ask(yes, "Delete calls, totals and summaries for good?")
         names = None if tools == ("*",) else tools
-        count = invocation.read(lambda toolbox: toolbox.store.tool_memory.forget_tools(toolbox.scope, names))
+        count = invocation.run(lambda toolbox: toolbox.store.tool_memory.forget_tools(toolbox.scope, names), reads=True)
         return {"forgotten": count}
+    if person is not None:
+        from swarm_memory.tools.team.people import find_person, forget_person
+
+        name = invocation.run(lambda toolbox: find_person(toolbox, person)).name
+        _ask(yes, f"Delete {name} with all that they brought, for good?")
+        done = invocation.run(lambda toolbox: forget_person(toolbox, person))
+        return {"person": person, "forgotten": len(done.ids), "records": done.records, "alike": done.alike}
     if not yes:  # what would be deleted is shown, so that nobody agrees to more than was meant
         found = invocation.call(lambda site: manage_memories(site, "get", list(ids), run_id=run_id))["memories"]
         for each in found[:SHOWN]:
@@ -186,18 +192,9 @@ def _ask(yes: bool, question: str) -> None:
         click.confirm(question, abort=True, err=True)
 
 
-def _forget_person(invocation: Invocation, name: str, yes: bool) -> Row:
-    from swarm_memory.tools.team.people import find_person, forget_person
-
-    person = invocation.run(lambda toolbox: find_person(toolbox, name))
-    _ask(yes, f"Delete {person.name} with all that they brought, for good?")
-    done = invocation.run(lambda toolbox: forget_person(toolbox, name))
-    return {"person": name, "forgotten": len(done.ids), "records": done.records, "alike": done.alike}
-
-
 @command(of=memories, name="export")
-def export_command(
-    invocation: Invocation,
+async def export_command(
+    site: Invocation,
     output: Annotated[Path | None, "A file instead of the output.", "-o", "--output", Flag(type=A_FILE)] = None,
     own_only: Annotated[bool, "Leave out the global memories."] = False,
 ) -> None:
@@ -209,43 +206,15 @@ def export_command(
     """
     from swarm_memory.tools.memories.transfer import export_memories
 
-    count = invocation.read(lambda toolbox: write_lines(export_memories(toolbox, with_global=not own_only), output))
+    toolbox, count = await site.for_reading(), 0
+    try:
+        with click.open_file(str(output or "-"), "w", encoding="utf-8", atomic=output is not None) as file:
+            async for line in export_memories(toolbox, with_global=not own_only):
+                file.write(line + "\n")
+                count += 1
+    except OSError as error:
+        if output is None:
+            raise  # a pipe that nobody reads any more
+        raise ConfigError(f"{output} cannot be written: {error.strerror}") from error
     if output is not None:
         say(f"{counted(count, 'memory')} written to {output}.")
-
-
-@command()
-def promote(
-    invocation: Invocation,
-    ids: Ids,
-    to: Annotated[Literal["skill", "agents-md", "claude-md", "user"] | None, "Default: skill."] = None,
-    proven: Annotated[bool, "All that are proven: surely most tasks with them succeeded."] = False,
-    demote: Annotated[bool, "Take them out again; without ids all, of every file."] = False,
-    overwrite: Annotated[bool, "Write again also what somebody edited by hand."] = False,
-    dry_run: Annotated[bool, "Show the changes and write nothing."] = False,
-    yes: Yes = False,
-    as_json: bool = False,
-) -> None:
-    """Write memories into files that agents read by themselves: skills of Claude Code, or AGENTS.md or CLAUDE.md.
-
-    Memories of one subject become one skill in .claude/skills, or lines of one block, in their own words. The change
-    is shown, and you are asked. What an agent reads there it is not shown at its prompts any more; when an error comes
-    again it still is.
-
-    Named again, or without ids, what stands there is written again where its memories changed. What you edited by hand
-    stays as it is. --demote gives files back as they were.
-
-    --to user writes no file: it lifts memories into the global scope of the bank, so that every project of it is shown
-    them; with --demote they are of their own project again.
-
-    \b
-    Examples:
-      swarm-memory promote --proven
-      swarm-memory promote rm_01J8… rm_01J9…
-      swarm-memory promote rm_01J8… --to agents-md --dry-run
-      swarm-memory promote --demote rm_01J8…
-      swarm-memory promote rm_01J8… --to user
-    """
-    from swarm_memory.server.cli.promote import Wish, carry_out
-
-    carry_out(invocation, Wish(ids, proven, to, demote, overwrite, dry_run, yes, as_json))

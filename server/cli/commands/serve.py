@@ -7,6 +7,7 @@ import os
 import sys
 import webbrowser
 from collections.abc import Callable, Generator
+from contextlib import nullcontext
 from functools import cache
 from html import escape
 from pathlib import Path
@@ -17,13 +18,17 @@ from pydantic import Field
 
 from swarm_memory.server.cli.command import A_FILE, command
 from swarm_memory.server.cli.invocation import Invocation
+from swarm_memory.server.location import locate, log_line, state_folder, user_file, write_private
 from swarm_memory.server.operations.operation import Flag
 
 if TYPE_CHECKING:
     from mcp.server import MCPServer
 
     from swarm_memory.server.bank import Bank
+    from swarm_memory.server.http.identity import Identity
+    from swarm_memory.server.http.serve import Address
     from swarm_memory.server.jobs.worker import Worker
+    from swarm_memory.server.viewer.viewer import Viewer
     from swarm_memory.tools.toolbox import Toolbox
 
 
@@ -58,9 +63,11 @@ def serve(
       claude mcp add --transport http swarm-memory http://127.0.0.1:8765/mcp \\
         --header "Authorization: Bearer $(cat TOKEN_FILE)"
     """
-    logging.getLogger("swarm_memory").addHandler(LogBesideBank(invocation))
+    _log_beside_bank(invocation)
     if over_http:
-        _serve_http(invocation, host, port, names, token_file)
+        from swarm_memory.server.http.serve import Address, allowed_names
+
+        _serve_http(invocation, Address(host, port, allowed_names(host, names)), token_file)
         return
     from swarm_memory.server.mcp.stdio import run_stdio
 
@@ -106,47 +113,56 @@ def _build(invocation: Invocation, bank: "Bank", on_closed: "Callable[[], None] 
     return build_server(bank, on_closed, listen=None if invocation.overrides else hear)
 
 
-def _serve_http(invocation: Invocation, host: str, port: int, names: tuple[str, ...], token_file: Path | None) -> None:
-    """Raises `ConfigError`: a setting, the token file, the address or the names are wrong."""
-    from swarm_memory.server.http.identity import Identity, load_token
-    from swarm_memory.server.http.identity import token_file as file_for
-    from swarm_memory.server.http.serve import PATH, VIEWER, Address, allowed_names, is_loopback, issuer_of, run_http
-    from swarm_memory.server.location import user_file
-    from swarm_memory.server.viewer.access import Access
-    from swarm_memory.server.viewer.viewer import Viewed, Viewer
-    from swarm_memory.server.wiring import SystemClock
+def _serve_http(invocation: Invocation, address: "Address", token_file: Path | None) -> None:
+    """Raises `ConfigError`: a setting, the token file or the address is wrong."""
+    from swarm_memory.server.http import identity
+    from swarm_memory.server.http.serve import PATH, VIEWER, guarded, is_loopback, issuer_of, run, with_pages
 
     limits = invocation.settings().settings.http
-    address = Address(host, port, allowed_names(host, names))
-    path = token_file or file_for(invocation.place.database, user_file(os.environ).parent)
+    path = token_file or identity.token_file(invocation.place.database, user_file(os.environ).parent)
     bank = _bank(invocation)
-    identity = Identity(load_token(path), bank, issuer_of(limits, address))
-    viewed = Viewed(bank, invocation.settings, SystemClock().now)
-    pages = Viewer(viewed, Access(address.names, identity))
+    admits = identity.Identity(identity.load_token(path), bank, issuer_of(limits, address))
+    pages = _pages(invocation, bank, address, admits)
 
     def say_where(origin: str) -> None:
         click.echo(f"swarm-memory: serving {origin}{PATH}; the bearer token is in {path}", err=True)
         pages_at = f"{pages.link(origin)} (once; later {origin}{VIEWER} with the token)"
         click.echo(f"swarm-memory: pages for a browser: {pages_at}", err=True)
-        if not is_loopback(host):
+        if not is_loopback(address.host):
             click.echo("swarm-memory: nothing is encrypted here: put a proxy with TLS in front of it", err=True)
 
-    run_http(_build(invocation, bank), address, identity, limits, say_where, pages)
+    server = _build(invocation, bank)
+    run(lambda port: with_pages(guarded(server, address, port, admits, limits), pages), address, say_where)
 
 
-class LogBesideBank(logging.Handler):
-    """Keeps warnings in the log of the hooks; a log that cannot be written is no fault of the work."""
+def _pages(
+    invocation: Invocation,
+    bank: "Bank",
+    address: "Address",
+    admits: "Identity | None" = None,
+    *,
+    read_only: bool = False,
+) -> "Viewer":
+    """Return the pages over a bank, which they hold themselves where no server does that `admits` people."""
+    from swarm_memory.server.bank import running
+    from swarm_memory.server.viewer.access import Access
+    from swarm_memory.server.viewer.viewer import Viewed, Viewer
+    from swarm_memory.server.wiring import SystemClock
 
-    def __init__(self, invocation: Invocation) -> None:
-        super().__init__(logging.WARNING)
-        self._invocation = invocation
+    viewed = Viewed(bank, invocation.settings, SystemClock().now, read_only)
+    return Viewer(viewed, Access(address.names, admits), nullcontext if admits else lambda: running(bank))
 
-    def emit(self, record: logging.LogRecord) -> None:
-        from swarm_memory.server.location import locate, log_line
 
-        place = locate(self._invocation.folder, self._invocation.overrides.get("storage.db"))
-        with contextlib.suppress(OSError):
-            log_line(place.folder, self.format(record))
+def _log_beside_bank(invocation: Invocation) -> None:
+    """Keep warnings in the log of the hooks; a log that cannot be written is no fault of the work."""
+
+    class Beside(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            place = locate(invocation.folder, invocation.overrides.get("storage.db"))
+            with contextlib.suppress(OSError):
+                log_line(place.folder, self.format(record))
+
+    logging.getLogger("swarm_memory").addHandler(Beside(logging.WARNING))
 
 
 @command()
@@ -167,16 +183,10 @@ def ui(
       swarm-memory ui
       swarm-memory ui --read-only --no-browser
     """
-    from swarm_memory.server.bank import running
-    from swarm_memory.server.http.serve import Address, allowed_names, run_pages
-    from swarm_memory.server.viewer.access import Access
-    from swarm_memory.server.viewer.viewer import Viewed, Viewer
-    from swarm_memory.server.wiring import SystemClock
+    from swarm_memory.server.http.serve import Address, allowed_names, run
 
     address = Address("127.0.0.1", port, allowed_names("127.0.0.1", ()))
-    bank = _bank(invocation, works=not read_only)
-    viewed = Viewed(bank, invocation.settings, SystemClock().now, read_only)
-    pages = Viewer(viewed, Access(address.names), lambda: running(bank))
+    pages = _pages(invocation, _bank(invocation, works=not read_only), address, read_only=read_only)
     with contextlib.ExitStack() as opened:
 
         def say_where(origin: str) -> None:
@@ -185,14 +195,12 @@ def ui(
             if not no_browser:
                 opened.enter_context(_browser_at(pages.link(origin)))
 
-        run_pages(pages, address, invocation.settings().settings.http, say_where)
+        run(lambda _: pages, address, say_where)
 
 
 @contextlib.contextmanager
 def _browser_at(link: str) -> Generator[None]:
     """Show a link in the user's browser, by a private file: the arguments of a program are seen by all."""
-    from swarm_memory.server.location import state_folder, write_private
-
     if sys.platform.startswith("linux") and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
         yield  # there is no screen: a browser in the terminal would take it over
         return

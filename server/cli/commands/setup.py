@@ -3,20 +3,17 @@
 import tempfile
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
-import anyio
 import click
 
-from swarm_memory.schema.memory import LearnResult, MemoryItem, Note, Retrieval
-from swarm_memory.schema.trajectory import Trajectory
+from swarm_memory.schema.memory import Note
 from swarm_memory.server.cli.agents import CLAUDE, all_agents, chosen, command_of, configuration, examined, scope_of
-from swarm_memory.server.cli.changes import carry_out
+from swarm_memory.server.cli.changes import carry_out, is_asked_at, planned_leave, say_who_learns
 from swarm_memory.server.cli.command import A_FILE, command
-from swarm_memory.server.cli.console import print_json, say, say_findings
+from swarm_memory.server.cli.console import print_answer, say, say_findings
 from swarm_memory.server.cli.invocation import Invocation
-from swarm_memory.server.cli.leave import is_asked_at, planned_leave, say_who_learns
-from swarm_memory.server.operations.operation import Flag
+from swarm_memory.server.operations.operation import Flag, Row
 
 if TYPE_CHECKING:
     from swarm_memory.server.hosts.host import InstallScope
@@ -61,13 +58,9 @@ def install(
 
     At a terminal you are asked which of those on this machine; else it is Claude Code, or what --agent and --all say.
 
-    The files are yours alone: for this project .claude/settings.local.json and the project's part of ~/.claude.json,
-    with --user the settings of all your projects. With --project they are .mcp.json and .claude/settings.json, to
-    be committed, and run the `swarm-memory` that each one's PATH finds. Of Codex CLI they are hooks.json and
-    config.toml in ~/.codex, with --project in .codex.
-
-    What is there is kept, and what a file was before is copied into our own state folder. Doing it again changes
-    nothing. The hook before calls of tools is left out where the setting hooks.at_calls is false.
+    The files are yours alone, for this project or with --user for all; with --project they are those to be committed,
+    and run the `swarm-memory` that each one's PATH finds. What is there is kept, and what a file was before is copied
+    into our own state folder. Doing it again changes nothing.
 
     Once you are asked who learns from finished tasks: rules alone (so it is where nobody answers), your own Claude
     Code, the models that you named in chat.providers, or the agent itself. It is kept in your own settings file.
@@ -157,7 +150,7 @@ def _write_rules(invocation: Invocation, file: Path, dry_run: bool, as_json: boo
     from swarm_memory.server.hosts.files.rules import plan_rules
 
     most = invocation.settings().settings.hooks.briefing_items
-    notes = invocation.read(lambda toolbox: _surest_notes(toolbox, most))
+    notes = invocation.run(lambda toolbox: _surest_notes(toolbox, most), reads=True)
     changes = plan_rules(Path.cwd() / file, invocation.root, notes)
     carry_out(changes, "written", dry_run=dry_run, as_json=as_json)
 
@@ -177,13 +170,12 @@ async def _surest_notes(toolbox: "Toolbox", most: int) -> str:
     return briefing_of(shown, await team_counts(toolbox, shown))
 
 
-@command()
+@command(show=print_answer)
 def pause(
     invocation: Invocation,
     everywhere: Annotated[bool, "In all projects."] = False,
     end: Annotated[bool, "Switch it on again; with --everywhere all that were paused so."] = False,
-    as_json: bool = False,
-) -> None:
+) -> Row:
     """Switch swarm-memory off in this project: hooks say nothing, tools answer that it is off, nothing is learned.
 
     What agents do meanwhile is not read, and `swarm-memory learn` can read it later. The setting `enabled: false` and
@@ -191,17 +183,8 @@ def pause(
     """
     from swarm_memory.server import switch
 
-    root, where = invocation.root, "in all projects" if everywhere else f"in {invocation.root}"
-    changed = (switch.resume if end else switch.pause)(None if everywhere else root)
-    by = switch.switched_off(root)
-    if as_json:
-        print_json({"changed": changed, "off": by})
-    elif not end:
-        say(f"{'Switched' if changed else 'Already switched'} off {where}.")
-    else:
-        say(f"Switched on {where}." if changed else "It was not paused.")
-        if by:
-            say(f"Still off here: by {by}.", fg="yellow")
+    changed = (switch.resume if end else switch.pause)(None if everywhere else invocation.root)
+    return {"changed": changed, "off": switch.switched_off(invocation.root)}
 
 
 SESSION = Path(__file__).resolve().parent.parent / "demo" / "session.jsonl"
@@ -218,60 +201,12 @@ SIMILAR = "The tests of this fresh clone fail with a SettingsError. Make them pa
 UNRELATED = "Translate the landing page into French and keep the layout."
 
 
-class Played(NamedTuple):
-    """What the demo did, and how long all of it took."""
-
-    tasks: list[Trajectory]
-    learned: list[LearnResult]
-    noted: list[MemoryItem]
-    beside: str
-    """What a later call that failed was shown."""
-    retrieved: list[Retrieval]
-    took_ms: float
-
-
-def _show_demo(played: Played) -> None:
-    for trajectory, result in zip(played.tasks, played.learned, strict=True):
-        _show("A task of a real Claude Code session", trajectory.task)
-        codes = {step.call_id: step.exit_code for step in trajectory.steps if step.kind == "observation"}
-        for step in trajectory.steps:
-            if step.kind == "tool_call":
-                failed = codes.get(step.call_id)
-                called = str((step.tool_input or {}).get("command", step.tool_name))[:100]
-                say(f"    exit {failed}  {called}", fg="red" if failed else None)
-        verdict = result.verdict
-        say(f"Verdict: {verdict.label}, {verdict.confidence:.2f}, by {verdict.judge}: {'; '.join(verdict.reasons)}")
-        for item in result.stored:
-            _show(f"Learned: {item.title}", item.content)
-    for item in played.noted:
-        _show("What its agent teaches the next one, by one call of `remember`", f"{item.title}\n{item.content}")
-    _show(f"A later session: {FAILING} fails. Beside the failure the agent reads", played.beside)
-    similar, unrelated = played.retrieved
-    _show("A similar task starts", similar.query)
-    _show("What is put into the agent's prompt", similar.preamble)
-    _show("An unrelated task starts", unrelated.query)
-    say(f"What is put into the agent's prompt: {unrelated.preamble or 'nothing'}. Why: {unrelated.reason}")
-    say(f"\n{played.took_ms:.0f} ms for all, with {similar.embedder}. No key, no download, no daemon.", dim=True)
-    say("Next: `swarm-memory install` in a project of yours.", dim=True)
-
-
-def _show(title: str, text: str) -> None:
-    say(f"\n{title}:", bold=True)
-    for line in text.splitlines():
-        say(f"    {line}", fg="cyan")
-
-
-@command(show=_show_demo, json=Played._asdict)
-def demo(invocation: Invocation) -> Played:
+@command(show=print_answer)
+async def demo(site: Invocation) -> Row:
     """Learn from a shipped Claude Code session, and show what comes back for the next task.
 
     Works offline and without a key. Nothing outside a temporary folder is read or written.
     """
-    with tempfile.TemporaryDirectory(prefix="swarm-memory-demo-") as folder:
-        return anyio.run(_play, Path(folder))
-
-
-async def _play(folder: Path) -> Played:
     from swarm_memory.schema.settings import Settings, StorageSettings
     from swarm_memory.server.hosts.transcript import read_trajectories
     from swarm_memory.server.wiring import opened_toolbox, place_of
@@ -282,12 +217,31 @@ async def _play(folder: Path) -> Played:
     from swarm_memory.tools.retrieve.retrieve import retrieve
 
     began = time.perf_counter()
-    settings = Settings(storage=StorageSettings(db=str(folder / ".swarm" / "memory.db"), project="shop"))
-    async with opened_toolbox(place_of(folder, settings), settings) as toolbox:
-        tasks = list(read_trajectories(SESSION))
-        learned = [await learn(toolbox, each) for each in tasks]
-        noted = [each.item for each in await remember_notes(toolbox, [NOTE])]
-        handles = at_failure("Bash", {"command": FAILING}, ERROR)
-        beside = await beside_failure(toolbox, Around("later", "later:1"), handles)
-        found = [await retrieve(toolbox, text) for text in (SIMILAR, UNRELATED)]
-    return Played(tasks, learned, noted, beside, found, round((time.perf_counter() - began) * 1000, 1))
+    with tempfile.TemporaryDirectory(prefix="swarm-memory-demo-") as folder:
+        settings = Settings(storage=StorageSettings(db=str(Path(folder) / "memory.db"), project="shop"))
+        async with opened_toolbox(place_of(Path(folder), settings), settings) as toolbox:
+            tasks = list(read_trajectories(SESSION))
+            learned = [await learn(toolbox, each) for each in tasks]
+            noted = [each.item for each in await remember_notes(toolbox, [NOTE])]
+            beside = await beside_failure(
+                toolbox, Around("later", "later:1"), at_failure("Bash", {"command": FAILING}, ERROR)
+            )
+            similar, unrelated = [await retrieve(toolbox, text) for text in (SIMILAR, UNRELATED)]
+    called = [step for each in tasks for step in each.steps if step.kind == "tool_call"]
+    words = {"id", "title", "content"}
+    return {
+        "a_task_of_a_real_Claude_Code_session": [each.task for each in tasks],
+        "its_calls": [str((step.tool_input or {}).get("command", step.tool_name))[:100] for step in called],
+        "verdict": [f"{each.verdict.label}: {'; '.join(each.verdict.reasons)}" for each in learned],
+        "learned_from_it": [item.model_dump(include=words) for each in learned for item in each.stored],
+        "what_its_agent_teaches_the_next_one": [item.model_dump(include=words) for item in noted],
+        "a_later_session": f"{FAILING} fails. Beside the failure the agent reads",
+        "notes_beside_it": beside,
+        "a_similar_task": similar.query,
+        "what_is_put_into_its_prompt": similar.preamble,
+        "an_unrelated_task": unrelated.query,
+        "what_is_put_into_that_prompt": unrelated.preamble or f"nothing: {unrelated.reason}",
+        "took_ms": round((time.perf_counter() - began) * 1000, 1),
+        "embedder": f"{similar.embedder}; no key, no download, no daemon",
+        "next": "`swarm-memory install` in a project of yours",
+    }

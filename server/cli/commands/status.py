@@ -1,31 +1,38 @@
 """`status`, `metrics` and `jobs`: how everything stands, and the queued work."""
 
-import csv
-import sys
 from datetime import timedelta
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import click
 from pydantic import Field
 
-from swarm_memory.schema.base import counted
 from swarm_memory.schema.errors import SwarmMemoryError
 from swarm_memory.schema.job import Job, JobStatus
-from swarm_memory.schema.outcome import WeekMetrics
 from swarm_memory.server.cli.command import command
-from swarm_memory.server.cli.console import print_answer, print_json, print_table, say, say_notices
+from swarm_memory.server.cli.console import print_answer, print_json, say, say_notices
 from swarm_memory.server.cli.invocation import Invocation
 from swarm_memory.server.operations.memories import memory_status
-
-if TYPE_CHECKING:
-    from swarm_memory.tools.toolbox import Toolbox
-
+from swarm_memory.server.operations.operation import Row
 
 MEASURED = "0.1"
 """The share of tasks that work without notes while that is measured."""
 
 CHAT_DAYS = 30
 """So many days `metrics` looks back at what models took."""
+
+WEEKLY = (
+    "week",
+    "tasks",
+    "success_rate",
+    "steps_to_success",
+    "tokens_per_success",
+    "cost_usd_per_success",
+    "new_items",
+)
+"""What people see of a week; `--json` has all."""
+
+JOB = {"status", "kind", "key", "attempts", "run_after", "error"}
+"""What people see of a job; `--json` has all."""
 
 
 @command()
@@ -45,45 +52,33 @@ def status(
     The project's file may come with a cloned repository: it is the weakest, and may not say which database is
     used or where texts are sent.
     """
-    if settings or changed:
-        _show_settings(invocation, changed, as_json)
-    else:
+    if not (settings or changed):
         answer = invocation.call(memory_status)
         print_json(answer) if as_json else print_answer(answer)
-
-
-def _show_settings(invocation: Invocation, changed: bool, as_json: bool) -> None:
+        return
     resolved = invocation.settings()
     rows = [row for row in resolved.rows() if not changed or row[2] != "default"]
     if as_json:
         print_json({key: {"value": value, "origin": origin} for key, value, origin in rows})
     elif rows:
-        given = ((key, "" if value is None else value, origin) for key, value, origin in rows)
-        print_table(("setting", "value", "from"), given)
+        print_answer([{"key": key, "value": value, "from": origin} for key, value, origin in rows])
     else:
         say("All settings are at their defaults.")
     say_notices(resolved.notices, err=True)
 
 
-WEEKLY = (
-    "week",
-    "tasks",
-    "success_rate",
-    "steps_to_success",
-    "tokens_per_success",
-    "cost_usd_per_success",
-    "new_items",
-)
-"""What people see of a week; `--csv` and `--json` have all."""
+def _show_metrics(found: Row) -> None:
+    if "weeks" in found:
+        print_answer([{name: getattr(week, name) for name in WEEKLY} for week in found.pop("weeks")])
+        found["effect"] = found["effect"] or "no task has an outcome yet"
+    print_answer(found)
 
 
-@command()
-def metrics(
-    invocation: Invocation,
-    as_csv: Annotated[bool, "Print the weeks as CSV.", "--csv"] = False,
+@command(show=_show_metrics)
+async def metrics(
+    site: Invocation,
     measure: Annotated[Literal["on", "off"] | None, "Measure what notes are worth, or do so no more."] = None,
-    as_json: bool = False,
-) -> None:
+) -> Row:
     """Show what came of this project's tasks by week, the effect of memory, and what models took by day.
 
     What notes are worth is known where some tasks work without any: --measure on lets one task in ten do so, at random.
@@ -93,29 +88,13 @@ def metrics(
     Examples:
       swarm-memory metrics
       swarm-memory metrics --measure on
-      swarm-memory metrics --csv > weeks.csv
     """
-    if as_csv + as_json + (measure is not None) > 1:
-        raise click.UsageError("--csv, --json and --measure exclude each other")
-    if measure is not None:
-        _measure(invocation, MEASURED if measure == "on" else "0")
-        return
-    found = invocation.read(_metrics)
-    if as_csv:
-        writer = csv.DictWriter(sys.stdout, list(WeekMetrics.model_fields), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(week.model_dump(mode="json") for week in found["weeks"])
-    elif as_json:
-        print_json(found)
-    else:
-        print_answer([{name: getattr(week, name) for name in WEEKLY} for week in found.pop("weeks")])
-        print_answer({**found, "effect": found["effect"] or "no task has an outcome yet"})
-
-
-async def _metrics(toolbox: "Toolbox") -> dict[str, Any]:
     from swarm_memory.tools.credit.metrics import memory_effect, weekly_metrics
     from swarm_memory.tools.memories.status import promotions
 
+    if measure is not None:
+        return {"measured": _measured(site, MEASURED if measure == "on" else "0")}
+    toolbox = await site.for_reading()
     return {
         "weeks": await weekly_metrics(toolbox),
         "effect": await memory_effect(toolbox),
@@ -124,25 +103,20 @@ async def _metrics(toolbox: "Toolbox") -> dict[str, Any]:
     }
 
 
-def _measure(invocation: Invocation, rate: str) -> None:
-    """Set the share of tasks that work without notes in the user's own settings, and say what that means."""
+def _measured(site: Invocation, rate: str) -> str:
+    """Set the share of tasks that work without notes in the user's own settings, and return what that means."""
     from swarm_memory.server.cli.changes import planned_setting
     from swarm_memory.server.hosts.settings_files import apply
 
     if change := planned_setting("credit.holdout_rate", rate):
         apply([change])
-    resolved = invocation.settings()
+    resolved = site.settings()
     share, origin = resolved.settings.credit.holdout_rate, resolved.origin.get("credit.holdout_rate")
     if share != float(rate):
-        say(
-            f"Note: {origin} sets credit.holdout_rate to {share:g}, which counts before your own settings.",
-            fg="yellow",
-            err=True,
-        )
-    elif share:
-        say("One task in ten works without any notes from now on, in all your projects; `metrics` compares.")
-    else:
-        say("Every task is shown the notes that fit it.")
+        return f"{origin} sets credit.holdout_rate to {share:g}, which counts before your own settings"
+    if share:
+        return "one task in ten works without any notes from now on, in all your projects; `metrics` compares"
+    return "every task is shown the notes that fit it"
 
 
 jobs = click.Group(
@@ -154,36 +128,32 @@ jobs = click.Group(
 )
 
 
-JOB = {"status", "kind", "key", "attempts", "run_after", "error"}
-"""What people see of a job; `--json` has all."""
-
-
 def _show_jobs(found: list[Job]) -> None:
     print_answer([each.model_dump(mode="json", include=JOB) for each in found])
 
 
-@command(of=jobs, name="list", reads=True, show=_show_jobs)
+@command(of=jobs, name="list", show=_show_jobs)
 async def list_jobs(
-    toolbox: "Toolbox",
+    site: Invocation,
     everything: Annotated[bool, "Also jobs that ended.", "--all"] = False,
     limit: Annotated[int, Field(ge=1, le=1000)] = 50,
 ) -> list[Job]:
     """Show the jobs of this project, those that wait or run first."""
+    toolbox = await site.for_reading()
     wanted: tuple[JobStatus, ...] = ("queued", "running")
     if everything:
         wanted = (*wanted, "completed", "failed", "cancelled")
     return await toolbox.store.list_jobs(toolbox.scope, wanted, limit)
 
 
-@command(of=jobs)
-def work(
-    invocation: Invocation,
+@command(of=jobs, show=print_answer)
+async def work(
+    site: Invocation,
     until_idle: Annotated[bool, "Do what is due, and end."] = False,
     early: Annotated[bool, "With --until-idle: also what is not due yet."] = False,
     session: Annotated[str | None, "With --transcript: a session to be queued first."] = None,
     transcript: Annotated[str | None, "Its transcript; hooks give it."] = None,
-    as_json: bool = False,
-) -> None:
+) -> Row:
     """Work off queued jobs: for ever, or with --until-idle until none is due.
 
     A job is due some seconds after its task's last turn, or at once when the session has ended.
@@ -198,23 +168,21 @@ def work(
     from swarm_memory.server.switch import off_by
     from swarm_memory.server.wiring import make_worker
 
-    async def operate(toolbox: "Toolbox") -> int:
+    try:
+        if transcript is not None:
+            is_off = off_by(site.root, site.settings().settings.enabled)
+            if is_off or not holds_task(transcript):
+                return {"jobs": 0}  # no bank is made for it
+        toolbox = await site.toolbox()
         if session is not None and transcript is not None:
             await queue_session(toolbox, session, transcript)
         await queue_sync(toolbox)
-        worker = make_worker(toolbox, invocation.place, lambda: invocation.settings().settings)
+        worker = make_worker(toolbox, site.place, lambda: site.settings().settings)
         if until_idle:
-            return await (worker.work_off_all() if early else worker.work_off_due())
+            return {"jobs": await (worker.work_off_all() if early else worker.work_off_due())}
         await worker.run()
-        return 0
-
-    try:
-        off = transcript is not None and off_by(invocation.root, invocation.settings().settings.enabled)
-        if transcript is not None and (off or not holds_task(transcript)):
-            return  # no bank is made for it
-        done = invocation.run(operate)
+        return {"jobs": 0}
     except SwarmMemoryError as error:
         if transcript is not None:  # started by a hook, that nobody looks at
-            note_missed(invocation.root, "SessionEnd", str(error))
+            note_missed(site.root, "SessionEnd", str(error))
         raise
-    print_json({"jobs": done}) if as_json else say(f"{counted(done, 'job')} done." if done else "No job was due.")

@@ -12,7 +12,7 @@ from swarm_memory.schema.team.sharing import Act, Decided, Proposal, Proposed
 from swarm_memory.server.cli.command import command
 from swarm_memory.server.cli.console import print_answer, say
 from swarm_memory.server.cli.invocation import Invocation
-from swarm_memory.server.operations.operation import Flag, Word
+from swarm_memory.server.operations.operation import Flag, Row, Word
 
 if TYPE_CHECKING:
     from swarm_memory.tools.ports.team import Team
@@ -32,24 +32,14 @@ def _team(toolbox: "Toolbox", *, needs_server: bool = False) -> "Team":
     return TeamClient(toolbox.settings.team)
 
 
+PROPOSAL = {"id", "status", "held", "evidence", "project", "word", "person", "decided_by", "decision"}
+"""What people see of a proposal, beside its words; `--json` has all."""
+
+
 def _show_proposals(found: Sequence[Proposed | Proposal] | Proposal) -> None:
     """Print what is, or was, sent to the team: the words, how often they worked, for whom, and what came of it."""
-    for each in [found] if isinstance(found, Proposal) else found:
-        project = "all projects" if each.project == GLOBAL_PROJECT else each.project
-        row = {**each.draft.model_dump(), "evidence": each.evidence.says, "for": project, "word": each.word}
-        if isinstance(each, Proposal):
-            row |= {"id": each.id, "by": each.person or "the user of the server", "status": _status(each)}
-        print_answer(row)
-        say()
-    if not found:
-        say("No proposals.")
-
-
-def _status(proposal: Proposal) -> str:
-    if proposal.status == "waiting":
-        return f"waits for a reviewer{f'; held back: {proposal.held}' if proposal.held else ''}"
-    by = f" by {proposal.decided_by}" if proposal.decided_by else ""
-    return f"{proposal.status}{by}{f': {proposal.decision}' if proposal.decision else ''}"
+    listed = [found] if isinstance(found, Proposal) else found
+    print_answer([each.draft.model_dump() | each.model_dump(mode="json", include=PROPOSAL) for each in listed])
 
 
 @command(show=_show_proposals)
@@ -92,20 +82,13 @@ team = click.Group(
 
     Each role may do what those before it may: read finds memories; write learns, too; review keeps, edits and withdraws
     what others brought; admin forgets, runs work on the server and sees who did what.
-
-    \b
-    Examples:
-      swarm-memory team add ada --role write
-      swarm-memory team people
-      swarm-memory team people ada --revoke
-      swarm-memory team review
     """,
 )
 
 
 @command(of=team, show=_show_proposals)
-def review(
-    invocation: Invocation,
+async def review(
+    site: Invocation,
     proposal_id: Annotated[str | None, Word("[ID]")] = None,
     act: Annotated[Act | None, Word("[ACT]")] = None,
     word: Annotated[str, "Why; whoever proposed it reads that."] = "",
@@ -126,25 +109,21 @@ def review(
       swarm-memory team review pr_01JXYZ… edit --title "Start the database before the tests"
       swarm-memory team review pr_01JXYZ… decline --word "only true before the move"
     """
-    if proposal_id is None:
-        wanted = None if mine or everything else "waiting"
-        return invocation.run(lambda toolbox: _team(toolbox).proposals(wanted, mine=mine))
-    if act is None:
-        raise click.UsageError("say what is decided: accept, edit, decline or undo")
     given = {"title": title, "description": description, "content": content}
     texts = {name: text for name, text in given.items() if text is not None}
     if bool(texts) != (act == "edit"):
         raise click.UsageError("edit, and only edit, takes --title, --description or --content")
+    if proposal_id is not None and act is None:
+        raise click.UsageError("say what is decided: accept, edit, decline or undo")
+    team = _team(await site.toolbox())
+    if proposal_id is None or act is None:
+        return await team.proposals(None if mine or everything else "waiting", mine=mine)
+    draft = None
+    if texts:
+        from swarm_memory.tools.team.bank import edited
 
-    async def decide(toolbox: "Toolbox") -> Proposal:
-        team, draft = _team(toolbox), None
-        if texts:
-            from swarm_memory.tools.team.bank import edited
-
-            draft = edited(await team.proposals(), proposal_id, texts)
-        return await team.decide(proposal_id, Decided(act=act, word=word, draft=draft))
-
-    return invocation.run(decide)
+        draft = edited(await team.proposals(), proposal_id, texts)
+    return await team.decide(proposal_id, Decided(act=act, word=word, draft=draft))
 
 
 def _show_person(found: object) -> None:
@@ -163,13 +142,9 @@ def _show_person(found: object) -> None:
     click.echo(token)
 
 
-def _as_json(found: object) -> object:
-    return found._asdict() if isinstance(found, tuple) else found  # pyright: ignore
-
-
-@command(of=team, show=_show_person, json=_as_json)
-def add(
-    invocation: Invocation,
+@command(of=team, show=_show_person)
+async def add(
+    site: Invocation,
     name: Name,
     role: Annotated[Role, "What they may do."] = "read",
     subject: Annotated[
@@ -179,13 +154,13 @@ def add(
     """Let somebody in, and print their token. It is shown this once: only its hash is kept."""
     from swarm_memory.tools.team.people import add_person
 
-    issuer = None if subject is None else invocation.settings().settings.http.oauth_issuer
-    return invocation.run(lambda toolbox: add_person(toolbox, name, role, issuer, subject))
+    issuer = None if subject is None else site.settings().settings.http.oauth_issuer
+    return await add_person(await site.toolbox(), name, role, issuer, subject)
 
 
-@command(of=team, show=_show_person, json=_as_json)
-def people(
-    invocation: Invocation,
+@command(of=team, show=_show_person)
+async def people(
+    site: Invocation,
     name: Annotated[str | None, Word("[NAME]")] = None,
     role: Annotated[Role | None, "Let NAME do more, or less, from their next request on."] = None,
     new_token: Annotated[
@@ -197,40 +172,42 @@ def people(
     ] = False,
     limit: Annotated[int, Field(ge=1, le=1000, description="With --audit: how many.")] = 50,
 ) -> object:
-    """List who may come in, and who no longer may; or change what NAME may do."""
+    """List who may come in, and who no longer may; or change what NAME may do.
+
+    \b
+    Example:
+      swarm-memory team people ada --revoke
+    """
     from swarm_memory.tools.team.people import audit_trail, change_role, list_people, renew_token
     from swarm_memory.tools.team.people import revoke as revoke_person
 
     if (name is not None) + audit > 1 or (name is not None) != ((role is not None) + new_token + revoke == 1):
         raise click.UsageError("NAME takes one of --role, --new-token and --revoke; --audit and the list take no NAME")
+    toolbox = await (site.for_reading() if name is None else site.toolbox())
     if audit:
-        trail = invocation.read(lambda toolbox: audit_trail(toolbox, limit))
-        return [each._asdict() | {"data": dict(each.data)} for each in trail]
+        return [each._asdict() | {"data": dict(each.data)} for each in await audit_trail(toolbox, limit)]
     if name is None:
-        return invocation.read(list_people)
+        return await list_people(toolbox)
     if new_token:
-        return invocation.run(lambda toolbox: renew_token(toolbox, name))
-    if role is not None:
-        return invocation.run(lambda toolbox: change_role(toolbox, name, role))
-    return invocation.run(lambda toolbox: revoke_person(toolbox, name))
+        return await renew_token(toolbox, name)
+    return await (revoke_person(toolbox, name) if role is None else change_role(toolbox, name, role))
 
 
-def _show_role(made: tuple[str, str, str | None]) -> None:
-    name, tenant_id, url = made
-    if url is None:
-        say(f"{name} was there, and is admitted now to tenant {tenant_id}.")
-        return
-    say(f"{name} sees tenant {tenant_id}. Its URL, shown this once; storage.tenant_id must say {tenant_id}:", err=True)
-    click.echo(url)
+def _show_role(made: Row) -> None:
+    """Print a URL alone on the output, as `_show_person` prints a token."""
+    say(f"{made['role']} is admitted to tenant {made['tenant_id']}; storage.tenant_id must name it.", err=True)
+    if made["url"]:
+        say("Its URL, shown this once:", err=True)
+        click.echo(made["url"])
 
 
-@command(of=team, show=_show_role, json=lambda made: dict(zip(("role", "tenant_id", "url"), made, strict=True)))
+@command(of=team, show=_show_role)
 def database_role(
     invocation: Invocation,
     name: Name,
     tenant_id: Annotated[str, "The tenant whose memories it sees.", "--tenant"],
     projects: Annotated[tuple[str, ...], "Only this project. Repeatable.", "--in-project", Flag("PROJECT")] = (),
-) -> tuple[str, str, str | None]:
+) -> Row:
     """Make a role of the PostgreSQL database that sees one tenant, or admit one that is there; print its URL.
 
     `storage.url` must be the bank's owner's, who may make roles. The database itself holds the role to its tenant: it
@@ -243,4 +220,5 @@ def database_role(
     """
     from swarm_memory.server.wiring import admit_role
 
-    return name, tenant_id, admit_role(invocation.settings().settings, name, tenant_id, projects)
+    url = admit_role(invocation.settings().settings, name, tenant_id, projects)
+    return {"role": name, "tenant_id": tenant_id, "url": url}

@@ -3,15 +3,15 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO, TypeAlias, cast
+from typing import Annotated, Any, BinaryIO, TypeAlias
 
 import click
 
 from swarm_memory.schema.errors import ConfigError, InputError, NotFoundError
 from swarm_memory.schema.source import SourceKind
 from swarm_memory.server.cli.command import command, command_of
-from swarm_memory.server.cli.console import print_answer, print_json, print_table, say
-from swarm_memory.server.cli.invocation import CommandSite, Invocation
+from swarm_memory.server.cli.console import print_answer, print_json, say
+from swarm_memory.server.cli.invocation import Invocation
 from swarm_memory.server.operations.operation import Flag, Row, Word
 from swarm_memory.server.operations.tools_and_sources import (
     SEARCH,
@@ -23,28 +23,23 @@ from swarm_memory.server.operations.tools_and_sources import (
 
 MAX_INPUT_BYTES = 50_000_000
 
-tools = click.Group(
-    "tools",
-    help="""What each tool is good for, from the calls that were made.
+tools = click.Group("tools", help="What each tool is good for, from the calls that were made.")
 
-    \b
-    Examples:
-      swarm-memory tools list
-      swarm-memory tools show Bash WebFetch
-      swarm-memory tools show --task "look up the weather in a city"
-      swarm-memory tools log calls.jsonl
-    """,
+command_of(
+    TOOL_GUIDANCE,
+    "show",
+    of=tools,
+    show=lambda found: say(found["markdown"]),
+    examples=("tools show Bash WebFetch", 'tools show --task "look up the weather in a city"'),
 )
-
-command_of(TOOL_GUIDANCE, "show", of=tools, show=lambda found: say(found["markdown"]))
 
 
 @command(of=tools, show=print_answer)
 async def log(
-    site: CommandSite,
+    site: Invocation,
     file: Annotated[BinaryIO, Word("[FILE]", click.File("rb"))] = "-",  # type: ignore[assignment]
 ) -> Row:
-    """Log calls, at most 1,000: JSON lines, one object or one array, from FILE or standard input.
+    """Log calls, at most 1,000: lines of JSON or one array, from FILE or standard input.
 
     A call is {tool_name, input, output, success} and may have time_cost (seconds), token_cost, create_time, task_id,
     session_id, call_id, task, tool_schema.
@@ -52,27 +47,19 @@ async def log(
     data = file.read(MAX_INPUT_BYTES + 1)
     if len(data) > MAX_INPUT_BYTES:
         raise InputError(f"the file has more than {MAX_INPUT_BYTES:,} bytes; log it in parts")
-    text = data.decode("utf-8", "replace").lstrip("\ufeff").strip()
+    text = data.decode("utf-8-sig", "replace").strip()
     try:
-        found: object = json.loads(text)
-    except (ValueError, RecursionError):
-        found = [_line(number, line) for number, line in enumerate(text.splitlines(), start=1) if line.strip()]
-    calls = cast(list[object], found) if isinstance(found, list) else [found]
-    if not calls or not all(isinstance(each, dict) for each in calls):
-        raise InputError("give JSON with at least one call: an object with tool_name and success")
-    return await log_tool_call(site, cast(list[dict[str, Any]], calls))
-
-
-def _line(number: int, line: str) -> object:
-    try:
-        return json.loads(line)
+        found: Any = json.loads(text) if text[:1] == "[" else [json.loads(each) for each in text.splitlines() if each]
     except (ValueError, RecursionError) as error:
-        raise InputError(f"line {number} is not JSON: {error}") from error
+        raise InputError(f"this is neither an array of JSON nor lines of JSON: {error}") from error
+    if not found or not all(isinstance(each, dict) for each in found):
+        raise InputError("give JSON with at least one call: an object with tool_name and success")
+    return await log_tool_call(site, found)
 
 
 @command(of=tools, name="list", show=print_answer, failed=lambda answer: answer.get("summarized", {}).get("failed"))
 async def list_tools(
-    site: CommandSite,
+    site: Invocation,
     summarize: Annotated[bool, "Evaluate what was logged first, and summarize tools with news."] = False,
 ) -> Row:
     """List the tools of this project with their totals over all time."""
@@ -86,17 +73,7 @@ async def list_tools(
 
 Kind: TypeAlias = Annotated[SourceKind | None, "Only this; by default all that are there."]
 
-sources = click.Group(
-    "sources",
-    help="""Find the right tool, passage or function: index what there is, then search it.
-
-    \b
-    Examples:
-      swarm-memory sources index
-      swarm-memory sources index --kind tool --start-servers
-      swarm-memory sources search "where is the retry limit set" --kind code
-    """,
-)
+sources = click.Group("sources", help="Find the right tool, passage or function: index what there is, then search it.")
 
 
 @command(of=sources)
@@ -126,7 +103,7 @@ def index(
     from swarm_memory.server.sources.indexing import kinds_of
 
     # What a person names is relative to where they stand, what is left out to the project.
-    where = path if path is None or kind == "github" else str(Path(path).absolute())
+    where = path if path is None or kind == "github" else str(Path.cwd() / path)
     kinds: Sequence[SourceKind] = [kind] if kind else kinds_of(Path(where or invocation.root))
     if not kinds:
         raise InputError(
@@ -148,22 +125,12 @@ def index(
         raise click.exceptions.Exit(1)
 
 
-command_of(SEARCH, "search", of=sources)
+command_of(SEARCH, "search", of=sources, examples=('sources search "where is the retry limit set" --kind code',))
 
 
-def _show_sources(answer: "list[Row] | Row") -> None:
-    if isinstance(answer, dict):
-        print_answer(answer)
-    elif not answer:
-        say("Nothing is indexed yet: swarm-memory sources index")
-    else:
-        columns = ("kind", "location", "groups", "passages", "indexed_at")
-        print_table(columns, [[each[column] for column in columns] for each in answer])
-
-
-@command(of=sources, name="list", show=_show_sources)
+@command(of=sources, name="list", show=print_answer)
 async def list_sources(
-    site: CommandSite,
+    site: Invocation,
     remove: Annotated[
         str | None, "Delete what was indexed from there, with every trace of it.", Flag("LOCATION")
     ] = None,

@@ -1,15 +1,16 @@
 """`matts` and `benchmark`: a task done several times, and suites that measure; everything is in a run's file."""
 
+import contextlib
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
 from swarm_memory.schema.errors import ConfigError, InputError
-from swarm_memory.server.cli.command import A_FILE, EXISTING_FILE, command, command_of
-from swarm_memory.server.cli.console import print_answer, print_json, print_table, say
-from swarm_memory.server.cli.invocation import CommandSite, Invocation
+from swarm_memory.server.cli.command import A_FILE, command, command_of
+from swarm_memory.server.cli.console import print_answer, print_json, print_table, say, say_notices
+from swarm_memory.server.cli.invocation import Invocation
 from swarm_memory.server.operations.operation import Flag, Row, Word
 from swarm_memory.server.operations.work import SCALE, run_benchmark
 
@@ -33,24 +34,14 @@ matts = command_of(
     ),
 )
 
-benchmark = click.Group(
-    "benchmark",
-    help="""Measure the memory: on the sample that ships, on public data, on your own.
-
-    \b
-    Examples:
-      swarm-memory benchmark run
-      swarm-memory benchmark report --html results.html
-    """,
-)
+benchmark = click.Group("benchmark", help="Measure the memory: on the sample that ships, on public data, on your own.")
 
 
 @command(of=benchmark, show=print_answer)
 async def run(
-    site: CommandSite,
+    site: Invocation,
     suite: Annotated[str, Word("[SUITE]")] = "retrieval",
     options: Annotated[tuple[str, ...], "An option of the suite.", "-o", "--option", Flag("NAME=VALUE")] = (),
-    config: Annotated[Path | None, "A JSON file of options.", Flag(type=EXISTING_FILE)] = None,
     out: Annotated[Path | None, "The results file.", Flag(type=A_FILE)] = None,
     only_list: Annotated[bool, "Run nothing; show the suites, their options and the data.", "--list"] = False,
 ) -> Row:
@@ -70,37 +61,26 @@ async def run(
         from swarm_memory.tools.benchmark.retrieval.retrieval import DATASETS
 
         return {"datasets": dict(DATASETS), "suites": what_there_is()}
-    return await run_benchmark(site, suite, _options(options, config), None if out is None else out.absolute())
+    return await run_benchmark(site, suite, _options(options), None if out is None else out.absolute())
 
 
-def _options(given: tuple[str, ...], config: Path | None) -> dict[str, Any]:
-    """Return the options of a file and, over them, those of the command line; a name with a dot is part of one."""
-    try:
-        found: Any = {} if config is None else json.loads(config.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(f"{config} cannot be read as JSON: {error}") from error
-    if not isinstance(found, dict):
-        raise InputError(f"{config} must hold one JSON object: the options by their names")
-    options = cast("dict[str, Any]", found)
+def _options(given: tuple[str, ...]) -> dict[str, Any]:
+    """Return the options by their names; a name with a dot is part of one."""
+    options: dict[str, Any] = {}
     for text in given:
         name, equals, value = text.partition("=")
         group, dot, key = name.strip().partition(".")
         if not equals:
             raise click.UsageError(f"-o takes NAME=VALUE, not {text!r}")
+        with contextlib.suppress(ValueError):  # plain text stays as it is
+            value = json.loads(value)
         if not dot:
-            options[group] = _value(value)
+            options[group] = value
         elif isinstance(options.setdefault(group, {}), dict):
-            options[group][key] = _value(value)
+            options[group][key] = value
         else:
             raise click.UsageError(f"-o {name}: {group} is no group of options here")
     return options
-
-
-def _value(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text
 
 
 @command(of=benchmark)
@@ -111,7 +91,6 @@ def report(
         Path | None, "Write one HTML page, with plots where matplotlib is installed.", Flag(type=A_FILE)
     ] = None,
     compare: Annotated[bool, "Say what changed from one run to another beyond noise."] = False,
-    everything: Annotated[bool, "With --compare: also what is within noise.", "--all"] = False,
     only_list: Annotated[bool, "List the runs of this project.", "--list"] = False,
     as_json: bool = False,
 ) -> None:
@@ -127,9 +106,9 @@ def report(
 
     if compare and len(runs) != 2:
         raise click.UsageError("--compare takes two runs: the one before, and the one after")
-    found = invocation.read(lambda toolbox: _found(toolbox, runs, only_list))
+    found = invocation.run(lambda toolbox: _found(toolbox, runs, only_list), reads=True)
     if compare:
-        _compare(found[0], found[1], everything, as_json)
+        _compare(found[0], found[1], as_json)
     elif html is not None:
         try:
             html.write_text(page(found), encoding="utf-8")
@@ -140,8 +119,8 @@ def report(
         left_out = {"results": {"cases", "case_ids"}}
         print_json([run.model_dump(mode="json", exclude_none=True, exclude=left_out) for run in found])
     elif only_list:
-        rows = ((each.run_id, each.suite, each.status, f"{each.started_at:%F %R}") for each in found)
-        print_table(("id", "suite", "status", "started"), rows)
+        shown = {"run_id", "suite", "status", "started_at"}
+        print_answer([each.model_dump(mode="json", include=shown) for each in found])
     else:
         click.echo("\n".join(map(markdown, found)), nl=False)
 
@@ -160,20 +139,19 @@ async def _found(toolbox: "Toolbox", named: tuple[str, ...], every: bool) -> "li
     return measured[:1]
 
 
-def _compare(before: "BenchmarkRun", after: "BenchmarkRun", everything: bool, as_json: bool) -> None:
+def _compare(before: "BenchmarkRun", after: "BenchmarkRun", as_json: bool) -> None:
+    """Print what changed beyond noise; as JSON all that was compared."""
     from swarm_memory.tools.benchmark.compare import compare
 
     done = compare(before, after)
     if as_json:
         changes = [
-            {**each._asdict(), "difference": None if each.difference is None else each.difference._asdict()}
-            for each in done.changes
+            {**each._asdict(), "difference": each.difference and each.difference._asdict()} for each in done.changes
         ]
-        print_json({"changes": changes, "notes": list(done.notes)})
+        print_json({"changes": changes, "notes": done.notes})
         return
-    table = done.table(everything=everything)
-    for note in done.notes:
-        say(f"Note: {note}", fg="yellow")
+    table = done.table()
+    say_notices(done.notes)
     if table.rows:
         say(table.title, bold=True)
         print_table(table.headings, table.rows)
