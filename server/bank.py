@@ -75,6 +75,8 @@ class Bank:
 
         Raises the error that opening it gave; `ConfigError` where swarm-memory is switched off.
         """
+        if self._worker is not None:
+            self._worker.note_use()
         return self._unless_off(await self._opened())
 
     async def for_reading(self) -> "Toolbox":
@@ -193,7 +195,7 @@ class Bank:
         try:
             toolbox = await self._opened_for_work()
             self._worker = self._make_worker(replace(toolbox, give_way=self.give_way))
-            await self._worker.run()
+            await self._worker.run(is_served=True)
         except Exception:  # the worker's main: its end must not be the server's
             log.exception("no more jobs are worked off by this server")
 

@@ -4,6 +4,7 @@ Short jobs are done one at a time. Long ones, which report how far they are, are
 """
 
 import logging
+import math
 import os
 import socket
 from collections.abc import Awaitable, Callable, Mapping
@@ -22,7 +23,10 @@ from swarm_memory.tools.retrieve.embed import REEMBED
 from swarm_memory.tools.toolbox import Toolbox
 
 RECHECK_S = 30.0
-"""How often a worker looks for jobs that another process queued, or the database failed it."""
+"""How often a worker looks for jobs that another process queued, while it is used or where the database failed it."""
+
+USED_S = 60.0
+"""So long after a use of its server a worker looks by itself; then nothing of an idle server wakes up."""
 
 MIN_REST_S = 0.05
 """Between two looks that nobody asked for: another worker may be about to take what is due."""
@@ -72,7 +76,7 @@ LongHandler: TypeAlias = Callable[[Toolbox, Job, Reported], Awaitable[Mapping[st
 class Worker:
     """Works off the jobs of every project in one database; many workers may share a database.
 
-    At rest it sleeps until a job that it knows of is due, until it hears of work, or for `RECHECK_S`.
+    At rest it sleeps until a job that it knows of is due, or until it hears of work or of use.
     """
 
     def __init__(
@@ -90,14 +94,26 @@ class Worker:
         self._name = f"{socket.gethostname()}:{os.getpid()}:{new_id('wk')}"
         self._rests: dict[tuple[str, ...], anyio.Event] = {}
         """What ends the rest of each lane."""
+        self._used_until = 0.0
 
     def wake(self) -> None:
         """Look for due jobs at once."""
         for rest in self._rests.values():
             rest.set()
 
-    async def run(self) -> None:
-        """Work until cancelled. A database that is busy or gone is tried again after `RECHECK_S`."""
+    def note_use(self) -> None:
+        """The server was used, beside which other processes may leave jobs: look every `RECHECK_S` for a while."""
+        now = anyio.current_time()
+        if now >= self._used_until:
+            self.wake()
+        self._used_until = now + USED_S
+
+    async def run(self, *, is_served: bool = False) -> None:
+        """Work until cancelled; a server's worker looks by itself while the server is used, any other one always.
+
+        A database that is busy or gone is tried again after `RECHECK_S`.
+        """
+        self._used_until = anyio.current_time() + USED_S if is_served else math.inf
         if REEMBED in self._long and not self._is_off():
             try:
                 await queue_reembedding(self._toolbox)
@@ -113,15 +129,17 @@ class Worker:
     async def _lane(self, kinds: tuple[str, ...]) -> None:
         while True:
             rest = self._rests[kinds] = anyio.Event()  # from here on what wakes it counts for the next rest
-            due_s: float | None = None
+            rest_s = RECHECK_S
             try:
                 if not self._is_off():
                     if await self._work_off(kinds):
                         self.wake()  # what was done may have queued work for another lane
                     due_s = await self._seconds_to_next(kinds)
+                    looks_s = RECHECK_S if anyio.current_time() < self._used_until else math.inf
+                    rest_s = looks_s if due_s is None else min(due_s, looks_s)
             except (SwarmMemoryError, OSError) as error:
                 log.warning("jobs wait: %s", error)
-            with anyio.move_on_after(RECHECK_S if due_s is None else min(due_s, RECHECK_S)):
+            with anyio.move_on_after(rest_s):
                 await rest.wait()
 
     async def work_off_due(self) -> int:

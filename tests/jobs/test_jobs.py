@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -121,6 +122,30 @@ async def test_a_resting_worker_wakes_at_a_call_now_and_then_and_when_a_job_fall
         if by == "a call":
             worker.wake()
         await once.is_done()
+
+
+async def test_a_servers_worker_looks_by_itself_only_while_the_server_is_used(
+    toolbox: Toolbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jobs, "RECHECK_S", 0.02)
+    monkeypatch.setattr(jobs, "USED_S", 0.1)
+    looks = list[float]()
+
+    def is_off() -> bool:
+        looks.append(anyio.current_time())
+        return False
+
+    worker = Worker(toolbox, doing(nothing), is_off=is_off)
+    async with anyio.create_task_group() as group:
+        group.start_soon(partial(worker.run, is_served=True))
+        with anyio.fail_after(HANG_S):
+            while not looks or anyio.current_time() - looks[-1] < 0.5:
+                await anyio.sleep(0.1)
+            rested = len(looks)
+            worker.note_use()
+            while len(looks) < rested + 2:
+                await anyio.sleep(0.01)
+        group.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize("by", ["pause", "pause everywhere", "the environment", "the setting"])
