@@ -335,12 +335,12 @@ def test_learning_from_a_session_logs_its_calls_once(swarm: Shell, project: Path
 def test_the_demo_shows_what_was_learned_and_how_it_comes_back(swarm: Shell, project: Path) -> None:
     shown = swarm("demo")
     assert shown.code == 0
-    for expected in ("Success: pytest passed", "learned from it:", "into that prompt: nothing: none of 1 memory"):
+    for expected in ("Success: pytest passed", "learned:", "put into that prompt: nothing: none of 1 memory"):
         assert expected in shown.out
     played = swarm("demo", "--json").json
-    assert played["learned_from_it"]
-    assert played["what_its_agent_teaches_the_next_one"][0]["id"] in played["notes_beside_it"]
-    assert "rm_" in played["what_is_put_into_its_prompt"]
+    assert played["learned"]
+    assert played["taught_by_its_agent"][0]["id"] in played["shown_beside_it"]
+    assert "rm_" in played["put_into_its_prompt"]
     assert list(project.iterdir()) == []
 
 

@@ -163,4 +163,4 @@ def test_bash_completes_commands_and_values_with_the_line_that_the_manual_gives(
 
 def test_the_installed_module_works_as_claude_code_starts_it(installed: Path, hostile: Path) -> None:
     text = run(installed / "python", "-I", "-m", "swarm_memory.server.cli", "demo", "--json", cwd=hostile)
-    assert json.loads(text)["retrieved"][0]["memories"]
+    assert "config/test.example.toml" in json.loads(text)["put_into_its_prompt"]

@@ -36,7 +36,7 @@ class Gist:
 
 
 async def find_duplicates(toolbox: Toolbox, survey: Survey) -> list[Merged]:
-    """Return what is to be archived, each with the kept memory that it is near to itself: no chains.
+    """Return which memories are duplicates, to be archived, each with the one that is kept and near to it: no chains.
 
     Memories are taken by rank; one that is near enough to a kept one, and the same by `is_same`, goes. What a link
     joins already is left alone: somebody restored it, or it is known to be another matter. A memory that others were
