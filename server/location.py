@@ -93,7 +93,7 @@ def write_private(path: Path, text: str) -> None:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.{os.urandom(8).hex()}")
     descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8", errors="surrogateescape") as file:
+    with os.fdopen(descriptor, "w", encoding="utf-8", errors="surrogateescape", newline="") as file:
         file.write(text)
     part.replace(path)
 

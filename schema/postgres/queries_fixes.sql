@@ -32,3 +32,8 @@ ORDER BY
   (n.worked + 1.0) / (n.tried + 2) DESC,
   p.confidence DESC, p.usage_count DESC, p.seq DESC
 LIMIT :limit;
+
+-- name: count_kept
+-- How often it was noted that a task which did not meet an item's errors kept to it, or did not.
+SELECT count(*) FROM events
+WHERE subject_id = :id AND type = :tried AND data ->> '$.signature' = '' AND (data ->> '$.worked')::boolean = (:worked <> 0);

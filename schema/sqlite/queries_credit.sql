@@ -8,9 +8,11 @@ WHERE subject_id = :task_id AND scope_id = :scope_id AND type IN (:injected, :wi
 SELECT data FROM events WHERE subject_id = :task_id AND scope_id = :scope_id AND type = :type ORDER BY seq DESC LIMIT 1;
 
 -- name: outcomes
--- The outcome of every task of a scope.
-SELECT data FROM events
-WHERE seq IN (SELECT max(seq) FROM events WHERE scope_id = :scope_id AND type = :type GROUP BY subject_id) ORDER BY seq;
+-- The outcome of every task of a scope whose figure is kept still.
+SELECT e.data FROM events AS e
+WHERE e.seq IN (SELECT max(seq) FROM events WHERE scope_id = :scope_id AND type = :type GROUP BY subject_id)
+  AND EXISTS (SELECT 1 FROM performance_metrics AS f WHERE f.seq = CAST(e.data ->> '$.figure' AS BIGINT))
+ORDER BY e.seq;
 
 -- name: confidence_of
 -- How sure an item is.

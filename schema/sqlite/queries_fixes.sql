@@ -1,3 +1,8 @@
+-- name: count_kept
+-- How often it was noted that a task which did not meet an item's errors kept to it, or did not.
+SELECT count(*) FROM events
+WHERE subject_id = :id AND +type = :tried AND data ->> '$.signature' = '' AND data ->> '$.worked' = :worked;
+
 -- name: add_fix
 -- Note that an item of a scope was seen to end errors of a signature.
 INSERT INTO handles (handle, seq)

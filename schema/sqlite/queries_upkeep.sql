@@ -68,6 +68,10 @@ SELECT value FROM meta WHERE key = 'aging:' || ?;
 -- Write the aging of a scope.
 INSERT INTO meta (key, value) VALUES ('aging:' || ?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value;
 
+-- name: delete_aging
+-- Forget the aging of a scope: it was never aged.
+DELETE FROM meta WHERE key = 'aging:' || ?;
+
 -- name: mark_consolidated
 -- Write up to which position a scope is consolidated.
 UPDATE scopes SET consolidated_seq = max(consolidated_seq, ?) WHERE id = ?;

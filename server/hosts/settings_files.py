@@ -1,11 +1,8 @@
 """Files of other programs that we edit: planned, shown as a diff, replaced at once, kept, and given back."""
 
-import difflib
-import hashlib
 import json
 import os
 import re
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -36,6 +33,8 @@ class FileChange:
         """Return the change as a unified diff, in lines that all end alike."""
         old, new = ((text or "").replace("\r\n", "\n").splitlines(keepends=True) for text in (self.before, self.after))
         before, after = ("/dev/null" if text is None else str(self.path) for text in (self.before, self.after))
+        import difflib
+
         lines = [line if line.endswith("\n") else f"{line}\n" for line in difflib.unified_diff(old, new, before, after)]
         return "".join(lines)
 
@@ -115,6 +114,8 @@ class _Kept:
 
     def __init__(self, path: Path) -> None:
         self._path = path.resolve()
+        import hashlib
+
         name = hashlib.sha256(os.fsencode(self._path)).hexdigest()[:16]
         self.record = state_folder() / KEPT / f"{name}.json"
         self.copy = self.record.with_name(f"{name}-{self._path.name.lstrip('.')}")
@@ -162,6 +163,8 @@ def _record(path: Path) -> Json:
 
 
 def _digest(text: str | None) -> str:
+    import hashlib
+
     return "" if text is None else hashlib.sha256(text.encode("utf-8")).hexdigest()
 
 
@@ -221,6 +224,8 @@ def _write(path: Path, text: str, mode: int) -> None:
     """Replace the file at once: a reader sees the old text or the new one. `mode`: of a file that was not there."""
     path.parent.mkdir(parents=True, exist_ok=True)
     mode = path.stat().st_mode & 0o777 if path.exists() else mode
+    import tempfile
+
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(descriptor, "wb") as file:

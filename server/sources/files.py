@@ -228,8 +228,9 @@ _MARKS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BO
 _SAMPLE_BYTES = 8192
 _MAX_CONTROL_SHARE = 0.1
 _CONTROL = bytes(set(range(0x20)) - {0x08, 0x09, 0x0A, 0x0B, 0x0C, 0x0D, 0x1B}) + b"\x7f"
-_SPACES = str.maketrans(dict.fromkeys("\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029", " "))
-"""What Python takes for a line end and an editor does not: a space, so that lines are counted alike."""
+_SPACES = str.maketrans({**dict.fromkeys("\x0b\x1c\x1d\x1e\x85\u2028\u2029", " "), "\x0c": None})
+"""What Python takes for a line end and an editor does not: a space, so that lines are counted alike; a form feed, which
+stands before code that is not indented, is left out."""
 
 
 class Decoded(NamedTuple):

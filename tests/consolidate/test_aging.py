@@ -2,14 +2,18 @@
 
 import asyncio
 from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 from clock import NOW
 from hypothesis import given
 from hypothesis import strategies as st
 
+from swarm_memory.schema.errors import StorageError
+from swarm_memory.tools.consolidate import aging
 from swarm_memory.tools.consolidate.aging import faded, is_worthless
-from swarm_memory.tools.consolidate.consolidate import consolidate
+from swarm_memory.tools.consolidate.consolidate import consolidate, undo_consolidation
+from swarm_memory.tools.consolidate.upkeep import UpkeepRun
 from swarm_memory.tools.ports.upkeep import Aging, UpkeepBatch, UpkeepItem
 from tests.consolidate.kept_bank import ADVICE, Kept, opened
 
@@ -117,6 +121,41 @@ async def test_what_was_never_used_nor_believed_is_archived_with_the_reason_and_
     kept.clock.forward(days=1)
     assert (await consolidate(kept.toolbox)).pruned == ()
     assert await kept.status(doubted) == "active"
+
+
+async def test_undoing_brings_back_the_moment_of_aging_too(kept: Kept) -> None:
+    made = await kept.add(*ADVICE[3], confidence=0.8)
+    kept.clock.forward(days=90)
+    done = await consolidate(kept.toolbox)
+    await undo_consolidation(kept.toolbox, done.run_id)
+    assert (await kept.item(made)).confidence == 0.8
+    await consolidate(kept.toolbox)
+    assert (await kept.item(made)).confidence == pytest.approx(0.4)
+
+
+async def test_items_that_a_cut_off_pass_left_are_faded_to_now_by_the_next_run(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(aging, "_BATCH", 2)
+    made = await kept.add_all(ADVICE[3:], confidence=0.8)
+    kept.clock.forward(days=30)
+    written = 0
+
+    async def cut_off(run: Any, *args: Any, **given: Any) -> Any:
+        nonlocal written
+        written += 1
+        if written > 1:
+            raise StorageError("killed")
+        return await write(run, *args, **given)
+
+    write = UpkeepRun.write
+    with monkeypatch.context() as patched:
+        patched.setattr(UpkeepRun, "write", cut_off)
+        with pytest.raises(StorageError):
+            await consolidate(kept.toolbox)
+    kept.clock.forward(days=60)
+    await consolidate(kept.toolbox)
+    assert [(await kept.item(each)).confidence for each in made] == pytest.approx([0.4] * len(made))
 
 
 async def test_a_pass_that_was_cut_off_goes_on_where_it_was(kept: Kept) -> None:

@@ -88,7 +88,7 @@ async def test_that_tasks_keep_to_a_fix_is_noted_and_counts_for_no_error(
         await learn(f"Thing {number}", OTHER, task_id=f"t{number}", more=(TriedFix("", item.id),))
     (way,) = await store.known_fixes(here, [SIGNATURE])
     assert way[1:] == (item.id, 1, 1, None)
-    assert len((await store.memory_histories([here], [item.id], [events.TRIED]))[item.id]) == 12
+    assert len((await store.memory_histories([here], [item.id], [events.TRIED]))[item.id]) == 9
 
 
 async def test_only_what_holds_is_known(store: SqliteStore, learn: Any, known: Any, here: Scope) -> None:

@@ -1,6 +1,5 @@
 """Aging: confidence fades without use, and what is no longer worth keeping is archived."""
 
-from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from swarm_memory.tools.consolidate.upkeep import UpkeepRun
@@ -45,31 +44,33 @@ def is_worthless(item: UpkeepItem, confidence: float, now: datetime) -> bool:
     )
 
 
-async def age_items(run: UpkeepRun, state: UpkeepState, items: Sequence[UpkeepItem]) -> None:
+async def age_items(run: UpkeepRun, state: UpkeepState) -> None:
     """Let confidence fade and archive what is not worth keeping, once a day; a pass that was cut off is ended first."""
-    before, in_order = state.aging, sorted(items, key=lambda item: item.position)
+    before = state.aging
     if before is not None and run.now < before.at:
         return
     if before is not None and before.through is not None:
-        before = await _pass(run, in_order, before, before)
+        before = await _pass(run, before, before)
     if before is None:
-        await _pass(run, in_order, None, Aging(at=run.now, through=0))
+        await _pass(run, None, Aging(at=run.now, through=0))
     elif before.through is None and run.now - before.at >= AGING_STEP:
-        await _pass(run, in_order, before, Aging(at=run.now, through=0, since=before.at))
+        await _pass(run, before, Aging(at=run.now, through=0, since=before.at))
 
 
-async def _pass(run: UpkeepRun, items: Sequence[UpkeepItem], before: Aging | None, this: Aging) -> Aging | None:
-    """Go over the items from where a pass stands, in short batches, and return the state of aging that this leaves.
+async def _pass(run: UpkeepRun, before: Aging | None, this: Aging) -> Aging | None:
+    """Go over all items from where a pass stands, and return the state of aging that this leaves.
 
-    When another run ages the same items meanwhile, the rest is left to it.
+    They are read again, a batch at a time: what changed since the run began is faded as it is now. When another run
+    ages the same items meanwhile, the rest is left to it.
     """
+    after, is_last = this.through or 0, False
     in_files = run.toolbox.promoted(None)  # no prompt shows these, and that they are not used says nothing
-    left = [item for item in items if item.position > (this.through or 0)]
-    for start in range(0, max(1, len(left)), _BATCH):
-        part = left[start : start + _BATCH]
-        is_last = start + _BATCH >= len(left)
-        through = None if is_last else part[-1].position
-        reached = Aging(at=this.at) if is_last else Aging(at=this.at, through=through, since=this.since)
+    while not is_last:
+        await run.toolbox.give_way()
+        part = await run.toolbox.store.upkeep_items(run.toolbox.scope, run.toolbox.embedder, after=after, limit=_BATCH)
+        is_last = len(part) < _BATCH
+        after = part[-1].position if part else after
+        reached = Aging(at=this.at) if is_last else Aging(at=this.at, through=after, since=this.since)
         gone = {*run.gone, *in_files}
         aged = (_aged(run, item, this) for item in part if item.id not in gone)
         changes = [change for change in aged if change is not None]

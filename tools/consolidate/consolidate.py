@@ -52,7 +52,7 @@ async def consolidate(
     await _merge(run, found, duplicates)
     relations = await find_relations(toolbox, found, run.gone)
     await _relate(run, found, relations)
-    await age_items(run, state, found.items)
+    await age_items(run, state)
     notices = [*relations.notices]
     if found.without_vector:
         notices.append(
@@ -122,7 +122,7 @@ async def _relate(run: UpkeepRun, found: Survey, relations: Relations) -> None:
     """Link what relates, and quarantine new memories that contradict what is well used."""
     items = {item.id: item for item in found.items}
     for part in in_parts(relations.related, _BATCH):
-        await run.write((), [related.link for related in part])
+        await run.write((), [related.link for related in part], origins=part)
     against: dict[str, set[str]] = {}
     links, gone = [related.link for related in relations.related], run.gone
     said = [item.id for item in found.items if item.standing > 0]

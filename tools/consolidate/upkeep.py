@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from swarm_memory.schema.base import RUN, new_id
-from swarm_memory.schema.memory import MemoryLink, MemoryStatus, Withdrawn
+from swarm_memory.schema.memory import MemoryLink, MemoryStatus, Related, Withdrawn
 from swarm_memory.tools.consolidate.pairs import Progress
 from swarm_memory.tools.consolidate.retention import queue_retention_when_due
 from swarm_memory.tools.credit.harm import HARMFUL, memory_records
@@ -61,12 +61,14 @@ class UpkeepRun:
         changes: Sequence[UpkeepChange],
         links: Sequence[MemoryLink] = (),
         aging: tuple[Aging | None, Aging] | None = None,
+        origins: Sequence[Related] = (),
     ) -> UpkeepWritten:
-        """Write one batch; a dry run takes it that all would be written."""
+        """Write one batch, with how its links were found; a dry run takes it that all would be written."""
         written = UpkeepWritten(tuple(change.seen.id for change in changes))
         if not self.dry_run:
             await self.toolbox.give_way()
-            batch = UpkeepBatch(self.id, self.now, tuple(changes), tuple(links), aging)
+            found_by = tuple(origin.model_dump(mode="json", exclude_none=True) for origin in origins)
+            batch = UpkeepBatch(self.id, self.now, tuple(changes), tuple(links), aging, found_by)
             written = await self.toolbox.store.write_upkeep(self.toolbox.scope, batch)
         self.skipped += written.skipped
         self.changed |= {change.seen.id: change for change in changes if change.seen.id in written.changed}

@@ -28,6 +28,20 @@ _REFERENCE = lazy(
 _CODE = lazy(r"[A-Za-z_$]\w{0,60}(?:(?:\.|::|->)[A-Za-z_]\w{0,60}){0,6}(?:[(\[].*)?$", re.DOTALL)
 _ARGUMENTS = lazy(r"[A-Za-z_][\w.]{0,60}[(\[]")
 _MEMBER = lazy(r"[A-Za-z_]\w{0,60}(?:\.[A-Za-z_]\w{0,60}){1,6}$")
+_PATH = lazy(
+    r"[a-z_.-]+(?:/[a-z_.:-]+)+(?:#[a-z_]+)?$|(?:~|\.{1,2})?/[\w.@/-]+$|[\w.-]+(?:/[\w.-]+)+\.\w{1,5}$|[A-Za-z]:\\|[\w-]+\.[a-z]{2,5}$"
+)
+_ADDRESS = lazy(r"[a-z][a-z0-9+.-]{1,15}://|[\w-]+(?:\.[\w-]+)+:\d{2,5}$", re.IGNORECASE)
+_EXAMPLE = lazy(
+    r"example|placeholder|change[_-]?(?:me|it)|dummy|redacted|fake|your|insert|x{4}|\.\.\.|\*{3}", re.IGNORECASE
+)
+_NAME = lazy(
+    r"^[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+$"
+    r"|[a-z](?:Password|Passwd|Secret|Token|Key|Credentials?)$|_(?:password|passwd|secret|token|key)$"
+)
+"""A variable of the environment, or what holds a secret by its name."""
+_GROUPED = lazy(r"[A-Z0-9]{4,8}(?:-[A-Z0-9]{4,8}){3,8}")
+"""A licence or recovery key."""
 _SNAKE = lazy(r"[A-Za-z]+(?:[_.:/-][A-Za-z]+){0,12}")
 _PATTERN = lazy(
     r"[$#]\{[\w.:!-]+\}|^[\w /.-]*\{[\w.:!-]*\}[\w /.-]*$|^[.'\"]{0,2}\$|^#[a-z-]+$|^&(?:lt|#)"
@@ -129,6 +143,8 @@ def is_key(value: str, *, sure: bool, loud: bool) -> bool:
         return False
     if value.isdigit() or len(set(value)) == 1:
         return sure and len(value) >= 20 and value[0].isalnum() and value[0] not in "xX0"
+    if _GROUPED.fullmatch(value) and len({len(part) for part in value.split("-")}) == 1:
+        return sure
     if is_random(value) and len(value) >= (10 if sure else 16):
         return sure or len(value) >= 32 or not (_UUID.fullmatch(value) or _HEX.fullmatch(value))
     if not sure or not any(map(str.isdigit, value)) or len(set(value)) < 6:
@@ -140,7 +156,9 @@ def _stands_for_one(value: str) -> bool:
     """Whether a value is a variable, a placeholder, a pattern, a path or an example."""
     if is_reference(value) or value.lower().strip("_-") in table(SECRETS).words["placeholders"]:
         return True
-    return _PATTERN.search(value) is not None
+    if _PATTERN.search(value) or _NAME.search(value) or _ADDRESS.match(value):
+        return True
+    return (_PATH.match(value) is not None or _EXAMPLE.search(value) is not None) and not is_random(value)
 
 
 def _is_code(value: str) -> bool:

@@ -85,6 +85,8 @@ class UpkeepBatch(NamedTuple):
     """A link is written where both its items exist, and that of a duplicate where its item was changed."""
     aging: tuple[Aging | None, Aging] | None = None
     """The state as it was read, and the one to write. Where it is no longer so, nothing of the batch is written."""
+    origins: tuple[Mapping[str, JsonValue], ...] = ()
+    """How links were found, for the audit trail."""
 
 
 class UpkeepWritten(NamedTuple):

@@ -116,7 +116,10 @@ async def proven(toolbox: Toolbox, url: str) -> list[str]:
     ]
     links = [each for each in await toolbox.store.memory_links((toolbox.scope,), asked) if each.src_id in asked]
     shared = await toolbox.store.team.sharing([each.dst_id for each in links if each.relation == "duplicate_of"])
-    same = {each.src_id for each in links if each.dst_id in shared}
+    active = {
+        each.id for each in await toolbox.store.get_memories(toolbox.team, list(shared)) if each.status == "active"
+    }
+    same = {each.src_id for each in links if each.dst_id in active}
     found = await toolbox.store.team_cache.own_evidence([each for each in asked if each not in same])
     return [
         memory_id

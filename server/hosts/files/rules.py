@@ -39,8 +39,14 @@ def plan_removal(path: Path, root: Path) -> list[FileChange]:
 
 def files_with_rules(root: Path) -> list[Path]:
     """Return the files below a project that we wrote our block into, and that still hold it."""
-    paths = (path for path in edited_files() if path.is_relative_to(root.resolve()) and path.is_file())
-    return [path for path in paths if _BEGIN.search(path.read_text(encoding="utf-8", errors="replace"))]
+    return [path for path in edited_files() if path.is_relative_to(root.resolve()) and _holds_block(path)]
+
+
+def _holds_block(path: Path) -> bool:
+    try:
+        return path.is_file() and _BEGIN.search(path.read_text(encoding="utf-8", errors="replace")) is not None
+    except OSError:  # whoever may not read it cannot take the block out either
+        return False
 
 
 def _planned(path: Path, root: Path, block: Callable[[int], str] | None) -> list[FileChange]:
@@ -72,8 +78,8 @@ def with_block(text: str, former: tuple[tuple[int, int], int] | None, block: Cal
     (start, end), lead = former
     if block is not None:
         return text[:start] + block(lead).replace("\n", line_end) + text[end:]
-    before = text[:start].removesuffix(line_end * lead)
-    return before + text[end:].removeprefix(line_end)
+    # An earlier version put its block with `\n` into any file.
+    return re.sub(rf"(?:\r?\n){{0,{lead}}}\Z", "", text[:start]) + re.sub(r"\A\r?\n", "", text[end:])
 
 
 def torn(path: Path, error: ValueError) -> ConfigError:
@@ -83,6 +89,7 @@ def torn(path: Path, error: ValueError) -> ConfigError:
 
 def refuse_links(root: Path, path: Path) -> None:
     """Raise `ConfigError` where a file of a project, or a folder on the way to it, is a link: it may lead anywhere."""
+    root, path = root.absolute(), path.absolute()
     if not path.is_relative_to(root):
         return
     for each in (path, *path.parents):

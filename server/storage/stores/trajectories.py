@@ -45,6 +45,9 @@ _VALUES = {"Success": 1.0, "Failure": 0.0, "Undecided": 0.5}
 TRIALS = "memory_trials"
 """The metric of which memories are suspected."""
 
+_MOST_KEPT = 8
+"""Of tasks that kept to a memory, or did not, so many are noted: every later one would say the same."""
+
 
 class Trajectories(Journal):
     """What was done, what was learned from it, and what came of it, in one bank."""
@@ -241,8 +244,10 @@ def _note_tried(connection: Connection, index: Index, scope_id: int, record: Lea
             _FIXES.run(connection, "add_fix", signature=signature, id=memory_id, scope_id=scope_id)
             for found in _FIXES.rows(connection, "borne_out", id=memory_id, scope_id=scope_id, tried=TRIED, **of_task):
                 change_status(connection, index, found, ("active", "a second task bears it out"))
-        tried = {"signature": signature, **of_task, "worked": worked}
-        log_event(connection, scope_id, TRIED, memory_id, tried, record.at)
+        counted = {"id": memory_id, "tried": TRIED, "worked": worked}
+        if signature or _FIXES.column(connection, "count_kept", **counted)[0] < _MOST_KEPT:
+            tried = {"signature": signature, **of_task, "worked": worked}
+            log_event(connection, scope_id, TRIED, memory_id, tried, record.at)
 
 
 def _learned_before(connection: Connection, scope: Scope, task_id: str, content_digest: str) -> LearnedBefore | None:

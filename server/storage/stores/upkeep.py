@@ -27,6 +27,7 @@ from swarm_memory.server.storage.stores.rows import (
     make_scope,
     now_text,
     to_column,
+    to_json,
     to_moment,
 )
 from swarm_memory.server.storage.stores.tool_memory import leave_window
@@ -106,10 +107,11 @@ class Upkeep(Engine):
         changed = tuple(change["id"] for change in done)
         links = [link for link in batch.links if link.relation != "duplicate_of" or link.src_id in changed]
         added = [[link.src_id, link.dst_id, link.relation, link.weight] for link in links if writer.link(link)]
-        if batch.aging is not None:
-            _SQL.run(connection, "put_aging", scope_id, batch.aging[1].model_dump())
-        if done or added:
-            record = {"changes": done, "links": added}
+        if done or added or batch.aging is not None:
+            record: dict[str, Any] = {"changes": done, "links": added, "origins": batch.origins}
+            if batch.aging is not None:
+                record["aging"] = [None if state is None else to_json(state.model_dump()) for state in batch.aging]
+                _SQL.run(connection, "put_aging", scope_id, record["aging"][1])
             log_event(connection, scope_id, CHANGED, batch.run_id, record, batch.at)
         skipped = tuple(each.seen.id for each in batch.changes if each.seen.id not in changed)
         return UpkeepWritten(changed, skipped)
@@ -147,6 +149,12 @@ class Upkeep(Engine):
         restored = [change["id"] for change in record["changes"] if writer.restore(change)]
         skipped = [change["id"] for change in record["changes"] if change["id"] not in restored]
         removed = sum(_SQL.run(connection, "delete_link", *link).rowcount for *link, _ in record["links"])
+        former, written = record.get("aging", (None, None))
+        if written is not None and _read_aging(connection, scope_id) == _aging_of(written):  # no later run moved it on
+            if former is None:
+                _SQL.run(connection, "delete_aging", scope_id)
+            else:
+                _SQL.run(connection, "put_aging", scope_id, former)
         log_event(connection, scope_id, UNDONE, run_id, {"batch": batch, "skipped": skipped}, at)
         self.index.tidy(connection)
         return Undone(run_id=run_id, restored=len(restored), links_removed=removed, skipped=tuple(skipped))
