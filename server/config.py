@@ -3,10 +3,12 @@
 import difflib
 import json
 import os
+import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 from pydantic import BaseModel, JsonValue, SecretStr, ValidationError
 
@@ -15,9 +17,6 @@ from swarm_memory.schema.settings import ChatProviderSettings, Settings
 from swarm_memory.server.folders import CHILD_VARIABLE, ENV_PREFIX
 from swarm_memory.server.location import project_file, user_file
 from swarm_memory.server.switch import DISABLED
-
-if TYPE_CHECKING:
-    import yaml
 
 ENV_SHORT = {"SWARM_MEMORY_DB": "storage.db", "SWARM_MEMORY_SQLITE": "storage.sqlite"}
 
@@ -192,46 +191,24 @@ def _mapping(value: object, what: str, origin: str) -> dict[str, object]:
 def with_setting(text: str, key: str, value: str, origin: str) -> str:
     """Return the text of a settings file with one key set to a plain word; all else in it stays as it is.
 
-    Raises `ConfigError` where the file cannot be read, or is written in a way in which the key's place is not found.
+    Its former value is replaced, or a line is put first into its section, or a section behind all others. Raises
+    `ConfigError` where the file cannot be read, or none of these gives it this value and nothing else.
     """
-    import yaml
-
     before = _parsed(text, origin)
     section, _, name = key.partition(".")
     entry = f"{name}: {value}"
-    top = yaml.compose(text, yaml.SafeLoader)
-    if not isinstance(top, yaml.MappingNode):
-        after = "".join(f"{line}\n" for line in (*text.splitlines(), f"{section}: {{{entry}}}"))
-    else:
-        holder = next((each for each in (top, _under(top, ROOT_KEY)) if each and _under(each, section)), None)
-        inner = _under(holder, section) if holder else None
-        after = _put(text, inner, name, value) if inner else _put(text, holder or top, section, f"{{{entry}}}")
-    try:
-        if _parsed(after, origin) == before | {key: (yaml.safe_load(value), origin)}:
-            return after
-    except ConfigError:
-        pass  # the text is of a form in which a key cannot be put by its place
+    wanted = before | _parsed(f"{section}: {{{entry}}}", origin)
+    ways = [
+        re.sub(rf"\b{name}:[ \t]*[^\s,#}}]+", entry, text, count=1),
+        re.sub(rf"(?m)^( *{section}:[ \t]*\n)( +)", rf"\g<1>\g<2>{entry}\n\g<2>", text, count=1),
+    ]
+    if not re.search(rf"(?m)^ *{section}:", text):  # else it would stand there twice
+        ways.append("".join(f"{line}\n" for line in (*text.splitlines(), f"{section}: {{{entry}}}")))
+    for after in ways:
+        with suppress(ConfigError):  # a way that does not fit the file's form may leave no YAML
+            if _parsed(after, origin) == wanted:
+                return after
     raise ConfigError(f"{origin} is written in a way that is not edited here: set {key} to {value} in it yourself")
-
-
-def _under(mapping: "yaml.MappingNode", name: str) -> "yaml.MappingNode | None":
-    """Return the mapping that a key of a mapping holds."""
-    import yaml
-
-    found = (value for key, value in mapping.value if key.value == name)
-    return next((value for value in found if isinstance(value, yaml.MappingNode)), None)
-
-
-def _put(text: str, mapping: "yaml.MappingNode", name: str, value: str) -> str:
-    """Return the text with a key of a mapping in it, in the place of its former value or before all others."""
-    for key, held in mapping.value:
-        if key.value == name:
-            start, end = key.end_mark.index, held.end_mark.index
-            return f"{text[:start]}: {value}{text[end:]}"
-    at = mapping.start_mark
-    if mapping.flow_style:
-        return f"{text[: at.index + 1]}{name}: {value}, {text[at.index + 1 :]}"
-    return f"{text[: at.index]}{name}: {value}\n{' ' * at.column}{text[at.index :]}"
 
 
 def _from_environment(environ: Mapping[str, str]) -> Values:

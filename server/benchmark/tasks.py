@@ -358,11 +358,10 @@ def _agent(options: TaskOptions, bank: Toolbox, scenario: Scenario, scratch: Pat
         from swarm_memory.server.runners.command import CommandRunner
 
         return CommandRunner(options.command, workplace)
-    from swarm_memory.server.runners.model import FolderTools, ModelRunner
+    from swarm_memory.server.runners.model import ModelRunner
 
     assert bank.chat is not None, "this was checked before anything was opened"
-    tools = FolderTools(("List", "Read", "Write", "Bash"), workplace)
-    return ModelRunner(bank.chat, tools)
+    return ModelRunner(bank.chat, workplace, ("List", "Read", "Write", "Bash"))
 
 
 SUITE = Suite(

@@ -12,7 +12,6 @@ import click
 from swarm_memory.schema.base import counted
 from swarm_memory.schema.errors import ConfigError, InputError
 from swarm_memory.server.cli.console import Finding, say
-from swarm_memory.server.hosts.codex.host import server_table
 from swarm_memory.server.hosts.entries import SERVER_NAME
 from swarm_memory.server.hosts.host import ROOMS, InstallScope, hosts
 from swarm_memory.server.hosts.settings import InstalledHost
@@ -48,7 +47,7 @@ def chosen(names: str | None, everything: bool, root: Path, *, may_ask: bool) ->
     if names is not None:
         wanted = dict.fromkeys(name.strip().lower() for name in names.split(",") if name.strip())
         if unknown := [name for name in wanted if name not in agents] or ([] if wanted else ["nothing"]):
-            how = " (`learn` reads its sessions; `install --print` has its MCP configuration)"
+            how = " (`learn` reads its sessions; its MCP settings may start `swarm-memory serve`)"
             known = f"{how if unknown[0] in ROOMS else ''}: {', '.join(agents)}"
             raise InputError(f"not an agent to install into: {unknown[0]}{known}")
         return [agents[name] for name in wanted]
@@ -117,9 +116,6 @@ def _in_scopes(agent: InstalledHost, scopes: list[InstallScope], root: Path, cal
             yield Finding(agent.title, "ok", f"server and hooks are installed ({scope})")
 
 
-_WORKSPACE = "${workspaceFolder}"
-"""Of the editor, which puts the folder in its place."""
-
 _DESKTOP = {"darwin": "~/Library/Application Support/Claude", "win32": r"%APPDATA%\Claude"}
 
 
@@ -129,34 +125,31 @@ class Client(NamedTuple):
     title: str
     file: str
     """As people write it, for this system."""
-    key: str | None = "mcpServers"
-    """Under which the servers are in a file of JSON; None: it is the TOML of Codex."""
-    workspace: str | None = None
-    """What names the project where the client's own folder is another, empty: as it is now; None: it starts in it."""
+    key: str = "mcpServers"
+    """Under which the servers are in the file."""
+    workspace: str = ""
+    """What the client puts the project's folder in the place of; empty: the folder as it is now."""
 
 
 CLIENTS: dict[str, Client] = {
     "claude-desktop": Client(
-        "Claude Desktop", f"{_DESKTOP.get(sys.platform, '~/.config/Claude')}/claude_desktop_config.json", workspace=""
+        "Claude Desktop", f"{_DESKTOP.get(sys.platform, '~/.config/Claude')}/claude_desktop_config.json"
     ),
-    "cursor": Client("Cursor", ".cursor/mcp.json of the project, or ~/.cursor/mcp.json", workspace=_WORKSPACE),
-    "vscode": Client("VS Code", ".vscode/mcp.json of the project", "servers", _WORKSPACE),
-    "windsurf": Client("Windsurf", "~/.codeium/windsurf/mcp_config.json", workspace=""),
-    "codex": Client("Codex CLI", "~/.codex/config.toml", None),
-    "gemini": Client("Gemini CLI", ".gemini/settings.json of the project, or ~/.gemini/settings.json"),
-    "zed": Client("Zed", "settings.json (`zed: open settings`)", "context_servers", ""),
+    "vscode": Client("VS Code", ".vscode/mcp.json of the project", "servers", "${workspaceFolder}"),
+    "windsurf": Client("Windsurf", "~/.codeium/windsurf/mcp_config.json"),
+    "zed": Client("Zed", "settings.json (`zed: open settings`)", "context_servers"),
 }
 """By the name that `install --print` takes."""
 
 
 def configuration(name: str, command: Sequence[str], root: Path) -> tuple[str, str]:
     """Return where a client keeps its servers, in words, and what goes there. Raises `InputError`."""
+    if name in {agent.name for agent in all_agents()}:
+        raise InputError(f"`swarm-memory install --agent {name}` writes it: --print is for {', '.join(CLIENTS)}")
     if name not in CLIENTS:
         raise InputError(f"there is no client {name!r}: {', '.join(CLIENTS)}")
     client = CLIENTS[name]
-    words = [*command, *([] if client.workspace is None else ["--project", client.workspace or str(root)])]
-    if client.key is None:
-        return f"{client.title}: {client.file}", server_table(words)
+    words = [*command, "--project", client.workspace or str(root)]
     kind = {"type": "stdio"} if client.key == "servers" else {}
     server = {**kind, "command": words[0], "args": [*words[1:], "serve"]}
     text = json.dumps({client.key: {SERVER_NAME: server}}, indent=2, ensure_ascii=False) + "\n"

@@ -45,7 +45,7 @@ def make_runner(spec: RunnerSpec, toolbox: Toolbox, root: Path, scratch: Path) -
             raise InputError("runner is given: give the attempts (trajectories) too")
         return GivenRunner(spec.trajectories, spec.verdicts)
     from swarm_memory.server.runners.command import CommandRunner
-    from swarm_memory.server.runners.model import FolderTools, ModelRunner
+    from swarm_memory.server.runners.model import ModelRunner
     from swarm_memory.server.runners.workplace import Workplace
 
     if spec.kind == "model" and toolbox.chat is None:
@@ -54,8 +54,7 @@ def make_runner(spec: RunnerSpec, toolbox: Toolbox, root: Path, scratch: Path) -
         raise InputError("runner is command: give the command line too, as matts.allowed_commands has it")
     workplace = Workplace(_within(root, spec.folder), scratch, toolbox.settings.matts)
     if toolbox.chat is not None and spec.kind == "model":
-        tools = FolderTools(spec.tools, workplace) if spec.tools else None
-        return ModelRunner(toolbox.chat, tools)
+        return ModelRunner(toolbox.chat, workplace, spec.tools)
     return CommandRunner(spec.command or "", workplace, spec.check)
 
 

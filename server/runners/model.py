@@ -51,6 +51,18 @@ class Arguments(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
+class _Where(Arguments):
+    path: str = Field(description="Relative to the working folder")
+
+
+class _Text(_Where):
+    content: str
+
+
+class _Line(Arguments):
+    command: str
+
+
 @dataclass(frozen=True, slots=True)
 class AgentTool:
     """One tool that the caller lets the model use."""
@@ -73,22 +85,25 @@ class ReactAnswer(Answered):
 
 
 class ModelRunner:
-    """Lets `chat` do the task in at most `max_steps` steps with `tools`, those of the rollout's own folder.
+    """Lets `chat` do the task in at most `max_steps` steps, with tools in the rollout's own folder.
 
-    A tool that is not among them is never called, whatever the model asks for.
+    A tool that is not among `names` is never called, whatever the model asks for.
     """
 
     takes_notes = True
 
-    def __init__(self, chat: ChatModel, tools: "FolderTools | None" = None, *, max_steps: int = 20) -> None:
+    def __init__(
+        self, chat: ChatModel, workplace: Workplace, names: Sequence[ToolName] = (), *, max_steps: int = 20
+    ) -> None:
         self._chat = chat
-        self._tools = tools
+        self._workplace = workplace
+        self._names = names
         self._max_steps = max_steps
         self.name = f"model:{chat.name}"
 
     async def run(self, request: RolloutRequest) -> RunnerAnswer:
         """Do the task; what was done until the time limit, or until the model could not be asked, is kept."""
-        tools: Mapping[str, AgentTool] = {} if self._tools is None else await self._tools.of(request)
+        tools = await self.tools_for(request)
         steps: list[Step] = []
         status: RolloutStatus = "timed_out"
         error: str | None = f"ended by its time limit of {request.timeout_s:g} s"
@@ -99,7 +114,34 @@ class ModelRunner:
 
     async def settle(self, run_id: str, best: int | None) -> str | None:
         """Delete the copies of all rollouts but the best one's, and return where that is."""
-        return None if self._tools is None else await self._tools.workplace.settle(run_id, best)
+        return await self._workplace.settle(run_id, best)
+
+    async def tools_for(self, request: RolloutRequest) -> Mapping[str, AgentTool]:
+        """Make the folder, if tools are allowed, and return them by name. Raises `InputError`, `ConfigError`."""
+        if not self._names:
+            return {}
+        place = (await self._workplace.make(request)).resolve()
+
+        def in_thread(work: Callable[[Path, Any], str]) -> Callable[[Any], Awaitable[str]]:
+            return partial(anyio.to_thread.run_sync, partial(work, place))
+
+        lines = [" ".join(words) for words in allowed_commands(self._workplace.settings)]
+        line = f"Runs one of these command lines, exactly as it stands: {'; '.join(lines) or 'none is allowed'}."
+        tools = (
+            AgentTool("Read", "Returns the text of a file.", _Where, in_thread(_read)),
+            AgentTool("List", "Lists the files below a folder.", _Where, in_thread(_list)),
+            AgentTool("Write", "Writes a file, all of it.", _Text, in_thread(_write)),
+            AgentTool("Bash", line, _Line, partial(self._bash, request)),
+        )
+        return {tool.name: tool for tool in tools if tool.name in self._names}
+
+    async def _bash(self, request: RolloutRequest, given: _Line) -> str:
+        """Run a command line in the copy, without a shell; it must be allowed exactly as it stands."""
+        words, limit_s = permitted(given.command, self._workplace.settings), min(COMMAND_LIMIT_S, request.timeout_s)
+        finished = await self._workplace.run(words, request, limit_s=limit_s, max_output_bytes=MAX_OUTPUT_BYTES)
+        text = (finished.output + finished.error).decode("utf-8", "replace")
+        ended = "\nended by its time limit" if finished.code == TIMED_OUT else ""
+        return f"Exit code {finished.code}\n{text}{ended}" if finished.code else text
 
     async def _loop(self, request: RolloutRequest, tools: Mapping[str, AgentTool], steps: list[Step]) -> str | None:
         """Add steps until the model ends; return why it was ended, if it was."""
@@ -182,50 +224,6 @@ async def _result(tools: Mapping[str, AgentTool], name: str, given: Mapping[str,
         return await tool.call(arguments), False
     except TOOL_FAULTS as error:
         return f"{type(error).__name__}: {error}", True
-
-
-class _Where(Arguments):
-    path: str = Field(description="Relative to the working folder")
-
-
-class _Text(_Where):
-    content: str
-
-
-class _Line(Arguments):
-    command: str
-
-
-class FolderTools:
-    """Gives each rollout its copy of a folder and those of the tools in it that the caller named."""
-
-    def __init__(self, names: Sequence[ToolName], workplace: Workplace) -> None:
-        self._names, self.workplace = names, workplace
-
-    async def of(self, request: RolloutRequest) -> Mapping[str, AgentTool]:
-        """Make the rollout's folder and return its tools by name. Raises `InputError`, `ConfigError`."""
-        place = (await self.workplace.make(request)).resolve()
-
-        def in_thread(work: Callable[[Path, Any], str]) -> Callable[[Any], Awaitable[str]]:
-            return partial(anyio.to_thread.run_sync, partial(work, place))
-
-        lines = [" ".join(words) for words in allowed_commands(self.workplace.settings)]
-        line = f"Runs one of these command lines, exactly as it stands: {'; '.join(lines) or 'none is allowed'}."
-        tools = (
-            AgentTool("Read", "Returns the text of a file.", _Where, in_thread(_read)),
-            AgentTool("List", "Lists the files below a folder.", _Where, in_thread(_list)),
-            AgentTool("Write", "Writes a file, all of it.", _Text, in_thread(_write)),
-            AgentTool("Bash", line, _Line, partial(self._run, place, request)),
-        )
-        return {tool.name: tool for tool in tools if tool.name in self._names}
-
-    async def _run(self, place: Path, request: RolloutRequest, given: _Line) -> str:
-        """Run a command line in the copy, without a shell; it must be allowed exactly as it stands."""
-        words, limit_s = permitted(given.command, self.workplace.settings), min(COMMAND_LIMIT_S, request.timeout_s)
-        finished = await self.workplace.run(words, request, limit_s=limit_s, max_output_bytes=MAX_OUTPUT_BYTES)
-        text = (finished.output + finished.error).decode("utf-8", "replace")
-        ended = "\nended by its time limit" if finished.code == TIMED_OUT else ""
-        return f"Exit code {finished.code}\n{text}{ended}" if finished.code else text
 
 
 def _within(place: Path, given: _Where) -> Path:

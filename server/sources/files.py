@@ -3,9 +3,9 @@
 import codecs
 import hashlib
 import os
-from collections.abc import Callable, Container, Iterator
+import re
+from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -34,18 +34,6 @@ class Group(NamedTuple):
     parse: Callable[[], list[Passage]]
 
 
-@dataclass(frozen=True, slots=True)
-class _Rules:
-    """The patterns of one .gitignore, and the folder that they are relative to."""
-
-    base: str
-    spec: "GitIgnoreSpec"
-
-    def verdict(self, path: str) -> bool | None:
-        """Tell whether `path` is ignored (True), kept by a negation (False) or not named (None)."""
-        return self.spec.check_file(path[len(self.base) :]).include if path.startswith(self.base) else None
-
-
 def faulty(name: str, reason: str) -> Group:
     """Return a group whose passages cannot be had: its hash is that of nothing, and parsing it raises `InputError`."""
     return Group(name, "", partial(_refuse, f"{name} {reason}"))
@@ -69,20 +57,19 @@ def walk(root: Path, unlisted: list[Group] | None = None) -> Iterator[tuple[str,
     if not root.is_dir():
         raise InputError(f"{root} is neither a file nor a folder: name one that exists")
     root = root.resolve()
-    top, inherited = _rules_above(root)
-    prefix = _prefix(root, top)
-    pending: list[tuple[str, Path, tuple[_Rules, ...]]] = [(prefix, root, inherited)]
+    prefix, inherited = _rules_above(root)
+    pending: list[tuple[str, Path, GitIgnoreSpec]] = [(prefix, root, inherited)]
     while pending:
         at, folder, rules = pending.pop()
         entries = _entries(folder, at[len(prefix) :], [] if unlisted is None else unlisted)
-        rules = (*rules, *_rules_of(folder, at))
-        folders: list[tuple[str, Path, tuple[_Rules, ...]]] = []
+        rules = _with_file(rules, folder / ".gitignore", at)
+        folders: list[tuple[str, Path, GitIgnoreSpec]] = []
         for entry in entries:
             path = at + entry.name
             if entry.is_dir(follow_symlinks=False):
-                if not _is_ignored(path + "/", rules):
+                if not rules.match_file(path + "/"):
                     folders.append((path + "/", Path(entry.path), rules))
-            elif entry.is_file(follow_symlinks=False) and not _is_ignored(path, rules):
+            elif entry.is_file(follow_symlinks=False) and not rules.match_file(path):
                 yield path[len(prefix) :], Path(entry.path)
         pending += reversed(folders)
 
@@ -162,59 +149,59 @@ def _entries(folder: Path, name: str, unlisted: list[Group]) -> list["os.DirEntr
         return []
 
 
-def _is_ignored(path: str, rules: tuple[_Rules, ...]) -> bool:
-    for each in reversed(rules):
-        if (verdict := each.verdict(path)) is not None:
-            return verdict
-    return False
-
-
-def _rules_above(root: Path) -> tuple[Path, tuple[_Rules, ...]]:
-    """Return the top of the repository that holds `root` (itself when none does) and the rules from there to `root`."""
+def _rules_above(root: Path) -> "tuple[str, GitIgnoreSpec]":
+    """Return what paths in `root` begin with, seen from the top of its repository, and the rules from there to it."""
     top = next((folder for folder in (root, *root.parents) if (folder / ".git").exists()), root)
-    between = [folder for folder in reversed(root.parents) if folder.is_relative_to(top)]
-    own = _prefix(root, top)
-    rules = [_Rules(own, _defaults()), *_rules_of(top / ".git" / "info", "", "exclude")]
-    for folder in between:
-        rules += _rules_of(folder, _prefix(folder, top))
-    return top, tuple(each for each in rules if not _hides(each, own))
+    prefix = _prefix(root, top)
+    rules = _with_file(_rules_of(_default_lines(), prefix), top / ".git" / "info" / "exclude", "", prefix)
+    for folder in reversed(root.parents):
+        if folder.is_relative_to(top):
+            rules = _with_file(rules, folder / ".gitignore", _prefix(folder, top), prefix)
+    return prefix, rules
 
 
 def _prefix(folder: Path, top: Path) -> str:
-    """Return what the paths in a folder begin with, seen from the top of the repository."""
     return "" if folder == top else folder.relative_to(top).as_posix() + "/"
 
 
-def _hides(rules: _Rules, folder: str) -> bool:
-    """Tell whether the rules ignore a folder or one above it."""
-    parts = folder.split("/")[:-1]
-    return any(rules.verdict("/".join(parts[: count + 1]) + "/") is True for count in range(len(parts)))
-
-
-def _rules_of(folder: Path, at: str, name: str = ".gitignore") -> list[_Rules]:
-    from pathspec import GitIgnoreSpec
-
-    path = folder / name
+def _with_file(rules: "GitIgnoreSpec", path: Path, at: str, named: str = "") -> "GitIgnoreSpec":
+    """Return rules and, outweighing them, those of an ignore file, unless they ignore the folder `named`."""
     try:
         if path.is_symlink() or not path.is_file():
-            return []
+            return rules
         with path.open("rb") as stream:
             text = stream.read(MAX_IGNORE_BYTES).decode("utf-8", "replace")
     except OSError:
-        return []  # Git, too, goes on without an ignore file that it cannot read
+        return rules  # Git, too, goes on without an ignore file that it cannot read
+    own = _rules_of(text.removeprefix("\ufeff").splitlines(), at)
+    return rules if named and own.match_file(named) else rules + own
+
+
+def _rules_of(lines: Iterable[str], at: str) -> "GitIgnoreSpec":
+    """Return the patterns of an ignore file in the folder `at` as seen from the top."""
+    from pathspec import GitIgnoreSpec
+
+    base = re.sub(r"[\\*?\[\]]", r"\\\g<0>", at)
     patterns: list[str] = []
-    for line in text.removeprefix("\ufeff").splitlines():
+    for line in lines:
+        negation, pattern = ("!", line[1:]) if line.startswith("!") else ("", line)
+        if not pattern.strip() or line.startswith("#"):
+            continue
+        anywhere = "" if "/" in pattern.rstrip().rstrip("/") else "**/"
         with suppress(ValueError):  # Git, too, leaves out what is no pattern
-            GitIgnoreSpec.from_lines([line])
-            patterns.append(line)
-    return [_Rules(at, GitIgnoreSpec.from_lines(patterns))]
+            whole = f"{negation}/{base}{anywhere}{pattern.removeprefix('/')}"
+            GitIgnoreSpec.from_lines([whole])
+            patterns.append(whole)
+    return GitIgnoreSpec.from_lines(patterns)
+
+
+def _default_lines() -> list[str]:
+    return _IGNORED.read_text(encoding="utf-8").splitlines()
 
 
 @cache
 def _defaults() -> "GitIgnoreSpec":
-    from pathspec import GitIgnoreSpec
-
-    return GitIgnoreSpec.from_lines(_IGNORED.read_text(encoding="utf-8").splitlines())
+    return _rules_of(_default_lines(), "")
 
 
 def is_ignored_by_default(path: str) -> bool:

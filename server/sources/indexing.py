@@ -4,7 +4,7 @@ import os
 from collections.abc import AsyncIterable, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import NamedTuple
 
 from pydantic import BaseModel, ConfigDict
@@ -12,11 +12,11 @@ from pydantic import BaseModel, ConfigDict
 from swarm_memory.schema.errors import ConfigError, InputError
 from swarm_memory.schema.job import Report
 from swarm_memory.schema.settings import SourceSettings
-from swarm_memory.schema.source import SOURCE_KINDS, IndexedSource, SourceKind
+from swarm_memory.schema.source import IndexedSource, SourceKind
 from swarm_memory.server.sources.code import read_code
 from swarm_memory.server.sources.definitions import language_of
 from swarm_memory.server.sources.documents import is_document, read_documents
-from swarm_memory.server.sources.files import Group, read_bytes, walk
+from swarm_memory.server.sources.files import Group, read_bytes
 from swarm_memory.server.sources.openapi import API_SUFFIXES, looks_like_api, read_openapi
 from swarm_memory.server.sources.tool_lists import (
     MAX_BYTES,
@@ -206,29 +206,19 @@ def _check_servers(path: Path, root: Path, settings: SourceSettings, leave: Leav
 
 
 def kinds_of(root: Path) -> list[SourceKind]:
-    """Return the kinds that are in a folder, or that of a file: a text where it is nothing else.
+    """Return the kinds that a folder may hold, all but GitHub, or that of a file: a text where it is nothing else.
 
-    A `.mcp.json` within a folder does not count: its servers are only started for who names it. Raises `InputError`
-    when there is no such file or folder.
+    Raises `InputError` when there is no such file or folder.
     """
-    if root.is_file():
-        return ["tool" if names_servers(root) else _kind_of(root.name, root) or "document"]
-    found: set[SourceKind] = set()
-    for path, file in walk(root):
-        if ".swarm" not in PurePosixPath(path).parts and (kind := _kind_of(path, file)):
-            found.add(kind)
-        if len(found) == len(SOURCE_KINDS) - 1:  # none is a repository of GitHub
-            break
-    return [kind for kind in SOURCE_KINDS if kind in found]
-
-
-def _kind_of(path: str, file: Path) -> SourceKind | None:
-    suffix = PurePosixPath(path).suffix.lower()
-    if suffix in API_SUFFIXES:
-        data = read_bytes(file, MAX_BYTES)
-        if isinstance(data, str):
-            return None
-        return "api" if looks_like_api(data) else "tool" if suffix == ".json" and looks_like_tools(data) else None
-    if is_document(path, suffix):
-        return "document"
-    return "code" if language_of(path) else None
+    if root.is_dir():
+        return list(_KINDS)
+    data = read_bytes(root, MAX_BYTES)
+    if not root.exists():
+        raise InputError(f"{root} is neither a file nor a folder: name one that exists")
+    suffix = root.suffix.lower()
+    if suffix in API_SUFFIXES and isinstance(data, bytes) and looks_like_api(data):
+        return ["api"]
+    if suffix == ".json" and (names_servers(root) or (isinstance(data, bytes) and looks_like_tools(data))):
+        return ["tool"]
+    is_code = suffix not in API_SUFFIXES and not is_document(root.name, suffix) and language_of(root.name) is not None
+    return ["code" if is_code else "document"]

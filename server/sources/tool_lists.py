@@ -12,9 +12,9 @@ from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequenc
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Literal, Self, cast
 
-from pydantic import JsonValue
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, model_validator
 
 from swarm_memory.schema.base import digest
 from swarm_memory.schema.errors import InputError
@@ -33,7 +33,7 @@ MAX_PARAMETERS = 200
 MAX_DEPTH = 4
 """So deep the parameters of a parameter are named."""
 
-MAX_CONFIG_BYTES = 1_000_000
+MAX_CONFIG_BYTES, MAX_SERVERS = 1_000_000, 50
 SERVER_TIMEOUT_S = 30.0
 """So long an MCP server may take to start and list its tools."""
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
@@ -188,22 +188,36 @@ def _kind(field: Mapping[str, Any]) -> str:
     return kind if isinstance(kind, str) else "any"
 
 
-class McpServer(NamedTuple):
-    """One server of a `.mcp.json`: how it is started, or where it is reached, or why it cannot be asked."""
+class McpServer(BaseModel):
+    """One server of a `.mcp.json`: how it is started, else where it is reached."""
 
-    name: str
-    command: str
-    args: tuple[str, ...]
-    env: Mapping[str, str]
-    url: str
-    headers: Mapping[str, str]
-    fault: str = ""
+    model_config = ConfigDict(frozen=True, defer_build=True)
+
+    type: Literal["stdio", "http", "streamable-http"] = "http"
+    command: str = ""
+    args: tuple[str, ...] = ()
+    env: dict[str, str] = {}
+    url: str = Field(default="", pattern=r"^(https?://|\$\{|$)")
+    headers: dict[str, str] = {}
+
+    @model_validator(mode="after")
+    def _is_somewhere(self) -> Self:
+        if not self.command and not self.url:
+            raise ValueError("neither a command nor an http address is given")
+        return self
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether it is this program: it would list its own tools, and wait for its own database."""
+        words = (Path(word).name.lower().replace("_", "-") for word in (self.command, *self.args))
+        return any(word.startswith(_OURSELVES) for word in words)
 
 
-def read_config(path: Path, environ: Mapping[str, str]) -> list[McpServer]:
-    """Return the servers of a `.mcp.json`, without ourselves. Raises `InputError` when it is none.
+def read_config(path: Path, environ: Mapping[str, str]) -> "dict[str, McpServer | str]":
+    """Return the servers of a `.mcp.json` by name, without ourselves; a text says why one cannot be asked.
 
-    `${VAR}` and `${VAR:-default}` stand for variables of `environ` in command, args, env, url and headers.
+    `${VAR}` and `${VAR:-default}` stand for variables of `environ`. Raises `InputError` when the file is no such list,
+    or names more than `MAX_SERVERS`.
     """
     data = read_bytes(path, MAX_CONFIG_BYTES)
     try:
@@ -213,36 +227,22 @@ def read_config(path: Path, environ: Mapping[str, str]) -> list[McpServer]:
     if not isinstance(document.get("mcpServers"), dict):
         raise InputError(f"{path} {data if isinstance(data, str) else 'has no object `mcpServers`'}")
     entries = mapping_of(document["mcpServers"])
-    found = [_server(name, mapping_of(entry), environ) for name, entry in entries.items()]
-    return [each for each in found if not _is_ours(each)]
+    if len(entries) > MAX_SERVERS:
+        raise InputError(f"{path} names {len(entries):,} servers: {MAX_SERVERS} are the most that are asked")
+    found = {name: _server(entry, environ) for name, entry in entries.items()}
+    return {name: each for name, each in found.items() if isinstance(each, str) or not each.is_ours}
 
 
-def _server(name: str, entry: Mapping[str, object], environ: Mapping[str, str]) -> McpServer:
+def _server(entry: object, environ: Mapping[str, str]) -> McpServer | str:
     def value(found: "re.Match[str]") -> str:
-        return environ.get(found[1]) or (found[0] if found[2] is None else found[2])
+        unset = found[0] if found[2] is None else found[2]
+        return json.dumps(environ[found[1]])[1:-1] if environ.get(found[1]) else unset
 
-    def filled(key: str) -> str:
-        return _VARIABLE.sub(value, text_of(entry.get(key)))
-
-    def pairs(key: str) -> dict[str, str]:
-        return {name: _VARIABLE.sub(value, text_of(text)) for name, text in mapping_of(entry.get(key)).items()}
-
-    args = tuple(_VARIABLE.sub(value, text_of(each)) for each in list_of(entry.get("args")))
-    server = McpServer(name, filled("command"), args, pairs("env"), filled("url"), pairs("headers"))
-    kind = text_of(entry.get("type")) or ("stdio" if server.command else "http")
-    if kind == "stdio" and server.command:
-        return server._replace(url="")
-    if kind in ("http", "streamable-http") and server.url.startswith(("http://", "https://", "${")):
-        return server._replace(command="")
-    if kind == "sse":
-        return server._replace(fault="is reached by SSE, which is out of use: give its type as http")
-    return server._replace(fault="has neither a command nor an http address")
-
-
-def _is_ours(server: McpServer) -> bool:
-    """Whether it is this program: it would list its own tools, and wait for its own database."""
-    words = (Path(word).name.lower().replace("_", "-") for word in (server.command, *server.args))
-    return any(word.startswith(_OURSELVES) for word in words)
+    try:
+        return McpServer.model_validate_json(_VARIABLE.sub(value, json.dumps(entry)))
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        return f"cannot be asked for its tools: {'.'.join(map(str, first['loc']))} {first['msg']}"
 
 
 async def read_servers(config: Path, *, folder: Path, environ: Mapping[str, str]) -> AsyncGenerator[Group]:
@@ -251,13 +251,13 @@ async def read_servers(config: Path, *, folder: Path, environ: Mapping[str, str]
     One that cannot be asked within `SERVER_TIMEOUT_S` is a group whose parsing raises `InputError` and says why. Raises
     `InputError` when the file is no such list.
     """
-    for server in read_config(config, environ):
-        group = faulty(server.name, server.fault) if server.fault else await _read_server(server, folder)
+    for name, server in read_config(config, environ).items():
+        group = faulty(name, server) if isinstance(server, str) else await _read_server(name, server, folder)
         if group is not None:
             yield group
 
 
-async def _read_server(server: McpServer, folder: Path) -> Group | None:
+async def _read_server(name: str, server: McpServer, folder: Path) -> Group | None:
     """Return the tools of a server; None when it turns out to be ourselves."""
     import anyio
     from httpx2 import HTTPError
@@ -276,11 +276,11 @@ async def _read_server(server: McpServer, folder: Path) -> Group | None:
     except* (MCPError, HTTPError, OSError, ValueError, InputError) as group:
         fault = f"cannot be asked for its tools: {_reason(group, server)}"
     if fault:
-        unset = dict.fromkeys(name for name, _ in _VARIABLE.findall(repr(server)))
-        return faulty(server.name, f"{fault}; not set: {', '.join(unset)}" if unset else fault)
+        unset = dict.fromkeys(variable for variable, _ in _VARIABLE.findall(repr(server)))
+        return faulty(name, f"{fault}; not set: {', '.join(unset)}" if unset else fault)
     if tools is None:
         return None
-    return Group(server.name, digest([SERVERS_READER, tools]), partial(_parsed, server, tools))
+    return Group(name, digest([SERVERS_READER, tools]), partial(_parsed, name, tools))
 
 
 async def _all_tools(client: "Client") -> list[dict[str, Any]]:
@@ -326,9 +326,9 @@ async def _connected(server: McpServer, folder: Path) -> AsyncGenerator["Client"
         yield client
 
 
-def _parsed(server: McpServer, tools: list[dict[str, Any]]) -> list[Passage]:
-    found = passages_of(server.name, tools)
-    return [each.model_copy(update={"data": {**each.data, "server": server.name}}) for each in found]
+def _parsed(server: str, tools: list[dict[str, Any]]) -> list[Passage]:
+    found = passages_of(server, tools)
+    return [each.model_copy(update={"data": {**each.data, "server": server}}) for each in found]
 
 
 def _reason(error: BaseException, server: McpServer) -> str:

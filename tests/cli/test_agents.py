@@ -96,6 +96,7 @@ def test_at_a_terminal_it_is_asked_which_agents_are_meant(
     (("--agent", "codex", "--all"), "exclude each other"),
     (("--project", "--user"), "--user is for all your projects"),
     (("--print", "emacs"), "there is no client 'emacs'"),
+    (("--print", "codex"), "`swarm-memory install --agent codex` writes it"),
 ])  # fmt: skip
 def test_what_is_no_agent_is_said(arguments: tuple[str, ...], complaint: str, swarm: Shell) -> None:
     refused = swarm("install", *arguments)

@@ -12,7 +12,7 @@ from hook_project import NOTE, TASK, HookProject
 
 from swarm_memory.schema.errors import ConfigError
 from swarm_memory.server.cli.agents import CLIENTS, configuration
-from swarm_memory.server.hosts.codex.host import HOST
+from swarm_memory.server.hosts.codex.host import HOST, server_table
 from swarm_memory.server.hosts.host import ROOMS, host
 from swarm_memory.server.hosts.settings_files import apply
 from swarm_memory.tools.promote.marks import BEGIN, digest, marked
@@ -57,7 +57,7 @@ def test_the_shared_files_of_a_project_name_no_machine(codex: Path, tmp_path: Pa
     (stop,) = json.loads((tmp_path / ".codex" / "hooks.json").read_text())["hooks"]["Stop"]
     assert stop["hooks"][0]["command"] == "swarm-memory hook codex stop"
     assert tomllib.loads((tmp_path / ".codex" / "config.toml").read_text())["mcp_servers"]["swarm-memory"] == {
-        "command": "swarm-memory", "args": ["serve"], "env_vars": list(_passed_on(tmp_path)),
+        "command": "swarm-memory", "args": ["serve"], "env_vars": list(_passed_on()),
     }  # fmt: skip
     apply(plan_uninstall("project", tmp_path))
     assert not (tmp_path / ".codex").exists()
@@ -65,8 +65,8 @@ def test_the_shared_files_of_a_project_name_no_machine(codex: Path, tmp_path: Pa
         plan_install("project", codex.parent, False)
 
 
-def _passed_on(root: Path) -> list[str]:
-    return tomllib.loads(configuration("codex", ["x"], root)[1])["mcp_servers"]["swarm-memory"]["env_vars"]
+def _passed_on() -> list[str]:
+    return tomllib.loads(server_table(["x"]))["mcp_servers"]["swarm-memory"]["env_vars"]
 
 
 @pytest.mark.parametrize(("text", "complaint"), [
@@ -164,8 +164,7 @@ def test_every_host_has_its_name_its_transcripts_and_where_they_lie(name: str) -
 @pytest.mark.parametrize("client", CLIENTS)
 def test_every_configuration_runs_our_server(client: str, tmp_path: Path) -> None:
     where, text = configuration(client, ["python", "-m", "cli"], tmp_path)
-    data = tomllib.loads(text) if client == "codex" else json.loads(text)
-    ((_, servers),) = data.items()
+    ((_, servers),) = json.loads(text).items()
     server = servers["swarm-memory"]
     assert (server["command"], server["args"][:2], server["args"][-1]) == ("python", ["-m", "cli"], "serve")
-    assert CLIENTS[client].title in where
+    assert where.startswith(f"{CLIENTS[client].title}: ")

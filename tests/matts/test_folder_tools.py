@@ -13,7 +13,7 @@ from swarm_memory.schema.errors import ConfigError, InputError
 from swarm_memory.schema.rollout import MattsRequest, ToolName
 from swarm_memory.schema.settings import MattsSettings
 from swarm_memory.server.runners.build import RunnerSpec, make_runner
-from swarm_memory.server.runners.model import FolderTools
+from swarm_memory.server.runners.model import ModelRunner
 from swarm_memory.server.runners.workplace import Workplace
 from swarm_memory.tools.matts.matts import run_matts
 from tests.matts.worlds import TASK, Agent, matts, opened
@@ -33,17 +33,17 @@ class Desk:
         (self.agent.folder / "out").symlink_to(tmp_path)
         settings, environ = MattsSettings(allowed_commands=allowed), {"PATH": "/usr/bin:/bin"}
         self.workplace = Workplace(self.agent.folder, tmp_path / "scratch", settings, environ)
-        self.bench = FolderTools(names, self.workplace)
+        self.bench = ModelRunner(ScriptedChatModel([]), self.workplace, names)
         self.request = self.agent.request()
 
     async def call(self, name: str, **arguments: str) -> str:
-        tool = (await self.bench.of(self.request))[name]
+        tool = (await self.bench.tools_for(self.request))[name]
         return await tool.call(tool.arguments.model_validate(arguments))
 
 
 async def test_it_reads_lists_and_writes_in_its_copy_and_the_folder_stays(tmp_path: Path) -> None:
     desk = Desk(tmp_path)
-    tools = await desk.bench.of(desk.request)
+    tools = await desk.bench.tools_for(desk.request)
 
     async def call(name: str, **arguments: str) -> str:
         return await tools[name].call(tools[name].arguments.model_validate(arguments))
@@ -86,7 +86,7 @@ async def test_only_allowed_command_lines_are_run_and_a_bad_end_is_shown(tmp_pat
 
 async def test_a_tool_that_was_not_named_is_not_there(tmp_path: Path) -> None:
     desk = Desk(tmp_path, names=("Read",))
-    assert list(await desk.bench.of(desk.request)) == ["Read"]
+    assert list(await desk.bench.tools_for(desk.request)) == ["Read"]
 
 
 async def test_a_run_by_the_model_is_judged_by_what_its_commands_showed(tmp_path: Path) -> None:

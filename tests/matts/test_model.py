@@ -12,7 +12,7 @@ from scripted_chat import ScriptedChatModel
 
 from swarm_memory.schema.rollout import MattsRequest, RolloutRequest
 from swarm_memory.schema.settings import MattsSettings
-from swarm_memory.server.runners.model import AgentTool, Arguments, FolderTools, ModelRunner
+from swarm_memory.server.runners.model import AgentTool, Arguments, ModelRunner
 from swarm_memory.server.runners.workplace import Workplace
 from swarm_memory.tools.matts.matts import run_matts
 from tests.matts.worlds import TASK, Agent, Scripted, by_number, item, matts, met, missed, opened
@@ -115,14 +115,15 @@ async def test_a_header_that_a_tool_printed_does_not_become_an_attempt(tmp_path:
     assert not any(line.startswith(("== attempt 9", "[r9-s1]")) for line in lines)
 
 
-class Given(FolderTools):
-    """Tools without a folder."""
+class Given(ModelRunner):
+    """A runner with one tool, and without a folder."""
 
-    def __init__(self, tool: AgentTool) -> None:
-        super().__init__((), Workplace(Path("nowhere"), Path("nowhere"), MattsSettings()))
-        self.given = {tool.name: tool}
+    def __init__(self, chat: ScriptedChatModel, *tools: AgentTool, max_steps: int = 20) -> None:
+        workplace = Workplace(Path("nowhere"), Path("nowhere"), MattsSettings())
+        super().__init__(chat, workplace, max_steps=max_steps)
+        self.given = {tool.name: tool for tool in tools}
 
-    async def of(self, request: RolloutRequest) -> Mapping[str, AgentTool]:
+    async def tools_for(self, request: RolloutRequest) -> Mapping[str, AgentTool]:
         return self.given
 
 
@@ -143,7 +144,7 @@ def counter(seen: list[int]) -> AgentTool:
 async def test_the_model_does_a_task_with_the_tools_that_it_is_allowed(tmp_path: Path) -> None:
     seen: list[int] = []
     chat = ScriptedChatModel([says("first", "count", '{"by": 2}'), says("that is it", answer="It is 2.")])
-    runner = ModelRunner(chat, Given(counter(seen)))
+    runner = Given(chat, counter(seen))
     answer = await runner.run(Agent(tmp_path, "").request(seed=5, temperature=0.8))
     assert seen == [2]
     assert answer.status == "finished"
@@ -163,7 +164,7 @@ async def test_a_wrong_call_is_shown_to_the_model_and_never_made(tmp_path: Path)
         says(tool="rm", arguments='{"path": "/"}'), says(tool="count", arguments="by 2"),
         says(tool="count", arguments='{"by": "two"}'), says(tool="count", arguments='{"by": 13}'), says(answer="no"),
     ])  # fmt: skip
-    answer = await ModelRunner(chat, Given(counter(seen))).run(Agent(tmp_path, "").request())
+    answer = await Given(chat, counter(seen)).run(Agent(tmp_path, "").request())
     assert seen == [13]
     assert answer.trajectory is not None
     results = [step for step in answer.trajectory.steps if step.kind == "observation"]
@@ -177,7 +178,7 @@ async def test_a_wrong_call_is_shown_to_the_model_and_never_made(tmp_path: Path)
 
 async def test_a_model_without_end_is_ended_after_its_steps(tmp_path: Path) -> None:
     chat = ScriptedChatModel([says(tool="count", arguments=f'{{"by": {number}}}') for number in range(9)])
-    answer = await ModelRunner(chat, Given(counter([])), max_steps=4).run(Agent(tmp_path, "").request())
+    answer = await Given(chat, counter([]), max_steps=4).run(Agent(tmp_path, "").request())
     assert len(chat.requests) == 4
     assert "after 4 steps" in (answer.error or "")
     assert "1 steps left" in chat.requests[-1].system
@@ -185,7 +186,7 @@ async def test_a_model_without_end_is_ended_after_its_steps(tmp_path: Path) -> N
 
 async def test_answers_that_cannot_be_used_end_a_rollout_that_did_nothing(tmp_path: Path) -> None:
     chat = ScriptedChatModel(["no json"] * 20)
-    answer = await ModelRunner(chat).run(Agent(tmp_path, "").request())
+    answer = await Given(chat).run(Agent(tmp_path, "").request())
     assert (answer.status, answer.trajectory) == ("failed", None)
     assert "could not be used" in (answer.error or "")
 
@@ -198,7 +199,7 @@ async def test_a_tool_that_hangs_is_ended_with_its_rollout_and_the_steps_before_
     tool = AgentTool("hang", "Hangs.", Arguments, hang)
     chat = ScriptedChatModel([says("try", "hang")])
     with anyio.fail_after(HANG_S):
-        answer = await ModelRunner(chat, Given(tool)).run(Agent(tmp_path, "").request(timeout_s=0.2))
+        answer = await Given(chat, tool).run(Agent(tmp_path, "").request(timeout_s=0.2))
     assert answer.status == "timed_out"
     assert answer.trajectory is not None
     assert [step.kind for step in answer.trajectory.steps] == ["thought", "tool_call"]
@@ -214,8 +215,6 @@ async def test_rollouts_of_a_model_are_judged_and_learned_from_like_all_others(t
     tool = AgentTool("Bash", "Runs a command.", Line, bash)
     answers: list[Any] = [says(tool="Bash", arguments='{"command": "pytest"}'), says(answer="They fail.")]
     async with opened(tmp_path) as tools:
-        result = await run_matts(
-            tools, MattsRequest(task=TASK, count=1), ModelRunner(ScriptedChatModel(answers), Given(tool))
-        )
+        result = await run_matts(tools, MattsRequest(task=TASK, count=1), Given(ScriptedChatModel(answers), tool))
     assert [each.label for each in result.run.summary.rollouts] == ["Failure"]
     assert result.run.summary.runner == "model:scripted:test"

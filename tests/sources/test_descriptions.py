@@ -12,7 +12,14 @@ from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.source import Passage
 from swarm_memory.server.sources.files import Group
 from swarm_memory.server.sources.openapi import read_openapi
-from swarm_memory.server.sources.tool_lists import MAX_PARAMETERS, described_parameters, read_config, read_json_tools
+from swarm_memory.server.sources.tool_lists import (
+    MAX_PARAMETERS,
+    MAX_SERVERS,
+    McpServer,
+    described_parameters,
+    read_config,
+    read_json_tools,
+)
 
 Read = Callable[[Path], Iterator[Group]]
 
@@ -159,14 +166,22 @@ def test_servers_are_named_as_claude_code_names_them(tmp_path: Path) -> None:
     }
     path = tmp_path / ".mcp.json"
     path.write_text(json.dumps(config))
-    local, remote, old, empty = read_config(path, {"TOOL": "server", "HOST": "h.example", "TOKEN": "t"})
-    assert (local.command, local.args) == ("server", ("--root", "/srv", "$TOOL"))
+    found = read_config(path, {"TOOL": 'the "server"', "HOST": "h.example", "TOKEN": "t"})
+    local, remote = found["local"], found["remote"]
+    assert isinstance(local, McpServer)
+    assert isinstance(remote, McpServer)
+    assert (local.command, local.args) == ('the "server"', ("--root", "/srv", "$TOOL"))
     assert local.env == {"KEY": "${NONE}"}
     assert (remote.url, remote.headers) == ("https://h.example/mcp", {"authorization": "Bearer t"})
-    assert all(each.fault for each in (old, empty))
+    assert "type Input should be" in str(found["old"])
+    assert "neither a command nor an http address" in str(found["empty"])
+    assert list(found) == ["local", "remote", "old", "empty"]
 
 
-@pytest.mark.parametrize("text", ["", "[]", '{"servers": {}}', '{"mcpServers": []}'])
+MANY = json.dumps({"mcpServers": {f"s{n}": {"command": "x"} for n in range(MAX_SERVERS + 1)}})
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"servers": {}}', '{"mcpServers": []}', MANY])
 def test_what_names_no_servers_says_so(tmp_path: Path, text: str) -> None:
     path = tmp_path / ".mcp.json"
     path.write_text(text)

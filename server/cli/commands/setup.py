@@ -65,7 +65,7 @@ def install(
     Once you are asked who learns from finished tasks: rules alone (so it is where nobody answers), your own Claude
     Code, the models that you named in chat.providers, or the agent itself. It is kept in your own settings file.
 
-    --print takes claude-desktop, cursor, vscode, windsurf, codex, gemini or zed. --rules writes a block into FILE that
+    --print takes claude-desktop, vscode, windsurf or zed. --rules writes a block into FILE that
     has agents ask for memories, and holds the surest ones of the project; the rest of the file stays.
 
     \b

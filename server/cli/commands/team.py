@@ -1,14 +1,14 @@
 """`propose` and `team`: what leaves this machine for a team, who may come in over HTTP, and what they did."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import click
 from pydantic import Field
 
 from swarm_memory.schema.base import GLOBAL_PROJECT
 from swarm_memory.schema.team.person import Role
-from swarm_memory.schema.team.sharing import Act, Decided, Proposal, Proposed
+from swarm_memory.schema.team.sharing import Decided, Proposal, Proposed
 from swarm_memory.server.cli.command import command
 from swarm_memory.server.cli.console import print_answer, say
 from swarm_memory.server.cli.invocation import Invocation
@@ -90,40 +90,28 @@ team = click.Group(
 async def review(
     site: Invocation,
     proposal_id: Annotated[str | None, Word("[ID]")] = None,
-    act: Annotated[Act | None, Word("[ACT]")] = None,
+    act: Annotated[Literal["accept", "decline", "undo"] | None, Word("[ACT]")] = None,
     word: Annotated[str, "Why; whoever proposed it reads that."] = "",
-    title: Annotated[str | None, "With edit: the title as it is accepted."] = None,
-    description: Annotated[str | None, "With edit: the description."] = None,
-    content: Annotated[str | None, "With edit: the content."] = None,
     mine: Annotated[bool, "List your own, whatever became of them."] = False,
     everything: Annotated[bool, "List also what was decided.", "--all"] = False,
 ) -> list[Proposal] | Proposal:
-    """List what is proposed to the team and waits; or decide about one: ACT is accept, edit, decline or undo.
+    """List what is proposed to the team and waits; or decide about one: ACT is accept, decline or undo.
 
-    One card stands for what says the same, and all of it is decided at once. Deciding needs the role review.
+    One card stands for what says the same, and all of it is decided at once. Deciding needs the role review. The review
+    desk at /ui also accepts one in other words.
 
     \b
     Examples:
       swarm-memory team review --mine
       swarm-memory team review pr_01JXYZ… accept
-      swarm-memory team review pr_01JXYZ… edit --title "Start the database before the tests"
       swarm-memory team review pr_01JXYZ… decline --word "only true before the move"
     """
-    given = {"title": title, "description": description, "content": content}
-    texts = {name: text for name, text in given.items() if text is not None}
-    if bool(texts) != (act == "edit"):
-        raise click.UsageError("edit, and only edit, takes --title, --description or --content")
     if proposal_id is not None and act is None:
-        raise click.UsageError("say what is decided: accept, edit, decline or undo")
+        raise click.UsageError("say what is decided: accept, decline or undo")
     team = _team(await site.toolbox())
     if proposal_id is None or act is None:
         return await team.proposals(None if mine or everything else "waiting", mine=mine)
-    draft = None
-    if texts:
-        from swarm_memory.tools.team.bank import edited
-
-        draft = edited(await team.proposals(), proposal_id, texts)
-    return await team.decide(proposal_id, Decided(act=act, word=word, draft=draft))
+    return await team.decide(proposal_id, Decided(act=act, word=word))
 
 
 def _show_person(found: object) -> None:

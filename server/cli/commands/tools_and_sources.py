@@ -105,11 +105,7 @@ def index(
     # What a person names is relative to where they stand, what is left out to the project.
     where = path if path is None or kind == "github" else str(Path.cwd() / path)
     kinds: Sequence[SourceKind] = [kind] if kind else kinds_of(Path(where or invocation.root))
-    if not kinds:
-        raise InputError(
-            f"{path or invocation.root} holds no document, code, API description or list of functions that is known"
-        )
-    place, has_failed = "." if kind is None and where is None else where, False
+    place, has_failed, is_known = "." if kind is None and where is None else where, False, False
     for each in kinds:
         try:
             done = invocation.call(lambda site, each=each: index_sources(site, each, place, start_servers))
@@ -117,10 +113,17 @@ def index(
             if kind is not None:
                 raise
             click.echo(f"swarm-memory: {each}: {error}", err=True)  # such as an extra that is not installed
-            has_failed = True
+            has_failed = is_known = True
             continue
+        if len(kinds) > 1 and done["reason"] and not (done["faults"] or done["removed"]):
+            continue  # the folder holds nothing of this kind
+        is_known = True
         print_json(done) if as_json else print_answer(done)
         has_failed |= bool(done["faults"]) and not (done["added"] or done["changed"] or done["unchanged"])
+    if not is_known:
+        raise InputError(
+            f"{path or invocation.root} holds no document, code, API description or list of functions that is known"
+        )
     if has_failed:
         raise click.exceptions.Exit(1)
 
