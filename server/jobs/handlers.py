@@ -11,6 +11,7 @@ from typing import Any, TypeVar, cast
 import anyio
 import anyio.to_thread
 from pydantic import BaseModel, JsonValue, ValidationError
+from pydantic_core import to_jsonable_python
 
 from swarm_memory.schema.errors import ConfigError, InputError
 from swarm_memory.schema.job import WITHDRAW, Job, Progress
@@ -179,7 +180,7 @@ async def evaluate_logged(toolbox: Toolbox, job: Job, report: Reported) -> Mappi
     if done.failed:
         await queue_evaluation(toolbox, timedelta(seconds=RETRY_AFTER_S))
     made = await summarize_tool_memory(toolbox, min_new=SUMMARIZE_AFTER, evaluate=False)
-    return {"evaluation": done.model_dump(mode="json"), "message": made.message}
+    return {"evaluation": to_jsonable_python(done._asdict()), "message": made.message}
 
 
 async def summarize(toolbox: Toolbox, job: Job, report: Reported) -> Mapping[str, JsonValue]:
@@ -190,4 +191,8 @@ async def summarize(toolbox: Toolbox, job: Job, report: Reported) -> Mapping[str
     names = cast("list[str] | None", named)
     await report(Progress(done=0, message="evaluating"))
     result = await summarize_tool_memory(toolbox, names, on_progress=report.counts("summarizing"))
-    return result.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
+    done = result._asdict() | {
+        "tools": [each._asdict() for each in result.tools],
+        "evaluation": result.evaluation._asdict(),
+    }
+    return to_jsonable_python(done, exclude_none=True)
