@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import anyio
 import anyio.to_thread
@@ -15,7 +15,6 @@ from pydantic_core import to_jsonable_python
 
 from swarm_memory.schema.errors import ConfigError, InputError
 from swarm_memory.schema.job import WITHDRAW, Job, Progress
-from swarm_memory.schema.rollout import MattsResult
 from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.server.benchmark.job import BENCHMARK, benchmark_from_job
 from swarm_memory.server.hosts.input import Given, GivenAttempt, read_one
@@ -35,6 +34,9 @@ from swarm_memory.tools.tool_memory.evaluate import RETRY_AFTER_S, evaluate_tool
 from swarm_memory.tools.tool_memory.log import EVALUATE, queue_evaluation
 from swarm_memory.tools.tool_memory.summarize import SUMMARIZE_AFTER, summarize_tool_memory
 from swarm_memory.tools.toolbox import Toolbox
+
+if TYPE_CHECKING:
+    from swarm_memory.tools.matts.matts import MattsResult
 
 SUMMARIZE = "summarize_tool_memory"
 
@@ -112,7 +114,7 @@ async def scale(toolbox: Toolbox, job: Job, report: Reported, *, root: Path) -> 
     return matts_row(await run_matts(toolbox, asked, runner, report))
 
 
-def matts_row(result: MattsResult) -> dict[str, JsonValue]:
+def matts_row(result: "MattsResult") -> dict[str, JsonValue]:
     """Return what a caller gets to see of a run: how each rollout went, the best one's words, the items."""
     said = [step.text for step in result.best.steps if step.kind == "message"] if result.best else []
     shown = {"rollouts", "best", "best_folder", "reinforced", "distiller", "notes", "reason"}

@@ -103,7 +103,7 @@ async def _drive(toolbox: Toolbox, made: Mapping[str, str]) -> list[str]:
         call = LoggedCall(tool_name="deploy", input={"text": part}, output=part, success=False, task_id=f"t{number}")
         out.append(repr(await log_tool_calls(toolbox, [call])))
         await index_source(toolbox, "document", "notes.md", _source(number, part))
-        out.append((await search_sources(toolbox, f"notes {part}")).model_dump_json())
+        out.append(repr(await search_sources(toolbox, f"notes {part}")))
         out.append((await retrieve(toolbox, f"deploy {part}", task_id=f"r{number}")).model_dump_json())
         try:
             await edit(toolbox, item.id, MemoryChange(title=part * 30))
