@@ -67,7 +67,7 @@ MIN_ALIKE = 0.2
 _MAX_LINES = 40
 
 _IDENTIFIER = re.compile(r"\w+(?:[.-]\w+)*")
-_TELLING_NAME = re.compile(r"[a-z][A-Z]|[_.\d-]")
+_DISTINCT_NAME = re.compile(r"[a-z][A-Z]|[_.\d-]")
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
 
 T = TypeVar("T")
@@ -316,7 +316,7 @@ def tool_words(tool_names: Iterable[str]) -> frozenset[str]:
     Names that are words of the language too, such as Read, are not among them.
     """
     short = (name.rpartition("__")[2] for name in tool_names)
-    return frozenset(name.lower() for name in short if _TELLING_NAME.search(name))
+    return frozenset(name.lower() for name in short if _DISTINCT_NAME.search(name))
 
 
 def _summary(call: ToolCall) -> str:
