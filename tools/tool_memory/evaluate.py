@@ -156,18 +156,19 @@ async def _evaluate_all(
         unreached = 0
         done.append(EvaluatedCall(kept.seq, found, indexed_tokens(kept)))
 
-    await spaced(pending.calls, one, model, lambda: unreached >= GIVE_UP_AFTER)
+    await spaced(pending.calls, one, interval_of(model), lambda: unreached >= GIVE_UP_AFTER)
     return done, failed, unreached >= GIVE_UP_AFTER
 
 
+def interval_of(model: ChatModel | None) -> float:
+    """Return the seconds between two starts: 1.0 for a remote model and 0 for a local one or none."""
+    return 0.0 if model is None or model.is_local else REMOTE_INTERVAL_S
+
+
 async def spaced(
-    items: Sequence[T],
-    work: Callable[[T], Coroutine[Any, Any, None]],
-    model: ChatModel | None,
-    stop: Callable[[], bool] = lambda: False,
+    items: Sequence[T], work: Callable[[T], Coroutine[Any, Any, None]], interval_s: float, stop: Callable[[], bool]
 ) -> None:
-    """Do the work of all items at the same time, until `stop`; with a remote model each begins a second after another."""
-    interval_s = 0.0 if model is None or model.is_local else REMOTE_INTERVAL_S
+    """Do the work of all items at the same time, each started `interval_s` after the one before, until `stop`."""
     async with anyio.create_task_group() as group:
         for number, item in enumerate(items):
             await anyio.sleep(interval_s if number else 0)

@@ -16,7 +16,7 @@ from swarm_memory.tools.model.parse import Unparsed
 from swarm_memory.tools.model.prompt import load_prompt, render
 from swarm_memory.tools.ports.models import ChatModel
 from swarm_memory.tools.text.cleaning import clean, shorten
-from swarm_memory.tools.tool_memory.evaluate import EvaluateResult, evaluate_tool_calls, spaced
+from swarm_memory.tools.tool_memory.evaluate import EvaluateResult, evaluate_tool_calls, interval_of, spaced
 from swarm_memory.tools.tool_memory.guidelines import MAX_EACH, extract_guidelines
 from swarm_memory.tools.tool_memory.log import read_names
 from swarm_memory.tools.toolbox import Toolbox
@@ -82,7 +82,7 @@ async def summarize_tool_memory(
     for memory in memories:
         if memory not in due:
             outcomes[memory.totals.tool_name] = ToolOutcome(memory.totals.tool_name, "skipped")
-    await spaced(due, one, toolbox.chat)
+    await spaced(due, one, interval_of(toolbox.chat), lambda: False)
     tools = tuple(outcomes[name] for name in sorted(outcomes))
     return SummarizeResult(_in_a_sentence(tools), tools, evaluation)
 
