@@ -1,6 +1,5 @@
 """What came of a task, what that changed in its memories, and what the outcomes of many tasks add up to."""
 
-from datetime import date
 from typing import Literal
 
 from pydantic import Field
@@ -154,32 +153,3 @@ class Effect(Model):
     decided, or nothing is held out at random."""
     says: str
     """The same in one sentence."""
-
-
-class WeekMetrics(Model):
-    """One week of one scope. What cannot be known is None."""
-
-    week: date
-    """Its Monday, UTC."""
-    tasks: int
-    successes: int
-    failures: int
-    undecided: int
-    success_rate: float | None = None
-    success_rate_with_memory: float | None = None
-    success_rate_without_memory: float | None = None
-    """Of tasks that were held out and of those for which nothing fitted."""
-    steps_to_success: float | None = None
-    """Mean of the successful tasks."""
-    tokens_per_success: float | None = None
-    """Tokens of all tasks whose tokens are known, for each success among those; cost likewise."""
-    cost_usd_per_success: float | None = None
-    time_to_resolution_s: float | None = None
-    """Median of the successful tasks."""
-    new_items: int = 0
-    new_items_per_100_tasks: float | None = None
-    active_items_used_per_task: float | None = None
-    """Memories that a task was seen to use, mean over all tasks."""
-    matts_runs: int = 0
-    matts_lift: float | None = None
-    """Success rate of the rollouts that MaTTS chose less that of a single attempt at the same tasks."""

@@ -6,7 +6,7 @@ from typing import Literal
 from pydantic import Field
 
 from swarm_memory.schema.base import RUN, Model, Scope, Timestamp, Unit, new_id
-from swarm_memory.schema.memory import Distiller, MemoryItem
+from swarm_memory.schema.memory import Distiller
 from swarm_memory.schema.trajectory import Label, Trajectory, Verdict
 
 ScalingMode = Literal["parallel", "sequential"]
@@ -155,13 +155,3 @@ class MattsRun(Model):
         """Return the run as it failed; its rollouts stay."""
         summary = self.summary.model_copy(update={"reason": reason})
         return self.model_copy(update={"status": "failed", "summary": summary})
-
-
-class MattsResult(Model):
-    """The answer of `run_matts`."""
-
-    run: MattsRun
-    best: Trajectory | None = None
-    best_verdict: Verdict | None = None
-    stored: tuple[MemoryItem, ...] = ()
-    consolidation_due: bool = False

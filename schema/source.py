@@ -1,11 +1,10 @@
-"""What is indexed beside memories: passages of tools, documents, code and API descriptions; what a search finds."""
+"""What is indexed beside memories: passages of tools, documents, code and API descriptions."""
 
 from typing import Literal, TypeAlias, get_args
 
 from pydantic import Field, JsonValue
 
 from swarm_memory.schema.base import Model, Timestamp
-from swarm_memory.schema.memory import Leg
 
 SourceKind: TypeAlias = Literal["tool", "document", "code", "api", "github"]
 SOURCE_KINDS: tuple[SourceKind, ...] = get_args(SourceKind)
@@ -71,46 +70,3 @@ class SourceInfo(Model):
     groups: int
     passages: int
     indexed_at: Timestamp
-
-
-class SourceHit(Model):
-    """One passage that was found, with what stands beside it."""
-
-    passage: Passage
-    location: str
-    """The source that it is of."""
-    project: str
-    score: float
-    """Relevance 0…1 by the index, among what it found."""
-    rerank_score: float | None = None
-    """What the reranker says, where one was asked."""
-    cosine: float | None = None
-    keyword: float | None = None
-    """BM25 of the passage and, with less weight, of its context."""
-    group_title: str | None = None
-    """The title of the document's or file's first passage."""
-    before: str | None = None
-    """The text of the passage before it."""
-    after: str | None = None
-    justification: str | None = None
-    """Why the reranker took it."""
-
-
-class SourceSearch(Model):
-    """The answer of a search of sources."""
-
-    hits: tuple[SourceHit, ...]
-    offset: int
-    """How many better ones were left out before these."""
-    more: bool
-    """Whether there are others behind these."""
-    passages: int
-    """How many were searched."""
-    reason: str | None = None
-    """Why the answer is empty or weak."""
-    legs: tuple[Leg, ...]
-    embedder: str
-    reranker: str | None = None
-    """Who put the best into their final order; None: the index alone."""
-    notices: tuple[str, ...] = ()
-    latency_ms: float

@@ -6,15 +6,15 @@ from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import anyio
 import anyio.to_thread
 from pydantic import BaseModel, JsonValue, ValidationError
+from pydantic_core import to_jsonable_python
 
 from swarm_memory.schema.errors import ConfigError, InputError
 from swarm_memory.schema.job import WITHDRAW, Job, Progress
-from swarm_memory.schema.rollout import MattsResult
 from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.server.benchmark.job import BENCHMARK, benchmark_from_job
 from swarm_memory.server.hosts.input import Given, GivenAttempt, read_one
@@ -34,6 +34,9 @@ from swarm_memory.tools.tool_memory.evaluate import RETRY_AFTER_S, evaluate_tool
 from swarm_memory.tools.tool_memory.log import EVALUATE, queue_evaluation
 from swarm_memory.tools.tool_memory.summarize import SUMMARIZE_AFTER, summarize_tool_memory
 from swarm_memory.tools.toolbox import Toolbox
+
+if TYPE_CHECKING:
+    from swarm_memory.tools.matts.matts import MattsResult
 
 SUMMARIZE = "summarize_tool_memory"
 
@@ -120,7 +123,7 @@ async def scale(toolbox: Toolbox, job: Job, report: Reported, *, root: Path) -> 
     return matts_row(await run_matts(toolbox, asked, runner, report))
 
 
-def matts_row(result: MattsResult) -> dict[str, JsonValue]:
+def matts_row(result: "MattsResult") -> dict[str, JsonValue]:
     """Return what a caller gets to see of a run: how each rollout went, the best one's words, the items."""
     said = [step.text for step in result.best.steps if step.kind == "message"] if result.best else []
     shown = {"rollouts", "best", "best_folder", "reinforced", "distiller", "notes", "reason"}
@@ -188,7 +191,7 @@ async def evaluate_logged(toolbox: Toolbox, job: Job, report: Reported) -> Mappi
     if done.failed:
         await queue_evaluation(toolbox, timedelta(seconds=RETRY_AFTER_S))
     made = await summarize_tool_memory(toolbox, min_new=SUMMARIZE_AFTER, evaluate=False)
-    return {"evaluation": done.model_dump(mode="json"), "message": made.message}
+    return {"evaluation": to_jsonable_python(done._asdict()), "message": made.message}
 
 
 async def summarize(toolbox: Toolbox, job: Job, report: Reported) -> Mapping[str, JsonValue]:
@@ -199,4 +202,8 @@ async def summarize(toolbox: Toolbox, job: Job, report: Reported) -> Mapping[str
     names = cast("list[str] | None", named)
     await report(Progress(done=0, message="evaluating"))
     result = await summarize_tool_memory(toolbox, names, on_progress=report.counts("summarizing"))
-    return result.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
+    done = result._asdict() | {
+        "tools": [each._asdict() for each in result.tools],
+        "evaluation": result.evaluation._asdict(),
+    }
+    return to_jsonable_python(done, exclude_none=True)

@@ -9,10 +9,10 @@ from swarm_memory.tools.text.cleaning import one_line
 if TYPE_CHECKING:
     from swarm_memory.schema.job import Job
     from swarm_memory.schema.memory import LearnResult, MemoryDraft, MemoryItem
-    from swarm_memory.schema.source import SourceHit
     from swarm_memory.schema.trajectory import Verdict
     from swarm_memory.tools.memories.remember import Remembered
     from swarm_memory.tools.ports.journal import Event
+    from swarm_memory.tools.sources.sources import SourceHit
 
 BESIDE_CHARS = 300
 """So much is shown of each neighbour of a passage."""

@@ -9,7 +9,7 @@ from swarm_memory.server.operations.answers import of_passage
 from swarm_memory.server.operations.operation import ADDS, AGAIN, READS, Only, Operation, Row, Site, Word, row
 
 if TYPE_CHECKING:
-    from swarm_memory.schema.tool_memory import ToolGuidance
+    from swarm_memory.tools.tool_memory.advise import ToolGuidance
 
 
 async def log_tool_call(
@@ -20,11 +20,11 @@ async def log_tool_call(
     ],
 ) -> Row:
     """Log calls of tools, so that it is known what each is good for. Hooks log the host's own calls by themselves."""
-    from swarm_memory.tools.tool_memory.log import log_tool_calls
+    from swarm_memory.tools.tool_memory.log import log_tool_calls, read_calls
 
-    result = await log_tool_calls(await site.toolbox(), calls)
+    result = await log_tool_calls(await site.toolbox(), read_calls(calls))
     site.wake()
-    return row(logged=result.logged, known=result.known, tools=result.tools)
+    return result._asdict()
 
 
 async def summarize_tool_memory(
@@ -54,8 +54,8 @@ def _of_guidance(found: "ToolGuidance") -> Row:
             tool_name=each.tool_name,
             rank=round(each.rank, 4),
             expected_success=round(each.expected_success, 3),
-            similar_calls=each.similar,
-            similar_good=each.similar_good,
+            similar_calls=each.similar.calls,
+            similar_good=each.similar.good,
         )
         for each in found.experience
     ]

@@ -181,7 +181,7 @@ async def test_praise_in_outputs_moves_no_tool(tmp_path: Path) -> None:
             await log_tool_calls(tools, calls)
             await evaluate_tool_calls(tools)
             guidance = await retrieve_tool_memory(tools, task="fetch page 9 and read it")
-            ranks.append(re.findall(r"page_reader|fast_fetch", guidance.model_dump_json())[:1])
+            ranks.append(re.findall(r"page_reader|fast_fetch", guidance.markdown)[:1])
     assert ranks[0] == ranks[1] == ["page_reader"]
 
 

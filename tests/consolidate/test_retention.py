@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from made_tasks import done, ran, said, saw
-from pydantic import JsonValue
 
 from swarm_memory.schema.job import Progress
 from swarm_memory.schema.settings import RetentionSettings, Settings
+from swarm_memory.schema.tool_memory import LoggedCall
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.server.jobs.handlers import long_handlers
 from swarm_memory.server.jobs.worker import Worker
@@ -24,13 +24,7 @@ from swarm_memory.tools.tool_memory.log import log_tool_calls
 from tests.consolidate.kept_bank import ADVICE, SHOP, Kept, opened
 
 WORDS = "the zebra configuration of the shop"
-CALL: dict[str, JsonValue] = {
-    "tool_name": "search",
-    "input": {"query": WORDS},
-    "output": "nothing",
-    "success": True,
-    "call_id": "c1",
-}
+CALL = LoggedCall(tool_name="search", input={"query": WORDS}, output="nothing", success=True, call_id="c1")
 
 
 def task(**fields: Any) -> Trajectory:

@@ -138,16 +138,16 @@ async def test_the_weeks_have_the_figures_of_their_tasks(shop: Shop) -> None:
         times: dict[str, Any] = {"started_at": began, "ended_at": began + timedelta(minutes=minutes), "usage": usage}
         await shop.outcome(label, done(*steps, task_id=task_id, **times), task_id=task_id)
     first, second = await weekly_metrics(shop.toolbox)
-    assert (first.week, second.week) == (date(2026, 3, 2), date(2026, 3, 9))
-    assert (first.tasks, first.successes, first.failures, first.undecided) == (4, 2, 1, 1)
-    assert first.success_rate == pytest.approx(2 / 3)
-    assert (first.success_rate_with_memory, first.success_rate_without_memory) == (1.0, 0.5)
-    assert (first.steps_to_success, first.time_to_resolution_s) == (6.0, 20 * 60)
-    assert first.tokens_per_success == pytest.approx(1000 * (4 + 8 + 99 + 1) / 2)
-    assert first.cost_usd_per_success == pytest.approx(0.056)
-    assert (first.new_items, first.new_items_per_100_tasks) == (2, 50.0)
-    assert first.active_items_used_per_task == 0.25
-    assert (second.tasks, second.new_items, second.success_rate_with_memory) == (1, 0, None)
+    assert (first["week"], second["week"]) == (date(2026, 3, 2), date(2026, 3, 9))
+    assert (first["tasks"], first["successes"], first["failures"], first["undecided"]) == (4, 2, 1, 1)
+    assert first["success_rate"] == pytest.approx(2 / 3)
+    assert (first["success_rate_with_memory"], first["success_rate_without_memory"]) == (1.0, 0.5)
+    assert (first["steps_to_success"], first["time_to_resolution_s"]) == (6.0, 20 * 60)
+    assert first["tokens_per_success"] == pytest.approx(1000 * (4 + 8 + 99 + 1) / 2)
+    assert first["cost_usd_per_success"] == pytest.approx(0.056)
+    assert (first["new_items"], first["new_items_per_100_tasks"]) == (2, 50.0)
+    assert first["active_items_used_per_task"] == 0.25
+    assert (second["tasks"], second["new_items"], second["success_rate_with_memory"]) == (1, 0, None)
 
 
 async def test_an_empty_bank_has_no_weeks_and_no_effect(shop: Shop) -> None:
@@ -179,5 +179,5 @@ async def test_the_lift_of_matts_is_what_the_chosen_rollout_gains_over_a_single_
         )
         await store.end_run(RunEnd(ended, shop.toolbox.embedder.name))
     (week,) = await weekly_metrics(shop.toolbox)
-    assert (week.matts_runs, week.tasks) == (3, 0)
-    assert week.matts_lift == pytest.approx((2 / 3 + 1) / 2)
+    assert (week["matts_runs"], week["tasks"]) == (3, 0)
+    assert week["matts_lift"] == pytest.approx((2 / 3 + 1) / 2)

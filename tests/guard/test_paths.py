@@ -101,9 +101,9 @@ async def _drive(toolbox: Toolbox, made: Mapping[str, str]) -> list[str]:
             (await edit(toolbox, item.id, MemoryChange(content=f"Now\n{part}"), part)).items[0].model_dump_json()
         )
         call = LoggedCall(tool_name="deploy", input={"text": part}, output=part, success=False, task_id=f"t{number}")
-        out.append((await log_tool_calls(toolbox, [call])).model_dump_json())
+        out.append(repr(await log_tool_calls(toolbox, [call])))
         await index_source(toolbox, "document", "notes.md", _source(number, part))
-        out.append((await search_sources(toolbox, f"notes {part}")).model_dump_json())
+        out.append(repr(await search_sources(toolbox, f"notes {part}")))
         out.append((await retrieve(toolbox, f"deploy {part}", task_id=f"r{number}")).model_dump_json())
         try:
             await edit(toolbox, item.id, MemoryChange(title=part * 30))

@@ -36,51 +36,38 @@ def paused_everywhere(shop: HookProject) -> None:
     assert pause(None)
 
 
-OFF = [
-    pytest.param(in_environment, id="environment"),
-    pytest.param(in_file("enabled: false\n", users=True), id="user's file"),
-    pytest.param(in_file("{enabled: false}", users=False), id="project's file in flow style"),
-    pytest.param(in_file("reasoningbank: {enabled: no}\n", users=True), id="under the root key"),
-    pytest.param(paused, id="pause"),
-    pytest.param(paused_everywhere, id="pause everywhere"),
-]
+OFF = {
+    "environment": in_environment,
+    "user's file": in_file("enabled: false\n", users=True),
+    "project's file in flow style": in_file("{enabled: false}", users=False),
+    "under the root key": in_file("reasoningbank: {enabled: no}\n", users=True),
+    "pause": paused,
+    "pause everywhere": paused_everywhere,
+}
 
 
 def state_of(shop: HookProject) -> dict[Path, bytes]:
     return {path: path.read_bytes() for path in shop.root.rglob("*") if path.is_file()}
 
 
-@pytest.mark.parametrize("switch_off", OFF)
+@pytest.mark.parametrize(
+    ("fixture", "switch"),
+    [*(("shop", each) for each in OFF), ("learned", "project's file in flow style"), ("learned", "pause")],
+)
 def test_no_hook_says_or_writes_anything_where_it_is_switched_off(
-    shop: HookProject, switch_off: Callable[[HookProject], None]
+    request: pytest.FixtureRequest, fixture: str, switch: str
 ) -> None:
-    """There is no bank yet, and none is made."""
-    switch_off(shop)
-    before = state_of(shop)
-    with shop.no_workers_left():
+    """Where there is no bank yet none is made, and where there is one nothing in it is shown or changed."""
+    project: HookProject = request.getfixturevalue(fixture)
+    OFF[switch](project)
+    before = state_of(project)
+    with project.no_workers_left():
         for verb in VERBS:
-            given = shop.event(hook_event_name="UserPromptSubmit", prompt=TASK, tool_name="Bash", tool_input={})
-            done = shop.hook(verb, given)
+            given = project.event(hook_event_name="UserPromptSubmit", prompt=TASK, tool_name="Bash", tool_input={})
+            done = project.hook(verb, given)
             assert (done.returncode, done.stdout, done.stderr) == (0, "", ""), verb
-    assert state_of(shop) == before
-    assert missed(shop.root) == []
-
-
-@pytest.mark.parametrize("switch_off", [OFF[2], OFF[4]])
-def test_nothing_of_a_bank_is_shown_or_changed_where_it_is_switched_off(
-    learned: HookProject, switch_off: Callable[[HookProject], None]
-) -> None:
-    def rows() -> list[object]:
-        tables = ("host_sessions", "jobs", "events", "tool_calls")
-        return [learned.rows(f"SELECT * FROM {table}") for table in tables]
-
-    switch_off(learned)
-    before = rows()
-    with learned.no_workers_left():
-        for verb in VERBS:
-            done = learned.hook(verb, learned.event(hook_event_name="UserPromptSubmit", prompt=TASK))
-            assert (done.returncode, done.stdout) == (0, ""), verb
-    assert rows() == before
+    assert state_of(project) == before
+    assert missed(project.root) == []
 
 
 def test_a_server_answers_no_hook_where_it_is_switched_off_and_does_when_it_is_on_again(learned: HookProject) -> None:

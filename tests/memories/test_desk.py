@@ -98,8 +98,8 @@ async def test_a_record_has_the_very_steps_versions_injections_and_links(toolbox
     record = await memory_record(toolbox, one)
     assert record.source is not None
     assert (record.source.task, record.source.verdict) == ("Fix the login", verdict)
-    assert [step.id for step in record.source.steps] == ["s3", "s4", "s5", "s6"]
-    assert record.source.evidence == {"s4", "s5"}
+    parts = [(part.step.id, part.is_evidence) for part in record.source.parts]
+    assert parts == [("s3", False), ("s4", True), ("s5", True), ("s6", False)]
     assert [(each.texts["content"], each.until is None) for each in record.versions] == [
         ("1. Do it.", False),
         ("1. Parse it.\n2. Send it.", True),

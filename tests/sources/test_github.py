@@ -13,12 +13,12 @@ from laid_bank import opened_bank
 
 from swarm_memory.schema.errors import ConfigError, InputError, NotFoundError, SourceUnavailable
 from swarm_memory.schema.settings import Settings, SourceSettings
-from swarm_memory.schema.source import IndexedSource, SourceHit
+from swarm_memory.schema.source import IndexedSource
 from swarm_memory.server.operations.answers import of_passage
 from swarm_memory.server.sources import github
 from swarm_memory.server.sources.github import GitHub, Repository
 from swarm_memory.server.sources.indexing import IndexRequest, Leave, check, index
-from swarm_memory.tools.sources.sources import search_sources
+from swarm_memory.tools.sources.sources import SourceHit, search_sources
 from swarm_memory.tools.toolbox import Toolbox
 from tests.sources.github_api import GitHubApi, archived, blob_sha, issue
 

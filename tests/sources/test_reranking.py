@@ -10,10 +10,10 @@ from scripted_server import HANG, ScriptedServer, Turn, error, in_json, page
 
 from swarm_memory.schema.errors import ModelAnswerInvalid, ModelError, ModelUnavailable
 from swarm_memory.schema.settings import ChatSettings, Settings
-from swarm_memory.schema.source import SourceKind, SourceSearch
+from swarm_memory.schema.source import SourceKind
 from swarm_memory.server.rerank.endpoint import EndpointReranker
 from swarm_memory.tools.ports.models import RerankCandidate
-from swarm_memory.tools.sources.sources import index_source, search_sources
+from swarm_memory.tools.sources.sources import SourceSearch, index_source, search_sources
 from swarm_memory.tools.toolbox import Toolbox
 
 Made = Callable[[SourceKind], Any]

@@ -1,5 +1,6 @@
 """Calls as a caller logs them, and a clock that is moved by hand."""
 
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import timedelta
 from pathlib import Path
@@ -10,6 +11,7 @@ from laid_bank import opened_bank
 
 from swarm_memory.schema.settings import Settings, ToolMemorySettings
 from swarm_memory.tools.ports.models import ChatModel
+from swarm_memory.tools.tool_memory.log import LogResult, log_tool_calls, read_calls
 from swarm_memory.tools.toolbox import Toolbox
 
 
@@ -32,6 +34,11 @@ def call(tool: str = "search", **fields: Any) -> dict[str, Any]:
 def failed(error: str = "Error: limit must be at most 100", tool: str = "search", **fields: Any) -> dict[str, Any]:
     """Return a call that failed."""
     return call(tool, output=error, success=False, **fields)
+
+
+async def log_calls(toolbox: Toolbox, calls: Sequence[Mapping[str, Any]]) -> LogResult:
+    """Check and log calls as a caller gives them."""
+    return await log_tool_calls(toolbox, read_calls(calls))
 
 
 def bank(folder: Path, chat: ChatModel | None = None, **settings: Any) -> AbstractAsyncContextManager[Toolbox]:

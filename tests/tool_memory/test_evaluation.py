@@ -17,17 +17,16 @@ from swarm_memory.schema.tool_memory import Evaluation
 from swarm_memory.tools.ports.journal import CORRECTED, Event
 from swarm_memory.tools.ports.models import ChatAnswer, ChatRequest, ChatUsage
 from swarm_memory.tools.tool_memory.evaluate import evaluate_tool_calls
-from swarm_memory.tools.tool_memory.log import log_tool_calls
 from swarm_memory.tools.tool_memory.summarize import summarize_tool_memory
 from swarm_memory.tools.toolbox import Toolbox
-from tests.tool_memory.logged import at, call, failed
+from tests.tool_memory.logged import at, call, failed, log_calls
 
 GOOD: dict[str, JsonValue] = {"summary": "Asked for weather.", "evaluation": "It answered.", "score": 1.0}
 
 
 async def evaluated(toolbox: Toolbox, *calls: dict[str, Any]) -> list[Evaluation]:
     """Log calls, evaluate them, and return their evaluations in the order of the calls."""
-    await log_tool_calls(toolbox, calls)
+    await log_calls(toolbox, calls)
     await evaluate_tool_calls(toolbox)
     found = await toolbox.store.tool_memory.recent_calls(toolbox.scope, calls[0]["tool_name"], 100)
     return [each.evaluation for each in sorted(found, key=lambda each: each.seq) if each.evaluation is not None]
@@ -59,7 +58,7 @@ async def test_a_users_correction_speaks_against_the_last_call_before_it(toolbox
         call("Edit", input={"file": name}, output="done", session_id="s", create_time=at(n))
         for n, name in enumerate("ab")
     ]
-    await log_tool_calls(toolbox, made)
+    await log_calls(toolbox, made)
     assert isinstance(toolbox.clock, SetClock)
     toolbox.clock.at += timedelta(seconds=5)
     await toolbox.store.add_event(toolbox.scope, Event(CORRECTED, toolbox.clock.now(), "s"))
@@ -94,7 +93,7 @@ async def test_a_model_sees_schema_task_and_fenced_texts_and_cannot_make_a_failu
 async def test_a_failed_evaluation_is_not_counted_not_dropped_and_tried_again_later(open_bank: Any) -> None:
     answers: list[ScriptedAnswer] = [ModelUnavailable("down"), {**GOOD, "score": 0.5}, GOOD, GOOD]
     async with open_bank(ScriptedChatModel(answers)) as toolbox:
-        await log_tool_calls(toolbox, [call(), call()])
+        await log_calls(toolbox, [call(), call()])
         first = await evaluate_tool_calls(toolbox)
         assert (first.evaluated, first.failed, first.waiting) == (0, 2, 2)
         (memory,) = await toolbox.store.tool_memory.memories(toolbox.scope, None)
@@ -112,7 +111,7 @@ async def test_a_failed_evaluation_is_not_counted_not_dropped_and_tried_again_la
 
 async def test_each_further_failure_waits_twice_as_long(open_bank: Any) -> None:
     async with open_bank(ScriptedChatModel([])) as toolbox:
-        await log_tool_calls(toolbox, [call()])
+        await log_calls(toolbox, [call()])
         tried: list[int] = []
         assert isinstance(toolbox.clock, SetClock)
         for second in range(0, 2200, 100):
@@ -125,7 +124,7 @@ async def test_each_further_failure_waits_twice_as_long(open_bank: Any) -> None:
 async def test_a_model_that_cannot_be_reached_is_not_asked_for_every_call(open_bank: Any) -> None:
     model = ScriptedChatModel([])
     async with open_bank(model) as toolbox:
-        await log_tool_calls(toolbox, [call() for _ in range(30)])
+        await log_calls(toolbox, [call() for _ in range(30)])
         result = await evaluate_tool_calls(toolbox)
     assert len(model.requests) < 10
     assert result.waiting == 30
@@ -156,7 +155,7 @@ async def test_evaluations_run_at_the_same_time_with_the_interval_between_their_
     monkeypatch.setattr("swarm_memory.tools.tool_memory.evaluate.REMOTE_INTERVAL_S", 0.1)
     model = Remote()
     async with open_bank(model) as toolbox:
-        await log_tool_calls(toolbox, [call() for _ in range(4)])
+        await log_calls(toolbox, [call() for _ in range(4)])
         begun = anyio.current_time()
         with anyio.fail_after(HANG_S):
             await evaluate_tool_calls(toolbox)
@@ -166,7 +165,7 @@ async def test_evaluations_run_at_the_same_time_with_the_interval_between_their_
 
 async def test_what_follows_is_waited_for_in_the_background(open_bank: Any) -> None:
     async with open_bank() as toolbox:
-        await log_tool_calls(toolbox, [call()])
+        await log_calls(toolbox, [call()])
         assert (await evaluate_tool_calls(toolbox, settled=True)).evaluated == 0
         assert isinstance(toolbox.clock, SetClock)
         toolbox.clock.at += timedelta(seconds=61)
@@ -174,7 +173,7 @@ async def test_what_follows_is_waited_for_in_the_background(open_bank: Any) -> N
 
 
 async def test_a_call_is_evaluated_once_however_often_it_is_asked_for(toolbox: Toolbox) -> None:
-    await log_tool_calls(toolbox, [call(), failed()])
+    await log_calls(toolbox, [call(), failed()])
     async with anyio.create_task_group() as group:
         for _ in range(5):
             group.start_soon(evaluate_tool_calls, toolbox)

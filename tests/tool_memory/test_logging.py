@@ -21,9 +21,8 @@ from swarm_memory.server.storage.store import SqliteStore
 from swarm_memory.server.storage.stores import tool_memory
 from swarm_memory.tools.guard.redact import Redacted, redact
 from swarm_memory.tools.text.tokens import count_tokens
-from swarm_memory.tools.tool_memory.log import log_tool_calls
 from swarm_memory.tools.toolbox import Toolbox
-from tests.tool_memory.logged import at, bank, call
+from tests.tool_memory.logged import at, bank, call, log_calls
 
 
 async def test_a_time_without_a_zone_is_this_machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -32,7 +31,7 @@ async def test_a_time_without_a_zone_is_this_machines(tmp_path: Path, monkeypatc
         monkeypatch.setenv("TZ", "Asia/Tokyo")
         time.tzset()
         try:
-            await log_tool_calls(toolbox, [answer, {**answer, "create_time": "2025-10-10T12:00:00Z"}])
+            await log_calls(toolbox, [answer, {**answer, "create_time": "2025-10-10T12:00:00Z"}])
         finally:
             monkeypatch.undo()
             time.tzset()
@@ -58,7 +57,7 @@ async def rows_of(toolbox: Toolbox, query: str) -> list[Any]:
 
 async def test_a_repeated_call_is_a_new_row_and_an_empty_output_is_valid(toolbox: Toolbox) -> None:
     again = call(output="")
-    result = await log_tool_calls(toolbox, [again, again, again])
+    result = await log_calls(toolbox, [again, again, again])
     assert (result.logged, result.known, result.tools) == (3, 0, ("search",))
     kept = await toolbox.store.tool_memory.recent_calls(toolbox.scope, "search", 10)
     assert [each.call.output for each in kept] == ["", "", ""]
@@ -71,7 +70,7 @@ async def test_addresses_paths_and_uuids_of_a_call_are_kept_only_where_personal_
     places = ("https://build.acme.io/run/7", "10.11.12.13", "/home/ada/shop", "0b0ea5b9-6f7c-4d1f-9d0c-2a9c1a1f8a11")
     asked = toolbox.settings.model_copy(update={"distill": DistillSettings(redact_pii=redact_pii)})
     one = call(input={"at": [*places], "timeout": 600_000}, output='{"url": "' + places[0] + '"}', task=places[2])
-    await log_tool_calls(replace(toolbox, settings=asked), [one])
+    await log_calls(replace(toolbox, settings=asked), [one])
     (kept,) = await toolbox.store.tool_memory.recent_calls(toolbox.scope, "search", 10)
     answer = kept.call.model_dump_json()
     assert {place in answer for place in places} == {not redact_pii}
@@ -82,9 +81,9 @@ async def test_addresses_paths_and_uuids_of_a_call_are_kept_only_where_personal_
 async def test_a_call_with_an_id_that_is_known_is_one_row_even_after_it_left_the_window(open_bank: Any) -> None:
     async with open_bank(max_history_tool_call_cnt=2) as toolbox:
         first = call(session_id="s", call_id="c0", create_time=at(0))
-        await log_tool_calls(toolbox, [first, first])
-        await log_tool_calls(toolbox, [call(session_id="s", call_id=f"c{n}", create_time=at(n)) for n in range(1, 4)])
-        again = await log_tool_calls(toolbox, [first, call("other", session_id="s", call_id="new"), first])
+        await log_calls(toolbox, [first, first])
+        await log_calls(toolbox, [call(session_id="s", call_id=f"c{n}", create_time=at(n)) for n in range(1, 4)])
+        again = await log_calls(toolbox, [first, call("other", session_id="s", call_id="new"), first])
         assert (again.logged, again.known, again.tools) == (1, 2, ("other", "search"))
         totals = (await memory_of(toolbox)).totals
         assert (totals.calls, totals.kept) == (4, 2)
@@ -93,7 +92,7 @@ async def test_a_call_with_an_id_that_is_known_is_one_row_even_after_it_left_the
 async def test_calls_of_a_session_that_an_older_bank_keeps_as_one_row_are_known(open_bank: Any) -> None:
     calls = [call(session_id="first", call_id=f"c{n}", create_time=at(n)) for n in range(4)]
     async with open_bank(max_history_tool_call_cnt=2) as toolbox:
-        await log_tool_calls(toolbox, calls)
+        await log_calls(toolbox, calls)
         fold = (
             "DELETE FROM tool_calls",
             "DELETE FROM trimmed_tool_calls",
@@ -105,8 +104,8 @@ async def test_calls_of_a_session_that_an_older_bank_keeps_as_one_row_are_known(
                 connection.execute(statement)
 
         await toolbox.store.write(folded)
-        assert (await log_tool_calls(toolbox, calls)).known == len(calls), "read again, nothing is counted twice"
-        assert (await log_tool_calls(toolbox, [call(session_id="third", call_id="c0")])).logged == 1
+        assert (await log_calls(toolbox, calls)).known == len(calls), "read again, nothing is counted twice"
+        assert (await log_calls(toolbox, [call(session_id="third", call_id="c0")])).logged == 1
 
 
 async def test_only_calls_that_are_new_are_redacted_and_never_on_the_loops_thread(
@@ -122,37 +121,37 @@ async def test_only_calls_that_are_new_are_redacted_and_never_on_the_loops_threa
         monkeypatch.setattr(f"swarm_memory.tools.{module}.redact", noted)
     calls = [call(input=f"in {n}", output=f"out {n}", session_id="s", call_id=f"c\x1b[1m{n}") for n in range(45)]
     calls[0]["tool_schema"] = "searches"
-    assert (await log_tool_calls(toolbox, calls[:40])).logged == 40
+    assert (await log_calls(toolbox, calls[:40])).logged == 40
     assert {text for text, _ in seen} == {"searches", *(f"{kind} {n}" for kind in ("in", "out") for n in range(40))}
     assert not any(on_loop for _, on_loop in seen)
     seen.clear()
-    result = await log_tool_calls(toolbox, calls[1:])
+    result = await log_calls(toolbox, calls[1:])
     assert (result.logged, result.known) == (5, 39)
     assert sorted(text for text, _ in seen) == sorted(f"{kind} {n}" for kind in ("in", "out") for n in range(40, 45))
 
 
 async def test_the_schema_of_a_tool_that_was_given_last_is_kept_also_with_a_known_call(toolbox: Toolbox) -> None:
-    await log_tool_calls(toolbox, [call(session_id="s", call_id="c", tool_schema="first")])
+    await log_calls(toolbox, [call(session_id="s", call_id="c", tool_schema="first")])
     again = call(session_id="s", call_id="c", tool_schema={"last": 1})
-    await log_tool_calls(toolbox, [call(tool_schema="second"), again, call()])
+    await log_calls(toolbox, [call(tool_schema="second"), again, call()])
     assert (await memory_of(toolbox)).tool_schema == '{"last": 1}'
 
 
 async def test_the_same_id_in_another_session_is_another_call(toolbox: Toolbox) -> None:
     calls = [call(session_id=session, call_id="c") for session in ("s", "t")]
-    assert (await log_tool_calls(toolbox, calls)).logged == 2
+    assert (await log_calls(toolbox, calls)).logged == 2
 
 
 async def test_the_window_keeps_the_newest_by_time_and_not_by_arrival(open_bank: Any) -> None:
     async with open_bank(max_history_tool_call_cnt=3) as toolbox:
         for second in (5, 1, 4, 2, 3):
-            await log_tool_calls(toolbox, [call(input={"n": second}, create_time=at(second))])
+            await log_calls(toolbox, [call(input={"n": second}, create_time=at(second))])
         kept = await toolbox.store.tool_memory.recent_calls(toolbox.scope, "search", 10)
         assert [each.call.input for each in kept] == ['{"n": 5}', '{"n": 4}', '{"n": 3}']
 
 
 async def test_what_a_caller_does_not_say_is_counted_or_left_open(toolbox: Toolbox) -> None:
-    await log_tool_calls(toolbox, [call(input="a b c", output="d e"), call(token_cost=7, time_cost=0.25)])
+    await log_calls(toolbox, [call(input="a b c", output="d e"), call(token_cost=7, time_cost=0.25)])
     second, first = await toolbox.store.tool_memory.recent_calls(toolbox.scope, "search", 2)
     assert first.call.token_cost == count_tokens("a b c") + count_tokens("d e")
     assert (first.call.time_cost_s, second.call.token_cost, second.call.time_cost_s) == (None, 7, 0.25)
@@ -161,7 +160,7 @@ async def test_what_a_caller_does_not_say_is_counted_or_left_open(toolbox: Toolb
 async def test_secrets_are_taken_out_and_long_arguments_stay_json(toolbox: Toolbox) -> None:
     key = "AKIA" + "IOSFODNN7" + "ABCDEFG"
     answer = {"key": key, "content": "x" * 50_000, "path": "a.py"}
-    await log_tool_calls(toolbox, [call(input=answer, output=f"key {key} " + "y" * 50_000, task=f"use {key}")])
+    await log_calls(toolbox, [call(input=answer, output=f"key {key} " + "y" * 50_000, task=f"use {key}")])
     (kept,) = await toolbox.store.tool_memory.recent_calls(toolbox.scope, "search", 1)
     assert key not in kept.model_dump_json()
     assert len(kept.call.input) <= 2000
@@ -184,13 +183,13 @@ async def test_a_faulty_call_is_named_and_nothing_is_kept(
     toolbox: Toolbox, calls: list[dict[str, Any]], says: str
 ) -> None:
     with pytest.raises(InputError) as raised:
-        await log_tool_calls(toolbox, calls)
+        await log_calls(toolbox, calls)
     assert says in str(raised.value)
     assert await toolbox.store.tool_memory.memories(toolbox.scope, None) == []
 
 
 async def test_projects_and_tenants_never_see_each_others_calls(toolbox: Toolbox) -> None:
-    await log_tool_calls(toolbox, [call()])
+    await log_calls(toolbox, [call()])
     for other in (Scope(project="other"), Scope(tenant_id="else", project="shop"), Scope()):
         assert await toolbox.store.tool_memory.memories(other, None) == []
         assert await toolbox.store.tool_memory.recent_calls(other, "search", 10) == []
@@ -228,7 +227,7 @@ async def test_totals_are_exact_and_windows_hold_whatever_is_logged(logged: list
     with tempfile.TemporaryDirectory() as folder:
         async with bank(Path(folder), max_history_tool_call_cnt=window) as toolbox:
             for part in _parts(calls, cuts):
-                await log_tool_calls(toolbox, part)
+                await log_calls(toolbox, part)
             distinct = _distinct(calls)
             for tool in ("a", "b"):
                 own = [each for each in distinct if each["tool_name"] == tool]

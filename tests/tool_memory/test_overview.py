@@ -9,17 +9,17 @@ from scripted_runs import Script, opened
 from swarm_memory.schema.errors import NotFoundError
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.tools.credit.intervals import wilson
-from swarm_memory.tools.tool_memory.log import learn_and_log, log_tool_calls
+from swarm_memory.tools.tool_memory.log import learn_and_log
 from swarm_memory.tools.tool_memory.overview import errors_seen, tool_in_use, tools_in_use
 from swarm_memory.tools.toolbox import Toolbox
-from tests.tool_memory.logged import at, call, failed
+from tests.tool_memory.logged import at, call, failed, log_calls
 
 MISSING = "FileNotFoundError: [Errno 2] No such file or directory: 'config/test.toml'"
 
 
 async def test_tools_are_shown_with_their_success_time_and_tokens_the_most_used_first(toolbox: Toolbox) -> None:
-    await log_tool_calls(toolbox, [call("rare", time_cost=2.0, token_cost=10, create_time=at(5))])
-    await log_tool_calls(toolbox, [call(time_cost=1.0), call(time_cost=3.0), failed()])
+    await log_calls(toolbox, [call("rare", time_cost=2.0, token_cost=10, create_time=at(5))])
+    await log_calls(toolbox, [call(time_cost=1.0), call(time_cost=3.0), failed()])
     search, rare = await tools_in_use(toolbox)
     assert (search.memory.totals.tool_name, search.memory.totals.calls, search.rate) == ("search", 3, wilson(2, 3))
     assert search.time_s == pytest.approx(2.0)
@@ -32,7 +32,7 @@ async def test_errors_are_the_same_whatever_the_run_and_the_most_frequent_stand_
     lines = [f"Error: limit must be at most {number}, request {number}7 was refused" for number in (100, 200)]
     calls = [failed(line, session_id=f"s{at}", call_id=f"c{at}") for at, line in enumerate(lines)]
     calls += [failed("Error: the index is locked by a writer"), failed("exit code 1"), call()]
-    await log_tool_calls(toolbox, calls)
+    await log_calls(toolbox, calls)
     found = await errors_seen(toolbox)
     assert [(each.times, each.sessions) for each in found] == [(2, 2), (1, 1)]
     assert "limit must be at most" in found[0].line

@@ -29,9 +29,9 @@ from swarm_memory.server.jobs.worker import Reported
 from swarm_memory.server.mcp.app import build_server
 from swarm_memory.server.wiring import make_worker, open_toolbox, place_of
 from swarm_memory.tools.memories.status import memory_status
-from swarm_memory.tools.tool_memory.log import EVALUATE, log_tool_calls
+from swarm_memory.tools.tool_memory.log import EVALUATE
 from swarm_memory.tools.toolbox import Toolbox
-from tests.tool_memory.logged import call, failed
+from tests.tool_memory.logged import call, failed, log_calls
 
 
 @asynccontextmanager
@@ -132,13 +132,13 @@ async def test_a_users_correction_is_noted_from_the_prompt(toolbox: Toolbox) -> 
 
 async def test_the_status_counts_calls_that_are_not_evaluated(toolbox: Toolbox) -> None:
     assert (await memory_status(toolbox)).tools == "no calls logged"
-    await log_tool_calls(toolbox, [call(), call("other")])
+    await log_calls(toolbox, [call(), call("other")])
     given = (await memory_status(toolbox)).tools
     assert given == "2 tools, 2 calls (2 kept, 2 not evaluated), 0 summarized"
 
 
 async def test_logging_queues_one_evaluation_however_many_calls_come(toolbox: Toolbox) -> None:
     for _ in range(3):
-        await log_tool_calls(toolbox, [call()])
+        await log_calls(toolbox, [call()])
     jobs: list[Job] = await toolbox.store.list_jobs(Scope(project="shop"), ("queued",), 10)
     assert [each.kind for each in jobs] == [EVALUATE]

@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from datetime import UTC, date, timedelta
 from math import ceil
 from statistics import fmean, median
+from typing import Any
 
 from swarm_memory.schema.base import counted
-from swarm_memory.schema.outcome import ArmFigures, Conclusion, Difference, Effect, OutcomeRecord, WeekMetrics
+from swarm_memory.schema.outcome import ArmFigures, Conclusion, Difference, Effect, OutcomeRecord
 from swarm_memory.schema.rollout import MattsRun
 from swarm_memory.tools.credit.intervals import Z, difference, mean_interval, rate_difference
 from swarm_memory.tools.toolbox import Toolbox
@@ -32,8 +33,13 @@ async def memory_effect(toolbox: Toolbox) -> Effect | None:
     return effect_of(await toolbox.store.list_outcomes(toolbox.scope))
 
 
-async def weekly_metrics(toolbox: Toolbox) -> list[WeekMetrics]:
-    """Return the figures of every week in which something happened, oldest first."""
+async def weekly_metrics(toolbox: Toolbox) -> list[dict[str, Any]]:
+    """Return a row for every week in which something happened, oldest first; what cannot be known is None.
+
+    `week` is its Monday, UTC. Tasks without memory are those held out and those for which nothing fitted. What a
+    success took is what all tasks took of which it is known, for each success among them; the steps are the mean of the
+    successful tasks, the time is their median.
+    """
     tasks: defaultdict[date, list[OutcomeRecord]] = defaultdict(list)
     for each in await toolbox.store.list_outcomes(toolbox.scope):
         tasks[_monday(each.at.astimezone(UTC).date())].append(each)
@@ -117,29 +123,29 @@ def _difference(name: str, treated: Sequence[OutcomeRecord], control: Sequence[O
     return Difference(**found._asdict(), n_with=n, n_without=other_n, conclusion=conclusion)
 
 
-def _week(week: date, outcomes: Sequence[OutcomeRecord], new_items: int, runs: Sequence[MattsRun]) -> WeekMetrics:
+def _week(week: date, outcomes: Sequence[OutcomeRecord], new_items: int, runs: Sequence[MattsRun]) -> dict[str, Any]:
     every = _arm(outcomes)
     succeeded = [each for each in outcomes if each.label == "Success"]
     times = _values("duration_s", succeeded)
-    return WeekMetrics(
-        week=week,
-        tasks=every.tasks,
-        successes=every.successes,
-        failures=every.decided - every.successes,
-        undecided=every.tasks - every.decided,
-        success_rate=every.success_rate,
-        success_rate_with_memory=_arm([each for each in outcomes if each.arm == "memory"]).success_rate,
-        success_rate_without_memory=_arm([each for each in outcomes if each.arm != "memory"]).success_rate,
-        steps_to_success=_arm(succeeded).mean_steps,
-        tokens_per_success=_per_success("tokens", outcomes),
-        cost_usd_per_success=_per_success("cost_usd", outcomes),
-        time_to_resolution_s=median(times) if times else None,
-        new_items=new_items,
-        new_items_per_100_tasks=100 * new_items / every.tasks if every.tasks else None,
-        active_items_used_per_task=_mean([float(each.used) for each in outcomes]),
-        matts_runs=len(runs),
-        matts_lift=_mean([run.lift for run in runs if run.lift is not None]),
-    )
+    return {
+        "week": week,
+        "tasks": every.tasks,
+        "successes": every.successes,
+        "failures": every.decided - every.successes,
+        "undecided": every.tasks - every.decided,
+        "success_rate": every.success_rate,
+        "success_rate_with_memory": _arm([each for each in outcomes if each.arm == "memory"]).success_rate,
+        "success_rate_without_memory": _arm([each for each in outcomes if each.arm != "memory"]).success_rate,
+        "steps_to_success": _arm(succeeded).mean_steps,
+        "tokens_per_success": _per_success("tokens", outcomes),
+        "cost_usd_per_success": _per_success("cost_usd", outcomes),
+        "time_to_resolution_s": median(times) if times else None,
+        "new_items": new_items,
+        "new_items_per_100_tasks": 100 * new_items / every.tasks if every.tasks else None,
+        "active_items_used_per_task": _mean([float(each.used) for each in outcomes]),
+        "matts_runs": len(runs),
+        "matts_lift": _mean([run.lift for run in runs if run.lift is not None]),
+    }
 
 
 def _per_success(name: str, outcomes: Sequence[OutcomeRecord]) -> float | None:

@@ -75,11 +75,11 @@ def _behind_prefix(rule: Rule, text: str) -> Iterator[re.Match[str]]:
     Behind a prefix that nothing else has anything random is one: vendors change lengths and alphabets.
     """
     prefix, pattern = rule.prefix, compiled(rule)
-    is_telling = len(prefix) >= 4 and prefix[-1] in "_-."
+    is_distinct = len(prefix) >= 4 and prefix[-1] in "_-."
     at = text.find(prefix)
     while at >= 0:
         match = pattern.match(text, at)
-        if match is None and is_telling and not re.match(r"[\w-]", text[at - 1 : at]):
+        if match is None and is_distinct and not re.match(r"[\w-]", text[at - 1 : at]):
             after = _AFTER_PREFIX.match(text, at + len(prefix))
             match = after if after and is_random(after[0].rstrip(".")) else None
         if match:

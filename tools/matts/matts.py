@@ -7,6 +7,7 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import anyio
 
@@ -14,7 +15,7 @@ from swarm_memory.schema.base import digest
 from swarm_memory.schema.errors import ConfigError, InputError, StorageError, SwarmMemoryError
 from swarm_memory.schema.job import Progress, Report
 from swarm_memory.schema.memory import Distillation, MemoryItem
-from swarm_memory.schema.rollout import MAX_ROLLOUTS, MattsRequest, MattsResult, MattsRun, Rollout, RunSummary
+from swarm_memory.schema.rollout import MAX_ROLLOUTS, MattsRequest, MattsRun, Rollout, RunSummary
 from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.tools.consolidate.contradictions import link_contradictions
 from swarm_memory.tools.consolidate.upkeep import queue_when_due
@@ -36,6 +37,16 @@ CANCEL_LOOK_S = 0.5
 """How often a running run looks whether another process cancelled it."""
 
 log = logging.getLogger(__name__)
+
+
+class MattsResult(NamedTuple):
+    """The answer of `run_matts`."""
+
+    run: MattsRun
+    best: Trajectory | None
+    """The rollout that is returned; None when none gave a trajectory."""
+    stored: tuple[MemoryItem, ...]
+    consolidation_due: bool
 
 
 async def run_matts(
@@ -188,13 +199,7 @@ async def _result(toolbox: Toolbox, run: MattsRun) -> MattsResult:
     best = run.rollout(run.summary.best) if run.summary.best is not None else None
     kept = await toolbox.store.get_trajectory(run.scope, best.trajectory_id) if best and best.trajectory_id else None
     stored = await toolbox.store.get_memories((run.scope,), run.summary.stored) if run.summary.stored else []
-    return MattsResult(
-        run=run,
-        best=kept[0] if kept else None,
-        best_verdict=kept[1] if kept else None,
-        stored=tuple(stored),
-        consolidation_due=await queue_when_due(toolbox),
-    )
+    return MattsResult(run, kept[0] if kept else None, tuple(stored), await queue_when_due(toolbox))
 
 
 @dataclass

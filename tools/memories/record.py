@@ -2,17 +2,20 @@
 its versions.
 """
 
+import asyncio
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
 from swarm_memory.schema.memory import MemoryItem, MemoryLink
-from swarm_memory.schema.trajectory import Step, Verdict
+from swarm_memory.schema.trajectory import Verdict
 from swarm_memory.tools.memories.edit import get_memories, with_authors
 from swarm_memory.tools.ports.journal import Event
 from swarm_memory.tools.ports.upkeep import Showing
+from swarm_memory.tools.tasks.transcript import Shown, steps_shown
 from swarm_memory.tools.toolbox import Toolbox
+from swarm_memory.tools.trajectory.reading import read
 
 MAX_INJECTIONS = 200
 BESIDE = 1
@@ -37,10 +40,8 @@ class Source(NamedTuple):
     task_id: str
     task: str
     verdict: Verdict | None
-    steps: tuple[Step, ...]
-    """Those of the evidence, and those beside them, in order."""
-    evidence: frozenset[str]
-    """Ids of the former."""
+    parts: tuple[Shown, ...]
+    """The steps of the evidence, and those beside them, in order."""
 
 
 class MemoryRecord(NamedTuple):
@@ -85,15 +86,10 @@ async def _source(toolbox: Toolbox, item: MemoryItem) -> Source | None:
     if found is None:
         return None
     trajectory, verdict = found
-    near = {
-        place + beside
-        for place, step in enumerate(trajectory.steps)
-        if step.id in origin.evidence
-        for beside in range(-BESIDE, BESIDE + 1)
-    }
-    steps = tuple(step for place, step in enumerate(trajectory.steps) if place in near)
-    evidence = frozenset(step.id for step in steps if step.id in origin.evidence)
-    return Source(origin.trajectory_id, trajectory.task_id, trajectory.task, verdict, steps, evidence)
+    shown = await asyncio.to_thread(lambda: list(steps_shown(read(trajectory), origin.evidence)))
+    marked = [place for place, part in enumerate(shown) if part.is_evidence]
+    parts = tuple(part for place, part in enumerate(shown) if any(abs(place - each) <= BESIDE for each in marked))
+    return Source(origin.trajectory_id, trajectory.task_id, trajectory.task, verdict, parts)
 
 
 def _versions(item: MemoryItem, history: Iterable[Event]) -> Iterator[Version]:

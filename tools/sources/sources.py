@@ -7,12 +7,13 @@ import asyncio
 import time
 from collections.abc import AsyncIterable, Awaitable, Callable, Sequence
 from contextlib import suppress
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from swarm_memory.schema.base import counted
 from swarm_memory.schema.errors import InputError, ModelError, NotFoundError
 from swarm_memory.schema.job import Progress, Report
-from swarm_memory.schema.source import SOURCE_KINDS, Fault, IndexedSource, SourceHit, SourceKind, SourceSearch
+from swarm_memory.schema.memory import Leg
+from swarm_memory.schema.source import SOURCE_KINDS, Fault, IndexedSource, Passage, SourceKind
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.ports.models import Vector
 from swarm_memory.tools.ports.sources import ReadGroup, SourceKey, SourceQuery, SourceResult, StoredGroup
@@ -195,6 +196,44 @@ async def index_source(
     return await run.finished()
 
 
+class SourceHit(NamedTuple):
+    """One passage that was found, with what stands beside it."""
+
+    passage: Passage
+    location: str
+    """The source that it is of."""
+    score: float
+    """Relevance 0…1 by the index, among what it found."""
+    group_title: str | None
+    """The title of the document's or file's first passage."""
+    before: str | None
+    """The text of the passage before it."""
+    after: str | None
+    rerank_score: float | None = None
+    """What the reranker says, where one was asked."""
+    justification: str | None = None
+    """Why the reranker took it."""
+
+
+class SourceSearch(NamedTuple):
+    """The answer of a search of sources."""
+
+    hits: tuple[SourceHit, ...]
+    offset: int
+    """How many better ones were left out before these."""
+    more: bool
+    """Whether there are others behind these."""
+    passages: int
+    """How many were searched."""
+    reason: str | None
+    """Why the answer is empty or weak."""
+    legs: tuple[Leg, ...]
+    embedder: str
+    reranker: str | None
+    """Who put the best into their final order; None: the index alone."""
+    notices: tuple[str, ...]
+
+
 async def search_sources(
     toolbox: Toolbox,
     query: str,
@@ -208,7 +247,6 @@ async def search_sources(
 
     `kind` None searches all. Raises `InputError` for an empty query, a `k` outside 1…50 or an offset outside 0…1000.
     """
-    started = time.perf_counter()
     wanted = K if k is None else k
     text = _checked(query, wanted, offset)
     notices: list[str] = []
@@ -236,7 +274,6 @@ async def search_sources(
         embedder=toolbox.embedder.name,
         reranker=reranker,
         notices=(*notices, *result.notices, *problems),
-        latency_ms=(time.perf_counter() - started) * 1000,
     )
 
 
@@ -267,8 +304,7 @@ async def _reranked(
     shown = [(each.title, each.group, f"{each.description}\n{each.content}".strip("\n")) for each in passages]
     done = await final_order(reranker, query, candidates_of(shown), RERANK_TIMEOUT_S)
     order = [
-        top[each.place].model_copy(update={"rerank_score": each.score, "justification": each.justification})
-        for each in done.ranked
+        top[each.place]._replace(rerank_score=each.score, justification=each.justification) for each in done.ranked
     ]
     judged = {each.place for each in done.ranked}
     rest = [hit for place, hit in enumerate(hits) if place not in judged]
@@ -282,10 +318,7 @@ async def _hits(toolbox: Toolbox, search: SourceQuery, top: Sequence[ScoredPassa
         SourceHit(
             passage=found.passage,
             location=found.location,
-            project=found.project,
             score=by_seq[found.seq].score,
-            cosine=by_seq[found.seq].candidate.cosine,
-            keyword=by_seq[found.seq].keyword,
             group_title=found.group_title,
             before=found.before,
             after=found.after,

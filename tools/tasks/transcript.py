@@ -13,7 +13,7 @@ from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.memory import MemoryItem, MemoryStatus
 from swarm_memory.schema.outcome import OutcomeRecord, RecordedTask, UseMethod
 from swarm_memory.schema.sqlite.events import BRIEFING, CALL, FILE, INJECTED, RETRIEVED, VERDICT, WITHHELD
-from swarm_memory.schema.trajectory import Step, Verdict
+from swarm_memory.schema.trajectory import Step
 from swarm_memory.tools.ports.journal import Event
 from swarm_memory.tools.ports.memories import MemoryFilter
 from swarm_memory.tools.ports.trajectories import KeptTask, TaskFilter
@@ -100,7 +100,7 @@ class Shown(NamedTuple):
     step: Step
     call: Call | None = None
     is_evidence: bool = False
-    """Whether the verdict rests on it."""
+    """Whether it is what the verdict rests on, or what a memory was distilled from."""
     taught: tuple[MemoryItem, ...] = ()
     """The memories that were distilled from it."""
 
@@ -177,7 +177,7 @@ def _read(
     task: KeptTask, taught: Sequence[MemoryItem], injections: Sequence[Injection]
 ) -> tuple[list[Injection | Shown], tuple[str, ...]]:
     reading, trajectory = read(task.trajectory), task.trajectory
-    shown = list(_shown(reading, task.verdict, taught))
+    shown = list(steps_shown(reading, task.verdict.evidence if task.verdict else (), taught))
     evidence = tuple(part.ids[0] for part in shown if part.is_evidence)
     if shown and (shown[0].step.role, clean(shown[0].step.text)) != ("user", clean(trajectory.task)):
         asked = Step(id=TASK, kind="message", role="user", text=trajectory.task, at=trajectory.started_at)
@@ -207,10 +207,11 @@ async def _injections(toolbox: Toolbox, events: Sequence[Event], outcome: Outcom
     return found
 
 
-def _shown(reading: Reading, verdict: Verdict | None, taught: Sequence[MemoryItem]) -> Iterator[Shown]:
+def steps_shown(reading: Reading, evidence: Sequence[str], taught: Sequence[MemoryItem] = ()) -> Iterator[Shown]:
+    """Yield the steps as they are shown; those whose ids are `evidence` say so, and what was `taught` by each."""
     calls = {call.position: call for call in reading.calls}
     joined = {call.end for call in reading.calls if call.observation is not None}
-    rests_on = set(verdict.evidence) if verdict is not None else set[str]()
+    rests_on = set(evidence)
     for index, step in enumerate(reading.trajectory.steps):
         if index in joined:
             continue

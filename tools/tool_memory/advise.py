@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from swarm_memory.schema.base import counted
 from swarm_memory.schema.errors import InputError
-from swarm_memory.schema.tool_memory import Experience, Guidelines, Measure, ToolGuidance, ToolMemory, ToolSummary
+from swarm_memory.schema.tool_memory import Guidelines, Measure, ToolMemory, ToolSummary
 from swarm_memory.tools.text.cleaning import clean, harmless, one_line
 from swarm_memory.tools.text.tokens import count_tokens, query_tokens
 from swarm_memory.tools.tool_memory.guidelines import Counts
@@ -51,6 +51,34 @@ _SECTIONS = (
 )
 
 
+class Experience(NamedTuple):
+    """What happened when a tool was called for something similar."""
+
+    tool_name: str
+    rank: float
+    """Expected success times how near its nearest calls are: 1 for near enough, 0 for nothing alike."""
+    expected_success: float
+    """Posterior mean for the task."""
+    similar: Counts
+    """Calls that fit the task."""
+    begin_alike: Counts
+    """Calls whose request begins with the same word as the task."""
+    overall: Counts
+
+
+class ToolGuidance(NamedTuple):
+    """Guidance as Markdown, and what stands behind it."""
+
+    markdown: str
+    tools: tuple[ToolMemory, ...]
+    unknown: tuple[str, ...]
+    """Tools that were named and never called here."""
+    reason: str | None
+    """Why there is no guidance."""
+    experience: tuple[Experience, ...] = ()
+    """For a task: the tools, best first; empty where no call was similar."""
+
+
 async def retrieve_tool_memory(
     toolbox: Toolbox, tool_names: Sequence[str] | None = None, task: str | None = None
 ) -> ToolGuidance:
@@ -72,7 +100,7 @@ async def retrieve_tool_memory(
     unknown = tuple(name for name in names or () if name not in known)
     text = of_tools(memories, unknown, GUIDANCE_TOKENS)
     reason = None if memories else "none of these tools was ever called in this project"
-    return ToolGuidance(markdown=text, tools=tuple(memories), unknown=unknown, reason=reason)
+    return ToolGuidance(text, tuple(memories), unknown, reason)
 
 
 async def _for_task(toolbox: Toolbox, task: str, names: Sequence[str] | None) -> ToolGuidance:
@@ -96,7 +124,7 @@ async def _for_task(toolbox: Toolbox, task: str, names: Sequence[str] | None) ->
         if shown:
             known = of_tools(shown, unknown, GUIDANCE_TOKENS - 20)
             text = f"{text} What is known of these tools otherwise:\n\n{known}"
-    return ToolGuidance(markdown=text, tools=shown, experience=tuple(ranked), unknown=unknown, reason=reason)
+    return ToolGuidance(text, shown, unknown, reason, tuple(ranked))
 
 
 def rank_tools(
@@ -181,15 +209,12 @@ def _experience(tool: str, found: Sequence[_Past], overall: Counts, *, named: bo
     near = min(1.0, sum(nearest) / len(nearest) / NEAR_ENOUGH) if nearest else 0.0
     reach = NAMED_REACH + (1 - NAMED_REACH) * near if named else near
     return Experience(
-        tool_name=tool,
-        rank=round(reach * good / calls, 6),
-        expected_success=good / calls,
-        similar=len(fitting),
-        similar_good=sum(each.score >= 1.0 for each in fitting),
-        begin_alike=len(begin_alike),
-        begin_alike_good=sum(score >= 1.0 for score in begin_alike),
-        overall_n=overall.calls,
-        overall_good=overall.good,
+        tool,
+        round(reach * good / calls, 6),
+        good / calls,
+        similar=Counts(sum(each.score >= 1.0 for each in fitting), len(fitting)),
+        begin_alike=Counts(sum(score >= 1.0 for score in begin_alike), len(begin_alike)),
+        overall=overall,
     )
 
 
@@ -221,10 +246,9 @@ def name_of(tool_name: str) -> str:
 
 
 def _why(each: Experience) -> str:
-    parts = [f"{each.similar_good} of {each.similar} similar calls went well"] if each.similar else []
-    if each.begin_alike:
-        parts.append(f"{each.begin_alike_good} of {each.begin_alike} that begin alike")
-    parts.append(f"{each.overall_good} of {each.overall_n} in all")
+    parts = [f"{each.similar} similar calls went well"] if each.similar.calls else []
+    parts += [f"{each.begin_alike} that begin alike"] if each.begin_alike.calls else []
+    parts.append(f"{each.overall} in all")
     return f"{name_of(each.tool_name)}: expect success {each.expected_success:.0%} ({'; '.join(parts)})"
 
 

@@ -3,14 +3,14 @@
 import asyncio
 import re
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from datetime import timedelta
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import anyio
 
 from swarm_memory.schema.errors import ModelAnswerInvalid, ModelError, ModelUnavailable
-from swarm_memory.schema.tool_memory import EvaluateResult, Evaluation, KeptCall, ToolCall
+from swarm_memory.schema.tool_memory import Evaluation, KeptCall, ToolCall
 from swarm_memory.schema.trajectory import Step
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.model.ask import Answered, Effort, ask
@@ -67,7 +67,7 @@ MIN_ALIKE = 0.2
 _MAX_LINES = 40
 
 _IDENTIFIER = re.compile(r"\w+(?:[.-]\w+)*")
-_TELLING_NAME = re.compile(r"[a-z][A-Z]|[_.\d-]")
+_DISTINCT_NAME = re.compile(r"[a-z][A-Z]|[_.\d-]")
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
 
 T = TypeVar("T")
@@ -79,6 +79,19 @@ class CallRating(Answered):
     summary: str
     evaluation: str
     score: float
+
+
+class EvaluateResult(NamedTuple):
+    """What became of calls that were waiting for an evaluation."""
+
+    evaluated: int
+    failed: int
+    """Not evaluated, and to be tried again."""
+    waiting: int
+    """Left for a later time."""
+    methods: Mapping[str, int]
+    reasons: tuple[str, ...]
+    """Why evaluations failed."""
 
 
 async def evaluate_tool_calls(
@@ -117,9 +130,7 @@ async def evaluate_tool_calls(
         if stop:
             break
     waiting = (await toolbox.store.tool_memory.counts(toolbox.scope)).not_evaluated
-    return EvaluateResult(
-        evaluated=total, failed=failures, waiting=waiting, methods=methods, reasons=tuple(reasons)[:5]
-    )
+    return EvaluateResult(total, failures, waiting, methods, tuple(reasons)[:5])
 
 
 async def _evaluate_all(
@@ -305,7 +316,7 @@ def tool_words(tool_names: Iterable[str]) -> frozenset[str]:
     Names that are words of the language too, such as Read, are not among them.
     """
     short = (name.rpartition("__")[2] for name in tool_names)
-    return frozenset(name.lower() for name in short if _TELLING_NAME.search(name))
+    return frozenset(name.lower() for name in short if _DISTINCT_NAME.search(name))
 
 
 def _summary(call: ToolCall) -> str:

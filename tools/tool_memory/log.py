@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from pydantic import JsonValue, ValidationError
 
@@ -11,7 +12,7 @@ from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.memory import LearnResult, MemoryDraft
 from swarm_memory.schema.settings import Settings
-from swarm_memory.schema.tool_memory import LoggedCall, LogResult, ToolCall
+from swarm_memory.schema.tool_memory import LoggedCall, ToolCall
 from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.tools.guard.generalize import without_places
 from swarm_memory.tools.guard.redact import kept_text, redact
@@ -44,18 +45,21 @@ _COUNTED_CHARS = 400_000
 """Of a longer text only the tokens of so much are counted, and the rest by its length."""
 
 
-async def log_tool_calls(
-    toolbox: Toolbox, calls: Sequence[LoggedCall | Mapping[str, JsonValue]], *, evaluate_later: bool = True
-) -> LogResult:
+class LogResult(NamedTuple):
+    """What became of logged calls."""
+
+    logged: int
+    known: int
+    """Calls that were there already, by their id."""
+    tools: tuple[str, ...]
+
+
+async def log_tool_calls(toolbox: Toolbox, logged: Sequence[LoggedCall], *, evaluate_later: bool = True) -> LogResult:
     """Keep calls, redacted and capped, and count them; queue their evaluation unless `evaluate_later` is False.
 
     A repeated call is a new row; only one with the session and call id of an earlier one is known already, and costs
-    next to nothing. Redacting runs in a thread, so that a server goes on
-    answering. Raises `InputError` that names the call and key to change, and then nothing is kept; `StorageError`.
+    next to nothing. Redacting runs in a thread, so that a server goes on answering. Raises `StorageError`.
     """
-    mappings = [each for each in calls if not isinstance(each, LoggedCall)]
-    read = iter(read_calls(mappings) if mappings or not calls else ())
-    logged = [each if isinstance(each, LoggedCall) else next(read) for each in calls]
     store, scope, now = toolbox.store.tool_memory, toolbox.scope, toolbox.clock.now()
 
     def keep(portion: Sequence[LoggedCall]) -> list[ToolCall]:

@@ -4,19 +4,11 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Sequence
 from statistics import fmean
+from typing import Literal, NamedTuple
 
 from swarm_memory.schema.errors import ModelAnswerInvalid, ModelError, SwarmMemoryError
 from swarm_memory.schema.settings import Settings
-from swarm_memory.schema.tool_memory import (
-    EvaluateResult,
-    Guidelines,
-    KeptCall,
-    Measure,
-    SummarizeResult,
-    ToolMemory,
-    ToolOutcome,
-    ToolSummary,
-)
+from swarm_memory.schema.tool_memory import Guidelines, KeptCall, Measure, ToolMemory, ToolSummary
 from swarm_memory.tools.credit.intervals import wilson
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.model.ask import Answered, Effort, ask
@@ -24,7 +16,7 @@ from swarm_memory.tools.model.parse import Unparsed
 from swarm_memory.tools.model.prompt import load_prompt, render
 from swarm_memory.tools.ports.models import ChatModel
 from swarm_memory.tools.text.cleaning import clean, shorten
-from swarm_memory.tools.tool_memory.evaluate import evaluate_tool_calls, interval_of, spaced
+from swarm_memory.tools.tool_memory.evaluate import EvaluateResult, evaluate_tool_calls, interval_of, spaced
 from swarm_memory.tools.tool_memory.guidelines import MAX_EACH, extract_guidelines
 from swarm_memory.tools.tool_memory.log import read_names
 from swarm_memory.tools.toolbox import Toolbox
@@ -44,6 +36,23 @@ LEARNED_FROM = 200
 """The newest calls, as far as they are kept, that guidelines are made of without a model: figures are of fewer."""
 
 
+class ToolOutcome(NamedTuple):
+    """What became of one tool in a summarization."""
+
+    tool_name: str
+    status: Literal["summarized", "skipped", "failed", "unknown"]
+    summary: ToolSummary | None = None
+    reason: str | None = None
+
+
+class SummarizeResult(NamedTuple):
+    """What a summarization did, in a sentence and tool by tool."""
+
+    message: str
+    tools: tuple[ToolOutcome, ...]
+    evaluation: EvaluateResult
+
+
 async def summarize_tool_memory(
     toolbox: Toolbox,
     tool_names: Sequence[str] | None = None,
@@ -59,10 +68,10 @@ async def summarize_tool_memory(
     `InputError`, `StorageError`.
     """
     names = read_names(tool_names)
-    evaluation = await evaluate_tool_calls(toolbox, names) if evaluate else EvaluateResult()
+    evaluation = await evaluate_tool_calls(toolbox, names) if evaluate else EvaluateResult(0, 0, 0, {}, ())
     memories = await toolbox.store.tool_memory.memories(toolbox.scope, names)
     known = {memory.totals.tool_name for memory in memories}
-    outcomes = {name: ToolOutcome(tool_name=name, status="unknown") for name in names or () if name not in known}
+    outcomes = {name: ToolOutcome(name, "unknown") for name in names or () if name not in known}
 
     async def one(memory: ToolMemory) -> None:
         outcomes[memory.totals.tool_name] = await _summarize(toolbox, memory, min_new)
@@ -72,9 +81,10 @@ async def summarize_tool_memory(
     due = [memory for memory in memories if await news_of(toolbox, memory) >= min_new]
     for memory in memories:
         if memory not in due:
-            outcomes[memory.totals.tool_name] = ToolOutcome(tool_name=memory.totals.tool_name, status="skipped")
+            outcomes[memory.totals.tool_name] = ToolOutcome(memory.totals.tool_name, "skipped")
     await spaced(due, one, interval_of(toolbox.chat), lambda: False)
-    return _in_a_sentence([outcomes[name] for name in sorted(outcomes)], evaluation)
+    tools = tuple(outcomes[name] for name in sorted(outcomes))
+    return SummarizeResult(_in_a_sentence(tools), tools, evaluation)
 
 
 async def _summarize(toolbox: Toolbox, memory: ToolMemory, min_new: int) -> ToolOutcome:
@@ -92,12 +102,12 @@ async def _summarize(toolbox: Toolbox, memory: ToolMemory, min_new: int) -> Tool
                 extracted = await summarize_calls(kept, None, toolbox.settings, None)
                 noted = extracted.model_copy(update={"note": reason})
                 await store.save_summary(toolbox.scope, name, noted, (), toolbox.clock.now())
-            return ToolOutcome(tool_name=name, status="failed", reason=reason)
+            return ToolOutcome(name, "failed", reason=reason)
         seen = [each.seq for each in calls if each.evaluation is not None]
         await store.save_summary(toolbox.scope, name, summary, seen, toolbox.clock.now())
     except SwarmMemoryError as error:
-        return ToolOutcome(tool_name=name, status="failed", reason=redact(str(error)).text)
-    return ToolOutcome(tool_name=name, status="summarized", summary=summary)
+        return ToolOutcome(name, "failed", reason=redact(str(error)).text)
+    return ToolOutcome(name, "summarized", summary)
 
 
 async def news_of(toolbox: Toolbox, memory: ToolMemory) -> int:
@@ -105,23 +115,14 @@ async def news_of(toolbox: Toolbox, memory: ToolMemory) -> int:
     return await toolbox.store.tool_memory.new_calls(toolbox.scope, memory.totals.tool_name, RECENT)
 
 
-def _in_a_sentence(outcomes: Sequence[ToolOutcome], evaluation: EvaluateResult) -> SummarizeResult:
-    """Say it as one sentence too; what failed is added to it only where something did."""
+def _in_a_sentence(outcomes: Sequence[ToolOutcome]) -> str:
+    """Say what was done; what failed is added only where something did."""
     count = Counter(each.status for each in outcomes)
     summarized, skipped, failed = count["summarized"], count["skipped"], count["failed"]
     unknown = ", ".join(each.tool_name for each in outcomes if each.status == "unknown")
     message = f"Successfully processed {summarized + skipped} tool memories: {summarized} summarized, "
     message += f"{skipped} skipped (already up-to-date)"
-    message += (f"; {failed} failed" if failed else "") + (f"; never called: {unknown}" if unknown else "")
-    return SummarizeResult(
-        message=message,
-        processed=summarized + skipped,
-        summarized=summarized,
-        skipped=skipped,
-        failed=failed,
-        tools=tuple(outcomes),
-        evaluation=evaluation,
-    )
+    return message + (f"; {failed} failed" if failed else "") + (f"; never called: {unknown}" if unknown else "")
 
 
 class WrittenGuidelines(Answered):

@@ -69,7 +69,7 @@ def status(
 
 def _show_metrics(found: Row) -> None:
     if "weeks" in found:
-        print_answer([{name: getattr(week, name) for name in WEEKLY} for week in found.pop("weeks")])
+        print_answer([{name: week[name] for name in WEEKLY} for week in found.pop("weeks")])
         found["effect"] = found["effect"] or "no task has an outcome yet"
     print_answer(found)
 

@@ -1,6 +1,5 @@
 """Memories: what an agent would be shown for a prompt; a search, a list; one with all of it, and what is done to it."""
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
@@ -9,16 +8,15 @@ from urllib.parse import urlencode
 
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.memory import MemoryStatus, Outcome
-from swarm_memory.schema.trajectory import Step
 from swarm_memory.server.viewer.access import Undo
 from swarm_memory.server.viewer.page import Asked, Done, Page, Route
 from swarm_memory.tools.memories.decide import Decided, MemoryChange, confirm, edit, promote, set_memory_status
 from swarm_memory.tools.memories.edit import forget_memories, get_memories, list_memories, what_stayed
-from swarm_memory.tools.memories.record import Source, Version, memory_record
+from swarm_memory.tools.memories.record import Version, memory_record
 from swarm_memory.tools.ports.journal import Event
 from swarm_memory.tools.ports.memories import MemoryFilter, SearchFilter
 from swarm_memory.tools.retrieve.explain import explain
-from swarm_memory.tools.text.cleaning import one_line, shorten
+from swarm_memory.tools.text.cleaning import one_line
 from swarm_memory.tools.text.tokens import count_tokens
 
 if TYPE_CHECKING:
@@ -35,7 +33,6 @@ STATUSES: Mapping[str, tuple[MemoryStatus, ...]] = {
     "archived": ("archived",),
     "any": get_args(MemoryStatus),
 }
-_MAX_STEP_CHARS = 3_000
 WITHDRAWN = "withdrawn by the user"
 _BACK = re.compile(r"/desk\?kind=[a-z]+|/memories/rm_[0-9A-Z]{26}")
 
@@ -125,7 +122,6 @@ async def memory(asked: Asked) -> Page:
             "item": record.item,
             "sharing": (await toolbox.store.team.sharing([record.item.id])).get(record.item.id),
             "promoted": toolbox.promoted(None).get(record.item.id),
-            "steps": list(_steps(record.source)) if record.source else [],
             "changes": [
                 (former, list(_changes(former, later)))
                 for former, later in zip(record.versions, record.versions[1:], strict=False)
@@ -220,27 +216,6 @@ def in_project(path: str, given: Mapping[str, str]) -> str:
     """Return a path with the project that a form or an address names."""
     project = given.get("project", "")
     return f"{path}{'&' if '?' in path else '?'}{urlencode({'project': project})}" if project else path
-
-
-def _steps(source: Source) -> Iterator[tuple[bool, Step, str, str]]:
-    """Yield (whether the memory was distilled from it, step, what it is, what was said) of the steps that are shown."""
-    for step in source.steps:
-        yield step.id in source.evidence, step, _name(step), _said(step)
-
-
-def _name(step: Step) -> str:
-    if step.kind == "tool_call":
-        return f"calls {step.tool_name or 'a tool'}"
-    if step.kind == "observation":
-        failed = step.is_error or step.exit_code not in (None, 0)
-        code = f", exit code {step.exit_code}" if step.exit_code else ""
-        return f"the result{': an error' if failed else ''}{code}"
-    return {"user": "the user", "system": "the system"}.get(step.role, "the agent")
-
-
-def _said(step: Step) -> str:
-    given = "" if step.tool_input is None else json.dumps(step.tool_input, ensure_ascii=False, indent=1)
-    return shorten("\n".join(part for part in (step.text, given) if part), _MAX_STEP_CHARS)
 
 
 def _changes(former: Version, later: Version) -> Iterator[tuple[str, list[Line]]]:

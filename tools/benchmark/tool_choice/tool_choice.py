@@ -114,7 +114,7 @@ class _Epoch:
         await self._scenario(TRAIN, train, questions.train)
         await self._scenario(BASELINE, self._fresh(BASELINE), questions.test)
         summarized = await summarize_tool_memory(train, TOOLS)
-        if summarized.failed or summarized.evaluation.failed:
+        if summarized.evaluation.failed or any(each.status == "failed" for each in summarized.tools):
             self._note(f": {summarized.message}; {summarized.evaluation.failed} not evaluated")
         guidance = (await retrieve_tool_memory(train, TOOLS)).markdown
         self.run.guidance.append({"epoch": self.number, "markdown": guidance})
