@@ -1,8 +1,8 @@
 """Memory items in the bank: searched, read, written with their indexes, put aside, and counted by the day."""
 
 import json
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cache, partial
@@ -20,7 +20,6 @@ from swarm_memory.server.storage.search.vectors import (
     Near,
     Quantization,
     Search,
-    Space,
     Vectors,
     cosines,
     decode,
@@ -190,7 +189,7 @@ class Memories(Engine):
         Raises `QuotaReached` where a project would get more than `limit` allows on the day (UTC) of its moment: then
         none was written.
         """
-        new = MemoryWriter(connection, self, embedder).add(memories)
+        new = add_items(connection, self, memories, embedder)
         if limit is not None:
             for scope, count in Counter(item.scope for item in new).items():
                 count_added(connection, make_scope(connection, scope), count, *limit)
@@ -251,88 +250,71 @@ class _Placed(NamedTuple):
     memory: StoredMemory
 
 
-class MemoryWriter:
-    """Writes items for one embedder: its vectors go into the space of its name and their dimensions."""
+def add_items(
+    connection: Connection, bank: Engine, memories: Sequence[StoredMemory], embedder: str
+) -> list[MemoryItem]:
+    """Write new items with their indexes, and return them; those whose ids are there already stay as they are."""
+    scopes = {scope: make_scope(connection, scope) for scope in dict.fromkeys(each.item.scope for each in memories)}
+    now, new = now_text(), list[_Placed]()
+    for memory in memories:
+        scope_id = scopes[memory.item.scope]
+        written = connection.execute(_SQL["add_pattern"], pattern_row(memory.item, scope_id, now))
+        if written.rowcount:
+            new.append(_Placed(written.lastrowid or 0, scope_id, memory))
+    _enter(connection, bank, new, embedder)
+    items = [each.item for _, _, each in new]
+    origins = [item.provenance.model_dump(include={"run_id", "task_id"}, exclude_none=True) for item in items]
+    events_of_new = [
+        event_row(scope_id, CREATED, item.id, origin)
+        for (_, scope_id, _), item, origin in zip(new, items, origins, strict=True)
+    ]
+    connection.executemany(_BANK["add_event"], events_of_new)
+    return items
 
-    def __init__(self, connection: Connection, bank: Engine, embedder: str) -> None:
-        self._connection = connection
-        self._bank = bank
-        self._index = bank.index
-        self._embedder = embedder
-        self._now = now_text()
 
-    def add(self, memories: Sequence[StoredMemory]) -> list[MemoryItem]:
-        """Write new items with their indexes, and return them; those whose ids are there already stay as they are."""
-        scopes = {scope: make_scope(self._connection, scope) for scope in dict.fromkeys(m.item.scope for m in memories)}
-        rows = [pattern_row(memory.item, scopes[memory.item.scope], self._now) for memory in memories]
-        written = [self._connection.execute(_SQL["add_pattern"], row) for row in rows]
-        new = [
-            _Placed(cursor.lastrowid or 0, scopes[memory.item.scope], memory)
-            for memory, cursor in zip(memories, written, strict=True)
-            if cursor.rowcount
-        ]
-        self._enter(new)
-        created = [event_row(each.scope_id, CREATED, each.memory.item.id, _origin_of(each.memory.item)) for each in new]
-        self._connection.executemany(_BANK["add_event"], created)
-        return [each.memory.item for each in new]
+def replace_item(connection: Connection, bank: Engine, memory: StoredMemory, embedder: str, reason: str) -> None:
+    """Write a changed item, which is there, and its indexes; its former text goes into an event."""
+    item = memory.item
+    scope_id = make_scope(connection, item.scope)
+    seq, status, data, confidence = _SQL.row(connection, "find_pattern", item.id, scope_id)
+    if status == "active":
+        bank.index.leave(connection, seq, scope_id)
+    _SQL.run(connection, "delete_vectors", seq)
+    _SQL.run(connection, "delete_tags", seq)
+    _HANDLES.run(connection, "drop_handles", seq)
+    _SQL.run(connection, "update_pattern", **pattern_row(item, scope_id, now_text()), seq=seq)
+    _enter(connection, bank, [_Placed(seq, scope_id, memory)], embedder)
+    before = {"pattern_data": data, "confidence": confidence, "status": status, "reason": reason}
+    log_event(connection, scope_id, EDITED, item.id, before)
 
-    def replace(self, memory: StoredMemory, reason: str) -> None:
-        """Write a changed item, which is there, and its indexes; its former text goes into an event."""
-        item, connection = memory.item, self._connection
-        scope_id = make_scope(connection, item.scope)
-        seq, status, data, confidence = _SQL.row(connection, "find_pattern", item.id, scope_id)
-        if status == "active":
-            self._index.leave(connection, seq, scope_id)
-        _SQL.run(connection, "delete_vectors", seq)
-        _SQL.run(connection, "delete_tags", seq)
-        _HANDLES.run(connection, "drop_handles", seq)
-        _SQL.run(connection, "update_pattern", **pattern_row(item, scope_id, self._now), seq=seq)
-        self._enter([_Placed(seq, scope_id, memory)])
-        before = {"pattern_data": data, "confidence": confidence, "status": status, "reason": reason}
-        log_event(connection, scope_id, EDITED, item.id, before)
 
-    def _enter(self, placed: Sequence[_Placed]) -> None:
-        """Write tags, tokens, handles and vectors of items, and enter the active ones into the indexes."""
-        connection = self._connection
-        connection.executemany(_SQL["add_tag"], [(each.seq, tag) for each in placed for tag in each.memory.item.tags])
-        tokens = [(each.title_tokens, each.description_tokens, each.content_tokens) for _, _, each in placed]
-        packed = [(each.seq, pack(*fields)) for each, fields in zip(placed, tokens, strict=True)]
-        connection.executemany(_SQL["put_tokens"], packed)
-        put_handles(connection, [(each.seq, each.memory.item) for each in placed])
-        active: dict[int, list[int]] = {}
-        vectors: dict[tuple[int, str, int], dict[int, Vector]] = {}
-        for seq, scope_id, memory in placed:
-            is_active = memory.item.status == "active"
-            if is_active:
-                active.setdefault(scope_id, []).append(seq)
-            for embedder, vector in self._vectors(memory):
-                if is_active:
-                    vectors.setdefault((scope_id, embedder, len(vector)), {})[seq] = vector
-                else:
-                    space = self._space(embedder, len(vector))
-                    self._index.put_vector(connection, seq, vector, space, self._now)
-        for scope_id, seqs in active.items():
-            self._index.enter_new(connection, seqs, scope_id)
-        for (scope_id, embedder, dimensions), entered in vectors.items():
-            space = self._space(embedder, dimensions)
-            self._index.enter_new_vectors(connection, scope_id, space, entered, self._now)
+def _enter(connection: Connection, bank: Engine, placed: Sequence[_Placed], embedder: str) -> None:
+    """Write tags, tokens, handles and vectors of items, and enter the active ones into the indexes.
 
-    def _space(self, embedder: str, dimensions: int) -> Space:
-        quantization = self._bank.quantization_of(embedder)
-        return self._index.make_space(self._connection, embedder, dimensions, quantization)
-
-    def _vectors(self, memory: StoredMemory) -> Iterator[tuple[str, Vector]]:
+    Vectors go into the space of their embedder's name and their dimensions; beside them go those of the light one.
+    """
+    active = defaultdict[int, list[int]](list)
+    vectors = defaultdict[tuple[int | None, str, int], dict[int, Vector]](dict)
+    light = None if bank.light is None or bank.light.name == embedder else bank.light
+    for seq, scope_id, memory in placed:
+        partition = scope_id if memory.item.status == "active" else None
+        if partition is not None:
+            active[partition].append(seq)
         if memory.vector is not None:
-            yield self._embedder, memory.vector
-        light = self._bank.light
-        if light is not None and light.name != self._embedder:
+            vectors[partition, embedder, len(memory.vector)][seq] = memory.vector
+        if light is not None:
             with suppress(InputError):  # its words say nothing to it
-                yield light.name, light.embed(memory.item.embedding_text)
-
-
-def _origin_of(item: MemoryItem) -> dict[str, str]:
-    origin = {"run_id": item.provenance.run_id, "task_id": item.provenance.task_id}
-    return {name: value for name, value in origin.items() if value is not None}
+                vector = light.embed(memory.item.embedding_text)
+                vectors[partition, light.name, len(vector)][seq] = vector
+    tokens = [(seq, pack(each.title_tokens, each.description_tokens, each.content_tokens)) for seq, _, each in placed]
+    connection.executemany(_SQL["add_tag"], [(seq, tag) for seq, _, each in placed for tag in each.item.tags])
+    connection.executemany(_SQL["put_tokens"], tokens)
+    put_handles(connection, [(seq, each.item) for seq, _, each in placed])
+    for scope_id, seqs in active.items():
+        bank.index.enter_new(connection, seqs, scope_id)
+    for (partition, name, dimensions), found in vectors.items():
+        space = bank.index.make_space(connection, name, dimensions, bank.quantization_of(name))
+        bank.index.put_new_vectors(connection, partition, space, found, now_text())
 
 
 def damaged(connection: Connection) -> list[str]:

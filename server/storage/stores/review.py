@@ -11,7 +11,7 @@ from swarm_memory.schema.sqlite.events import OUTCOME, RETRIEVED, WITHHELD
 from swarm_memory.server.storage.driver import Connection
 from swarm_memory.server.storage.engine.engine import Part, reads, writes
 from swarm_memory.server.storage.search.index import Index
-from swarm_memory.server.storage.stores.memories import MemoryWriter, find_patterns, items_at, put_status
+from swarm_memory.server.storage.stores.memories import find_patterns, items_at, put_status, replace_item
 from swarm_memory.server.storage.stores.rows import Sql, events, find_scopes, log_event, make_scope, to_moment
 from swarm_memory.server.storage.stores.trajectories import outcome_in
 from swarm_memory.tools.ports.journal import DECIDED, TAKEN_BACK, Event
@@ -73,7 +73,7 @@ class Review(Part):
         places = [_place(connection, each.before) for each in decision.changes]
         if None in places:
             return False
-        writer, index = MemoryWriter(connection, self.bank, embedder), self.bank.index
+        index = self.bank.index
         for (before, after, stored, data), place in zip(decision.changes, places, strict=True):
             assert place is not None
             seq, scope_id = place
@@ -83,7 +83,7 @@ class Review(Part):
             if wanted != (before.status, before.status_reason):
                 put_status(connection, index, (seq, after.id, scope_id, before.status), wanted, decision.at)
             if stored is not None:
-                writer.replace(stored, decision.reason)
+                replace_item(connection, self.bank, stored, embedder, decision.reason)
             log_event(connection, scope_id, decision.kind, after.id, data, decision.at)
         for name, links in (("link", decision.links), ("unlink", decision.unlinked)):
             for link in links:

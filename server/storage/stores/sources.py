@@ -72,7 +72,7 @@ class Sources(Part):
         if vectors:
             dimensions = len(next(iter(vectors.values())))
             space = index.make_space(connection, embedder, dimensions, self.bank.quantization_of(embedder))
-            index.enter_new_vectors(connection, partition, space, vectors, now)
+            index.put_new_vectors(connection, partition, space, vectors, now)
         if any(removed):
             index.tidy(connection)
 
