@@ -21,8 +21,8 @@ from swarm_memory.server.storage.search.vectors import (
     Quantization,
     Search,
     Vectors,
-    cosines,
     decode,
+    kept_cosines,
     nearest_in,
     query_vector,
     view_cosines,
@@ -54,7 +54,6 @@ from swarm_memory.tools.ports.memories import (
     SearchQuery,
     SearchResult,
     StoredMemory,
-    View,
 )
 from swarm_memory.tools.ports.models import Vector
 
@@ -73,8 +72,8 @@ class Memories(Engine):
     """The memories of one bank."""
 
     async def search(self, query: SearchQuery) -> SearchResult:
-        join = partial(joined, views=query.views)
-        return await search_of(self.index, query).run(self.read, self.read_beside, join)
+        search = Search(self.index, query, {"scopes": to_json(query.scopes)}, partial(_narrowed, query.only))
+        return await search.run(self.read, self.read_beside, joined)
 
     @reads
     def nearest(
@@ -409,22 +408,36 @@ def added_on(connection: Connection, scope: Scope | int, at: datetime) -> int:
     return int(count) if day == to_text(at)[:10] else 0
 
 
-def search_of(index: Index, query: SearchQuery) -> Search:
-    """Return the search that a query asks for."""
-    return Search(index, query, {"scopes": to_json(query.scopes)}, partial(_narrowed, query.only))
-
-
-def joined(
-    connection: Connection, search: Search, near: Near, keywords: Keywords, views: Sequence[View] = ()
-) -> SearchResult:
+def joined(connection: Connection, search: Search, near: Near, keywords: Keywords) -> SearchResult:
     """Return the union of both pools; what is no longer active by now is left out."""
-    return SearchResult(
-        candidates=_candidates(connection, search.index, near, keywords, views),
-        legs=search.legs(near, keywords),
-        documents=near.items,
-        document_frequency=keywords.frequency,
-        notices=search.notices(near, "memories"),
+    seqs = [*near.found, *(seq for seq in keywords.found if seq not in near.found)]
+    model, dims = (near.vector.space.model, near.vector.space.dims) if near.vector else ("", 0)
+    rows = _SQL.rows(connection, "candidates", seqs=seqs, model=model, dims=dims)
+    return answer_of(connection, search, near, keywords, rows, kept_cosines(near.vector, [row[2] for row in rows]))
+
+
+def answer_of(
+    connection: Connection,
+    search: Search,
+    near: Near,
+    keywords: Keywords,
+    rows: Sequence[Sequence[Any]],
+    alike: Sequence[float | None],
+) -> SearchResult:
+    """Return what a search gives of rows, each with its cosine to the query.
+
+    A row is (position, tokens, vector) with the item behind as `get_patterns` gives it, and its standing.
+    """
+    space = near.vector.space if near.vector else None
+    read = space and Vectors(space, [(row[0], row[2]) for row in rows if row[2] is not None])
+    views = view_cosines(connection, search.index, search.query.views, [row[0] for row in rows], read)
+    scored = keyword_scores(near.items, keywords.frequency, [row[1] for row in rows])
+    quantization: Quantization = space.quantization if space else "float32"
+    candidates = tuple(
+        _candidate(item, cosine, score, (blob, quantization), views[seq])
+        for (seq, _, blob, *item), cosine, score in zip(rows, alike, scored, strict=True)
     )
+    return search.answer(near, keywords, candidates, "memories")
 
 
 def _narrowed(only: SearchFilter, connection: Connection, scopes: Sequence[Partition]) -> Narrowed:
@@ -439,38 +452,13 @@ def _narrowed(only: SearchFilter, connection: Connection, scopes: Sequence[Parti
     return Narrowed({scope_id: Passing(seqs, items) for scope_id, seqs, items in rows}, frozenset(left_out))
 
 
-def _candidates(
-    connection: Connection, index: Index, near: Near, keywords: Keywords, views: Sequence[View]
-) -> tuple[Candidate, ...]:
-    vector = near.vector
-    seqs = [*near.found, *(seq for seq in keywords.found if seq not in near.found)]
-    model, dims = (vector.space.model, vector.space.dims) if vector else ("", 0)
-    rows = _SQL.rows(connection, "candidates", seqs=seqs, model=model, dims=dims)
-    known = dict(near.found)
-    quantization: Quantization = "float32"
-    read: Vectors | None = None
-    if vector is not None:
-        quantization = vector.space.quantization
-        read = Vectors(vector.space, [(row[0], row[2]) for row in rows if row[2] is not None])
-        others = [(seq, blob) for seq, blob in read.rows if seq not in near.found]
-        compared = cosines(vector.encoded, [blob for _, blob in others], quantization)
-        known |= zip((seq for seq, _ in others), compared, strict=True)
-    seen = view_cosines(connection, index, views, seqs, read) if views else {}
-    scored = keyword_scores(near.items, keywords.frequency, [row[1] for row in rows])
-    return tuple(
-        candidate_of(item, known.get(seq), score, (blob, quantization), seen.get(seq, ()))
-        for (seq, _, blob, *item), score in zip(rows, scored, strict=True)
-    )
-
-
-def candidate_of(
+def _candidate(
     row: Sequence[Any],
     cosine: float | None,
     scored: tuple[float | None, frozenset[str]],
     vector: tuple[bytes | None, Quantization],
     views: tuple[float | None, ...],
 ) -> Candidate:
-    """Return what a search gives of an item, of its row as `get_patterns` gives it with its standing behind."""
     *item, standing = row
     blob, quantization = vector
     return Candidate(
