@@ -29,7 +29,6 @@ class BankStatistics(Model):
     scope: Scope
     memories: dict[str, int]
     """By status: active, quarantined, archived."""
-    by_outcome: dict[str, int]
     trajectories: int
     verdicts: dict[str, int]
     retrievals: int
@@ -41,9 +40,6 @@ class BankStatistics(Model):
     """Active memories without a vector of the current embedder; only keywords find them."""
     new_since_consolidation: int
     consolidation_due: bool
-    oldest: str | None = None
-    newest: str | None = None
-    mean_confidence: float | None = None
 
 
 class ChatDay(Model):

@@ -21,10 +21,8 @@ ON CONFLICT (scope_id, session_id) DO UPDATE SET
   task_number = excluded.task_number, updated_at = excluded.updated_at;
 
 -- name: counts
--- What a scope holds, as (what, name, how many): memories by status, active ones by outcome and by the model of their vector, tasks by verdict, retrievals, jobs by status.
+-- What a scope holds, as (what, name, how many): memories by status, active ones by the model of their vector, tasks by verdict, retrievals, jobs by status.
 SELECT 'memories', status, count(*) FROM patterns WHERE scope_id = :scope_id GROUP BY status
-UNION ALL
-SELECT 'outcomes', outcome, count(*) FROM patterns NOT INDEXED WHERE scope_id = :scope_id AND status = 'active' GROUP BY outcome
 UNION ALL
 SELECT 'embedded', s.model, sum(m.active) FROM space_members AS m JOIN vector_spaces AS s ON s.id = m.space_id
 WHERE m.scope_id = :scope_id AND m.active > 0 GROUP BY s.model
@@ -35,14 +33,10 @@ SELECT 'events', type, count(*) FROM events WHERE scope_id = :scope_id AND type 
 UNION ALL
 SELECT 'jobs', status, count(*) FROM jobs WHERE scope_id = :scope_id GROUP BY status;
 
--- name: describe_patterns
--- The oldest and newest active item of a scope, the mean confidence, and what is new since the last consolidation.
-SELECT
-  (SELECT min(created_at) FROM patterns WHERE scope_id = :scope_id AND status = 'active'),
-  (SELECT max(created_at) FROM patterns WHERE scope_id = :scope_id AND status = 'active'),
-  (SELECT avg(confidence) FROM patterns WHERE scope_id = :scope_id AND status = 'active'),
-  (SELECT count(*) FROM patterns NOT INDEXED
-   WHERE seq > (SELECT consolidated_seq FROM scopes WHERE id = :scope_id) AND scope_id = :scope_id AND status = 'active');
+-- name: new_patterns
+-- How many active items of a scope are new since the last consolidation.
+SELECT count(*) FROM patterns NOT INDEXED
+WHERE seq > (SELECT consolidated_seq FROM scopes WHERE id = :scope_id) AND scope_id = :scope_id AND status = 'active';
 
 -- name: events_of_kind
 -- The newest events of a type in a scope, newest first.

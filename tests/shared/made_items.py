@@ -7,7 +7,7 @@ from swarm_memory.schema.base import Scope, new_id
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.server.storage.bank import Bank
 from swarm_memory.server.storage.driver import Connection
-from swarm_memory.server.storage.stores.memories import MemoryWriter
+from swarm_memory.server.storage.stores.memories import replace_item
 from swarm_memory.tools.ports.memories import StoredMemory
 from swarm_memory.tools.retrieve.embed import prepare
 from swarm_memory.tools.toolbox import Toolbox
@@ -36,7 +36,7 @@ async def rewrite(store: Bank, memory: StoredMemory, embedder: str, reason: str 
     """Write a memory in the place of its former words."""
 
     def replace(connection: Connection) -> None:
-        MemoryWriter(connection, store, embedder).replace(memory, reason)
+        replace_item(connection, store, memory, embedder, reason)
         store.index.tidy(connection)
 
     await store.write(replace)

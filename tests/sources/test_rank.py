@@ -14,7 +14,7 @@ def scored(kind: SourceKind, contents: Sequence[str], **frequency: int) -> dict[
     candidates = tuple(
         PassageCandidate(seq, kind, 1, seq, f"part{seq}", "", content, "", None) for seq, content in enumerate(contents)
     )
-    result = SourceResult(candidates, len(contents), frequency, ("keyword",), ())
+    result = SourceResult(candidates, ("keyword",), len(contents), frequency)
     return {each.candidate.seq: each for each in score_passages(result, 0.0)}
 
 

@@ -23,7 +23,7 @@ from swarm_memory.server.storage.stores.tool_memory import ToolMemoryCounts
 from swarm_memory.server.storage.stores.upkeep import PendingUpkeep
 from swarm_memory.tools.ports.journal import CORRECTED, EvaluatedCall, Event, HostSession
 from swarm_memory.tools.ports.memories import MemoryFilter, SearchFilter, SearchQuery
-from swarm_memory.tools.ports.sources import SourceKey, SourceQuery, StoredGroup, StoredPassage
+from swarm_memory.tools.ports.sources import SourceKey, StoredGroup, StoredPassage
 from swarm_memory.tools.ports.trajectories import LearnRecord, RunEnd
 from swarm_memory.tools.ports.upkeep import Aging, UpkeepBatch, UpkeepChange
 
@@ -136,8 +136,8 @@ async def test_passages_are_found_replaced_by_group_and_removed(open_store: Any,
         for text in ("retri slowli", "give up"):
             await store.sources.write_groups(source, [group(text)], embedder.name)
         assert await store.sources.groups(source) == {"a.md": "give up"}
-        query = SourceQuery((here,), ("document",), embedder.name, embedder.vector("give up"), ("give", "retri"), 5, {})
-        result = await store.sources.search(query)
+        query = SearchQuery((here,), embedder.name, embedder.vector("give up"), ("give", "retri"), 5)
+        result = await store.sources.search(query, ("document",), {})
         assert result.document_frequency == {"give": 1, "retri": 0}
         (found,) = await store.sources.get_passages([here], [each.seq for each in result.candidates])
         assert found.passage.content == "give up"

@@ -13,7 +13,7 @@ from swarm_memory.server.storage.driver import choose
 from swarm_memory.server.storage.engine.connection import connect
 from swarm_memory.server.storage.search import index, vectors
 from swarm_memory.tools.ports.memories import SearchFilter, SearchQuery
-from swarm_memory.tools.ports.sources import SourceKey, SourceQuery, StoredGroup, StoredPassage
+from swarm_memory.tools.ports.sources import SourceKey, StoredGroup, StoredPassage
 
 MANY = 120
 
@@ -168,9 +168,9 @@ async def test_a_source_that_grows_large_while_it_is_indexed_has_a_code_for_each
         for start in range(0, MANY, 40):
             groups = [group(number) for number in range(start, start + 40)]
             await store.sources.write_groups(SourceKey(HERE, "tool", "list.json"), groups, NUMBERS.name)
-        query = SourceQuery((HERE,), ("tool",), NUMBERS.name, NUMBERS.vector("tool77"), (), 5, {})
-        found = await store.sources.search(query)
+        query = SearchQuery((HERE,), NUMBERS.name, NUMBERS.vector("tool77"), (), 5)
+        found = await store.sources.search(query, ("tool",), {})
         best = max(found.candidates, key=lambda each: each.cosine or 0.0)
-        assert (best.title, found.passages, found.notices) == ("tool77", MANY, ())
+        assert (best.title, found.documents, found.notices) == ("tool77", MANY, ())
     assert look(database, searchable, "SELECT count(*) FROM codes_source_vec_1_rowids") == (MANY,)
     assert look(database, searchable, "SELECT count(*) FROM source_vec_1_rowids") == (0,)

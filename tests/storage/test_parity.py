@@ -24,7 +24,7 @@ from swarm_memory.server.storage.postgres import postings
 from swarm_memory.server.storage.postgres import search as postgres_search
 from swarm_memory.server.wiring import SystemClock
 from swarm_memory.tools.ports.memories import ANY, SearchFilter, SearchQuery, SearchResult, View
-from swarm_memory.tools.ports.sources import SourceKey, SourceQuery, SourceResult, StoredGroup, StoredPassage
+from swarm_memory.tools.ports.sources import SourceKey, SourceResult, StoredGroup, StoredPassage
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.text.tokens import query_tokens, tokenize
 from swarm_memory.tools.toolbox import Toolbox
@@ -270,11 +270,11 @@ async def test_passages_are_found_alike_with_their_neighbours(bank_on: Any, embe
             for words, pool, far in (("retry cache", 3, 1), ("merge queue batch", 60, 0), ("nothing", 2, 9)):
                 vector, near = embedder.vector(words), dict[SourceKind, int]({"document": far} if far else {})
                 scopes = (HERE, EVERYWHERE)
-                query = SourceQuery(scopes, ("document",), embedder.name, vector, tokenize(words), pool, near)
-                answers[-1].append(await store.sources.search(query))
+                query = SearchQuery(scopes, embedder.name, vector, tokenize(words), pool)
+                answers[-1].append(await store.sources.search(query, ("document",), near))
     for one, other in zip(*answers, strict=True):
-        assert (one.passages, one.document_frequency, one.legs) == (
-            other.passages,
+        assert (one.documents, one.document_frequency, one.legs) == (
+            other.documents,
             other.document_frequency,
             other.legs,
         )

@@ -19,7 +19,7 @@ from swarm_memory.server.storage.postgres.connection import Place, RawConnection
 from swarm_memory.server.storage.postgres.roles import admit
 from swarm_memory.server.storage.postgres.store import PostgresStore, open_postgres
 from swarm_memory.tools.ports.memories import SearchQuery
-from swarm_memory.tools.ports.sources import SourceKey, SourceQuery, StoredGroup, StoredPassage
+from swarm_memory.tools.ports.sources import SourceKey, StoredGroup, StoredPassage
 
 OURS, THEIRS = Scope(tenant_id="ours", project="shop"), Scope(tenant_id="theirs", project="shop")
 ROLE = f"ours_{os.getpid()}"
@@ -183,8 +183,8 @@ async def test_a_role_searches_and_its_large_scope_is_indexed_with_the_rights_of
         assert {each.id for each in found.candidates} == {each.id for each in items}
         assert theirs not in {each.id for each in found.candidates}
         assert (found.documents, found.document_frequency) == (80, {"upload": 80, "79": 1})
-        passages = SourceQuery((OURS,), ("document",), embedder.name, None, ("b",), 5, {})
-        assert len((await store.sources.search(passages)).candidates) == 2
+        passages = SearchQuery((OURS,), embedder.name, None, ("b",), 5)
+        assert len((await store.sources.search(passages, ("document",), {})).candidates) == 2
     with connect(owner) as raw, connect(place) as held:
         set_up(raw, owner)
         set_up(held, place)

@@ -17,10 +17,11 @@ from made_items import HERE, made_item, rewrite
 from swarm_memory.schema.base import GLOBAL_PROJECT, Scope
 from swarm_memory.schema.memory import MemoryItem, Provenance
 from swarm_memory.server.storage.search import vectors
-from swarm_memory.server.storage.search.vectors import decode, encode
+from swarm_memory.server.storage.search.vectors import Search, decode, encode
 from swarm_memory.server.storage.search.words import MAX_POSTINGS
 from swarm_memory.server.storage.store import SqliteStore
-from swarm_memory.server.storage.stores.memories import joined, search_of
+from swarm_memory.server.storage.stores.memories import joined
+from swarm_memory.server.storage.stores.rows import to_json
 from swarm_memory.tools.ports.memories import ANY, SearchFilter, SearchQuery, SearchResult, StoredMemory
 
 WORDS = "retry cache lock token shell parse index merge branch deploy timeout header cookie proxy queue batch".split()  # noqa: SIM905
@@ -296,7 +297,7 @@ async def test_what_another_process_writes_between_the_legs_is_found_or_left_out
 ) -> None:
     query = SearchQuery((HERE,), NUMBERS.name, NUMBERS.vector("retry"), ("retri",), 10)
     async with open_bank() as store:
-        search = search_of(store.index, query)
+        search = Search(store.index, query, {"scopes": to_json(query.scopes)})
         near = await store.read(search.near)
         memory = stored(made_item("retry the upload"), NUMBERS)
         await store.add_memories([memory], NUMBERS.name)

@@ -15,7 +15,7 @@ from swarm_memory.tools.guard.gate import gated_edit, suspects
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.memories.edit import changeable, checked_texts
 from swarm_memory.tools.ports.journal import DECIDED, TAKEN_BACK, Event
-from swarm_memory.tools.ports.upkeep import Decision, Redone
+from swarm_memory.tools.ports.upkeep import Redone
 from swarm_memory.tools.retrieve.embed import prepare
 from swarm_memory.tools.text.cleaning import clean
 from swarm_memory.tools.toolbox import Toolbox
@@ -235,9 +235,11 @@ async def _write(
     """
     rewritten = [item for before, item, _ in changes if _values(before, _EMBEDDED) != _values(item, _EMBEDDED)]
     stored = {each.item.id: each for each in await prepare(toolbox, rewritten)}
-    redone = tuple(Redone(before, item, stored.get(item.id), data) for before, item, data in changes)
-    decision = Decision(kind, redone, toolbox.clock.now(), why, tuple(links), tuple(unlinked))
-    if not await toolbox.store.review.write_decision(decision, toolbox.embedder.name):
+    at = toolbox.clock.now()
+    redone = [
+        Redone(before, item, stored.get(item.id), why, Event(kind, at, item.id, data)) for before, item, data in changes
+    ]
+    if not await toolbox.store.review.write_decision(redone, toolbox.embedder.name, links, unlinked):
         raise InputError("somebody else changed this memory meanwhile: look at it again")
     about: Any = changes[0][2]
     return Decided(about["id"], about["decision"], tuple(item for _, item, _ in changes))

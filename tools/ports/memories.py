@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.memory import Leg, MemoryItem, MemoryStatus, Outcome, Standing
@@ -33,7 +33,7 @@ class View(NamedTuple):
 
 
 class SearchQuery(NamedTuple):
-    """One search of the bank. Archived and quarantined items never match."""
+    """One search, of memories or of passages. Archived and quarantined items never match."""
 
     scopes: tuple[Scope, ...]
     embedder: str
@@ -43,7 +43,7 @@ class SearchQuery(NamedTuple):
     tokens: tuple[str, ...]
     """Made by `tools.text.tokenize`; distinct, in order."""
     pool: int
-    """Candidates of each leg."""
+    """Candidates of each leg, of passages in each scope and kind."""
     only: SearchFilter = ANY
     views: tuple[View, ...] = ()
     """They bring no candidates."""
@@ -73,16 +73,22 @@ class Candidate(NamedTuple):
     """Its cosines to the views of the query, in their order; None where it has no such vector."""
 
 
-class SearchResult(NamedTuple):
-    """The union of the legs' pools."""
+C = TypeVar("C")
 
-    candidates: tuple[Candidate, ...]
+
+class Pools(NamedTuple, Generic[C]):
+    """What one search gave: the union of both legs' pools."""
+
+    candidates: tuple[C, ...]
     legs: tuple[Leg, ...]
     documents: int
-    """Active items in the scopes."""
+    """Active items in the scopes, or passages in the scopes and kinds that were searched."""
     document_frequency: Mapping[str, int]
-    """Of each query token: in how many of those items it stands."""
+    """Of each query token: in how many of those it stands."""
     notices: tuple[str, ...] = ()
+
+
+SearchResult: TypeAlias = Pools[Candidate]
 
 
 class RetrievalRecord(NamedTuple):

@@ -1,11 +1,11 @@
 """What the operations on sources need from outside: a store of passages. No adapter is known."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias
 
 from swarm_memory.schema.base import Scope
-from swarm_memory.schema.memory import Leg
 from swarm_memory.schema.source import Passage, SourceKind
+from swarm_memory.tools.ports.memories import Pools
 from swarm_memory.tools.ports.models import Vector
 
 ReadGroup: TypeAlias = tuple[str, str, Callable[[], Sequence[Passage]]]
@@ -42,22 +42,6 @@ class SourceKey(NamedTuple):
     location: str
 
 
-class SourceQuery(NamedTuple):
-    """One search of passages."""
-
-    scopes: tuple[Scope, ...]
-    kinds: tuple[SourceKind, ...]
-    embedder: str
-    """Name of the space of `vector`."""
-    vector: Vector | None
-    """None: keywords only."""
-    tokens: tuple[str, ...]
-    pool: int
-    """Candidates of each leg, in each scope and kind."""
-    neighbours: Mapping[SourceKind, int]
-    """So many passages on each side of a candidate of a kind are candidates too; none of a kind that is not named."""
-
-
 class PassageCandidate(NamedTuple):
     """What a search gives of one passage: enough to score it. All tokens are joined by spaces."""
 
@@ -74,15 +58,8 @@ class PassageCandidate(NamedTuple):
     """None without a query vector, or when the passage has no vector in its space."""
 
 
-class SourceResult(NamedTuple):
-    """What one search of passages gave: both pools, and the neighbours of all that are in them."""
-
-    candidates: tuple[PassageCandidate, ...]
-    passages: int
-    """How many the searched scopes and kinds hold."""
-    document_frequency: Mapping[str, int]
-    legs: tuple[Leg, ...]
-    notices: tuple[str, ...]
+SourceResult: TypeAlias = Pools[PassageCandidate]
+"""The neighbours of all that is in the pools are candidates too."""
 
 
 class FoundPassage(NamedTuple):

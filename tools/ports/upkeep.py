@@ -1,15 +1,13 @@
 """What the upkeep of the bank reads and writes, by consolidation and by a person. No adapter is known here."""
 
-from collections.abc import Mapping
 from datetime import datetime
 from typing import Literal, NamedTuple, get_args
-
-from pydantic import JsonValue
 
 from swarm_memory.schema.base import Model, Timestamp
 from swarm_memory.schema.memory import MemoryItem, MemoryLink, MemoryStatus, Standing
 from swarm_memory.schema.outcome import UseMethod
 from swarm_memory.schema.trajectory import Label
+from swarm_memory.tools.ports.journal import Event
 from swarm_memory.tools.ports.memories import StoredMemory
 
 Retained = Literal["trajectories", "events", "metrics", "tool_calls"]
@@ -126,17 +124,7 @@ class Redone(NamedTuple):
     after: MemoryItem
     stored: StoredMemory | None
     """`after` with its indexes, where its texts or its trust are other ones; None: at most status or scope are."""
-    data: Mapping[str, JsonValue]
-    """For the audit trail."""
-
-
-class Decision(NamedTuple):
-    """What a person decided, or took back, about some memories."""
-
-    kind: str
-    """Of its events: `journal.DECIDED` or `TAKEN_BACK`."""
-    changes: tuple[Redone, ...]
-    at: datetime
     reason: str
-    links: tuple[MemoryLink, ...] = ()
-    unlinked: tuple[MemoryLink, ...] = ()
+    """For the history, beside its former words."""
+    event: Event
+    """That it was decided, or taken back."""

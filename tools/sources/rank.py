@@ -66,7 +66,7 @@ def score_passages(result: SourceResult, vector_weight: float) -> list[ScoredPas
     beside = _neighbours(candidates)
     keywords = keyword_scores(result, beside)
     cosines = [_raised(each, beside[each.seq], CONTEXT_WEIGHT) for each in candidates]
-    ideal = ideal_keyword_score(result.passages, result.document_frequency)
+    ideal = ideal_keyword_score(result.documents, result.document_frequency)
     scores = scaled_fusion(cosines, keywords, ideal, vector_weight)
     if _TEST not in result.document_frequency:
         scores = [
@@ -87,7 +87,7 @@ def keyword_scores(result: SourceResult, beside: Mapping[int, Sequence[PassageCa
     """
     import numpy as np
 
-    documents, candidates = result.passages, result.candidates
+    documents, candidates = result.documents, result.candidates
     if not candidates:
         return []
     idf = {

@@ -15,8 +15,9 @@ from swarm_memory.schema.job import Progress, Report
 from swarm_memory.schema.memory import Leg
 from swarm_memory.schema.source import SOURCE_KINDS, Fault, IndexedSource, Passage, SourceKind
 from swarm_memory.tools.guard.redact import redact
+from swarm_memory.tools.ports.memories import SearchQuery
 from swarm_memory.tools.ports.models import Vector
-from swarm_memory.tools.ports.sources import ReadGroup, SourceKey, SourceQuery, SourceResult, StoredGroup
+from swarm_memory.tools.ports.sources import ReadGroup, SourceKey, SourceResult, StoredGroup
 from swarm_memory.tools.retrieve.embed import BACKLOG, REEMBED, embed_batch
 from swarm_memory.tools.retrieve.query import embed_query
 from swarm_memory.tools.retrieve.rerank import TOOLS, candidates_of, final_order, find_reranker
@@ -250,16 +251,14 @@ async def search_sources(
     wanted = K if k is None else k
     text = _checked(query, wanted, offset)
     notices: list[str] = []
-    search = SourceQuery(
+    search = SearchQuery(
         scopes=toolbox.in_project(project).scope.readable(),
-        kinds=SOURCE_KINDS if kind is None else (kind,),
         embedder=toolbox.embedder.name,
         vector=await embed_query(toolbox, text, notices),
         tokens=query_tokens(text)[:MAX_QUERY_TOKENS],
         pool=max(_POOL_FACTOR * (offset + wanted), _POOL_FLOOR),
-        neighbours=NEIGHBOURS,
     )
-    result = await toolbox.store.sources.search(search)
+    result = await toolbox.store.sources.search(search, SOURCE_KINDS if kind is None else (kind,), NEIGHBOURS)
     scored = score_passages(result, vector_weight(toolbox.embedder.fusion_weight, kind))
     top = scored[: max(RERANKED, offset + wanted)]
     hits = await _hits(toolbox, search, top)
@@ -268,7 +267,7 @@ async def search_sources(
         hits=tuple(order[offset : offset + wanted]),
         offset=offset,
         more=len(scored) > offset + wanted,
-        passages=result.passages,
+        passages=result.documents,
         reason=_reason(result, top[offset : offset + wanted], toolbox.embedder.min_cosine, kind),
         legs=result.legs,
         embedder=toolbox.embedder.name,
@@ -311,7 +310,7 @@ async def _reranked(
     return [*order, *rest], done.reranker, (*notices, *done.notices)
 
 
-async def _hits(toolbox: Toolbox, search: SourceQuery, top: Sequence[ScoredPassage]) -> list[SourceHit]:
+async def _hits(toolbox: Toolbox, search: SearchQuery, top: Sequence[ScoredPassage]) -> list[SourceHit]:
     """Fetch the best; what was removed since the search is left out."""
     by_seq = {each.candidate.seq: each for each in top}
     return [
@@ -332,11 +331,11 @@ def _reason(
 ) -> str | None:
     """Say why nothing, or nothing good, was found."""
     what = "source" if kind is None else f"{kind} source"
-    if result.passages == 0:
+    if result.documents == 0:
         return f"no {what} is indexed yet: index_sources, or `swarm-memory sources index`"
     if not shown:
-        return f"no other of {counted(result.passages, 'passage')} was found"
+        return f"no other of {counted(result.documents, 'passage')} was found"
     if all(each.keyword is None and (each.candidate.cosine or 0.0) < min_cosine for each in shown):
-        passages = counted(result.passages, "passage")
+        passages = counted(result.documents, "passage")
         return f"none of {passages} shares a word with the query or is near it: these are guesses"
     return None

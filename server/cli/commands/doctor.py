@@ -52,12 +52,15 @@ def _repair(invocation: Invocation) -> None:
     if not invocation.place.has_bank:
         raise InputError(f"there is no bank at {invocation.place.database}")
     care = invocation.care()
-    dropped, done = care.drop_half_copies(), care.repair()
+    halves = care.half_copies()
+    for path in halves:
+        path.unlink(missing_ok=True)
+    done = care.repair()
     if done.actions:  # what lost its vector, or had one that cannot be right, is embedded again
         invocation.run(lambda toolbox: reembed(toolbox.store, toolbox.embedder))
-    halves = [f"removed {path}, half a copy that a killed process left" for path in dropped]
+    removed = [f"removed {path}, half a copy that a killed process left" for path in halves]
     kept = [f"what stood there before is {done.kept}"] if done.kept else []
-    for action in [*halves, *done.actions, *kept] or ["nothing to repair"]:
+    for action in [*removed, *done.actions, *kept] or ["nothing to repair"]:
         say(f"repair: {action}", err=True)
 
 

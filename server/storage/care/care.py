@@ -1,7 +1,6 @@
 """The care of a bank's file in SQLite."""
 
-from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,24 +42,17 @@ class SqliteCare:
         """Return the half copies of the bank that a killed process left: of a backup, a repair or a restoring."""
         return abandoned_copies(self.database)
 
-    def drop_half_copies(self) -> list[Path]:
-        """Delete them, and return what was deleted."""
-        found = self.half_copies()
-        for path in found:
-            path.unlink(missing_ok=True)
-        return found
-
     async def back_up(self, target: Path | None = None) -> Path:
         """Copy the bank while it is in use, to `target` or into the folder; return where the checked copy is.
 
         Raises `InputError` for a taken name.
         """
-        async with self._store() as store:
+        async with await self._store() as store:
             return await store.back_up(target)
 
     async def inspect(self) -> Inspection:
         """Look for damage and for indexes out of step; it reads the whole bank."""
-        async with self._store() as store:
+        async with await self._store() as store:
             return await store.inspect()
 
     def restore(self, source: Path | None = None) -> Restored:
@@ -82,11 +74,7 @@ class SqliteCare:
     def _driver(self) -> Driver:
         return choose(self.settings.storage.sqlite)
 
-    @asynccontextmanager
-    async def _store(self) -> AsyncGenerator[SqliteStore]:
+    async def _store(self) -> SqliteStore:
         storage, embedder = self.settings.storage, self.make_embedder()
         timeout_s = storage.busy_timeout_s
-        async with await open_store(
-            self.database, sqlite=storage.sqlite, busy_timeout_s=timeout_s, embedder=embedder
-        ) as store:
-            yield store
+        return await open_store(self.database, sqlite=storage.sqlite, busy_timeout_s=timeout_s, embedder=embedder)

@@ -142,21 +142,15 @@ def carry_over(source: "SqliteConnection", target: "SqliteConnection", tables: S
 
 def drop_orphans(target: "SqliteConnection") -> int:
     """Delete the rows whose parents are not there, until none is left; return how many."""
+    statements = [
+        f"DELETE FROM {table} WHERE {column} IS NOT NULL AND NOT EXISTS "  # noqa: S608 - our own names
+        f"(SELECT 1 FROM {parent} AS p WHERE p.{key} = {table}.{column})"
+        for table in _plain_tables()
+        for _, _, parent, column, key, *_ in target.execute(f"PRAGMA foreign_key_list({table})").fetchall()
+    ]
     dropped = 0
-    while changed := sum(_drop_orphans(target, table) for table in _plain_tables()):
+    while changed := sum(target.execute(each).rowcount for each in statements):
         dropped += changed
-    return dropped
-
-
-def _drop_orphans(target: "SqliteConnection", table: str) -> int:
-    dropped = 0
-    for row in target.execute(f"PRAGMA foreign_key_list({table})").fetchall():
-        parent, child_column, parent_column = row[2], row[3], row[4]
-        statement = (
-            f"DELETE FROM {table} WHERE {child_column} IS NOT NULL AND NOT EXISTS "  # noqa: S608 - our own names
-            f"(SELECT 1 FROM {parent} AS p WHERE p.{parent_column} = {table}.{child_column})"
-        )
-        dropped += target.execute(statement).rowcount
     return dropped
 
 

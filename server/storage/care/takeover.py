@@ -85,7 +85,9 @@ def take_over(database: Path, driver: Driver, settings: Settings, here: Scope) -
             taken = _content(foreign, settings, database.name)
             target = connect(fresh, driver=driver)
             try:
-                _carry_over(foreign, target, fresh, driver, taken.memories, here)
+                _carry_over(foreign, target, fresh, taken.memories, here)
+                with write_transaction(target, fresh, 10.0):
+                    Index(driver.vec_version is not None, driver.reason).rebuild(target)
             finally:
                 close(target, fresh)
             with writer_lock(database, settings.storage.busy_timeout_s):
@@ -146,32 +148,21 @@ def _as_new(item: MemoryItem, settings: Settings, name: str) -> MemoryItem:
 
 
 def _carry_over(
-    foreign: "SqliteConnection",
-    target: "SqliteConnection",
-    fresh: Path,
-    driver: Driver,
-    items: tuple[MemoryItem, ...],
-    here: Scope,
+    foreign: "SqliteConnection", target: "SqliteConnection", fresh: Path, items: tuple[MemoryItem, ...], here: Scope
 ) -> None:
+    """Copy the rows that are taken; the items are written over theirs, and rows of which there is none are dropped."""
     target.execute("PRAGMA foreign_keys = OFF")
     with write_transaction(target, fresh, 10.0):
         carry_over(foreign, target, _TAKEN)
         for query in ("forget_who_vouched", "forget_summaries"):
             target.execute(_QUERIES[query])
-        _write_items(target, items)
+        known = {row[0]: row[1:] for row in target.execute(_QUERIES["places"])}
+        for item in items:
+            seq, scope_id, updated_at = known.pop(item.id)
+            target.execute(_QUERIES["put_memory"], pattern_row(item, scope_id, updated_at))
+            target.executemany(queries("memories")["add_tag"], ((seq, tag) for tag in item.tags))
+        target.executemany(_QUERIES["drop_memory"], ((seq,) for seq, _, _ in known.values()))
+        make_tokens(target)
         drop_orphans(target)
         target.execute(_QUERIES["rename_only_project"], {"tenant_id": here.tenant_id, "project": here.project})
     target.execute("PRAGMA foreign_keys = ON")
-    with write_transaction(target, fresh, 10.0):
-        Index(driver.vec_version is not None, driver.reason).rebuild(target)
-
-
-def _write_items(target: "SqliteConnection", items: tuple[MemoryItem, ...]) -> None:
-    """Write the items over their rows, and drop the rows of which there is none."""
-    known = {row[0]: row[1:] for row in target.execute(_QUERIES["places"])}
-    for item in items:
-        seq, scope_id, updated_at = known.pop(item.id)
-        target.execute(_QUERIES["put_memory"], pattern_row(item, scope_id, updated_at))
-        target.executemany(queries("memories")["add_tag"], ((seq, tag) for tag in item.tags))
-    target.executemany(_QUERIES["drop_memory"], ((seq,) for seq, _, _ in known.values()))
-    make_tokens(target)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.postgres.statements import queries, with_placeholders
+from swarm_memory.schema.source import SourceKind
 from swarm_memory.server.storage.postgres.index import LARGE, Plan, reach, text_of
 from swarm_memory.server.storage.search.vectors import (
     MAX_NEAREST,
@@ -21,24 +22,21 @@ from swarm_memory.server.storage.search.vectors import (
     QueryVector,
     Search,
     Space,
-    Vectors,
     check_vector,
     cosines,
     encode,
-    view_cosines,
+    kept_cosines,
 )
 from swarm_memory.server.storage.search.words import (
     MAX_POSTINGS,
     MAX_QUERY_TOKENS,
     SURE_POSTINGS,
     SURE_TOKENS,
-    keyword_scores,
     usable,
 )
-from swarm_memory.server.storage.stores.memories import candidate_of
-from swarm_memory.server.storage.stores.sources import compared
+from swarm_memory.server.storage.stores.memories import answer_of
 from swarm_memory.tools.ports.memories import ANY, SearchFilter, SearchQuery, SearchResult
-from swarm_memory.tools.ports.sources import PassageCandidate, SourceQuery, SourceResult
+from swarm_memory.tools.ports.sources import PassageCandidate, SourceResult
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.driver import Connection
@@ -125,22 +123,7 @@ def search_memories(connection: "Connection", index: "PostgresIndex", query: Sea
     found = _search(
         connection, asked, ("memory_partitions", "passing", "keywords", "vectors", "found", "memories_found"), 2
     )
-    vector = found.near.vector
-    read = vector and Vectors(vector.space, [(row[0], row[2]) for row in found.rows if row[2] is not None])
-    seen = view_cosines(connection, index, query.views, [row[0] for row in found.rows], read)
-    scored = keyword_scores(found.near.items, found.keywords.frequency, [row[1] for row in found.rows])
-    quantization = vector.space.quantization if vector else "float32"
-    search = Search(index, query, {})
-    return SearchResult(
-        candidates=tuple(
-            candidate_of(row[3:], cosine, score, (row[2], quantization), seen.get(row[0], ()))
-            for row, cosine, score in zip(found.rows, found.cosines, scored, strict=True)
-        ),
-        legs=search.legs(found.near, found.keywords),
-        documents=found.near.items,
-        document_frequency=found.keywords.frequency,
-        notices=search.notices(found.near, "memories"),
-    )
+    return answer_of(connection, Search(index, query, {}), found.near, found.keywords, found.rows, found.cosines)
 
 
 def nearest_memories(
@@ -156,25 +139,25 @@ def nearest_memories(
     return sorted(near, key=lambda pair: -pair[1])[:k]
 
 
-def search_passages(connection: "Connection", index: "PostgresIndex", query: SourceQuery) -> SourceResult:
+def search_passages(
+    connection: "Connection",
+    index: "PostgresIndex",
+    query: SearchQuery,
+    kinds: Sequence[SourceKind],
+    neighbours: Mapping[SourceKind, int],
+) -> SourceResult:
     """Search the passages of sources. Raises `StorageError` for an unsound vector."""
     where = _scopes(query.scopes) | {
-        "kinds": list(query.kinds),
-        "near_kinds": list(query.neighbours),
-        "distances": list(query.neighbours.values()),
+        "kinds": list(kinds),
+        "near_kinds": list(neighbours),
+        "distances": list(neighbours.values()),
     }
     asked = Asked(index, where, query.embedder, query.vector, query.pool, usable(query.tokens))
     found = _search(connection, asked, ("passage_partitions", "keywords", "vectors", "found", "passages_found"), 8)
-    search = Search(index, query, {})
-    return SourceResult(
-        candidates=tuple(
-            PassageCandidate(*row[:8], cosine=cosine) for row, cosine in zip(found.rows, found.cosines, strict=True)
-        ),
-        passages=found.near.items,
-        document_frequency=found.keywords.frequency,
-        legs=search.legs(found.near, found.keywords),
-        notices=search.notices(found.near, "passages"),
+    candidates = tuple(
+        PassageCandidate(*row[:8], cosine=cosine) for row, cosine in zip(found.rows, found.cosines, strict=True)
     )
+    return Search(index, query, {}).answer(found.near, found.keywords, candidates, "passages")
 
 
 def _scopes(scopes: Sequence[Scope]) -> dict[str, list[str]]:
@@ -196,7 +179,7 @@ def _search(connection: "Connection", asked: Asked, parts: tuple[str, ...], vect
     if asked.vector is not None and plan.space_id is not None:
         space = Space(plan.space_id, asked.embedder, asked.dims, plan.quantization, 0, "")
         vector = QueryVector.of(asked.vector, space, asked.index)
-    ordered = _ordered(rows, compared(vector, [row[2 + vector_at] for row in rows]), asked.pool)
+    ordered = _ordered(rows, kept_cosines(vector, [row[2 + vector_at] for row in rows]), asked.pool)
     near = {row[2]: cosine for row, cosine in ordered if row[0] is not None and cosine is not None}
     unreachable = sum(items.values()) - sum(embedded for _, _, embedded in partitions) if asked.vector else 0
     return Found(

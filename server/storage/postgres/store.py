@@ -2,13 +2,14 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import StorageError
 from swarm_memory.schema.postgres.statements import queries
+from swarm_memory.schema.source import SourceKind
 from swarm_memory.schema.status import StorageHealth
 from swarm_memory.server.storage.bank import Bank
 from swarm_memory.server.storage.engine.engine import Engine, reads
@@ -22,7 +23,7 @@ from swarm_memory.server.storage.stores.sources import Sources
 from swarm_memory.server.storage.stores.upkeep import Vectors
 from swarm_memory.tools.ports.memories import SearchQuery, SearchResult
 from swarm_memory.tools.ports.models import Embedder, Vector
-from swarm_memory.tools.ports.sources import SourceQuery, SourceResult
+from swarm_memory.tools.ports.sources import SourceResult
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.driver import Connection
@@ -67,8 +68,11 @@ class PostgresSources(Sources):
     def index(self) -> PostgresIndex:
         return self._index
 
-    async def search(self, query: SourceQuery) -> SourceResult:
-        return await self.read(partial(search_passages, index=self._index, query=query))
+    async def search(
+        self, query: SearchQuery, kinds: Sequence[SourceKind], neighbours: Mapping[SourceKind, int]
+    ) -> SourceResult:
+        asked = partial(search_passages, index=self._index, query=query, kinds=kinds, neighbours=neighbours)
+        return await self.read(asked)
 
 
 class PostgresStore(PostgresThreads, Bank):

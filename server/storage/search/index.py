@@ -17,10 +17,8 @@ from swarm_memory.server.storage.search.vectors import (
     LARGE,
     Space,
     all_spaces,
-    check_vector,
     code_slots,
     drop_codes,
-    encode,
     encode_all,
     enter_codes,
     find_space,
@@ -67,18 +65,19 @@ class Index:
         connection.executemany(self.statements["index_tokens"], [(seq,) for seq in seqs])
         connection.execute(self.statements["count_active"], (len(seqs), partition))
 
-    def enter_new_vectors(
-        self, connection: "Connection", partition: int, space: Space, vectors: "Mapping[int, Vector]", now: str
+    def put_new_vectors(
+        self, connection: "Connection", partition: int | None, space: Space, vectors: "Mapping[int, Vector]", now: str
     ) -> None:
-        """Write and enter vectors, by position, of items that were entered just now.
+        """Write new vectors by position, and enter them into the index of a partition; None: their items are in none.
 
         Raises `StorageError` for a vector that cannot be right.
         """
-        entered = list(zip(vectors, encode_all([*vectors.values()], space), strict=True))
+        written = list(zip(vectors, encode_all([*vectors.values()], space), strict=True))
         connection.executemany(
-            self.statements["put_vector"], [{**_place(seq, space), "vector": blob, "now": now} for seq, blob in entered]
+            self.statements["put_vector"], [{**_place(seq, space), "vector": blob, "now": now} for seq, blob in written]
         )
-        self._enter_vectors(connection, space, partition, entered)
+        if partition is not None:
+            self._enter_vectors(connection, space, partition, written)
 
     def leave(self, connection: "Connection", seq: int, partition: int) -> None:
         """Take out an item that is active no more; its tokens and vectors must still be those it was entered with."""
@@ -89,12 +88,6 @@ class Index:
 
     def _leave_words(self, connection: "Connection", seq: int, partition: int) -> None:
         connection.execute(self.statements["unindex_tokens"], (seq,))
-
-    def put_vector(self, connection: "Connection", seq: int, vector: "Vector", space: Space, now: str) -> None:
-        """Write the vector of an item that is in no index. Raises `StorageError` for one that cannot be right."""
-        check_vector(vector, space.dims, space.model)
-        values = {**_place(seq, space), "vector": encode(vector, space.quantization), "now": now}
-        connection.execute(self.statements["put_vector"], values)
 
     def put_vectors(
         self,
@@ -123,9 +116,7 @@ class Index:
                     if active:
                         self._leave_vector(connection, other, seq, partition)
                     connection.execute(self.statements["drop_vector"], _place(seq, other))
-            self.put_vector(connection, seq, vectors[seq], space, now)
-            if active:
-                self._enter_vectors(connection, space, partition, [(seq, encode(vectors[seq], space.quantization))])
+            self.put_new_vectors(connection, partition if active else None, space, {seq: vectors[seq]}, now)
         return written
 
     def make_space(self, connection: "Connection", model: str, dims: int, quantization: Quantization) -> Space:

@@ -26,16 +26,15 @@ from swarm_memory.schema.memory import Leg
 from swarm_memory.schema.sqlite.statements import code_table, queries
 from swarm_memory.server.storage.search.codes import Quantization, code_bits, codes
 from swarm_memory.server.storage.search.words import EVERYTHING, Narrowed, Partition, match_any, matches, rarest, usable
-from swarm_memory.tools.ports.memories import SearchQuery, View
+from swarm_memory.tools.ports.memories import Pools, SearchQuery, View
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.driver import Connection
     from swarm_memory.server.storage.search.index import Index
     from swarm_memory.tools.ports.models import Vector
-    from swarm_memory.tools.ports.sources import SourceQuery
 
 T = TypeVar("T")
-
+C = TypeVar("C")
 
 _LENGTH_TOLERANCE = 0.01
 _INT8_MAX = 127
@@ -219,6 +218,14 @@ class QueryVector(NamedTuple):
     def place(self) -> dict[str, Any]:
         """The parameters of a statement that name its space."""
         return {"model": self.space.model, "dims": self.space.dims}
+
+
+def kept_cosines(vector: QueryVector | None, blobs: Sequence[bytes | None]) -> list[float | None]:
+    """Return the cosine of each kept vector to the query's; None where there is none."""
+    if vector is None:
+        return [None] * len(blobs)
+    found = iter(cosines(vector.encoded, [blob for blob in blobs if blob is not None], vector.space.quantization))
+    return [None if blob is None else next(found) for blob in blobs]
 
 
 def query_vector(connection: "Connection", index: "Index", embedder: str, vector: "Vector") -> QueryVector | None:
@@ -422,7 +429,7 @@ class Search:
     """One search: in which partitions, and for what."""
 
     index: "Index"
-    query: "SearchQuery | SourceQuery"
+    query: SearchQuery
     where: Mapping[str, str]
     """Parameters of the statement `searched` that name the partitions."""
     narrowed: "Callable[[Connection, Sequence[Partition]], Narrowed]" = _everything
@@ -486,20 +493,14 @@ class Search:
             expressions = {number: each for number, each in expressions.items() if number in narrowed.among}
         return Keywords(matches(connection, statements, expressions, narrowed, self.query.pool), frequency)
 
-    def legs(self, near: Near, keywords: Keywords) -> tuple[Leg, ...]:
-        """Return which legs answered."""
-        legs: list[Leg] = []
+    def answer(self, near: Near, keywords: Keywords, candidates: tuple[C, ...], what: str) -> Pools[C]:
+        """Return what was found, which legs answered, and what that of the vectors could not do."""
+        index, legs, notices = self.index, list[Leg](), list[str]()
         if self.query.vector is not None:
-            by_index = self.index.searchable if near.vector is None else near.vector.by_index
+            by_index = index.searchable if near.vector is None else near.vector.by_index
             legs.append("vector" if by_index else "exact_scan")
         if keywords.frequency:
             legs.append("keyword")
-        return tuple(legs)
-
-    def notices(self, near: Near, what: str) -> tuple[str, ...]:
-        """Say what the vector leg could not do: that it compared one by one, that items have no vector."""
-        notices: list[str] = []
-        index = self.index
         if near.vector is not None and not near.vector.by_index:
             why = "its index is not up to date" if index.searchable else f"sqlite-vec is not loaded ({index.reason})"
             notices.append(f"every vector was compared one by one: {why}")
@@ -508,7 +509,7 @@ class Search:
                 f"{near.unreachable} {what} have no vector of {self.query.embedder} and were searched by keywords "
                 "only: run `swarm-memory bank reembed`"
             )
-        return tuple(notices)
+        return Pools(candidates, tuple(legs), near.items, keywords.frequency, tuple(notices))
 
     def _look(self, connection: "Connection") -> "_Looked":
         """Return the space of the query's vector and the partitions that hold items."""

@@ -110,11 +110,10 @@ class Journal(Engine):
             counts.setdefault(what, {})[name] = count
         memories = {"active": 0, "quarantined": 0, "archived": 0} | counts.get("memories", {})
         verdicts, embedded = counts.get("verdicts", {}), counts.get("embedded", {})
-        oldest, newest, mean_confidence, new = _SQL.row(connection, "describe_patterns", scope_id=scope)
+        (new,) = _SQL.row(connection, "new_patterns", scope_id=scope)
         return BankStatistics(
             scope=scope,
             memories=memories,
-            by_outcome=counts.get("outcomes", {}),
             trajectories=sum(verdicts.values()),
             verdicts={label: count for label, count in verdicts.items() if label},
             retrievals=sum(counts.get("events", {}).values()),
@@ -123,9 +122,6 @@ class Journal(Engine):
             not_embedded=memories["active"] - embedded.get(embedder, 0),
             new_since_consolidation=new,
             consolidation_due=new >= self.consolidate_every,
-            oldest=oldest,
-            newest=newest,
-            mean_confidence=mean_confidence,
         )
 
     @writes

@@ -1,8 +1,8 @@
 """Memory items in the bank: searched, read, written with their indexes, put aside, and counted by the day."""
 
 import json
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cache, partial
@@ -20,10 +20,9 @@ from swarm_memory.server.storage.search.vectors import (
     Near,
     Quantization,
     Search,
-    Space,
     Vectors,
-    cosines,
     decode,
+    kept_cosines,
     nearest_in,
     query_vector,
     view_cosines,
@@ -55,7 +54,6 @@ from swarm_memory.tools.ports.memories import (
     SearchQuery,
     SearchResult,
     StoredMemory,
-    View,
 )
 from swarm_memory.tools.ports.models import Vector
 
@@ -74,8 +72,8 @@ class Memories(Engine):
     """The memories of one bank."""
 
     async def search(self, query: SearchQuery) -> SearchResult:
-        join = partial(joined, views=query.views)
-        return await search_of(self.index, query).run(self.read, self.read_beside, join)
+        search = Search(self.index, query, {"scopes": to_json(query.scopes)}, partial(_narrowed, query.only))
+        return await search.run(self.read, self.read_beside, joined)
 
     @reads
     def nearest(
@@ -190,7 +188,7 @@ class Memories(Engine):
         Raises `QuotaReached` where a project would get more than `limit` allows on the day (UTC) of its moment: then
         none was written.
         """
-        new = MemoryWriter(connection, self, embedder).add(memories)
+        new = add_items(connection, self, memories, embedder)
         if limit is not None:
             for scope, count in Counter(item.scope for item in new).items():
                 count_added(connection, make_scope(connection, scope), count, *limit)
@@ -251,88 +249,71 @@ class _Placed(NamedTuple):
     memory: StoredMemory
 
 
-class MemoryWriter:
-    """Writes items for one embedder: its vectors go into the space of its name and their dimensions."""
+def add_items(
+    connection: Connection, bank: Engine, memories: Sequence[StoredMemory], embedder: str
+) -> list[MemoryItem]:
+    """Write new items with their indexes, and return them; those whose ids are there already stay as they are."""
+    scopes = {scope: make_scope(connection, scope) for scope in dict.fromkeys(each.item.scope for each in memories)}
+    now, new = now_text(), list[_Placed]()
+    for memory in memories:
+        scope_id = scopes[memory.item.scope]
+        written = connection.execute(_SQL["add_pattern"], pattern_row(memory.item, scope_id, now))
+        if written.rowcount:
+            new.append(_Placed(written.lastrowid or 0, scope_id, memory))
+    _enter(connection, bank, new, embedder)
+    items = [each.item for _, _, each in new]
+    origins = [item.provenance.model_dump(include={"run_id", "task_id"}, exclude_none=True) for item in items]
+    events_of_new = [
+        event_row(scope_id, CREATED, item.id, origin)
+        for (_, scope_id, _), item, origin in zip(new, items, origins, strict=True)
+    ]
+    connection.executemany(_BANK["add_event"], events_of_new)
+    return items
 
-    def __init__(self, connection: Connection, bank: Engine, embedder: str) -> None:
-        self._connection = connection
-        self._bank = bank
-        self._index = bank.index
-        self._embedder = embedder
-        self._now = now_text()
 
-    def add(self, memories: Sequence[StoredMemory]) -> list[MemoryItem]:
-        """Write new items with their indexes, and return them; those whose ids are there already stay as they are."""
-        scopes = {scope: make_scope(self._connection, scope) for scope in dict.fromkeys(m.item.scope for m in memories)}
-        rows = [pattern_row(memory.item, scopes[memory.item.scope], self._now) for memory in memories]
-        written = [self._connection.execute(_SQL["add_pattern"], row) for row in rows]
-        new = [
-            _Placed(cursor.lastrowid or 0, scopes[memory.item.scope], memory)
-            for memory, cursor in zip(memories, written, strict=True)
-            if cursor.rowcount
-        ]
-        self._enter(new)
-        created = [event_row(each.scope_id, CREATED, each.memory.item.id, _origin_of(each.memory.item)) for each in new]
-        self._connection.executemany(_BANK["add_event"], created)
-        return [each.memory.item for each in new]
+def replace_item(connection: Connection, bank: Engine, memory: StoredMemory, embedder: str, reason: str) -> None:
+    """Write a changed item, which is there, and its indexes; its former text goes into an event."""
+    item = memory.item
+    scope_id = make_scope(connection, item.scope)
+    seq, status, data, confidence = _SQL.row(connection, "find_pattern", item.id, scope_id)
+    if status == "active":
+        bank.index.leave(connection, seq, scope_id)
+    _SQL.run(connection, "delete_vectors", seq)
+    _SQL.run(connection, "delete_tags", seq)
+    _HANDLES.run(connection, "drop_handles", seq)
+    _SQL.run(connection, "update_pattern", **pattern_row(item, scope_id, now_text()), seq=seq)
+    _enter(connection, bank, [_Placed(seq, scope_id, memory)], embedder)
+    before = {"pattern_data": data, "confidence": confidence, "status": status, "reason": reason}
+    log_event(connection, scope_id, EDITED, item.id, before)
 
-    def replace(self, memory: StoredMemory, reason: str) -> None:
-        """Write a changed item, which is there, and its indexes; its former text goes into an event."""
-        item, connection = memory.item, self._connection
-        scope_id = make_scope(connection, item.scope)
-        seq, status, data, confidence = _SQL.row(connection, "find_pattern", item.id, scope_id)
-        if status == "active":
-            self._index.leave(connection, seq, scope_id)
-        _SQL.run(connection, "delete_vectors", seq)
-        _SQL.run(connection, "delete_tags", seq)
-        _HANDLES.run(connection, "drop_handles", seq)
-        _SQL.run(connection, "update_pattern", **pattern_row(item, scope_id, self._now), seq=seq)
-        self._enter([_Placed(seq, scope_id, memory)])
-        before = {"pattern_data": data, "confidence": confidence, "status": status, "reason": reason}
-        log_event(connection, scope_id, EDITED, item.id, before)
 
-    def _enter(self, placed: Sequence[_Placed]) -> None:
-        """Write tags, tokens, handles and vectors of items, and enter the active ones into the indexes."""
-        connection = self._connection
-        connection.executemany(_SQL["add_tag"], [(each.seq, tag) for each in placed for tag in each.memory.item.tags])
-        tokens = [(each.title_tokens, each.description_tokens, each.content_tokens) for _, _, each in placed]
-        packed = [(each.seq, pack(*fields)) for each, fields in zip(placed, tokens, strict=True)]
-        connection.executemany(_SQL["put_tokens"], packed)
-        put_handles(connection, [(each.seq, each.memory.item) for each in placed])
-        active: dict[int, list[int]] = {}
-        vectors: dict[tuple[int, str, int], dict[int, Vector]] = {}
-        for seq, scope_id, memory in placed:
-            is_active = memory.item.status == "active"
-            if is_active:
-                active.setdefault(scope_id, []).append(seq)
-            for embedder, vector in self._vectors(memory):
-                if is_active:
-                    vectors.setdefault((scope_id, embedder, len(vector)), {})[seq] = vector
-                else:
-                    space = self._space(embedder, len(vector))
-                    self._index.put_vector(connection, seq, vector, space, self._now)
-        for scope_id, seqs in active.items():
-            self._index.enter_new(connection, seqs, scope_id)
-        for (scope_id, embedder, dimensions), entered in vectors.items():
-            space = self._space(embedder, dimensions)
-            self._index.enter_new_vectors(connection, scope_id, space, entered, self._now)
+def _enter(connection: Connection, bank: Engine, placed: Sequence[_Placed], embedder: str) -> None:
+    """Write tags, tokens, handles and vectors of items, and enter the active ones into the indexes.
 
-    def _space(self, embedder: str, dimensions: int) -> Space:
-        quantization = self._bank.quantization_of(embedder)
-        return self._index.make_space(self._connection, embedder, dimensions, quantization)
-
-    def _vectors(self, memory: StoredMemory) -> Iterator[tuple[str, Vector]]:
+    Vectors go into the space of their embedder's name and their dimensions; beside them go those of the light one.
+    """
+    active = defaultdict[int, list[int]](list)
+    vectors = defaultdict[tuple[int | None, str, int], dict[int, Vector]](dict)
+    light = None if bank.light is None or bank.light.name == embedder else bank.light
+    for seq, scope_id, memory in placed:
+        partition = scope_id if memory.item.status == "active" else None
+        if partition is not None:
+            active[partition].append(seq)
         if memory.vector is not None:
-            yield self._embedder, memory.vector
-        light = self._bank.light
-        if light is not None and light.name != self._embedder:
+            vectors[partition, embedder, len(memory.vector)][seq] = memory.vector
+        if light is not None:
             with suppress(InputError):  # its words say nothing to it
-                yield light.name, light.embed(memory.item.embedding_text)
-
-
-def _origin_of(item: MemoryItem) -> dict[str, str]:
-    origin = {"run_id": item.provenance.run_id, "task_id": item.provenance.task_id}
-    return {name: value for name, value in origin.items() if value is not None}
+                vector = light.embed(memory.item.embedding_text)
+                vectors[partition, light.name, len(vector)][seq] = vector
+    tokens = [(seq, pack(each.title_tokens, each.description_tokens, each.content_tokens)) for seq, _, each in placed]
+    connection.executemany(_SQL["add_tag"], [(seq, tag) for seq, _, each in placed for tag in each.item.tags])
+    connection.executemany(_SQL["put_tokens"], tokens)
+    put_handles(connection, [(seq, each.item) for seq, _, each in placed])
+    for scope_id, seqs in active.items():
+        bank.index.enter_new(connection, seqs, scope_id)
+    for (partition, name, dimensions), found in vectors.items():
+        space = bank.index.make_space(connection, name, dimensions, bank.quantization_of(name))
+        bank.index.put_new_vectors(connection, partition, space, found, now_text())
 
 
 def damaged(connection: Connection) -> list[str]:
@@ -427,22 +408,36 @@ def added_on(connection: Connection, scope: Scope | int, at: datetime) -> int:
     return int(count) if day == to_text(at)[:10] else 0
 
 
-def search_of(index: Index, query: SearchQuery) -> Search:
-    """Return the search that a query asks for."""
-    return Search(index, query, {"scopes": to_json(query.scopes)}, partial(_narrowed, query.only))
-
-
-def joined(
-    connection: Connection, search: Search, near: Near, keywords: Keywords, views: Sequence[View] = ()
-) -> SearchResult:
+def joined(connection: Connection, search: Search, near: Near, keywords: Keywords) -> SearchResult:
     """Return the union of both pools; what is no longer active by now is left out."""
-    return SearchResult(
-        candidates=_candidates(connection, search.index, near, keywords, views),
-        legs=search.legs(near, keywords),
-        documents=near.items,
-        document_frequency=keywords.frequency,
-        notices=search.notices(near, "memories"),
+    seqs = [*near.found, *(seq for seq in keywords.found if seq not in near.found)]
+    model, dims = (near.vector.space.model, near.vector.space.dims) if near.vector else ("", 0)
+    rows = _SQL.rows(connection, "candidates", seqs=seqs, model=model, dims=dims)
+    return answer_of(connection, search, near, keywords, rows, kept_cosines(near.vector, [row[2] for row in rows]))
+
+
+def answer_of(
+    connection: Connection,
+    search: Search,
+    near: Near,
+    keywords: Keywords,
+    rows: Sequence[Sequence[Any]],
+    alike: Sequence[float | None],
+) -> SearchResult:
+    """Return what a search gives of rows, each with its cosine to the query.
+
+    A row is (position, tokens, vector) with the item behind as `get_patterns` gives it, and its standing.
+    """
+    space = near.vector.space if near.vector else None
+    read = space and Vectors(space, [(row[0], row[2]) for row in rows if row[2] is not None])
+    views = view_cosines(connection, search.index, search.query.views, [row[0] for row in rows], read)
+    scored = keyword_scores(near.items, keywords.frequency, [row[1] for row in rows])
+    quantization: Quantization = space.quantization if space else "float32"
+    candidates = tuple(
+        _candidate(item, cosine, score, (blob, quantization), views[seq])
+        for (seq, _, blob, *item), cosine, score in zip(rows, alike, scored, strict=True)
     )
+    return search.answer(near, keywords, candidates, "memories")
 
 
 def _narrowed(only: SearchFilter, connection: Connection, scopes: Sequence[Partition]) -> Narrowed:
@@ -457,38 +452,13 @@ def _narrowed(only: SearchFilter, connection: Connection, scopes: Sequence[Parti
     return Narrowed({scope_id: Passing(seqs, items) for scope_id, seqs, items in rows}, frozenset(left_out))
 
 
-def _candidates(
-    connection: Connection, index: Index, near: Near, keywords: Keywords, views: Sequence[View]
-) -> tuple[Candidate, ...]:
-    vector = near.vector
-    seqs = [*near.found, *(seq for seq in keywords.found if seq not in near.found)]
-    model, dims = (vector.space.model, vector.space.dims) if vector else ("", 0)
-    rows = _SQL.rows(connection, "candidates", seqs=seqs, model=model, dims=dims)
-    known = dict(near.found)
-    quantization: Quantization = "float32"
-    read: Vectors | None = None
-    if vector is not None:
-        quantization = vector.space.quantization
-        read = Vectors(vector.space, [(row[0], row[2]) for row in rows if row[2] is not None])
-        others = [(seq, blob) for seq, blob in read.rows if seq not in near.found]
-        compared = cosines(vector.encoded, [blob for _, blob in others], quantization)
-        known |= zip((seq for seq, _ in others), compared, strict=True)
-    seen = view_cosines(connection, index, views, seqs, read) if views else {}
-    scored = keyword_scores(near.items, keywords.frequency, [row[1] for row in rows])
-    return tuple(
-        candidate_of(item, known.get(seq), score, (blob, quantization), seen.get(seq, ()))
-        for (seq, _, blob, *item), score in zip(rows, scored, strict=True)
-    )
-
-
-def candidate_of(
+def _candidate(
     row: Sequence[Any],
     cosine: float | None,
     scored: tuple[float | None, frozenset[str]],
     vector: tuple[bytes | None, Quantization],
     views: tuple[float | None, ...],
 ) -> Candidate:
-    """Return what a search gives of an item, of its row as `get_patterns` gives it with its standing behind."""
     *item, standing = row
     blob, quantization = vector
     return Candidate(

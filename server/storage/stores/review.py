@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Any
 
 from swarm_memory.schema.base import Scope
@@ -10,12 +9,11 @@ from swarm_memory.schema.memory import MemoryItem, MemoryLink
 from swarm_memory.schema.sqlite.events import OUTCOME, RETRIEVED, WITHHELD
 from swarm_memory.server.storage.driver import Connection
 from swarm_memory.server.storage.engine.engine import Part, reads, writes
-from swarm_memory.server.storage.search.index import Index
-from swarm_memory.server.storage.stores.memories import MemoryWriter, find_patterns, items_at, put_status
+from swarm_memory.server.storage.stores.memories import find_patterns, items_at, put_status, replace_item
 from swarm_memory.server.storage.stores.rows import Sql, events, find_scopes, log_event, make_scope, to_moment
 from swarm_memory.server.storage.stores.trajectories import outcome_in
 from swarm_memory.tools.ports.journal import DECIDED, TAKEN_BACK, Event
-from swarm_memory.tools.ports.upkeep import Decision, Showing
+from swarm_memory.tools.ports.upkeep import Redone, Showing
 
 _TASK_CHARS = 300
 _MOVING = {"confidence", "usage_count", "last_used"}
@@ -68,50 +66,47 @@ class Review(Part):
         return found | {"projects": dict(_SQL.rows(connection, "projects", scopes[0].tenant_id))}
 
     @writes
-    def write_decision(self, connection: Connection, decision: Decision, embedder: str) -> bool:
+    def write_decision(
+        self,
+        connection: Connection,
+        changes: Sequence[Redone],
+        embedder: str,
+        links: Sequence[MemoryLink],
+        unlinked: Sequence[MemoryLink],
+    ) -> bool:
         """Write all of it in one transaction; False, and nothing is written, where a memory is not as it was seen."""
-        places = [_place(connection, each.before) for each in decision.changes]
-        if None in places:
+        found = [row for each in changes for row in _as_seen(connection, each.before)]
+        if len(found) < len(changes):
             return False
-        writer, index = MemoryWriter(connection, self.bank, embedder), self.bank.index
-        for (before, after, stored, data), place in zip(decision.changes, places, strict=True):
-            assert place is not None
-            seq, scope_id = place
-            if after.scope != before.scope:
-                scope_id = _move(connection, index, place, after, decision.at)
+        index = self.bank.index
+        for (before, after, stored, reason, event), (seq, item_id, former, status) in zip(changes, found, strict=True):
+            scope_id = make_scope(connection, after.scope)
+            if scope_id != former:
+                if status == "active":
+                    index.leave(connection, seq, former)
+                _SQL.run(connection, "move_pattern", scope_id, event.at, seq)
+                _SQL.run(connection, "move_events", scope_id=scope_id, id=item_id, former=former)
+                if status == "active":
+                    index.enter(connection, seq, scope_id)
             wanted = (after.status, after.status_reason)
             if wanted != (before.status, before.status_reason):
-                put_status(connection, index, (seq, after.id, scope_id, before.status), wanted, decision.at)
+                put_status(connection, index, (seq, item_id, scope_id, status), wanted, event.at)
             if stored is not None:
-                writer.replace(stored, decision.reason)
-            log_event(connection, scope_id, decision.kind, after.id, data, decision.at)
-        for name, links in (("link", decision.links), ("unlink", decision.unlinked)):
-            for link in links:
-                _SQL.run(connection, name, **link.model_dump(), at=decision.at)
+                replace_item(connection, self.bank, stored, embedder, reason)
+            log_event(connection, scope_id, event.kind, item_id, event.data, event.at)
+        for name, which in (("link", links), ("unlink", unlinked)):
+            for link in which:
+                _SQL.run(connection, name, **link.model_dump(), at=changes[0].event.at)
         index.tidy(connection)
         return True
 
 
-def _place(connection: Connection, seen: MemoryItem) -> tuple[int, int] | None:
-    """Return where an item stands (position, scope id), or None where it is not as it was seen."""
-    found = items_at(connection, (seen.scope,), [seen.id])
-    if not found or found[0].model_dump(exclude=_MOVING) != seen.model_dump(exclude=_MOVING):
-        return None
-    ((seq, _, scope_id, _),) = find_patterns(connection, (seen.scope,), (seen.id,))
-    return seq, scope_id
-
-
-def _move(connection: Connection, index: Index, place: tuple[int, int], item: MemoryItem, at: datetime) -> int:
-    """Put an item with its history into another scope, of which the id is returned. It keeps its status so far."""
-    seq, former = place
-    scope_id = make_scope(connection, item.scope)
-    if item.status == "active":
-        index.leave(connection, seq, former)
-    _SQL.run(connection, "move_pattern", scope_id, at, seq)
-    _SQL.run(connection, "move_events", scope_id=scope_id, id=item.id, former=former)
-    if item.status == "active":
-        index.enter(connection, seq, scope_id)
-    return scope_id
+def _as_seen(connection: Connection, seen: MemoryItem) -> list[tuple[int, str, int, str]]:
+    """Return the row of an item as `find_patterns` gives it, or none where the item is not as it was seen."""
+    now = items_at(connection, (seen.scope,), [seen.id])
+    if not now or now[0].model_dump(exclude=_MOVING) != seen.model_dump(exclude=_MOVING):
+        return []
+    return find_patterns(connection, (seen.scope,), (seen.id,))
 
 
 def _showing(memory_id: str, row: Sequence[Any]) -> Showing | None:

@@ -10,7 +10,7 @@ from swarm_memory.schema.rollout import MattsRun, Rollout, RunStatus
 from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.server.storage.driver import Connection
 from swarm_memory.server.storage.engine.engine import Engine, reads, writes
-from swarm_memory.server.storage.stores.memories import MemoryWriter, added_on, count_added
+from swarm_memory.server.storage.stores.memories import add_items, added_on, count_added
 from swarm_memory.server.storage.stores.rows import Sql, log_event, made, make_scope
 from swarm_memory.server.storage.stores.trajectories import add_trajectory, reinforce
 from swarm_memory.tools.ports.trajectories import RunEnd
@@ -83,7 +83,7 @@ class Rollouts(Engine):
         if stands is None or stands.status != "running":
             return False
         scope_id = make_scope(connection, run.scope)
-        MemoryWriter(connection, self, end.embedder).add(end.memories)
+        add_items(connection, self, end.memories, end.embedder)
         if end.new_per_day is not None and end.memories:
             # It was checked when the run began: what many rollouts cost is not thrown away at its end.
             added = added_on(connection, scope_id, now) + len(end.memories)

@@ -1,7 +1,7 @@
 """The passages of sources in the bank, never among memories: searched, read, written by group with their indexes."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -11,15 +11,15 @@ from swarm_memory.schema.source import Passage, SourceInfo, SourceKind
 from swarm_memory.server.storage.driver import Connection
 from swarm_memory.server.storage.engine.engine import Engine, Part, reads, writes
 from swarm_memory.server.storage.search.index import Index
-from swarm_memory.server.storage.search.vectors import Keywords, Near, QueryVector, Search, cosines
+from swarm_memory.server.storage.search.vectors import Keywords, Near, Search, kept_cosines
 from swarm_memory.server.storage.search.words import joined
 from swarm_memory.server.storage.stores.rows import Sql, find_scopes, made, make_scope, now_text, to_json
 from swarm_memory.server.storage.stores.upkeep import Vectors
+from swarm_memory.tools.ports.memories import SearchQuery
 from swarm_memory.tools.ports.sources import (
     FoundPassage,
     PassageCandidate,
     SourceKey,
-    SourceQuery,
     SourceResult,
     StoredGroup,
     StoredPassage,
@@ -72,7 +72,7 @@ class Sources(Part):
         if vectors:
             dimensions = len(next(iter(vectors.values())))
             space = index.make_space(connection, embedder, dimensions, self.bank.quantization_of(embedder))
-            index.enter_new_vectors(connection, partition, space, vectors, now)
+            index.put_new_vectors(connection, partition, space, vectors, now)
         if any(removed):
             index.tidy(connection)
 
@@ -87,11 +87,15 @@ class Sources(Part):
         self._index.tidy(connection)
         return removed
 
-    async def search(self, query: SourceQuery) -> SourceResult:
-        """Search both indexes. Raises `StorageError` for an unsound query vector."""
-        where = {"scopes": to_json(query.scopes), "kinds": to_json(query.kinds)}
-        join = partial(_joined, beside=dict(query.neighbours))
-        return await Search(self._index, query, where).run(self.read, self.read_beside, join)
+    async def search(
+        self, query: SearchQuery, kinds: Sequence[SourceKind], neighbours: Mapping[SourceKind, int]
+    ) -> SourceResult:
+        """Search both indexes for passages of some kinds. Raises `StorageError` for an unsound query vector.
+
+        So many `neighbours` on each side of a candidate of a kind are candidates too; none of a kind that is not named.
+        """
+        search = Search(self._index, query, {"scopes": to_json(query.scopes), "kinds": to_json(kinds)})
+        return await search.run(self.read, self.read_beside, partial(_joined, beside=neighbours))
 
     @reads
     def get_passages(self, connection: Connection, scopes: Sequence[Scope], seqs: Sequence[int]) -> list[FoundPassage]:
@@ -141,7 +145,7 @@ def _remove_group(connection: Connection, index: Index, partition: int, source_i
 
 
 def _joined(
-    connection: Connection, search: Search, near: Near, keywords: Keywords, *, beside: dict[SourceKind, int]
+    connection: Connection, search: Search, near: Near, keywords: Keywords, *, beside: Mapping[SourceKind, int]
 ) -> SourceResult:
     """Return the union of the pools with the neighbours of all in it; what is gone by now is left out."""
     seqs = list(dict.fromkeys([*near.found, *keywords.found]))
@@ -149,19 +153,6 @@ def _joined(
     model, dims = (near.vector.space.model, near.vector.space.dims) if near.vector else ("", 0)
     seqs = list(dict.fromkeys([*seqs, *around]))
     rows = _SQL.rows(connection, "candidates", seqs=seqs, model=model, dims=dims)
-    alike = compared(near.vector, [row[-1] for row in rows])
-    return SourceResult(
-        candidates=tuple(PassageCandidate(*row[:-1], cosine=each) for row, each in zip(rows, alike, strict=True)),
-        passages=near.items,
-        document_frequency=keywords.frequency,
-        legs=search.legs(near, keywords),
-        notices=search.notices(near, "passages"),
-    )
-
-
-def compared(vector: QueryVector | None, blobs: Sequence[bytes | None]) -> list[float | None]:
-    """Return the cosine of each vector to the query's; None where there is none."""
-    if vector is None:
-        return [None] * len(blobs)
-    found = iter(cosines(vector.encoded, [blob for blob in blobs if blob is not None], vector.space.quantization))
-    return [None if blob is None else next(found) for blob in blobs]
+    alike = kept_cosines(near.vector, [row[-1] for row in rows])
+    found = tuple(PassageCandidate(*row[:-1], cosine=each) for row, each in zip(rows, alike, strict=True))
+    return search.answer(near, keywords, found, "passages")

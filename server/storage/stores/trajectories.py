@@ -18,7 +18,7 @@ from swarm_memory.server.storage.engine.engine import author, reads, writes
 from swarm_memory.server.storage.search.index import Index
 from swarm_memory.server.storage.stores.forgetting import FORGOTTEN
 from swarm_memory.server.storage.stores.journal import Journal
-from swarm_memory.server.storage.stores.memories import MemoryWriter, change_status, count_added, find_patterns
+from swarm_memory.server.storage.stores.memories import add_items, change_status, count_added, find_patterns
 from swarm_memory.server.storage.stores.rows import Sql, content_hash, log_event, made, make_scope, to_moment
 from swarm_memory.server.storage.stores.upkeep import REMOVED
 from swarm_memory.tools.credit.outcome import credited
@@ -80,8 +80,7 @@ class Trajectories(Journal):
         add_trajectory(
             connection, scope_id, record.trajectory_id, record.trajectory, record.verdict, record.at, **learned
         )
-        writer = MemoryWriter(connection, self, record.embedder)
-        new = [item.id for item in writer.add(record.memories)]
+        new = [item.id for item in add_items(connection, self, record.memories, record.embedder)]
         if record.reinforcement > 0:
             of_task = {"run_id": record.run_id, "task_id": task_id, "session_id": record.trajectory.session_id}
             reinforce(connection, record.scope, record.reinforced, record.reinforcement, of_task, record.at)

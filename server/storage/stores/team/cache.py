@@ -10,7 +10,7 @@ from swarm_memory.schema.sqlite.events import TRIED
 from swarm_memory.schema.team.sharing import Changes, Evidence, SentProposal, SharedMemory
 from swarm_memory.server.storage.driver import Connection
 from swarm_memory.server.storage.engine.engine import Part, reads, writes
-from swarm_memory.server.storage.stores.memories import MemoryWriter, delete_item, find_patterns
+from swarm_memory.server.storage.stores.memories import add_items, delete_item, find_patterns, replace_item
 from swarm_memory.server.storage.stores.rows import Sql, make_scope, now_text, to_moment
 from swarm_memory.server.storage.stores.team.sharing import signatures_of
 from swarm_memory.tools.guard.trust import CREDITED
@@ -81,14 +81,15 @@ class TeamCache(Part):
         """
         team = Scope(tenant_id=scope.tenant_id, project=f"{TEAM}{project}")
         team_id, refused = make_scope(connection, team), list[str]()
-        writer = MemoryWriter(connection, self.bank, embedder)
         for memory, shared in memories:
             found = _SQL.row(connection, "scope_of_memory", memory_id=shared.id)
             if found is not None and found[0] != team_id:
                 refused.append(shared.id)
                 continue
-            if memory is not None:
-                writer.add([memory]) if found is None else writer.replace(memory, "pulled")
+            if memory is not None and found is None:
+                add_items(connection, self.bank, [memory], embedder)
+            elif memory is not None:
+                replace_item(connection, self.bank, memory, embedder, "pulled")
             _SQL.run(connection, "drop_fixes", memory_id=shared.id)
             for signature in shared.signatures:
                 _FIXES.run(connection, "add_fix", signature=signature, id=shared.id, scope_id=team_id)

@@ -21,7 +21,13 @@ from swarm_memory.schema.team.sharing import (
 )
 from swarm_memory.server.storage.driver import Connection
 from swarm_memory.server.storage.engine.engine import Part, reads, writes
-from swarm_memory.server.storage.stores.memories import MemoryWriter, change_status, find_patterns, items_at
+from swarm_memory.server.storage.stores.memories import (
+    add_items,
+    change_status,
+    find_patterns,
+    items_at,
+    replace_item,
+)
 from swarm_memory.server.storage.stores.rows import Sql, log_event, made, make_scope
 from swarm_memory.tools.ports.memories import StoredMemory
 from swarm_memory.tools.ports.team import ProposalFilter
@@ -108,11 +114,10 @@ class SharedMemories(Part):
         if not _ruled(connection, scope_id, accepted, "waiting"):
             return False
         if memory is not None:
-            writer = MemoryWriter(connection, self.bank, embedder)
             if _MEMORIES.row(connection, "find_pattern", accepted.memory_id, scope_id) is None:
-                writer.add([memory])
+                add_items(connection, self.bank, [memory], embedder)
             else:
-                writer.replace(memory, "accepted again")
+                replace_item(connection, self.bank, memory, embedder, "accepted again")
         _enter(connection, scope_id, accepted.memory_id, by=accepted.decided_by, at=accepted.decided_at)
         self.bank.index.tidy(connection)
         return True
