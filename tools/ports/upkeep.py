@@ -1,7 +1,10 @@
 """What the upkeep of the bank reads and writes, by consolidation and by a person. No adapter is known here."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Literal, NamedTuple, get_args
+
+from pydantic import JsonValue
 
 from swarm_memory.schema.base import Model, Timestamp
 from swarm_memory.schema.memory import MemoryItem, MemoryLink, MemoryStatus, Standing
