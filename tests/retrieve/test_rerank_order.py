@@ -23,7 +23,7 @@ SHOWN = [
 
 
 def scores(*pairs: tuple[str, float]) -> dict[str, Any]:
-    return {"scores": [{"name": name, "relevance_score": score, "justification": ""} for name, score in pairs]}
+    return {"scores": [{"memory": name, "relevance_score": score} for name, score in pairs]}
 
 
 class Silent:
@@ -47,7 +47,7 @@ async def test_a_chat_model_puts_memories_in_order_by_its_scores(toolbox: Toolbo
     chat = ScriptedChatModel([scores(("Pin the lock file", 0.1), ("Retry the migration (2)", 0.8))])
     assert await asked(toolbox, chat) == ([2, 0], ())
     (request,) = chat.requests
-    assert "name: Retry the migration (2)\nAnother note of that title." in request.user
+    assert "memory: Retry the migration (2)\nAnother note of that title." in request.user
     assert "the migration hangs" in request.user
     assert "the migration hangs" not in request.system
 

@@ -1,7 +1,7 @@
 """The second stage: a chat model, a cross-encoder over real HTTP; and how each of them fails."""
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -39,11 +39,10 @@ def titles(found: SourceSearch) -> list[str]:
     return [hit.passage.title for hit in found.hits]
 
 
-def answer(*scores: tuple[str, float]) -> dict[str, Any]:
+def answer(*scores: tuple[str, float], selected: Sequence[str] = ()) -> dict[str, Any]:
     """Return a model's answer with scores of tools."""
-    return {
-        "scores": [{"name": name, "relevance_score": score, "justification": f"why {name}"} for name, score in scores]
-    }
+    rows = [{"tool_name": name, "relevance_score": score, "justification": f"why {name}"} for name, score in scores]
+    return {"scores": rows, "selected_tools": list(selected)}
 
 
 async def test_a_chat_model_puts_tools_in_order_and_says_why(tools: Toolbox) -> None:
@@ -71,8 +70,15 @@ async def test_where_the_settings_name_a_model_for_it_that_one_is_named(tools: T
     assert chat.requests[0].purpose == "rerank"
 
 
+async def test_the_tools_that_the_model_selected_come_first(tools: Toolbox) -> None:
+    chat = ScriptedChatModel([answer(("read_file", 0.9), ("list_files", 0.8), selected=["list_files"])])
+    found = await search_sources(dataclasses.replace(tools, chat=chat), "text file", kind="tool")
+    assert titles(found)[:2] == ["list_files", "read_file"]
+    assert len(found.hits) == 3
+
+
 async def test_tools_that_a_model_makes_up_are_left_out_and_reported(tools: Toolbox) -> None:
-    chat = ScriptedChatModel([answer(("delete_all", 1.0), ("write_file", 0.7))])
+    chat = ScriptedChatModel([answer(("delete_all", 1.0), ("write_file", 0.7), selected=["delete_all"])])
     found = await search_sources(dataclasses.replace(tools, chat=chat), "text file", kind="tool")
     assert titles(found)[0] == "write_file"
     assert "delete_all" not in titles(found)
@@ -87,7 +93,7 @@ async def test_tools_that_a_model_makes_up_are_left_out_and_reported(tools: Tool
         answer(),
         answer(("delete_all", 1.0)),
         answer(("read_file", 7.0)),
-        {"scores": "all"},
+        {"scores": "all", "selected_tools": []},
     ],
 )
 async def test_a_model_that_fails_leaves_the_order_of_the_index_and_says_so(tools: Toolbox, bad: Any) -> None:

@@ -7,7 +7,6 @@ import asyncio
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
 
 from swarm_memory.schema.errors import ModelAnswerInvalid, ModelError
 from swarm_memory.tools.guard.redact import redact
@@ -25,25 +24,47 @@ _MAX_JUSTIFICATION_CHARS = 300
 _MAX_TEXT_CHARS = 1_600
 
 
-Candidates: TypeAlias = Literal["tools", "memories"]
-"""What is put in order: also the prompt's placeholder for them, and its name behind `rerank_`."""
+class ToolScore(Answered):
+    """What the model says of one tool."""
 
-TOOLS: Candidates = "tools"
-MEMORIES: Candidates = "memories"
-
-
-class Score(Answered):
-    """What a chat model says of one candidate."""
-
-    name: str
+    tool_name: str
     relevance_score: float
     justification: str
 
 
-class Scores(Answered):
-    """The answer of a chat model."""
+class ToolChoice(Answered):
+    """The model's answer about tools."""
 
-    scores: list[Score]
+    scores: list[ToolScore]
+    selected_tools: list[str]
+
+
+class MemoryScore(Answered):
+    """What the model says of one memory."""
+
+    memory: str
+    relevance_score: float
+
+
+class MemoryScores(Answered):
+    """The model's answer about memories."""
+
+    scores: list[MemoryScore]
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How a chat model is asked about one kind of candidates."""
+
+    what: str
+    """In the plural; also the prompt's placeholder for them, and its name behind `rerank_`."""
+    label: str
+    """What stands before a candidate's name."""
+    answer: type[ToolChoice] | type[MemoryScores]
+
+
+TOOLS = Form("tools", "tool_name", ToolChoice)
+MEMORIES = Form("memories", "memory", MemoryScores)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +77,7 @@ class Order:
 
 
 def find_reranker(
-    toolbox: Toolbox, setting: tuple[str, str], what: Candidates, timeout_s: float, *, may_chat: bool = True
+    toolbox: Toolbox, setting: tuple[str, str], form: Form, timeout_s: float, *, may_chat: bool = True
 ) -> tuple[Reranker | None, tuple[str, ...]]:
     """Return who is asked, and what is set and cannot be done.
 
@@ -71,7 +92,7 @@ def find_reranker(
         return None, (f"{name} is chat, and no chat model is set",)
     if way in ("auto", "chat") and toolbox.chat is not None and may_chat:
         named = " → ".join(each.name for each in toolbox.settings.chat.named(toolbox.settings.sources.rerank_chat))
-        return ChatReranker(toolbox.chat, what, timeout_s, named), ()
+        return ChatReranker(toolbox.chat, form, timeout_s, named), ()
     return None, ()
 
 
@@ -123,35 +144,44 @@ def candidates_of(shown: Sequence[tuple[str, str, str]]) -> list[RerankCandidate
 class ChatReranker:
     """Asks a chat model how well each candidate fits."""
 
-    def __init__(self, chat: ChatModel, what: Candidates, timeout_s: float, name: str = "") -> None:
+    def __init__(self, chat: ChatModel, form: Form, timeout_s: float, name: str = "") -> None:
         """Take the chat model and, where the settings name one for this, the name of the one that is asked."""
         self.name = name or chat.name
         self._chat = chat
-        self._what: Candidates = what
+        self._form = form
         self._timeout_s = timeout_s
 
     async def rerank(self, query: str, candidates: Sequence[RerankCandidate]) -> tuple[list[Ranked], list[str]]:
-        """Return those that the model judged, by score.
+        """Return those that the model judged, those it selected first, else by score.
 
         Names that it made up are left out, with a notice. Raises `ModelUnavailable`, and `ModelAnswerInvalid` when not
         one score is of a candidate that it was shown.
         """
-        what = self._what
-        shown = "\n\n".join(f"name: {each.name}\n{each.text}" for each in candidates)
-        prompt = render(load_prompt(f"rerank_{what}"), given={}, untrusted={"request": query, what: shown})
+        form = self._form
+        shown = "\n\n".join(f"{form.label}: {each.name}\n{each.text}" for each in candidates)
+        untrusted = {"request": query, form.what: shown}
+        prompt = render(load_prompt(f"rerank_{form.what}"), given={}, untrusted=untrusted)
         effort = Effort(timeout_s=self._timeout_s)
-        answer, model = await ask(self._chat, prompt, Scores, purpose="rerank", effort=effort)
+        answer, name = await ask(self._chat, prompt, form.answer, purpose="rerank", effort=effort)
         if isinstance(answer, Unparsed):
-            raise ModelAnswerInvalid(f"{model} gave no usable order of the {what}: {answer.reason}")
+            raise ModelAnswerInvalid(f"{name} gave no usable order of the {form.what}: {answer.reason}")
+        if isinstance(answer, ToolChoice):
+            scores = [(each.tool_name, each.relevance_score, each.justification) for each in answer.scores]
+            selected = list(dict.fromkeys(answer.selected_tools))
+        else:
+            scores = [(each.memory, each.relevance_score, "") for each in answer.scores]
+            selected = []
         places = {each.name: place for place, each in enumerate(candidates)}
-        ranked: dict[int, Ranked] = {}
-        for each in answer.scores:
-            if each.name in places and math.isfinite(each.relevance_score) and 0 <= each.relevance_score <= 1:
-                why = clean(each.justification, _MAX_JUSTIFICATION_CHARS) or None
-                place = places[each.name]
-                ranked.setdefault(place, Ranked(place, each.relevance_score, why))
-        if not ranked:
-            raise ModelAnswerInvalid(f"{model} scored none of the {len(candidates)} {what} that it was shown")
-        unknown = len({each.name for each in answer.scores} - set(places))
-        notices = [f"{model} named {unknown} {what} that it was not shown: they were left out"] if unknown else []
-        return sorted(ranked.values(), key=lambda each: -each.score), notices
+        valid: dict[str, tuple[float, str]] = {}
+        for candidate, score, why in scores:
+            if candidate in places and math.isfinite(score) and 0 <= score <= 1:
+                valid.setdefault(candidate, (score, why))
+        if not valid:
+            raise ModelAnswerInvalid(f"{name} scored none of the {len(candidates)} {form.what} that it was shown")
+        rank = {each: number for number, each in enumerate(each for each in selected if each in valid)}
+        order = sorted(valid, key=lambda each: (rank.get(each, len(rank)), -valid[each][0]))
+        reasons = {each: clean(why, _MAX_JUSTIFICATION_CHARS) or None for each, (_, why) in valid.items()}
+        ranked = [Ranked(places[each], valid[each][0], reasons[each]) for each in order]
+        unknown = len({*selected, *(each for each, _, _ in scores)} - set(places))
+        notices = [f"{name} named {unknown} {form.what} that it was not shown: they were left out"] if unknown else []
+        return ranked, notices
