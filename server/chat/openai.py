@@ -37,14 +37,8 @@ _TOO_LONG = re.compile(
 _REFUSED_STATUSES = frozenset({400, 404, 415, 422, 501})
 """With which endpoints answer a request that has a parameter they do not take."""
 
-_OPTIONAL = {
-    "max_tokens": "max_tokens",
-    "temperature": "temperature",
-    "seed": "seed",
-    "reasoning_effort": "effort",
-    "response_format": "response_format|json_schema|structured output",
-}
-"""Parameters that not every endpoint takes, with the words by which its error names them."""
+_OPTIONAL = {"max_tokens": "max_tokens", "temperature": "temperature", "seed": "seed", "reasoning_effort": "effort"}
+"""Parameters that not every endpoint takes, with the word by which its error names them."""
 
 _log = logging.getLogger(__name__)
 
@@ -79,32 +73,34 @@ class OpenAIChatModel(MeteredModel):
         return await super().complete(request)
 
     async def _ask(self, request: ChatRequest, usage: ChatUsage) -> Reply:
-        """Send a request, again without each parameter that the endpoint's error names. Raises `ModelError`."""
+        """Send a request, again without each parameter that the endpoint refuses. Raises `ModelError`."""
         from openai import APIConnectionError, APIError, APIStatusError
 
-        body = self._body(request)
-        try:
-            async with self._client(usage) as client:
-                return self._read(await cast("Any", client.chat.completions).create(**body), request, usage)
-        except APIStatusError as error:
-            said = self._said(error)
-            if error.status_code == 413 or _TOO_LONG.search(said):
-                raise ModelWindowTooSmall(f"{self.name} cannot take so long a request: {said}") from None
-            optional = _OPTIONAL.items() if error.status_code in _REFUSED_STATUSES else ()
-            refused = next((name for name, words in optional if name in body and re.search(words, said, re.I)), None)
-            is_fixed = refused == "response_format" and self._settings.structured != "auto"
-            if refused is None or is_fixed:
-                raise ModelUnavailable(f"{self.name} failed: {said}") from None
-        except APIConnectionError as error:
-            reason = type(error.__cause__ or error).__name__
-            raise ModelUnavailable(f"{self._settings.url} was not reached or hung up ({reason}).") from None
-        except BodyTooLarge:
-            raise ModelUnavailable(f"{self.name} answered compressed, or with too many bytes.") from None
-        except (APIError, ValueError, RecursionError):
-            raise self._no_completion() from None
-        _log.warning("%s does not take %s: not sent from now on", self.name, refused)
-        self._refused |= {refused}
-        return await self._ask(request, usage)
+        refused = self._refused
+        while True:
+            body = self._body(request, refused)
+            try:
+                async with self._client(usage) as client:
+                    completion = await cast("Any", client.chat.completions).create(**body)
+                break
+            except APIStatusError as error:
+                said = self._said(error)
+                if error.status_code == 413 or _TOO_LONG.search(said):
+                    raise ModelWindowTooSmall(f"{self.name} cannot take so long a request: {said}") from None
+                if (parameter := self._refused_parameter(error.status_code, said, body)) is None:
+                    raise ModelUnavailable(f"{self.name} failed: {said}") from None
+                refused |= {parameter}
+            except APIConnectionError as error:
+                reason = type(error.__cause__ or error).__name__
+                raise ModelUnavailable(f"{self._settings.url} was not reached or hung up ({reason}).") from None
+            except BodyTooLarge:
+                raise ModelUnavailable(f"{self.name} answered compressed, or with too many bytes.") from None
+            except (APIError, ValueError, RecursionError):
+                raise self._no_completion() from None
+        if refused != self._refused:
+            _log.warning("%s does not take %s: not sent from now on", self.name, ", ".join(sorted(refused)))
+            self._refused = refused
+        return self._read(completion, request, usage)
 
     def _client(self, usage: ChatUsage) -> "AsyncOpenAI":
         from openai import AsyncOpenAI, DefaultAsyncHttpxClient
@@ -124,9 +120,9 @@ class OpenAIChatModel(MeteredModel):
             default_headers={"Accept-Encoding": "identity"},
         )
 
-    def _body(self, request: ChatRequest) -> dict[str, Any]:
+    def _body(self, request: ChatRequest, refused: frozenset[str]) -> dict[str, Any]:
         """Return the arguments of `chat.completions.create`."""
-        renamed = self._settings.url == OPENAI_URL or "max_tokens" in self._refused
+        renamed = self._settings.url == OPENAI_URL or "max_tokens" in refused
         structured, form = self._settings.structured, None
         if request.answer_schema is not None and structured == "json_object":
             form = {"type": "json_object"}
@@ -144,7 +140,15 @@ class OpenAIChatModel(MeteredModel):
             "reasoning_effort": self._settings.effort,
             "response_format": form,
         }
-        return {key: value for key, value in body.items() if value is not None and key not in self._refused}
+        return {key: value for key, value in body.items() if value is not None and key not in refused}
+
+    def _refused_parameter(self, status: int, text: str, body: dict[str, Any]) -> str | None:
+        """Return what to leave out after a refusal: the parameter that it names, else the form of the answer."""
+        if status not in _REFUSED_STATUSES:
+            return None
+        named = (parameter for parameter, word in _OPTIONAL.items() if parameter in body and word in text.lower())
+        is_form = "response_format" in body and self._settings.structured == "auto"
+        return next(named, "response_format" if is_form else None)
 
     def _said(self, error: "APIStatusError") -> str:
         """Return the endpoint's words on one line, at most 300 characters, without the key, which endpoints echo."""
