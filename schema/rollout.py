@@ -79,7 +79,7 @@ class Rollout(Model):
     """Tool calls; messages of the agent where it called no tool."""
     duration_s: float = 0.0
     notes: tuple[str, ...] = ()
-    """Only in runs of earlier releases: what the agent noted while it checked and corrected."""
+    """What the agent noted while it checked and corrected."""
     error: str | None = None
 
 

@@ -14,7 +14,7 @@ from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.server.runners.build import GivenRunner
 from swarm_memory.tools.matts.matts import run_matts
 from swarm_memory.tools.retrieve.embed import prepare
-from tests.matts.worlds import TASK, Scripted, attempt, by_number, matts, met, missed, opened
+from tests.matts.worlds import GREEN, MIGRATE, RED, TASK, Scripted, attempt, by_number, matts, met, missed, opened
 
 
 @pytest.mark.parametrize(("count", "refinements"), [(2, 2), (None, 3)])
@@ -37,6 +37,7 @@ async def test_a_refinement_is_asked_to_check_and_correct_the_former_attempt(tmp
     assert second.startswith(TASK)
     assert "no such table: invoices" in second
     assert "judged: Failure" in second
+    assert "NOTE:" in second
 
 
 async def test_hard_evidence_of_success_ends_the_refinements_early(tmp_path: Path) -> None:
@@ -46,6 +47,15 @@ async def test_hard_evidence_of_success_ends_the_refinements_early(tmp_path: Pat
     assert len(runner.requests) == 2
     assert result.run.summary.rollouts[1].is_hard
     assert (result.run.status, result.run.summary.best) == ("completed", 2)
+
+
+async def test_notes_of_the_refinements_are_kept_and_come_into_the_items(tmp_path: Path) -> None:
+    corrected = attempt(RED, MIGRATE, GREEN, said="NOTE: the table was missing; the error names it; migrate first")
+    runner = by_number({1: missed(), 2: missed(), 3: corrected})
+    async with opened(tmp_path) as tools:
+        result = await run_matts(tools, MattsRequest(task=TASK, mode="sequential", count=2), runner)
+    assert result.run.summary.rollouts[2].notes == ("the table was missing; the error names it; migrate first",)
+    assert any("the error names it" in item.content for item in result.stored)
 
 
 async def test_a_refinement_that_fails_to_run_leaves_the_attempt_before_it_to_be_refined(tmp_path: Path) -> None:

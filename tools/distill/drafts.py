@@ -60,14 +60,16 @@ def can_be_shown(call: Call) -> bool:
     return not is_edit and not show_command(text, limit=MAX_SHOWN + 2)[MAX_SHOWN:]
 
 
-def repair_draft(repair: Repair, names: Sequence[str], *, tags: Sequence[str] = ()) -> MemoryDraft:
-    """Return what one repair teaches; `names` are of this task alone and not shown."""
+def repair_draft(
+    repair: Repair, names: Sequence[str], more: Sequence[str] = (), *, tags: Sequence[str] = ()
+) -> MemoryDraft:
+    """Return what one repair teaches, with `more` lines at its end; `names` are of this task alone and not shown."""
     symptom = show_symptom(repair.failed.error, names)
     sign = f'ends with "{symptom}"' if symptom else f"fails ({repair.failure.kind.replace('-', ' ')})"
     return draft_of(
         title=_title(repair, names),
         when=f"`{repair.failed.name}` {sign}",
-        lines=list(_lines(repair, sign, names)),
+        lines=[*_lines(repair, sign, names), *more],
         tags=(repair.failure.kind, "error", *tags),
         calls=[repair.failed, *repair.attempts[-2:], *repair.actions[-3:], repair.success],
     )

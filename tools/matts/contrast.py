@@ -140,12 +140,14 @@ def _prompt(
         parts.append(f"{attempt.title}\n{shown.text}")
         ids += shown.shown
         left_out += shown.left_out
+    notes = [f"- attempt {each.number}: {_plain(note, settings)}" for each in attempts for note in each.notes]
     text = "\n\n".join(parts)
     rendered = render(
         load_prompt(PROMPT),
         given={"relation": _RELATIONS[mode], "count": str(len(attempts)), "max_items": str(MAX_ITEMS)},
         untrusted={
             "task": shown_task(attempts[0].trajectory, tokens // 2),
+            "notes": "\n".join(notes) or "- none",
             "attempts": text,
         },
     )

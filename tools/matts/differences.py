@@ -120,7 +120,8 @@ def _fix(mark: Mark, every: Sequence[Looked]) -> Fix:
 
 def _lesson(mark: Mark, owner: Looked, repair: Repair, went: Sequence[Looked]) -> Lesson:
     """Return the lesson of a fix, with the steps of all attempts that bear it out as its evidence."""
-    draft = repair_draft(repair, owner.reading.particulars, tags=(WAY_OUT,))
+    checked = [f"Checked and corrected: {note}" for note in owner.attempt.notes[:2]]
+    draft = repair_draft(repair, owner.reading.particulars, checked, tags=(WAY_OUT,))
     others = [each.repaired[mark][0] for each in went if each is not owner]
     steps = [step for other in others for step in (*other.failed.ids, *other.success.ids)]
     evidence = tuple(dict.fromkeys([*draft.evidence, *steps]))[:_MAX_EVIDENCE]

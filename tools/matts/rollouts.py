@@ -34,7 +34,8 @@ TIMED_OUT_CONFIDENCE = 0.7
 
 LEAST_TEMPERATURE, GREATEST_TEMPERATURE = 0.2, 1.0  # parallel rollouts are spread evenly between both
 
-_MAX_REASON_CHARS, _MAX_ERROR_CHARS = 300, 400
+NOTE = "NOTE:"
+_MAX_NOTES, _MAX_NOTE_CHARS, _MAX_ERROR_CHARS = 10, 300, 400
 
 
 Former: TypeAlias = tuple[Trajectory, Verdict | None]
@@ -49,6 +50,7 @@ class Attempt:
     trajectory_id: str
     trajectory: Trajectory
     verdict: Verdict
+    notes: tuple[str, ...] = ()
 
     @property
     def title(self) -> str:
@@ -97,7 +99,7 @@ def prompt_of(task: str, preamble: str, former: Former | None) -> str:
     if former is not None:
         trajectory, verdict = former
         reasons, label = (verdict.reasons, verdict.label) if verdict else ((), "not judged")
-        judged = "\n".join((f"judged: {label}", *(f"- {one_line(reason, _MAX_REASON_CHARS)}" for reason in reasons)))
+        judged = "\n".join((f"judged: {label}", *(f"- {one_line(reason, _MAX_NOTE_CHARS)}" for reason in reasons)))
         record = shorten_trajectory(trajectory, FORMER_TOKENS).text
         rendered = render(load_prompt("check_and_correct"), given={}, untrusted={"reasons": judged, "record": record})
         parts += [rendered.system, rendered.user]
@@ -143,6 +145,7 @@ async def do_rollout(
             "confidence": verdict.confidence,
             "is_hard": evidence.label != "Undecided" and evidence.label == verdict.label,
             "steps": steps_of(kept),
+            "notes": notes_of(kept),
         }
     )
     if not await toolbox.store.save_rollout(run.scope, run.run_id, rollout, kept, verdict):
@@ -160,6 +163,18 @@ async def _judged(toolbox: Toolbox, kept: Trajectory, answer: RunnerAnswer) -> J
     reasons = (answer.error or "it was ended by its time limit", *judged.verdict.reasons[:10])
     verdict = Verdict(label="Failure", confidence=TIMED_OUT_CONFIDENCE, reasons=reasons, judge="evidence")
     return replace(judged, verdict=verdict)
+
+
+def notes_of(trajectory: Trajectory) -> tuple[str, ...]:
+    """Return the lines that the agent marked as notes in its own words."""
+    lines = (
+        line.strip(" -*`\t")
+        for step in trajectory.steps
+        if step.kind == "message" and step.role == "assistant"
+        for line in step.text.splitlines()
+    )
+    notes = (one_line(line[len(NOTE) :], _MAX_NOTE_CHARS) for line in lines if line.startswith(NOTE))
+    return tuple(dict.fromkeys(note for note in notes if note))[:_MAX_NOTES]
 
 
 def best_of(run: MattsRun) -> int | None:
@@ -191,6 +206,7 @@ def numbered(rollout: Rollout, trajectory: Trajectory, verdict: Verdict) -> Atte
         rollout.trajectory_id or "",
         trajectory.model_copy(update={"steps": tuple(map(named, trajectory.steps))}),
         verdict.model_copy(update={"evidence": tuple(prefix + step for step in verdict.evidence)}),
+        rollout.notes,
     )
 
 
