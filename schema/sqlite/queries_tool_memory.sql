@@ -74,7 +74,7 @@ UPDATE tool_memories SET kept = kept - ? WHERE scope_id = ? AND tool_name = ?;
 UPDATE tool_memories SET tool_schema = ? WHERE scope_id = ? AND tool_name = ?;
 
 -- name: recent_calls
--- Give the newest calls of a tool, or of all, newest first; or only those that failed.
+-- Give the newest calls of a tool, newest first.
 SELECT
   c.seq, c.tool_name, c.input, c.output, c.success, c.time_cost_s, c.token_cost, c.created_at,
   nullif(c.session_id, '') AS session_id, c.task_id, c.call_id, t.task, e.score, e.summary, e.evaluation, e.method,
@@ -82,7 +82,15 @@ SELECT
 FROM tool_calls AS c
 LEFT JOIN tool_call_evaluations AS e ON e.seq = c.seq
 LEFT JOIN tool_call_tasks AS t ON t.seq = c.seq
-WHERE c.scope_id = :scope_id AND (:tool_name IS NULL OR c.tool_name = :tool_name) AND (:failed = 0 OR c.success = 0)
+WHERE c.scope_id = ? AND c.tool_name = ? ORDER BY c.created_at DESC, c.seq DESC LIMIT ?;
+
+-- name: failed_calls
+-- Give the newest calls of a tool, or of all, that failed, newest first: by an index of their own.
+SELECT
+  c.seq, c.tool_name, c.input, c.output, c.success, c.time_cost_s, c.token_cost, c.created_at,
+  nullif(c.session_id, '') AS session_id, c.task_id, c.call_id, NULL AS score
+FROM tool_calls AS c
+WHERE c.scope_id = :scope_id AND c.success = 0 AND (:tool_name IS NULL OR c.tool_name = :tool_name)
 ORDER BY c.created_at DESC, c.seq DESC LIMIT :limit;
 
 -- name: pending_calls

@@ -69,7 +69,7 @@ async def errors_seen(toolbox: Toolbox, tool: str | None = None) -> list[SeenErr
 
     An output that says nothing by which its error could be known again is left out. Raises `StorageError`.
     """
-    calls = await toolbox.store.tool_memory.recent_calls(toolbox.scope, tool, MAX_FAILED, failed=True)
+    calls = await toolbox.store.tool_memory.failed_calls(toolbox.scope, tool, MAX_FAILED)
     groups = await asyncio.to_thread(_by_signature, calls)
     signatures = sorted(groups, key=lambda each: -len(groups[each]))[:_MAX_ERRORS]
     fixes = await _fixes(toolbox, [signature.digest for signature in signatures])

@@ -89,12 +89,15 @@ class ToolCalls(Part):
         _SQL.run(connection, "put_tool_schema", schema, scope, tool_name)
 
     @reads
-    def recent_calls(
-        self, connection: Connection, scope: Scope, tool_name: str | None, limit: int, *, failed: bool = False
-    ) -> list[KeptCall]:
-        """Return the newest calls of a tool, or of all, newest first; or only those reported to have failed."""
-        values = {"scope_id": scope, "tool_name": tool_name, "limit": limit, "failed": failed}
-        return [_kept(scope, row) for row in _SQL.named(connection, "recent_calls", **values)]
+    def recent_calls(self, connection: Connection, scope: Scope, tool_name: str, limit: int) -> list[KeptCall]:
+        """Return the newest calls of a tool, newest first."""
+        return [_kept(scope, row) for row in _SQL.named(connection, "recent_calls", scope, tool_name, limit)]
+
+    @reads
+    def failed_calls(self, connection: Connection, scope: Scope, tool_name: str | None, limit: int) -> list[KeptCall]:
+        """Return the newest calls of a tool, or of all, that were reported to have failed, newest first."""
+        values = {"scope_id": scope, "tool_name": tool_name, "limit": limit}
+        return [_kept(scope, row) for row in _SQL.named(connection, "failed_calls", **values)]
 
     @reads
     def pending_calls(
