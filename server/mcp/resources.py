@@ -1,7 +1,7 @@
 """What a host offers its user: resources by URI (strategies, memories, trajectories, status) and prompts in a menu."""
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from mcp import MCPError
 from mcp.server import MCPServer
@@ -131,7 +131,7 @@ PROMPTS = (
 async def middleware(ctx: ServerRequestContext[Bank, Any], call_next: CallNext) -> HandlerResult:
     """Have a request served for its caller, and show of every list what their role allows."""
     caller = caller_of(ctx.request)
-    _check_role(caller, ctx.method, ctx.params or {})
+    _check_request(caller, ctx.method, ctx.params or {})
     with serving(caller):
         result = await call_next(ctx)
     return {**result, **_allowed(caller, ctx.method, result)} if isinstance(result, dict) else result
@@ -149,12 +149,21 @@ def _allowed(caller: Caller, method: str, result: Row) -> Row:
     return {}
 
 
-def _check_role(caller: Caller, method: str, params: Mapping[str, Any]) -> None:
-    """Raise `MCPError` that names the role that a resource or a prompt needs; of a tool its own answer says this."""
+def _check_request(caller: Caller, method: str, params: Mapping[str, Any]) -> None:
+    """Raise `MCPError` that names the role that a resource or a prompt needs, or what a prompt takes.
+
+    Of a tool its own answer says this.
+    """
     try:
         if "uri" in params:
             caller.require(role_of_resource(str(params["uri"])), "this resource")
-        if method == "prompts/get" and (needed := PROMPTS_NEED.get(str(params.get("name")))):
-            caller.require(needed, f"the prompt {params['name']}")
+        if method == "prompts/get" and params:
+            name, given = str(params.get("name")), cast(object, params.get("arguments") or {})
+            takes = {prompt.name: [each.name for each in prompt.arguments or ()] for prompt in PROMPTS}
+            if name not in takes:
+                raise MCPError(INVALID_PARAMS, f"there is no prompt {name[:80]!r}: there are {', '.join(takes)}")
+            if not isinstance(given, dict) or not given.keys() <= set(takes[name]):
+                raise MCPError(INVALID_PARAMS, f"{name} takes {', '.join(takes[name]) or 'no arguments'}")
+            caller.require(PROMPTS_NEED[name], f"the prompt {name}")
     except NotAllowed as error:
         raise MCPError(INVALID_PARAMS, str(error)) from error

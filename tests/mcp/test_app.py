@@ -474,6 +474,25 @@ async def test_prompts_lead_people_to_the_tools(connected: Connected) -> None:
     assert "distill_memories" in str(learn.messages[0].content)
 
 
+@pytest.mark.parametrize(
+    ("prompt", "given", "said"),
+    [
+        ("what_do_we_know", {"query": "x"}, "what_do_we_know takes topic"),
+        ("learn_from_this_session", {"x": "y"}, "learn_from_this_session takes no arguments"),
+        ("what_do_we_now", {}, "there is no prompt 'what_do_we_now': there are what_do_we_know, learn_from"),
+    ],
+)
+async def test_a_wrong_request_for_a_prompt_says_what_is_right_and_logs_no_traceback(
+    connected: Connected, prompt: str, given: dict[str, str], said: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with connected() as caller:
+        with pytest.raises(MCPError) as raised:
+            await caller.client.get_prompt(prompt, given)
+    assert raised.value.code == -32602
+    assert said in raised.value.message
+    assert "Traceback" not in caplog.text
+
+
 async def test_memories_of_another_project_are_not_seen(connected: Connected, fixed: Task) -> None:
     async with connected() as caller:
         task = await taught(caller, fixed)
