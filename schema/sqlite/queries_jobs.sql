@@ -57,16 +57,29 @@ UPDATE jobs SET
   run_after = coalesce(:run_after, run_after), attempts = attempts - :uncounted
 WHERE id = :id;
 
--- name: jobs
--- Jobs of a scope that a filter lets through, newest first. Empty parameters do not filter.
+-- name: list_jobs
+-- Jobs of a scope by status, newest first.
 SELECT
   j.id, s.tenant_id, s.project, j.kind, j.key, j.payload, j.status, j.attempts, j.run_after, j.created_at,
   j.started_at, j.ended_at, j.worker, j.result, j.error, j.person_id
 FROM jobs AS j JOIN scopes AS s ON s.id = j.scope_id
-WHERE j.scope_id = :scope_id AND (:id IS NULL OR j.id = :id)
-  AND (:kind IS NULL OR (j.kind = :kind AND j.key = :key))
-  AND (:statuses IS NULL OR j.status IN (SELECT value FROM json_each(:statuses)))
+WHERE j.scope_id = :scope_id AND j.status IN (SELECT value FROM json_each(:statuses))
 ORDER BY j.seq DESC LIMIT :limit;
+
+-- name: get_job
+-- One job of a scope.
+SELECT
+  j.id, s.tenant_id, s.project, j.kind, j.key, j.payload, j.status, j.attempts, j.run_after, j.created_at,
+  j.started_at, j.ended_at, j.worker, j.result, j.error, j.person_id
+FROM jobs AS j JOIN scopes AS s ON s.id = j.scope_id WHERE j.id = :id AND j.scope_id = :scope_id;
+
+-- name: find_job
+-- The latest job of a scope, kind and key.
+SELECT
+  j.id, s.tenant_id, s.project, j.kind, j.key, j.payload, j.status, j.attempts, j.run_after, j.created_at,
+  j.started_at, j.ended_at, j.worker, j.result, j.error, j.person_id
+FROM jobs AS j JOIN scopes AS s ON s.id = j.scope_id WHERE j.scope_id = :scope_id AND j.kind = :kind AND j.key = :key
+ORDER BY j.seq DESC LIMIT 1;
 
 -- name: next_due
 -- When the next queued job is due, and when a worker of the running ones was heard of longest ago.

@@ -35,15 +35,24 @@ SELECT
 FROM scopes AS s WHERE s.id = ?;
 
 -- name: upkeep_items
--- What upkeep needs of active items after a position, or of some of them (a JSON list of ids); the sign keeps SQLite from sorting them for each page.
+-- What upkeep needs of active items after a position; the sign keeps SQLite from sorting them for each page.
 SELECT
   p.seq, p.id, p.confidence, p.usage_count, p.created_at, p.last_used, p.status_reason, p.updated_at, p.standing, e.vector
 FROM patterns AS p
 LEFT JOIN pattern_embeddings AS e
   ON e.seq = p.seq AND e.space_id = (SELECT id FROM vector_spaces WHERE model = :model AND dims = :dims)
 WHERE p.seq > :after AND +p.scope_id = :scope_id AND +p.status = 'active'
-  AND (:ids IS NULL OR p.id IN (SELECT value FROM json_each(:ids)))
 ORDER BY p.seq LIMIT :limit;
+
+-- name: upkeep_items_of
+-- The same of items by their ids (a JSON list).
+SELECT
+  p.seq, p.id, p.confidence, p.usage_count, p.created_at, p.last_used, p.status_reason, p.updated_at, p.standing, e.vector
+FROM json_each(:ids) AS wanted
+CROSS JOIN patterns AS p ON p.id = wanted.value
+LEFT JOIN pattern_embeddings AS e
+  ON e.seq = p.seq AND e.space_id = (SELECT id FROM vector_spaces WHERE model = :model AND dims = :dims)
+WHERE p.scope_id = :scope_id AND p.status = 'active';
 
 -- name: pattern_as_it_is
 -- What a change must find as it was seen.

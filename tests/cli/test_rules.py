@@ -41,6 +41,12 @@ def test_the_block_is_written_again_in_its_place_and_taken_out_to_the_byte(befor
     assert files_with_rules(root) == []
 
 
+def test_a_block_of_an_earlier_version_leaves_no_line_in_a_file_of_windows(file: Path) -> None:
+    file.write_bytes(f"# Ours\r\nUse tabs.\n\n{BEGIN}\n{RULES}\n{END}\nBelow\r\n".encode())
+    apply(plan_removal(file, file.parent))
+    assert file.read_bytes() == b"# Ours\r\nUse tabs.\nBelow\r\n"
+
+
 def test_a_file_that_is_not_the_projects_or_whose_marks_are_torn_is_left_alone(file: Path, tmp_path: Path) -> None:
     file.write_text(f"{BEGIN}\nmine\n")
     with pytest.raises(ConfigError, match="torn apart"):

@@ -14,6 +14,7 @@ from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.server.jobs.handlers import long_handlers
 from swarm_memory.server.jobs.worker import Worker
 from swarm_memory.tools.consolidate.retention import RETENTION, queue_retention_when_due, remove_old
+from swarm_memory.tools.credit.metrics import memory_effect
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.memories.edit import memory_history
 from swarm_memory.tools.memories.status import memory_status
@@ -92,6 +93,7 @@ async def test_what_was_removed_is_neither_learned_credited_nor_counted_again(ke
     assert (await log_tool_calls(kept.toolbox, [CALL])).logged == 0
     (tool,) = await kept.store.tool_memory.memories(SHOP, None)
     assert (tool.totals.calls, tool.totals.kept) == (1, 0)
+    assert await memory_effect(kept.toolbox) is None, "the outcome of a task lasts as long as its figures"
 
 
 async def test_what_is_young_stays_and_nothing_is_queued(kept: Kept) -> None:

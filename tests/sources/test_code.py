@@ -10,6 +10,7 @@ from swarm_memory.schema.source import Passage
 from swarm_memory.server.sources import definitions
 from swarm_memory.server.sources.code import MAX_PART_CHARS, code_passages, read_code
 from swarm_memory.server.sources.definitions import LANGUAGES, Language, outline
+from swarm_memory.server.sources.files import decode
 
 
 def named(name: str) -> Language:
@@ -185,6 +186,11 @@ def test_python_with_a_syntax_error_is_read_as_text() -> None:
     text = "def broken(:\n    pass\n\ndef fine():\n    return 1"
     (found,) = code_passages("shop/store.py", named("python"), text)
     assert (found.title, found.content, found.data["symbol"]) == ("shop.store", text, "file")
+
+
+def test_a_form_feed_before_a_function_hides_nothing() -> None:
+    text = decode(b"import os\n\x0cdef store():\n    return os\n").text
+    assert {each.title for each in code_passages("shop.py", named("python"), text)} == {"store"}
 
 
 def test_warnings_about_the_text_that_is_read_are_not_ours() -> None:

@@ -464,7 +464,7 @@ async def test_a_batch_of_upkeep_is_written_once_and_taken_back(
     async with open_store() as store:
         await store.add_memories([with_indexes(each, embedder) for each in (kept, gone)], embedder.name)
         assert (await store.pending_upkeep(here, embedder.name, 9)) == PendingUpkeep(2, 0)
-        seen = {each.id: each for each in await store.upkeep_items(here, embedder, limit=9)}
+        seen = {each.id: each for each in await store.upkeep_items(here, embedder, after=0, limit=9)}
         assert all(each.direction for each in seen.values())
         link = MemoryLink(src_id=gone.id, dst_id=kept.id, relation="duplicate_of", weight=0.9)
         change = UpkeepChange(seen[gone.id], 0.4, "archived", "the same", needs=kept.id)
@@ -480,7 +480,7 @@ async def test_a_batch_of_upkeep_is_written_once_and_taken_back(
         assert (undone.restored, undone.links_removed) == (1, 1)
         assert await store.upkeep_batches(here, "run_1") == []
         assert await store.get_memories([here], [gone.id]) == [gone]
-        assert await store.upkeep_items(Scope(project="there"), embedder, limit=9) == []
+        assert await store.upkeep_items(Scope(project="there"), embedder, after=0, limit=9) == []
 
 
 async def test_what_lacks_a_vector_is_given_one(

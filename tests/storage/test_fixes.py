@@ -124,7 +124,7 @@ async def test_in_the_place_of_a_duplicate_stands_what_it_was_archived_for(
 ) -> None:
     one, two, kept = await learn("Install it"), await learn("Install them"), await learn("Install all", OTHER)
     for gone, stays in ((one, two), (two, kept)):
-        (seen,) = await store.upkeep_items(here, embedder, [gone.id])
+        (seen,) = await store.upkeep_items_of(here, embedder, [gone.id])
         change = UpkeepChange(seen, seen.confidence, "archived", f"duplicate of {stays.id}")
         link = MemoryLink(src_id=gone.id, dst_id=stays.id, relation="duplicate_of", weight=0.9)
         await store.write_upkeep(here, UpkeepBatch(new_id(RUN), NOW, (change,), (link,)))

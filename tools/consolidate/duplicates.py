@@ -125,7 +125,7 @@ async def supersede_ways(toolbox: Toolbox, tried: Sequence[TriedFix], run_id: st
     items = await toolbox.store.get_memories((toolbox.scope,), list(found))
     joined = {(link.src_id, link.dst_id) for link in await toolbox.store.memory_links((toolbox.scope,), list(found))}
     own = [item.id for item in items if not item.provenance.is_users_word and (found[item.id], item.id) not in joined]
-    seen = await toolbox.store.upkeep_items(toolbox.scope, toolbox.embedder, own) if own else []
+    seen = await toolbox.store.upkeep_items_of(toolbox.scope, toolbox.embedder, own) if own else []
     if not seen:
         return ()
     why = "it was in vain more often than not, and this ended the same error"

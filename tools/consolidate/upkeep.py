@@ -111,7 +111,7 @@ async def withdraw_harmful(toolbox: Toolbox) -> Withdrawal:
     """
     store, scope = toolbox.store, toolbox.scope
     records = {each: it for each, it in (await memory_records(toolbox)).items() if it.resting or it.harmful}
-    items = await store.upkeep_items(scope, toolbox.embedder, list(records))
+    items = await store.upkeep_items_of(scope, toolbox.embedder, list(records))
     found = [(each, records[each.id]) for each in items]
     trials = Trials(
         frozenset(each.id for each, record in found if record.resting and each.standing <= 0),

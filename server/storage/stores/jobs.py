@@ -54,7 +54,7 @@ class Jobs(Engine):
         self, connection: Connection, worker: str, now: datetime, lease_s: float, kinds: Sequence[str]
     ) -> Job | None:
         rows = _SQL.rows(connection, "claim_job", **_due(now, lease_s, kinds), worker=worker)
-        return _jobs(connection, rows[0][1], id=rows[0][0])[0] if rows else None
+        return _jobs(connection, "get_job", rows[0][1], id=rows[0][0])[0] if rows else None
 
     @writes
     def heartbeat(self, connection: Connection, job_id: str, worker: str, now: datetime) -> bool:
@@ -90,12 +90,12 @@ class Jobs(Engine):
 
     @reads
     def get_job(self, connection: Connection, scope: Scope, job_id: str) -> Job | None:
-        return next(iter(_jobs(connection, scope, id=job_id)), None)
+        return next(iter(_jobs(connection, "get_job", scope, id=job_id)), None)
 
     @reads
     def find_job(self, connection: Connection, scope: Scope, kind: str, key: str) -> Job | None:
         """Return the latest job of a kind and key."""
-        return next(iter(_jobs(connection, scope, kind=kind, key=key)), None)
+        return next(iter(_jobs(connection, "find_job", scope, kind=kind, key=key)), None)
 
     @writes
     def cancel_job(self, connection: Connection, scope: Scope, job_id: str) -> bool:
@@ -104,7 +104,7 @@ class Jobs(Engine):
 
     @reads
     def list_jobs(self, connection: Connection, scope: Scope, statuses: Sequence[JobStatus], limit: int) -> list[Job]:
-        return _jobs(connection, scope, statuses=statuses, limit=limit)
+        return _jobs(connection, "list_jobs", scope, statuses=statuses, limit=limit)
 
     @reads
     def next_due(self, connection: Connection, kinds: Sequence[str], lease_s: float) -> datetime | None:
@@ -119,11 +119,9 @@ def _due(now: datetime, lease_s: float, kinds: Sequence[str]) -> dict[str, Any]:
     return {"kinds": kinds, "now": now, "lapsed": now - timedelta(seconds=lease_s), "ahead": now + CLOCK_SET_BACK}
 
 
-def _jobs(connection: Connection, scope: Scope | int, *, limit: int = 1, **which: Any) -> list[Job]:
-    """Return the newest jobs of a scope that a filter lets through."""
-    values = {"id": None, "kind": None, "key": None, "statuses": None, **which}
+def _jobs(connection: Connection, query: str, scope: Scope | int, **which: Any) -> list[Job]:
     found: list[Job] = []
-    for row in _SQL.named(connection, "jobs", **values, scope_id=scope, limit=limit):
+    for row in _SQL.named(connection, query, scope_id=scope, **which):
         texts = {name: row[name] and json.loads(row[name]) for name in ("payload", "result")}
         found.append(made(Job, row, scope=made(Scope, row), **texts))
     return found

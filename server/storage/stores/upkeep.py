@@ -75,26 +75,17 @@ class Upkeep(Engine):
 
     @reads
     def upkeep_items(
-        self,
-        connection: Connection,
-        scope: Scope,
-        embedder: Embedder,
-        ids: Sequence[str] | None = None,
-        *,
-        after: int = 0,
-        limit: int = 0,
+        self, connection: Connection, scope: Scope, embedder: Embedder, *, after: int, limit: int
     ) -> list[UpkeepItem]:
-        """Return at most `limit` active items after a position, or those with some ids, by position."""
-        values = {"model": embedder.name, "dims": embedder.dimensions, "ids": ids, "after": after}
-        values["limit"] = limit if ids is None else len(ids)
-        items = [UpkeepItem(*row) for row in _SQL.rows(connection, "upkeep_items", scope_id=scope, **values)]
-        return [
-            item._replace(
-                created_at=to_moment(str(item.created_at)),
-                last_used=None if item.last_used is None else to_moment(str(item.last_used)),
-            )
-            for item in items
-        ]
+        """Return active items after a position, by position."""
+        return _items(connection, "upkeep_items", scope, embedder, after=after, limit=limit)
+
+    @reads
+    def upkeep_items_of(
+        self, connection: Connection, scope: Scope, embedder: Embedder, ids: Sequence[str]
+    ) -> list[UpkeepItem]:
+        """Return those of the items that are active in the scope, in any order."""
+        return _items(connection, "upkeep_items_of", scope, embedder, ids=ids)
 
     @writes
     def write_upkeep(self, connection: Connection, scope: Scope, batch: UpkeepBatch) -> UpkeepWritten:
@@ -306,6 +297,14 @@ def _batches(connection: Connection, scope: Scope, run_id: str) -> dict[int, str
 def _texts_to_embed(rows: Sequence[tuple[Any, ...]]) -> list[tuple[int, str]]:
     """Return (position, text to embed) of rows of (position, title, description, content)."""
     return [(seq, "\n".join(part for part in texts if part)) for seq, *texts in rows]
+
+
+def _items(connection: Connection, query: str, scope: Scope, embedder: Embedder, **which: Any) -> list[UpkeepItem]:
+    values = {"scope_id": scope, "model": embedder.name, "dims": embedder.dimensions, **which}
+    return [
+        UpkeepItem(seq, memory_id, confidence, uses, to_moment(made_at), used_at and to_moment(used_at), *rest)
+        for seq, memory_id, confidence, uses, made_at, used_at, *rest in _SQL.rows(connection, query, **values)
+    ]
 
 
 def _read_aging(connection: Connection, scope_id: int) -> Aging | None:
