@@ -4,6 +4,7 @@ import sqlite3
 import time
 from collections.abc import Generator, Sequence
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 
 from swarm_memory.schema.errors import InputError
@@ -26,10 +27,6 @@ def is_database(path: Path) -> bool:
         return file.read(len(_MAGIC)) == _MAGIC
 
 
-def _decoded(raw: bytes) -> str:
-    return raw.decode("utf-8", "replace")
-
-
 def _may(action: int, *_: str | None) -> int:
     return sqlite3.SQLITE_OK if action in _READS else sqlite3.SQLITE_DENY
 
@@ -40,9 +37,9 @@ class Database:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
         self._deadline = 0.0
-        connection.text_factory = _decoded
+        connection.text_factory = partial(bytes.decode, errors="replace")
         connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_LINE_CHARS)
-        connection.set_progress_handler(self._is_late, _STEPS_BETWEEN_LOOKS)
+        connection.set_progress_handler(lambda: time.monotonic() > self._deadline, _STEPS_BETWEEN_LOOKS)
         self.tables = frozenset(
             str(name)
             for name, made in self._rows("SELECT name, sql FROM sqlite_master WHERE type = 'table'", ())
@@ -67,9 +64,6 @@ class Database:
     def _rows(self, statement: str, values: Sequence[str | int]) -> list[sqlite3.Row]:
         self._deadline = time.monotonic() + TIMEOUT_S
         return self._connection.execute(statement, values).fetchmany(MAX_ROWS)
-
-    def _is_late(self) -> bool:
-        return time.monotonic() > self._deadline
 
 
 @contextmanager

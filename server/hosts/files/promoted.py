@@ -21,9 +21,8 @@ def promoted_for(root: str | os.PathLike[str], agent: str | None = None) -> dict
 
     Claude Code reads AGENTS.md too where there is no CLAUDE.md, or one that names it.
     """
-    reads: set[Place] = set(PLACES) if agent is None else set()
-    if agent is not None and agent in ROOMS:
-        reads = {place for place in PLACES if place in host(agent).reads}
+    known = PLACES if agent is None else host(agent).reads if agent in ROOMS else ()
+    reads = set[Place](place for place in PLACES if place in known)
     found: dict[str, str] = {}
     for place, name, text in texts_of_ours(Path(root)) if reads else ():
         if place == "claude-md" and place in reads and (not text or "@AGENTS.md" in text):

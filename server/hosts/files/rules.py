@@ -1,8 +1,8 @@
 """Our blocks in files of rules that agents read by themselves, such as AGENTS.md: written on request alone."""
 
 import re
-from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 from swarm_memory.schema.errors import ConfigError
 from swarm_memory.server.hosts.settings_files import FileChange, edited_files, planned_text
@@ -19,9 +19,6 @@ RULES = """\
 Before you begin a task, call `retrieve_memories` of the MCP server swarm-memory with the task as it was asked, and use
 what fits of its answer. When you have found out what the next task needs to know too, call `remember`."""
 
-_LEAD = 1
-"""Line ends before the block of rules that go with it."""
-
 
 def plan_rules(path: Path, root: Path, notes: str) -> list[FileChange]:
     """Return what writing the block changes; nothing where it stands there so. `notes`: the project's surest memories.
@@ -29,7 +26,7 @@ def plan_rules(path: Path, root: Path, notes: str) -> list[FileChange]:
     Raises `ConfigError` for a file that cannot be read, that is reached by a symbolic link, or with a begin alone.
     """
     block = "\n\n".join(filter(None, (f"{BEGIN}\n{RULES}", notes))) + f"\n{END}"
-    return _planned(path, root, lambda lead: block)
+    return _planned(path, root, block)
 
 
 def plan_removal(path: Path, root: Path) -> list[FileChange]:
@@ -49,7 +46,7 @@ def _holds_block(path: Path) -> bool:
         return False
 
 
-def _planned(path: Path, root: Path, block: Callable[[int], str] | None) -> list[FileChange]:
+def _planned(path: Path, root: Path, block: str | None) -> list[FileChange]:
     refuse_links(root, path)
 
     def edit(text: str) -> str:
@@ -57,29 +54,42 @@ def _planned(path: Path, root: Path, block: Callable[[int], str] | None) -> list
             span = span_of(text, _BEGIN, re.compile(re.escape(END)))
         except ValueError as error:
             raise torn(path, error) from None
-        return with_block(text, None if span is None else (span, _LEAD), block)
+        former = None if span is None else Span(*span, lead=1)
+        return without_block(text, former) if block is None else with_block(text, former, block)
 
-    change = planned_text(path, edit, 0o644)
-    return [] if change is None else [change]
+    return [] if (change := planned_text(path, edit, 0o644)) is None else [change]
 
 
-def with_block(text: str, former: tuple[tuple[int, int], int] | None, block: Callable[[int], str] | None) -> str:
-    """Return the text of a file with a block in place of the former one, or at its end; None: without the former one.
+class Span(NamedTuple):
+    """Where a block stands in a text."""
 
-    `former`: where it stands, and the line ends that were put before it; `block` is given those. Around it not a byte
-    changes.
-    """
+    start: int
+    end: int
+    lead: int
+    """Line ends that were put before it."""
+
+
+def lead_of(text: str, former: Span | None) -> int:
+    """Return how many line ends there are before a block: the former one, or one that comes to the end of the text."""
+    if former is not None:
+        return former.lead
+    return 0 if not text else 1 if text.endswith("\n") else 2
+
+
+def with_block(text: str, former: Span | None, block: str) -> str:
+    """Return a text with a block in place of the former one, or at its end; the rest is unchanged."""
     line_end = "\r\n" if "\r\n" in text else "\n"
     if former is None:
-        if block is None:
-            return text
-        lead = 0 if not text else 1 if text.endswith("\n") else 2
-        return text + line_end * lead + f"{block(lead)}\n".replace("\n", line_end)
-    (start, end), lead = former
-    if block is not None:
-        return text[:start] + block(lead).replace("\n", line_end) + text[end:]
-    # An earlier version put its block with `\n` into any file.
-    return re.sub(rf"(?:\r?\n){{0,{lead}}}\Z", "", text[:start]) + re.sub(r"\A\r?\n", "", text[end:])
+        return text + ("\n" * lead_of(text, None) + block + "\n").replace("\n", line_end)
+    return text[: former.start] + block.replace("\n", line_end) + text[former.end :]
+
+
+def without_block(text: str, former: Span | None) -> str:
+    """Return a text without our block and the line ends that were put around it, of whatever kind."""
+    if former is None:
+        return text
+    before = re.sub(rf"(?:\r?\n){{0,{former.lead}}}\Z", "", text[: former.start])
+    return before + re.sub(r"\A\r?\n", "", text[former.end :])
 
 
 def torn(path: Path, error: ValueError) -> ConfigError:

@@ -3,19 +3,18 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from swarm_memory.server.hosts.files import rules as files
 from swarm_memory.server.hosts.files.promoted import RULES, SKILL, SKILLS, texts_of_ours
-from swarm_memory.server.hosts.files.rules import refuse_links, torn, with_block
+from swarm_memory.server.hosts.files.rules import refuse_links, torn
 from swarm_memory.server.hosts.settings_files import FileChange, apply, planned_text
 from swarm_memory.tools.promote.marks import BEGIN, Marked, Place, find_block, find_document, marked
 from swarm_memory.tools.promote.promote import Document, Promotion, Standing, plan_demotion, plan_promotion, record
 from swarm_memory.tools.toolbox import Toolbox
 
-_FILES = dict(RULES)
-
 
 def path_of(place: Place, name: str) -> str:
     """Return the path within a project of a skill, or of the file of a block."""
-    return f"{SKILLS}/{name}/{SKILL}" if place == "skill" else _FILES[place]
+    return f"{SKILLS}/{name}/{SKILL}" if place == "skill" else dict(RULES)[place]
 
 
 def standing_in(root: Path) -> list[Standing]:
@@ -67,24 +66,22 @@ async def write_promotion(
 
 
 def _changes(root: Path, done: Promotion) -> list[FileChange]:
-    changes = (_change(root, document) for document in done.documents)
-    return [change for change in changes if change is not None]
+    return [change for document in done.documents if (change := _change(root, document)) is not None]
 
 
 def _change(root: Path, document: Document) -> FileChange | None:
     path = root / path_of(document.place, document.name)
     refuse_links(root, path)
 
-    def block(lead: int) -> str:
-        text = marked(document.ids, document.source, document.body or "", lead)
-        return text if document.place == "skill" else f"{BEGIN}\n{text}"
-
     def edit(text: str) -> str:
-        wanted = None if document.body is None else block
         if document.place == "skill":
-            return f"{wanted(0)}\n" if wanted else ""
+            return "" if document.body is None else f"{marked(document.ids, document.source, document.body, 0)}\n"
         former = _block(path, text)
-        return with_block(text, former and (former.span, former.after), wanted)
+        span = former and files.Span(*former.span, lead=former.after)
+        if document.body is None:
+            return files.without_block(text, span)
+        block = marked(document.ids, document.source, document.body, files.lead_of(text, span))
+        return files.with_block(text, span, f"{BEGIN}\n{block}")
 
     return planned_text(path, edit, 0o644)
 
