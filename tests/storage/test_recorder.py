@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from swarm_memory.schema.base import Scope
-from swarm_memory.schema.errors import StoreBusy
+from swarm_memory.schema.errors import InputError, StoreBusy
 from swarm_memory.server.storage.engine.recorder import MAX_WAITING, Record, Recorder
 from swarm_memory.tools.ports.memories import RetrievalRecord
 
@@ -66,4 +66,20 @@ async def test_a_busy_database_is_tried_again_before_closing() -> None:
     await recorder.settle()
     await recorder.close()
     assert tries == [1, 1]
+    assert recorder.waiting == ()
+
+
+async def test_a_record_that_the_database_cannot_hold_keeps_no_other_one_waiting() -> None:
+    written: list[Record] = []
+
+    async def write(records: Sequence[Record]) -> None:
+        if any(isinstance(each, RetrievalRecord) and each.retrieval_id == "rt_1" for each in records):
+            raise InputError("a text holds a NUL character")
+        written.extend(records)
+
+    recorder = Recorder(write)
+    for number in range(4):
+        recorder.add(record(number))
+    await recorder.close()
+    assert written == [record(0), record(2), record(3)]
     assert recorder.waiting == ()

@@ -113,7 +113,10 @@ def copy_bank(connection: "SqliteConnection", module: ModuleType, path: Path) ->
         make_private(part)
         try:
             connection.execute("VACUUM INTO ?", (str(part),))
-            _check_copy(module, part)
+            with closing(module.connect(f"{part.absolute().as_uri()}?mode=ro", uri=True)) as copy:
+                if (found := copy.execute("PRAGMA quick_check(1)").fetchone()) != ("ok",):
+                    advice = "the bank is damaged; run `swarm-memory doctor`"
+                    raise StoreDamaged(f"the copy is not sound ({found[0]}): {advice}")
             flush(part)  # `VACUUM INTO` does not see to it
             registry.sign(path, registry.identity(connection), file=part)
             part.replace(path)
@@ -184,10 +187,3 @@ def _holds(module: ModuleType, path: Path, ids: Sequence[str]) -> bool:
             return knows_people is not None and connection.execute(holds, (values["ids"],)).fetchone() is not None
     except module.Error:
         return True
-
-
-def _check_copy(module: ModuleType, path: Path) -> None:
-    with closing(module.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
-        found = connection.execute("PRAGMA quick_check(1)").fetchone()
-    if found != ("ok",):
-        raise StoreDamaged(f"the copy is not sound ({found[0]}): the bank is damaged; run `swarm-memory doctor`")

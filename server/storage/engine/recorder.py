@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 
-from swarm_memory.schema.errors import StorageError
+from swarm_memory.schema.errors import InputError, StorageError
 from swarm_memory.tools.ports.journal import ChatRecord
 from swarm_memory.tools.ports.memories import RetrievalRecord
 
@@ -61,21 +61,26 @@ class Recorder:
             log.warning("%d records were not written: time is up", len(self._waiting))
 
     async def _write_behind(self) -> None:
-        wait_s = GATHER_S
+        wait_s, most = GATHER_S, MAX_WAITING
         while self._waiting:
             # More records may come, unless somebody waits for those that are there.
             with suppress(TimeoutError):
                 async with asyncio.timeout(wait_s):
                     await self._wanted.wait()
             self._wanted.clear()
-            batch = list(self._waiting)
+            batch = list(self._waiting)[:most]
             try:
                 await self._write(batch)
             except StorageError as error:
                 log.info("records wait to be written: %s", error)
                 wait_s = RETRY_S
                 continue
+            except InputError as error:  # what the database cannot hold must not keep the others waiting
+                if len(batch) > 1:
+                    wait_s, most = 0.0, 1
+                    continue
+                log.warning("a record was not written: %s", error)
             for record in batch:
                 if self._waiting and self._waiting[0] is record:  # the oldest may have been dropped meanwhile
                     self._waiting.popleft()
-            wait_s = GATHER_S
+            wait_s = GATHER_S if most > 1 else 0.0
