@@ -13,9 +13,7 @@ from swarm_memory.tools.ports.memories import RetrievalRecord
 Record = RetrievalRecord | ChatRecord
 
 MAX_WAITING = 1000
-GATHER_S = 0.2
-RETRY_S = 0.5
-CLOSE_LIMIT_S = 2.0
+GATHER_S, RETRY_S, CLOSE_LIMIT_S = 0.2, 0.5, 2.0
 
 log = logging.getLogger(__name__)
 
