@@ -3,7 +3,6 @@
 import os
 import shlex
 import site
-import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
@@ -49,7 +48,11 @@ def hook_command(python: str = sys.executable) -> list[str]:
 
 def command_line(words: Sequence[str]) -> str:
     """Return the words of a command as one line for the shell that agents run hooks in."""
-    return subprocess.list2cmdline(words) if sys.platform == "win32" else shlex.join(words)
+    if sys.platform != "win32":
+        return shlex.join(words)
+    import subprocess
+
+    return subprocess.list2cmdline(words)
 
 
 def _isolation() -> list[str]:

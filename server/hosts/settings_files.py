@@ -5,9 +5,8 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 from swarm_memory.schema.errors import ConfigError
 from swarm_memory.server.location import state_folder
@@ -19,8 +18,7 @@ KEPT = "edited-files"
 for it."""
 
 
-@dataclass(frozen=True, slots=True)
-class FileChange:
+class FileChange(NamedTuple):
     """One file as it is and as it will be. None: there is no such file."""
 
     path: Path
