@@ -166,6 +166,7 @@ class Draft:
     def finished(self, skipped_lines: int) -> Trajectory:
         """Return the trajectory."""
         task = clean(self._own_words_out(self.task), MAX_TASK_CHARS).strip()
+        usage = {name: sum(getattr(each, name) for each in self.usage.values()) for name in Usage.model_fields}
         return Trajectory(
             task_id=clean(self.task_id, 500) or "task",
             task=task,
@@ -176,7 +177,7 @@ class Draft:
             source=self.source,
             started_at=self.started_at,
             ended_at=self.ended_at,
-            usage=_total(self.usage),
+            usage=Usage.model_validate(usage),
             injected_memory_ids=tuple(self.injected),
             skipped_lines=skipped_lines,
             dropped_steps=self.dropped,
@@ -198,8 +199,3 @@ class Draft:
 
 def _size(step: Step) -> int:
     return len(step.text) + json_size(step.tool_input) + 500
-
-
-def _total(usage: dict[str, Usage]) -> Usage:
-    counts = [each.model_dump() for each in usage.values()]
-    return Usage.model_validate({name: sum(count[name] for count in counts) for name in Usage.model_fields})

@@ -191,7 +191,7 @@ from swarm_memory.server.storage.driver import choose
 from swarm_memory.server.storage.engine import backup
 from swarm_memory.server.storage.engine.connection import connect
 
-backup._check_copy = lambda *_: os.kill(os.getpid(), 9)
+backup.flush = lambda *_: os.kill(os.getpid(), 9)
 driver, database = choose(), Path(sys.argv[1])
 backup.back_up(connect(database, driver=driver, create=False), driver.module, database)
 """
