@@ -31,7 +31,7 @@ from made_banks import add, docstrings, made_memory, own_home, stdlib_modules
 from stdio_server import Server
 
 from swarm_memory.server.cli.commands.setup import SESSION
-from swarm_memory.server.hosts.entries import hook_command
+from swarm_memory.server.hosts.settings import hook_command
 
 if TYPE_CHECKING:
     from swarm_memory.schema.base import Scope

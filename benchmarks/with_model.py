@@ -29,8 +29,7 @@ from swarm_memory.server.jobs.transcripts import is_worth_a_model
 from swarm_memory.tools.distill.distill import distill_by_extraction
 from swarm_memory.tools.distill.model import distill_by_model
 from swarm_memory.tools.guard.redact import archivable
-from swarm_memory.tools.judge.judge import combine, judge_by_evidence
-from swarm_memory.tools.judge.model import judge_by_model
+from swarm_memory.tools.judge.judge import combine, judge_by_evidence, judge_by_model
 from swarm_memory.tools.ports.models import ChatAnswer, ChatRequest, ChatUsage
 
 

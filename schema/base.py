@@ -1,12 +1,12 @@
 """What all values of the schema share: strictness, immutability, scope and ids; and how a number of things is said."""
 
 import json
+import os
+import time
 from datetime import datetime
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
-
-from swarm_memory.schema.sqlite.ids import new_id as new_id
 
 Unit = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)]
 """A finite number from 0 to 1."""
@@ -75,3 +75,15 @@ def plural(number: int, noun: str) -> str:
         return noun
     ends = noun.endswith("y") and noun[-2:-1] not in "aeiou"
     return f"{noun[:-1]}ies" if ends else f"{noun}s"
+
+
+_CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+
+
+def new_id(kind: str) -> str:
+    """Return `<kind>_<ULID>`: unique, and sortable by the millisecond it was made in.
+
+    48 bits of milliseconds and 80 random bits in Crockford's base 32 (the ULID specification).
+    """
+    number = (time.time_ns() // 1_000_000) << 80 | int.from_bytes(os.urandom(10), "big")
+    return f"{kind}_" + "".join(_CROCKFORD[number >> shift & 31] for shift in range(125, -1, -5))

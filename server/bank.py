@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from swarm_memory.server.jobs.worker import Worker
     from swarm_memory.server.location import Location
     from swarm_memory.server.storage.stores.team.people import People
-    from swarm_memory.tools.ports.journal import HostSession
+    from swarm_memory.tools.ports.records import HostSession
     from swarm_memory.tools.toolbox import Toolbox
 
 OpenToolbox: TypeAlias = "Callable[[], Awaitable[Toolbox]]"

@@ -186,7 +186,7 @@ def admit_role(settings: Settings, name: str, tenant_id: str, projects: Sequence
     if settings.storage.url is None:
         raise ConfigError("a role is made in a PostgreSQL database: name it in storage.url, as its owner reaches it")
     database = database_at(settings.storage)
-    from swarm_memory.server.storage.postgres.roles import admit
+    from swarm_memory.server.storage.postgres.migrate import admit
 
     return admit(database, name, tenant_id, projects)
 

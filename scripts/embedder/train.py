@@ -23,7 +23,7 @@ from teach import distinct_texts
 from torch import Tensor
 from torch.nn import functional
 
-from swarm_memory.server.embedding.wordpiece import WordPiece
+from swarm_memory.server.embedding.static import WordPiece
 
 CODE = frozenset({"code", "function"})
 TALK = frozenset({"conversation", "letter", "story"})

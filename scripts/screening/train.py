@@ -21,14 +21,15 @@ from corpus import FRAMES, ITEM, Example, examples
 from scipy.sparse import csr_matrix
 from sklearn.linear_model import LogisticRegression
 
-from swarm_memory.tools.guard.classifier import (
+from swarm_memory.tools.guard.screen import (
     WEIGHTS,
     WORD_BUCKETS,
+    by_rules,
     concept_columns,
     features_of,
+    readings,
     units,
 )
-from swarm_memory.tools.guard.screen import by_rules, readings
 
 SEED, PER_FRAME = 1, 2
 INVERSE_PENALTY = 3.0

@@ -13,8 +13,8 @@ from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import ModelAnswerInvalid, ModelError, ModelUnavailable
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.model.parse import Unparsed, parse_object
-from swarm_memory.tools.ports.journal import ChatRecord
 from swarm_memory.tools.ports.models import ChatAnswer, ChatRequest, ChatUsage, Clock
+from swarm_memory.tools.ports.records import ChatRecord
 
 if TYPE_CHECKING:
     from swarm_memory.server.storage.bank import Bank

@@ -12,9 +12,8 @@ import click
 from swarm_memory.schema.base import counted
 from swarm_memory.schema.errors import ConfigError, InputError
 from swarm_memory.server.cli.console import Finding, say
-from swarm_memory.server.hosts.entries import SERVER_NAME
 from swarm_memory.server.hosts.host import ROOMS, InstallScope, hosts
-from swarm_memory.server.hosts.settings import InstalledHost
+from swarm_memory.server.hosts.settings import SERVER_NAME, InstalledHost
 
 CLAUDE = "claude"
 """The agent that is meant where none is named and nobody can be asked."""

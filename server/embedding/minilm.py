@@ -18,8 +18,7 @@ import anyio.to_thread
 import numpy
 
 from swarm_memory.schema.errors import InputError, ModelUnavailable
-from swarm_memory.server.embedding.static import StaticEmbedder, verify
-from swarm_memory.server.embedding.wordpiece import WordPiece
+from swarm_memory.server.embedding.static import StaticEmbedder, WordPiece, verify
 
 if TYPE_CHECKING:
     from swarm_memory.tools.ports.models import Vector

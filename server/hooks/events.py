@@ -2,13 +2,14 @@
 
 import asyncio
 import logging
+import os
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from anyio import to_thread
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
@@ -18,9 +19,9 @@ from swarm_memory.schema.job import LEARN
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.schema.sqlite.events import ANSWERED, ASKED, BRIEFING, CLEARED, INJECTED, RESTED
 from swarm_memory.server.hooks.client import CLAUDE
-from swarm_memory.server.hooks.turn import last_turn
 from swarm_memory.server.hosts.host import Said, host
 from swarm_memory.server.hosts.paths import named_transcript
+from swarm_memory.server.hosts.records import Record, all_text, as_list, as_object, parsed
 from swarm_memory.server.location import Location
 from swarm_memory.server.missed import note_missed
 from swarm_memory.server.storage.engine.registry import is_first_notice
@@ -28,7 +29,7 @@ from swarm_memory.tools.anchors.handles import at_call, at_failure, handles_of
 from swarm_memory.tools.credit.harm import is_held_out, rests
 from swarm_memory.tools.guard.redact import kept_text
 from swarm_memory.tools.learn.worth import is_worth_asking, question
-from swarm_memory.tools.ports.journal import CORRECTED, Event, HostSession
+from swarm_memory.tools.ports.records import CORRECTED, Event, HostSession
 from swarm_memory.tools.retrieve.at_moment import LOOKED_AT, Around, beside_call, beside_failure
 from swarm_memory.tools.retrieve.preamble import briefing_of
 from swarm_memory.tools.retrieve.retrieve import Hook, retrieve, stages_of
@@ -44,6 +45,65 @@ from swarm_memory.tools.trajectory.tasks import (
     session_task_id,
     task_text,
 )
+
+MAX_BYTES = 4_000_000
+"""So much of the end is read: a turn that is longer has calls enough."""
+
+
+class Turn(NamedTuple):
+    """What happened between a prompt and the end of a transcript."""
+
+    failed: list[bool]
+    """Of each call of a tool but our own whether it failed, the newest first."""
+    said: list[str]
+    """The prompt."""
+    seconds: float = 0.0
+    taught: bool = False
+    """Whether the agent called `remember`."""
+
+
+def last_turn(transcript: str) -> Turn:
+    """Return what happened in the last turn of a transcript."""
+    failed: list[bool] = []
+    errors: set[str] = set()
+    times: list[datetime] = []
+    said: list[str] = []
+    taught = False
+    for line in _from_the_end(transcript):
+        content = line.object("message").get("content")
+        blocks = list(map(as_object, as_list(content)))
+        if line.get("isSidechain") is True or line.get("isMeta") is True:
+            continue
+        times += filter(None, [line.time("timestamp")])
+        if line.get("type") == "assistant":
+            for block in (block for block in blocks if block.get("type") == "tool_use"):
+                name = block.text("name")
+                if is_own_tool(name):
+                    taught |= name.endswith("remember")
+                else:
+                    failed.append(block.get("id") in errors and not _only_looks(block.object("input")))
+        elif line.get("type") == "user":
+            results = [block for block in blocks if block.get("type") == "tool_result"]
+            errors |= {block.text("tool_use_id") for block in results if block.get("is_error") is True}
+            if not results:
+                said.append(all_text(content))
+                break
+    return Turn(failed, said, (times[0] - times[-1]).total_seconds() if times else 0.0, taught)
+
+
+def _only_looks(given: Record) -> bool:
+    """Whether a command line ends with a look: `grep` that finds nothing ends with 1, and nothing failed."""
+    parts = parse_command(given.text("command")).parts
+    return bool(parts) and parts[-1].purpose in ("search", "read", "print")
+
+
+def _from_the_end(transcript: str) -> Iterator[Record]:
+    with Path(transcript).open("rb") as file:
+        file.seek(max(0, file.seek(0, os.SEEK_END) - MAX_BYTES))
+        lines = file.read(MAX_BYTES).splitlines()
+    for line in reversed(lines):  # the first may be cut off, and the last is perhaps being written
+        yield as_object(parsed(line.decode("utf-8", "replace")))
+
 
 _MAX_TASK_CHARS, _MIN_PROMPT_WORDS = 2000, 4
 _TASKS_LOOKED_AT, _KNOWN_SHOWN = 200, 5

@@ -9,8 +9,7 @@ from swarm_memory.schema.base import digest
 from swarm_memory.schema.trajectory import Role, StepKind, Trajectory, TrajectorySource, Usage
 from swarm_memory.server.hosts.host import Origin, Transcripts
 from swarm_memory.server.hosts.records import Record, as_list, as_object, as_text, text_of
-from swarm_memory.server.hosts.session import Session
-from swarm_memory.server.hosts.steps import Draft, exit_code_of, read_answer
+from swarm_memory.server.hosts.session import Draft, Session, exit_code_of, read_answer
 from swarm_memory.tools.model.parse import json_in
 from swarm_memory.tools.trajectory.tasks import task_text
 

@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from swarm_memory.schema.errors import SwarmMemoryError
 from swarm_memory.server.access.roles import SCOPE_KEY, Caller
-from swarm_memory.server.http.issuer import Issuer
+from swarm_memory.server.http.identity import Issuer
 from swarm_memory.server.jsonrpc import Refusal, read_message
 
 RECHECK_S = 1.0

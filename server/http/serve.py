@@ -22,8 +22,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from swarm_memory.schema.errors import ConfigError
 from swarm_memory.schema.settings import HttpSettings
 from swarm_memory.server.http.guard import Guard, Messages
-from swarm_memory.server.http.identity import Identity
-from swarm_memory.server.http.issuer import Issuer
+from swarm_memory.server.http.identity import Identity, Issuer
 from swarm_memory.server.http.team import team_routes
 
 PATH, VIEWER = "/mcp", "/ui"

@@ -26,8 +26,7 @@ from swarm_memory.server.jobs.worker import LongHandler, Reported
 from swarm_memory.server.runners.build import MattsJob, make_runner
 from swarm_memory.server.runners.workplace import scratch_folder
 from swarm_memory.server.sources.indexing import INDEX_SOURCES, IndexRequest, index
-from swarm_memory.tools.consolidate.retention import RETENTION, remove_old
-from swarm_memory.tools.consolidate.upkeep import CONSOLIDATE
+from swarm_memory.tools.consolidate.upkeep import CONSOLIDATE, RETENTION, remove_old
 from swarm_memory.tools.guard.redact import archivable
 from swarm_memory.tools.retrieve.embed import EMBED, REEMBED, embed_backlog
 from swarm_memory.tools.tool_memory.evaluate import RETRY_AFTER_S, evaluate_tool_calls

@@ -24,9 +24,9 @@ from swarm_memory.server.hosts.transcript import read_trajectories
 from swarm_memory.server.streaming import in_thread
 from swarm_memory.tools.learn.learn import Contained
 from swarm_memory.tools.learn.worth import is_worth_asking
-from swarm_memory.tools.memories.heard import Session
-from swarm_memory.tools.ports.journal import HostSession
+from swarm_memory.tools.memories.remember import Session
 from swarm_memory.tools.ports.models import ChatModel
+from swarm_memory.tools.ports.records import HostSession
 from swarm_memory.tools.tool_memory.log import learn_and_log
 from swarm_memory.tools.toolbox import Toolbox
 from swarm_memory.tools.trajectory.reading import Reading, read

@@ -24,7 +24,7 @@ from swarm_memory.server.operations.operation import Only, Operation, Row, Site
 from swarm_memory.tools.text.cleaning import faults
 
 if TYPE_CHECKING:
-    from swarm_memory.tools.ports.journal import HostSession
+    from swarm_memory.tools.ports.records import HostSession
     from swarm_memory.tools.toolbox import Toolbox
 
 AppContext: TypeAlias = Context[Bank]

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from swarm_memory.schema.memory import LearnResult, MemoryDraft, MemoryItem
     from swarm_memory.schema.trajectory import Verdict
     from swarm_memory.tools.memories.remember import Remembered
-    from swarm_memory.tools.ports.journal import Event
+    from swarm_memory.tools.ports.records import Event
     from swarm_memory.tools.sources.sources import SourceHit
 
 BESIDE_CHARS = 300

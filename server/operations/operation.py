@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from swarm_memory.schema.job import Progress
     from swarm_memory.schema.team.person import Role
-    from swarm_memory.tools.ports.journal import HostSession
+    from swarm_memory.tools.ports.records import HostSession
     from swarm_memory.tools.toolbox import Toolbox
 
 Row: TypeAlias = dict[str, Any]

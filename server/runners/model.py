@@ -19,9 +19,8 @@ from swarm_memory.schema.rollout import RolloutRequest, RolloutStatus, RunnerAns
 from swarm_memory.schema.trajectory import Step, Trajectory
 from swarm_memory.server.runners.workplace import TIMED_OUT, Workplace, allowed_commands, permitted
 from swarm_memory.tools.guard.redact import redact
-from swarm_memory.tools.model.ask import Answered, Effort, ask
+from swarm_memory.tools.model.ask import Answered, Effort, ask, load_prompt, render
 from swarm_memory.tools.model.parse import Unparsed, parse_json
-from swarm_memory.tools.model.prompt import load_prompt, render
 from swarm_memory.tools.ports.models import ChatModel
 from swarm_memory.tools.text.cleaning import clean
 from swarm_memory.tools.trajectory.excerpt import shorten_trajectory

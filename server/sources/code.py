@@ -1,15 +1,293 @@
-"""Source files as passages: one for each function, class and file; what is done with them is not known here."""
+"""Source files as passages: one for each file, class and function, found by `ast` in Python and by tree-sitter in
+other languages.
+"""
 
+import ast
+import importlib
+import importlib.util
 import re
+import threading
+import time
+import tomllib
+import warnings
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from dataclasses import dataclass
+from functools import cache, partial
 from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args
 
 from pydantic import JsonValue
 
+from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.source import Passage
-from swarm_memory.server.sources.definitions import Definition, Language, language_of, missing, outline
 from swarm_memory.server.sources.files import Group, content_hash, decode, faulty, is_binary, read_bytes, read_files
+
+if TYPE_CHECKING:
+    from tree_sitter import Language as Grammar
+    from tree_sitter import Node, Query
+
+
+Kind: TypeAlias = Literal["function", "class", "scope"]
+
+TIMEOUT_S = 10.0
+"""So long tree-sitter may take for one file."""
+
+_READ_BYTES = 1 << 16
+_MAX_HEAD = 4000
+_WRAPPERS = frozenset({"export_statement", "template_declaration"})
+"""Nodes around a definition that belong to it."""
+_COMMENT = re.compile(r"//|--|#(?:#*[ \t]|#*$)")
+_ATTRIBUTE = re.compile(r"[ \t]*(?:#?\[|@)")
+"""What may stand between a comment and its definition."""
+_COMMENT_MARKS = re.compile(r"^[ \t]*(?:/\*+!?|\*+/|///?!?|//+|\*(?!/)|#+!?|--+)[ \t]?|[ \t]*\*+/[ \t]*$", re.MULTILINE)
+_COMMENT_LINE = re.compile(r"^[ \t]*(?://|#(?![a-z\[]))[^\n]*", re.MULTILINE)
+_LICENCE = re.compile(r"copyright|\blicen[cs]ed? |SPDX-License|-\*-|\bcoding[:=]", re.IGNORECASE)
+_PARSING = threading.Lock()
+
+
+class Language(NamedTuple):
+    """A language, as `languages.toml` describes it; Python has no grammar."""
+
+    name: str
+    suffixes: frozenset[str]
+    package: str = ""
+    entry: str = "language"
+    definitions: str = ""
+    """The tree-sitter query that captures @function, @class and @scope."""
+
+
+def _read_languages() -> Iterator[Language]:
+    yield Language("python", frozenset({".py", ".pyi", ".pyw"}))
+    table = tomllib.loads(Path(__file__).with_name("languages.toml").read_text(encoding="utf-8"))
+    for name, row in table["languages"].items():
+        queries = [*(table["shared"][shared] for shared in row.get("shares", ())), row.get("definitions", "")]
+        suffixes, entry = frozenset(row["suffixes"]), row.get("entry", "language")
+        yield Language(name, suffixes, row["package"], entry, "\n".join(queries))
+
+
+LANGUAGES = tuple(_read_languages())
+
+_BY_SUFFIX = {suffix: language for language in LANGUAGES for suffix in language.suffixes}
+
+
+def language_of(path: str) -> Language | None:
+    """Return the language of a file by its suffix; a script without one is not read."""
+    return _BY_SUFFIX.get(PurePosixPath(path).suffix.lower())
+
+
+def missing(language: Language) -> str:
+    """Return what to install before a language can be read; nothing where it can."""
+    packages = ("tree_sitter", language.package) if language.package else ()
+    if all(importlib.util.find_spec(package) for package in packages):
+        return ""
+    return f"reading {language.name} needs its grammar: pip install 'swarm-memory[code]'"
+
+
+@dataclass(slots=True)
+class Definition:
+    """Something with a name: its range in bytes (decorators included), what it says of itself, and its signature."""
+
+    kind: Kind
+    name: str
+    start: int
+    end: int
+    line: int
+    end_line: int
+    signature: str
+    doc: str
+    qualified: str = ""
+    parent: "Definition | None" = None
+
+
+class Outline(NamedTuple):
+    """The definitions of a source in order of their beginning, an outer one first, and what the file says of itself."""
+
+    definitions: tuple[Definition, ...] = ()
+    doc: str = ""
+
+
+class _Found(NamedTuple):
+    """A definition as a parser gives it, by positions in bytes: the signature ends before `body`."""
+
+    start: int
+    end: int
+    kind: Kind
+    name: str
+    body: int
+    doc: str = ""
+
+
+def outline(language: Language, source: bytes) -> Outline:
+    """Parse UTF-8 `source` and return its outline.
+
+    Of text with syntax errors it has what could be parsed, of Python nothing. Raises `InputError` after `TIMEOUT_S`.
+    """
+    lines = source.decode("utf-8", "replace").split("\n")
+    starts = _line_starts(source)
+    comments = dict(_comments(lines))
+    found, doc = _in_python(source, starts) if language.name == "python" else (_by_grammar(language, source), "")
+    ordered = sorted(found, key=lambda each: (each.start, -each.end, each.name))
+    # A function of one line in another function is left out: that says it all.
+    kept = tuple(
+        each
+        for each in _qualified(_defined(each, source, starts, lines, comments) for each in ordered)
+        if each.line != each.end_line or each.parent is None or each.parent.kind != "function"
+    )
+    doc = doc or _comment_at_top(lines, comments)
+    return Outline(kept, "" if any(each.doc == doc for each in kept) else doc)
+
+
+def _line_starts(source: bytes) -> list[int]:
+    return [0, *(match.end() for match in re.finditer(b"\n", source))]
+
+
+def _in_python(source: bytes, starts: Sequence[int]) -> tuple[list[_Found], str]:
+    """Return the definitions and the docstring of a module; nothing of text that is not valid Python."""
+    try:
+        # Warnings are about the text that is read, and their filters are those of the whole process.
+        with _PARSING, warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = ast.parse(source.decode("utf-8", "replace"))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return [], ""
+
+    def position(node: ast.stmt | ast.expr) -> int:
+        return starts[node.lineno - 1] + node.col_offset
+
+    def start_of(node: ast.stmt) -> int:
+        decorators: list[ast.expr] = getattr(node, "decorator_list", [])
+        return source.rindex(b"@", 0, position(decorators[0])) if decorators else position(node)
+
+    found: list[_Found] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            kind: Kind = "class" if isinstance(node, ast.ClassDef) else "function"
+            last = node.end_lineno or node.lineno  # all of that line: a comment may stand behind it
+            end = starts[last] - 1 if last < len(starts) else len(source)
+            doc = (ast.get_docstring(node) or "").strip()
+            found.append(_Found(start_of(node), end, kind, node.name, start_of(node.body[0]), doc))
+    return found, ast.get_docstring(tree) or ""
+
+
+@cache
+def _grammar(language: Language) -> "tuple[Grammar, Query]":
+    from tree_sitter import Language as Grammar
+    from tree_sitter import Query
+
+    pointer: object = getattr(importlib.import_module(language.package), language.entry)()
+    grammar = Grammar(pointer)
+    return grammar, Query(grammar, language.definitions)
+
+
+def _by_grammar(language: Language, source: bytes) -> set[_Found]:
+    """Return what the language's query captures."""
+    from tree_sitter import Parser, QueryCursor
+
+    grammar, query = _grammar(language)
+    deadline = time.monotonic() + TIMEOUT_S
+    try:
+        tree = Parser(grammar).parse(
+            lambda offset, _: source[offset : offset + _READ_BYTES],
+            progress_callback=lambda _, __: time.monotonic() > deadline,
+        )
+    except ValueError:
+        raise InputError(f"took longer than {TIMEOUT_S:g} s to parse") from None
+    # No progress callback here: tree-sitter 0.26.1 crashes on it. A query over a finished tree is linear.
+    matches = QueryCursor(query).matches(tree.root_node)
+    return {found for _, captured in matches if (found := _captured(captured, source)).name}
+
+
+def _captured(captured: "dict[str, list[Node]]", source: bytes) -> _Found:
+    """Return the definition that a query's match captured; without a name where the text has a syntax error there."""
+    kind = next(kind for kind in get_args(Kind) if kind in captured)
+    (node,) = captured[kind]
+
+    def part(of: str) -> "Node | None":
+        return captured[of][0] if of in captured else node.child_by_field_name(of)
+
+    outer = node
+    while (parent := outer.parent) is not None and parent.type in _WRAPPERS:
+        outer = parent
+    body = part("body")
+    line_end = source.find(b"\n", node.start_byte, node.end_byte)
+    head_end = body.start_byte if body is not None else line_end if line_end >= 0 else node.end_byte
+    names = [_plain_name(source[each.start_byte : each.end_byte]) for each in (part("owner"), part("name")) if each]
+    return _Found(outer.start_byte, outer.end_byte, kind, ".".join(names), head_end)
+
+
+def _plain_name(name: bytes) -> str:
+    """Return a name without type parameters, marks and quotes, its parts joined by dots."""
+    plain = re.sub(r"<[^<>]*>|\[.*", "", name[:300].decode("utf-8", "replace")).replace("::", ".").strip("\"'`$*& ")
+    return re.sub(r"\s+", " ", plain).removeprefix("module.").removeprefix("exports.").removeprefix("this.")[:200]
+
+
+def _defined(
+    found: _Found, source: bytes, starts: Sequence[int], lines: Sequence[str], comments: dict[int, int]
+) -> Definition:
+    row = bisect_right(starts, found.start) - 1
+    last = bisect_right(starts, max(found.start, found.end - 1))
+    head = source[found.start : min(found.body, found.start + _MAX_HEAD)].decode("utf-8", "replace")
+    signature = " ".join(_COMMENT_LINE.sub("", head).split()).rstrip(" {:=").removesuffix("=>").rstrip()[:500]
+    doc = found.doc or _comment_above(lines, row, comments)
+    return Definition(found.kind, found.name, found.start, found.end, row + 1, last, signature, doc)
+
+
+def _comments(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """Yield each run of lines that are comments alone: the row behind it, and its first."""
+    begun: int | None = None
+    is_open = False
+    for row, line in enumerate([*lines, "."]):
+        text = line.strip()
+        if is_open or text.startswith("/*"):
+            is_open = "*/" not in text
+        elif not _COMMENT.match(text):
+            if begun is not None:
+                yield row, begun
+            begun = None
+            continue
+        begun = row if begun is None else begun
+
+
+def _comment_above(lines: Sequence[str], row: int, comments: dict[int, int]) -> str:
+    """Return the comment that stands right above a row, without its marks."""
+    while row and row not in comments and _ATTRIBUTE.match(lines[row - 1]):
+        row -= 1
+    return _uncommented(lines[comments[row] : row]) if row in comments else ""
+
+
+def _comment_at_top(lines: Sequence[str], comments: dict[int, int]) -> str:
+    """Return the first comment before all code that is no licence."""
+    rows = {first: end for end, first in comments.items()}
+    row = 0
+    while row < len(lines):
+        if (end := rows.get(row)) is not None:
+            if not _LICENCE.search("\n".join(lines[row:end])):
+                return _uncommented(lines[row:end])
+            row = end
+        elif lines[row].strip() and not lines[row].startswith(("#!", "<?php")):
+            return ""
+        else:
+            row += 1
+    return ""
+
+
+def _uncommented(lines: Sequence[str]) -> str:
+    return "\n".join(line.strip() for line in _COMMENT_MARKS.sub("", "\n".join(lines)).strip().split("\n"))
+
+
+def _qualified(ordered: Iterator[Definition]) -> Iterator[Definition]:
+    """Give each definition the names of those around it."""
+    around: list[Definition] = []
+    for each in ordered:
+        while around and (around[-1].end < each.end or around[-1].end <= each.start):
+            around.pop()
+        each.parent = around[-1] if around else None
+        above = each.parent.qualified if each.parent is not None else ""
+        each.qualified = (f"{above}.{each.name}" if above else each.name)[-500:]
+        yield each
+        around.append(each)
+
 
 READER = "code-2"
 """Part of every content hash: raise it when the passages of the same bytes change, and all files are read again."""

@@ -25,8 +25,7 @@ import httpx
 from swarm_memory.schema.base import digest
 from swarm_memory.schema.errors import ConfigError, InputError, NotFoundError, SourceUnavailable
 from swarm_memory.schema.source import Passage
-from swarm_memory.server.sources.code import code_group, is_generated_name
-from swarm_memory.server.sources.definitions import LANGUAGES, language_of, missing
+from swarm_memory.server.sources.code import LANGUAGES, code_group, is_generated_name, language_of, missing
 from swarm_memory.server.sources.documents import HTML_SUFFIXES, TEXT_SUFFIXES, text_group
 from swarm_memory.server.sources.files import Group, faulty, is_ignored_by_default, storable
 from swarm_memory.server.sources.tool_lists import list_of, mapping_of, text_of

@@ -13,8 +13,7 @@ from swarm_memory.schema.errors import ConfigError, InputError
 from swarm_memory.schema.job import Report
 from swarm_memory.schema.settings import SourceSettings
 from swarm_memory.schema.source import IndexedSource, SourceKind
-from swarm_memory.server.sources.code import read_code
-from swarm_memory.server.sources.definitions import language_of
+from swarm_memory.server.sources.code import language_of, read_code
 from swarm_memory.server.sources.documents import is_document, read_documents
 from swarm_memory.server.sources.files import Group, read_bytes
 from swarm_memory.server.sources.openapi import API_SUFFIXES, looks_like_api, read_openapi

@@ -18,7 +18,7 @@ from swarm_memory.schema.source import Fault
 from swarm_memory.server.child_process import run
 
 if TYPE_CHECKING:
-    from swarm_memory.tools.sources.prepare import Preparation, Prepared
+    from swarm_memory.tools.sources.sources import Preparation, Prepared
 
 MIN_GROUPS = 32
 """Fewer are prepared in a thread: a process is worth its start only for more."""

@@ -10,7 +10,7 @@ from swarm_memory.schema.base import Scope
 from swarm_memory.schema.status import StorageHealth
 from swarm_memory.schema.team.person import Person
 from swarm_memory.server.storage.driver import Connection
-from swarm_memory.server.storage.engine.recorder import Recorder
+from swarm_memory.server.storage.engine.engine import Recorder
 from swarm_memory.server.storage.stores import memories
 from swarm_memory.server.storage.stores.forgetting import (
     Traces,
@@ -25,9 +25,8 @@ from swarm_memory.server.storage.stores.memories import Memories
 from swarm_memory.server.storage.stores.review import Review
 from swarm_memory.server.storage.stores.rollouts import Rollouts
 from swarm_memory.server.storage.stores.sources import Sources
-from swarm_memory.server.storage.stores.team.cache import TeamCache
 from swarm_memory.server.storage.stores.team.people import FORGOTTEN_PERSON, People, note, take_out_of_team
-from swarm_memory.server.storage.stores.team.sharing import SharedMemories
+from swarm_memory.server.storage.stores.team.sharing import SharedMemories, TeamCache
 from swarm_memory.server.storage.stores.tool_memory import ToolCalls
 from swarm_memory.server.storage.stores.trajectories import Trajectories
 from swarm_memory.server.storage.stores.upkeep import Retention, Upkeep, Vectors

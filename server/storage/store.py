@@ -11,8 +11,7 @@ from swarm_memory.schema.status import StorageHealth
 from swarm_memory.server.storage.bank import Bank
 from swarm_memory.server.storage.driver import Driver, choose
 from swarm_memory.server.storage.engine.backup import FORGET, back_up, drop_backups_with
-from swarm_memory.server.storage.engine.engine import reads
-from swarm_memory.server.storage.engine.recorder import Recorder
+from swarm_memory.server.storage.engine.engine import Recorder, reads
 from swarm_memory.server.storage.engine.threads import BankThreads
 from swarm_memory.server.storage.inspection import Inspection, health, inspect
 from swarm_memory.server.storage.stores.forgetting import Traces, take_out_of_log

@@ -1,18 +1,174 @@
-"""What a page is made of: what was asked, the template with what it shows, or where an action leads."""
+"""What a page is made of: what was asked, the template with what it shows, or where an action leads; and who may see
+it: a browser that came by a one-time link, or that was given the server's bearer token.
+"""
 
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+import hmac
+import secrets
+import time
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from http.cookies import CookieError, SimpleCookie
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+
+from starlette.datastructures import Headers
+from starlette.types import Scope
 
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.team.person import Role
-from swarm_memory.server.viewer.access import Undo
+from swarm_memory.server.access.roles import OWNER, Caller
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from swarm_memory.server.config import ResolvedSettings
+    from swarm_memory.server.http.identity import Identity
     from swarm_memory.tools.toolbox import Toolbox
+
+
+KEY_LIFETIME_S = 600.0
+"""A link that nobody followed for so long opens nothing."""
+
+SESSION_IDLE_S = 12 * 3600.0
+MAX_SESSIONS = 32
+"""Of browsers at once; the one not heard of for longest is forgotten first."""
+
+MAX_NOTICES = 5
+
+
+class Undo(NamedTuple):
+    """The form that takes an action back: where it goes, and its fields."""
+
+    action: str
+    fields: Mapping[str, str]
+
+
+class Notice(NamedTuple):
+    """What the next page says of an action."""
+
+    text: str
+    undo: Undo | None = None
+
+
+@dataclass(slots=True)
+class Session:
+    """One browser that was let in."""
+
+    form_token: str
+    """Stands in every form: what is posted without it comes from another page."""
+    seen: float
+    caller: Caller = OWNER
+    notices: list[Notice] = field(default_factory=list[Notice])
+
+    def say(self, notice: Notice) -> None:
+        """Have the next page say it."""
+        self.notices = [*self.notices, notice][-MAX_NOTICES:]
+
+    def take_notices(self) -> list[Notice]:
+        """Return what was not said yet; it is said once."""
+        notices, self.notices = self.notices, []
+        return notices
+
+
+class Access:
+    """Lets browsers in, and knows them again by their cookie."""
+
+    def __init__(
+        self, names: Sequence[str], known: "Identity | None" = None, now: Callable[[], float] = time.monotonic
+    ) -> None:
+        """`names` are those that `Host` may hold, each with or without a port; who is `known` comes in without link."""
+        self._names = frozenset(names)
+        self._known = known
+        self._now = now
+        self._keys: dict[str, float] = {}
+        self._sessions: OrderedDict[str, Session] = OrderedDict()
+        # Cookies of one machine are not distinguished by their port: each server names its own.
+        self.cookie = f"swarm-memory-{secrets.token_hex(4)}"
+
+    def new_key(self) -> str:
+        """Return what a link lets in by, once."""
+        key = secrets.token_urlsafe(32)
+        self._keys[key] = self._now() + KEY_LIFETIME_S
+        return key
+
+    @property
+    def takes_token(self) -> bool:
+        """Whether a browser may come in by the bearer token."""
+        return self._known is not None
+
+    async def enter_by_token(self, token: str) -> str | None:
+        """Return the cookie's value for whoever has a token; None: it is nobody's.
+
+        Raises `NotAllowed` for a role that sees no pages, `SwarmMemoryError`.
+        """
+        caller = None if self._known is None else await self._known.by_token(token.strip())
+        if caller is None:
+            if self._known is not None:
+                self._known.note_refused()
+            return None
+        caller.require("review", "looking at the pages")
+        return self._let_in(caller)
+
+    def enter(self, key: str) -> str | None:
+        """Return the cookie's value for a browser with the key of a link; None: it holds no more."""
+        ends = self._keys.pop(key, None)
+        return None if ends is None or ends < self._now() else self._let_in(OWNER)
+
+    def _let_in(self, caller: Caller) -> str:
+        value = secrets.token_urlsafe(32)
+        self._sessions[value] = Session(secrets.token_urlsafe(32), self._now(), caller)
+        while len(self._sessions) > MAX_SESSIONS:
+            self._sessions.popitem(last=False)
+        return value
+
+    def session(self, scope: Scope) -> Session | None:
+        """Return the session of a request; None: its browser was not let in, or not heard of for long."""
+        try:
+            cookies = SimpleCookie("; ".join(Headers(scope=scope).getlist("cookie")))
+        except CookieError:
+            return None
+        value = cookies[self.cookie].value if self.cookie in cookies else ""
+        session = self._sessions.get(value)
+        if session is None or session.seen + SESSION_IDLE_S < self._now():
+            self._sessions.pop(value, None)
+            return None
+        session.seen = self._now()
+        self._sessions.move_to_end(value)
+        return session
+
+    def leave(self, session: Session) -> None:
+        """Forget a browser."""
+        self._sessions = OrderedDict((value, each) for value, each in self._sessions.items() if each is not session)
+
+    async def caller(self, session: Session) -> Caller | None:
+        """Return who is at a browser, as they are now; None: they may come in no more, and it is forgotten.
+
+        Raises `SwarmMemoryError`.
+        """
+        if self._known is None:
+            return session.caller
+        caller = await self._known.still(session.caller)
+        if caller is None:
+            self.leave(session)
+        return caller
+
+    def is_called_by_name(self, headers: Headers) -> bool:
+        """Say whether `Host` is one of our names: a foreign one is that of a page that was led here (rebinding)."""
+        hosts = headers.getlist("host")
+        if len(hosts) != 1:
+            return False
+        name, colon, port = hosts[0].lower().rpartition(":")
+        bare = name if colon and port.isdigit() else hosts[0].lower()
+        return bool({hosts[0].lower(), bare} & self._names)
+
+
+def is_own_form(headers: Headers, session: Session, token: str) -> bool:
+    """Say whether a posted form is one of ours: by its token, by where it comes from, and by what the browser says."""
+    origin = headers.get("origin", "")
+    same = origin.partition("://")[2].lower() == headers.get("host", "").lower()
+    fetched = headers.get("sec-fetch-site", "same-origin") == "same-origin"
+    return same and fetched and hmac.compare_digest(token.encode(), session.form_token.encode())
+
 
 MAX_PAGE = 10_000
 

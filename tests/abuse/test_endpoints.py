@@ -85,7 +85,7 @@ async def look(server: Abused, task: str, steps: list[dict[str, str]] = STEPS) -
 async def test_a_bad_chat_model_costs_its_answer_and_nothing_else(
     tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    for operation in ("judge.model", "distill.model"):
+    for operation in ("judge.judge", "distill.model"):
         monkeypatch.setattr(f"swarm_memory.tools.{operation}._TIMEOUT_S", DEADLINE_S)
     async with ScriptedServer([CHAT[name]] * 9) as endpoint:
         async with abused(tmp_path, changed={"chat": _chat(endpoint.url)}) as server:

@@ -12,7 +12,7 @@ from patience import FULL, HANG_S, grows_by
 from swarm_memory.schema.errors import InputError
 from swarm_memory.server.hosts.transcript import read_trajectories
 from swarm_memory.server.sources.documents import page
-from swarm_memory.tools.credit.usage import terms_of
+from swarm_memory.tools.credit.outcome import terms_of
 from swarm_memory.tools.guard.generalize import generalize
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.guard.screen import screen

@@ -20,7 +20,7 @@ from swarm_memory.schema.team.person import ROLES, Person, Role, rank
 from swarm_memory.server.access.roles import TOOLS, Caller, role_of_call
 from swarm_memory.server.http import guard
 from swarm_memory.server.http.guard import Guard
-from swarm_memory.server.http.issuer import Issuer
+from swarm_memory.server.http.identity import Issuer
 from swarm_memory.server.location import Location
 from swarm_memory.tools.team.people import add_person, audit_trail, change_role, hash_of, revoke
 from tests.abuse.banks import look

@@ -25,8 +25,7 @@ from swarm_memory.server.storage.stores.forgetting import Phrases
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.memories.decide import MemoryChange, edit
 from swarm_memory.tools.memories.edit import forget_memories, what_stayed
-from swarm_memory.tools.ports.journal import Event, HostSession
-from swarm_memory.tools.ports.trajectories import RunEnd
+from swarm_memory.tools.ports.records import Event, HostSession, RunEnd
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.tool_memory.evaluate import evaluate_tool_calls
 from swarm_memory.tools.tool_memory.log import log_tool_calls

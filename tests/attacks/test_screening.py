@@ -18,8 +18,17 @@ from screened_texts import (
 )
 
 from swarm_memory.schema.errors import ConfigError
-from swarm_memory.tools.guard.classifier import WEIGHTS, features_of, load_weights, score, units
-from swarm_memory.tools.guard.screen import CLASSIFIED, by_rules, reason_of, screen
+from swarm_memory.tools.guard.screen import (
+    CLASSIFIED,
+    WEIGHTS,
+    by_rules,
+    features_of,
+    load_weights,
+    reason_of,
+    score,
+    screen,
+    units,
+)
 
 pytestmark = pytest.mark.attack
 

@@ -9,8 +9,7 @@ import pytest
 
 from swarm_memory.schema.benchmark import Dataset
 from swarm_memory.schema.errors import InputError
-from swarm_memory.tools.benchmark.retrieval.conversations import locomo, longmemeval
-from swarm_memory.tools.benchmark.retrieval.datasets import cut, info_of, sample, with_foreign
+from swarm_memory.tools.benchmark.retrieval.datasets import cut, info_of, locomo, longmemeval, sample, with_foreign
 from swarm_memory.tools.benchmark.retrieval.retrieval import load
 
 EMPTY_TALK: list[dict[str, Any]] = [{"conversation": {}, "qa": []}]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swarm_memory.tools.benchmark.measures import Resampling, measures, percentile
+from swarm_memory.tools.benchmark.figures import Resampling, measures, percentile
 
 NOW = datetime(2026, 3, 25, 9, tzinfo=UTC)
 

@@ -8,8 +8,7 @@ import pytest
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.benchmark import BenchmarkRun
-from swarm_memory.server.benchmark.made import DOMAINS, MadeMemories
-from swarm_memory.server.benchmark.performance import MEASUREMENTS, steps_to
+from swarm_memory.server.benchmark.performance import DOMAINS, MEASUREMENTS, MadeMemories, steps_to
 from swarm_memory.server.benchmark.running import run_benchmark
 from swarm_memory.tools.toolbox import Toolbox
 from tests.benchmark.conftest import Reports, interrupted

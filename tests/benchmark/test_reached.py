@@ -23,7 +23,7 @@ from swarm_memory.server.benchmark.job import checked_payload
 from swarm_memory.server.benchmark.running import SUITES
 from swarm_memory.server.mcp.app import build_server
 from swarm_memory.server.wiring import make_worker, open_toolbox, opened_toolbox, place_of
-from swarm_memory.tools.benchmark.plots import MISSING, can_plot
+from swarm_memory.tools.benchmark.report import MISSING, can_plot
 from swarm_memory.tools.text.tokens import count_tokens
 from tests.benchmark.conftest import NORMALIZED
 

@@ -9,8 +9,7 @@ import pytest
 
 from swarm_memory.schema.benchmark import BenchmarkRun, Cases, DatasetInfo, Figure, Plot, Series, SuiteResults, Table
 from swarm_memory.tools.benchmark.compare import compare
-from swarm_memory.tools.benchmark.plots import can_plot, png
-from swarm_memory.tools.benchmark.report import markdown, page, plain
+from swarm_memory.tools.benchmark.report import can_plot, markdown, page, plain, png
 
 HOSTILE = '<img src=x onerror=alert(1)>|[click](http://x)`"&'
 INFO = DatasetInfo(name="d", hash="h" * 64, items=3, questions=200)

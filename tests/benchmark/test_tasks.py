@@ -14,8 +14,16 @@ from scripted_chat import ScriptedAnswer, ScriptedChatModel
 from swarm_memory.schema.benchmark import BenchmarkRun, SuiteResults
 from swarm_memory.schema.errors import ConfigError, InputError
 from swarm_memory.server.benchmark.running import run_benchmark
-from swarm_memory.server.benchmark.task_report import TaskArm, TaskReport, TaskResult
-from swarm_memory.server.benchmark.tasks import Scenario, TaskOptions, TaskRun, read_scenarios, schedule
+from swarm_memory.server.benchmark.tasks import (
+    Scenario,
+    TaskArm,
+    TaskOptions,
+    TaskReport,
+    TaskResult,
+    TaskRun,
+    read_scenarios,
+    schedule,
+)
 from swarm_memory.server.storage.bank import Bank
 from swarm_memory.tools.benchmark.suite import SuiteContext
 from swarm_memory.tools.ports.models import Embedder

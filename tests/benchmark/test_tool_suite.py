@@ -10,9 +10,8 @@ from scripted_chat import ScriptedAnswer, ScriptedChatModel
 
 from swarm_memory.schema.errors import InputError, ModelAnswerInvalid
 from swarm_memory.server.benchmark.running import run_benchmark
-from swarm_memory.tools.benchmark import measures
-from swarm_memory.tools.benchmark.measures import Resampling
-from swarm_memory.tools.benchmark.tool_choice.choosers import ChatChooser, GuidanceReader
+from swarm_memory.tools.benchmark import figures
+from swarm_memory.tools.benchmark.figures import Resampling
 from swarm_memory.tools.benchmark.tool_choice.mock_tools import (
     BUSY,
     DESCRIPTION,
@@ -20,6 +19,8 @@ from swarm_memory.tools.benchmark.tool_choice.mock_tools import (
     PROFILES,
     TOOLS,
     Asked,
+    ChatChooser,
+    GuidanceReader,
     best_tool,
     own_questions,
     search,
@@ -138,7 +139,7 @@ def test_a_ratio_is_resampled_case_by_case() -> None:
 @pytest.fixture(autouse=True)
 def few_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
     """A run has hundreds of intervals, of which no test here holds more than how they lie to their values."""
-    monkeypatch.setattr(measures, "RESAMPLES", 200)
+    monkeypatch.setattr(figures, "RESAMPLES", 200)
 
 
 async def _run(toolbox: Toolbox, root: Path, reports: Any, **options: Any) -> dict[tuple[str, str], float]:

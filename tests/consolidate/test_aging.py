@@ -10,11 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swarm_memory.schema.errors import StorageError
-from swarm_memory.tools.consolidate import aging
-from swarm_memory.tools.consolidate.aging import faded, is_worthless
-from swarm_memory.tools.consolidate.consolidate import consolidate, undo_consolidation
+from swarm_memory.tools.consolidate import consolidate as consolidation
+from swarm_memory.tools.consolidate.consolidate import consolidate, faded, is_worthless, undo_consolidation
 from swarm_memory.tools.consolidate.upkeep import UpkeepRun
-from swarm_memory.tools.ports.upkeep import Aging, UpkeepBatch, UpkeepItem
+from swarm_memory.tools.ports.records import Aging, UpkeepBatch, UpkeepItem
 from tests.consolidate.kept_bank import ADVICE, Kept, opened
 
 DAY = timedelta(days=1)
@@ -136,7 +135,7 @@ async def test_undoing_brings_back_the_moment_of_aging_too(kept: Kept) -> None:
 async def test_items_that_a_cut_off_pass_left_are_faded_to_now_by_the_next_run(
     kept: Kept, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(aging, "_BATCH", 2)
+    monkeypatch.setattr(consolidation, "_PAGE", 2)
     made = await kept.add_all(ADVICE[3:], confidence=0.8)
     kept.clock.forward(days=30)
     written = 0

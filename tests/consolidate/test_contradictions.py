@@ -14,7 +14,7 @@ from scripted_chat import ScriptedAnswer, ScriptedChatModel
 from swarm_memory.schema.errors import ModelUnavailable
 from swarm_memory.tools.consolidate.consolidate import consolidate, undo_consolidation
 from swarm_memory.tools.consolidate.contradictions import MAX_ASKED
-from swarm_memory.tools.model.prompt import load_prompt
+from swarm_memory.tools.model.ask import load_prompt
 from tests.consolidate.instructions import OTHER_MATTERS, THINGS, VERBS
 from tests.consolidate.kept_bank import ADVICE, MIGRATIONS, Kept, opened, own_folder
 

@@ -13,13 +13,12 @@ from swarm_memory.schema.tool_memory import LoggedCall
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.server.jobs.handlers import long_handlers
 from swarm_memory.server.jobs.worker import Worker
-from swarm_memory.tools.consolidate.retention import RETENTION, queue_retention_when_due, remove_old
+from swarm_memory.tools.consolidate.upkeep import RETENTION, queue_retention_when_due, remove_old
 from swarm_memory.tools.credit.metrics import memory_effect
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.memories.edit import memory_history
 from swarm_memory.tools.memories.status import memory_status
-from swarm_memory.tools.ports.journal import Event
-from swarm_memory.tools.ports.upkeep import RETAINED
+from swarm_memory.tools.ports.records import RETAINED, Event
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.tool_memory.log import log_tool_calls
 from tests.consolidate.kept_bank import ADVICE, SHOP, Kept, opened

@@ -15,8 +15,7 @@ from swarm_memory.schema.trajectory import Label
 from swarm_memory.tools.consolidate.consolidate import undo_consolidation
 from swarm_memory.tools.consolidate.upkeep import Withdrawal, withdraw_harmful
 from swarm_memory.tools.credit.harm import CLEARED_BY, FEWEST_FAILURES, TRIAL, Record, Tasks, rests
-from swarm_memory.tools.memories.decide import keep
-from swarm_memory.tools.memories.desk import desk
+from swarm_memory.tools.memories.decide import desk, keep
 from swarm_memory.tools.retrieve.retrieve import retrieve
 
 

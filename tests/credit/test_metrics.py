@@ -12,7 +12,7 @@ from swarm_memory.schema.rollout import MattsRun, Rollout, RunSummary, ScalingMo
 from swarm_memory.schema.trajectory import Label, Usage
 from swarm_memory.tools.credit.metrics import MIN_TASKS, effect_of, memory_effect, weekly_metrics
 from swarm_memory.tools.memories.status import memory_status
-from swarm_memory.tools.ports.trajectories import RunEnd
+from swarm_memory.tools.ports.records import RunEnd
 from swarm_memory.tools.retrieve.retrieve import retrieve
 
 SEED = 11

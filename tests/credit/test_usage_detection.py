@@ -10,7 +10,7 @@ from made_tasks import NOW, done, made, ran, said, saw
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Step, Trajectory
-from swarm_memory.tools.credit.usage import advised_terms, detect_uses
+from swarm_memory.tools.credit.outcome import advised_terms, detect_uses
 from swarm_memory.tools.guard.redact import archivable
 
 FIRST = made().model_copy(update={"id": "rm_01JXYZABCD0000000000000001"})

@@ -17,7 +17,7 @@ from swarm_memory.server.chat.openai import OpenAIChatModel
 from swarm_memory.tools.distill.corrections import USERS_WORD
 from swarm_memory.tools.distill.distill import distill_with_fallback
 from swarm_memory.tools.distill.model import distill_by_model
-from swarm_memory.tools.model.prompt import load_prompt
+from swarm_memory.tools.model.ask import load_prompt
 from swarm_memory.tools.ports.models import ChatModel
 
 SETTINGS = Settings()

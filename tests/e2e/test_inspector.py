@@ -10,8 +10,8 @@ import pytest
 from patience import AT_FULL_LENGTH, HANG_S
 
 from swarm_memory.server.hosts.claude_code.host import HOST
-from swarm_memory.server.hosts.entries import SERVER_NAME, server_command
 from swarm_memory.server.hosts.host import InstallScope
+from swarm_memory.server.hosts.settings import SERVER_NAME, server_command
 from swarm_memory.server.hosts.settings_files import apply
 from tests.e2e.claude_code import CLAUDE, INSPECTOR, INSTALL_HINT, ClaudeCode
 

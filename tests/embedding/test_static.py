@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from tables import write_table
 
 from swarm_memory.schema.errors import InputError
-from swarm_memory.server.embedding.static import MAX_WEIGHT, StaticEmbedder
-from swarm_memory.server.embedding.wordpiece import MAX_TOKENS
+from swarm_memory.server.embedding.static import MAX_TOKENS, MAX_WEIGHT, StaticEmbedder
 from swarm_memory.tools.ports.models import Embedder
 
 EMBEDDER = StaticEmbedder()

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swarm_memory.server.embedding.wordpiece import MAX_TOKENS, WordPiece
+from swarm_memory.server.embedding.static import MAX_TOKENS, WordPiece
 
 WORDS = ["fix", "test", "##s", "##ing", "get", "##user", "_", "(", ")", ".", "cafe", "un", "##believ", "##able", "中"]
 BUCKETS = 16

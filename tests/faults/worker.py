@@ -27,7 +27,7 @@ from swarm_memory.server.storage.engine.lock import writer_lock
 from swarm_memory.server.storage.postgres.connection import Place
 from swarm_memory.server.storage.postgres.store import open_postgres
 from swarm_memory.tools.ports.memories import SearchQuery
-from swarm_memory.tools.ports.trajectories import LearnRecord
+from swarm_memory.tools.ports.records import LearnRecord
 from swarm_memory.tools.text.tokens import tokenize
 from tests.faults.rig import HERE, made_item, opened, sentence, with_vectors
 

@@ -10,7 +10,7 @@ import pytest
 from claude_lines import Line, call, prompt, result, says, text, write
 from hook_project import PATIENT, HookProject
 
-from swarm_memory.server.hooks.turn import last_turn
+from swarm_memory.server.hooks.events import last_turn
 from swarm_memory.tools.learn.worth import QUESTION
 
 

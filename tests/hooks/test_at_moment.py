@@ -15,9 +15,8 @@ from swarm_memory.schema.settings import CreditSettings, HookSettings
 from swarm_memory.schema.sqlite.events import RETRIEVED
 from swarm_memory.server.hooks.events import HookEvent, handle_hook
 from swarm_memory.server.location import Location
-from swarm_memory.tools.memories.heard import Heard
-from swarm_memory.tools.memories.remember import remember, remember_notes
-from swarm_memory.tools.ports.upkeep import UpkeepBatch
+from swarm_memory.tools.memories.remember import Heard, remember, remember_notes
+from swarm_memory.tools.ports.records import UpkeepBatch
 from swarm_memory.tools.text.cleaning import NOTES_CLOSE, NOTES_OPEN
 from swarm_memory.tools.toolbox import Toolbox
 

@@ -12,8 +12,14 @@ import pytest
 
 from swarm_memory.schema.errors import ConfigError
 from swarm_memory.server.hosts.claude_code.host import HOST
-from swarm_memory.server.hosts.entries import PORTABLE_HOOKS, PORTABLE_SERVER, SERVER_NAME, hook_command, server_command
 from swarm_memory.server.hosts.host import SCOPES, InstallScope
+from swarm_memory.server.hosts.settings import (
+    PORTABLE_HOOKS,
+    PORTABLE_SERVER,
+    SERVER_NAME,
+    hook_command,
+    server_command,
+)
 from swarm_memory.server.hosts.settings_files import apply
 from swarm_memory.server.location import state_folder
 

@@ -8,7 +8,7 @@ from claude_lines import SESSION, call, line, prompt, result, says, text, write
 
 from swarm_memory.schema.errors import InputError, NotFoundError
 from swarm_memory.schema.trajectory import Trajectory
-from swarm_memory.server.hosts import steps
+from swarm_memory.server.hosts import session as host_session
 from swarm_memory.server.hosts.claude_code.transcripts import subagent_files
 from swarm_memory.server.hosts.transcript import read_trajectories
 from swarm_memory.tools.learn.worth import question
@@ -268,8 +268,8 @@ def test_input_of_a_tool_is_bounded_in_every_direction(tmp_path: Path) -> None:
 def test_steps_that_do_not_fit_fall_out_of_the_middle_and_so_does_what_is_too_long_in_a_step(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(steps, "MAX_STEPS", 10)
-    monkeypatch.setattr(steps, "MAX_STEP_CHARS", 300)
+    monkeypatch.setattr(host_session, "MAX_STEPS", 10)
+    monkeypatch.setattr(host_session, "MAX_STEP_CHARS", 300)
     path = write(tmp_path / "s.jsonl", [prompt(FIRST), *(says(text(f"step {number}")) for number in range(1, 31))])
     (trajectory,) = read(path)
     assert trajectory.dropped_steps == 20

@@ -18,7 +18,7 @@ from team_server import URL, TeamServer, serving_team, structure
 
 from swarm_memory.schema.errors import ConfigError
 from swarm_memory.schema.settings import HttpSettings, Settings
-from swarm_memory.server.http.issuer import Issuer, IssuerUnavailable
+from swarm_memory.server.http.identity import Issuer, IssuerUnavailable
 from swarm_memory.server.location import Location
 from swarm_memory.tools.team.people import add_person, change_role, list_people, revoke
 
@@ -172,7 +172,7 @@ async def test_keys_that_were_changed_are_asked_for_again_and_not_more_often(
     local: LocalIssuer, cooled_down: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if cooled_down:
-        monkeypatch.setattr("swarm_memory.server.http.issuer.REFETCH_S", 0.0)
+        monkeypatch.setattr("swarm_memory.server.http.identity.REFETCH_S", 0.0)
     issuer = issuer_of(local)
     assert (await issuer.claims_of(local.token())) is not None
     new = Key("two")

@@ -8,7 +8,7 @@ from pydantic import JsonValue
 
 from swarm_memory.schema.trajectory import Judge, Label, Verdict
 from swarm_memory.tools.judge.judge import AUDITED, Judged, audit_event, combine, confusion
-from swarm_memory.tools.ports.journal import Event
+from swarm_memory.tools.ports.records import Event
 
 
 def verdict(label: Label, confidence: float, judge: Judge, reason: str = "because", *steps: str) -> Verdict:

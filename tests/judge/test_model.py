@@ -12,8 +12,7 @@ from swarm_memory.schema.errors import ModelAnswerInvalid, ModelUnavailable, Mod
 from swarm_memory.schema.settings import ChatProviderSettings, JudgeSettings, Settings
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.server.chat.openai import OpenAIChatModel
-from swarm_memory.tools.judge.judge import Judged, judge_by_evidence, judge_with_fallback
-from swarm_memory.tools.judge.model import judge_by_model
+from swarm_memory.tools.judge.judge import Judged, judge_by_evidence, judge_by_model, judge_with_fallback
 from swarm_memory.tools.ports.models import ChatModel, ChatRequest
 from swarm_memory.tools.text.tokens import count_tokens
 from swarm_memory.tools.trajectory.excerpt import shown_task

@@ -17,8 +17,7 @@ from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.tools.guard import redact
 from swarm_memory.tools.guard.redact import archivable, stored
-from swarm_memory.tools.learn.items import ASSUMED_CONFIDENCE, REINFORCEMENT
-from swarm_memory.tools.learn.learn import learn
+from swarm_memory.tools.learn.learn import ASSUMED_CONFIDENCE, REINFORCEMENT, learn
 from swarm_memory.tools.ports.memories import MemoryFilter
 from swarm_memory.tools.ports.models import Vector
 

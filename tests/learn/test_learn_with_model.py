@@ -18,7 +18,7 @@ from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.tools.judge.judge import AUDITED
 from swarm_memory.tools.learn.learn import learn
 from swarm_memory.tools.memories.status import memory_status
-from swarm_memory.tools.model.prompt import load_prompt
+from swarm_memory.tools.model.ask import load_prompt
 from swarm_memory.tools.ports.memories import MemoryFilter
 from swarm_memory.tools.toolbox import Toolbox
 

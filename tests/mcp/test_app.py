@@ -21,8 +21,8 @@ from swarm_memory.server.location import Location
 from swarm_memory.server.mcp.app import INSTRUCTIONS, build_server
 from swarm_memory.server.switch import pause, resume
 from swarm_memory.server.wiring import empty_toolbox, open_toolbox
-from swarm_memory.tools.ports.journal import HostSession
 from swarm_memory.tools.ports.memories import StoredMemory
+from swarm_memory.tools.ports.records import HostSession
 from swarm_memory.tools.text.tokens import count_tokens
 from swarm_memory.tools.toolbox import Toolbox
 

@@ -23,8 +23,8 @@ from swarm_memory.server.location import Location
 from swarm_memory.server.wiring import opened_toolbox
 from swarm_memory.tools.judge.judge import AUDITED
 from swarm_memory.tools.memories.status import memory_status
-from swarm_memory.tools.ports.journal import Event
 from swarm_memory.tools.ports.models import ChatRequest, ChatUsage
+from swarm_memory.tools.ports.records import Event
 from swarm_memory.tools.toolbox import Toolbox
 
 pytestmark = [pytest.mark.allow_hosts(["127.0.0.1"])]

@@ -14,12 +14,12 @@ from swarm_memory.tools.memories.decide import (
     MemoryChange,
     edit,
     keep,
+    latest_decisions,
     merge,
     promote,
     set_memory_status,
     undo,
 )
-from swarm_memory.tools.memories.desk import latest_decisions
 from swarm_memory.tools.memories.edit import forget_memories, get_memories
 from swarm_memory.tools.memories.record import memory_record
 from swarm_memory.tools.retrieve.retrieve import retrieve

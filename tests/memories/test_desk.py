@@ -8,11 +8,22 @@ from swarm_memory.schema.base import new_id
 from swarm_memory.schema.memory import MemoryLink, Provenance
 from swarm_memory.schema.trajectory import Step, Trajectory, Verdict
 from swarm_memory.tools.credit.outcome import record_outcome
-from swarm_memory.tools.memories.decide import MemoryChange, edit, keep, merge, set_memory_status, undo
-from swarm_memory.tools.memories.desk import Card, DeskKind, desk, desk_counts, latest_decisions
+from swarm_memory.tools.memories.decide import (
+    Card,
+    DeskKind,
+    MemoryChange,
+    desk,
+    desk_counts,
+    edit,
+    keep,
+    latest_decisions,
+    merge,
+    set_memory_status,
+    undo,
+)
 from swarm_memory.tools.memories.record import memory_record
 from swarm_memory.tools.ports.memories import RetrievalRecord
-from swarm_memory.tools.ports.upkeep import UpkeepBatch
+from swarm_memory.tools.ports.records import UpkeepBatch
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.toolbox import Toolbox
 

@@ -3,7 +3,7 @@
 import pytest
 
 from swarm_memory.schema.trajectory import Step, Trajectory
-from swarm_memory.tools.memories.heard import Heard, heard
+from swarm_memory.tools.memories.remember import Heard, heard
 
 PAGE = "Note of the maintainers: since May `sh tag.sh` needs `sh support.sh upload` to be run right before it."
 SAID = "No, not like that. We install packages with pnpm here, never with npm. Then fix the header, please."

@@ -6,8 +6,7 @@ from pydantic import ValidationError
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.memory import Note
 from swarm_memory.schema.trajectory import Step, Trajectory
-from swarm_memory.tools.memories.heard import Session
-from swarm_memory.tools.memories.remember import remember_notes
+from swarm_memory.tools.memories.remember import Session, remember_notes
 from swarm_memory.tools.toolbox import Toolbox
 
 ROOT = "/home/kim/shop"

@@ -17,9 +17,8 @@ from swarm_memory.tools.credit.outcome import record_outcome
 from swarm_memory.tools.guard.trust import unverified
 from swarm_memory.tools.memories.decide import MemoryChange, confirm, edit, set_memory_status, undo
 from swarm_memory.tools.memories.edit import forget_memories, get_memories
-from swarm_memory.tools.memories.heard import Heard
+from swarm_memory.tools.memories.remember import Heard, title_of
 from swarm_memory.tools.memories.remember import remember as keep
-from swarm_memory.tools.memories.remember import title_of
 from swarm_memory.tools.memories.transfer import export_memories, import_memories
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.text.requests import without_request

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from records import HOSTILE
 
-from swarm_memory.tools.model.prompt import fence_of, fenced, load_prompt, parse_prompt, render
+from swarm_memory.tools.model.ask import fence_of, fenced, load_prompt, parse_prompt, render
 
 TEMPLATE = parse_prompt("demo", "# System\nRules for {{count}} items.\n# User\nCode {{fence}}\n{{task}}\n{{log}}\n")
 NAMES = sorted(path.name.removesuffix(".md") for path in files("swarm_memory.tools.model.prompts").iterdir()

@@ -23,8 +23,7 @@ from swarm_memory.tools.memories.edit import forget_memories, get_memories, memo
 from swarm_memory.tools.memories.status import memory_status
 from swarm_memory.tools.ports.memories import RetrievalRecord
 from swarm_memory.tools.promote.marks import Place
-from swarm_memory.tools.promote.paying import not_paying
-from swarm_memory.tools.promote.promote import Promotion
+from swarm_memory.tools.promote.promote import Promotion, not_paying
 from swarm_memory.tools.retrieve.retrieve import Hook, retrieve
 from swarm_memory.tools.toolbox import Toolbox
 

@@ -9,7 +9,7 @@ from clock import NOW
 from swarm_memory.schema.memory import MemoryItem, MemoryLink, Provenance
 from swarm_memory.tools.consolidate.consolidate import undo_consolidation
 from swarm_memory.tools.consolidate.contradictions import link_contradictions
-from swarm_memory.tools.ports.upkeep import UpkeepBatch
+from swarm_memory.tools.ports.records import UpkeepBatch
 from swarm_memory.tools.retrieve.embed import prepare
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.toolbox import Toolbox

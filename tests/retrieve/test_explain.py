@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from swarm_memory.schema.memory import MemoryLink, Provenance
-from swarm_memory.tools.ports.upkeep import UpkeepBatch
+from swarm_memory.tools.ports.records import UpkeepBatch
 from swarm_memory.tools.retrieve.explain import Explanation, explain
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.toolbox import Toolbox

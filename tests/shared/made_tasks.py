@@ -18,8 +18,8 @@ from swarm_memory.schema.outcome import OutcomeRecord
 from swarm_memory.schema.settings import CreditSettings, Settings
 from swarm_memory.schema.trajectory import Label, Step, Trajectory, Verdict
 from swarm_memory.tools.credit.outcome import record_outcome
-from swarm_memory.tools.ports.journal import Event
 from swarm_memory.tools.ports.memories import RetrievalRecord
+from swarm_memory.tools.ports.records import Event
 from swarm_memory.tools.toolbox import Toolbox
 
 NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)

@@ -12,8 +12,8 @@ from swarm_memory.schema.errors import ModelError, ModelUnavailable
 from swarm_memory.schema.settings import ChatSettings
 from swarm_memory.server.chat.chain import ChainChatModel
 from swarm_memory.server.chat.metering import ChatMeter, MeteredModel, Outcome, Reply, add
-from swarm_memory.tools.ports.journal import ChatRecord
 from swarm_memory.tools.ports.models import ChatAnswer, ChatModel, ChatRequest, ChatUsage
+from swarm_memory.tools.ports.records import ChatRecord
 
 ScriptedAnswer = str | dict[str, JsonValue] | ModelError
 """A text, an object that is sent as JSON, or the error that the call ends with."""

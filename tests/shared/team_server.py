@@ -15,8 +15,7 @@ from swarm_memory.schema.settings import HttpSettings, Settings
 from swarm_memory.schema.team.person import Role
 from swarm_memory.server.bank import Bank
 from swarm_memory.server.http.guard import Guard
-from swarm_memory.server.http.identity import Identity
-from swarm_memory.server.http.issuer import Issuer
+from swarm_memory.server.http.identity import Identity, Issuer
 from swarm_memory.server.http.serve import Address, guarded
 from swarm_memory.server.location import Location
 from swarm_memory.server.mcp.app import build_server

@@ -7,9 +7,8 @@ import pytest
 
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.source import Passage
-from swarm_memory.server.sources import definitions
-from swarm_memory.server.sources.code import MAX_PART_CHARS, code_passages, read_code
-from swarm_memory.server.sources.definitions import LANGUAGES, Language, outline
+from swarm_memory.server.sources import code
+from swarm_memory.server.sources.code import LANGUAGES, MAX_PART_CHARS, Language, code_passages, outline, read_code
 from swarm_memory.server.sources.files import decode
 
 
@@ -225,7 +224,7 @@ def test_a_file_that_takes_too_long_is_a_fault_and_the_rest_goes_on(
     write(tmp_path, "b.py", "def g(): pass\n")
     slow, _ = read_code(tmp_path)
     with monkeypatch.context() as context:
-        context.setattr(definitions, "TIMEOUT_S", 0.0)
+        context.setattr(code, "TIMEOUT_S", 0.0)
         with pytest.raises(InputError, match=r"took longer than 0 s"):
             slow.parse()
     assert [each.parse()[-1].title for each in read_code(tmp_path)] == ["f", "g"]
@@ -249,12 +248,12 @@ def test_without_a_grammar_its_files_alone_are_faults_that_say_what_to_install(
     write(tmp_path, "a.go", "package a\nfunc f() {}\n")
     write(tmp_path, "b.py", "def g(): pass\n")
     write(tmp_path, "c.rs", "fn h() { }\n")
-    find = definitions.importlib.util.find_spec
+    find = code.importlib.util.find_spec
 
     def without_go(name: str) -> ModuleSpec | None:
         return None if name == "tree_sitter_go" else find(name)
 
-    monkeypatch.setattr(definitions.importlib.util, "find_spec", without_go)
+    monkeypatch.setattr(code.importlib.util, "find_spec", without_go)
     go, python, rust = read_code(tmp_path)
     with pytest.raises(InputError, match=r"a\.go reading go .*swarm-memory\[code\]"):
         go.parse()

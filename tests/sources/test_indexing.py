@@ -17,8 +17,7 @@ from swarm_memory.tools.ports.sources import ReadGroup, SourceKey
 from swarm_memory.tools.retrieve.embed import BACKLOG, REEMBED
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.sources import sources
-from swarm_memory.tools.sources.prepare import Preparation, Prepared
-from swarm_memory.tools.sources.sources import index_source, search_sources
+from swarm_memory.tools.sources.sources import Preparation, Prepared, index_source, search_sources
 from swarm_memory.tools.toolbox import Toolbox
 
 Made = Callable[[SourceKind], Any]

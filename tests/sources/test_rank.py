@@ -6,7 +6,7 @@ import pytest
 
 from swarm_memory.schema.source import SourceKind
 from swarm_memory.tools.ports.sources import PassageCandidate, SourceResult
-from swarm_memory.tools.sources.rank import ScoredPassage, score_passages, vector_weight
+from swarm_memory.tools.sources.sources import ScoredPassage, score_passages, vector_weight
 
 
 def scored(kind: SourceKind, contents: Sequence[str], **frequency: int) -> dict[int, ScoredPassage]:

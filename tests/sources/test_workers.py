@@ -17,8 +17,7 @@ from swarm_memory.server.sources.files import faulty
 from swarm_memory.server.sources.indexing import IndexRequest, index
 from swarm_memory.server.sources.workers import prepare
 from swarm_memory.tools.ports.sources import StoredGroup
-from swarm_memory.tools.sources.prepare import Preparation
-from swarm_memory.tools.sources.sources import search_sources
+from swarm_memory.tools.sources.sources import Preparation, search_sources
 from swarm_memory.tools.toolbox import Toolbox
 
 

@@ -8,8 +8,7 @@ from hashlib import sha256
 import pytest
 
 from swarm_memory.schema.errors import StorageError
-from swarm_memory.server.storage.search.codes import Quantization, code_bits, codes
-from swarm_memory.server.storage.search.vectors import Space, encode, encode_all
+from swarm_memory.server.storage.search.vectors import Quantization, Space, code_bits, codes, encode, encode_all
 
 
 def unit_vector(rng: random.Random, dims: int) -> "array[float]":

@@ -15,8 +15,7 @@ from swarm_memory.server.storage.care.repair import repair
 from swarm_memory.server.storage.driver import choose
 from swarm_memory.server.storage.engine import registry
 from swarm_memory.server.storage.search import index, vectors
-from swarm_memory.server.storage.search.codes import code_bits, codes
-from swarm_memory.server.storage.search.vectors import encode
+from swarm_memory.server.storage.search.vectors import code_bits, codes, encode
 from swarm_memory.server.storage.search.words import pack, scoped, unpack
 from swarm_memory.server.storage.stores.rows import pattern_row, to_text
 from swarm_memory.tools.ports.memories import SearchFilter, SearchQuery, StoredMemory

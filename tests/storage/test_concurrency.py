@@ -18,11 +18,11 @@ from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import StorageError, StoreBusy
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.server.storage.driver import choose
-from swarm_memory.server.storage.engine import lock, recorder
+from swarm_memory.server.storage.engine import engine, lock
 from swarm_memory.server.storage.engine.connection import close, connect, write_transaction
 from swarm_memory.server.storage.engine.lock import writer_lock
-from swarm_memory.tools.ports.journal import Event
 from swarm_memory.tools.ports.memories import MemoryFilter, RetrievalRecord, SearchQuery, StoredMemory
+from swarm_memory.tools.ports.records import Event
 
 Make = Callable[..., MemoryItem]
 WithIndexes = Callable[..., StoredMemory]
@@ -58,7 +58,7 @@ async def test_closing_with_a_busy_database_gives_up_its_retrievals_in_time(
 async def test_too_many_waiting_retrievals_drop_the_oldest_and_health_says_so(
     open_bank: Any, here: Scope, database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recorder, "MAX_WAITING", 3)
+    monkeypatch.setattr(engine, "MAX_WAITING", 3)
     async with open_bank() as store:
         for number in range(5):
             await store.record_retrieval(RetrievalRecord(f"rt_{number}", here, "q", {}, 1.0, AT))

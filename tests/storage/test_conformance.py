@@ -21,11 +21,19 @@ from swarm_memory.schema.tool_memory import Evaluation, ToolCall
 from swarm_memory.schema.trajectory import Step, Trajectory, Verdict
 from swarm_memory.server.storage.stores.tool_memory import ToolMemoryCounts
 from swarm_memory.server.storage.stores.upkeep import PendingUpkeep
-from swarm_memory.tools.ports.journal import CORRECTED, EvaluatedCall, Event, HostSession
 from swarm_memory.tools.ports.memories import MemoryFilter, SearchFilter, SearchQuery
+from swarm_memory.tools.ports.records import (
+    CORRECTED,
+    Aging,
+    EvaluatedCall,
+    Event,
+    HostSession,
+    LearnRecord,
+    RunEnd,
+    UpkeepBatch,
+    UpkeepChange,
+)
 from swarm_memory.tools.ports.sources import SourceKey, StoredGroup, StoredPassage
-from swarm_memory.tools.ports.trajectories import LearnRecord, RunEnd
-from swarm_memory.tools.ports.upkeep import Aging, UpkeepBatch, UpkeepChange
 
 ENGINES = (*AVAILABLE, "postgres")
 T0 = AT = datetime(2026, 5, 1, 9, 30, tzinfo=UTC)

@@ -13,8 +13,7 @@ from swarm_memory.schema.sqlite import events
 from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.server.storage.store import SqliteStore
-from swarm_memory.tools.ports.trajectories import LearnRecord, TriedFix
-from swarm_memory.tools.ports.upkeep import UpkeepBatch, UpkeepChange
+from swarm_memory.tools.ports.records import LearnRecord, TriedFix, UpkeepBatch, UpkeepChange
 
 NOW = datetime(2026, 5, 1, 9, 30, tzinfo=UTC)
 SIGNATURE, OTHER = "a" * 32, "b" * 32

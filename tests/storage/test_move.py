@@ -21,8 +21,8 @@ from swarm_memory.server.storage.move import Side, Table, move, postgres_side, s
 from swarm_memory.server.storage.postgres.connection import Place
 from swarm_memory.server.storage.postgres.store import open_postgres
 from swarm_memory.server.storage.store import open_store
-from swarm_memory.tools.ports.journal import EvaluatedCall
 from swarm_memory.tools.ports.memories import SearchQuery
+from swarm_memory.tools.ports.records import EvaluatedCall
 from swarm_memory.tools.ports.sources import SourceKey, StoredGroup, StoredPassage
 
 AT = datetime(2026, 5, 1, 9, 30, tzinfo=UTC)

@@ -20,7 +20,6 @@ from swarm_memory.schema.memory import Provenance
 from swarm_memory.schema.settings import RetrieveSettings, Settings
 from swarm_memory.schema.source import Passage, SourceKind
 from swarm_memory.server.storage.postgres import index as postgres_index
-from swarm_memory.server.storage.postgres import postings
 from swarm_memory.server.storage.postgres import search as postgres_search
 from swarm_memory.server.wiring import SystemClock
 from swarm_memory.tools.ports.memories import ANY, SearchFilter, SearchQuery, SearchResult, View
@@ -38,8 +37,8 @@ OLD = datetime(2026, 1, 1, tzinfo=UTC)
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a handful of items do what hundreds do."""
-    monkeypatch.setattr(postings, "ENTERED_AT_ONCE", 5)
-    monkeypatch.setattr(postings, "FULL", 3)
+    monkeypatch.setattr(postgres_index, "ENTERED_AT_ONCE", 5)
+    monkeypatch.setattr(postgres_index, "FULL", 3)
 
 
 def shown(found: SearchResult) -> dict[str, tuple[Any, ...]]:

@@ -12,8 +12,8 @@ from swarm_memory.schema.team.person import Person
 from swarm_memory.schema.tool_memory import ToolCall
 from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.server.storage.stores.team.people import ADDED, REVOKED, ROLE_CHANGED, TOKEN_MADE
-from swarm_memory.tools.ports.journal import Event
 from swarm_memory.tools.ports.memories import RetrievalRecord
+from swarm_memory.tools.ports.records import Event
 
 AT = datetime(2026, 5, 1, 9, 30, tzinfo=UTC)
 WON = Verdict(label="Success", confidence=0.9, judge="evidence")

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from swarm_memory.schema.base import Scope
 from swarm_memory.schema.errors import InputError, StoreBusy
-from swarm_memory.server.storage.engine.recorder import MAX_WAITING, Record, Recorder
+from swarm_memory.server.storage.engine.engine import MAX_WAITING, Record, Recorder
 from swarm_memory.tools.ports.memories import RetrievalRecord
 
 

@@ -16,7 +16,7 @@ from swarm_memory.schema.errors import InputError, StoreReadOnly
 from swarm_memory.schema.source import Passage
 from swarm_memory.server.storage.postgres import index as postgres_index
 from swarm_memory.server.storage.postgres.connection import Place, RawConnection, connect, set_up
-from swarm_memory.server.storage.postgres.roles import admit
+from swarm_memory.server.storage.postgres.migrate import admit
 from swarm_memory.server.storage.postgres.store import PostgresStore, open_postgres
 from swarm_memory.tools.ports.memories import SearchQuery
 from swarm_memory.tools.ports.sources import SourceKey, StoredGroup, StoredPassage

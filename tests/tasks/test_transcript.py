@@ -19,9 +19,8 @@ from swarm_memory.schema.sqlite.events import BRIEFING, INJECTED
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.server.wiring import SystemClock
 from swarm_memory.tools.learn.learn import learn
-from swarm_memory.tools.ports.journal import Event, HostSession
 from swarm_memory.tools.ports.memories import RetrievalRecord
-from swarm_memory.tools.ports.trajectories import TaskFilter
+from swarm_memory.tools.ports.records import Event, HostSession, TaskFilter
 from swarm_memory.tools.tasks.transcript import WINDOW, Injection, Shown, list_tasks, timeline, transcript
 from swarm_memory.tools.tasks.verdict import say_verdict
 from swarm_memory.tools.toolbox import Toolbox

@@ -16,10 +16,9 @@ from swarm_memory.schema.settings import Settings, TeamSettings
 from swarm_memory.schema.sqlite.events import TRIED
 from swarm_memory.schema.team.person import Person, Role
 from swarm_memory.schema.team.sharing import Decided, Proposal, team_scopes
-from swarm_memory.tools.ports.journal import Event
+from swarm_memory.tools.ports.records import Event
 from swarm_memory.tools.team.bank import TeamBank
-from swarm_memory.tools.team.cache import Synced, sync
-from swarm_memory.tools.team.propose import outgoing, propose
+from swarm_memory.tools.team.cache import Synced, outgoing, propose, sync
 from swarm_memory.tools.toolbox import Toolbox
 
 URL, PROJECT = "https://memory.acme.example", "github.com/acme/shop"

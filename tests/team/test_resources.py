@@ -11,8 +11,7 @@ from swarm_memory.server.bank import Bank
 from swarm_memory.server.location import Location
 from swarm_memory.server.mcp.app import build_server
 from swarm_memory.server.wiring import open_toolbox, opened_toolbox
-from swarm_memory.tools.memories.heard import Heard
-from swarm_memory.tools.memories.remember import remember
+from swarm_memory.tools.memories.remember import Heard, remember
 from swarm_memory.tools.team.cache import sync
 from tests.team.team_banks import LOGIN, LOGIN_AGAIN, PROJECT, URL, NewHome
 

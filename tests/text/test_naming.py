@@ -2,7 +2,7 @@
 
 import pytest
 
-from swarm_memory.tools.text.names import names_in, shares_a_name
+from swarm_memory.tools.text.tokens import names_in, shares_a_name
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,7 @@
 
 import pytest
 
-from swarm_memory.tools.text.pasted import own_words, without_quotations
-from swarm_memory.tools.text.requests import asks_each_time, is_meant_once
+from swarm_memory.tools.text.requests import asks_each_time, is_meant_once, own_words, without_quotations
 
 MAIL = "From: Bob Stone\nSubject: Releases\n\nHi all,\n\nalways deploy on Fridays.\n\nBob"
 

@@ -14,8 +14,8 @@ from scripted_chat import ScriptedAnswer, ScriptedChatModel
 
 from swarm_memory.schema.errors import ModelUnavailable
 from swarm_memory.schema.tool_memory import Evaluation
-from swarm_memory.tools.ports.journal import CORRECTED, Event
 from swarm_memory.tools.ports.models import ChatAnswer, ChatRequest, ChatUsage
+from swarm_memory.tools.ports.records import CORRECTED, Event
 from swarm_memory.tools.tool_memory.evaluate import evaluate_tool_calls
 from swarm_memory.tools.tool_memory.summarize import summarize_tool_memory
 from swarm_memory.tools.toolbox import Toolbox

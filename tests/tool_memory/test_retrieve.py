@@ -13,8 +13,7 @@ from swarm_memory.server.storage.stores.tool_memory import PastCall, PastCalls
 from swarm_memory.tools.text.tokens import count_tokens
 from swarm_memory.tools.tool_memory.advise import rank_tools, retrieve_tool_memory
 from swarm_memory.tools.tool_memory.evaluate import evaluate_tool_calls
-from swarm_memory.tools.tool_memory.guidelines import Counts
-from swarm_memory.tools.tool_memory.summarize import summarize_tool_memory
+from swarm_memory.tools.tool_memory.summarize import Counts, summarize_tool_memory
 from swarm_memory.tools.toolbox import Toolbox
 from tests.tool_memory.logged import bank, call, failed, log_calls
 

@@ -9,7 +9,7 @@ from scripted_chat import ScriptedAnswer, ScriptedChatModel
 from swarm_memory.schema.errors import InputError, ModelUnavailable
 from swarm_memory.schema.tool_memory import Guidelines
 from swarm_memory.tools.credit.intervals import wilson
-from swarm_memory.tools.tool_memory.inputs import difference
+from swarm_memory.tools.tool_memory.log import difference
 from swarm_memory.tools.tool_memory.summarize import summarize_tool_memory
 from swarm_memory.tools.toolbox import Toolbox
 from tests.tool_memory.logged import at, call, failed, log_calls

@@ -18,7 +18,7 @@ from swarm_memory.server.bank import Bank
 from swarm_memory.server.config import ResolvedSettings, resolve_settings
 from swarm_memory.server.http.identity import Identity
 from swarm_memory.server.location import Location
-from swarm_memory.server.viewer.access import Access
+from swarm_memory.server.viewer.page import Access
 from swarm_memory.server.viewer.viewer import Viewed, Viewer
 from swarm_memory.server.wiring import SystemClock, empty_toolbox, open_toolbox
 from swarm_memory.tools.memories.edit import get_memories

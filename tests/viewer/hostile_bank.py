@@ -12,10 +12,8 @@ from swarm_memory.schema.memory import MemoryLink, Provenance
 from swarm_memory.schema.source import Passage
 from swarm_memory.schema.tool_memory import LoggedCall
 from swarm_memory.schema.trajectory import Step, Trajectory, Verdict
-from swarm_memory.tools.ports.journal import HostSession
+from swarm_memory.tools.ports.records import HostSession, LearnRecord, UpkeepBatch
 from swarm_memory.tools.ports.sources import ReadGroup
-from swarm_memory.tools.ports.trajectories import LearnRecord
-from swarm_memory.tools.ports.upkeep import UpkeepBatch
 from swarm_memory.tools.retrieve.embed import prepare
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.sources.sources import index_source

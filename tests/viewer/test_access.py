@@ -4,7 +4,7 @@ import pytest
 
 from swarm_memory.schema.settings import Settings
 from swarm_memory.server.location import Location
-from swarm_memory.server.viewer.access import KEY_LIFETIME_S, MAX_SESSIONS, SESSION_IDLE_S, Access
+from swarm_memory.server.viewer.page import KEY_LIFETIME_S, MAX_SESSIONS, SESSION_IDLE_S, Access
 from tests.viewer.browsed import NAMES, ORIGIN, Browsing, browsing
 
 pytestmark = pytest.mark.attack

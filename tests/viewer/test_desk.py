@@ -3,8 +3,8 @@
 import re
 
 from swarm_memory.schema.memory import MemoryLink, Provenance
-from swarm_memory.tools.memories.desk import desk_counts
-from swarm_memory.tools.ports.upkeep import UpkeepBatch
+from swarm_memory.tools.memories.decide import desk_counts
+from swarm_memory.tools.ports.records import UpkeepBatch
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from tests.viewer.browsed import Browsing, seen
 

@@ -11,7 +11,7 @@ from swarm_memory.schema.memory import Provenance
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Step, Trajectory, Verdict
 from swarm_memory.server.location import Location
-from swarm_memory.tools.memories.desk import latest_decisions
+from swarm_memory.tools.memories.decide import latest_decisions
 from swarm_memory.tools.promote.marks import BEGIN, digest, marked
 from tests.viewer.browsed import ORIGIN, Browsing, browsing, seen
 

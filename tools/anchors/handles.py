@@ -19,8 +19,7 @@ from pathlib import PurePosixPath
 
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.tools.text.cleaning import clean
-from swarm_memory.tools.text.names import is_path, paths_in, spans
-from swarm_memory.tools.text.tokens import STOP_WORDS, tokenize
+from swarm_memory.tools.text.tokens import STOP_WORDS, is_path, paths_in, spans, tokenize
 from swarm_memory.tools.trajectory.calls import Call
 from swarm_memory.tools.trajectory.failures import command_text, error_key, signature_of, signature_of_call
 from swarm_memory.tools.trajectory.shell import CHECKS, Part, parse_command

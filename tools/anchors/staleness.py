@@ -12,7 +12,7 @@ import anyio
 import anyio.to_thread
 
 from swarm_memory.schema.memory import MemoryItem
-from swarm_memory.tools.text.names import packages_in, paths_in, scripts_in
+from swarm_memory.tools.text.tokens import packages_in, paths_in, scripts_in
 from swarm_memory.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:

@@ -4,8 +4,7 @@ from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
 from swarm_memory.schema.benchmark import BenchmarkRun, Figure, SuiteResults, Table
-from swarm_memory.tools.benchmark.figures import Column, table
-from swarm_memory.tools.benchmark.measures import Resampling
+from swarm_memory.tools.benchmark.figures import Column, Resampling, table
 from swarm_memory.tools.credit.intervals import Interval, difference
 
 Verdict = Literal["better", "worse", "differs", "within noise", "no interval"]

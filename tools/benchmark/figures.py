@@ -1,12 +1,99 @@
-"""What was measured, declared once as columns: figures, cells of tables and series of plots follow from them."""
+"""What was measured, declared once as columns, from which figures, cells of tables and series of plots follow; and
+the measures: how good a ranked answer is, how fast answers come, intervals of means by resampling the cases.
+"""
 
-from collections.abc import Callable, Iterable, Sequence
+import math
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 
 from swarm_memory.schema.benchmark import Figure, Series, SuiteResults, Table
-from swarm_memory.tools.benchmark.measures import percentile
-from swarm_memory.tools.credit.intervals import Interval
+from swarm_memory.tools.credit.intervals import LEVEL, Interval
+
+if TYPE_CHECKING:
+    from numpy import float64
+    from numpy.typing import NDArray
+
+
+DEPTH = 10
+"""MRR and nDCG look at the first ten."""
+
+RESAMPLES = 2000
+_AT_ONCE = 200
+_BOUNDS = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)
+
+
+def measures(found: Sequence[str], gold: Collection[str], ks: Sequence[int]) -> dict[str, float]:
+    """Return every measure of one answer, from 0 to 1; `gold` must not be empty.
+
+    recall_any@K: whether a relevant item is among the first K. recall@K: the share of the relevant ones that are.
+    mrr@10: 1 / rank of the first one. ndcg@10: Järvelin, Kekäläinen (2002) with gains of 1 and log2(rank + 1).
+    """
+    ranks = [rank for rank, each in enumerate(found, start=1) if each in gold]
+    values: dict[str, float] = {}
+    for k in ks:
+        hits = sum(rank <= k for rank in ranks)
+        values[f"recall_any@{k}"] = float(hits > 0)
+        values[f"recall@{k}"] = hits / len(gold)
+    near = [rank for rank in ranks if rank <= DEPTH]
+    values[f"mrr@{DEPTH}"] = 1 / near[0] if near else 0.0
+    ideal = math.fsum(1 / math.log2(rank + 1) for rank in range(1, min(DEPTH, len(gold)) + 1))
+    values[f"ndcg@{DEPTH}"] = math.fsum(1 / math.log2(rank + 1) for rank in near) / ideal
+    return values
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """Return the value that `share` of the values do not exceed (nearest rank); `values` must not be empty."""
+    ordered = sorted(values)
+    return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
+
+
+def columns(rows: Sequence[Mapping[str, float]]) -> dict[str, tuple[float, ...]]:
+    """Return the values of each measure over all rows, which have the same measures."""
+    return {name: tuple(row[name] for row in rows) for name in (rows[0] if rows else ())}
+
+
+class Resampling:
+    """Draws of n cases with replacement, the same ones for whatever is asked of it. Efron, Tibshirani (1993), 13.3."""
+
+    def __init__(self, n: int, seed: int) -> None:
+        if n < 1:
+            raise ValueError("there is nothing to resample")
+        self._n, self._seed = n, seed
+
+    def intervals(self, rows: Sequence[Sequence[float]]) -> list[Interval]:
+        """Return the mean of each row of n values with its percentile interval."""
+        import numpy
+
+        if not rows:
+            return []
+        values = numpy.asarray(rows, dtype="f8").T
+        low, high = numpy.quantile(self._means(values), _BOUNDS, axis=0)
+        return [Interval(*map(float, each)) for each in zip(values.mean(axis=0), low, high, strict=True)]
+
+    def ratio(self, values: Sequence[float], others: Sequence[float]) -> Interval:
+        """Return the mean of n values over that of the others, which must not be 0; a draw in which it is counts not.
+
+        Both are resampled together: case by case.
+        """
+        import numpy
+
+        pairs = numpy.asarray([values, others], dtype="f8").T
+        means = self._means(pairs)
+        sound = means[means[:, 1] > 0]
+        low, high = numpy.quantile(sound[:, 0] / sound[:, 1], _BOUNDS)
+        value = pairs[:, 0].mean() / pairs[:, 1].mean()
+        return Interval(float(value), float(low), float(high))
+
+    def _means(self, values: "NDArray[float64]") -> "NDArray[float64]":
+        """Return the means of n rows of values for every resample, some resamples at once."""
+        import numpy
+
+        chance = numpy.random.default_rng(self._seed)
+        even = numpy.full(self._n, 1 / self._n)
+        counts = (chance.multinomial(self._n, even, size=_AT_ONCE) for _ in range(RESAMPLES // _AT_ONCE))
+        return numpy.concatenate([each / self._n @ values for each in counts])
+
 
 Row = TypeVar("Row")
 Value = float | str | Interval | None

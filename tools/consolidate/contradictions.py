@@ -8,12 +8,11 @@ from swarm_memory.schema.errors import ModelUnavailable
 from swarm_memory.schema.memory import MemoryItem, MemoryLink, Related
 from swarm_memory.tools.consolidate.pairs import AT_ONCE, Near, Survey, in_parts, texts_of
 from swarm_memory.tools.guard.redact import redact
-from swarm_memory.tools.model.ask import Answered, Effort, ask
+from swarm_memory.tools.model.ask import Answered, Effort, ask, load_prompt, render
 from swarm_memory.tools.model.parse import Unparsed
-from swarm_memory.tools.model.prompt import load_prompt, render
 from swarm_memory.tools.ports.memories import StoredMemory
 from swarm_memory.tools.ports.models import ChatModel
-from swarm_memory.tools.ports.upkeep import UpkeepBatch
+from swarm_memory.tools.ports.records import UpkeepBatch
 from swarm_memory.tools.text.cleaning import one_line
 from swarm_memory.tools.text.opposition import CONTRADICTS, opposition
 from swarm_memory.tools.toolbox import Toolbox

@@ -1,19 +1,69 @@
-"""Runs of upkeep: when one is due and is queued, what one has written so far, and the withdrawal of what harms."""
+"""Runs of upkeep: when one is due and is queued, what one has written so far, and the withdrawal of what harms; and
+retention: what is no memory is removed when it is as old as the settings say.
+"""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from swarm_memory.schema.base import RUN, new_id
+from swarm_memory.schema.job import Progress, Report
 from swarm_memory.schema.memory import MemoryLink, MemoryStatus, Related, Withdrawn
-from swarm_memory.tools.consolidate.pairs import Progress
-from swarm_memory.tools.consolidate.retention import queue_retention_when_due
+from swarm_memory.tools.consolidate.pairs import OnProgress
 from swarm_memory.tools.credit.harm import HARMFUL, memory_records
-from swarm_memory.tools.ports.trajectories import Trials
-from swarm_memory.tools.ports.upkeep import Aging, UpkeepBatch, UpkeepChange, UpkeepWritten
+from swarm_memory.tools.ports.records import RETAINED, Aging, Retained, Trials, UpkeepBatch, UpkeepChange, UpkeepWritten
 from swarm_memory.tools.retrieve.embed import queue_embedding
 from swarm_memory.tools.toolbox import Toolbox
+
+RETENTION = "retention"
+"""The kind of the jobs that remove."""
+
+_BATCH: Mapping[Retained, int] = {"trajectories": 10, "events": 500, "metrics": 500, "tool_calls": 100}
+"""Rows of one transaction, by how long they are: other writers wait no longer than for that."""
+
+
+async def queue_retention_when_due(toolbox: Toolbox) -> bool:
+    """Queue a removal if something is too old and none waits or runs; return if it is due. Raises `StorageError`."""
+    if not await toolbox.store.retention.expired(toolbox.scope, _limits(toolbox)):
+        return False
+    former = await toolbox.store.find_job(toolbox.scope, RETENTION, RETENTION)
+    if former is None or former.ended_at is not None:
+        await toolbox.queue(RETENTION, RETENTION)
+    return True
+
+
+async def remove_old(toolbox: Toolbox, report: Report | None = None) -> dict[str, int]:
+    """Remove what is too old in the toolbox's scope; return how much of each kind. Raises `StorageError`."""
+    removed: dict[str, int] = {}
+    for kind, before in _limits(toolbox).items():
+        removed[kind] = 0
+        while gone := await toolbox.store.retention.remove(toolbox.scope, kind, before, _BATCH[kind]):
+            removed[kind] += gone
+            if report is not None:
+                await report(Progress(done=sum(removed.values()), message=f"{removed[kind]} {_name(kind)} removed"))
+    return removed
+
+
+def retention_status(toolbox: Toolbox) -> str:
+    """Say in one line after how many days each kind goes."""
+    days = [(_name(kind), _days(toolbox, kind)) for kind in RETAINED]
+    return ", ".join(f"{name} after {after:,} days" if after else f"{name} never" for name, after in days)
+
+
+def _limits(toolbox: Toolbox) -> dict[Retained, datetime]:
+    """Return before which moment each kind is too old; without those that are kept for ever."""
+    now = toolbox.clock.now()
+    return {kind: now - timedelta(days=days) for kind in RETAINED if (days := _days(toolbox, kind))}
+
+
+def _days(toolbox: Toolbox, kind: Retained) -> int:
+    return int(getattr(toolbox.settings.retention, f"{kind}_days"))
+
+
+def _name(kind: Retained) -> str:
+    return kind.replace("_", " ")
+
 
 CONSOLIDATE = "consolidate"
 """The kind of the jobs that consolidate."""
@@ -49,7 +99,7 @@ class UpkeepRun:
     id: str
     now: datetime
     dry_run: bool
-    on_progress: Progress | None
+    on_progress: OnProgress | None
     total: int = 1
     done: int = 0
     changed: dict[str, UpkeepChange] = field(default_factory=dict[str, UpkeepChange])

@@ -18,7 +18,7 @@ from swarm_memory.schema.base import counted
 from swarm_memory.schema.outcome import OutcomeRecord
 from swarm_memory.tools.credit.intervals import wilson
 from swarm_memory.tools.guard.trust import RESTORED
-from swarm_memory.tools.ports.journal import DECIDED, TAKEN_BACK
+from swarm_memory.tools.ports.records import DECIDED, TAKEN_BACK
 from swarm_memory.tools.toolbox import Toolbox
 
 FEWEST_FAILURES, CLEARLY = 3, 1.2

@@ -9,7 +9,6 @@ from swarm_memory.tools.guard.generalize import generalize
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.guard.screen import by_rules_of_prompts, by_wording
 from swarm_memory.tools.text.cleaning import clean, one_line
-from swarm_memory.tools.text.pasted import own_words, without_quotations
 from swarm_memory.tools.text.requests import (
     asks_each_time,
     asks_to_be_kept,
@@ -17,6 +16,8 @@ from swarm_memory.tools.text.requests import (
     each_time_from,
     is_meant_once,
     is_question,
+    own_words,
+    without_quotations,
     without_request,
 )
 from swarm_memory.tools.text.tokens import words_as_written

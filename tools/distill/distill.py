@@ -8,9 +8,8 @@ from swarm_memory.schema.memory import Distillation, MemoryItem
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.tools.distill.corrections import USERS_WORD, corrections
-from swarm_memory.tools.distill.fixes import fix_drafts
+from swarm_memory.tools.distill.fixes import fix_drafts, procedures
 from swarm_memory.tools.distill.model import distill_by_model
-from swarm_memory.tools.distill.procedures import procedures
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.ports.models import ChatModel
 from swarm_memory.tools.text.cleaning import one_line

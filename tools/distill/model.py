@@ -10,9 +10,8 @@ from swarm_memory.schema.trajectory import Trajectory, Verdict
 from swarm_memory.tools.distill.bounds import COPIED, accepted, copies, held_to, words_of
 from swarm_memory.tools.distill.corrections import FROM_USER, USERS_WORD
 from swarm_memory.tools.guard.redact import archivable, kept_text
-from swarm_memory.tools.model.ask import Answered, Effort, ask_about
+from swarm_memory.tools.model.ask import Answered, Effort, Rendered, ask_about, load_prompt, render
 from swarm_memory.tools.model.parse import Unparsed
-from swarm_memory.tools.model.prompt import Rendered, load_prompt, render
 from swarm_memory.tools.ports.models import ChatModel
 from swarm_memory.tools.text.cleaning import clean
 from swarm_memory.tools.trajectory.excerpt import Shortened, shorten_trajectory, shown_task

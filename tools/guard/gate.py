@@ -7,9 +7,8 @@ from swarm_memory.schema.errors import ModelUnavailable, QuotaReached
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.guard.screen import Finding, by_rules, by_rules_of_prompts, by_wording, reason_of
-from swarm_memory.tools.model.ask import Answered, Effort, ask
+from swarm_memory.tools.model.ask import Answered, Effort, ask, load_prompt, render
 from swarm_memory.tools.model.parse import Unparsed
-from swarm_memory.tools.model.prompt import load_prompt, render
 from swarm_memory.tools.ports.models import ChatModel
 from swarm_memory.tools.text.cleaning import clean, one_line
 from swarm_memory.tools.toolbox import Toolbox

@@ -9,7 +9,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from swarm_memory.schema.base import is_teams
 from swarm_memory.schema.memory import MemoryDraft, MemoryItem, ScoredMemory
 from swarm_memory.schema.trajectory import Step, Trajectory
-from swarm_memory.tools.ports.journal import DECIDED, TAKEN_BACK, Event
+from swarm_memory.tools.ports.records import DECIDED, TAKEN_BACK, Event
 from swarm_memory.tools.text.cleaning import lazy
 from swarm_memory.tools.text.tokens import tokenize
 from swarm_memory.tools.toolbox import Toolbox

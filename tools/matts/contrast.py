@@ -1,32 +1,199 @@
 """Self-contrast: the lessons of several attempts at one task together, found by a model or by their calls alone.
 
-By the calls: what got any attempt past an error, and what failures ran into and no success. What counts is in how many
-attempts it stands, not how often; what stands in one alone must have been seen to work.
+By the calls: what got any attempt past an error, and what failures ran into and no success. What counts is in how
+many attempts it stands, not how often; what stands in one alone must have been seen to work. A fix that was seen to
+work holds whoever found it; what one attempt did in vain is not what helped another, and bystanders show when
+attempts differ.
 """
 
 import asyncio
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Literal
+import itertools
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal, NamedTuple
 
 from swarm_memory.schema.errors import ModelUnavailable
-from swarm_memory.schema.memory import Distiller, Outcome
+from swarm_memory.schema.memory import WAY_OUT, Distiller, Outcome
 from swarm_memory.schema.rollout import ScalingMode
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.tools.distill.bounds import check_drafts
 from swarm_memory.tools.distill.corrections import corrections
 from swarm_memory.tools.distill.distill import distill_by_extraction
+from swarm_memory.tools.distill.drafts import GUARDRAIL, draft_of, repair_draft
+from swarm_memory.tools.distill.fixes import is_seen
 from swarm_memory.tools.distill.model import DistilledItem, check_items
 from swarm_memory.tools.guard.redact import redact
-from swarm_memory.tools.matts.differences import fixes_of, look, pitfalls
 from swarm_memory.tools.matts.rollouts import Attempt, Lesson, merged
-from swarm_memory.tools.model.ask import Answered, Effort, ask_about
+from swarm_memory.tools.model.ask import Answered, Effort, Rendered, ask_about, load_prompt, render
 from swarm_memory.tools.model.parse import Unparsed
-from swarm_memory.tools.model.prompt import Rendered, load_prompt, render
 from swarm_memory.tools.ports.models import ChatModel
 from swarm_memory.tools.text.cleaning import clean, one_line
+from swarm_memory.tools.trajectory.calls import Call
+from swarm_memory.tools.trajectory.errors import Repair, changes_something, same_intent, shape
 from swarm_memory.tools.trajectory.excerpt import Shortened, shorten_trajectory, shown_task
+from swarm_memory.tools.trajectory.failures import classify, error_key
+from swarm_memory.tools.trajectory.phrasing import show_call, show_symptom
+from swarm_memory.tools.trajectory.reading import Reading, read
+
+_VERDICTS = frozenset({"assertion", "error"})
+"""A check that fails so says that the work is wrong: that is what failure means, not what it came from."""
+
+_MIN_SEEN, _MAX_VAIN, _MAX_TITLE, _MAX_EVIDENCE = 2, 6, 80, 20
+
+
+Mark = tuple[str, tuple[str, str]]
+"""What failed, and with which error: each is a lesson of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """One attempt with its calls, the errors it met and how it got past them."""
+
+    attempt: Attempt
+    reading: Reading
+    failed: dict[Mark, list[Call]] = field(default_factory=dict[Mark, list[Call]])
+    repaired: dict[Mark, list[Repair]] = field(default_factory=dict[Mark, list[Repair]])
+    vain: dict[Mark, dict[str, Call]] = field(default_factory=dict[Mark, dict[str, Call]])
+    """What was done after an error, by its shape, when the next such call ended with the same error."""
+
+    @property
+    def label(self) -> str:
+        return self.attempt.verdict.label
+
+
+class Fix(NamedTuple):
+    """A way past an error, as a lesson."""
+
+    mark: Mark
+    lesson: Lesson
+    is_seen: bool
+    """Whether an attempt was seen to get past the error by it."""
+    failures: int
+    """How many failures it would have helped: they met the error and had not got past it in the end."""
+    went: int
+    """How many attempts went this way."""
+
+
+def look(attempt: Attempt) -> Looked:
+    """Return an attempt with the errors in it."""
+    looked = Looked(attempt, read(attempt.trajectory))
+    for call in looked.reading.calls:
+        if call.failed and not looked.reading.is_own_fault(call):
+            looked.failed.setdefault((call.name, error_key(call.error)), []).append(call)
+    for repair in looked.reading.repairs:
+        looked.repaired.setdefault((repair.failed.name, error_key(repair.failed.error)), []).append(repair)
+    for mark, failed in looked.failed.items():
+        looked.vain[mark] = {shape(call): call for call in _in_vain(failed, looked.reading.calls)}
+    return looked
+
+
+def _in_vain(failed: Sequence[Call], calls: Sequence[Call]) -> Iterator[Call]:
+    """Yield what was done between two failures of one kind, where no such call succeeded in between."""
+    for one, following in itertools.pairwise(failed):
+        between = [call for call in calls if one.end < call.position < following.position]
+        if any(not call.failed and same_intent(one, call) for call in between):
+            continue
+        yield from (call for call in between if changes_something(call))
+
+
+def fixes_of(every: Sequence[Looked]) -> list[Fix]:
+    """Return one way past each error that any attempt got past: first those that failures lacked most."""
+    marks = dict.fromkeys(mark for each in every for mark in each.failed)
+    found = [_fix(mark, every) for mark in marks if any(mark in each.repaired for each in every)]
+    return sorted(found, key=lambda each: (each.failures, each.went), reverse=True)
+
+
+def _fix(mark: Mark, every: Sequence[Looked]) -> Fix:
+    """Return the way that most attempts went, as the attempt shows it that did the least beside.
+
+    Its actions are those that most repairs have and nobody did in vain; with it goes what anybody tried in vain.
+    """
+    repairs = [(each, repair) for each in every for repair in each.repaired.get(mark, ())]
+    vain = {key: call for each in every for key, call in each.vain.get(mark, {}).items()}
+    acted = {(each.attempt.number, shape(call)) for each, repair in repairs for call in repair.actions}
+    done = Counter(key for _, key in acted)
+    helpful = {key for key, count in done.items() if count == max(done.values())} - vain.keys()
+
+    def pruned(repair: Repair) -> Repair:
+        actions = tuple(call for call in repair.actions if shape(call) in helpful)
+        return replace(repair, actions=actions or repair.actions)
+
+    def rank(pair: tuple[Looked, Repair]) -> tuple[int, ...]:
+        looked, repair = pair
+        went = len(_went(repair, repairs))
+        return -went, looked.label != "Success", len(repair.actions), -len(repair.attempts), looked.attempt.number
+
+    owner, repair = min(((each, pruned(repair)) for each, repair in repairs), key=rank)
+    way = {shape(call) for call in repair.actions}
+    tried = {shape(call): call for call in repair.vain} | vain
+    repair = replace(repair, vain=tuple(call for key, call in tried.items() if key not in way))
+    went = _went(repair, repairs)
+    failures = sum(each.label == "Failure" and _ended_with(mark, each) for each in every)
+    return Fix(mark, _lesson(mark, owner, repair, went), is_seen(repair), failures, len(went))
+
+
+def _lesson(mark: Mark, owner: Looked, repair: Repair, went: Sequence[Looked]) -> Lesson:
+    """Return the lesson of a fix, with the steps of all attempts that bear it out as its evidence."""
+    checked = [f"Checked and corrected: {note}" for note in owner.attempt.notes[:2]]
+    draft = repair_draft(repair, owner.reading.particulars, checked, tags=(WAY_OUT,))
+    others = [each.repaired[mark][0] for each in went if each is not owner]
+    steps = [step for other in others for step in (*other.failed.ids, *other.success.ids)]
+    evidence = tuple(dict.fromkeys([*draft.evidence, *steps]))[:_MAX_EVIDENCE]
+    tags = tuple(dict.fromkeys(("contrast", *draft.tags)))[:8]
+    return Lesson(draft.model_copy(update={"evidence": evidence, "tags": tags}), "Success", owner.attempt)
+
+
+def _ended_with(mark: Mark, looked: Looked) -> bool:
+    """Whether an attempt met an error last after it had got past it for the last time, or never got past it."""
+    past = max((repair.success.position for repair in looked.repaired.get(mark, ())), default=-1)
+    return mark in looked.failed and looked.failed[mark][-1].position > past
+
+
+def _went(repair: Repair, repairs: Sequence[tuple[Looked, Repair]]) -> list[Looked]:
+    """Return the attempts that went a way: they did all of it, or got past the error with none."""
+    if shape(repair.failed) == shape(repair.success) and not repair.actions:
+        return []  # it went away by itself, as far as was seen
+    way = {shape(call) for call in repair.actions}
+    done = ((each, {shape(call) for call in other.actions}) for each, other in repairs)
+    went = {each.attempt.number: each for each, actions in done if way <= actions and bool(way) == bool(actions)}
+    return list(went.values())
+
+
+def pitfalls(every: Sequence[Looked], fixed: Collection[Mark]) -> Iterator[Lesson]:
+    """Yield the errors that at least half of the failures, and two of them, ran into again and again, and no success.
+
+    Each is a guardrail, with all that anybody tried against it in vain.
+    """
+    met = [each for each in every if each.label == "Success"]
+    missed = [each for each in every if each.label == "Failure"]
+    counts = Counter(mark for each in missed for mark, calls in each.failed.items() if len(calls) > 1)
+    for mark, count in counts.most_common():
+        owner = max((each for each in missed if mark in each.failed), key=lambda each: len(each.failed[mark]))
+        call = owner.failed[mark][-1]
+        failure, symptom = classify(call.error), show_symptom(call.error, owner.reading.particulars)
+        is_usual = count >= _MIN_SEEN and 2 * count >= len(missed) and not any(mark in each.failed for each in met)
+        if mark in fixed or not is_usual or not symptom or (call.check is not None and failure.kind in _VERDICTS):
+            continue
+        names = owner.reading.particulars
+        shown = show_call(call, names)
+        vain = [(done, each.reading.particulars) for each in every for done in each.vain.get(mark, {}).values()]
+        texts = dict.fromkeys(show_call(done, own, 80) for done, own in vain)
+        remedies = [text for text in texts if text != show_call(call, names, 80)][:_MAX_VAIN]
+        lines = [f'When {shown} ends with "{symptom}", do not repeat it unchanged.']
+        if remedies:
+            lines.append(f"What did not help: {', '.join(remedies)}.")
+        none = f", in none of the {len(met)} that did" if met else ""
+        lines.append(f"So in {count} of {len(missed)} attempts that did not meet the task{none}.")
+        lines.append("No fix was seen: try what stands in none of these lines, or report it as open instead of done.")
+        heading = "What did not help against" if remedies else "No way was found past"
+        title = f'{heading} "{one_line(symptom, _MAX_TITLE - len(heading) - 3)}"'
+        calls = [each.failed[mark][-1] for each in missed if mark in each.failed]
+        tags = ("contrast", failure.kind, GUARDRAIL)
+        draft = draft_of(title, f'`{mark[0]}` fails with "{symptom}"', lines, tags, calls=calls)
+        yield Lesson(draft, "Failure", owner.attempt)
+
 
 PROMPT = "self_contrast"
 

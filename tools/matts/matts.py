@@ -22,11 +22,11 @@ from swarm_memory.tools.consolidate.upkeep import queue_when_due
 from swarm_memory.tools.credit.outcome import record_outcome
 from swarm_memory.tools.guard.gate import check_quota
 from swarm_memory.tools.guard.redact import redact
-from swarm_memory.tools.learn.items import Origin, SortedOut, distilled_item, mean_confidence, new_items
+from swarm_memory.tools.learn.learn import Origin, SortedOut, distilled_item, mean_confidence, new_items
 from swarm_memory.tools.matts.contrast import Contrast, self_contrast
 from swarm_memory.tools.matts.rollouts import Attempt, Former, best_of, do_rollout, numbered
 from swarm_memory.tools.ports.models import AgentRunner
-from swarm_memory.tools.ports.trajectories import RunEnd
+from swarm_memory.tools.ports.records import RunEnd
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.text.cleaning import clean
 from swarm_memory.tools.toolbox import Toolbox

@@ -16,7 +16,7 @@ from swarm_memory.schema.trajectory import Step, Trajectory, Verdict
 from swarm_memory.tools.credit.outcome import steps_of
 from swarm_memory.tools.guard.redact import archivable, redact
 from swarm_memory.tools.judge.judge import Judged, audit_event, judge_in_full
-from swarm_memory.tools.model.prompt import load_prompt, render
+from swarm_memory.tools.model.ask import load_prompt, render
 from swarm_memory.tools.ports.models import AgentRunner
 from swarm_memory.tools.text.cleaning import clean, one_line
 from swarm_memory.tools.toolbox import Toolbox

@@ -11,8 +11,8 @@ from swarm_memory.schema.memory import MemoryDraft, MemoryItem
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.team.person import rank
 from swarm_memory.tools.guard.redact import redact
-from swarm_memory.tools.ports.journal import Event
 from swarm_memory.tools.ports.memories import Forgotten, MemoryFilter
+from swarm_memory.tools.ports.records import Event
 from swarm_memory.tools.text.cleaning import clean, faults, is_memory_id
 from swarm_memory.tools.toolbox import Toolbox
 

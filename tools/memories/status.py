@@ -8,12 +8,11 @@ from importlib.metadata import version
 from swarm_memory.schema.base import counted
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.status import BankStatistics, MemoryStatus, StorageHealth
-from swarm_memory.tools.consolidate.retention import retention_status
-from swarm_memory.tools.consolidate.upkeep import CONSOLIDATE, WHOLE_BANK
+from swarm_memory.tools.consolidate.upkeep import CONSOLIDATE, WHOLE_BANK, retention_status
 from swarm_memory.tools.credit.metrics import memory_effect
 from swarm_memory.tools.judge.judge import AUDITED, confusion
-from swarm_memory.tools.ports.upkeep import FINISHED
-from swarm_memory.tools.promote.paying import not_paying
+from swarm_memory.tools.ports.records import FINISHED
+from swarm_memory.tools.promote.promote import not_paying
 from swarm_memory.tools.toolbox import Toolbox
 
 AUDITS = 500

@@ -13,8 +13,15 @@ from swarm_memory.tools.anchors.staleness import staleness_of
 from swarm_memory.tools.credit.harm import rests
 from swarm_memory.tools.guard.trust import MAX_UNVERIFIED, unverified
 from swarm_memory.tools.ports.memories import KnownFix, RetrievalRecord
-from swarm_memory.tools.retrieve.agreement import first_of_opposites
-from swarm_memory.tools.retrieve.preamble import MAX_COUNTED, helps, how_often, otherwise, preamble, without_symptom
+from swarm_memory.tools.retrieve.preamble import (
+    MAX_COUNTED,
+    first_of_opposites,
+    helps,
+    how_often,
+    otherwise,
+    preamble,
+    without_symptom,
+)
 from swarm_memory.tools.toolbox import Toolbox
 
 MAX_CALL_CHARS, MAX_FAILURE_CHARS = 400, 600

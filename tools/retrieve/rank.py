@@ -15,8 +15,7 @@ from swarm_memory.schema.base import GLOBAL_PROJECT, TEAM
 from swarm_memory.schema.memory import MemoryItem, ScoredMemory, ScoreParts
 from swarm_memory.schema.settings import RetrieveSettings
 from swarm_memory.tools.ports.memories import Candidate, SearchResult
-from swarm_memory.tools.text.names import names_in, shares_a_name
-from swarm_memory.tools.text.tokens import tokenize
+from swarm_memory.tools.text.tokens import names_in, shares_a_name, tokenize
 from swarm_memory.tools.toolbox import Toolbox
 
 BM25_K1, BM25_B = 0.9, 0.6

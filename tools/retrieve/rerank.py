@@ -10,9 +10,8 @@ from dataclasses import dataclass, replace
 
 from swarm_memory.schema.errors import ModelAnswerInvalid, ModelError
 from swarm_memory.tools.guard.redact import redact
-from swarm_memory.tools.model.ask import Answered, Effort, ask
+from swarm_memory.tools.model.ask import Answered, Effort, ask, load_prompt, render
 from swarm_memory.tools.model.parse import Unparsed
-from swarm_memory.tools.model.prompt import load_prompt, render
 from swarm_memory.tools.ports.models import ChatModel, Ranked, RerankCandidate, Reranker
 from swarm_memory.tools.text.cleaning import clean, shorten
 from swarm_memory.tools.toolbox import Toolbox

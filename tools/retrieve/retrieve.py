@@ -14,8 +14,15 @@ from swarm_memory.tools.credit.harm import is_held_out, rests
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.guard.trust import prefer_verified
 from swarm_memory.tools.ports.memories import ANY, RetrievalRecord, SearchFilter, SearchQuery, SearchResult
-from swarm_memory.tools.retrieve.agreement import team_counts, with_fix_counts, without_contradictions, without_repeats
-from swarm_memory.tools.retrieve.preamble import how_often, otherwise, preamble
+from swarm_memory.tools.retrieve.preamble import (
+    how_often,
+    otherwise,
+    preamble,
+    team_counts,
+    with_fix_counts,
+    without_contradictions,
+    without_repeats,
+)
 from swarm_memory.tools.retrieve.query import TargetTime, Vectors, mentioned_time, own_words, vectors_of
 from swarm_memory.tools.retrieve.rank import (
     HALF_LIFE_DAYS,

@@ -14,9 +14,8 @@ from swarm_memory.schema.memory import MemoryItem, MemoryStatus
 from swarm_memory.schema.outcome import OutcomeRecord, RecordedTask, UseMethod
 from swarm_memory.schema.sqlite.events import BRIEFING, CALL, FILE, INJECTED, RETRIEVED, VERDICT, WITHHELD
 from swarm_memory.schema.trajectory import Step
-from swarm_memory.tools.ports.journal import Event
 from swarm_memory.tools.ports.memories import MemoryFilter
-from swarm_memory.tools.ports.trajectories import KeptTask, TaskFilter
+from swarm_memory.tools.ports.records import Event, KeptTask, TaskFilter
 from swarm_memory.tools.tasks.verdict import kept_task
 from swarm_memory.tools.text.cleaning import clean
 from swarm_memory.tools.toolbox import Toolbox

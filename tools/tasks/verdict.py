@@ -12,9 +12,8 @@ from swarm_memory.tools.credit.outcome import record_outcome
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.judge.judge import judge_in_full
 from swarm_memory.tools.learn.learn import learn_again
-from swarm_memory.tools.ports.journal import Event
 from swarm_memory.tools.ports.memories import MemoryFilter
-from swarm_memory.tools.ports.trajectories import KeptTask, LearnedBefore, Revision
+from swarm_memory.tools.ports.records import Event, KeptTask, LearnedBefore, Revision
 from swarm_memory.tools.text.cleaning import clean
 from swarm_memory.tools.toolbox import Toolbox
 

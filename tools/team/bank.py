@@ -27,12 +27,11 @@ from swarm_memory.schema.team.sharing import (
     people,
     team_scope,
 )
-from swarm_memory.tools.consolidate.duplicates import gist_of, is_same
-from swarm_memory.tools.consolidate.pairs import duplicate_threshold
+from swarm_memory.tools.consolidate.pairs import duplicate_threshold, gist_of, is_same
 from swarm_memory.tools.credit.intervals import wilson
 from swarm_memory.tools.guard.gate import gated
 from swarm_memory.tools.guard.redact import redact
-from swarm_memory.tools.learn.items import same_in_bank
+from swarm_memory.tools.learn.learn import same_in_bank
 from swarm_memory.tools.memories.edit import checked_texts
 from swarm_memory.tools.ports.memories import StoredMemory
 from swarm_memory.tools.ports.team import PROPOSAL, ProposalFilter

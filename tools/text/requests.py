@@ -1,6 +1,11 @@
-"""What a person asks to be kept: a request to remember, an imperative about each time; and what is meant once only."""
+"""What a person asks to be kept: a request to remember, an imperative about each time, or what is meant once only;
+and what in a prompt is its writer's own word, not pasted, quoted or reported.
+"""
 
 import re
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 
 from swarm_memory.tools.text.cleaning import lazy
 from swarm_memory.tools.text.tokens import tokenize, words_as_written
@@ -125,3 +130,128 @@ def without_request(text: str) -> str:
 def begun(text: str) -> str:
     """Return a sentence that begins with a capital letter; a name such as `pnpm` or iOS stays."""
     return text[:1].upper() + text[1:] if text[:1].islower() and not text[1:2].isupper() and " " in text else text
+
+
+_FENCE = re.compile(r"\s*(`{3,}|~{3,})")
+_TAG = re.compile(r"\s*<([A-Za-z][\w-]*)(?:\s[^<>]*)?>")
+_CLOSING_TAG = re.compile(r"</([A-Za-z][\w-]*)>")
+_QUOTED_LINE = re.compile(r"\s*(?:>|<[\w .-]{1,30}>\s)")
+_INDENTED = re.compile(r"(?: {4}|\t)(?!\s*(?:\d{1,2}[.)]|[-*•])\s)")
+
+_RECORD = lazy(
+    r"\s*(?:[$%]\s|>>>|\[[^\]\s][^\]]{0,60}\]\s|\(?\d{4}-\d\d-\d\d|\d{1,2}:\d\d\b|\w{3} +\d{1,2} \d\d:\d\d"
+    r"|(?:\w+ )?(?-i:TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|ERR!|FATAL|CRITICAL|PANIC|FAIL|FAILED|HINT)\b"
+    r"|(?:[\w./-]+: )*(?:warning|error|fatal|hint|panic)(?: ?\S*\d\S*)?:|[\w./-]+:\d+:|\w+(?:Error|Exception):"
+    r"|at \S+ ?\(|Traceback \(|File \")",
+    re.IGNORECASE,
+)
+"""A line that a program wrote: with a time, a level, a place in a file or a prompt before it."""
+
+_HEAD = 4
+"""Lines in which the head of a mail stands."""
+
+_HEADER = lazy(
+    r"\s*(?:from|to|cc|sent|date|subject|von|an|gesendet|datum|betreff|发件人|收件人|主题|日期)\s?[:\uff1a]",
+    re.IGNORECASE,
+)
+_MAIL = lazy(
+    r"\s*(?:-{2,} ?(?:original message|forwarded message|ursprüngliche nachricht|weitergeleitete nachricht)"
+    r"|(?:on|am) \S.{0,100} (?:wrote|schrieb)\b.{0,60}:\s*$"
+    r"|@?\w[\w .-]{0,40}[ ,\[(]+\d{1,2}:\d\d(?::\d\d)?(?: ?[ap]m)?[\])]?:?\s*$)",
+    re.IGNORECASE,
+)
+"""What stands above a message of somebody else's; all that follows is his."""
+
+_SAYS = (
+    r"(?:(?<!\bi )(?<!\bwe )(?<!\bich )(?<!\bwir )(?<!ve )(?<!already )(?<!just )\b(?:says|said|tells|told"
+    r"|writes|wrote|reads|states|stated|claims|claimed|prints|printed|shows|warns|warned|suggests|suggested|recommends"
+    r"|recommended|complains|complained|repl(?:ies|ied)|answers|answered|asks|asked|mentions|mentioned|insists"
+    r"|insisted|posted|sagt|sagte|schreibt|schrieb|meint|meinte|meldet|meldete|empfiehlt|behauptet|steht|heißt)\b"
+    r"|(?<!我)(?:说|写道|提示|建议|回复))"
+)
+_TEXTS = (
+    r"\b(?:logs?|output|errors?|messages?|e-?mails?|readme|docs?|documentation|traceback|stack ?trace|tickets?|issues?"
+    r"|comments?|reviews?|chat|threads?|articles?|posts?"
+    r"|guides?|guidelines?|manual|wiki|handbook|tutorial|policy|answers?|page|changelog|minutes|transcript"
+    r"|fehler\w*|ausgabe|meldung|nachricht|protokoll|doku\w*|kommentar\w*)\b|日志|报错|错误|输出|邮件|消息|文档|评论"
+)
+_PRESENTS = lazy(f"(?:{_SAYS}|{_TEXTS})", re.IGNORECASE)
+"""Of a line that ends with a colon: what follows is a text of somebody else's."""
+
+_REPORTED = lazy(
+    rf"{_SAYS}(?:\s?[,\uff0c]|(?: \w+){{0,2}}(?: (?:that|to|we|you|they|he|she|it|dass|wir|man)\b"
+    r"|\s?[:\uff1a]|(?=\s?[\"“„«「'`])))"
+    r"(?:\s*[\"“„«「][^\"“”»」\n]*[\"“”»」]?|[^.!?\u3002\uff01\uff1f\n]*)",
+    re.IGNORECASE,
+)
+_COLON = re.compile(r"[:\uff1a]\s*$")
+_QUOTATION = lazy(
+    r"\"[^\"\n]{2,}\"|\u201c[^\u201d\n]+\u201d|\u201e[^\u201c\u201d\n]+[\u201c\u201d]|«[^»\n]+»|»[^«\n]+«"
+    r"|「[^」\n]+」|『[^』\n]+』|(?<!\w)'[^'\n]{2,}'(?!\w)|(?<!\w)\u2018[^\u2019\n]{2,}\u2019(?!\w)|`[^`\n]+`"
+)
+"""Words that are named, not said."""
+
+
+def own_words(text: str) -> str:
+    """Return what one says oneself in a prompt: without what is pasted into it, quoted there, or another's words.
+
+    Pasted is a block that is set off (fenced, tagged, indented, behind ">"), what a program wrote, a mail or a message
+    with its head, and all that a line presents with a colon as a text or as what somebody says. What one asks to be
+    kept in the line before it is one's own. Prose that nothing sets off is taken for one's own. Linear.
+    """
+    return "\n".join(_REPORTED.sub("", line) for line in _own_lines(text.splitlines())).strip()
+
+
+def without_quotations(text: str) -> str:
+    """Return a text of the same length in which what is in quotation marks or in code marks is blank."""
+    return _QUOTATION.sub(lambda found: found[0][0] + " " * (len(found[0]) - 2) + found[0][-1], text)
+
+
+def _own_lines(lines: list[str]) -> Iterator[str]:
+    closings = _closing_tags(lines)
+    at, before, is_asked = 0, "", False
+    while at < len(lines):
+        line = lines[at]
+        if (end := _end_of_block(lines, at, before, closings)) > at:
+            yield from lines[at:end] if is_asked else ()
+            at = end
+            continue
+        if _begins_a_message(lines, at):
+            return
+        yield line
+        before, at = line, at + 1
+        if not line.strip():
+            continue
+        is_asked = bool(_COLON.search(line)) and (asks_to_be_kept(line) or asks_each_time(line))
+        if _COLON.search(line) and not is_asked and _PRESENTS.search(line):
+            at = next((number for number in range(at, len(lines)) if lines[number].strip()), len(lines))
+            if at < len(lines) and _end_of_block(lines, at, "", closings) == at:
+                return
+
+
+def _closing_tags(lines: Sequence[str]) -> Mapping[str, list[int]]:
+    found: dict[str, list[int]] = defaultdict(list)
+    for number, line in enumerate(lines):
+        for name in _CLOSING_TAG.findall(line):
+            found[name].append(number)
+    return found
+
+
+def _end_of_block(lines: list[str], at: int, before: str, closings: Mapping[str, list[int]]) -> int:
+    """Return where a block ends that begins here; `at` itself where none does."""
+    line = lines[at]
+    if fence := _FENCE.match(line):
+        closing = (number for number in range(at + 1, len(lines)) if lines[number].strip().startswith(fence[1]))
+        return next(closing, len(lines) - 1) + 1
+    if tag := _TAG.match(line):
+        ends = closings.get(tag[1], [])
+        later = ends[bisect_left(ends, at) :]
+        return later[0] + 1 if later else at
+    is_set_off = _QUOTED_LINE.match(line) or _RECORD.match(line) or (_INDENTED.match(line) and not before.strip())
+    return at + 1 if is_set_off else at
+
+
+def _begins_a_message(lines: list[str], at: int) -> bool:
+    """Whether a mail or a message begins here: at least two lines of its head, or the line that names its writer."""
+    head = lines[at : at + _HEAD]
+    return bool(_MAIL.match(lines[at]) or (_HEADER.match(head[0]) and sum(map(bool, map(_HEADER.match, head))) > 1))

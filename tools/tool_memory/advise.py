@@ -9,10 +9,8 @@ from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.tool_memory import Guidelines, Measure, ToolMemory, ToolSummary
 from swarm_memory.tools.text.cleaning import clean, harmless, one_line
 from swarm_memory.tools.text.tokens import count_tokens, query_tokens
-from swarm_memory.tools.tool_memory.guidelines import Counts
-from swarm_memory.tools.tool_memory.inputs import OPENING, opening_token
-from swarm_memory.tools.tool_memory.log import read_names
-from swarm_memory.tools.tool_memory.summarize import news_of
+from swarm_memory.tools.tool_memory.log import OPENING, opening_token, read_names
+from swarm_memory.tools.tool_memory.summarize import Counts, news_of
 from swarm_memory.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:

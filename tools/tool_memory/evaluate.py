@@ -13,14 +13,14 @@ from swarm_memory.schema.errors import ModelAnswerInvalid, ModelError, ModelUnav
 from swarm_memory.schema.tool_memory import Evaluation, KeptCall, ToolCall
 from swarm_memory.schema.trajectory import Step
 from swarm_memory.tools.guard.redact import redact
-from swarm_memory.tools.model.ask import Answered, Effort, ask
+from swarm_memory.tools.model.ask import Answered, Effort, Rendered, ask, load_prompt, render
 from swarm_memory.tools.model.parse import Unparsed
-from swarm_memory.tools.model.prompt import Rendered, load_prompt, render
-from swarm_memory.tools.ports.journal import EvaluatedCall, PendingCalls
 from swarm_memory.tools.ports.models import ChatModel
+from swarm_memory.tools.ports.records import EvaluatedCall, PendingCalls
 from swarm_memory.tools.text.cleaning import clean, one_line
 from swarm_memory.tools.text.tokens import query_tokens, tokenize
-from swarm_memory.tools.tool_memory.inputs import (
+from swarm_memory.tools.tool_memory.log import (
+    SETTLE_S,
     arguments_of,
     asked_of,
     input_tokens,
@@ -29,7 +29,6 @@ from swarm_memory.tools.tool_memory.inputs import (
     show_value,
     similarity,
 )
-from swarm_memory.tools.tool_memory.log import SETTLE_S
 from swarm_memory.tools.toolbox import Toolbox
 from swarm_memory.tools.trajectory.calls import Call, says_nothing
 from swarm_memory.tools.trajectory.failures import error_line

@@ -9,10 +9,9 @@ from typing import Literal
 
 from swarm_memory.schema.trajectory import Step, Trajectory
 from swarm_memory.tools.trajectory.calls import Call, calls_of
-from swarm_memory.tools.trajectory.check_runs import CheckRun, check_runs, rests_on_own
+from swarm_memory.tools.trajectory.check_runs import CheckRun, File, check_runs, files_of, rests_on_own
 from swarm_memory.tools.trajectory.errors import Error, Repair, errors_of
 from swarm_memory.tools.trajectory.failures import BY_WORDS, classify
-from swarm_memory.tools.trajectory.files import File, files_of
 from swarm_memory.tools.trajectory.phrasing import particulars_of
 from swarm_memory.tools.trajectory.tasks import feedback, is_task_prompt
 

@@ -15,7 +15,7 @@ from swarm_memory.schema.trajectory import Label, Step, Trajectory
 from swarm_memory.tools.anchors.handles import at_failure
 from swarm_memory.tools.credit.harm import is_held_out
 from swarm_memory.tools.learn.learn import learn
-from swarm_memory.tools.memories.heard import Session as TaughtIn
+from swarm_memory.tools.memories.remember import Session as TaughtIn
 from swarm_memory.tools.memories.remember import remember_notes
 from swarm_memory.tools.retrieve.at_moment import Around, beside_failure
 from swarm_memory.tools.retrieve.preamble import preamble

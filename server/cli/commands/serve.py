@@ -145,7 +145,7 @@ def _pages(
 ) -> "Viewer":
     """Return the pages over a bank, which they hold themselves where no server does that `admits` people."""
     from swarm_memory.server.bank import running
-    from swarm_memory.server.viewer.access import Access
+    from swarm_memory.server.viewer.page import Access
     from swarm_memory.server.viewer.viewer import Viewed, Viewer
     from swarm_memory.server.wiring import SystemClock
 

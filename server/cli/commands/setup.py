@@ -77,7 +77,7 @@ def install(
       swarm-memory install --print vscode > .vscode/mcp.json
     """
     if client is not None:
-        from swarm_memory.server.hosts.entries import server_command
+        from swarm_memory.server.hosts.settings import server_command
 
         where, text = configuration(client, server_command(), invocation.root)
         click.echo(f"swarm-memory: {where}", err=True)
@@ -160,8 +160,7 @@ async def _surest_notes(toolbox: "Toolbox", most: int) -> str:
 
     What you said for all your projects is nobody else's to read, nor what the team shares about all of its own.
     """
-    from swarm_memory.tools.retrieve.agreement import team_counts
-    from swarm_memory.tools.retrieve.preamble import briefing_of
+    from swarm_memory.tools.retrieve.preamble import briefing_of, team_counts
 
     elsewhere = toolbox.promoted(None)
     surest = await toolbox.store.surest_memories(toolbox.scope, most)

@@ -60,8 +60,8 @@ def propose(
       swarm-memory propose rm_01JXYZ… --word "cost me a day" --yes
     """
     from swarm_memory.schema.base import TEAM
-    from swarm_memory.tools.team.propose import outgoing
-    from swarm_memory.tools.team.propose import propose as send
+    from swarm_memory.tools.team.cache import outgoing
+    from swarm_memory.tools.team.cache import propose as send
 
     async def look(toolbox: "Toolbox") -> list[Proposed]:
         _team(toolbox, needs_server=True)

@@ -9,8 +9,7 @@ from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.server.hosts.antigravity.host import HOST
 from swarm_memory.server.hosts.host import Origin, Transcripts
 from swarm_memory.server.hosts.records import Record, parsed
-from swarm_memory.server.hosts.session import Session
-from swarm_memory.server.hosts.steps import read_answer
+from swarm_memory.server.hosts.session import Session, read_answer
 
 _TYPED = re.compile(r"<USER_REQUEST>(.*?)</USER_REQUEST>", re.S)
 _TASK = re.compile(r"[Tt]ask id:? ?\"?([\w./-]{1,200})\"?")

@@ -5,9 +5,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from swarm_memory.server.hosts.entries import SERVER_NAME, VERBS, drop_empty, list_at, object_at
 from swarm_memory.server.hosts.host import SCOPES, InstallScope, Said
-from swarm_memory.server.hosts.settings import InstalledHost, Places
+from swarm_memory.server.hosts.settings import SERVER_NAME, VERBS, InstalledHost, Places, drop_empty, list_at, object_at
 from swarm_memory.server.hosts.settings_files import Json, object_of
 
 

@@ -11,8 +11,7 @@ from swarm_memory.schema.trajectory import Trajectory, Usage
 from swarm_memory.server.hosts.claude_code.host import HOST
 from swarm_memory.server.hosts.host import Origin, Transcripts
 from swarm_memory.server.hosts.records import Record, all_text, as_list, as_object, files_in
-from swarm_memory.server.hosts.session import Session
-from swarm_memory.server.hosts.steps import exit_code_of
+from swarm_memory.server.hosts.session import Session, exit_code_of
 from swarm_memory.tools.learn.worth import QUESTION
 from swarm_memory.tools.trajectory.tasks import is_own_tool, is_task_prompt, strip_notes, task_text
 

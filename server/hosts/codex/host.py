@@ -9,9 +9,16 @@ from pathlib import Path
 from typing import ClassVar
 
 from swarm_memory.schema.errors import ConfigError
-from swarm_memory.server.hosts.entries import SERVER_NAME, command_line, count_ours, object_at, real_path
 from swarm_memory.server.hosts.host import InstallScope, Said, context_in
-from swarm_memory.server.hosts.settings import InstalledHost, Places
+from swarm_memory.server.hosts.settings import (
+    SERVER_NAME,
+    InstalledHost,
+    Places,
+    command_line,
+    count_ours,
+    object_at,
+    real_path,
+)
 from swarm_memory.server.hosts.settings_files import FileChange, Json, object_of, planned_change, planned_text
 
 SHELL = "Bash"

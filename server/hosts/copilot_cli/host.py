@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import ClassVar
 
 from swarm_memory.server.hosts.claude_code.host import HOST as CLAUDE_CODE
-from swarm_memory.server.hosts.entries import VERBS
 from swarm_memory.server.hosts.host import InstallScope, Said, context_in
-from swarm_memory.server.hosts.settings import InstalledHost, Places
+from swarm_memory.server.hosts.settings import VERBS, InstalledHost, Places
 from swarm_memory.server.hosts.settings_files import Json
 
 EVENTS_FILE = "events.jsonl"

@@ -9,8 +9,7 @@ from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.server.hosts.copilot_cli.host import EVENTS_FILE, HOST
 from swarm_memory.server.hosts.host import Origin, Transcripts
 from swarm_memory.server.hosts.records import Record, first_record
-from swarm_memory.server.hosts.session import Session
-from swarm_memory.server.hosts.steps import read_answer
+from swarm_memory.server.hosts.session import Session, read_answer
 
 _SHELLS = frozenset({"bash", "powershell", "read_bash", "read_powershell", "write_bash", "write_powershell"})
 _GUIDANCE = re.compile(r"\n\nTool \"[^\"\n]{1,100}\" (?:succeeded|failed)\. Additional guidance from [\s\S]*\Z")

@@ -21,8 +21,7 @@ from swarm_memory.server.hosts.records import (
     parsed,
     text_of,
 )
-from swarm_memory.server.hosts.session import Session
-from swarm_memory.server.hosts.steps import read_answer
+from swarm_memory.server.hosts.session import Session, read_answer
 
 _TABLES = frozenset({"blobs", "meta"})
 _SUBAGENTS = "subagents"

@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from swarm_memory.server.hosts.entries import command_line
 from swarm_memory.server.hosts.host import InstallScope, Said, context_in
-from swarm_memory.server.hosts.settings import InstalledHost
+from swarm_memory.server.hosts.settings import InstalledHost, command_line
 from swarm_memory.server.hosts.settings_files import Json
 
 SHELL = "run_shell_command"

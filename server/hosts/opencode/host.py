@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import ClassVar
 
 from swarm_memory.schema.errors import ConfigError
-from swarm_memory.server.hosts.entries import PORTABLE_HOOKS, edited, hook_command
 from swarm_memory.server.hosts.host import InstallScope, Said, context_in
-from swarm_memory.server.hosts.settings import InstalledHost, Places
+from swarm_memory.server.hosts.settings import PORTABLE_HOOKS, InstalledHost, Places, edited, hook_command
 from swarm_memory.server.hosts.settings_files import FileChange, Json, planned_change, planned_text
 
 _PLUGIN = Path(__file__).with_name("plugin.js")

@@ -1,19 +1,179 @@
-"""The care of a bank's file in SQLite."""
+"""The care of a bank's file in SQLite: upkeep, repair, restore, and taking over a bank that was not made here.
 
-from collections.abc import Callable
+Such a bank is looked at in a copy, each memory screened as if it were new, then signed. It came with a clone or an
+archive, or the user moved it himself; nobody knows which. No index, vector, token, link, job or source of it is
+taken, and no history that would vouch for a memory: all of these are made again.
+"""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Generator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 from swarm_memory.schema.base import Scope
+from swarm_memory.schema.errors import InputError, StoreDamaged, StoreUntrusted
+from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.schema.settings import Settings
-from swarm_memory.server.storage.care.repair import Repaired, repair
-from swarm_memory.server.storage.care.restore import Restored, restore
-from swarm_memory.server.storage.care.takeover import ForeignBank, look, take_over
+from swarm_memory.schema.sqlite.statements import queries
+from swarm_memory.server.location import state_folder
+from swarm_memory.server.storage.care.repair import Repaired, carry_over, drop_orphans, make_tokens, repair
+from swarm_memory.server.storage.care.restore import Restored, put_in_place, remove, restore
 from swarm_memory.server.storage.driver import Driver, choose
+from swarm_memory.server.storage.engine import registry
 from swarm_memory.server.storage.engine.backup import Backup, abandoned_copies, backup_folder, list_backups
+from swarm_memory.server.storage.engine.connection import (
+    check_content,
+    check_path,
+    close,
+    connect,
+    open_read_only,
+    storage_errors,
+    write_transaction,
+)
+from swarm_memory.server.storage.engine.files import make_folder
+from swarm_memory.server.storage.engine.lock import writer_lock
 from swarm_memory.server.storage.inspection import Inspection
+from swarm_memory.server.storage.search.index import Index
 from swarm_memory.server.storage.store import SqliteStore, open_store
+from swarm_memory.server.storage.stores.rows import item_of, pattern_row
+from swarm_memory.tools.guard.gate import gated
+from swarm_memory.tools.memories.edit import checked_texts
 from swarm_memory.tools.ports.models import Embedder
+from swarm_memory.tools.text.cleaning import is_memory_id
+
+if TYPE_CHECKING:
+    from swarm_memory.server.storage.driver import SqliteConnection
+
+
+_QUERIES = queries("takeover")
+_TAKEN = (
+    "scopes", "patterns", "task_trajectories", "performance_metrics", "events", "tool_calls", "tool_call_tasks",
+    "trimmed_tool_calls", "tool_memories",
+)  # fmt: skip
+SET_ASIDE = "untrusted"
+
+
+class ForeignBank(NamedTuple):
+    """What is in a bank that was not made here by this user."""
+
+    memories: tuple[MemoryItem, ...]
+    """As they would be taken over: unverified, and those that look like an attack in quarantine with the reason."""
+    faulty: int
+    """Memories that cannot be read as such, and are left out."""
+    trajectories: int
+    calls: int
+    jobs: int
+    """Jobs that wait in it; none of them is taken over."""
+    kept: Path | None = None
+    """Where it is once it was taken over."""
+
+
+def look(database: Path, driver: Driver, settings: Settings) -> ForeignBank:
+    """Return what is in a bank that was not made here; nothing of it is changed.
+
+    Raises `StoreUntrusted` when it is no bank of ours, or holds more than one; `InputError` when it needs no trust.
+    """
+    with storage_errors(driver.module, database), _opened_copy(database, driver) as foreign:
+        return _content(foreign, settings, database.name)
+
+
+def take_over(database: Path, driver: Driver, settings: Settings, here: Scope) -> ForeignBank:
+    """Put a new bank of what is in such a one in its place and sign it; return what was taken, and the old one's place.
+
+    A bank of one project is of the project `here` then. Raises as `look`, `StoreBusy`, `StoreReadOnly`. Vectors are
+    the caller's.
+    """
+    fresh = database.with_name(f"{database.name}.trusting-{os.getpid()}")
+    try:
+        with storage_errors(driver.module, database), _opened_copy(database, driver) as foreign:
+            taken = _content(foreign, settings, database.name)
+            target = connect(fresh, driver=driver)
+            try:
+                _carry_over(foreign, target, fresh, taken.memories, here)
+                with write_transaction(target, fresh, 10.0):
+                    Index(driver.vec_version is not None, driver.reason).rebuild(target)
+            finally:
+                close(target, fresh)
+            with writer_lock(database, settings.storage.busy_timeout_s):
+                kept = put_in_place(database, fresh, keep=True, aside=SET_ASIDE)
+    finally:
+        remove(fresh)
+    return taken._replace(kept=kept)
+
+
+@contextmanager
+def _opened_copy(database: Path, driver: Driver) -> Generator["SqliteConnection"]:
+    """Open a private copy: no journal is in it, so that nothing is played back over the user's files."""
+    if not check_path(database):
+        raise InputError(f"there is no bank at {database}")
+    make_folder(state_folder())
+    with tempfile.TemporaryDirectory(prefix="look-", dir=state_folder()) as folder:
+        copy = Path(folder) / database.name
+        for suffix in ("", "-wal"):
+            # No connection of this process has the file open: it may be read.
+            if (beside := database.with_name(database.name + suffix)).exists():
+                shutil.copyfile(beside, copy.with_name(copy.name + suffix), follow_symlinks=False)
+        with closing(open_read_only(driver.module, copy)) as connection:
+            if check_content(connection, database) == "new":
+                raise InputError(f"{database} is empty: delete it")
+            if _is_trusted(database, registry.identity(connection)):
+                raise InputError(f"{database} was made here by this user: it needs no more trust")
+            yield connection
+
+
+def _is_trusted(database: Path, bank: str) -> bool:
+    """Return whether opening the bank of this id would be refused by neither look: at the files, and at the id."""
+    try:
+        record = registry.check(database)
+    except StoreUntrusted:
+        return False
+    return record is not None and (not record.banks or bank in record.banks)
+
+
+def _content(foreign: "SqliteConnection", settings: Settings, name: str) -> ForeignBank:
+    counts = {query: foreign.execute(_QUERIES[query]).fetchone()[0] for query in ("trajectories", "calls", "jobs")}
+    items: list[MemoryItem] = []
+    faulty = 0
+    for row in foreign.execute(_QUERIES["memories"]):
+        try:
+            items.append(_as_new(item_of(row), settings, name))
+        except (StoreDamaged, InputError):
+            faulty += 1
+    return ForeignBank(tuple(items), faulty, counts["trajectories"], counts["calls"], counts["jobs"])
+
+
+def _as_new(item: MemoryItem, settings: Settings, name: str) -> MemoryItem:
+    """Return an item as one that nobody vouches for: its texts cleaned, redacted and screened."""
+    if not is_memory_id(item.id):
+        raise InputError("its id is none of ours")
+    texts = item.model_dump(include={"title", "description", "content", "tags", "domain"})
+    origin = item.provenance.model_copy(update={"imported_from": f"bank:{name}", "distiller": "imported"})
+    return gated(item.model_copy(update={**checked_texts(texts, settings), "provenance": origin}))
+
+
+def _carry_over(
+    foreign: "SqliteConnection", target: "SqliteConnection", fresh: Path, items: tuple[MemoryItem, ...], here: Scope
+) -> None:
+    """Copy the rows that are taken; the items are written over theirs, and rows of which there is none are dropped."""
+    target.execute("PRAGMA foreign_keys = OFF")
+    with write_transaction(target, fresh, 10.0):
+        carry_over(foreign, target, _TAKEN)
+        for query in ("forget_who_vouched", "forget_summaries"):
+            target.execute(_QUERIES[query])
+        known = {row[0]: row[1:] for row in target.execute(_QUERIES["places"])}
+        for item in items:
+            seq, scope_id, updated_at = known.pop(item.id)
+            target.execute(_QUERIES["put_memory"], pattern_row(item, scope_id, updated_at))
+            target.executemany(queries("memories")["add_tag"], ((seq, tag) for tag in item.tags))
+        target.executemany(_QUERIES["drop_memory"], ((seq,) for seq, _, _ in known.values()))
+        make_tokens(target)
+        drop_orphans(target)
+        target.execute(_QUERIES["rename_only_project"], {"tenant_id": here.tenant_id, "project": here.project})
+    target.execute("PRAGMA foreign_keys = ON")
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from swarm_memory.server.storage.care.restore import copy_or_none, put_in_place,
 from swarm_memory.server.storage.driver import Driver
 from swarm_memory.server.storage.engine.backup import REPAIR, advice, list_backups
 from swarm_memory.server.storage.engine.connection import (
+    check_content,
     close,
     connect,
     open_read_only,
@@ -27,7 +28,6 @@ from swarm_memory.server.storage.engine.connection import (
     write_transaction,
 )
 from swarm_memory.server.storage.engine.lock import writer_lock
-from swarm_memory.server.storage.engine.ownership import check_content
 from swarm_memory.server.storage.inspection import Inspection, inspect
 from swarm_memory.server.storage.search.index import Index
 from swarm_memory.server.storage.search.vectors import all_spaces

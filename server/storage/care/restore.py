@@ -16,10 +16,16 @@ from swarm_memory.schema.sqlite.statements import queries
 from swarm_memory.server.storage.driver import Driver
 from swarm_memory.server.storage.engine import registry
 from swarm_memory.server.storage.engine.backup import RESTORE, back_up, copy_bank, list_backups
-from swarm_memory.server.storage.engine.connection import connect, fold_log, open_read_only, storage_errors
+from swarm_memory.server.storage.engine.connection import (
+    check_content,
+    check_path,
+    connect,
+    fold_log,
+    open_read_only,
+    storage_errors,
+)
 from swarm_memory.server.storage.engine.files import flush, make_folder
 from swarm_memory.server.storage.engine.lock import writer_lock
-from swarm_memory.server.storage.engine.ownership import check_content, check_path
 from swarm_memory.server.storage.stores.memories import damaged
 
 _BESIDE = ("-wal", "-shm", "-journal")

@@ -12,8 +12,7 @@ from swarm_memory.schema.postgres.statements import queries
 from swarm_memory.schema.source import SourceKind
 from swarm_memory.schema.status import StorageHealth
 from swarm_memory.server.storage.bank import Bank
-from swarm_memory.server.storage.engine.engine import Engine, reads
-from swarm_memory.server.storage.engine.recorder import Recorder
+from swarm_memory.server.storage.engine.engine import Engine, Recorder, reads
 from swarm_memory.server.storage.postgres.connection import Place
 from swarm_memory.server.storage.postgres.index import PostgresIndex
 from swarm_memory.server.storage.postgres.migrate import make_ready

@@ -12,9 +12,9 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Self
 
 from swarm_memory.schema.sqlite.statements import queries, vector_table
-from swarm_memory.server.storage.search.codes import Quantization
 from swarm_memory.server.storage.search.vectors import (
     LARGE,
+    Quantization,
     Space,
     all_spaces,
     code_slots,

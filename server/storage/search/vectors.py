@@ -1,12 +1,17 @@
 """Vectors as they are kept and compared, and a search of one index, of memories as of passages, by them and by words.
 
-Comparing many vectors takes longer than an answer may. From `LARGE` vectors on a partition has codes, in a vec0
-table that takes the place of the exact one: a search takes the nearest codes, several hundred, and compares only their
-vectors. Rows are spread over buckets, because vec0 finds few of many faster than many of many: of each bucket it gives
-its nearest few.
+Comparing many vectors takes longer than an answer may. From `LARGE` vectors on a partition has codes, in a vec0 table
+that takes the place of the exact one: a search takes the nearest codes, several hundred, and compares only their
+vectors. Rows are spread over buckets, because vec0 finds few of many faster than many of many: of each bucket it
+gives its nearest few. Each statement of a search sees the bank of its own moment: what came or went between two is
+found by one of them, or left out.
 
-Each statement of a search sees the bank of its own moment: what came or went between two is found by one of them, or
-left out.
+A code is the signs of random rotations of a vector; its Hamming distance follows the angle. sqlite-vec's own codes,
+the signs of the numbers themselves, hold fewer of the nearest, for the variances of the numbers differ and a rotation
+evens them out: of the ten nearest among 10,000 the nearest 60 codes hold 98 % by rotation and 86 % without (the
+static table; 97 and 95 % with MiniLM). It is a Walsh-Hadamard transform after random flips of sign (Ailon and
+Chazelle, "The fast Johnson-Lindenstrauss transform", 2009). The codes stand in banks: they must stay the same, on
+every machine.
 """
 
 import asyncio
@@ -15,16 +20,17 @@ import math
 from array import array
 from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from hashlib import shake_128
 from itertools import groupby
 from operator import itemgetter, mul
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import numpy
 
 from swarm_memory.schema.errors import StorageError
 from swarm_memory.schema.memory import Leg
 from swarm_memory.schema.sqlite.statements import code_table, queries
-from swarm_memory.server.storage.search.codes import Quantization, code_bits, codes
 from swarm_memory.server.storage.search.words import EVERYTHING, Narrowed, Partition, match_any, matches, rarest, usable
 from swarm_memory.tools.ports.memories import Pools, SearchQuery, View
 
@@ -32,6 +38,47 @@ if TYPE_CHECKING:
     from swarm_memory.server.storage.driver import Connection
     from swarm_memory.server.storage.search.index import Index
     from swarm_memory.tools.ports.models import Vector
+
+
+Quantization = Literal["int8", "float32"]
+
+MIN_BITS = 512
+"""Codes are at least so long, whatever the dimensions: short vectors are rotated more than once."""
+
+
+def code_bits(dims: int) -> int:
+    """Return the length of the codes of vectors of so many dimensions, in bits; a multiple of 8."""
+    return max(MIN_BITS, _padded(dims))
+
+
+def codes(blobs: Sequence[bytes], quantization: Quantization, dims: int) -> list[bytes]:
+    """Return the codes of encoded vectors, in order."""
+    kind, size = "i1" if quantization == "int8" else "f4", _padded(dims)
+    vectors = numpy.frombuffer(b"".join(blobs), dtype=kind).reshape(len(blobs), dims).astype("f8")
+    rows = numpy.pad(vectors, ((0, 0), (0, size - dims)))
+    signs = numpy.empty((len(blobs), code_bits(dims)), dtype=bool)
+    for number, flips in enumerate(_flips(dims)):
+        rows = rows * flips
+        for _ in range(size.bit_length() - 1):
+            even, odd = rows[:, 0::2], rows[:, 1::2]
+            rows = numpy.concatenate((even + odd, even - odd), axis=1)
+        signs[:, number * size : (number + 1) * size] = rows >= 0
+    return [row.tobytes() for row in numpy.packbits(signs, axis=1)]
+
+
+def _padded(dims: int) -> int:
+    """Return the least power of two that is no less than `dims`, at least 8."""
+    return max(8, 1 << (dims - 1).bit_length())
+
+
+@cache
+def _flips(dims: int) -> Any:
+    """Return the flips of sign before each rotation, a row of them for each."""
+    size = _padded(dims)
+    rotations = code_bits(dims) // size
+    random = numpy.frombuffer(shake_128(b"swarm-memory codes 1").digest(rotations * size), dtype="u1")
+    return numpy.where(random & 1, 1.0, -1.0).reshape(rotations, size)
+
 
 T = TypeVar("T")
 C = TypeVar("C")

@@ -13,11 +13,11 @@ from swarm_memory.schema.status import BankStatistics, ChatDay
 from swarm_memory.server.storage.driver import Connection
 from swarm_memory.server.storage.engine.engine import Engine, Part, reads, writes, writing_as
 from swarm_memory.server.storage.stores.rows import Sql, events, log_event, made, make_scope
-from swarm_memory.tools.ports.journal import ChatRecord, Event, HostSession
 from swarm_memory.tools.ports.memories import RetrievalRecord
+from swarm_memory.tools.ports.records import ChatRecord, Event, HostSession
 
 if TYPE_CHECKING:
-    from swarm_memory.server.storage.engine.recorder import Record, Recorder
+    from swarm_memory.server.storage.engine.engine import Record, Recorder
 
 CHAT_TOKENS = "chat_tokens"
 """The metric of a call; its value is the tokens of input and output."""

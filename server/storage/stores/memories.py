@@ -45,7 +45,6 @@ from swarm_memory.server.storage.stores.rows import (
     to_text,
 )
 from swarm_memory.tools.anchors.handles import handles_of
-from swarm_memory.tools.ports.journal import Event
 from swarm_memory.tools.ports.memories import (
     Candidate,
     KnownFix,
@@ -56,6 +55,7 @@ from swarm_memory.tools.ports.memories import (
     StoredMemory,
 )
 from swarm_memory.tools.ports.models import Vector
+from swarm_memory.tools.ports.records import Event
 
 _SQL, _BANK, _FIXES, _HANDLES = Sql("memories"), Sql("bank"), Sql("fixes"), Sql("handles")
 _TASKS = Sql("trajectories")

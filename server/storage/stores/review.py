@@ -12,8 +12,7 @@ from swarm_memory.server.storage.engine.engine import Part, reads, writes
 from swarm_memory.server.storage.stores.memories import find_patterns, items_at, put_status, replace_item
 from swarm_memory.server.storage.stores.rows import Sql, events, find_scopes, log_event, make_scope, to_moment
 from swarm_memory.server.storage.stores.trajectories import outcome_in
-from swarm_memory.tools.ports.journal import DECIDED, TAKEN_BACK, Event
-from swarm_memory.tools.ports.upkeep import Redone, Showing
+from swarm_memory.tools.ports.records import DECIDED, TAKEN_BACK, Event, Redone, Showing
 
 _TASK_CHARS = 300
 _MOVING = {"confidence", "usage_count", "last_used"}

@@ -13,7 +13,7 @@ from swarm_memory.server.storage.engine.engine import Engine, reads, writes
 from swarm_memory.server.storage.stores.memories import add_items, added_on, count_added
 from swarm_memory.server.storage.stores.rows import Sql, log_event, made, make_scope
 from swarm_memory.server.storage.stores.trajectories import add_trajectory, reinforce
-from swarm_memory.tools.ports.trajectories import RunEnd
+from swarm_memory.tools.ports.records import RunEnd
 
 BEGUN, ENDED = "matts.begun", "matts.ended"
 _SQL = Sql("rollouts")

@@ -11,7 +11,7 @@ from swarm_memory.schema.memory import MemoryItem, Provenance
 from swarm_memory.schema.sqlite.statements import Query, queries
 from swarm_memory.server.storage.driver import Connection, Cursor
 from swarm_memory.server.storage.engine.engine import author
-from swarm_memory.tools.ports.journal import Event
+from swarm_memory.tools.ports.records import Event
 
 M = TypeVar("M", bound=Model)
 

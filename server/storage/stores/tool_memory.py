@@ -15,7 +15,7 @@ from swarm_memory.server.storage.driver import Connection
 from swarm_memory.server.storage.engine.engine import Part, author, reads, reads_beside, writes
 from swarm_memory.server.storage.search.words import in_scope, match_any, rarest, usable
 from swarm_memory.server.storage.stores.rows import Sql, find_scope, made, make_scope, to_moment
-from swarm_memory.tools.ports.journal import CORRECTED, EvaluatedCall, PendingCalls
+from swarm_memory.tools.ports.records import CORRECTED, EvaluatedCall, PendingCalls
 
 AROUND = 500
 """So many calls after those that are evaluated are looked at for what followed."""

@@ -23,7 +23,7 @@ from swarm_memory.server.storage.stores.rows import Sql, content_hash, log_event
 from swarm_memory.server.storage.stores.upkeep import REMOVED
 from swarm_memory.tools.credit.outcome import credited
 from swarm_memory.tools.guard.trust import CREDITED, REINFORCED
-from swarm_memory.tools.ports.trajectories import (
+from swarm_memory.tools.ports.records import (
     KeptTask,
     LearnedBefore,
     LearnRecord,

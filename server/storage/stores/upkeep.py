@@ -32,7 +32,7 @@ from swarm_memory.server.storage.stores.rows import (
 )
 from swarm_memory.server.storage.stores.tool_memory import leave_window
 from swarm_memory.tools.ports.models import Embedder, Vector
-from swarm_memory.tools.ports.upkeep import (
+from swarm_memory.tools.ports.records import (
     FINISHED,
     Aging,
     Retained,

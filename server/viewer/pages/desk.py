@@ -3,11 +3,9 @@
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.memory import MemoryDraft
 from swarm_memory.schema.team.sharing import Decided
-from swarm_memory.server.viewer.access import Undo
-from swarm_memory.server.viewer.page import Asked, Done, Page, Route
+from swarm_memory.server.viewer.page import Asked, Done, Page, Route, Undo
 from swarm_memory.server.viewer.pages.memories import WITHDRAWN, back_of, decided_done, in_project, of_project
-from swarm_memory.tools.memories.decide import keep, merge, set_memory_status, undo
-from swarm_memory.tools.memories.desk import KINDS, desk, latest_decisions
+from swarm_memory.tools.memories.decide import KINDS, desk, keep, latest_decisions, merge, set_memory_status, undo
 from swarm_memory.tools.ports.team import ProposalFilter
 from swarm_memory.tools.team.bank import TeamBank, edited
 

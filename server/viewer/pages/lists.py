@@ -1,18 +1,29 @@
-"""Lists of what lies beside memories: jobs, tools, sources, benchmarks, people, settings; some with one of each."""
+"""Today, and lists of what lies beside memories: jobs, tools, sources, benchmarks, people, settings."""
 
+from collections.abc import Sequence
 from itertools import groupby
 
 from swarm_memory.schema.errors import InputError, NotFoundError
 from swarm_memory.schema.job import JobStatus
+from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.source import SOURCE_KINDS, SourceKind
+from swarm_memory.schema.sqlite.events import RETRIEVED
 from swarm_memory.server.config import SECTIONS
 from swarm_memory.server.jobs.control import cancel, resume
+from swarm_memory.server.missed import lines_of_missed
 from swarm_memory.server.viewer.page import Asked, Done, Page, Route
 from swarm_memory.tools.benchmark.report import described
+from swarm_memory.tools.credit.metrics import memory_effect, weekly_metrics
+from swarm_memory.tools.memories.decide import desk_counts
+from swarm_memory.tools.memories.edit import list_memories
+from swarm_memory.tools.memories.status import chat_status, out_of_order
+from swarm_memory.tools.ports.memories import MemoryFilter
+from swarm_memory.tools.ports.records import Event
 from swarm_memory.tools.sources.sources import search_sources
 from swarm_memory.tools.team.people import audit_trail, list_people
 from swarm_memory.tools.tool_memory.overview import errors_seen, tool_in_use, tools_in_use
+from swarm_memory.tools.toolbox import Toolbox
 
 MOST = 100
 """Rows of a list."""
@@ -108,3 +119,49 @@ SOURCES = (Route("/sources", sources),)
 BENCHMARKS = (Route("/benchmarks", benchmarks), Route("/benchmarks/{run_id}", benchmark))
 PEOPLE = (Route("/people", people, role="admin"),)
 SETTINGS = (Route("/settings", settings, role="admin"),)
+
+
+SHOWN = 8
+WEEKS = 8
+
+
+async def today(asked: Asked) -> Page:
+    """Show how things stand."""
+    toolbox = asked.toolbox
+    weeks = (await weekly_metrics(toolbox))[-WEEKS:]
+    statistics = await toolbox.store.statistics(toolbox.scope, toolbox.embedder.name)
+    failed = await toolbox.store.list_jobs(toolbox.scope, ("failed",), SHOWN)
+    retrieved = await toolbox.store.events_of_kind(toolbox.scope, RETRIEVED, SHOWN)
+    return Page(
+        "today.html",
+        {
+            "counts": statistics,
+            "effect": await memory_effect(toolbox),
+            "chat": await chat_status(toolbox),
+            "faults": out_of_order(toolbox, await toolbox.store.health(), statistics),
+            "learned": await list_memories(toolbox, MemoryFilter(limit=SHOWN)),
+            "retrieved": await _with_memories(toolbox, retrieved),
+            "waiting": await desk_counts(toolbox),
+            "proposed": await toolbox.store.team.count_waiting(toolbox.scope.tenant_id),
+            "missed": lines_of_missed(asked.root),
+            "failed": failed,
+            "week": weeks[-1] if weeks else None,
+            "weeks": weeks,
+        },
+    )
+
+
+async def _with_memories(toolbox: Toolbox, retrieved: Sequence[Event]) -> list[tuple[Event, list[MemoryItem]]]:
+    """Return each retrieval with the memories that it gave, as far as they are still there."""
+    ids = {event.subject_id: list(_scores(event)) for event in retrieved}
+    wanted = list(dict.fromkeys(each for some in ids.values() for each in some))
+    found = {item.id: item for item in await toolbox.store.get_memories(toolbox.readable, wanted)}
+    return [(event, [found[each] for each in ids[event.subject_id] if each in found]) for event in retrieved]
+
+
+def _scores(event: Event) -> dict[str, object]:
+    scores = event.data.get("scores")
+    return dict(scores) if isinstance(scores, dict) else {}
+
+
+ROUTES = (Route("/", today),)

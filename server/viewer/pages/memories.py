@@ -8,13 +8,12 @@ from urllib.parse import urlencode
 
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.memory import MemoryStatus, Outcome
-from swarm_memory.server.viewer.access import Undo
-from swarm_memory.server.viewer.page import Asked, Done, Page, Route
+from swarm_memory.server.viewer.page import Asked, Done, Page, Route, Undo
 from swarm_memory.tools.memories.decide import Decided, MemoryChange, confirm, edit, promote, set_memory_status
 from swarm_memory.tools.memories.edit import forget_memories, get_memories, list_memories, what_stayed
 from swarm_memory.tools.memories.record import Version, memory_record
-from swarm_memory.tools.ports.journal import Event
 from swarm_memory.tools.ports.memories import MemoryFilter, SearchFilter
+from swarm_memory.tools.ports.records import Event
 from swarm_memory.tools.retrieve.explain import explain
 from swarm_memory.tools.text.cleaning import one_line
 from swarm_memory.tools.text.tokens import count_tokens

@@ -5,9 +5,8 @@ from typing import get_args
 from swarm_memory.schema.base import counted
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.trajectory import Label, TrajectorySource, Verdict
-from swarm_memory.server.viewer.access import Undo
-from swarm_memory.server.viewer.page import Asked, Done, Page, Route
-from swarm_memory.tools.ports.trajectories import TaskFilter
+from swarm_memory.server.viewer.page import Asked, Done, Page, Route, Undo
+from swarm_memory.tools.ports.records import TaskFilter
 from swarm_memory.tools.tasks.transcript import WINDOW, list_tasks, timeline, transcript
 from swarm_memory.tools.tasks.verdict import Revised, judge_again, say_verdict
 

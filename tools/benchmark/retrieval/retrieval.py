@@ -1,13 +1,14 @@
-"""The suite of retrieval: reads the data, builds the systems that are asked for, and has them measured."""
+"""The suite of retrieval: reads the files it is given, builds the systems that are asked for, and has them measured."""
 
+import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, ClassVar, Generic, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar
 
 import anyio.to_thread
 from pydantic import BeforeValidator, Field, JsonValue, field_validator
@@ -17,15 +18,15 @@ from swarm_memory.schema.benchmark import Dataset, SuiteResults
 from swarm_memory.schema.errors import InputError, SwarmMemoryError
 from swarm_memory.schema.job import Progress
 from swarm_memory.schema.settings import RetrieveSettings
-from swarm_memory.tools.benchmark.files import read_json, read_lines, read_text
-from swarm_memory.tools.benchmark.measures import DEPTH, measures
-from swarm_memory.tools.benchmark.retrieval.conversations import locomo, longmemeval
+from swarm_memory.tools.benchmark.figures import DEPTH, measures
 from swarm_memory.tools.benchmark.retrieval.datasets import (
     Split,
     beir,
     by_group,
     cut,
     info_of,
+    locomo,
+    longmemeval,
     normalized,
     sample,
     with_foreign,
@@ -34,6 +35,43 @@ from swarm_memory.tools.benchmark.retrieval.summary import Asked, Summary
 from swarm_memory.tools.benchmark.retrieval.systems import Bank, BankSystem, MemorySystem, OkapiSystem
 from swarm_memory.tools.benchmark.suite import Suite, SuiteContext, SuiteOptions, checked_options, comma_list
 from swarm_memory.tools.retrieve.retrieve import MAX_K
+
+
+def read_lines(path: Path) -> Iterator[Any]:
+    """Give what each line of a file of JSON lines holds. Raises `InputError`, as `parsed` and `read_text` do."""
+    for number, line in enumerate(read_text(path).split("\n"), start=1):
+        if line.strip():
+            yield parsed(line, f"{path.name}: line {number}")
+
+
+def read_json(path: Path) -> Any:
+    """Return what a file of JSON holds. Raises `InputError`."""
+    return parsed(read_text(path), path.name)
+
+
+def parsed(text: str, where: str) -> Any:
+    """Return what JSON holds. Raises `InputError` that names the line and column in `where`."""
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise InputError(
+            f"{where}: this is no JSON: {error.msg} at line {error.lineno}, column {error.colno}"
+        ) from error
+    except RecursionError as error:
+        raise InputError(f"{where}: it is nested too deep") from error
+
+
+def read_text(path: Path) -> str:
+    """Return the text of a regular file. Raises `InputError`."""
+    try:
+        if path.exists() and not path.is_file():
+            raise InputError(f"{path} is no regular file")  # a pipe or a device may never end
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path.name}: it is not UTF-8 at byte {error.start}") from error
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}") from error
+
 
 _REPORT_EVERY = 20
 

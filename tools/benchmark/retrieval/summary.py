@@ -6,8 +6,19 @@ from dataclasses import dataclass, field
 
 from swarm_memory.schema.base import digest
 from swarm_memory.schema.benchmark import BenchmarkQuestion, Cases, DatasetInfo, Plot, SuiteResults, Table
-from swarm_memory.tools.benchmark.figures import Column, change, figure, figures, percent, series, table
-from swarm_memory.tools.benchmark.measures import DEPTH, Resampling, columns, percentile
+from swarm_memory.tools.benchmark.figures import (
+    DEPTH,
+    Column,
+    Resampling,
+    change,
+    columns,
+    figure,
+    figures,
+    percent,
+    percentile,
+    series,
+    table,
+)
 from swarm_memory.tools.credit.intervals import Interval
 
 REFERENCE = "bm25-okapi"

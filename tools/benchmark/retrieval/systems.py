@@ -10,8 +10,7 @@ from swarm_memory.schema.benchmark import BenchmarkItem, BenchmarkQuestion
 from swarm_memory.schema.errors import ConfigError, ModelError
 from swarm_memory.schema.memory import MAX_CONTENT, ScoreParts
 from swarm_memory.schema.settings import RetrieveSettings
-from swarm_memory.tools.memories.heard import Heard
-from swarm_memory.tools.memories.remember import remember
+from swarm_memory.tools.memories.remember import Heard, remember
 from swarm_memory.tools.retrieve.retrieve import retrieve
 from swarm_memory.tools.text.tokens import query_tokens, tokenize
 from swarm_memory.tools.toolbox import Toolbox

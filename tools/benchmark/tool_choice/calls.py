@@ -9,8 +9,7 @@ from typing import Literal, NamedTuple
 from pydantic import JsonValue
 
 from swarm_memory.schema.benchmark import Cases, DatasetInfo, Figure, Plot, Series, SuiteResults, Table
-from swarm_memory.tools.benchmark.figures import Column, change, figure, figures, percent, series, table
-from swarm_memory.tools.benchmark.measures import Resampling
+from swarm_memory.tools.benchmark.figures import Column, Resampling, change, figure, figures, percent, series, table
 from swarm_memory.tools.benchmark.tool_choice.mock_tools import LEVELS, TOOLS, Level, best_tool, expected
 from swarm_memory.tools.credit.intervals import Interval, wilson
 

@@ -23,11 +23,12 @@ from swarm_memory.tools.benchmark.tool_choice.calls import (
     Calls,
     Scenario,
 )
-from swarm_memory.tools.benchmark.tool_choice.choosers import ChatChooser, GuidanceReader
 from swarm_memory.tools.benchmark.tool_choice.mock_tools import (
     DESCRIPTION,
     TOOLS,
     Asked,
+    ChatChooser,
+    GuidanceReader,
     QuestionSet,
     SearchAnswer,
     chosen,

@@ -17,7 +17,7 @@ from swarm_memory.server.storage.stores.memories import EDITED
 from swarm_memory.server.storage.stores.rows import Sql, now_text, to_json, to_moment
 from swarm_memory.server.storage.stores.team.sharing import next_revision
 from swarm_memory.server.storage.stores.upkeep import UNDONE
-from swarm_memory.tools.ports.journal import DECIDED, TAKEN_BACK
+from swarm_memory.tools.ports.records import DECIDED, TAKEN_BACK
 
 ADDED, TOKEN_MADE, ROLE_CHANGED, REVOKED = "person.added", "person.token", "person.role", "person.revoked"
 FORGOTTEN_PERSON = "person.forgotten"
