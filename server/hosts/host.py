@@ -30,13 +30,18 @@ class Host:
 
     Our own words for what happens are those of Claude Code: the events SessionStart, UserPromptSubmit, PreToolUse,
     PostToolUseFailure, Stop and SessionEnd; in them `session_id`, `transcript_path`, `cwd`, `prompt`, `tool_name`,
-    `tool_input`, `error`, `stop_hook_active`; and the answers `hookSpecificOutput` with `additionalContext`,
-    `decision` with `reason`, `systemMessage`.
+    `tool_input`, `error`, `stop_hook_active`; and the answer `hookSpecificOutput` with `additionalContext`.
     """
 
     name: ClassVar[str]
     """As `swarm-memory hook NAME EVENT` and `install --agent NAME` call it."""
     title: ClassVar[str]
+    sessions: ClassVar[tuple[str, ...]] = ()
+    """Below `home`: the folders of its transcripts."""
+    context_at: ClassVar[Mapping[str, str]] = {}
+    """By our event at which its hook takes context: under which key; an empty one is where Claude Code takes it."""
+    events: ClassVar[Mapping[str, str]] = {}
+    """By our event: its own."""
     names_project: ClassVar[bool] = False
     """Whether CLAUDE_PROJECT_DIR names the project to its hooks; else the `cwd` of their events does."""
     reads: ClassVar[tuple[str, ...]] = ()
@@ -46,9 +51,13 @@ class Host:
     asks: ClassVar[bool] = False
     """Whether its Stop can have the agent say what a task taught: `turn.last_turn` reads its transcript."""
 
+    def home(self) -> Path:
+        """Return the folder of the user's own files."""
+        raise NotImplementedError
+
     def folders(self) -> tuple[str, ...]:
         """Return the folders below which it keeps transcripts; they may not exist."""
-        raise NotImplementedError
+        return tuple(str(self.home() / each) for each in self.sessions)
 
     def heard(self, event: str, said: Said) -> Said:
         """Take our event and what its hook said; return that in our words, nothing where there is nothing to do."""
@@ -56,7 +65,13 @@ class Host:
 
     def answered(self, event: str, answer: Said) -> Said:
         """Take our event and our answer; return what its hook may answer, nothing where it takes no such answer."""
-        return answer
+        said: Said = answer.get("hookSpecificOutput") or {}
+        context = said.get("additionalContext")
+        if not context or event not in self.context_at:
+            return {}
+        if key := self.context_at[event]:
+            return {key: context}
+        return {"hookSpecificOutput": {"hookEventName": self.events[event], "additionalContext": context}}
 
     @property
     def transcripts(self) -> "Transcripts":
@@ -95,12 +110,6 @@ class Transcripts(NamedTuple):
     """Tells by its name, and a look at its first bytes, whether a file is a database of such sessions."""
     read_store: Callable[[Path, str | None], Iterator["Trajectory"]] | None = None
     """Yields as `read`, of one session with its subagents where an id is given."""
-
-
-def context_in(answer: Said) -> str:
-    """Return what an answer puts into the agent's context; empty where it is nothing."""
-    said: Said = answer.get("hookSpecificOutput") or {}
-    return str(said.get("additionalContext") or "")
 
 
 def host(name: str) -> Host:

@@ -62,11 +62,6 @@ class Given(NamedTuple):
         record = {"id": self.task_id or f"task-{digest(self.task)[:16]}", "task": self.task, "steps": self.steps}
         return io.StringIO(json.dumps(record))
 
-    def named(self, trajectory: "Trajectory") -> "Trajectory":
-        """Return the trajectory as that of the agent that was given."""
-        agent_id = None if self.agent_id is None else redact(clean(self.agent_id, 200)).text
-        return trajectory if agent_id is None else trajectory.model_copy(update={"agent_id": agent_id})
-
 
 class GivenAttempt(BaseModel):
     """One attempt of the caller's."""
@@ -109,5 +104,6 @@ async def read_all(given: Given, *, subagents: bool = True) -> "AsyncGenerator[T
 
     source = given.source()
     wanted = None if isinstance(source, io.StringIO) else given.task_id
+    acted = {} if given.agent_id is None else {"agent_id": redact(clean(given.agent_id, 200)).text}
     async for trajectory in in_thread(lambda: read_trajectories(source, wanted, subagents=subagents)):
-        yield given.named(trajectory)
+        yield trajectory.model_copy(update=acted)

@@ -156,17 +156,17 @@ class Records:
         self.skipped = 0
         self.chars = 0
         """Of what was read so far."""
-        is_text = isinstance(stream, io.StringIO)
-        given = (
-            io.BytesIO(stream.getvalue().encode("utf-8", "replace")) if is_text else getattr(stream, "buffer", stream)
-        )
-        self._stream = cast("IO[bytes]", given)
+        if isinstance(stream, io.StringIO):
+            stream = io.BytesIO(stream.getvalue().encode("utf-8", "replace"))
+        self._stream = cast("IO[bytes]", getattr(stream, "buffer", stream))
         self._first = ""
         self._lines = self._read_lines()
 
     def __iter__(self) -> Iterator[Record]:
         head = list(itertools.islice(self._lines, _SNIFFED_LINES))
-        if _is_document(head):
+        opens = bool(head) and head[0][0] in "[{"
+        if opens and (head[0] in ("[", "{") or not any(isinstance(parsed(line), dict | list) for line in head)):
+            # The lines are pieces of one document: none of them is a record of its own.
             yield from _records_of(self._document(head))
             return
         for line in itertools.chain(head, self._lines):
@@ -193,10 +193,8 @@ class Records:
             parts.append(line)
             size += len(line)
             if size > MAX_DOCUMENT_CHARS:
-                message = (
-                    f"one JSON document of more than {MAX_DOCUMENT_CHARS // 1_000_000} MB: write one record a line"
-                )
-                raise InputError(message)
+                megabytes = MAX_DOCUMENT_CHARS // 1_000_000
+                raise InputError(f"one JSON document of more than {megabytes} MB: write one record a line")
         value = parsed("\n".join(parts))
         if value is None:
             self.skipped += len(parts)
@@ -205,19 +203,16 @@ class Records:
     def _read_lines(self) -> Iterator[str]:
         """Yield the lines that are not blank and not too long."""
         while piece := self._read_line(MAX_LINE_CHARS):
-            is_whole = piece.endswith(b"\n") or len(piece) < MAX_LINE_CHARS
-            line = piece.decode("utf-8", "replace") if is_whole else self._skip_rest()
-            line = line.strip("\ufeff \t\r\n\0")
+            if len(piece) >= MAX_LINE_CHARS and not piece.endswith(b"\n"):
+                self.skipped += 1
+                while piece and not piece.endswith(b"\n"):
+                    piece = self._read_line(_CHUNK)
+                continue
+            line = piece.decode("utf-8", "replace").strip("\ufeff \t\r\n\0")
             self.chars += len(line)
             if line:
-                self._first = self._first or line[:MAX_LINE_CHARS]
+                self._first = self._first or line
                 yield line
-
-    def _skip_rest(self) -> str:
-        self.skipped += 1
-        while (piece := self._read_line(_CHUNK)) and not piece.endswith(b"\n"):
-            pass
-        return ""
 
     def _read_line(self, limit: int) -> bytes:
         try:
@@ -236,6 +231,15 @@ def open_source(source: Source) -> Generator[Records]:
         yield Records(source)
 
 
+def _opened(path: Path) -> IO[bytes]:
+    try:
+        return cast("IO[bytes]", gzip.open(path, "rb")) if path.suffix == ".gz" else path.open("rb")
+    except FileNotFoundError:
+        raise InputError(f"there is no file {str(path)!r}") from None
+    except (OSError, ValueError) as error:
+        raise InputError(f"{str(path)!r} cannot be opened: {error}") from None
+
+
 def first_record(path: Path) -> Record:
     """Return what the first line of a file says; nothing where it is too long, or no object. Raises `OSError`."""
     with path.open("rb") as file:
@@ -247,22 +251,6 @@ def files_in(folder: Path, pattern: str) -> list[Path]:
     if folder.is_symlink():
         return []
     return sorted(path for path in folder.glob(pattern) if path.is_file() and not path.is_symlink())
-
-
-def _opened(path: Path) -> IO[bytes]:
-    try:
-        return cast("IO[bytes]", gzip.open(path, "rb")) if path.suffix == ".gz" else path.open("rb")
-    except FileNotFoundError:
-        raise InputError(f"there is no file {str(path)!r}") from None
-    except (OSError, ValueError) as error:
-        raise InputError(f"{str(path)!r} cannot be opened: {error}") from None
-
-
-def _is_document(head: list[str]) -> bool:
-    """Tell whether the lines are pieces of one document: none of them is a record of its own."""
-    if not head or head[0][0] not in "[{":
-        return False
-    return head[0] in ("[", "{") or not any(isinstance(parsed(line), dict | list) for line in head)
 
 
 def _records_of(value: object) -> Iterator[Record]:

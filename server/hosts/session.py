@@ -75,7 +75,12 @@ def read_answer(text: str) -> Answer:
         code = next((code for key in _CODE_KEYS if (code := result.code(key)) is not None), None)
         failed = result.flag("isError", "is_error")
         if code is not None or failed is not None:
-            return Answer(_output_in(result) or text, code, failed)
+            shown, parts = "", [result.text(key) for key in ("stdout", "output", "stderr")]
+            if blocks := result.array("content"):
+                shown = all_text(blocks)
+            elif result.keys() <= _RESULT_KEYS:  # else it holds more than an output
+                shown = "\n".join(filter(None, parts))
+            return Answer(shown or text, code, failed)
     body = text.strip()
     before, _, last = body.rpartition("\n")
     first, _, after = body.partition("\n")
@@ -84,15 +89,6 @@ def read_answer(text: str) -> Answer:
         if ended is not None:
             return Answer(_LEAD.sub("", rest, count=1), int(ended["code"]))
     return Answer(text)
-
-
-def _output_in(result: Record) -> str:
-    """Return what a result as JSON shows; empty where it holds more than an output."""
-    if blocks := result.array("content"):
-        return all_text(blocks)
-    if not result.keys() <= _RESULT_KEYS:
-        return ""
-    return "\n".join(filter(None, (result.text(key) for key in ("stdout", "output", "stderr"))))
 
 
 class StepDetails(TypedDict, total=False):
@@ -250,6 +246,8 @@ class Session:
     """Whether a command is said to have failed, or not, by its exit code; Claude Code says so by itself."""
     answered: set[str] = field(default_factory=set[str])
     """Ids of its calls that have an observation: a session that was resumed has some twice."""
+    at: datetime | None = None
+    """The time of what is read just now."""
 
     @property
     def running(self) -> Draft | None:
@@ -261,19 +259,19 @@ class Session:
         ids = [*(strip_notes(text)[1] if NOTES_OPEN in text else ()), *ids_in(text)]
         (self.noted if self.draft is None else self.draft.injected).update(dict.fromkeys(ids))
 
-    def prompt(self, raw: str, at: datetime | None = None) -> bool:
+    def prompt(self, raw: str) -> bool:
         """Take what the user typed; return whether it asks for something. It continues the task or begins one."""
         if not is_task_prompt(raw):
             return False
         text, self.detour = task_text(raw), False
         if self.draft is not None and (self.agent_id is not None or continues(text, self.draft.task)):
             self.note(raw)
-            self.draft.add("message", "user", text, at=at)
+            self.draft.add("message", "user", text, at=self.at)
         else:
-            self._begin(text, raw, at)
+            self._begin(text, raw)
         return True
 
-    def _begin(self, text: str, raw: str, at: datetime | None) -> None:
+    def _begin(self, text: str, raw: str) -> None:
         self.ended, self.number = self.draft, self.number + 1
         self.session_id = self.session_id or self.fallback_id
         session = self.session_id or "session"
@@ -283,26 +281,26 @@ class Session:
             source=self.source,
             session_id=self.session_id,
             agent_id=self.agent_id,
-            started_at=at,
-            ended_at=at,
+            started_at=self.at,
+            ended_at=self.at,
             injected=self.noted,
         )
         self.noted, self.tools, self.answered = {}, {}, set()
         self.note(raw)
 
-    def say(self, text: str, at: datetime | None = None, *, thought: bool = False) -> None:
+    def say(self, text: str, *, thought: bool = False) -> None:
         """Take what the agent said or thought."""
         if self.running is not None:
-            self.running.add("thought" if thought else "message", "assistant", text, at=at)
+            self.running.add("thought" if thought else "message", "assistant", text, at=self.at)
 
-    def stop(self, text: str, at: datetime | None = None, *, failed: bool = False) -> None:
+    def stop(self, text: str, *, failed: bool = False) -> None:
         """Take that the user broke the work off, or with `failed` that the host's connection to the model did."""
         if self.running is not None and failed:
-            self.running.add("message", "system", text, at=at, is_error=True)
+            self.running.add("message", "system", text, at=self.at, is_error=True)
         elif self.running is not None:
-            self.running.add("message", "user", text, at=at, interrupted=True)
+            self.running.add("message", "user", text, at=self.at, interrupted=True)
 
-    def call(self, name: str, given: object, call_id: str, at: datetime | None = None) -> str:
+    def call(self, name: str, given: object, call_id: str) -> str:
         """Take a call and return its id; one without an id gets one, and one that comes again is left out."""
         call_id = call_id or f"call-{len(self.tools) + 1}"
         if self.running is not None and call_id not in self.tools:
@@ -311,8 +309,9 @@ class Session:
                 self.running.own_call(name, given)
             else:
                 given = {_ARGUMENTS.get(key, key): each for key, each in as_object(given).items()} or given
+                named = self.tools[call_id]
                 self.running.add(
-                    "tool_call", "assistant", at=at, tool_name=name or "tool", tool_input=given, call_id=call_id
+                    "tool_call", "assistant", at=self.at, tool_name=named, tool_input=given, call_id=call_id
                 )
         return call_id
 
@@ -324,7 +323,6 @@ class Session:
         self,
         call_id: str,
         text: str,
-        at: datetime | None = None,
         *,
         is_error: bool | None = None,
         exit_code: int | None = None,
@@ -346,7 +344,7 @@ class Session:
             "observation",
             "tool",
             task_text(text),
-            at=at,
+            at=self.at,
             tool_name=name,
             call_id=call_id,
             is_error=is_error,

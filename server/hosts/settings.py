@@ -75,11 +75,6 @@ def real_path(path: Path) -> Path:
     return Path(os.path.realpath(path))
 
 
-def leads_out(path: Path, folder: Path) -> bool:
-    """Tell whether a link, of a file below `folder` or of a folder on the way, leads out of it."""
-    return path.is_relative_to(folder) and not real_path(path).is_relative_to(real_path(folder))
-
-
 def edited(data: Json, keys: Sequence[str], edit: Callable[[Json], Json]) -> Json:
     """Return an object with what stands at `keys` in it edited; where that leaves an object empty, it goes."""
     if not keys:
@@ -92,24 +87,23 @@ def edited(data: Json, keys: Sequence[str], edit: Callable[[Json], Json]) -> Jso
     return data
 
 
-def with_server(servers: Json, entry: Json | None) -> Json:
-    """Put our server among the servers; None takes it out. Raises `ConfigError` where another one has its name."""
-    is_anothers = SERVER_NAME in servers and not _is_our_server(servers[SERVER_NAME])
-    if entry is not None and is_anothers:
-        raise ConfigError(f"mcpServers has another server called {SERVER_NAME!r}; rename that one first")
-    if entry is not None:
-        return {**servers, SERVER_NAME: entry}
-    return servers if is_anothers else {name: each for name, each in servers.items() if name != SERVER_NAME}
-
-
 def with_hooks(hooks: Json, entries: Mapping[str, list[Json]]) -> Json:
     """Put `entries` in place of all hooks of ours; those that are right already stay in place."""
     for event in list(dict.fromkeys([*entries, *hooks])):
         groups, ours = list_at(hooks, event), entries.get(event, [])
         if count_ours(groups) != len(ours) or any(each not in groups for each in ours):
-            hooks[event] = _without_our_hooks(groups) + ours
+            hooks[event] = [rest for group in groups if (rest := _others(group)) is not None] + ours
             drop_empty(hooks, event)
     return hooks
+
+
+def _others(group: Any) -> Any:
+    """Return a group of hooks without ours; None where nothing else was in it."""
+    entries = _entries(group)
+    others = [entry for entry in entries if not _is_ours(entry, HOOKS_MODULE, "hook")]
+    if len(others) == len(entries):
+        return group
+    return {**group, "hooks": others} if others else None
 
 
 def drop_empty(data: Json, key: str) -> None:
@@ -118,27 +112,9 @@ def drop_empty(data: Json, key: str) -> None:
         del data[key]
 
 
-def _without_our_hooks(groups: Sequence[Any]) -> list[Any]:
-    kept: list[Any] = []
-    for group in groups:
-        entries = _entries(group)
-        others = [entry for entry in entries if not _is_our_hook(entry)]
-        if len(others) == len(entries):
-            kept.append(group)
-        elif others:
-            kept.append({**group, "hooks": others})
-    return kept
-
-
 def count_ours(groups: Sequence[Any]) -> int:
     """Return how many hooks of ours an event has."""
-    return sum(_is_our_hook(entry) for group in groups for entry in _entries(group))
-
-
-def holds_hooks(settings: Path) -> bool:
-    """Tell whether a file of hooks by event holds some of ours. Raises `ConfigError`."""
-    hooks = object_at(object_of(settings), "hooks")
-    return any(count_ours(list_at(hooks, event)) for event in hooks)
+    return sum(_is_ours(entry, HOOKS_MODULE, "hook") for group in groups for entry in _entries(group))
 
 
 def _entries(group: Any) -> list[Any]:
@@ -147,29 +123,20 @@ def _entries(group: Any) -> list[Any]:
     return cast(list[Any], entries) if isinstance(entries, list) else []
 
 
-def _is_our_hook(entry: Any) -> bool:
-    words = _words(entry)
-    return HOOKS_MODULE in " ".join(words) or _names_us(words, "hook")
+def _is_ours(entry: Any, module: str, verb: str) -> bool:
+    """Tell whether a hook or a server runs our module, or our command, wherever it lies, with this verb after it.
 
-
-def _is_our_server(entry: Any) -> bool:
-    words = _words(entry)
-    return CLI_MODULE in " ".join(words) or _names_us(words, "serve") or _names_us([*words[:1], ""], "")
-
-
-def _names_us(words: Sequence[str], verb: str) -> bool:
-    """Tell whether our command stands among the words, wherever it lies, with this verb after it."""
-    return any(Path(name).stem == SERVER_NAME and each == verb for name, each in pairwise(words))
-
-
-def _words(entry: Any) -> list[str]:
-    """Return the words that a hook or a server runs; none where it is no command."""
+    A server that runs our command is ours whatever follows.
+    """
     if not isinstance(entry, dict):
-        return []
+        return False
     given = cast(Json, entry)
     command, args = given.get("command") or given.get("bash") or "", given.get("args")
-    words = cast(list[Any], command) if isinstance(command, list) else str(command).split()
-    return [*map(str, words), *map(str, cast(list[Any], args) if isinstance(args, list) else [])]
+    said = cast(list[Any], command) if isinstance(command, list) else str(command).split()
+    words = [*map(str, said), *map(str, cast(list[Any], args) if isinstance(args, list) else [])]
+    ours = [after for name, after in pairwise([*words, ""]) if Path(name).stem == SERVER_NAME]
+    is_run_first = bool(words) and Path(words[0]).stem == SERVER_NAME
+    return module in " ".join(words) or verb in ours or (verb == "serve" and is_run_first)
 
 
 def object_at(data: Json, key: str) -> Json:
@@ -206,10 +173,10 @@ class InstalledHost(Host):
 
     programs: ClassVar[tuple[str, ...]]
     """The commands of which one is on a machine that has it."""
+    sign: ClassVar[str] = ""
+    """Below `home`: what is there where it was used; by default the folder."""
     after_install: ClassVar[str]
     """What the user has to do then, in a sentence."""
-    events: ClassVar[Mapping[str, str]]
-    """By our event: its own."""
     matchers: ClassVar[Mapping[str, str]] = {}
     """By our event: which tools, or which kinds of it, the hook is for."""
     keys: ClassVar[tuple[str, ...]] = ("mcpServers",)
@@ -220,22 +187,18 @@ class InstalledHost(Host):
     """What the file of the hooks says first."""
     scopes: ClassVar[tuple[InstallScope, ...]] = ("project", "user")
     """Where we can be installed: for this project and user alone, in the project's shared files, in the user's own."""
-
-    @abstractmethod
-    def where(self, scope: InstallScope, root: Path) -> tuple[Path, Path]:
-        """Return the file of the hooks and that of the servers."""
+    project_files: ClassVar[tuple[str, str]]
+    """In a project: the file of the hooks and that of the servers."""
+    user_files: ClassVar[tuple[str, str]]
+    """Below `home`: likewise."""
 
     @abstractmethod
     def hook(self, event: str, words: Sequence[str], timeout_s: int) -> Json:
         """Return the entry of the hook that runs these words at our event, and is ended after this time."""
 
-    def home(self) -> Path:
-        """Return the folder of the user's own files."""
-        raise NotImplementedError
-
     def is_there(self) -> bool:
-        """Tell whether the agent is on this machine: its command or its folder."""
-        return any(map(shutil.which, self.programs)) or self.home().exists()
+        """Tell whether the agent is on this machine: its command or its files."""
+        return any(map(shutil.which, self.programs)) or (self.home() / self.sign).exists()
 
     def untrusted(self, root: Path) -> int:
         """Return how many of our hooks wait for the user's trust."""
@@ -278,12 +241,16 @@ class InstalledHost(Host):
 
     def holds_ours(self, hooks: Path) -> bool:
         """Tell whether a file of hooks holds some of ours. Raises `ConfigError`."""
-        return holds_hooks(hooks)
+        by_event = object_at(object_of(hooks), "hooks")
+        return any(count_ours(list_at(by_event, event)) for event in by_event)
 
     def places(self, scope: InstallScope, root: Path) -> Places:
         """Return where a scope's entries stand."""
-        hooks, servers = self.where(scope, root)
-        return Places(hooks, servers, self.keys, root if scope == "project" else None, scope == "project")
+        if scope == "project":
+            hooks, servers = (root / name for name in self.project_files)
+            return Places(hooks, servers, self.keys, root, is_shared=True)
+        hooks, servers = (self.home() / name for name in self.user_files)
+        return Places(hooks, servers, self.keys)
 
     def hook_entries(self, command: Sequence[str], *, calls: bool = True) -> dict[str, list[Json]]:
         """Return our hooks by the agent's events; with `calls` that before calls too.
@@ -327,8 +294,13 @@ class InstalledHost(Host):
         return {} if self.version is not None and list(data) == ["version"] else data
 
     def edit_servers(self, servers: Json, command: Sequence[str] | None, places: Places) -> Json:
-        """Put our server among the servers, or take it out."""
-        return with_server(servers, None if command is None else self.server_entry(command))
+        """Put our server among the servers, or take it out. Raises `ConfigError` where another one has its name."""
+        is_anothers = SERVER_NAME in servers and not _is_ours(servers[SERVER_NAME], CLI_MODULE, "serve")
+        if command is None:
+            return servers if is_anothers else {name: each for name, each in servers.items() if name != SERVER_NAME}
+        if is_anothers:
+            raise ConfigError(f"mcpServers has another server called {SERVER_NAME!r}; rename that one first")
+        return {**servers, SERVER_NAME: self.server_entry(command)}
 
     def _checked(self, scope: InstallScope, root: Path) -> Places:
         """Return the places where nobody's files but those of the scope are written."""
@@ -336,7 +308,8 @@ class InstalledHost(Host):
         if places.folder is None:
             return places
         for path in (places.hooks, places.servers) if places.is_shared else (places.hooks,):
-            if leads_out(path, places.folder):
+            inside = real_path(places.folder)
+            if path.is_relative_to(places.folder) and not real_path(path).is_relative_to(inside):
                 raise ConfigError(
                     f"{path} leads to {real_path(path)}, by a symbolic link out of the project; nothing was changed: "
                     "put a real file in a real folder in its place, or use `--user` for all your projects"

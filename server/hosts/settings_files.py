@@ -49,7 +49,13 @@ def planned_change(path: Path, edit: Callable[[Json], Json], mode: int = 0o600) 
             edited = edit(read_object(path, text))
         except ConfigError as error:
             raise ConfigError(f"{path}: {error}; nothing was changed") from None
-        return text if edited == data else _render(edited, text) if edited else ""
+        if edited == data or not edited:
+            return text if edited == data else ""
+        indent = re.search(r"^[\[{]\r?\n([ \t]+)", text)  # the style of the text is kept
+        written = json.dumps(edited, indent=indent.group(1) if indent else 2, ensure_ascii=False)
+        if not text.strip() or text.endswith("\n"):
+            written += "\n"
+        return written.replace("\n", "\r\n") if "\r\n" in text else written
 
     return planned_text(path, edit_text, mode, meaning=lambda text: _pruned(read_object(path, text)))
 
@@ -207,15 +213,6 @@ def _unique(pairs: list[tuple[str, Any]]) -> Json:
         if times > 1:
             raise ValueError(f"the key {key!r} stands twice in one object")
     return dict(pairs)
-
-
-def _render(data: Json, before: str | None) -> str:
-    """Return `data` as JSON in the style of the text before: its indentation, line ends and last line end."""
-    indent = re.search(r"^[\[{]\r?\n([ \t]+)", before or "")
-    text = json.dumps(data, indent=indent.group(1) if indent else 2, ensure_ascii=False)
-    if before is None or not before.strip() or before.endswith("\n"):
-        text += "\n"
-    return text.replace("\n", "\r\n") if before and "\r\n" in before else text
 
 
 def _write(path: Path, text: str, mode: int) -> None:

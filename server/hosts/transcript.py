@@ -6,9 +6,9 @@ from pathlib import Path
 
 from swarm_memory.schema.errors import InputError, NotFoundError
 from swarm_memory.schema.trajectory import Trajectory
-from swarm_memory.server.hosts.host import Origin, Transcripts, hosts
+from swarm_memory.server.hosts.host import Origin, hosts
 from swarm_memory.server.hosts.messages import MESSAGES, OBJECTS
-from swarm_memory.server.hosts.records import Record, Records, Source, open_source
+from swarm_memory.server.hosts.records import Source, open_source
 
 ACCEPTED = (
     "accepted are a Claude Code transcript or another agent's, a list of messages with role and content (a JSON array, "
@@ -43,27 +43,21 @@ def read_trajectories(
 
 
 def _read(source: Source, session_id: str | None, *, subagents: bool) -> Iterator[Trajectory]:
+    known = [each.transcripts for each in hosts()]
     path = Path(source) if isinstance(source, str | Path) else None
-    if path is not None:
-        stores = (each.transcripts for each in hosts() if each.transcripts.is_store(path))
-        if (store := next(stores, None)) is not None and store.read_store is not None:
-            yield from store.read_store(path, session_id)
+    for each in known:
+        if path is not None and each.read_store is not None and each.is_store(path):
+            yield from each.read_store(path, session_id)
             return
     with open_source(source) as records:
         stream = iter(records)
-        form, first = _form_of(stream, records)
-        yield from form.read(itertools.chain([first], stream), Origin(records, path, session_id))
-    if subagents and path is not None:
-        for file in form.subagents(path):
-            yield from _read(file, session_id, subagents=False)
-
-
-def _form_of(stream: Iterator[Record], records: Records) -> tuple[Transcripts, Record]:
-    """Return what the records are, by the first one that is known, and that record. Raises `InputError`."""
-    known = (*(each.transcripts for each in hosts()), OBJECTS, MESSAGES)
-    for record in stream:
-        form = next((each for each in known if each.is_one(record)), None)
-        if form is not None:
-            return form, record
-        records.skipped += 1
-    raise InputError(f"no transcript that is known: it holds {records.describe()}; {ACCEPTED}")
+        for record in stream:
+            form = next((each for each in (*known, OBJECTS, MESSAGES) if each.is_one(record)), None)
+            if form is not None:
+                break
+            records.skipped += 1
+        else:
+            raise InputError(f"no transcript that is known: it holds {records.describe()}; {ACCEPTED}")
+        yield from form.read(itertools.chain([record], stream), Origin(records, path, session_id))
+    for file in form.subagents(path) if subagents and path is not None else ():
+        yield from _read(file, session_id, subagents=False)

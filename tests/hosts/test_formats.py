@@ -233,3 +233,9 @@ def test_a_transcript_of_60_mb_takes_less_than_its_size(tmp_path: Path) -> None:
     assert path.stat().st_size > 60_000_000
     assert trajectory.dropped_steps > 0
     assert peak < 58_000_000
+
+
+def test_a_step_whose_kind_is_no_text_is_read_as_a_message() -> None:
+    given = {**STEPS, "steps": [{**each, "kind": ["message"]} for each in STEPS["steps"]]}
+    (trajectory,) = read_trajectories(io.StringIO(json.dumps(given)))
+    assert [step.text for step in trajectory.steps] == ["42"]

@@ -6,15 +6,15 @@ from swarm_memory.server.hosts.host import Host
 
 
 class Antigravity(Host):
-    """Antigravity, whose sessions are only read."""
+    """Antigravity, whose sessions are only read: of its command line and of both its editors."""
 
     name = "antigravity"
     title = "Antigravity"
+    sessions = ("antigravity-cli/brain", "antigravity/brain", "antigravity-ide/brain")
 
-    def folders(self) -> tuple[str, ...]:
-        """Return the folders of its conversations: of its command line and of both its editors."""
-        names = ("antigravity-cli", "antigravity", "antigravity-ide")
-        return tuple(str(Path.home() / ".gemini" / name / "brain") for name in names)
+    def home(self) -> Path:
+        """Return the folder of the user's own files."""
+        return Path.home() / ".gemini"
 
 
 HOST = Antigravity()

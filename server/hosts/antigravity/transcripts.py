@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator
-from datetime import datetime
 from pathlib import Path
 
 from swarm_memory.schema.trajectory import Trajectory
@@ -38,27 +37,25 @@ def transcripts_of(root: Path | None) -> list[Path]:
 
 def _take(session: Session, record: Record, waiting: dict[str, str]) -> bool:
     """Take a step. `waiting` holds the calls that run in the background, by the id of their task."""
-    text, at = record.text("content"), record.time("created_at")
+    text, session.at = record.text("content"), record.time("created_at")
     match record.text("source"), record.text("type"):
         case "USER_EXPLICIT", "USER_INPUT":
-            session.prompt("\n".join(_TYPED.findall(text)).strip() or text, at)
+            session.prompt("\n".join(_TYPED.findall(text)).strip() or text)
             session.note(text)
         case "MODEL", "PLANNER_RESPONSE":
-            session.say(record.text("thinking"), at, thought=True)
-            session.say(text, at)
+            session.say(record.text("thinking"), thought=True)
+            session.say(text)
             for call in record.objects("tool_calls"):
-                name = call.text("name").removeprefix("default_api:")
-                given = {
-                    key: each if (value := parsed(each)) is None else value for key, each in call.object("args").items()
-                }
-                session.call(name, given, "", at)
+                given = call.object("args")
+                read = {key: each if (value := parsed(each)) is None else value for key, each in given.items()}
+                session.call(call.text("name").removeprefix("default_api:"), read, "")
         case "MODEL", kind if kind and text:
-            _result(session, record, text, at, waiting)
+            _result(session, record, text, waiting)
         case _, "SYSTEM_MESSAGE":
             session.note(text)
             found = _TASK.search(text[:500])
             if found and found[1] in waiting and "finished" in text[:1000]:
-                session.result(waiting.pop(found[1]), text, at, exit_code=read_answer(text).exit_code)
+                session.result(waiting.pop(found[1]), text, exit_code=read_answer(text).exit_code)
         case "SYSTEM" | "USER_IMPLICIT", _:
             session.note(text)
         case _:
@@ -66,9 +63,9 @@ def _take(session: Session, record: Record, waiting: dict[str, str]) -> bool:
     return True
 
 
-def _result(session: Session, record: Record, text: str, at: datetime | None, waiting: dict[str, str]) -> None:
+def _result(session: Session, record: Record, text: str, waiting: dict[str, str]) -> None:
     kind, status = record.text("type"), record.text("status")
-    call_id = session.open_call(waiting.values()) or session.call(kind.lower(), None, "", at)
+    call_id = session.open_call(waiting.values()) or session.call(kind.lower(), None, "")
     task = _TASK.search(text[:500]) if status == "RUNNING" else None
     if task:
         waiting[task[1]] = call_id
@@ -80,7 +77,7 @@ def _result(session: Session, record: Record, text: str, at: datetime | None, wa
         code, text = answer.exit_code, answer.text
     elif status == "DONE":
         is_error = False
-    session.result(call_id, text, at, is_error=is_error, exit_code=code, interrupted=status.startswith("CANCEL"))
+    session.result(call_id, text, is_error=is_error, exit_code=code, interrupted=status.startswith("CANCEL"))
 
 
 TRANSCRIPTS = Transcripts(is_antigravity, read_session, transcripts_of)

@@ -15,6 +15,7 @@ class ClaudeCode(InstalledHost):
 
     name = "claude"
     title = "Claude Code"
+    sessions = ("projects",)
     names_project = True
     reads = ("skill", "claude-md")
     sees_calls = True
@@ -31,14 +32,12 @@ class ClaudeCode(InstalledHost):
     tools that run or change something; the tool by which the agent answers what it is asked at the end of a task."""
     server: ClassVar[Mapping[str, object]] = {"type": "stdio", "env": {}}
     scopes = SCOPES
+    project_files = (".claude/settings.json", ".mcp.json")
+    user_files = ("settings.json", ".claude.json")
 
     def home(self) -> Path:
         """Return the folder of the user's own files."""
         return Path(os.environ.get("CLAUDE_CONFIG_DIR") or Path.home() / ".claude")
-
-    def folders(self) -> tuple[str, ...]:
-        """Return the folder in which the transcripts of all projects are."""
-        return (str(self.home() / "projects"),)
 
     def heard(self, event: str, said: Said) -> Said:
         """Return what Claude Code says; nothing of what other agents say, which run the hooks in its files too.
@@ -47,12 +46,9 @@ class ClaudeCode(InstalledHost):
         """
         return {} if "timestamp" in said or "cursor_version" in said else said
 
-    def where(self, scope: InstallScope, root: Path) -> tuple[Path, Path]:
-        """Return the files; those of `local` have places of their own."""
-        if scope == "project":
-            return root / ".claude" / "settings.json", root / ".mcp.json"
-        users_servers = Path(os.environ.get("CLAUDE_CONFIG_DIR") or Path.home()) / ".claude.json"
-        return self.home() / "settings.json", users_servers
+    def answered(self, event: str, answer: Said) -> Said:
+        """Return our answer as it is."""
+        return answer
 
     def hook(self, event: str, words: Sequence[str], timeout_s: int) -> Json:
         """Return the entry of a hook."""
@@ -68,11 +64,14 @@ class ClaudeCode(InstalledHost):
     def places(self, scope: InstallScope, root: Path) -> Places:
         """Return where a scope's entries stand; the server of `local` stands under the project in the user's file."""
         places = super().places(scope, root)
-        if scope != "local":
+        if scope == "project":
             return places
+        servers = Path(os.environ.get("CLAUDE_CONFIG_DIR") or Path.home()) / places.servers.name
+        if scope == "user":
+            return places._replace(servers=servers)
         known, working = _repository(root.resolve())
         keys = ("projects", known.as_posix(), "mcpServers")
-        return Places(working / ".claude" / "settings.local.json", places.servers, keys, working)
+        return Places(working / ".claude" / "settings.local.json", servers, keys, working)
 
     def edit_hooks(self, data: Json, hooks: Mapping[str, list[Json]], *, is_shared: bool) -> Json:
         """Edit the hooks, and of a project's file the list of its servers that run.

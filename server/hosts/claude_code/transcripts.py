@@ -4,7 +4,6 @@ import itertools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import datetime
 from pathlib import Path
 
 from swarm_memory.schema.trajectory import Trajectory, Usage
@@ -42,35 +41,21 @@ def read_session(lines: Iterator[Record], origin: Origin) -> Iterator[Trajectory
         head.append(line)
         if line.get("type") in ("user", "assistant") or len(head) >= _HEAD_LINES:
             break
-    session = _Session("claude_code", _session_id(head, origin), _agent_id(head[-1], origin), codes_decide=False)
+    named = next(filter(None, (line.text("sessionId") for line in head)), None)
+    agent_id, stem = None, origin.stem
+    if stem is None or stem.startswith(_AGENT_FILE):
+        agent_id = head[-1].text("agentId") if head[-1].get("isSidechain") is True else ""
+        agent_id = agent_id or (stem and stem.removeprefix(_AGENT_FILE))
+    session = _Session("claude_code", origin.session_id or named or stem, agent_id, codes_decide=False)
     yield from session.read(itertools.chain(head, lines), origin.records, session.take)
 
 
-def _session_id(head: list[Record], origin: Origin) -> str | None:
-    if origin.session_id:
-        return origin.session_id
-    named = next(filter(None, (line.text("sessionId") for line in head)), None)
-    return named or origin.stem
-
-
-def _agent_id(line: Record, origin: Origin) -> str | None:
-    stem = origin.stem
-    if stem is not None and not stem.startswith(_AGENT_FILE):
-        return None
-    named = line.text("agentId") if line.get("isSidechain") is True else ""
-    return named or (stem.removeprefix(_AGENT_FILE) if stem is not None else None)
-
-
 def transcripts_of(root: Path | None) -> list[Path]:
-    """Return the transcripts of a project, or of all."""
-    folders = Path(*HOST.folders()).glob("*") if root is None else project_folders(root)
-    return [path for folder in folders for path in folder.glob("*.jsonl")]
-
-
-def project_folders(root: Path) -> list[Path]:
-    """Return the folders in which Claude Code keeps the transcripts of a project: `/` and other signs become `-`."""
+    """Return the transcripts of all projects, or of one: its folder's name has `-` for `/` and other signs."""
+    (projects,) = map(Path, HOST.folders())
     names = {re.sub(r"[^A-Za-z0-9]", "-", str(root)), str(root).replace("/", "-")}
-    return [folder for folder in (Path(*HOST.folders(), name) for name in sorted(names)) if folder.is_dir()]
+    folders = projects.glob("*") if root is None else [projects / name for name in sorted(names)]
+    return [path for folder in folders for path in folder.glob("*.jsonl")]
 
 
 def subagent_files(transcript: Path) -> list[Path]:
@@ -88,40 +73,29 @@ class _Session(Session):
 
     def take(self, record: Record) -> bool:
         """Take one line; those that are nobody's words or actions are known too."""
-        kind = record.get("type")
+        kind, uuid, self.at = record.get("type"), record.text("uuid"), record.time("timestamp")
         if kind == "attachment":
-            self._attachment(record.object("attachment"), record.time("timestamp"))
-        elif (
-            kind not in ("user", "assistant")
-            or self._is_repeated(record)
-            or bool(record.get("isSidechain")) is not (self.agent_id is not None)
-        ):
-            pass
-        elif record.get("isMeta") is True or record.get("isCompactSummary") is True:
+            self._attachment(record.object("attachment"))
+        if kind not in ("user", "assistant") or (uuid and hash(uuid) in self.seen):
+            return True
+        self.seen.add(hash(uuid))
+        if bool(record.get("isSidechain")) is not (self.agent_id is not None):
+            return True
+        if record.get("isMeta") is True or record.get("isCompactSummary") is True:
             text = all_text(record.object("message").get("content"))
             self.note(text)
             self.asked = self.asked or QUESTION in text
-        else:
-            self.session_id = self.session_id or record.text("sessionId") or None
-            if kind == "user":
-                self._user(record)
-            else:
-                self._assistant(record)
+            return True
+        self.session_id = self.session_id or record.text("sessionId") or None
+        (self._user if kind == "user" else self._assistant)(record)
         return True
 
-    def _is_repeated(self, record: Record) -> bool:
-        uuid = record.text("uuid")
-        if uuid and hash(uuid) in self.seen:
-            return True
-        self.seen.add(hash(uuid))
-        return False
-
-    def _attachment(self, attachment: Record, at: datetime | None) -> None:
+    def _attachment(self, attachment: Record) -> None:
         """Take what the host added by itself: our notes for their ids, and prompts typed while the agent worked."""
         if attachment.get("type") == "queued_command" and attachment.get("commandMode", "prompt") == "prompt":
             text = task_text(all_text(attachment.get("prompt")))
-            if self.draft is not None and not self.detour and is_task_prompt(text):
-                self.draft.add("message", "user", text, at=at)
+            if self.running is not None and is_task_prompt(text):
+                self.running.add("message", "user", text, at=self.at)
             return
         text = all_text(attachment.get("content"))
         self.asked = self.asked or QUESTION in text
@@ -131,80 +105,68 @@ class _Session(Session):
             self.note(text)
 
     def _user(self, record: Record) -> None:
-        at = record.time("timestamp")
         content = record.object("message").get("content")
         for block in map(as_object, as_list(content)):
             if block.text("type").endswith("tool_result"):
-                self._tool_result(block, record.object("toolUseResult"), at)
+                self._tool_result(block, record.object("toolUseResult"))
         raw = all_text(content)
         text = task_text(raw)
         if text.startswith(_INTERRUPTED):
-            self.stop(text, at)
-        elif self.prompt(raw, at):
+            self.stop(text)
+        elif self.prompt(raw):
             self.asked = False
         else:
             self.detour = self.detour or bool(_COMMAND.match(text) and not _SILENT_COMMANDS.search(text))
 
     def _assistant(self, record: Record) -> None:
-        message, at = record.object("message"), record.time("timestamp")
+        message = record.object("message")
         content = message.get("content")
         if message.get("model") == "<synthetic>":
             if is_api_error(record):
-                self.stop(all_text(content), at, failed=True)
+                self.stop(all_text(content), failed=True)
             return
         if self.running is not None and (usage := message.object("usage")):
-            self.running.usage[message.text("id") or str(record.get("uuid"))] = _usage(usage)
+            self.running.usage[message.text("id") or str(record.get("uuid"))] = Usage(
+                input_tokens=usage.count("input_tokens"),
+                output_tokens=usage.count("output_tokens"),
+                cache_read_tokens=usage.count("cache_read_input_tokens"),
+                cache_creation_tokens=usage.count("cache_creation_input_tokens"),
+            )
         if isinstance(content, str):
-            self.say(content, at)
+            self.say(content)
         for block in map(as_object, as_list(content)):
             match block.text("type"):
                 case "text" | "thinking" as kind if not self.asked:
-                    self.say(block.text(kind), at, thought=kind == "thinking")
+                    self.say(block.text(kind), thought=kind == "thinking")
                 case kind if kind.endswith("tool_use"):
                     name = block.text("name")
                     self.asked = self.asked and is_own_tool(name)  # else it went on with the task
-                    self.call(name, block.get("input"), block.text("id"), at)
+                    self.call(name, block.get("input"), block.text("id"))
                 case kind if kind.endswith("tool_result"):
-                    self._tool_result(block, Record(), at)
+                    self._tool_result(block, Record())
                 case _:
                     pass
 
-    def _tool_result(self, block: Record, result: Record, at: datetime | None) -> None:
-        """Take what came of a call. `result` is how the host itself has it, where it says."""
+    def _tool_result(self, block: Record, result: Record) -> None:
+        """Take what came of a call. `result` is how the host itself has it, where it says.
+
+        A command that it reports as done, and not as an error, ended with 0.
+        """
         call_id, is_error = block.text("tool_use_id"), block.flag("is_error")
         streams = (result.text(name) for name in ("stdout", "stderr"))
         text = all_text(block.get("content")) or "\n".join(filter(None, streams))
-        self.result(
-            call_id,
-            _TOOL_ERROR.sub("", text),
-            at,
-            is_error=is_error,
-            exit_code=_exit_code(self.tools.get(call_id), text, is_error, result),
-            interrupted=result.get("interrupted") is True or text.startswith(_REFUSED),
-        )
+        stopped = result.get("interrupted") is True
+        code = exit_code_of(text) if is_error else None
+        if not is_error and self.tools.get(call_id) == "Bash" and "stdout" in result and not stopped:
+            code = None if result.get("backgroundTaskId") or result.get("returnCodeInterpretation") else 0
+        refused = text.startswith(_REFUSED)
+        text = _TOOL_ERROR.sub("", text)
+        self.result(call_id, text, is_error=is_error, exit_code=code, interrupted=stopped or refused)
 
 
 def is_api_error(record: Record) -> bool:
     """Tell whether a line of a transcript, or of `stream-json`, is the host's own word that its API failed."""
     return True in (record.get("isApiErrorMessage"), record.get("is_api_error_message"))
-
-
-def _exit_code(tool: str | None, text: str, is_error: bool | None, result: Record) -> int | None:
-    """Return the exit code of a command; one that the host reports as done, and not as an error, ended with 0."""
-    if is_error:
-        return exit_code_of(text)
-    finished = "stdout" in result and result.get("interrupted") is not True
-    special = result.get("backgroundTaskId") or result.get("returnCodeInterpretation")
-    return 0 if tool == "Bash" and finished and not special else None
-
-
-def _usage(usage: Record) -> Usage:
-    return Usage(
-        input_tokens=usage.count("input_tokens"),
-        output_tokens=usage.count("output_tokens"),
-        cache_read_tokens=usage.count("cache_read_input_tokens"),
-        cache_creation_tokens=usage.count("cache_creation_input_tokens"),
-    )
 
 
 TRANSCRIPTS = Transcripts(is_claude_code, read_session, transcripts_of, subagent_files)

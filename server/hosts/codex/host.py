@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from swarm_memory.schema.errors import ConfigError
-from swarm_memory.server.hosts.host import InstallScope, Said, context_in
+from swarm_memory.server.hosts.host import Said
 from swarm_memory.server.hosts.settings import (
     SERVER_NAME,
     InstalledHost,
@@ -48,6 +48,7 @@ class CodexCLI(InstalledHost):
 
     name = "codex"
     title = "Codex CLI"
+    sessions = ("sessions", "archived_sessions")
     reads = ("agents-md",)
     sees_calls = True
     programs = ("codex",)
@@ -64,14 +65,14 @@ class CodexCLI(InstalledHost):
         "SessionStart": "startup|clear|compact",
         "PostToolUseFailure": f"^{SHELL}$",
     }
+    context_at: ClassVar[Mapping[str, str]] = {event: "" for event in events if event not in ("Stop", "SessionEnd")}
+    """A field that it does not know makes it refuse the whole answer."""
+    project_files = (".codex/hooks.json", ".codex/config.toml")
+    user_files = ("hooks.json", "config.toml")
 
     def home(self) -> Path:
         """Return the folder of the user's own files."""
         return Path(os.environ.get("CODEX_HOME") or Path.home() / ".codex")
-
-    def folders(self) -> tuple[str, ...]:
-        """Return the folders of all sessions, and of those that were archived."""
-        return (str(self.home() / "sessions"), str(self.home() / "archived_sessions"))
 
     def heard(self, event: str, said: Said) -> Said:
         """Return an event in our words.
@@ -92,23 +93,6 @@ class CodexCLI(InstalledHost):
             return {}
         return {**said, "hook_event_name": event, "error": output, "may_have_worked": True}
 
-    def answered(self, event: str, answer: Said) -> Said:
-        """Return what a hook of Codex may answer: a field that it does not know makes it refuse the whole."""
-        context, reason = context_in(answer), answer.get("reason")
-        if event == "Stop":
-            return {"decision": "block", "reason": reason} if answer.get("decision") == "block" and reason else {}
-        if event == "SessionEnd":
-            return {}
-        said: Said = {"systemMessage": answer["systemMessage"]} if answer.get("systemMessage") else {}
-        if context:
-            said["hookSpecificOutput"] = {"hookEventName": self.events[event], "additionalContext": context}
-        return said
-
-    def where(self, scope: InstallScope, root: Path) -> tuple[Path, Path]:
-        """Return the files."""
-        folder = root / ".codex" if scope == "project" else self.home()
-        return folder / "hooks.json", folder / "config.toml"
-
     def hook(self, event: str, words: Sequence[str], timeout_s: int) -> Json:
         """Return the entry of a hook. A trusted one is known by its command, its place and its limit: they stay."""
         limit_s = 3 if event == "SessionEnd" else timeout_s
@@ -118,31 +102,26 @@ class CodexCLI(InstalledHost):
         self, places: Places, hooks: Mapping[str, list[Json]], server: Sequence[str] | None, mode: int
     ) -> list[FileChange]:
         """Return the changes; around our table config.toml is kept as it is. Raises `ConfigError` where it cannot."""
-        edit = _without_server if server is None else partial(_with_server, command=server)
+        edit = partial(_with_table, path=places.servers, command=server)
         changes = (
             planned_change(places.hooks, partial(self.edit_hooks, hooks=hooks, is_shared=places.is_shared), mode),
-            planned_text(places.servers, partial(edit, path=places.servers), mode),
+            planned_text(places.servers, edit, mode),
         )
         return [change for change in changes if change is not None]
 
     def untrusted(self, root: Path) -> int:
         """Return of how many hooks of ours config.toml does not say that they were looked at in `/hooks`."""
-        config = self.where("user", root)[1]
+        config = self.places("user", root).servers
         document = _parsed(config.read_text(encoding="utf-8"), config) if config.is_file() else {}
-        known = object_at(object_at(document, "hooks"), "state")
-        return sum(
-            count_ours([group]) > 0 and not any(key.startswith(_keys_of(path, event, number)) for key in known)
-            for scope in self.scopes
-            for path in [self.places(scope, root).hooks]
-            for event, groups in object_at(object_of(path), "hooks").items()
-            for number, group in enumerate(groups)
-        )
-
-
-def _keys_of(path: Path, event: str, group: int) -> tuple[str, ...]:
-    """Return how the key of a hook begins: Codex follows the links of a folder that CODEX_HOME names."""
-    snake = "".join(f"_{sign.lower()}" if sign.isupper() else sign for sign in event).lstrip("_")
-    return tuple(f"{each}:{snake}:{group}:" for each in (path, real_path(path)))
+        known, count = object_at(object_at(document, "hooks"), "state"), 0
+        for path in (self.places(scope, root).hooks for scope in self.scopes):
+            for event, groups in object_at(object_of(path), "hooks").items():
+                snake = re.sub(r"(?<!^)(?=[A-Z])", "_", event).lower()
+                for number, group in enumerate(groups):
+                    # It follows the links of a folder that CODEX_HOME names.
+                    keys = tuple(f"{each}:{snake}:{number}:" for each in (path, real_path(path)))
+                    count += count_ours([group]) > 0 and not any(key.startswith(keys) for key in known)
+        return count
 
 
 def server_table(command: Sequence[str]) -> str:
@@ -151,46 +130,34 @@ def server_table(command: Sequence[str]) -> str:
     return f"[{_TABLE}]\ncommand = {_quoted(command[0])}\nargs = [{words}]\nenv_vars = [{passed}]\n"
 
 
-def _with_server(text: str, path: Path, command: Sequence[str]) -> str:
-    before, ours = _parsed(text, path), server_table(command)
-    wanted = tomllib.loads(ours)["mcp_servers"][SERVER_NAME]
-    if _servers(before).get(SERVER_NAME) == wanted:
-        return text
-    kept = _without_server(text, path)
-    after = f"{kept.rstrip()}\n\n{ours}" if kept.strip() else ours
-    return _checked(after, path, {**_servers(before), SERVER_NAME: wanted}, before)
+def _with_table(text: str, path: Path, command: Sequence[str] | None) -> str:
+    """Return config.toml with our table as its last, or with None without it; all else stays as it is.
 
-
-def _without_server(text: str, path: Path) -> str:
+    Raises `ConfigError` where our table is written in a form that its lines do not show.
+    """
     before = _parsed(text, path)
-    if SERVER_NAME not in _servers(before):
+    servers, ours = object_at(before, "mcp_servers"), "" if command is None else server_table(command)
+    wanted = tomllib.loads(ours)["mcp_servers"][SERVER_NAME] if ours else None
+    if servers.get(SERVER_NAME) == wanted:
         return text
-    kept: list[str] = []
-    inside = False
-    for line in text.splitlines(keepends=True):
-        if line.lstrip().startswith("["):
-            header = line.strip().strip("[]").replace('"', "").replace(" ", "")
-            inside = header == _TABLE or header.startswith(f"{_TABLE}.")
-        if not inside:
-            kept.append(line)
-    after = "".join(kept).rstrip()
-    servers = {name: entry for name, entry in _servers(before).items() if name != SERVER_NAME}
-    return _checked(f"{after}\n" if after else "", path, servers, before)
-
-
-def _checked(after: str, path: Path, servers: Json, before: Json) -> str:
-    """Return the text where nothing but our table is another in it than before."""
-    changed = {**before, "mcp_servers": servers} if servers else {k: v for k, v in before.items() if k != "mcp_servers"}
+    kept, inside = text, False
+    if SERVER_NAME in servers:
+        kept = ""
+        for line in text.splitlines(keepends=True):
+            if line.lstrip().startswith("["):
+                header = line.strip().strip("[]").replace('"', "").replace(" ", "")
+                inside = f"{header}.".startswith(f"{_TABLE}.")
+            kept += "" if inside else line
+    after = "\n\n".join(f"{part.rstrip()}\n" for part in (kept, ours) if part.strip())
+    servers = {name: each for name, each in servers.items() if name != SERVER_NAME}
+    servers |= {SERVER_NAME: wanted} if ours else {}
+    others = {key: each for key, each in before.items() if key != "mcp_servers"}
     try:
-        if tomllib.loads(after) == changed:
+        if tomllib.loads(after) == {**others, **({"mcp_servers": servers} if servers else {})}:
             return after
     except tomllib.TOMLDecodeError:
-        pass  # our table is written in a form that its lines do not show
+        pass  # a part of our table is left
     raise ConfigError(f"{path} is written in a way that is not edited here: change [{_TABLE}] in it yourself")
-
-
-def _servers(data: Json) -> Json:
-    return object_at(data, "mcp_servers")
 
 
 def _parsed(text: str, path: Path) -> Json:

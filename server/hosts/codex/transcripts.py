@@ -5,7 +5,6 @@ import shlex
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import datetime
 from pathlib import Path
 
 from swarm_memory.schema.errors import InputError
@@ -61,19 +60,17 @@ def is_codex(record: Record) -> bool:
 
 def read_session(lines: Iterator[Record], origin: Origin) -> Iterator[Trajectory]:
     """Yield one trajectory for each task. The file of a subagent is one task of the session that started it."""
-    rollout = _Rollout(Session("codex", origin.session_id, fallback_id=origin.stem))
-    yield from rollout.session.read(rollout.to_the_end(lines), origin.records, rollout.take)
+    session = _Session("codex", origin.session_id, fallback_id=origin.stem)
+    yield from session.read(session.to_the_end(lines), origin.records, session.take)
 
 
 def rollouts_of(root: Path | None) -> list[Path]:
     """Return the rollouts of all sessions, or of those that were held in a project."""
     found = [path for folder in map(Path, HOST.folders()) for path in folder.rglob("rollout-*.jsonl")]
-    return found if root is None else [path for path in found if _held_in(path, root)]
-
-
-def _held_in(path: Path, root: Path) -> bool:
-    cwd = first_record(path).object("payload").text("cwd")
-    return bool(cwd) and (Path(cwd) == root or root in Path(cwd).parents)
+    if root is None:
+        return found
+    folders = [(path, first_record(path).object("payload").text("cwd")) for path in found]
+    return [path for path, cwd in folders if cwd and root in (Path(cwd), *Path(cwd).parents)]
 
 
 @dataclass(slots=True)
@@ -85,21 +82,18 @@ class _Running:
 
 
 @dataclass(slots=True)
-class _Rollout:
-    """Where the reading of a rollout stands."""
-
-    session: Session
+class _Session(Session):
     began: bool = False
     """Its own `session_meta` was read: a second one is that of the session that it was forked from."""
     said: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
     """How often an item, and an event, had the same words of the agent: one mirrors the other, and either may be left
     out."""
-    running: dict[str, _Running] = field(default_factory=dict[str, _Running])
-    """By the id of its process."""
+    processes: dict[str, _Running] = field(default_factory=dict[str, _Running])
+    """By id."""
     codes: dict[str, int] = field(default_factory=dict[str, int])
     """Exit codes by call id, that came before the call's own output."""
     failed: set[str] = field(default_factory=set[str])
-    """Ids of calls of servers' tools that failed."""
+    """Ids of calls of servers' tools that failed: their output says so in words only."""
     polls: dict[str, str] = field(default_factory=dict[str, str])
     """By call id of a poll: the id of the process."""
 
@@ -109,92 +103,88 @@ class _Rollout:
         Raises `InputError` where the agent speaks and no line says what was typed.
         """
         yield from lines
-        if self.said and not self.session.number:
+        if self.said and not self.number:
             raise InputError("the rollout has no `user_message` event, so no task: its version of Codex is not read")
-        for process in list(self.running):
+        self.at = None
+        for process in list(self.processes):
             self._end(process, None)
-        yield Record(type="compacted", payload={})  # so that what ended just now is taken
 
     def take(self, record: Record) -> bool:
         """Take a line; return whether it is known."""
-        kind, payload = record.text("type"), record.object("payload")
-        at = record.time("timestamp")
-        if kind == "session_meta":
-            self._meta(payload)
-            return True
-        if kind == "response_item":
-            return self._item(payload, at)
-        if kind == "event_msg":
-            self._event(payload, at)
-        return kind == "event_msg" or kind in _SILENT
+        kind, payload, self.at = record.text("type"), record.object("payload"), record.time("timestamp")
+        if kind == "session_meta" and not self.began:
+            own, source = payload.text("id"), payload.object("source").object("subagent")
+            parent = source.object("thread_spawn").text("parent_thread_id")
+            self.began, self.session_id = True, self.session_id or parent or own or None
+            if source:
+                self.agent_id = own or "agent"
+        elif kind == "response_item":
+            return self._item(payload)
+        elif kind == "event_msg":
+            self._event(payload)
+        return kind in _TYPES or kind in _SILENT
 
-    def _meta(self, payload: Record) -> None:
-        if self.began:
-            return
-        self.began = True
-        own = payload.text("id")
-        source = payload.object("source").object("subagent")
-        parent = source.object("thread_spawn").text("parent_thread_id")
-        if source:
-            self.session.agent_id = own or "agent"
-        self.session.session_id = self.session.session_id or parent or own or None
-
-    def _item(self, item: Record, at: datetime | None) -> bool:
+    def _item(self, item: Record) -> bool:
         kind = item.text("type")
         text = text_of(item.get("content"))
         if kind == "message" and item.get("role") == "assistant":
-            self._say("item", text, at)
+            self._say("item", text)
         elif kind == "message":
-            self.session.note(text)  # what the user typed is in an event; all else in their name was not typed
+            self.note(text)  # what the user typed is in an event; all else in their name was not typed
         elif kind == "agent_message":
-            self._from_agent(text, at)
+            found = None if self.agent_id is None else _NEW_TASK.search(text)
+            if found is not None:
+                self.draft = None  # what came before is a copy of the work of the agent that gives the task
+                self.prompt(text[found.end() :].strip() or found["name"].rpartition("/")[2].replace("_", " "))
         elif kind == "reasoning":
             summary = "\n".join(text_of([each]) for each in item.array("summary"))
-            self.session.say(summary or text, at, thought=True)
+            self.say(summary or text, thought=True)
         elif kind in ("function_call", "custom_tool_call", "tool_search_call", "web_search_call"):
-            self._call(kind, item, at)
+            self._call(kind, item)
         elif kind in ("function_call_output", "custom_tool_call_output"):
-            self._output(item.text("call_id"), item.get("output"), at)
+            self._output(item.text("call_id"), item.get("output"))
         else:
             return kind in _SILENT
         return True
 
-    def _event(self, event: Record, at: datetime | None) -> None:
+    def _event(self, event: Record) -> None:
         kind = event.text("type")
         if kind == "item_completed":
             event = event.object("item")
             kind = _EVENTS.get(event.text("type"), "")
         call_id, said = event.text("call_id", "id"), event.text("message") or text_of(event.get("content"))
-        if kind == "agent_message":
-            self._say("event", said, at)
-        elif kind == "user_message":
-            self.session.prompt(request_in(said), at)
-        elif kind == "exec_command_end":
-            self._ran(call_id, event, at)
-        elif kind == "patch_apply_end":
-            self._patched(call_id, event, at)
-        elif kind == "mcp_tool_call_end":
-            self._mcp(call_id, event)
-        elif kind == "turn_aborted":
-            self.session.stop(f"[stopped: {event.text('reason') or 'by the user'}]", at)
-        elif kind == "error":
-            self.session.stop(said, at, failed=True)
+        match kind:
+            case "agent_message":
+                self._say("event", said)
+            case "user_message":
+                self.prompt(request_in(said))
+            case "exec_command_end":
+                self._ran(call_id, event)
+            case "patch_apply_end" if call_id not in self.tools:  # a program's: it has no call of its own
+                changed = event.get("changes")
+                files = list(as_object(changed)) or [as_object(each).text("path") for each in as_list(changed)]
+                failed = event.get("success") is False or event.text("status") in ("failed", "declined")
+                self.call("apply_patch", {"file_path": files[0]} if files else {}, call_id)
+                self.result(call_id, event.text("stdout") + event.text("stderr"), is_error=failed)
+            case "mcp_tool_call_end":
+                result = event.object("result")
+                answer = result.object("Ok") or result
+                if "Err" in result or answer.get("isError") is True or event.get("status") == "failed":
+                    self.failed.add(call_id)
+            case "turn_aborted":
+                self.stop(f"[stopped: {event.text('reason') or 'by the user'}]")
+            case "error":
+                self.stop(said, failed=True)
+            case _:
+                pass
 
-    def _say(self, source: str, text: str, at: datetime | None) -> None:
+    def _say(self, source: str, text: str) -> None:
         words = text.strip()
         self.said[source, words] += 1
         if self.said[source, words] > self.said["event" if source == "item" else "item", words]:
-            self.session.say(text, at)
+            self.say(text)
 
-    def _from_agent(self, text: str, at: datetime | None) -> None:
-        """Take what another agent said: where that gives the task, what came before is a copy of the other's work."""
-        found = _NEW_TASK.search(text)
-        if found is None or self.session.agent_id is None:
-            return
-        self.session.draft = None
-        self.session.prompt(text[found.end() :].strip() or found["name"].rpartition("/")[2].replace("_", " "), at)
-
-    def _call(self, kind: str, item: Record, at: datetime | None) -> None:
+    def _call(self, kind: str, item: Record) -> None:
         call_id, name = item.text("call_id", "id"), item.text("name")
         given = parsed(item.get("arguments")) if "arguments" in item else item.get("input", item.get("action"))
         arguments = as_object(given)
@@ -204,15 +194,19 @@ class _Rollout:
                 return  # only waits
         if name in _SHELLS:
             name, given = SHELL, _shell_input(arguments)
+        elif kind == "custom_tool_call" and name == _CODE:
+            name, given = "code", {"code": given}
         elif kind == "custom_tool_call":
-            name, given = ("code", {"code": given}) if name == _CODE else (name, _written(as_text(given)))
+            patch = as_text(given)
+            file = PATCHED_FILE.search(patch)
+            given = {**({"file_path": file[1].strip()} if file else {}), "input": patch}
         elif kind in ("web_search_call", "tool_search_call"):
             name = kind.removesuffix("_call")
         if (space := item.text("namespace")).startswith("mcp__"):
             name = f"{space.removesuffix('__')}__{name}"
-        self.session.call(name, given, call_id, at)
+        self.call(name, given, call_id)
 
-    def _output(self, call_id: str, output: object, at: datetime | None) -> None:
+    def _output(self, call_id: str, output: object) -> None:
         whole = as_object(output)
         if as_text(output).startswith('{"output":'):  # so does a patch's, with how it ended
             whole = as_object(parsed(output))
@@ -223,54 +217,36 @@ class _Rollout:
         exited, runs = _EXITED.search(framed), _RUNNING.search(framed)
         code = int(exited[1]) if exited else code if isinstance(code, int) else self.codes.pop(call_id, None)
         process = self.polls.pop(call_id, None)
-        if process is not None and process in self.running:
-            self.running[process].text += said
+        if process is not None and process in self.processes:
+            self.processes[process].text += said
             if code is not None or runs is None:
-                self._end(process, code if head else None, at)
-        elif runs is not None and code is None and call_id in self.session.tools:
-            self.running[runs[1]] = _Running(call_id, said)
+                self._end(process, code if head else None)
+        elif runs is not None and code is None and call_id in self.tools:
+            self.processes[runs[1]] = _Running(call_id, said)
             return
-        if call_id in self.session.tools:
+        if call_id in self.tools:
             refused = bool(_REFUSED.search(said[:400]))
             failed = True if _FAILED.match(said) or refused or call_id in self.failed else whole.flag("success")
-            self.session.result(call_id, said, at, is_error=failed, exit_code=code, interrupted=refused)
+            self.result(call_id, said, is_error=failed, exit_code=code, interrupted=refused)
 
-    def _end(self, process: str, code: int | None, at: datetime | None = None) -> None:
-        ended = self.running.pop(process)
-        self.session.result(ended.call_id, ended.text, at, exit_code=code)
+    def _end(self, process: str, code: int | None) -> None:
+        ended = self.processes.pop(process)
+        self.result(ended.call_id, ended.text, exit_code=code)
 
-    def _ran(self, call_id: str, event: Record, at: datetime | None) -> None:
+    def _ran(self, call_id: str, event: Record) -> None:
         """Take how a command ended: one that is being waited for, one whose output comes, or one that a program ran."""
         given = event.get("exit_code")
         code = given if isinstance(given, int) and given >= 0 else None
         output = event.text("aggregated_output")
-        process = next((key for key, each in self.running.items() if each.call_id == call_id), None)
+        process = next((key for key, each in self.processes.items() if each.call_id == call_id), None)
         if process is not None:
-            self.running[process].text = output or self.running[process].text
-            self._end(process, code, at)
-        elif call_id in self.session.tools and code is not None:
+            self.processes[process].text = output or self.processes[process].text
+            self._end(process, code)
+        elif call_id in self.tools and code is not None:
             self.codes[call_id] = code
-        elif call_id not in self.session.tools and self.session.running is not None:
-            self.session.call(SHELL, _shell_input(event), call_id, at)
-            self.session.result(call_id, output, at, exit_code=code)
-
-    def _patched(self, call_id: str, event: Record, at: datetime | None) -> None:
-        """Take that files were changed; a program's patch has no call of its own."""
-        if call_id in self.session.tools:
-            return
-        changed = event.get("changes")
-        files = list(as_object(changed)) or [as_object(each).text("path") for each in as_list(changed)]
-        failed = event.get("success") is False or event.text("status") in ("failed", "declined")
-        said = event.text("stdout") + event.text("stderr")
-        self.session.call("apply_patch", {"file_path": files[0]} if files else {}, call_id, at)
-        self.session.result(call_id, said, at, is_error=failed)
-
-    def _mcp(self, call_id: str, event: Record) -> None:
-        """Take that a tool of a server failed: its output says so in words only."""
-        result = event.object("result")
-        answer = result.object("Ok") or result
-        if "Err" in result or answer.get("isError") is True or event.get("status") == "failed":
-            self.failed.add(call_id)
+        elif call_id not in self.tools and self.running is not None:
+            self.call(SHELL, _shell_input(event), call_id)
+            self.result(call_id, output, exit_code=code)
 
 
 def _shell_input(arguments: Record) -> Record:
@@ -282,12 +258,6 @@ def _shell_input(arguments: Record) -> Record:
         command = listed[-1] if is_shell else shlex.join(listed)
     workdir = arguments.text("workdir")
     return Record({"command": command, **({"workdir": workdir} if workdir else {})})
-
-
-def _written(patch: str) -> Record:
-    """Return a patch with the first file that it changes."""
-    file = PATCHED_FILE.search(patch)
-    return Record({**({"file_path": file[1].strip()} if file else {}), "input": patch})
 
 
 TRANSCRIPTS = Transcripts(is_codex, read_session, rollouts_of)

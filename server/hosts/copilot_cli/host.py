@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from swarm_memory.server.hosts.claude_code.host import HOST as CLAUDE_CODE
-from swarm_memory.server.hosts.host import InstallScope, Said, context_in
+from swarm_memory.server.hosts.host import Said
 from swarm_memory.server.hosts.settings import VERBS, InstalledHost, Places
 from swarm_memory.server.hosts.settings_files import Json
 
@@ -28,6 +28,7 @@ class CopilotCLI(InstalledHost):
 
     name = "copilot"
     title = "Copilot CLI"
+    sessions = ("session-state",)
     reads = ("agents-md",)
     sees_calls = True
     programs = ("copilot",)
@@ -38,14 +39,13 @@ class CopilotCLI(InstalledHost):
     matchers: ClassVar[Mapping[str, str]] = {"PostToolUseFailure": "Bash"}
     server: ClassVar[Mapping[str, object]] = {"type": "stdio", "env": {}, "tools": ["*"]}
     version = 1
+    context_at: ClassVar[Mapping[str, str]] = {**dict.fromkeys(events, "additionalContext"), "PreToolUse": ""}
+    project_files = (f".github/hooks/{_HOOKS_FILE}", ".mcp.json")
+    user_files = (f"hooks/{_HOOKS_FILE}", "mcp-config.json")
 
     def home(self) -> Path:
         """Return the folder of the user's own files."""
         return Path(os.environ.get("COPILOT_HOME") or Path.home() / ".copilot")
-
-    def folders(self) -> tuple[str, ...]:
-        """Return the folder of its sessions."""
-        return (str(self.home() / "session-state"),)
 
     def heard(self, event: str, said: Said) -> Said:
         """Return an event in our words; nothing of a session that is resumed, nor of a call that worked."""
@@ -63,21 +63,6 @@ class CopilotCLI(InstalledHost):
         code = _EXIT_CODE.search(text)
         failed = code[1] != "0" if code else result.get("result_type") == "failure"
         return {**ours, "error": text} if failed else {}
-
-    def answered(self, event: str, answer: Said) -> Said:
-        """Return what a hook may answer: context at the top, before a tool's call where Claude Code has it."""
-        context = context_in(answer)
-        if not context:
-            return {}
-        if event == "PreToolUse":
-            return {"hookSpecificOutput": {"hookEventName": event, "additionalContext": context}}
-        return {"additionalContext": context}
-
-    def where(self, scope: InstallScope, root: Path) -> tuple[Path, Path]:
-        """Return the files."""
-        if scope == "project":
-            return root / ".github" / "hooks" / _HOOKS_FILE, root / ".mcp.json"
-        return self.home() / "hooks" / _HOOKS_FILE, self.home() / "mcp-config.json"
 
     def hook(self, event: str, words: Sequence[str], timeout_s: int) -> Json:
         """Return the entry of a hook, for either shell."""

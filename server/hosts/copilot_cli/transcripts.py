@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator
-from datetime import datetime
 from pathlib import Path
 
 from swarm_memory.schema.trajectory import Trajectory
@@ -33,72 +32,52 @@ def read_session(events: Iterator[Record], origin: Origin) -> Iterator[Trajector
     path = origin.path
     named = path.parent.name if path is not None and path.name == EVENTS_FILE else origin.stem
     session = Session("copilot_cli", origin.session_id, fallback_id=named)
-    return session.read(events, origin.records, lambda event: _take(session, event))
+    own = (event for event in events if not (event.get("agentId") or event.object("data").get("parentToolCallId")))
+    return session.read(own, origin.records, lambda event: _take(session, event))
 
 
 def transcripts_of(root: Path | None) -> list[Path]:
     """Return the events of all sessions, or of those that began in a project; older ones have no folder."""
     (folder,) = map(Path, HOST.folders())
     found = [*folder.glob(f"*/{EVENTS_FILE}"), *folder.glob("*.jsonl")]
-    return found if root is None else [path for path in found if _began_in(path, str(root))]
-
-
-def _began_in(path: Path, root: str) -> bool:
-    context = first_record(path).object("data").object("context")
-    return root in (context.get("cwd"), context.get("gitRoot"))
+    if root is None:
+        return found
+    contexts = [(path, first_record(path).object("data").object("context")) for path in found]
+    return [path for path, context in contexts if str(root) in (context.get("cwd"), context.get("gitRoot"))]
 
 
 def _take(session: Session, record: Record) -> bool:
-    kind, data, at = record.text("type"), record.object("data"), record.time("timestamp")
-    if record.get("agentId") or data.get("parentToolCallId"):
-        return True
+    kind, data, session.at = record.text("type"), record.object("data"), record.time("timestamp")
     match kind:
-        case "user.message":
-            _user(session, data, at)
+        case "user.message":  # what a skill or the autopilot says in the user's name is not theirs
+            if data.text("source") in ("", "user") and data.get("isAutopilotContinuation") is not True:
+                session.prompt(data.text("content"))
+            session.note(data.text("transformedContent"))
         case "assistant.message":
-            _agent(session, data, at)
+            session.say(data.text("reasoningText"), thought=True)
+            session.say(data.text("content"))
+            for request in data.objects("toolRequests"):
+                session.call(request.text("name"), request.get("arguments"), request.text("toolCallId"))
         case "assistant.reasoning":
-            session.say(data.text("content"), at, thought=True)
+            session.say(data.text("content"), thought=True)
         case "tool.execution_start":
-            session.call(data.text("toolName"), data.get("arguments"), data.text("toolCallId"), at)
+            session.call(data.text("toolName"), data.get("arguments"), data.text("toolCallId"))
         case "tool.execution_complete":
-            _result(session, data, at)
-        case _:
-            _host(session, kind, data, at)
-            return kind.startswith(_KNOWN)
-    return True
-
-
-def _host(session: Session, kind: str, data: Record, at: datetime | None) -> None:
-    """Take what the host says of the session."""
-    match kind:
+            _result(session, data)
         case "session.start":
             session.session_id = session.session_id or data.text("sessionId") or None
         case "hook.end" if data.get("hookType") != "userPromptSubmitted":  # that is in the prompt
             session.note(data.object("output").text("additionalContext"))
         case "abort":
-            session.stop(f"[stopped: {data.text('reason') or 'by the user'}]", at)
+            session.stop(f"[stopped: {data.text('reason') or 'by the user'}]")
         case "session.error":
-            session.stop(data.text("message"), at, failed=True)
+            session.stop(data.text("message"), failed=True)
         case _:
-            pass
+            return kind.startswith(_KNOWN)
+    return True
 
 
-def _user(session: Session, data: Record, at: datetime | None) -> None:
-    """Take a prompt; what a skill or the autopilot says in the user's name is not theirs."""
-    if data.text("source") in ("", "user") and data.get("isAutopilotContinuation") is not True:
-        session.prompt(data.text("content"), at)
-    session.note(data.text("transformedContent"))
-
-
-def _agent(session: Session, data: Record, at: datetime | None) -> None:
-    session.say(data.text("reasoningText"), at, thought=True)
-    session.say(data.text("content"), at)
-    for request in data.objects("toolRequests"):
-        session.call(request.text("name"), request.get("arguments"), request.text("toolCallId"), at)
-
-
-def _result(session: Session, data: Record, at: datetime | None) -> None:
+def _result(session: Session, data: Record) -> None:
     """Take a result: that a command succeeded only says that it ran, its exit code stands beside it or in its text."""
     call_id, error, failed = data.text("toolCallId"), data.object("error"), data.get("success") is False
     text = data.object("result").text("content") or error.text("message")
@@ -109,7 +88,7 @@ def _result(session: Session, data: Record, at: datetime | None) -> None:
         code, text = answer.exit_code if code is None else code, answer.text
         is_error = failed or None
     refused = error.text("code") in ("rejected", "denied")
-    session.result(call_id, text, at, is_error=is_error, exit_code=code, interrupted=refused)
+    session.result(call_id, text, is_error=is_error, exit_code=code, interrupted=refused)
 
 
 TRANSCRIPTS = Transcripts(is_copilot_cli, read_session, transcripts_of)

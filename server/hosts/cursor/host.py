@@ -6,12 +6,11 @@ from hashlib import md5
 from pathlib import Path
 from typing import ClassVar
 
-from swarm_memory.server.hosts.host import InstallScope, Said, context_in
+from swarm_memory.server.hosts.host import Said
 from swarm_memory.server.hosts.settings import InstalledHost, command_line
 from swarm_memory.server.hosts.settings_files import Json
 
 STORE = "store.db"
-_TAKES_CONTEXT = ("SessionStart", "PostToolUseFailure")
 _OF_CALL = ("tool_name", "tool_input", "is_interrupt")
 
 
@@ -20,6 +19,8 @@ class Cursor(InstalledHost):
 
     name = "cursor"
     title = "Cursor"
+    sessions = ("chats", "projects")
+    """Of the command line, and of all its agents."""
     reads = ("agents-md",)
     programs = ("cursor-agent", "cursor")
     after_install = (
@@ -33,14 +34,16 @@ class Cursor(InstalledHost):
         "SessionEnd": "sessionEnd",
     }
     version = 1
+    context_at: ClassVar[Mapping[str, str]] = {
+        "SessionStart": "additional_context",
+        "PostToolUseFailure": "additional_context",
+    }
+    project_files = (".cursor/hooks.json", ".cursor/mcp.json")
+    user_files = ("hooks.json", "mcp.json")
 
     def home(self) -> Path:
         """Return the folder of the user's own files."""
         return Path.home() / ".cursor"
-
-    def folders(self) -> tuple[str, ...]:
-        """Return the folders of its chats on the command line, and of the transcripts of all its agents."""
-        return str(self.home() / "chats"), str(self.home() / "projects")
 
     def heard(self, event: str, said: Said) -> Said:
         """Return an event in our words, without the user's address."""
@@ -59,16 +62,6 @@ class Cursor(InstalledHost):
             "transcript_path": str(store) if store.is_file() else said.get("transcript_path") or str(lines),
             "stop_hook_active": False,
         }
-
-    def answered(self, event: str, answer: Said) -> Said:
-        """Return what a hook may answer: context at the start of a session and beside a failed call."""
-        context = context_in(answer)
-        return {"additional_context": context} if context and event in _TAKES_CONTEXT else {}
-
-    def where(self, scope: InstallScope, root: Path) -> tuple[Path, Path]:
-        """Return the files."""
-        folder = root / ".cursor" if scope == "project" else self.home()
-        return folder / "hooks.json", folder / "mcp.json"
 
     def hook(self, event: str, words: Sequence[str], timeout_s: int) -> Json:
         """Return the entry of a hook."""

@@ -3,12 +3,11 @@
 import io
 import re
 from collections.abc import Iterator
-from datetime import datetime
 from pathlib import Path
 
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.server.hosts.cursor.host import HOST, STORE, project_names
-from swarm_memory.server.hosts.databases import Database, is_database, open_database
+from swarm_memory.server.hosts.databases import is_database, open_database
 from swarm_memory.server.hosts.host import Origin, Transcripts
 from swarm_memory.server.hosts.records import (
     Record,
@@ -49,24 +48,20 @@ def read_store(path: Path, session_id: str | None = None) -> Iterator[Trajectory
     """Yield the tasks of a chat's database: its messages are the blobs that are JSON; the others are its own graph."""
     source, session = Records(io.StringIO()), Session("cursor", fallback_id=path.parent.name)
     with open_database(path, _TABLES) as database:
-        session.session_id = session_id or _agent_id(database)
-        yield from session.read(_blobs(database, source), source, lambda blob: _take(session, blob, source))
 
+        def messages() -> Iterator[Record]:
+            for row in database.rows("SELECT rowid AS number FROM blobs ORDER BY rowid"):
+                blob = database.value("SELECT data FROM blobs WHERE rowid = ?", row.count("number"))
+                text = blob.decode("utf-8", "replace") if isinstance(blob, bytes) else as_text(blob)
+                source.skipped += blob is None
+                if text.startswith("{") and (message := as_object(parsed(text))):
+                    yield message
 
-def _agent_id(database: Database) -> str | None:
-    about = as_text(database.value("SELECT value FROM meta WHERE key = ?", "0"))
-    if re.fullmatch(r"(?:[0-9a-f]{2})+", about, re.I):
-        about = bytes.fromhex(about).decode("utf-8", "replace")
-    return as_object(parsed(about)).text("agentId") or None
-
-
-def _blobs(database: Database, source: Records) -> Iterator[Record]:
-    for row in database.rows("SELECT rowid AS number FROM blobs ORDER BY rowid"):
-        blob = database.value("SELECT data FROM blobs WHERE rowid = ?", row.count("number"))
-        text = blob.decode("utf-8", "replace") if isinstance(blob, bytes) else as_text(blob)
-        source.skipped += blob is None
-        if text.startswith("{") and (message := as_object(parsed(text))):
-            yield message
+        about = as_text(database.value("SELECT value FROM meta WHERE key = ?", "0"))
+        if re.fullmatch(r"(?:[0-9a-f]{2})+", about, re.I):
+            about = bytes.fromhex(about).decode("utf-8", "replace")
+        session.session_id = session_id or as_object(parsed(about)).text("agentId") or None
+        yield from session.read(messages(), source, lambda message: _take(session, message, source))
 
 
 def transcripts_of(root: Path | None) -> list[Path]:
@@ -92,7 +87,7 @@ def is_store(path: Path) -> bool:
 
 def _take(session: Session, record: Record, source: Records) -> bool:
     message = record.object("message") or record
-    role, at = record.text("role"), record.millis("createdAt")
+    role, session.at = record.text("role"), None
     if record.get("type") == "turn_ended":
         if record.get("status") in ("aborted", "cancelled"):
             session.stop("[stopped by the user]")
@@ -101,42 +96,36 @@ def _take(session: Session, record: Record, source: Records) -> bool:
         return True
     if role not in _ROLES or "content" not in message:
         return False
-    content = message["content"]
-    blocks = as_list(content) or [{"type": "text", "text": content}]
-    for block in map(as_object, blocks if role != "user" else blocks[:0]):
-        source.skipped += not _block(session, block, role, at)
+    session.at, content = record.millis("createdAt"), message["content"]
+    for block in map(as_object, as_list(content) or [{"type": "text", "text": content}]):
+        if role != "user":
+            source.skipped += not _block(session, block, role)
+        elif _kind(block) == "tool_result":
+            _result(session, block)
     if role == "user":
-        for block in map(as_object, blocks):
-            if _kind(block) == "tool_result":
-                _result(session, block, at)
-        _user(session, all_text(content), at)
+        text = all_text(content)
+        typed = _TYPED.findall(text)
+        if typed or not _CONTEXT.match(text):  # else it is the editor's own, beside what was typed
+            session.prompt("\n".join(typed).strip() or text)
+        session.note(text)
     return True
-
-
-def _user(session: Session, text: str, at: datetime | None) -> None:
-    """Take what was typed; the editor puts its own context around it, or beside it in a message of its own."""
-    typed = _TYPED.findall(text)
-    if typed or not _CONTEXT.match(text):
-        session.prompt("\n".join(typed).strip() or text, at)
-    session.note(text)
 
 
 def _kind(block: Record) -> str:
     return block.text("type").replace("-", "_")
 
 
-def _block(session: Session, block: Record, role: str, at: datetime | None) -> bool:
+def _block(session: Session, block: Record, role: str) -> bool:
     match _kind(block):
         case "text" if role == "assistant":
-            session.say(block.text("text"), at)
+            session.say(block.text("text"))
         case "reasoning" | "thinking":
-            session.say(block.text("text", "thinking"), at, thought=True)
+            session.say(block.text("text", "thinking"), thought=True)
         case "tool_use" | "tool_call":
-            name = block.text("name", "toolName")
             given = block.get("input", block.get("args", block.get("arguments")))
-            session.call(name, given, block.text("id", "toolCallId"), at)
+            session.call(block.text("name", "toolName"), given, block.text("id", "toolCallId"))
         case "tool_result":
-            _result(session, block, at)
+            _result(session, block)
         case "text" | "redacted_reasoning" | "image":
             pass
         case _:
@@ -144,7 +133,7 @@ def _block(session: Session, block: Record, role: str, at: datetime | None) -> b
     return True
 
 
-def _result(session: Session, block: Record, at: datetime | None) -> None:
+def _result(session: Session, block: Record) -> None:
     """Take a result, of the oldest open call where it names none; a command's exit code is in its text alone."""
     named = block.text("toolCallId", "tool_use_id")
     call_id, text = named or session.open_call(), text_of(block.get("content", block.get("result")))
@@ -153,7 +142,7 @@ def _result(session: Session, block: Record, at: datetime | None) -> None:
         answer = read_answer(text)
         code, text = answer.exit_code, answer.text
         is_error = answer.is_error if is_error is None else is_error
-    session.result(call_id, text, at, is_error=is_error, exit_code=code)
+    session.result(call_id, text, is_error=is_error, exit_code=code)
 
 
 TRANSCRIPTS = Transcripts(is_cursor, read_session, transcripts_of, subagent_files, is_store, read_store)

@@ -2,7 +2,6 @@
 
 import re
 from pathlib import Path
-from typing import NamedTuple
 
 from swarm_memory.schema.errors import ConfigError
 from swarm_memory.server.hosts.settings_files import FileChange, edited_files, planned_text
@@ -20,18 +19,23 @@ Before you begin a task, call `retrieve_memories` of the MCP server swarm-memory
 what fits of its answer. When you have found out what the next task needs to know too, call `remember`."""
 
 
-def plan_rules(path: Path, root: Path, notes: str) -> list[FileChange]:
+def plan_rules(path: Path, root: Path, notes: str | None) -> list[FileChange]:
     """Return what writing the block changes; nothing where it stands there so. `notes`: the project's surest memories.
 
-    Raises `ConfigError` for a file that cannot be read, that is reached by a symbolic link, or with a begin alone.
+    None takes the block out; a file that holds nothing else goes. Raises `ConfigError` for a file that cannot be read,
+    that is reached by a symbolic link, or with a begin alone.
     """
-    block = "\n\n".join(filter(None, (f"{BEGIN}\n{RULES}", notes))) + f"\n{END}"
-    return _planned(path, root, block)
+    block = None if notes is None else "\n\n".join(filter(None, (f"{BEGIN}\n{RULES}", notes))) + f"\n{END}"
+    refuse_links(root, path)
 
+    def edit(text: str) -> str:
+        try:
+            span = span_of(text, _BEGIN, re.compile(re.escape(END)))
+        except ValueError as error:
+            raise torn(path, error) from None
+        return with_block(text, span, lead_of(text) if span is None else 1, block)
 
-def plan_removal(path: Path, root: Path) -> list[FileChange]:
-    """Return what taking the block out changes; a file that holds nothing else goes. Raises as `plan_rules`."""
-    return _planned(path, root, None)
+    return [] if (change := planned_text(path, edit, 0o644)) is None else [change]
 
 
 def files_with_rules(root: Path) -> list[Path]:
@@ -46,50 +50,23 @@ def _holds_block(path: Path) -> bool:
         return False
 
 
-def _planned(path: Path, root: Path, block: str | None) -> list[FileChange]:
-    refuse_links(root, path)
-
-    def edit(text: str) -> str:
-        try:
-            span = span_of(text, _BEGIN, re.compile(re.escape(END)))
-        except ValueError as error:
-            raise torn(path, error) from None
-        former = None if span is None else Span(*span, lead=1)
-        return without_block(text, former) if block is None else with_block(text, former, block)
-
-    return [] if (change := planned_text(path, edit, 0o644)) is None else [change]
-
-
-class Span(NamedTuple):
-    """Where a block stands in a text."""
-
-    start: int
-    end: int
-    lead: int
-    """Line ends that were put before it."""
-
-
-def lead_of(text: str, former: Span | None) -> int:
-    """Return how many line ends there are before a block: the former one, or one that comes to the end of the text."""
-    if former is not None:
-        return former.lead
+def lead_of(text: str) -> int:
+    """Return how many line ends are put before a block that comes to the end of a text."""
     return 0 if not text else 1 if text.endswith("\n") else 2
 
 
-def with_block(text: str, former: Span | None, block: str) -> str:
-    """Return a text with a block in place of the former one, or at its end; the rest is unchanged."""
+def with_block(text: str, span: tuple[int, int] | None, lead: int, block: str | None) -> str:
+    """Return a text with a block in place of that at `span`, or at its end; the rest is unchanged.
+
+    None takes out what is at `span`, and the line ends that were put around it: `lead` of them before, of any kind.
+    """
     line_end = "\r\n" if "\r\n" in text else "\n"
-    if former is None:
-        return text + ("\n" * lead_of(text, None) + block + "\n").replace("\n", line_end)
-    return text[: former.start] + block.replace("\n", line_end) + text[former.end :]
-
-
-def without_block(text: str, former: Span | None) -> str:
-    """Return a text without our block and the line ends that were put around it, of whatever kind."""
-    if former is None:
-        return text
-    before = re.sub(rf"(?:\r?\n){{0,{former.lead}}}\Z", "", text[: former.start])
-    return before + re.sub(r"\A\r?\n", "", text[former.end :])
+    if span is None:
+        return text if block is None else text + ("\n" * lead + block + "\n").replace("\n", line_end)
+    before, after = text[: span[0]], text[span[1] :]
+    if block is None:
+        return re.sub(rf"(?:\r?\n){{0,{lead}}}\Z", "", before) + re.sub(r"\A\r?\n", "", after)
+    return before + block.replace("\n", line_end) + after
 
 
 def torn(path: Path, error: ValueError) -> ConfigError:

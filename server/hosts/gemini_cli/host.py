@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from swarm_memory.server.hosts.host import InstallScope, Said, context_in
+from swarm_memory.server.hosts.host import Said
 from swarm_memory.server.hosts.settings import InstalledHost, command_line
 from swarm_memory.server.hosts.settings_files import Json
 
@@ -19,6 +19,7 @@ class GeminiCLI(InstalledHost):
 
     name = "gemini"
     title = "Gemini CLI"
+    sessions = ("tmp",)
     programs = ("gemini",)
     after_install = "Restart Gemini CLI to use it; it warns of a project's hooks that are new or changed."
     events: ClassVar[Mapping[str, str]] = {
@@ -29,16 +30,14 @@ class GeminiCLI(InstalledHost):
         "SessionEnd": "SessionEnd",
     }
     matchers: ClassVar[Mapping[str, str]] = {"PostToolUseFailure": SHELL}
+    context_at: ClassVar[Mapping[str, str]] = {"SessionStart": "", "UserPromptSubmit": "", "PostToolUseFailure": ""}
+    project_files = (".gemini/settings.json", ".gemini/settings.json")
+    user_files = ("settings.json", "settings.json")
+    sign = "settings.json"
+    """Antigravity makes the folder too."""
 
     def home(self) -> Path:
-        """Return the user's own settings; Antigravity makes their folder too."""
-        return self._folder() / "settings.json"
-
-    def folders(self) -> tuple[str, ...]:
-        """Return the folder of the chats of all projects."""
-        return (str(self._folder() / "tmp"),)
-
-    def _folder(self) -> Path:
+        """Return the folder of the user's own files."""
         return Path(os.environ.get("GEMINI_CLI_HOME") or Path.home(), ".gemini")
 
     def heard(self, event: str, said: Said) -> Said:
@@ -54,19 +53,6 @@ class GeminiCLI(InstalledHost):
         text = str(response.get("llmContent") or "") if isinstance(response, dict) else ""  # pyright: ignore
         codes = _EXIT_CODE.findall(text[-2000:])
         return {**ours, "error": text} if codes and codes[-1] != "0" else {}
-
-    def answered(self, event: str, answer: Said) -> Said:
-        """Return what a hook may answer; at the end of a turn and of a session there is nothing to say."""
-        said: Said = {"systemMessage": answer["systemMessage"]} if answer.get("systemMessage") else {}
-        context = context_in(answer)
-        if context and event in ("SessionStart", "UserPromptSubmit", "PostToolUseFailure"):
-            said["hookSpecificOutput"] = {"hookEventName": self.events[event], "additionalContext": context}
-        return said
-
-    def where(self, scope: InstallScope, root: Path) -> tuple[Path, Path]:
-        """Return the file, twice."""
-        path = root / ".gemini" / "settings.json" if scope == "project" else self.home()
-        return path, path
 
     def hook(self, event: str, words: Sequence[str], timeout_s: int) -> Json:
         """Return the entry of a hook; Gemini CLI counts in milliseconds."""

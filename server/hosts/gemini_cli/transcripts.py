@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator
-from datetime import datetime
 from hashlib import sha256
 from html import unescape
 from pathlib import Path
@@ -63,15 +62,17 @@ def read_session(records: Iterator[Record], origin: Origin) -> Iterator[Trajecto
 def transcripts_of(root: Path | None) -> list[Path]:
     """Return the chats of all projects, or of one: its folder bears a hash of its path, or names it."""
     (folder,) = map(Path, HOST.folders())
-    projects = [each for each in folder.glob("*") if root is None or _is_of(each, str(root))]
+
+    def is_meant(project: Path) -> bool:
+        named = project / ".project_root"
+        return (
+            root is None
+            or project.name == sha256(str(root).encode()).hexdigest()
+            or (named.is_file() and named.read_text("utf-8", "replace").strip() == str(root))
+        )
+
+    projects = filter(is_meant, folder.glob("*"))
     return [path for each in projects for path in (each / _CHATS).glob("session-*.json*")]
-
-
-def _is_of(folder: Path, root: str) -> bool:
-    named = folder / ".project_root"
-    return folder.name == sha256(root.encode()).hexdigest() or (
-        named.is_file() and named.read_text("utf-8", "replace").strip() == root
-    )
 
 
 def subagent_files(transcript: Path) -> list[Path]:
@@ -82,6 +83,7 @@ def subagent_files(transcript: Path) -> list[Path]:
 
 
 def _change(messages: dict[str, Record], record: Record, session: Session, source: Records) -> None:
+    added: list[Record] = []
     if isinstance(back_to := record.get("$rewindTo"), str):
         ids = list(messages)
         for dropped in ids[ids.index(back_to) if back_to in messages else 0 :]:
@@ -90,41 +92,45 @@ def _change(messages: dict[str, Record], record: Record, session: Session, sourc
         header = record.object("$set")
         if isinstance(header.get("messages"), list):
             messages.clear()
-            _add(messages, header)
+            added = header.objects("messages")
     elif is_gemini_cli(record):
         named = record.text("sessionId") or None
         if record.get("kind") == "subagent":
             session.agent_id = named
         else:
             session.session_id = session.session_id or named
-        _add(messages, record)
+        added = record.objects("messages")
     elif "type" in record:
-        messages[record.text("id") or f"message-{len(messages)}"] = record
+        added = [record]
     else:
         source.skipped += 1
-
-
-def _add(messages: dict[str, Record], header: Record) -> None:
-    for message in header.objects("messages"):
+    for message in added:
         messages[message.text("id") or f"message-{len(messages)}"] = message
 
 
 def _take(session: Session, message: Record) -> bool:
-    at = message.time("timestamp")
+    session.at = message.time("timestamp")
     content = message.get("content", message.get("parts"))
     text = as_object(content).text("text") or all_text(content)
     match message.get("type"):
         case "user" if text.lstrip().startswith("<session_context>"):
             session.note(text)
         case "user":
-            session.prompt(_HOOKED.sub("", text), at)
+            session.prompt(_HOOKED.sub("", text))
             session.note("\n".join(map(unescape, _HOOKED.findall(text))))
         case "gemini" | "model":
-            _agent(session, message, text, at)
+            for thought in message.objects("thoughts"):
+                session.say(thought.text("description"), thought=True)
+            session.say(text)
+            for call in message.objects("toolCalls"):
+                session.at = message.time("timestamp")
+                call_id = session.call(call.text("name"), call.get("args"), call.text("id"))
+                if "result" in call or call.get("status") in ("success", "error", "cancelled"):
+                    _result(session, call_id, call)
         case "error":
-            session.stop(text, at, failed=True)
+            session.stop(text, failed=True)
         case "info" if text.startswith("Request cancelled"):
-            session.stop(text, at)
+            session.stop(text)
         case "info" | "warning":
             pass
         case _:
@@ -132,19 +138,9 @@ def _take(session: Session, message: Record) -> bool:
     return True
 
 
-def _agent(session: Session, message: Record, text: str, at: datetime | None) -> None:
-    for thought in message.objects("thoughts"):
-        session.say(thought.text("description"), at, thought=True)
-    session.say(text, at)
-    for call in message.objects("toolCalls"):
-        call_id = session.call(call.text("name"), call.get("args"), call.text("id"), at)
-        if "result" in call or call.get("status") in ("success", "error", "cancelled"):
-            _result(session, call_id, call)
-
-
 def _result(session: Session, call_id: str, call: Record) -> None:
     """Take a result: the status only says that the tool ran, a command's exit code is in its text."""
-    at, status = call.time("timestamp"), call.get("status")
+    session.at, status = call.time("timestamp"), call.get("status")
     text = "\n".join(filter(None, map(_text_in, call.array("result")))) or text_of(call.get("resultDisplay"))
     code, is_error = None, {"success": False, "error": True}.get(as_text(status))
     session.note("\n".join(map(unescape, _HOOKED.findall(text))))
@@ -156,7 +152,7 @@ def _result(session: Session, call_id: str, call: Record) -> None:
         in_background = _BACKGROUND.match(text) is not None
         code = int(codes[-1]) if codes else (None if in_background else 0)  # newer ones name it only where it is not 0
         text, is_error = text[:-_TAIL_CHARS] + _STATE.sub("", tail), None
-    session.result(call_id, text, at, is_error=is_error, exit_code=code, interrupted=status == "cancelled")
+    session.result(call_id, text, is_error=is_error, exit_code=code, interrupted=status == "cancelled")
 
 
 def _text_in(part: object) -> str:

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import ClassVar
 
 from swarm_memory.schema.errors import ConfigError
-from swarm_memory.server.hosts.host import InstallScope, Said, context_in
-from swarm_memory.server.hosts.settings import PORTABLE_HOOKS, InstalledHost, Places, edited, hook_command
+from swarm_memory.server.hosts.host import Said
+from swarm_memory.server.hosts.settings import PORTABLE_HOOKS, VERBS, InstalledHost, Places, edited, hook_command
 from swarm_memory.server.hosts.settings_files import FileChange, Json, planned_change, planned_text
 
 _PLUGIN = Path(__file__).with_name("plugin.js")
@@ -24,8 +24,11 @@ class OpenCode(InstalledHost):
     reads = ("agents-md",)
     programs = ("opencode",)
     after_install = "Restart OpenCode to use it."
-    events: ClassVar[Mapping[str, str]] = {}
+    context_at: ClassVar[Mapping[str, str]] = dict.fromkeys(VERBS, "additionalContext")
+    """The plugin puts it where it belongs."""
     keys = ("mcp",)
+    project_files = (".opencode/plugins/swarm-memory.js", "opencode.json")
+    user_files = ("plugins/swarm-memory.js", "opencode.json")
 
     def home(self) -> Path:
         """Return the folder of the user's own files."""
@@ -38,16 +41,6 @@ class OpenCode(InstalledHost):
     def heard(self, event: str, said: Said) -> Said:
         """Return an event in our words; the session's transcript is the database."""
         return {**said, "hook_event_name": event, "transcript_path": str(Path(*self.folders(), "opencode.db"))}
-
-    def answered(self, event: str, answer: Said) -> Said:
-        """Return the context, which the plugin puts where it belongs."""
-        context = context_in(answer)
-        return {"additionalContext": context} if context else {}
-
-    def where(self, scope: InstallScope, root: Path) -> tuple[Path, Path]:
-        """Return the plugin and the file of the servers."""
-        folder, config = (root / ".opencode", root) if scope == "project" else (self.home(), self.home())
-        return folder / "plugins" / "swarm-memory.js", config / "opencode.json"
 
     def hook(self, event: str, words: Sequence[str], timeout_s: int) -> Json:
         """Return nothing: the plugin runs our commands."""

@@ -2,11 +2,11 @@
 
 import io
 from collections.abc import Iterable, Iterator
-from datetime import datetime
+from itertools import takewhile
 from pathlib import Path
 
 from swarm_memory.schema.trajectory import Trajectory
-from swarm_memory.server.hosts.databases import Database, is_database, open_database
+from swarm_memory.server.hosts.databases import is_database, open_database
 from swarm_memory.server.hosts.host import Origin, Transcripts
 from swarm_memory.server.hosts.opencode.host import HOST
 from swarm_memory.server.hosts.records import Record, Records, as_object, parsed, text_of
@@ -43,11 +43,22 @@ def read_store(path: Path, session_id: str | None = None) -> Iterator[Trajectory
     """Yield the tasks of each session that a database holds, as `read_exported`, or of one and its subagents."""
     source, given = Records(io.StringIO()), Session("opencode")
     with open_database(path, _TABLES) as database:
+
+        def data(table: str, row: Record) -> Record:
+            text = database.value(f"SELECT data FROM {table} WHERE id = ?", row.text("id"))  # noqa: S608
+            said = as_object(parsed(text))
+            source.skipped += not said
+            return Record({**said, "id": row["id"]})
+
+        def messages(session: str) -> Iterator[Record]:
+            for row in database.rows(_LISTED.format("message", "session_id"), (session,)):
+                parts = database.rows(_LISTED.format("part", "message_id"), (row.text("id"),))
+                yield Record(info=data("message", row), parts=[data("part", part) for part in parts])
+
         for row in database.rows("SELECT * FROM session ORDER BY time_created, id"):
-            if session_id not in (None, row["id"], row.get("parent_id")):
-                continue
-            info = Record(id=row["id"], parentID=row.get("parent_id"), revert=parsed(row.get("revert")))
-            yield from _read_session(info, _messages(database, row.text("id"), source), source, given)
+            if session_id in (None, row["id"], row.get("parent_id")):
+                info = Record(id=row["id"], parentID=row.get("parent_id"), revert=parsed(row.get("revert")))
+                yield from _read_session(info, messages(row.text("id")), source, given)
 
 
 def transcripts_of(root: Path | None) -> list[Path]:
@@ -60,72 +71,51 @@ def is_store(path: Path) -> bool:
     return path.name.startswith("opencode") and is_database(path)
 
 
-def _messages(database: Database, session_id: str, source: Records) -> Iterator[Record]:
-    for row in database.rows(_LISTED.format("message", "session_id"), (session_id,)):
-        parts = database.rows(_LISTED.format("part", "message_id"), (row.text("id"),))
-        yield Record(
-            info=_data(database, "message", row, source),
-            parts=[_data(database, "part", part, source) for part in parts],
-        )
-
-
-def _data(database: Database, table: str, row: Record, source: Records) -> Record:
-    data = as_object(parsed(database.value(f"SELECT data FROM {table} WHERE id = ?", row.text("id"))))  # noqa: S608
-    source.skipped += not data
-    return Record({**data, "id": row["id"]})
-
-
 def _read_session(info: Record, messages: Iterable[Record], source: Records, given: Session) -> Iterator[Trajectory]:
     """Yield the tasks of one session, without what the user has taken back. `given` holds what all of them share."""
     own, parent = info.text("id"), info.text("parentID")
     named = given.session_id or parent or own or given.fallback_id
     session = Session("opencode", named, own if parent else None, counted=given.counted)
     undone = info.object("revert").text("messageID")
-    standing = _until(messages, undone)
+    standing = takewhile(lambda message: not undone or message.object("info").get("id") != undone, messages)
     yield from session.read(standing, source, lambda message: _take(session, message, source))
     given.counted = session.counted
 
 
-def _until(messages: Iterable[Record], undone: str) -> Iterator[Record]:
-    for message in messages:
-        if undone and message.object("info").get("id") == undone:
-            return
-        yield message
-
-
 def _take(session: Session, message: Record, source: Records) -> bool:
-    info, parts = message.object("info"), list(message.objects("parts"))
+    info, parts = message.object("info"), message.objects("parts")
     at = info.object("time").millis("created")
+    session.at = at
     if info.get("role") == "user":
         texts = [part for part in parts if part.get("type") == "text"]
         typed = [part.text("text") for part in texts if not (part.get("synthetic") or part.get("ignored"))]
-        session.prompt("\n".join(typed), at)
+        session.prompt("\n".join(typed))
         for part in texts:
             session.note(part.text("text"))
         return True
     if info.get("role") != "assistant":
         return False
-    if info.get("summary") is not True:  # what compaction wrote is no work on the task
-        for part in parts:
-            source.skipped += not _part(session, part, at)
-    _end(session, info, at)
+    for part in parts if info.get("summary") is not True else ():  # what compaction wrote is no work on the task
+        session.at, kind = at, part.text("type")
+        if kind == "tool":
+            _tool(session, part, part.object("state"))
+        elif kind not in ("text", "reasoning"):
+            source.skipped += kind not in _SILENT
+        elif not part.get("synthetic"):
+            session.say(part.text("text"), thought=kind == "reasoning")
+    session.at = at
+    if error := info.object("error"):
+        stopped = error.get("name") == "MessageAbortedError"
+        reason = error.object("data").text("message") or error.text("name")
+        session.stop(f"[stopped: {reason}]" if stopped else reason, failed=not stopped)
     return True
 
 
-def _part(session: Session, part: Record, at: datetime | None) -> bool:
-    kind = part.text("type")
-    if kind in ("text", "reasoning"):
-        if not part.get("synthetic"):
-            session.say(part.text("text"), at, thought=kind == "reasoning")
-    elif kind == "tool":
-        _tool(session, part, part.object("state"), at)
-    return kind in ("text", "reasoning", "tool") or kind in _SILENT
-
-
-def _tool(session: Session, part: Record, state: Record, at: datetime | None) -> None:
+def _tool(session: Session, part: Record, state: Record) -> None:
     """Take a call and its result: `completed` only says that the tool ran, a command's exit code stands beside it."""
-    name, status, time = part.text("tool"), state.get("status"), state.object("time")
-    call_id = session.call(name, state.get("input"), part.text("callID"), time.millis("start") or at)
+    name, status, time, at = part.text("tool"), state.get("status"), state.object("time"), session.at
+    session.at = time.millis("start") or at
+    call_id = session.call(name, state.get("input"), part.text("callID"))
     if status not in ("completed", "error"):
         return
     error = state.text("error")
@@ -135,22 +125,9 @@ def _tool(session: Session, part: Record, state: Record, at: datetime | None) ->
         is_error = is_error or (_CUT_OFF in text[-500:]) or None
     elif status == "completed":
         is_error = False
-    session.result(
-        call_id,
-        text,
-        time.millis("end") or at,
-        is_error=is_error,
-        exit_code=code,
-        interrupted=any(words in error for words in _REFUSED),
-    )
-
-
-def _end(session: Session, info: Record, at: datetime | None) -> None:
-    """Take how a message broke off."""
-    if error := info.object("error"):
-        stopped = error.get("name") == "MessageAbortedError"
-        reason = error.object("data").text("message") or error.text("name")
-        session.stop(f"[stopped: {reason}]" if stopped else reason, at, failed=not stopped)
+    session.at = time.millis("end") or at
+    refused = any(words in error for words in _REFUSED)
+    session.result(call_id, text, is_error=is_error, exit_code=code, interrupted=refused)
 
 
 TRANSCRIPTS = Transcripts(is_opencode, read_exported, transcripts_of, is_store=is_store, read_store=read_store)
