@@ -5,7 +5,7 @@ import logging
 import os
 import subprocess
 import sys
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import Any, cast
 
@@ -45,18 +45,16 @@ def answer_alone(root: str, text: bytes, called: str) -> bytes | None:
         return None
     place = place_of(None, settings)
     logging.getLogger("swarm_memory").addHandler(_BesideBank(place))
-    opened: list[Toolbox] = []
-
-    async def open_once() -> Toolbox:
-        opened.append(await open_toolbox(place, settings, in_haste=True))
-        return opened[0].for_agents()
 
     async def answer() -> HookAnswer:
-        try:
+        async with AsyncExitStack() as at_end:
+
+            async def open_once() -> Toolbox:
+                toolbox = await open_toolbox(place, settings, in_haste=True)
+                at_end.push_async_callback(toolbox.store.close)
+                return toolbox.for_agents()
+
             return await answer_hook(open_once, event, "hook", place, called)
-        finally:
-            for toolbox in opened:
-                await toolbox.store.close()
 
     done = asyncio.run(answer())
     wake(root, str(event.get("session_id") or ""))

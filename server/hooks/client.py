@@ -63,7 +63,7 @@ def ask(
     Raises `TimeoutError` when a server took the event and did not answer within `answer_s`, `ConnectionError` when it
     ended before: it may have done the work.
     """
-    for channel in _reached(root, _request(root, called=called, event=event), patiently=patiently):
+    for channel in _reached(root, called=called, event=event, patiently=patiently):
         try:
             if _line(channel) != READY:
                 continue
@@ -85,11 +85,15 @@ def ask(
 
 def wake(root: str | os.PathLike[str], session_id: str) -> bool:
     """Wake the servers of a project: there may be work, of this session; return whether one is there."""
-    return len(list(_reached(root, _request(root, session_id)))) > 0
+    return len(list(_reached(root, session_id))) > 0
 
 
-def _reached(root: str | os.PathLike[str], request: bytes, *, patiently: bool = False) -> "Generator[_socket.socket]":
+def _reached(
+    root: str | os.PathLike[str], session_id: str = "", called: str = "", event: bytes = b"", patiently: bool = False
+) -> "Generator[_socket.socket]":
     """Yield a channel to each server of a project that took a request, as long as one may still be ready in time."""
+    fields = b"\0".join(head(root, session_id, called))
+    request = b"%d %d\n%b%b" % (len(fields), len(event), fields, event)
     by = time.monotonic() + (PATIENT_S if patiently else READY_S)
     for path in _sockets(root):
         channel = _socket.socket(_socket.AF_UNIX)
@@ -108,11 +112,6 @@ def head(root: str | os.PathLike[str], session_id: str = "", called: str = "") -
     return [named, parent, session_id.encode("utf-8", "replace"), called.encode("utf-8", "replace"), *given_settings()]
 
 
-def _request(root: str | os.PathLike[str], session_id: str = "", called: str = "", event: bytes = b"") -> bytes:
-    fields = b"\0".join(head(root, session_id, called))
-    return b"%d %d\n%b%b" % (len(fields), len(event), fields, event)
-
-
 def _send(channel: _socket.socket, path: str, request: bytes, by: float) -> None:
     """Connect and send. Raises `OSError`; the socket of a server that has ended is removed."""
     channel.settimeout(max(by - time.monotonic(), 0.001))
@@ -120,7 +119,9 @@ def _send(channel: _socket.socket, path: str, request: bytes, by: float) -> None
         with short_name(path) as address:
             channel.connect(address)
     except ConnectionRefusedError:
-        if not _is_running(int(path.rpartition("-")[2].removesuffix(".sock"))):
+        try:
+            os.kill(int(path.rpartition("-")[2].removesuffix(".sock")), 0)
+        except ProcessLookupError:
             os.unlink(path)
         raise
     channel.sendall(request)
@@ -164,16 +165,6 @@ class short_name:  # noqa: N801 - used as a function; contextlib would take as l
     def __exit__(self, *_: object) -> None:
         if self._folder is not None:
             os.close(self._folder)
-
-
-def _is_running(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
-    return True
 
 
 def _line(channel: _socket.socket) -> bytes:

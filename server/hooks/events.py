@@ -4,7 +4,7 @@ import asyncio
 import logging
 import os
 import re
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial
@@ -16,7 +16,6 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from swarm_memory.schema.errors import StoreUntrusted, SwarmMemoryError
 from swarm_memory.schema.job import LEARN
-from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.schema.sqlite.events import ANSWERED, ASKED, BRIEFING, CLEARED, INJECTED, RESTED
 from swarm_memory.server.hooks.client import CLAUDE
 from swarm_memory.server.hosts.host import Said, host
@@ -64,24 +63,24 @@ class Turn(NamedTuple):
 
 def last_turn(transcript: str) -> Turn:
     """Return what happened in the last turn of a transcript."""
-    failed: list[bool] = []
-    errors: set[str] = set()
-    times: list[datetime] = []
-    said: list[str] = []
-    taught = False
-    for line in _from_the_end(transcript):
-        content = line.object("message").get("content")
-        blocks = list(map(as_object, as_list(content)))
+    with Path(transcript).open("rb") as file:
+        file.seek(max(0, file.seek(0, os.SEEK_END) - MAX_BYTES))
+        lines = file.read(MAX_BYTES).splitlines()
+    failed, said = list[bool](), list[str]()
+    errors, times, taught = set[str](), list[datetime](), False
+    for text in reversed(lines):  # the first may be cut off, and the last is perhaps being written
+        line = as_object(parsed(text.decode("utf-8", "replace")))
         if line.get("isSidechain") is True or line.get("isMeta") is True:
             continue
         times += filter(None, [line.time("timestamp")])
+        content = line.object("message").get("content")
+        blocks = list(map(as_object, as_list(content)))
         if line.get("type") == "assistant":
-            for block in (block for block in blocks if block.get("type") == "tool_use"):
-                name = block.text("name")
-                if is_own_tool(name):
-                    taught |= name.endswith("remember")
-                else:
-                    failed.append(block.get("id") in errors and not _only_looks(block.object("input")))
+            calls = [block for block in blocks if block.get("type") == "tool_use"]
+            own = [block.text("name") for block in calls if is_own_tool(block.text("name"))]
+            taught |= any(name.endswith("remember") for name in own)
+            others = [block for block in calls if block.text("name") not in own]
+            failed += [block.get("id") in errors and not _only_looks(block.object("input")) for block in others]
         elif line.get("type") == "user":
             results = [block for block in blocks if block.get("type") == "tool_result"]
             errors |= {block.text("tool_use_id") for block in results if block.get("is_error") is True}
@@ -95,14 +94,6 @@ def _only_looks(given: Record) -> bool:
     """Whether a command line ends with a look: `grep` that finds nothing ends with 1, and nothing failed."""
     parts = parse_command(given.text("command")).parts
     return bool(parts) and parts[-1].purpose in ("search", "read", "print")
-
-
-def _from_the_end(transcript: str) -> Iterator[Record]:
-    with Path(transcript).open("rb") as file:
-        file.seek(max(0, file.seek(0, os.SEEK_END) - MAX_BYTES))
-        lines = file.read(MAX_BYTES).splitlines()
-    for line in reversed(lines):  # the first may be cut off, and the last is perhaps being written
-        yield as_object(parsed(line.decode("utf-8", "replace")))
 
 
 _MAX_TASK_CHARS, _MIN_PROMPT_WORDS = 2000, 4
@@ -256,7 +247,10 @@ async def _briefing(toolbox: Toolbox, event: HookEvent) -> str:
     elsewhere, sees_calls = toolbox.promoted(event.host), host(event.host).sees_calls
     surest = await store.surest_memories(toolbox.scope, _LOOKED_AT)
     words = [each for each in surest if each.provenance.standing > 0 and each.id not in elsewhere]
-    words = [each for each in words if not (sees_calls and _comes_with_a_call(each))][: hooks.briefing_items]
+    if sees_calls:
+        at_calls = ("command:", "tool:")
+        words = [each for each in words if not any(handle.startswith(at_calls) for handle in handles_of(each))]
+    words = words[: hooks.briefing_items]
     on_trial = (await store.trials(toolbox.scope)).resting
     rested = [each.id for each in words if each.id in on_trial and rests(first, each.id)]
     words = [each for each in words if each.id not in rested]
@@ -275,20 +269,36 @@ async def _briefing(toolbox: Toolbox, event: HookEvent) -> str:
     return briefing_of(words, {})
 
 
-def _comes_with_a_call(item: MemoryItem) -> bool:
-    return any(handle.startswith(("command:", "tool:")) for handle in handles_of(item))
-
-
 async def _on_prompt(toolbox: Toolbox, event: HookEvent, via: Way) -> str:
-    """Begin or continue a task; return the notes that fit it, once for each task."""
-    prompt = task_text(event.prompt or "")
-    former = await toolbox.store.get_session(toolbox.scope, event.session_id or "")
-    continued = former is not None and former.task_id is not None and continues(prompt, former.task)
-    session = _session(toolbox, event, prompt, former, continued)
-    wanted = _is_long_enough(prompt) and not (continued and _is_long_enough(session.task))
-    notes = _notes(toolbox, session, prompt if wanted and toolbox.settings.hooks.inject else "", via, event.host)
-    corrected = continued and feedback(prompt) == "correction"
-    writes = _writes(toolbox, session, former, continued, corrected)
+    """Begin or continue a task; return the notes that fit it, once for each task.
+
+    A new task sets the former one's job free; a continued one holds its own back.
+    """
+    prompt, now, store = task_text(event.prompt or ""), toolbox.clock.now(), toolbox.store
+    session_id, path, writes = event.session_id or "", event.transcript_path, list[Write]()
+    former = await store.get_session(toolbox.scope, session_id)
+    wanted = toolbox.settings.hooks.inject and len(prompt.split()) >= _MIN_PROMPT_WORDS
+    if former is not None and former.task_id is not None and continues(prompt, former.task):
+        session = former.model_copy(update={"updated_at": now, "transcript_path": path or former.transcript_path})
+        wanted = wanted and len(session.task.split()) < _MIN_PROMPT_WORDS
+        if feedback(prompt) == "correction":  # it speaks against the session's last call
+            writes.append(partial(store.add_event, toolbox.scope, Event(CORRECTED, now, subject_id=session_id)))
+        writes.append(partial(_queue_learning, toolbox, session, _CONTINUED_HOLD))
+    else:
+        number = (former.task_number if former else 0) + 1
+        session = HostSession(
+            session_id=session_id,
+            scope=toolbox.scope,
+            transcript_path=path,
+            task_id=session_task_id(session_id, number),
+            task=kept_text(prompt, toolbox.settings, _MAX_TASK_CHARS),
+            task_number=number,
+            updated_at=now,
+        )
+        writes.append(partial(store.put_session, session))
+        if former is not None and former.task_id is not None:
+            writes.append(partial(store.release, toolbox.scope, former.task_id, now))
+    notes = _notes(toolbox, session, prompt if wanted else "", via, event.host)
     if via == "server":
         return await _beside(writes, notes)
     text = await notes
@@ -430,43 +440,6 @@ async def _answers_question(open_toolbox: OpenToolbox, event: HookEvent) -> bool
     return True
 
 
-def _session(
-    toolbox: Toolbox, event: HookEvent, prompt: str, former: HostSession | None, continued: bool
-) -> HostSession:
-    """Return the session as this prompt leaves it."""
-    now, path = toolbox.clock.now(), event.transcript_path
-    if continued and former is not None:
-        return former.model_copy(update={"updated_at": now, "transcript_path": path or former.transcript_path})
-    session_id, number = event.session_id or "", (former.task_number if former else 0) + 1
-    return HostSession(
-        session_id=session_id,
-        scope=toolbox.scope,
-        transcript_path=path,
-        task_id=session_task_id(session_id, number),
-        task=kept_text(prompt, toolbox.settings, _MAX_TASK_CHARS),
-        task_number=number,
-        updated_at=now,
-    )
-
-
-def _writes(
-    toolbox: Toolbox, session: HostSession, former: HostSession | None, continued: bool, corrected: bool
-) -> list[Write]:
-    """Return what notes the session. A new task sets the former one's job free; a continued one holds its own back."""
-    now, writes = toolbox.clock.now(), list[Write]()
-    if continued:
-        if corrected:
-            # It speaks against the session's last call.
-            event = Event(CORRECTED, now, subject_id=session.session_id)
-            writes.append(partial(toolbox.store.add_event, toolbox.scope, event))
-        writes.append(partial(_queue_learning, toolbox, session, _CONTINUED_HOLD))
-    else:
-        writes.append(partial(toolbox.store.put_session, session))
-        if former is not None and former.task_id is not None:
-            writes.append(partial(toolbox.store.release, toolbox.scope, former.task_id, now))
-    return writes
-
-
 async def _begun(write: Write) -> None:
     try:
         await write()
@@ -479,7 +452,3 @@ async def _queue_learning(toolbox: Toolbox, session: HostSession, after: timedel
     if session.transcript_path is not None and session.task_id is not None:
         payload = session.model_dump(include={"transcript_path", "session_id", "task_id"})
         await toolbox.queue(LEARN, session.task_id, payload, after=after)
-
-
-def _is_long_enough(prompt: str) -> bool:
-    return len(prompt.split()) >= _MIN_PROMPT_WORDS

@@ -41,15 +41,13 @@ log = logging.getLogger(__name__)
 
 def settings_stamp(root: Path) -> tuple[tuple[int, int] | None, ...]:
     """Return what is another one when a project's settings files are changed; None for one that is not there."""
-    return tuple(map(_stamp, (project_file(root), user_file(os.environ))))
-
-
-def _stamp(file: Path) -> tuple[int, int] | None:
-    try:
-        status = file.stat()
-    except OSError:
-        return None
-    return status.st_mtime_ns, status.st_size
+    stamps: list[tuple[int, int] | None] = []
+    for file in (project_file(root), user_file(os.environ)):
+        status = None
+        with suppress(OSError):
+            status = file.stat()
+        stamps.append(status and (status.st_mtime_ns, status.st_size))
+    return tuple(stamps)
 
 
 async def listen(bank: "Bank", may_answer: Callable[[], bool]) -> None:
@@ -63,7 +61,9 @@ async def listen(bank: "Bank", may_answer: Callable[[], bool]) -> None:
     root = os.path.realpath(bank.root)  # noqa: ASYNC240 - once, at the start
     path = os.path.join(run_folder(), f"{socket_prefix(bank.root)}{os.getppid()}-{os.getpid()}.sock")  # noqa: PTH118
     try:
-        _make_private(Path(run_folder()))
+        Path(run_folder()).mkdir(mode=0o700, parents=True, exist_ok=True)  # noqa: ASYNC240
+        if not is_private(run_folder()):
+            raise PermissionError(errno.EPERM, "others may enter its folder")
         with short_name(path) as address:
             listener = await anyio.create_unix_listener(address, mode=0o600)
     except OSError as error:
@@ -78,12 +78,6 @@ async def listen(bank: "Bank", may_answer: Callable[[], bool]) -> None:
     finally:
         with suppress(FileNotFoundError):
             os.unlink(path)  # noqa: PTH108 - one system call
-
-
-def _make_private(folder: Path) -> None:
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if not is_private(str(folder)):
-        raise PermissionError(errno.EPERM, "others may enter its folder")
 
 
 async def _exchange(stream: ByteStream, bank: "Bank", root: str, may_answer: Callable[[], bool]) -> None:

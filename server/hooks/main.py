@@ -57,7 +57,7 @@ def run(arguments: list[str]) -> None:
     if verb not in VERBS:
         raise ValueError(f"there is no hook {verb or of!r}: {', '.join(VERBS)}")
     name, limit_s, does_it_alone = VERBS[verb]
-    leave_in_time(limit_s, project_root(), name)
+    _thread.start_new_thread(leave_in_time, (limit_s, project_root(), name))
     text = sys.stdin.buffer.read(MAX_EVENT_BYTES + 1)
     if len(text) > MAX_EVENT_BYTES:
         raise ValueError(f"the event is larger than {MAX_EVENT_BYTES:,} bytes")
@@ -83,16 +83,12 @@ def run(arguments: list[str]) -> None:
         sys.stdout.buffer.flush()
 
 
-def leave_in_time(limit_s: float, root: str, name: str) -> None:
-    """Have the process end when the time is up, whatever it waits for."""
+def leave_in_time(limit_s: float, root: str, name: str) -> "NoReturn":
+    """End the process when the time is up, whatever it waits for."""
+    time.sleep(limit_s)
+    try:
+        from swarm_memory.server.missed import note_missed
 
-    def leave() -> "NoReturn":
-        time.sleep(limit_s)
-        try:
-            from swarm_memory.server.missed import note_missed
-
-            note_missed(root, name, f"no answer within {limit_s:g} s")
-        finally:
-            os._exit(0)
-
-    _thread.start_new_thread(leave, ())
+        note_missed(root, name, f"no answer within {limit_s:g} s")
+    finally:
+        os._exit(0)

@@ -36,6 +36,8 @@ class Host:
     name: ClassVar[str]
     """As `swarm-memory hook NAME EVENT` and `install --agent NAME` call it."""
     title: ClassVar[str]
+    own_folder: ClassVar[tuple[str, str, str]]
+    """Of the user's own files: a variable that may say where it is, else where below their home folder; its name."""
     sessions: ClassVar[tuple[str, ...]] = ()
     """Below `home`: the folders of its transcripts."""
     context_at: ClassVar[Mapping[str, str]] = {}
@@ -49,11 +51,11 @@ class Host:
     sees_calls: ClassVar[bool] = False
     """Whether its agent sees what a hook says before a call of a tool."""
     asks: ClassVar[bool] = False
-    """Whether its Stop can have the agent say what a task taught: `turn.last_turn` reads its transcript."""
+    """Whether its Stop can have the agent say what a task taught: `server/hooks/events.py` reads its transcript."""
 
     def home(self) -> Path:
         """Return the folder of the user's own files."""
-        raise NotImplementedError
+        return folder_named(*self.own_folder)
 
     def folders(self) -> tuple[str, ...]:
         """Return the folders below which it keeps transcripts; they may not exist."""
@@ -128,6 +130,11 @@ def all_folders(root: str | os.PathLike[str] | None = None) -> list[str | os.Pat
     """Return where a caller may name a transcript: the folders of every host, and a project's."""
     found: list[str | os.PathLike[str]] = [folder for each in hosts() for folder in each.folders()]
     return found if root is None else [*found, root]
+
+
+def folder_named(variable: str, below_home: str, name: str) -> Path:
+    """Return the folder of a name in one that a variable names, or else in one below the home folder."""
+    return Path(os.environ.get(variable) or Path.home() / below_home, name)
 
 
 def _part(name: str, part: str) -> Any:

@@ -91,15 +91,20 @@ def read_answer(text: str) -> Answer:
     return Answer(text)
 
 
-class StepDetails(TypedDict, total=False):
-    """What a step has beside its text, as it is in the transcript: the tool, and how its call ended."""
+class Ended(TypedDict, total=False):
+    """How a call ended."""
+
+    is_error: bool | None
+    exit_code: int | None
+    interrupted: bool
+
+
+class StepDetails(Ended, total=False):
+    """What a step has beside its text, as it is in the transcript."""
 
     tool_name: str
     call_id: str
     tool_input: object
-    is_error: bool | None
-    exit_code: int | None
-    interrupted: bool
 
 
 @dataclass(slots=True)
@@ -163,13 +168,6 @@ class Draft:
         while len(self._tail) > MAX_STEPS - half or self._tail_chars > MAX_KEPT_CHARS // 2:
             self._tail_chars -= _size(self._tail.popleft())
             self.dropped += 1
-
-    def own_call(self, name: str, given: object) -> None:
-        """Take a call of one of our tools: it is no step of the task, but may say how that ended."""
-        said = as_object(given) if name.endswith(_SAYING) else Record()
-        for label in get_args(Label):
-            if label in (said.get("outcome"), said.get("verdict")):
-                self.outcome = label
 
     def finished(self, skipped_lines: int) -> Trajectory:
         """Return the trajectory."""
@@ -266,12 +264,8 @@ class Session:
         text, self.detour = task_text(raw), False
         if self.draft is not None and (self.agent_id is not None or continues(text, self.draft.task)):
             self.note(raw)
-            self.draft.add("message", "user", text, at=self.at)
-        else:
-            self._begin(text, raw)
-        return True
-
-    def _begin(self, text: str, raw: str) -> None:
+            self.add("message", "user", text)
+            return True
         self.ended, self.number = self.draft, self.number + 1
         self.session_id = self.session_id or self.fallback_id
         session = self.session_id or "session"
@@ -287,70 +281,61 @@ class Session:
         )
         self.noted, self.tools, self.answered = {}, {}, set()
         self.note(raw)
+        return True
+
+    def add(self, kind: StepKind, role: Role, text: str = "", **details: Unpack[StepDetails]) -> None:
+        """Append a step to the running task."""
+        if self.running is not None:
+            self.running.add(kind, role, text, at=self.at, **details)
 
     def say(self, text: str, *, thought: bool = False) -> None:
         """Take what the agent said or thought."""
-        if self.running is not None:
-            self.running.add("thought" if thought else "message", "assistant", text, at=self.at)
+        self.add("thought" if thought else "message", "assistant", text)
 
     def stop(self, text: str, *, failed: bool = False) -> None:
         """Take that the user broke the work off, or with `failed` that the host's connection to the model did."""
-        if self.running is not None and failed:
-            self.running.add("message", "system", text, at=self.at, is_error=True)
-        elif self.running is not None:
-            self.running.add("message", "user", text, at=self.at, interrupted=True)
+        if failed:
+            self.add("message", "system", text, is_error=True)
+        else:
+            self.add("message", "user", text, interrupted=True)
 
     def call(self, name: str, given: object, call_id: str) -> str:
-        """Take a call and return its id; one without an id gets one, and one that comes again is left out."""
+        """Take a call and return its id; one without an id gets one, and one that comes again is left out.
+
+        A call of one of our tools is no step of the task, but may say how that ended.
+        """
         call_id = call_id or f"call-{len(self.tools) + 1}"
-        if self.running is not None and call_id not in self.tools:
-            self.tools[call_id] = name or "tool"
-            if is_own_tool(name):
-                self.running.own_call(name, given)
-            else:
-                given = {_ARGUMENTS.get(key, key): each for key, each in as_object(given).items()} or given
-                named = self.tools[call_id]
-                self.running.add(
-                    "tool_call", "assistant", at=self.at, tool_name=named, tool_input=given, call_id=call_id
-                )
+        if self.running is None or call_id in self.tools:
+            return call_id
+        self.tools[call_id] = name or "tool"
+        said = as_object(given)
+        if not is_own_tool(name):
+            given = {_ARGUMENTS.get(key, key): each for key, each in said.items()} or given
+            self.add("tool_call", "assistant", tool_name=self.tools[call_id], tool_input=given, call_id=call_id)
+        elif name.endswith(_SAYING):
+            for label in get_args(Label):
+                if label in (said.get("outcome"), said.get("verdict")):
+                    self.running.outcome = label
         return call_id
 
     def open_call(self, waiting: Container[str] = ()) -> str:
         """Return the id of the oldest call without a result, which one that names no call answers; empty for none."""
         return next((each for each in self.tools if each not in self.answered and each not in waiting), "")
 
-    def result(
-        self,
-        call_id: str,
-        text: str,
-        *,
-        is_error: bool | None = None,
-        exit_code: int | None = None,
-        interrupted: bool = False,
-    ) -> None:
+    def result(self, call_id: str, text: str, **ended: Unpack[Ended]) -> None:
         """Take what came of a call, once. A command that ended with another code than 0 failed, whatever is said."""
-        if exit_code is not None and not is_error and self.codes_decide:
-            is_error = exit_code != 0
+        code = ended.get("exit_code")
+        if code is not None and not ended.get("is_error") and self.codes_decide:
+            ended["is_error"] = code != 0
         if self.running is None or call_id in self.answered:
             return
         self.answered.add(call_id)
         name = self.tools.get(call_id, "")
-        if is_own_tool(name):
-            if name.endswith("retrieve_memories"):
-                self.running.injected.update(dict.fromkeys(noted_ids(text)))
-            return
-        self.note(text)
-        self.running.add(
-            "observation",
-            "tool",
-            task_text(text),
-            at=self.at,
-            tool_name=name,
-            call_id=call_id,
-            is_error=is_error,
-            exit_code=exit_code,
-            interrupted=interrupted,
-        )
+        if not is_own_tool(name):
+            self.note(text)
+            self.add("observation", "tool", task_text(text), tool_name=name, call_id=call_id, **ended)
+        elif name.endswith("retrieve_memories"):
+            self.running.injected.update(dict.fromkeys(noted_ids(text)))
 
     def read(self, records: Iterable[Record], source: Records, take: Callable[[Record], bool]) -> Iterator[Trajectory]:
         """Yield each task as soon as the next one begins. `take` returns whether it knows a record.

@@ -134,7 +134,7 @@ def _is_ours(entry: Any, module: str, verb: str) -> bool:
     command, args = given.get("command") or given.get("bash") or "", given.get("args")
     said = cast(list[Any], command) if isinstance(command, list) else str(command).split()
     words = [*map(str, said), *map(str, cast(list[Any], args) if isinstance(args, list) else [])]
-    ours = [after for name, after in pairwise([*words, ""]) if Path(name).stem == SERVER_NAME]
+    ours = [after for name, after in pairwise(words) if Path(name).stem == SERVER_NAME]
     is_run_first = bool(words) and Path(words[0]).stem == SERVER_NAME
     return module in " ".join(words) or verb in ours or (verb == "serve" and is_run_first)
 
@@ -220,12 +220,14 @@ class InstalledHost(Host):
         named = () if self.name == "claude" else (self.name,)  # whose hooks name no agent
         hooks = self.hook_entries([*(PORTABLE_HOOKS if portable else hook_command()), *named], calls=calls)
         server = PORTABLE_SERVER if portable else server_command()
-        return self.planned(self._checked(scope, root), hooks, server, 0o644 if portable else 0o600)
+        changes = self.planned(self._checked(scope, root), hooks, server, 0o644 if portable else 0o600)
+        return [change for change in changes if change is not None]
 
     def plan_uninstall(self, scope: InstallScope, root: Path) -> list[FileChange]:
         """Return what uninstalling changes. A file that holds nothing afterwards goes. Raises as `plan_install`."""
         changes = self.planned(self._checked(scope, root), {}, None, 0o600)
-        return changes[::-1]  # the folder was made with the first file, and goes with it
+        # The folder was made with the first file, and goes with it.
+        return [change for change in reversed(changes) if change is not None]
 
     def installed_scopes(self, root: Path) -> list[InstallScope]:
         """Return the scopes whose files hold hooks of ours for this project. Raises `ConfigError`.
@@ -271,8 +273,11 @@ class InstalledHost(Host):
 
     def planned(
         self, places: Places, hooks: Mapping[str, list[Json]], server: Sequence[str] | None, mode: int
-    ) -> list[FileChange]:
-        """Return what puts these hooks, and the server that these words run, in place of ours; None: no server."""
+    ) -> list[FileChange | None]:
+        """Return what puts these hooks, and the server that these words run, in place of ours; None: no server.
+
+        None in place of a change: a file stays as it is.
+        """
 
         def in_hooks(data: Json) -> Json:
             return self.edit_hooks(data, hooks, is_shared=places.is_shared)
@@ -281,10 +286,8 @@ class InstalledHost(Host):
             return edited(data, places.keys, partial(self.edit_servers, command=server, places=places))
 
         if places.servers == places.hooks:
-            changes = [planned_change(places.hooks, lambda data: in_servers(in_hooks(data)), mode)]
-        else:
-            changes = [planned_change(places.servers, in_servers, mode), planned_change(places.hooks, in_hooks, mode)]
-        return [change for change in changes if change is not None]
+            return [planned_change(places.hooks, lambda data: in_servers(in_hooks(data)), mode)]
+        return [planned_change(places.servers, in_servers, mode), planned_change(places.hooks, in_hooks, mode)]
 
     def edit_hooks(self, data: Json, hooks: Mapping[str, list[Json]], *, is_shared: bool) -> Json:
         """Put these hooks in place of all of ours in the object of a file; none: take them out."""

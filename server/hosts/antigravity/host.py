@@ -1,7 +1,5 @@
 """Antigravity: where it keeps its sessions. Its hooks are not used."""
 
-from pathlib import Path
-
 from swarm_memory.server.hosts.host import Host
 
 
@@ -10,11 +8,8 @@ class Antigravity(Host):
 
     name = "antigravity"
     title = "Antigravity"
+    own_folder = ("", "", ".gemini")
     sessions = ("antigravity-cli/brain", "antigravity/brain", "antigravity-ide/brain")
-
-    def home(self) -> Path:
-        """Return the folder of the user's own files."""
-        return Path.home() / ".gemini"
 
 
 HOST = Antigravity()

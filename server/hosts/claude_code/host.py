@@ -15,6 +15,7 @@ class ClaudeCode(InstalledHost):
 
     name = "claude"
     title = "Claude Code"
+    own_folder = ("CLAUDE_CONFIG_DIR", ".claude", "")
     sessions = ("projects",)
     names_project = True
     reads = ("skill", "claude-md")
@@ -34,10 +35,6 @@ class ClaudeCode(InstalledHost):
     scopes = SCOPES
     project_files = (".claude/settings.json", ".mcp.json")
     user_files = ("settings.json", ".claude.json")
-
-    def home(self) -> Path:
-        """Return the folder of the user's own files."""
-        return Path(os.environ.get("CLAUDE_CONFIG_DIR") or Path.home() / ".claude")
 
     def heard(self, event: str, said: Said) -> Said:
         """Return what Claude Code says; nothing of what other agents say, which run the hooks in its files too.

@@ -94,8 +94,8 @@ class _Session(Session):
         """Take what the host added by itself: our notes for their ids, and prompts typed while the agent worked."""
         if attachment.get("type") == "queued_command" and attachment.get("commandMode", "prompt") == "prompt":
             text = task_text(all_text(attachment.get("prompt")))
-            if self.running is not None and is_task_prompt(text):
-                self.running.add("message", "user", text, at=self.at)
+            if is_task_prompt(text):
+                self.add("message", "user", text)
             return
         text = all_text(attachment.get("content"))
         self.asked = self.asked or QUESTION in text

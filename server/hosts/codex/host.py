@@ -1,6 +1,6 @@
 """Codex CLI: where it keeps its sessions, what its hooks say and may answer, and our entries in its files."""
 
-import os
+import json
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -48,6 +48,7 @@ class CodexCLI(InstalledHost):
 
     name = "codex"
     title = "Codex CLI"
+    own_folder = ("CODEX_HOME", ".codex", "")
     sessions = ("sessions", "archived_sessions")
     reads = ("agents-md",)
     sees_calls = True
@@ -69,10 +70,6 @@ class CodexCLI(InstalledHost):
     """A field that it does not know makes it refuse the whole answer."""
     project_files = (".codex/hooks.json", ".codex/config.toml")
     user_files = ("hooks.json", "config.toml")
-
-    def home(self) -> Path:
-        """Return the folder of the user's own files."""
-        return Path(os.environ.get("CODEX_HOME") or Path.home() / ".codex")
 
     def heard(self, event: str, said: Said) -> Said:
         """Return an event in our words.
@@ -100,14 +97,11 @@ class CodexCLI(InstalledHost):
 
     def planned(
         self, places: Places, hooks: Mapping[str, list[Json]], server: Sequence[str] | None, mode: int
-    ) -> list[FileChange]:
+    ) -> list[FileChange | None]:
         """Return the changes; around our table config.toml is kept as it is. Raises `ConfigError` where it cannot."""
         edit = partial(_with_table, path=places.servers, command=server)
-        changes = (
-            planned_change(places.hooks, partial(self.edit_hooks, hooks=hooks, is_shared=places.is_shared), mode),
-            planned_text(places.servers, edit, mode),
-        )
-        return [change for change in changes if change is not None]
+        in_hooks = partial(self.edit_hooks, hooks=hooks, is_shared=places.is_shared)
+        return [planned_change(places.hooks, in_hooks, mode), planned_text(places.servers, edit, mode)]
 
     def untrusted(self, root: Path) -> int:
         """Return of how many hooks of ours config.toml does not say that they were looked at in `/hooks`."""
@@ -126,8 +120,10 @@ class CodexCLI(InstalledHost):
 
 def server_table(command: Sequence[str]) -> str:
     """Return our MCP server in the form of config.toml."""
-    words, passed = (", ".join(map(_quoted, each)) for each in ([*command[1:], "serve"], _PASSED_ON))
-    return f"[{_TABLE}]\ncommand = {_quoted(command[0])}\nargs = [{words}]\nenv_vars = [{passed}]\n"
+    given = {"command": command[0], "args": [*command[1:], "serve"], "env_vars": _PASSED_ON}
+    # Strings and lists of JSON are also those of TOML.
+    lines = [f"{name} = {json.dumps(value, ensure_ascii=False)}\n" for name, value in given.items()]
+    return f"[{_TABLE}]\n{''.join(lines)}"
 
 
 def _with_table(text: str, path: Path, command: Sequence[str] | None) -> str:
@@ -165,10 +161,6 @@ def _parsed(text: str, path: Path) -> Json:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{path} is not valid TOML ({error}); mend it first, nothing was changed") from None
-
-
-def _quoted(text: str) -> str:
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def request_in(text: str) -> str:

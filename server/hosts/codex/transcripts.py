@@ -74,22 +74,14 @@ def rollouts_of(root: Path | None) -> list[Path]:
 
 
 @dataclass(slots=True)
-class _Running:
-    """A command that went on after its call was answered."""
-
-    call_id: str
-    text: str
-
-
-@dataclass(slots=True)
 class _Session(Session):
     began: bool = False
     """Its own `session_meta` was read: a second one is that of the session that it was forked from."""
     said: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
     """How often an item, and an event, had the same words of the agent: one mirrors the other, and either may be left
     out."""
-    processes: dict[str, _Running] = field(default_factory=dict[str, _Running])
-    """By id."""
+    processes: dict[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
+    """Commands that went on after their calls were answered, by id: the id of the call, and what was said so far."""
     codes: dict[str, int] = field(default_factory=dict[str, int])
     """Exit codes by call id, that came before the call's own output."""
     failed: set[str] = field(default_factory=set[str])
@@ -218,11 +210,12 @@ class _Session(Session):
         code = int(exited[1]) if exited else code if isinstance(code, int) else self.codes.pop(call_id, None)
         process = self.polls.pop(call_id, None)
         if process is not None and process in self.processes:
-            self.processes[process].text += said
+            started_by, before = self.processes[process]
+            self.processes[process] = started_by, before + said
             if code is not None or runs is None:
                 self._end(process, code if head else None)
         elif runs is not None and code is None and call_id in self.tools:
-            self.processes[runs[1]] = _Running(call_id, said)
+            self.processes[runs[1]] = call_id, said
             return
         if call_id in self.tools:
             refused = bool(_REFUSED.search(said[:400]))
@@ -230,18 +223,18 @@ class _Session(Session):
             self.result(call_id, said, is_error=failed, exit_code=code, interrupted=refused)
 
     def _end(self, process: str, code: int | None) -> None:
-        ended = self.processes.pop(process)
-        self.result(ended.call_id, ended.text, exit_code=code)
+        call_id, text = self.processes.pop(process)
+        self.result(call_id, text, exit_code=code)
 
     def _ran(self, call_id: str, event: Record) -> None:
         """Take how a command ended: one that is being waited for, one whose output comes, or one that a program ran."""
         given = event.get("exit_code")
         code = given if isinstance(given, int) and given >= 0 else None
         output = event.text("aggregated_output")
-        process = next((key for key, each in self.processes.items() if each.call_id == call_id), None)
+        process = next((key for key, (each, _) in self.processes.items() if each == call_id), None)
         if process is not None:
-            self.processes[process].text = output or self.processes[process].text
-            self._end(process, code)
+            _, said = self.processes.pop(process)
+            self.result(call_id, output or said, exit_code=code)
         elif call_id in self.tools and code is not None:
             self.codes[call_id] = code
         elif call_id not in self.tools and self.running is not None:

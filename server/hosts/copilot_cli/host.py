@@ -1,6 +1,5 @@
 """Copilot CLI: where it keeps its sessions, what its hooks say and may answer, and our entries in its files."""
 
-import os
 import re
 import shlex
 from collections.abc import Mapping, Sequence
@@ -28,6 +27,7 @@ class CopilotCLI(InstalledHost):
 
     name = "copilot"
     title = "Copilot CLI"
+    own_folder = ("COPILOT_HOME", ".copilot", "")
     sessions = ("session-state",)
     reads = ("agents-md",)
     sees_calls = True
@@ -42,10 +42,6 @@ class CopilotCLI(InstalledHost):
     context_at: ClassVar[Mapping[str, str]] = {**dict.fromkeys(events, "additionalContext"), "PreToolUse": ""}
     project_files = (f".github/hooks/{_HOOKS_FILE}", ".mcp.json")
     user_files = (f"hooks/{_HOOKS_FILE}", "mcp-config.json")
-
-    def home(self) -> Path:
-        """Return the folder of the user's own files."""
-        return Path(os.environ.get("COPILOT_HOME") or Path.home() / ".copilot")
 
     def heard(self, event: str, said: Said) -> Said:
         """Return an event in our words; nothing of a session that is resumed, nor of a call that worked."""

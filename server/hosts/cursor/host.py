@@ -19,6 +19,7 @@ class Cursor(InstalledHost):
 
     name = "cursor"
     title = "Cursor"
+    own_folder = ("", "", ".cursor")
     sessions = ("chats", "projects")
     """Of the command line, and of all its agents."""
     reads = ("agents-md",)
@@ -40,10 +41,6 @@ class Cursor(InstalledHost):
     }
     project_files = (".cursor/hooks.json", ".cursor/mcp.json")
     user_files = ("hooks.json", "mcp.json")
-
-    def home(self) -> Path:
-        """Return the folder of the user's own files."""
-        return Path.home() / ".cursor"
 
     def heard(self, event: str, said: Said) -> Said:
         """Return an event in our words, without the user's address."""

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from swarm_memory.server.hosts.host import ROOMS, host
@@ -43,13 +44,8 @@ def texts_of_ours(root: Path) -> Iterator[tuple[Place, str, str]]:
         folders = []
     skills: list[tuple[Place, str]] = [("skill", f"{SKILLS}/{name}/{SKILL}") for name in folders[:MAX_FOLDERS]]
     for place, name in (*RULES, *skills):
-        yield place, name, _read(root / name)
-
-
-def _read(path: Path) -> str:
-    try:
-        if path.is_file() and path.stat().st_size <= MAX_BYTES:
-            return path.read_bytes()[:MAX_BYTES].decode("utf-8", "replace")
-    except OSError:
-        pass  # nobody may read it, or it went just now
-    return ""
+        path, text = root / name, ""
+        with suppress(OSError):  # nobody may read it, or it went just now
+            if path.is_file() and path.stat().st_size <= MAX_BYTES:
+                text = path.read_bytes()[:MAX_BYTES].decode("utf-8", "replace")
+        yield place, name, text

@@ -1,6 +1,7 @@
 """Our blocks in files of rules that agents read by themselves, such as AGENTS.md: written on request alone."""
 
 import re
+from contextlib import suppress
 from pathlib import Path
 
 from swarm_memory.schema.errors import ConfigError
@@ -40,14 +41,12 @@ def plan_rules(path: Path, root: Path, notes: str | None) -> list[FileChange]:
 
 def files_with_rules(root: Path) -> list[Path]:
     """Return the files below a project that we wrote our block into, and that still hold it."""
-    return [path for path in edited_files() if path.is_relative_to(root.resolve()) and _holds_block(path)]
-
-
-def _holds_block(path: Path) -> bool:
-    try:
-        return path.is_file() and _BEGIN.search(path.read_text(encoding="utf-8", errors="replace")) is not None
-    except OSError:  # whoever may not read it cannot take the block out either
-        return False
+    found: list[Path] = []
+    for path in (path for path in edited_files() if path.is_relative_to(root.resolve()) and path.is_file()):
+        with suppress(OSError):  # whoever may not read it cannot take the block out either
+            if _BEGIN.search(path.read_text(encoding="utf-8", errors="replace")):
+                found.append(path)
+    return found
 
 
 def lead_of(text: str) -> int:

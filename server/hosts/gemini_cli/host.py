@@ -1,9 +1,7 @@
 """Gemini CLI: where it keeps its chats, what its hooks say and may answer, and our entries in its settings."""
 
-import os
 import re
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import ClassVar
 
 from swarm_memory.server.hosts.host import Said
@@ -19,6 +17,7 @@ class GeminiCLI(InstalledHost):
 
     name = "gemini"
     title = "Gemini CLI"
+    own_folder = ("GEMINI_CLI_HOME", "", ".gemini")
     sessions = ("tmp",)
     programs = ("gemini",)
     after_install = "Restart Gemini CLI to use it; it warns of a project's hooks that are new or changed."
@@ -35,10 +34,6 @@ class GeminiCLI(InstalledHost):
     user_files = ("settings.json", "settings.json")
     sign = "settings.json"
     """Antigravity makes the folder too."""
-
-    def home(self) -> Path:
-        """Return the folder of the user's own files."""
-        return Path(os.environ.get("GEMINI_CLI_HOME") or Path.home(), ".gemini")
 
     def heard(self, event: str, said: Said) -> Said:
         """Return an event in our words; nothing of a session that is resumed, nor of a command that worked."""

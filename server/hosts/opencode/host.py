@@ -1,14 +1,13 @@
 """OpenCode: where it keeps its sessions, and a plugin of ours beside our MCP server in its folders."""
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
 from swarm_memory.schema.errors import ConfigError
-from swarm_memory.server.hosts.host import Said
+from swarm_memory.server.hosts.host import Said, folder_named
 from swarm_memory.server.hosts.settings import PORTABLE_HOOKS, VERBS, InstalledHost, Places, edited, hook_command
 from swarm_memory.server.hosts.settings_files import FileChange, Json, planned_change, planned_text
 
@@ -21,6 +20,7 @@ class OpenCode(InstalledHost):
 
     name = "opencode"
     title = "OpenCode"
+    own_folder = ("XDG_CONFIG_HOME", ".config", "opencode")
     reads = ("agents-md",)
     programs = ("opencode",)
     after_install = "Restart OpenCode to use it."
@@ -30,13 +30,9 @@ class OpenCode(InstalledHost):
     project_files = (".opencode/plugins/swarm-memory.js", "opencode.json")
     user_files = ("plugins/swarm-memory.js", "opencode.json")
 
-    def home(self) -> Path:
-        """Return the folder of the user's own files."""
-        return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config", "opencode")
-
     def folders(self) -> tuple[str, ...]:
         """Return the folder of its database."""
-        return (str(Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share", "opencode")),)
+        return (str(folder_named("XDG_DATA_HOME", ".local/share", "opencode")),)
 
     def heard(self, event: str, said: Said) -> Said:
         """Return an event in our words; the session's transcript is the database."""
@@ -52,7 +48,7 @@ class OpenCode(InstalledHost):
 
     def planned(
         self, places: Places, hooks: Mapping[str, list[Json]], server: Sequence[str] | None, mode: int
-    ) -> list[FileChange]:
+    ) -> list[FileChange | None]:
         """Return the changes. Raises `ConfigError` for a plugin of our name that is another's."""
         command = [*(PORTABLE_HOOKS if places.is_shared else hook_command()), "opencode"]
 
@@ -62,11 +58,8 @@ class OpenCode(InstalledHost):
             return "" if server is None else plugin_text(command)
 
         edit = partial(self.edit_servers, command=server, places=places)
-        changes = (
-            planned_text(places.hooks, write, mode),
-            planned_change(places.servers, partial(edited, keys=places.keys, edit=edit), mode),
-        )
-        return [change for change in changes if change is not None]
+        in_servers = partial(edited, keys=places.keys, edit=edit)
+        return [planned_text(places.hooks, write, mode), planned_change(places.servers, in_servers, mode)]
 
     def server_entry(self, command: Sequence[str]) -> Json:
         """Return the entry of our MCP server."""
