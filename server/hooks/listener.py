@@ -101,24 +101,26 @@ async def _serve(stream: ByteStream, bank: "Bank", root: str, may_answer: Callab
     of, parent, session, called, *settings = fields.split(b"\0")
     if of != os.fsencode(root):
         return
-    if not text:
-        _note_session(bank, parent, session.decode(errors="replace"))
-        bank.wake_worker()
-        return
-    event: Any = json.loads(text)
-    if not isinstance(event, dict):
-        raise ValueError("its event is no object")
-    if settings != given_settings() or not may_answer():
-        return
-    await stream.send(READY)
-    if await lines.receive_exactly(len(GO)) != GO:
-        return
-    from swarm_memory.server.hooks.events import answer_hook
+    session_id: object = session.decode(errors="replace")
+    if text:
+        event: Any = json.loads(text)
+        if not isinstance(event, dict):
+            raise ValueError("its event is no object")
+        if settings != given_settings() or not may_answer():
+            return
+        await stream.send(READY)
+        if await lines.receive_exactly(len(GO)) != GO:
+            return
+        from swarm_memory.server.hooks.events import answer_hook
 
-    with bank.serving():
-        answer = await answer_hook(bank.toolbox, cast("dict[str, Any]", event), "server", bank.place, called.decode())
-    await stream.send(json.dumps(answer).encode() + b"\n")
-    _note_session(bank, parent, cast("dict[str, Any]", event).get("session_id"))
+        said = cast("dict[str, Any]", event)
+        with bank.serving():
+            answer = await answer_hook(bank.toolbox, said, "server", bank.place, called.decode())
+        await stream.send(json.dumps(answer).encode() + b"\n")
+        session_id = said.get("session_id")
+    # Over stdio the host that started the command is the client of this server, if it started that too.
+    if session_id and isinstance(session_id, str) and parent == str(os.getppid()).encode():
+        bank.note_session("", session_id)
     bank.wake_worker()
 
 
@@ -139,9 +141,3 @@ async def _warm(bank: "Bank", may_answer: Callable[[], bool]) -> None:
             await stages_of(toolbox, "begin")
     except (SwarmMemoryError, OSError, MemoryError) as error:
         log.info("nothing was made ready: %s", error)  # the first use says why
-
-
-def _note_session(bank: "Bank", parent: bytes, session_id: object) -> None:
-    """Over stdio the host that started the command is the client of this server, if it started that too."""
-    if session_id and isinstance(session_id, str) and parent == str(os.getppid()).encode():
-        bank.note_session("", session_id)

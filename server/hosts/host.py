@@ -108,8 +108,8 @@ class Transcripts(NamedTuple):
     """Returns the files of the sessions held in a project; None: of all."""
     subagents: Callable[[Path], list[Path]] = lambda transcript: []
     """Returns the files of a session's subagents that lie beside its transcript and are read after it."""
-    is_store: Callable[[Path], bool] = lambda path: False
-    """Tells by its name, and a look at its first bytes, whether a file is a database of such sessions."""
+    stores: str = ""
+    """The names of its databases of sessions, as a pattern."""
     read_store: Callable[[Path, str | None], Iterator["Trajectory"]] | None = None
     """Yields as `read`, of one session with its subagents where an id is given."""
 

@@ -35,6 +35,11 @@ VERBS: Mapping[str, str] = {
 }
 """By our event: the verb of our hook command."""
 
+EVENTS: Mapping[str, str] = {each: each for each in VERBS if each != "PostToolUse"} | {
+    "PostToolUseFailure": "PostToolUse"
+}
+"""By our event: that of an agent which has Claude Code's, but none of its own for a failed call."""
+
 CALL_EVENT = "PreToolUse"
 """Not installed where the settings want nothing beside calls (`hooks.at_calls`): each call waits for it."""
 

@@ -49,8 +49,10 @@ def planned_change(path: Path, edit: Callable[[Json], Json], mode: int = 0o600) 
             edited = edit(read_object(path, text))
         except ConfigError as error:
             raise ConfigError(f"{path}: {error}; nothing was changed") from None
-        if edited == data or not edited:
-            return text if edited == data else ""
+        if edited == data:
+            return text
+        if not edited:
+            return ""
         indent = re.search(r"^[\[{]\r?\n([ \t]+)", text)  # the style of the text is kept
         written = json.dumps(edited, indent=indent.group(1) if indent else 2, ensure_ascii=False)
         if not text.strip() or text.endswith("\n"):

@@ -11,6 +11,7 @@ from typing import ClassVar
 from swarm_memory.schema.errors import ConfigError
 from swarm_memory.server.hosts.host import Said
 from swarm_memory.server.hosts.settings import (
+    EVENTS,
     SERVER_NAME,
     InstalledHost,
     Places,
@@ -54,19 +55,12 @@ class CodexCLI(InstalledHost):
     sees_calls = True
     programs = ("codex",)
     after_install = "Codex CLI runs only hooks that you trust: start it, enter /hooks, and trust those of swarm-memory."
-    events: ClassVar[Mapping[str, str]] = {
-        "SessionStart": "SessionStart",
-        "UserPromptSubmit": "UserPromptSubmit",
-        "PreToolUse": "PreToolUse",
-        "PostToolUseFailure": "PostToolUse",
-        "Stop": "Stop",
-        "SessionEnd": "SessionEnd",
-    }
+    events = EVENTS
     matchers: ClassVar[Mapping[str, str]] = {
         "SessionStart": "startup|clear|compact",
         "PostToolUseFailure": f"^{SHELL}$",
     }
-    context_at: ClassVar[Mapping[str, str]] = {event: "" for event in events if event not in ("Stop", "SessionEnd")}
+    context_at: ClassVar[Mapping[str, str]] = {event: "" for event in EVENTS if event not in ("Stop", "SessionEnd")}
     """A field that it does not know makes it refuse the whole answer."""
     project_files = (".codex/hooks.json", ".codex/config.toml")
     user_files = ("hooks.json", "config.toml")

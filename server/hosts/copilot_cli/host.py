@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from swarm_memory.server.hosts.claude_code.host import HOST as CLAUDE_CODE
 from swarm_memory.server.hosts.host import Said
-from swarm_memory.server.hosts.settings import VERBS, InstalledHost, Places
+from swarm_memory.server.hosts.settings import EVENTS, InstalledHost, Places
 from swarm_memory.server.hosts.settings_files import Json
 
 EVENTS_FILE = "events.jsonl"
@@ -33,13 +33,11 @@ class CopilotCLI(InstalledHost):
     sees_calls = True
     programs = ("copilot",)
     after_install = "Restart Copilot CLI to use it; it runs a project's hooks in folders that you trust."
-    events: ClassVar[Mapping[str, str]] = {
-        each: each for each in VERBS if each not in ("PostToolUse", "PostToolUseFailure")
-    } | {"PostToolUseFailure": "PostToolUse"}
+    events = EVENTS
     matchers: ClassVar[Mapping[str, str]] = {"PostToolUseFailure": "Bash"}
     server: ClassVar[Mapping[str, object]] = {"type": "stdio", "env": {}, "tools": ["*"]}
     version = 1
-    context_at: ClassVar[Mapping[str, str]] = {**dict.fromkeys(events, "additionalContext"), "PreToolUse": ""}
+    context_at: ClassVar[Mapping[str, str]] = {**dict.fromkeys(EVENTS, "additionalContext"), "PreToolUse": ""}
     project_files = (f".github/hooks/{_HOOKS_FILE}", ".mcp.json")
     user_files = (f"hooks/{_HOOKS_FILE}", "mcp-config.json")
 

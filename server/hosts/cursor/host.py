@@ -35,10 +35,9 @@ class Cursor(InstalledHost):
         "SessionEnd": "sessionEnd",
     }
     version = 1
-    context_at: ClassVar[Mapping[str, str]] = {
-        "SessionStart": "additional_context",
-        "PostToolUseFailure": "additional_context",
-    }
+    context_at: ClassVar[Mapping[str, str]] = dict.fromkeys(
+        ("SessionStart", "PostToolUseFailure"), "additional_context"
+    )
     project_files = (".cursor/hooks.json", ".cursor/mcp.json")
     user_files = ("hooks.json", "mcp.json")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.server.hosts.cursor.host import HOST, STORE, project_names
-from swarm_memory.server.hosts.databases import is_database, open_database
+from swarm_memory.server.hosts.databases import open_database
 from swarm_memory.server.hosts.host import Origin, Transcripts
 from swarm_memory.server.hosts.records import (
     Record,
@@ -80,11 +80,6 @@ def subagent_files(transcript: Path) -> list[Path]:
     return files_in(transcript.parent / _SUBAGENTS, "*.jsonl") if is_chat else []
 
 
-def is_store(path: Path) -> bool:
-    """Tell whether a file is the database of a chat."""
-    return path.name == STORE and is_database(path)
-
-
 def _take(session: Session, record: Record, source: Records) -> bool:
     message = record.object("message") or record
     role, session.at = record.text("role"), None
@@ -145,4 +140,4 @@ def _result(session: Session, block: Record) -> None:
     session.result(call_id, text, is_error=is_error, exit_code=code)
 
 
-TRANSCRIPTS = Transcripts(is_cursor, read_session, transcripts_of, subagent_files, is_store, read_store)
+TRANSCRIPTS = Transcripts(is_cursor, read_session, transcripts_of, subagent_files, STORE, read_store)

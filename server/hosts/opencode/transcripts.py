@@ -6,13 +6,16 @@ from itertools import takewhile
 from pathlib import Path
 
 from swarm_memory.schema.trajectory import Trajectory
-from swarm_memory.server.hosts.databases import is_database, open_database
+from swarm_memory.server.hosts.databases import open_database
 from swarm_memory.server.hosts.host import Origin, Transcripts
 from swarm_memory.server.hosts.opencode.host import HOST
 from swarm_memory.server.hosts.records import Record, Records, as_object, parsed, text_of
 from swarm_memory.server.hosts.session import Session
 
 _TABLES = frozenset({"session", "message", "part"})
+_STORES = "opencode*.db"
+"""Each of its channels has one."""
+
 _LISTED = "SELECT id FROM {} WHERE {} = ? ORDER BY time_created, id"
 _SHELLS = frozenset({"bash", "shell"})
 _SILENT = frozenset(
@@ -63,12 +66,7 @@ def read_store(path: Path, session_id: str | None = None) -> Iterator[Trajectory
 
 def transcripts_of(root: Path | None) -> list[Path]:
     """Return the databases, each of which holds the sessions of all projects, so of one project there is none."""
-    return list(Path(*HOST.folders()).glob("opencode*.db")) if root is None else []
-
-
-def is_store(path: Path) -> bool:
-    """Tell whether a file is a database of OpenCode: each of its channels has one."""
-    return path.name.startswith("opencode") and is_database(path)
+    return list(Path(*HOST.folders()).glob(_STORES)) if root is None else []
 
 
 def _read_session(info: Record, messages: Iterable[Record], source: Records, given: Session) -> Iterator[Trajectory]:
@@ -130,4 +128,4 @@ def _tool(session: Session, part: Record, state: Record) -> None:
     session.result(call_id, text, is_error=is_error, exit_code=code, interrupted=refused)
 
 
-TRANSCRIPTS = Transcripts(is_opencode, read_exported, transcripts_of, is_store=is_store, read_store=read_store)
+TRANSCRIPTS = Transcripts(is_opencode, read_exported, transcripts_of, stores=_STORES, read_store=read_store)
