@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     from swarm_memory.schema.job import Progress
     from swarm_memory.schema.settings import Settings
-    from swarm_memory.server.cli.console import Moved
     from swarm_memory.server.config import ResolvedSettings
     from swarm_memory.server.location import Location
     from swarm_memory.server.storage.care.care import SqliteCare
@@ -33,7 +32,7 @@ class Invocation(Site):
         self._stack = AsyncExitStack()
         self._opened: Toolbox | None = None
         self._empty: Toolbox | None = None
-        self._moved: Moved | None = None
+        self._moved: Callable[[Progress], None] | None = None
 
     def settings(self) -> "ResolvedSettings":
         """Return the settings in force. Raises `ConfigError`."""
@@ -118,7 +117,7 @@ class Invocation(Site):
             from swarm_memory.server.cli.console import progress as shown
 
             self._moved = self._stack.enter_context(shown("working"))
-        self._moved(progress.done, progress.total, progress.message)
+        self._moved(progress)
 
     async def work(self, kind: str, payload: "Mapping[str, JsonValue]", key: str | None = None) -> Row:
         """Do what a worker would do with such a job. The `key` of what can be gone on with is shown first."""

@@ -216,8 +216,11 @@ class Issuer:
         self.audience = settings.oauth_audience or resource
         self.role_claim = settings.oauth_role_claim
         self._algorithm = settings.oauth_algorithm
-        for address in (self.url, settings.oauth_keys_url):
-            _check_address(address)
+        for address in (self.url, settings.oauth_keys_url):  # at another keys could be changed on the way
+            parts = urlsplit(address)
+            is_local = parts.scheme == "http" and parts.hostname in ("127.0.0.1", "localhost", "::1")
+            if not is_local and not (parts.scheme == "https" and parts.hostname):
+                raise ConfigError(f"an issuer of tokens is reached over https, not at {address[:120]!r}")
         self._keys = jwt.PyJWKClient(
             settings.oauth_keys_url, lifespan=KEYS_HOLD_S, timeout=FETCH_TIMEOUT_S, cooldown_duration=REFETCH_S
         )
@@ -292,11 +295,3 @@ class Issuer:
         names = (claims.get(each) for each in ("preferred_username", "email", "name"))
         name = next((each for each in names if isinstance(each, str) and each.strip()), subject)
         return Claims(subject, role, name[:MAX_NAME_CHARS])
-
-
-def _check_address(address: str) -> None:
-    """Raise `ConfigError` for an address at which keys could be changed on the way."""
-    parts = urlsplit(address)
-    is_local = parts.scheme == "http" and parts.hostname in ("127.0.0.1", "localhost", "::1")
-    if not is_local and not (parts.scheme == "https" and parts.hostname):
-        raise ConfigError(f"an issuer of tokens is reached over https, not at {address[:120]!r}")

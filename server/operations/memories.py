@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import anyio.to_thread
 from pydantic import BaseModel, Field
 
+from swarm_memory.schema.base import GLOBAL_PROJECT
 from swarm_memory.schema.errors import InputError
-from swarm_memory.schema.memory import Kind, MemoryStatus, Note, ScoredMemory
-from swarm_memory.server.operations.answers import of_event, of_memory, of_remembered, said_by
+from swarm_memory.schema.memory import Kind, MemoryItem, MemoryStatus, Note, ScoredMemory
 from swarm_memory.server.operations.operation import (
     ADDS,
     AGAIN,
@@ -26,12 +26,40 @@ from swarm_memory.server.operations.operation import (
 from swarm_memory.tools.consolidate.upkeep import CONSOLIDATE
 
 if TYPE_CHECKING:
+    from swarm_memory.tools.memories.remember import Remembered
+    from swarm_memory.tools.ports.records import Event
     from swarm_memory.tools.toolbox import Toolbox
 
 Project = Annotated[str | None, Field(description="Another project's name"), "--in-project"]
 
 _LOOKS = ("list", "get", "history", "promote")
 _STATUS_OF: dict[str, MemoryStatus] = {"restore": "active", "quarantine": "quarantined", "archive": "archived"}
+
+
+def said_by(item: MemoryItem) -> str | None:
+    """Return whose words a memory has, where they are the user's or an agent's note."""
+    if item.provenance.is_users_word:
+        return "user"
+    return None if item.provenance.heard_in is None else "agent"
+
+
+def of_memory(item: MemoryItem, *, full: bool) -> Row:
+    """Return one memory; a list leaves out the long texts, because an agent pays for every token."""
+    short = row(
+        id=item.id,
+        title=item.title,
+        status=item.status,
+        outcome=item.outcome,
+        confidence=round(item.confidence, 3),
+        usage_count=item.usage_count,
+        created_at=item.created_at.isoformat(timespec="seconds"),
+        project=item.scope.project,
+        said_by=said_by(item),
+        status_reason=item.status_reason,
+        suspect=item.provenance.suspect,
+    )
+    long = {"description", "content", "tags", "domain", "provenance"} if full else set[str]()
+    return short | item.model_dump(mode="json", include=long, exclude_none=True)
 
 
 class RetrieveAnswer(BaseModel):
@@ -134,16 +162,30 @@ async def remember(
         raise InputError("notes is empty: give one to three notes, or text with the user's own words, or outcome")
     toolbox, everywhere = await site.toolbox(), scope == "global"
     if site.is_users:
-        return of_remembered(await keep(toolbox, text or "", kind, everywhere=everywhere, by_hand=True))
+        return _of_remembered(await keep(toolbox, text or "", kind, everywhere=everywhere, by_hand=True))
     session = await session_so_far(await site.session(), site.folders or (), site.root)
     done = await remember_notes(toolbox, notes, session) if notes else []
     if text is not None:
         heard = await anyio.to_thread.run_sync(session.heard, text)
         done.append(await keep(toolbox, text, kind, everywhere=everywhere, heard=heard))
     if len(done) == 1 and outcome is None:
-        return of_remembered(done[0])
+        return _of_remembered(done[0])
     # How the task ended is read from this very call when the task is judged.
-    return row(notes=[of_remembered(each) for each in done] or None, outcome=outcome)
+    return row(notes=[_of_remembered(each) for each in done] or None, outcome=outcome)
+
+
+def _of_remembered(done: "Remembered") -> Row:
+    """What was said, as it is stored; `notices` say what is held back, why, and how the user releases it."""
+    item = done.item
+    return row(
+        id=item.id,
+        status="held back" if item.status == "quarantined" else "stored" if done.is_new else "known",
+        title=item.title,
+        kind=item.tags[0],
+        scope="global" if item.scope.project == GLOBAL_PROJECT else "project",
+        said_by=said_by(item),
+        notices=done.notices or None,
+    )
 
 
 async def memory_status(site: Site) -> Row:
@@ -243,7 +285,7 @@ async def manage_memories(
             return row(action=action, memories=[of_memory(item, full=True) for item in found])
         case "history":
             events = await memories.memory_history(toolbox, _single(chosen))
-            return row(action=action, events=[of_event(event) for event in events])
+            return row(action=action, events=[_of_event(event) for event in events])
         case "edit":
             texts: Row = {"title": title, "description": description, "content": content, "domain": domain}
             texts["tags"] = None if tags is None else tuple(tags)
@@ -260,6 +302,10 @@ async def manage_memories(
             return row(action=action, changed=changed)
         case "promote":
             return await _promotion(site, toolbox, tuple(chosen))
+
+
+def _of_event(event: "Event") -> Row:
+    return row(at=event.at.isoformat(timespec="seconds"), kind=event.kind, data=dict(event.data))
 
 
 def _single(ids: Sequence[str]) -> str:

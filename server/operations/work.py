@@ -5,11 +5,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from swarm_memory.schema.job import JobAction
+from swarm_memory.schema.job import Job, JobAction
 from swarm_memory.schema.rollout import ToolName
 from swarm_memory.server.hosts.input import Given, GivenAttempt, read_one
-from swarm_memory.server.operations.answers import of_job
-from swarm_memory.server.operations.operation import AGAIN, Flag, Only, Operation, Row, Site, Word
+from swarm_memory.server.operations.operation import AGAIN, Flag, Only, Operation, Row, Site, Word, row
 
 NONE: dict[str, Any] = {}
 
@@ -86,6 +85,22 @@ async def run_benchmark(
         done, file = await run(toolbox, Path.cwd(), suite or "retrieval", options, report=site.report, out=out)
         return brief(done, file)
     return await site.work(BENCHMARK, checked_payload(suite or "retrieval", options))
+
+
+def of_job(job: Job) -> Row:
+    """One job."""
+    progress = job.progress
+    return row(
+        job_id=job.id,
+        kind=job.kind,
+        status=job.status,
+        done=progress.done if progress else None,
+        total=progress.total if progress else None,
+        message=(progress.message or None) if progress else None,
+        result=job.result if job.status == "completed" else None,
+        error=job.error,
+        hint=None if job.ended_at else "not done yet: call job with action result and this job_id",
+    )
 
 
 async def job(

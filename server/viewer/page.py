@@ -43,10 +43,12 @@ class Undo(NamedTuple):
     fields: Mapping[str, str]
 
 
-class Notice(NamedTuple):
-    """What the next page says of an action."""
+class Done(NamedTuple):
+    """What an action did: the page that comes next says so, with a way back where there is one."""
 
-    text: str
+    to: str
+    """A path below `/ui`."""
+    says: str
     undo: Undo | None = None
 
 
@@ -58,13 +60,13 @@ class Session:
     """Stands in every form: what is posted without it comes from another page."""
     seen: float
     caller: Caller = OWNER
-    notices: list[Notice] = field(default_factory=list[Notice])
+    notices: list[Done] = field(default_factory=list[Done])
 
-    def say(self, notice: Notice) -> None:
+    def say(self, notice: Done) -> None:
         """Have the next page say it."""
         self.notices = [*self.notices, notice][-MAX_NOTICES:]
 
-    def take_notices(self) -> list[Notice]:
+    def take_notices(self) -> list[Done]:
         """Return what was not said yet; it is said once."""
         notices, self.notices = self.notices, []
         return notices
@@ -204,15 +206,6 @@ class Page(NamedTuple):
 
     template: str
     shown: Mapping[str, object]
-
-
-class Done(NamedTuple):
-    """What an action did: the page that comes next says so, with a way back where there is one."""
-
-    to: str
-    """A path below `/ui`."""
-    says: str
-    undo: Undo | None = None
 
 
 Handler: TypeAlias = Callable[[Asked], Awaitable[Page | Done]]

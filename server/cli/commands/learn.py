@@ -18,8 +18,13 @@ from swarm_memory.server.hosts.host import hosts
 from swarm_memory.server.hosts.input import Given, read_all
 from swarm_memory.server.hosts.transcript import ACCEPTED
 from swarm_memory.server.jobs.transcripts import Tally, as_row, import_files, is_export
-from swarm_memory.server.operations.answers import of_learned, of_verdict
-from swarm_memory.server.operations.learning import learn_from_files, learn_from_trajectory, record_outcome
+from swarm_memory.server.operations.learning import (
+    learn_from_files,
+    learn_from_trajectory,
+    of_learned,
+    of_verdict,
+    record_outcome,
+)
 from swarm_memory.server.operations.operation import Flag, Row, Word, row
 
 FORMATS = (

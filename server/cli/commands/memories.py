@@ -2,7 +2,6 @@
 into files that agents read.
 """
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
@@ -265,10 +264,14 @@ def promote(
     if proven and (ids or demote):
         raise click.UsageError("--proven goes with neither ids nor --demote")
     from swarm_memory.server.hosts.files.skills import plan_demoted, plan_promoted, write_promotion
+    from swarm_memory.tools.promote.promote import proven as all_proven
 
-    root, meant = invocation.root, _ids(invocation, ids, proven)
+    root, meant = invocation.root, list(ids)
 
     async def plan(toolbox: "Toolbox") -> "tuple[Promotion, list[FileChange]]":
+        if proven:
+            found = await toolbox.store.get_memories((toolbox.scope,), await all_proven(toolbox))
+            meant.extend(item.id for item in found if item.status == "active")
         if demote:
             return await plan_demoted(toolbox, root, meant, to, overwrite=overwrite)
         return await plan_promoted(toolbox, root, meant, to or "skill", overwrite=overwrite)
@@ -289,17 +292,3 @@ def promote(
         left=planned.left,
         notices=notices,
     )
-
-
-def _ids(invocation: Invocation, ids: Sequence[str], proven: bool) -> Sequence[str]:
-    """Return the memories that are meant: those named, or those proven that are active."""
-    if not proven:
-        return ids
-
-    async def look(toolbox: "Toolbox") -> list[str]:
-        from swarm_memory.tools.promote.promote import proven
-
-        found = await toolbox.store.get_memories((toolbox.scope,), await proven(toolbox))
-        return [item.id for item in found if item.status == "active"]
-
-    return invocation.run(look, reads=True)

@@ -146,11 +146,17 @@ def _pages(
     """Return the pages over a bank, which they hold themselves where no server does that `admits` people."""
     from swarm_memory.server.bank import running
     from swarm_memory.server.viewer.page import Access
-    from swarm_memory.server.viewer.viewer import Viewed, Viewer
+    from swarm_memory.server.viewer.viewer import Viewer
     from swarm_memory.server.wiring import SystemClock
 
-    viewed = Viewed(bank, invocation.settings, SystemClock().now, read_only)
-    return Viewer(viewed, Access(address.names, admits), nullcontext if admits else lambda: running(bank))
+    return Viewer(
+        bank,
+        Access(address.names, admits),
+        invocation.settings,
+        SystemClock().now,
+        read_only=read_only,
+        holds=nullcontext if admits else lambda: running(bank),
+    )
 
 
 def _log_beside_bank(invocation: Invocation) -> None:

@@ -84,7 +84,12 @@ def install(
         click.echo(text, nl=False)
         return
     if rules is not None:
-        _write_rules(invocation, rules, dry_run, as_json)
+        from swarm_memory.server.hosts.files.rules import plan_rules
+
+        most = invocation.settings().settings.hooks.briefing_items
+        notes = invocation.run(lambda toolbox: _surest_notes(toolbox, most), reads=True)
+        changes = plan_rules(Path.cwd() / rules, invocation.root, notes)
+        carry_out(changes, "written", dry_run=dry_run, as_json=as_json)
         return
     root, scope = invocation.root, _scope(of_project, of_user)
     may_ask = is_asked_at() and not (yes or dry_run or as_json)
@@ -144,15 +149,6 @@ def uninstall(
             say(f"Still installed in {agent.title}: {command_of(agent, 'uninstall', left)} takes that out.")
     if promoted_for(root):
         say("What `promote` wrote stays: `swarm-memory promote --demote` takes it out.")
-
-
-def _write_rules(invocation: Invocation, file: Path, dry_run: bool, as_json: bool) -> None:
-    from swarm_memory.server.hosts.files.rules import plan_rules
-
-    most = invocation.settings().settings.hooks.briefing_items
-    notes = invocation.run(lambda toolbox: _surest_notes(toolbox, most), reads=True)
-    changes = plan_rules(Path.cwd() / file, invocation.root, notes)
-    carry_out(changes, "written", dry_run=dry_run, as_json=as_json)
 
 
 async def _surest_notes(toolbox: "Toolbox", most: int) -> str:

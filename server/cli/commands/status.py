@@ -128,11 +128,11 @@ jobs = click.Group(
 )
 
 
-def _show_jobs(found: list[Job]) -> None:
-    print_answer([each.model_dump(mode="json", include=JOB) for each in found])
-
-
-@command(of=jobs, name="list", show=_show_jobs)
+@command(
+    of=jobs,
+    name="list",
+    show=lambda found: print_answer([each.model_dump(mode="json", include=JOB) for each in found]),
+)
 async def list_jobs(
     site: Invocation,
     everything: Annotated[bool, "Also jobs that ended.", "--all"] = False,
