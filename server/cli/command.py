@@ -17,7 +17,6 @@ from swarm_memory.server.operations.operation import Flag, Only, Operation, Word
 
 JSON = click.Option(["--json", "as_json"], is_flag=True, help="Print JSON, for programs.")
 EXISTING_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
-A_FILE = click.Path(dir_okay=False, path_type=Path)
 
 
 def command(
@@ -169,11 +168,11 @@ def _unwrapped(annotation: Any) -> Iterator[Any]:
 
 
 def _type(annotation: Any, marks: Sequence[object]) -> Any:
-    """Return click's type for an annotation, within the bounds that its marks give."""
+    """Return click's type for an annotation, within the bounds that its marks give; a path is that of a file."""
     if get_origin(annotation) is Literal:
         return click.Choice([str(each) for each in get_args(annotation)], case_sensitive=False)
     least: Any = next((mark.ge for mark in marks if isinstance(mark, annotated_types.Ge)), None)
     most: Any = next((mark.le for mark in marks if isinstance(mark, annotated_types.Le)), None)
     if annotation in (int, float) and (least, most) != (None, None):
         return click.IntRange(least, most) if annotation is int else click.FloatRange(least, most)
-    return click.Path(path_type=Path) if annotation is Path else annotation
+    return click.Path(dir_okay=False, path_type=Path) if annotation is Path else annotation

@@ -25,6 +25,8 @@ T = TypeVar("T")
 class Invocation(Site):
     """One call of the command line, and where the user calls operations: what takes long is done here."""
 
+    is_users = True
+
     def __init__(self, folder: Path | None, overrides: Mapping[str, str]) -> None:
         """`folder` is the project's as it was given; `overrides` are settings of the command line, by key."""
         self.folder = folder
@@ -76,10 +78,6 @@ class Invocation(Site):
             return await operation(await (self.for_reading() if reads else self.toolbox()))
 
         return self.call(on_bank)
-
-    @property
-    def is_users(self) -> bool:
-        return True
 
     @property
     def root(self) -> Path:

@@ -256,7 +256,19 @@ class Issuer:
                 raise IssuerUnavailable("the issuer of tokens does not answer: nobody can be known by them") from error
             except jwt.PyJWTError:
                 return None
-        return self._read(claims)
+        subject, role = claims["sub"], None
+        if not isinstance(subject, str) or not subject:
+            return None
+        if self.role_claim is not None:
+            given = claims.get(self.role_claim)
+            named = cast(list[Any], given) if isinstance(given, list) else [given]
+            roles: list[Role] = [each for each in ROLES if each in named]
+            if not roles:
+                return None
+            role = greatest(*roles)
+        names = (claims.get(each) for each in ("preferred_username", "email", "name"))
+        name = next((each for each in names if isinstance(each, str) and each.strip()), subject)
+        return Claims(subject, role, name[:MAX_NAME_CHARS])
 
     def _may_be_ours(self, token: str) -> bool:
         """Return whether a token claims to be this issuer's; for any other it is asked for nothing."""
@@ -279,19 +291,3 @@ class Issuer:
             leeway=LEEWAY_S,
             options={"require": ["exp", "iss", "aud", "sub"]},
         )
-
-    def _read(self, claims: dict[str, Any]) -> Claims | None:
-        subject = claims["sub"]
-        if not isinstance(subject, str) or not subject:
-            return None
-        role: Role | None = None
-        if self.role_claim is not None:
-            given = claims.get(self.role_claim)
-            named = cast(list[Any], given) if isinstance(given, list) else [given]
-            roles: list[Role] = [each for each in ROLES if each in named]
-            if not roles:
-                return None
-            role = greatest(*roles)
-        names = (claims.get(each) for each in ("preferred_username", "email", "name"))
-        name = next((each for each in names if isinstance(each, str) and each.strip()), subject)
-        return Claims(subject, role, name[:MAX_NAME_CHARS])

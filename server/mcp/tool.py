@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias, cast
 
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
@@ -36,13 +36,10 @@ NO_MEMORY = "there is not enough memory for this: nothing was half done; give it
 class ServedSite(Site):
     """Where an agent calls an operation: the running server, which does long work as a job."""
 
+    is_users: ClassVar[bool] = False
     bank: Bank
     ctx: AppContext | None = None
     """Of a tool's call."""
-
-    @property
-    def is_users(self) -> bool:
-        return False
 
     @property
     def root(self) -> Path:

@@ -108,16 +108,9 @@ async def retrieve_memories(
     session = None if task_id else await site.session()
     only = SearchFilter(domain, tuple(tags or ()), exclude_task, agent_id)
     found = await retrieve(toolbox, query, k=k, only=only, task_id=task_id or (session and session.task_id))
-    return RetrieveAnswer(
-        preamble=found.preamble,
-        memories=[_of_found(memory, toolbox.scope.project) for memory in found.memories],
-        reason=found.reason,
-        nearest=found.nearest,
-        notices=list(found.notices) or None,
-        legs=list(found.legs),
-        embedder=found.embedder,
-        retrieval_id=found.retrieval_id,
-    )
+    shown = [_of_found(memory, toolbox.scope.project) for memory in found.memories]
+    same = found.model_dump(include={"preamble", "reason", "nearest", "legs", "embedder", "retrieval_id"})
+    return RetrieveAnswer(memories=shown, notices=list(found.notices) or None, **same)
 
 
 def _of_found(found: ScoredMemory, project: str) -> Row:

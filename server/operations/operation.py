@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
@@ -58,10 +58,8 @@ class Only(Enum):
 class Site(Protocol):
     """Where an operation is called: by an agent through the server, or by the user at the command line."""
 
-    @property
-    def is_users(self) -> bool:
-        """Whether the user asks, who may do more than the settings let an agent do."""
-        ...
+    is_users: ClassVar[bool]
+    """Whether the user asks, who may do more than the settings let an agent do."""
 
     @property
     def root(self) -> Path:

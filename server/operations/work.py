@@ -34,7 +34,7 @@ async def run_matts(
     k: Annotated[int | None, Field(ge=1, le=32, description="Rollouts (6) or refinements (3)"), "-k"] = None,
     task_id: Annotated[str | None, Field(max_length=500)] = None,
     given: Annotated[
-        list[Path] | None, Field(description="Compare this made rollout instead; repeatable."), Only.USER
+        list[Path] | None, Field(description="Compare this made rollout instead; repeatable."), Flag("PATH"), Only.USER
     ] = None,
     by_model: Annotated[
         bool, Field(description="Let the chat model of the settings do it."), "--model", Only.USER

@@ -229,7 +229,7 @@ class Viewer:
             asked = Asked(toolbox, request.path_params, query, form, bank.root, self._settings, bank.wake_worker)
             found = await handler(asked)
         if isinstance(found, Done):
-            session.say(found)
+            session.notices.append(found)
             return RedirectResponse(BASE + found.to.rstrip("/"), 303, _HEADERS)
         shown = self._framed(request, menu, session, toolbox.scope.project) | dict(found.shown)
         return self._rendered(request, found.template, shown)
@@ -266,7 +266,7 @@ class Viewer:
             "form_token": session.form_token,
             "here": request.url.path,
             "query": request.query_params,
-            "notices": session.take_notices(),
+            "notices": [session.notices.popleft() for _ in list(session.notices)],
         }
 
     def _rendered(self, request: Request, template: str, shown: Mapping[str, object], status: int = 200) -> Response:
@@ -317,7 +317,8 @@ class Viewer:
         assert isinstance(error, HTTPException)
         if error.status_code == 401:
             says = "" if error.detail == "Unauthorized" else error.detail
-            return self._rendered(request, "enter.html", {"says": says, "takes_token": self._access.takes_token}, 401)
+            shown = {"says": says, "takes_token": self._access.known is not None}
+            return self._rendered(request, "enter.html", shown, 401)
         session = await self._session(request) if self._access.is_called_by_name(request.headers) else None
         return self._error(request, error.status_code, error.detail, session)
 

@@ -11,7 +11,7 @@ import click
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.job import Progress
 from swarm_memory.schema.memory import Consolidation, Undone
-from swarm_memory.server.cli.command import A_FILE, command, command_of
+from swarm_memory.server.cli.command import command, command_of
 from swarm_memory.server.cli.console import print_answer, print_json, progress, say
 from swarm_memory.server.cli.invocation import Invocation
 from swarm_memory.server.operations.memories import CONSOLIDATE_BANK, of_memory
@@ -74,7 +74,7 @@ def backup(invocation: Invocation, to: Annotated[str | None, Word("[FILE|URL]")]
 @command(of=bank, show=print_answer)
 def restore(
     invocation: Invocation,
-    path: Annotated[Path | None, Word("[FILE]", A_FILE)] = None,
+    path: Annotated[Path | None, Word("[FILE]")] = None,
     only_list: Annotated[bool, "Show the backups that are there.", "--list"] = False,
     yes: Yes = False,
 ) -> object:

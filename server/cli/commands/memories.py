@@ -11,7 +11,7 @@ from pydantic import Field
 from swarm_memory.schema.base import counted
 from swarm_memory.schema.errors import ConfigError
 from swarm_memory.server.cli.changes import carry_out
-from swarm_memory.server.cli.command import A_FILE, command, command_of
+from swarm_memory.server.cli.command import command, command_of
 from swarm_memory.server.cli.console import print_answer, say, say_notices
 from swarm_memory.server.cli.invocation import Invocation
 from swarm_memory.server.operations.memories import (
@@ -22,7 +22,7 @@ from swarm_memory.server.operations.memories import (
     manage_memories,
     retrieve_memories,
 )
-from swarm_memory.server.operations.operation import Flag, Row, Word
+from swarm_memory.server.operations.operation import Row, Word
 from swarm_memory.tools.promote.marks import Place
 
 if TYPE_CHECKING:
@@ -205,7 +205,7 @@ def _ask(yes: bool, question: str) -> None:
 @command(of=memories, name="export")
 async def export_command(
     site: Invocation,
-    output: Annotated[Path | None, "A file instead of the output.", "-o", "--output", Flag(type=A_FILE)] = None,
+    output: Annotated[Path | None, "A file instead of the output.", "-o", "--output"] = None,
     own_only: Annotated[bool, "Leave out the global memories."] = False,
 ) -> None:
     """Write all memories, whatever their status, as JSON, one a line. `swarm-memory import` reads it.

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 import click
 from pydantic import Field
 
-from swarm_memory.server.cli.command import A_FILE, command
+from swarm_memory.server.cli.command import command
 from swarm_memory.server.cli.invocation import Invocation
 from swarm_memory.server.location import locate, log_line, state_folder, user_file, write_private
 from swarm_memory.server.operations.operation import Flag
@@ -44,9 +44,7 @@ def serve(
     names: Annotated[
         tuple[str, ...], "With --http: a name that clients call it by.", "--allow-host", Flag("NAME")
     ] = (),
-    token_file: Annotated[
-        Path | None, "With --http: the file of the bearer token, made at the first start.", Flag(type=A_FILE)
-    ] = None,
+    token_file: Annotated[Path | None, "With --http: the file of the bearer token, made at the first start."] = None,
 ) -> None:
     """Run the MCP server over stdin and stdout, or with --http over HTTP.
 

@@ -10,7 +10,7 @@ import click
 from swarm_memory.schema.memory import Note
 from swarm_memory.server.cli.agents import CLAUDE, all_agents, chosen, command_of, configuration, examined, scope_of
 from swarm_memory.server.cli.changes import carry_out, is_asked_at, planned_leave, say_who_learns
-from swarm_memory.server.cli.command import A_FILE, command
+from swarm_memory.server.cli.command import command
 from swarm_memory.server.cli.console import print_answer, say, say_findings
 from swarm_memory.server.cli.invocation import Invocation
 from swarm_memory.server.operations.operation import Flag, Row
@@ -25,9 +25,7 @@ Names: TypeAlias = Annotated[str | None, "Which coding agents, such as codex,cla
 All: TypeAlias = Annotated[bool, "All coding agents on this machine.", "--all"]
 DryRun: TypeAlias = Annotated[bool, "Show the changes and write nothing."]
 RulesFile: TypeAlias = Annotated[
-    Path | None,
-    "Instead: the block for agents whose hooks take no notes, in FILE, such as AGENTS.md.",
-    Flag(type=A_FILE, metavar="FILE"),
+    Path | None, "Instead: the block for agents whose hooks take no notes, in FILE, such as AGENTS.md."
 ]
 
 
