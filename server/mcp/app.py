@@ -20,7 +20,7 @@ from swarm_memory.server.access.roles import Caller, caller_of, role_of_resource
 from swarm_memory.server.bank import Bank, Listen, running
 from swarm_memory.server.mcp.tool import ServedSite, tool_of
 from swarm_memory.server.operations import learning, memories, tools_and_sources, work
-from swarm_memory.server.operations.memories import of_memory, status_row
+from swarm_memory.server.operations.memories import memory_status, of_memory
 from swarm_memory.server.operations.operation import Operation, Row, row
 
 if TYPE_CHECKING:
@@ -41,7 +41,8 @@ def add_resources(server: MCPServer[Bank], bank: Bank) -> None:
             raise ResourceError(str(error)) from error
 
     async def status() -> str:
-        return to_json(await status_row(ServedSite(bank), await toolbox())).decode()
+        await toolbox()  # says why where it cannot be opened
+        return to_json(await memory_status(ServedSite(bank))).decode()
 
     async def strategies() -> str:
         """Return the surest strategies as notes for an agent, framed and bounded as at the start of a session."""

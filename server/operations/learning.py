@@ -217,7 +217,7 @@ async def record_outcome(
     task_id: Annotated[str, Field(min_length=1, max_length=500, description="As in retrieve_memories")],
     outcome: Label,
     used: Annotated[list[str] | None, Field(description="Memory ids that helped")] = None,
-    reasons: Annotated[list[str] | None, Field(description="Why; repeatable"), "--reason", Only.USER] = None,
+    reasons: Annotated[list[str] | None, "Why; repeatable", "--reason", Only.USER] = None,
 ) -> Row:
     """Say what came of a task: its memories are trusted more, or less. Learning does so by itself; your word wins."""
     from swarm_memory.tools.credit.outcome import record_outcome as record

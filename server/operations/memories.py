@@ -10,19 +10,7 @@ from pydantic import BaseModel, Field
 from swarm_memory.schema.base import GLOBAL_PROJECT
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.memory import Kind, MemoryItem, MemoryStatus, Note, ScoredMemory
-from swarm_memory.server.operations.operation import (
-    ADDS,
-    AGAIN,
-    MENDS,
-    READS,
-    Flag,
-    Only,
-    Operation,
-    Row,
-    Site,
-    Word,
-    row,
-)
+from swarm_memory.server.operations.operation import ADDS, AGAIN, READS, Flag, Only, Operation, Row, Site, Word, row
 from swarm_memory.tools.consolidate.upkeep import CONSOLIDATE
 
 if TYPE_CHECKING:
@@ -183,25 +171,18 @@ def _of_remembered(done: "Remembered") -> Row:
 
 async def memory_status(site: Site) -> Row:
     """Say how the bank stands: counts, database, embedder, who judges, jobs, and what is out of order."""
-    return await status_row(site, await site.for_reading())
-
-
-async def status_row(site: Site, toolbox: "Toolbox") -> Row:
-    """Return how the bank and its team stand, without the settings, and what the project's hooks missed."""
     from swarm_memory.server.missed import lines_of_missed
     from swarm_memory.server.switch import off_by
     from swarm_memory.tools.memories.status import memory_status as status
     from swarm_memory.tools.team.cache import how_it_stands
 
+    toolbox = await site.for_reading()
     found = await status(toolbox)
     storage, counts = found.storage, found.statistics
     kept = {"version", "embedder", "judge", "learning", "consolidation", "tools", "sources"}
     counted = {"memories", "not_embedded", "verdicts", "jobs", "trajectories", "retrievals"}
-    off = off_by(site.root, toolbox.settings.enabled)
-    unmade, switched = (
-        site.unmade_bank,
-        [f"switched off by {off}: hooks say nothing and nothing is learned"] if off else [],
-    )
+    off, unmade = off_by(site.root, toolbox.settings.enabled), site.unmade_bank
+    switched = [f"switched off by {off}: hooks say nothing and nothing is learned"] if off else []
     return row(
         **found.model_dump(mode="json", include=kept),
         **counts.model_dump(mode="json", include=counted),
@@ -243,11 +224,11 @@ async def manage_memories(
     offset: Annotated[int, Field(ge=0)] = 0,
     project: Project = None,
     run_id: Annotated[
-        str | None, Field(description="All that this run of learning, scaling or importing added."), "--run", Only.USER
+        str | None, "All that this run of learning, scaling or importing added.", "--run", Only.USER
     ] = None,
-    confirm: Annotated[bool, Field(description="Say that an agent's note is your own word."), Only.USER] = False,
+    confirm: Annotated[bool, "Say that an agent's note is your own word.", Only.USER] = False,
     with_trajectories: Annotated[
-        bool, Field(description="Take the records of their tasks even where other memories rest on them."), Only.USER
+        bool, "Take the records of their tasks even where other memories rest on them.", Only.USER
     ] = False,
 ) -> Row:
     """Look at memories and mend them.
@@ -373,7 +354,7 @@ REMEMBER = Operation(remember, "Remember", ADDS, "review")  # it goes before wha
 MANAGE = Operation(
     manage_memories,
     "Manage memories",
-    MENDS,
+    ADDS | {"destructive_hint": True},
     {
         **dict.fromkeys(("list", "get", "history"), "read"),
         **dict.fromkeys(("edit", "quarantine", "archive", "restore", "promote"), "review"),

@@ -22,7 +22,6 @@ READS = {"read_only_hint": True, "idempotent_hint": True}
 ADDS = {"read_only_hint": False, "destructive_hint": False, "idempotent_hint": True}
 AGAIN = ADDS | {"idempotent_hint": False}
 """Adds something at each call."""
-MENDS = ADDS | {"destructive_hint": True}
 
 
 class Flag(NamedTuple):

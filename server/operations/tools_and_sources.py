@@ -66,7 +66,7 @@ async def index_sources(
     kind: Annotated[SourceKind, Field(description="What to read there")],
     path: Annotated[str | None, Field(description="The project by default; of github OWNER/REPO[@REF]")] = None,
     start_servers: Annotated[
-        bool, Field(description="Start the MCP servers that the file names, to list their tools."), Only.USER
+        bool, "Start the MCP servers that the file names, to list their tools.", Only.USER
     ] = False,
 ) -> Row:
     """Make documents, code, APIs, MCP tools or a GitHub repository searchable, or read again what changed."""

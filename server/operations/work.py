@@ -34,14 +34,10 @@ async def run_matts(
     k: Annotated[int | None, Field(ge=1, le=32, description="Rollouts (6) or refinements (3)"), "-k"] = None,
     task_id: Annotated[str | None, Field(max_length=500)] = None,
     given: Annotated[
-        list[Path] | None, Field(description="Compare this made rollout instead; repeatable."), Flag("PATH"), Only.USER
+        list[Path] | None, "Compare this made rollout instead; repeatable.", Flag("PATH"), Only.USER
     ] = None,
-    by_model: Annotated[
-        bool, Field(description="Let the chat model of the settings do it."), "--model", Only.USER
-    ] = False,
-    run_id: Annotated[
-        str | None, Field(description="Go on with a run that was interrupted or failed."), Only.USER
-    ] = None,
+    by_model: Annotated[bool, "Let the chat model of the settings do it.", "--model", Only.USER] = False,
+    run_id: Annotated[str | None, "Go on with a run that was interrupted or failed.", Only.USER] = None,
 ) -> Row:
     """Do a task several times, judge each attempt, and store what tells success from failure.
 
@@ -72,7 +68,7 @@ async def run_benchmark(
         str | None, Field(description="retrieval, tool-memory, performance, learning"), Word("[SUITE]")
     ] = None,
     options: Annotated[dict[str, Any], Field(description="Its options: dataset, path, limit …")] = NONE,
-    out: Annotated[Path | None, Field(description="The results file."), Only.USER] = None,
+    out: Annotated[Path | None, "The results file.", Only.USER] = None,
 ) -> Row:
     """When the user asks: measure this memory. Answers tables, or a job_id; without arguments what each suite costs."""
     from swarm_memory.server.benchmark.job import BENCHMARK, brief, checked_payload, what_there_is

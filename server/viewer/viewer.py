@@ -255,6 +255,8 @@ class Viewer:
 
     def _framed(self, request: Request, menu: str, session: Session, project: str) -> dict[str, object]:
         """Return what stands around every page."""
+        notices = list(session.notices)
+        session.notices.clear()
         return {
             "menu": [
                 (name, BASE + path.rstrip("/"), path == menu)
@@ -266,7 +268,7 @@ class Viewer:
             "form_token": session.form_token,
             "here": request.url.path,
             "query": request.query_params,
-            "notices": [session.notices.popleft() for _ in list(session.notices)],
+            "notices": notices,
         }
 
     def _rendered(self, request: Request, template: str, shown: Mapping[str, object], status: int = 200) -> Response:

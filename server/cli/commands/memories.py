@@ -2,6 +2,7 @@
 into files that agents read.
 """
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
@@ -14,14 +15,7 @@ from swarm_memory.server.cli.changes import carry_out
 from swarm_memory.server.cli.command import command, command_of
 from swarm_memory.server.cli.console import print_answer, say, say_notices
 from swarm_memory.server.cli.invocation import Invocation
-from swarm_memory.server.operations.memories import (
-    MANAGE,
-    REMEMBER,
-    RETRIEVE,
-    RetrieveAnswer,
-    manage_memories,
-    retrieve_memories,
-)
+from swarm_memory.server.operations import memories as operations
 from swarm_memory.server.operations.operation import Row, Word
 from swarm_memory.tools.promote.marks import Place
 
@@ -39,7 +33,7 @@ OfRun: TypeAlias = Annotated[str | None, "All that this run of learning, scaling
 Yes: TypeAlias = Annotated[bool, "Do not ask."]
 
 retrieve = command_of(
-    RETRIEVE,
+    operations.RETRIEVE,
     "retrieve",
     examples=('retrieve "the login form test is flaky"', 'retrieve "add an index" -k 5 --tag postgres --json'),
 )
@@ -51,7 +45,7 @@ async def pre_task(
     task_id: Annotated[str, "Your id of the task; give it to post-task again."],
     query: Annotated[str, "The task, in its own words."],
     k: Annotated[int | None, Field(ge=1, le=50, description="How many at most; 3 by default."), "-k"] = None,
-) -> RetrieveAnswer:
+) -> operations.RetrieveAnswer:
     """For agents without hooks: print what to put into the prompt before a task starts.
 
     Prints nothing when nothing fits. What the task itself taught before is left out.
@@ -60,11 +54,11 @@ async def pre_task(
     Example:
       swarm-memory pre-task --task-id T-17 --query "make the importer handle empty files"
     """
-    return await retrieve_memories(site, query, k, exclude_task=task_id, task_id=task_id)
+    return await operations.retrieve_memories(site, query, k, exclude_task=task_id, task_id=task_id)
 
 
 remember = command_of(
-    REMEMBER,
+    operations.REMEMBER,
     "remember",
     help="""Keep what you say, as your own word: it goes before what was learned, and it never fades.
 
@@ -100,7 +94,7 @@ def _show_list(answer: Row) -> None:
 
 
 command_of(
-    MANAGE,
+    operations.MANAGE,
     "list",
     of=memories,
     fixed={"action": "list"},
@@ -111,7 +105,7 @@ command_of(
 )
 
 command_of(
-    MANAGE,
+    operations.MANAGE,
     "edit",
     of=memories,
     fixed={"action": "edit"},
@@ -123,7 +117,7 @@ command_of(
 )
 
 command_of(
-    MANAGE,
+    operations.MANAGE,
     "restore",
     of=memories,
     fixed={"action": "restore"},
@@ -137,7 +131,7 @@ async def get(
     site: Invocation, ids: Ids, history: Annotated[bool, "Show what happened to one instead."] = False
 ) -> Row:
     """Show memories with their steps and where they came from."""
-    return await manage_memories(site, "history" if history else "get", list(ids))
+    return await operations.manage_memories(site, "history" if history else "get", list(ids))
 
 
 @command(of=memories, show=print_answer)
@@ -150,7 +144,7 @@ async def quarantine(
 ) -> Row:
     """Withdraw memories until somebody has looked at them; they are kept and not retrieved."""
     action = "archive" if archive else "quarantine"
-    return await manage_memories(site, action, list(ids), reason=reason, run_id=run_id)
+    return await operations.manage_memories(site, action, list(ids), reason=reason, run_id=run_id)
 
 
 @command(of=memories, show=print_answer)
@@ -187,14 +181,13 @@ def forget(
         _ask(yes, f"Delete {name} with all that they brought, for good?")
         done = invocation.run(lambda toolbox: forget_person(toolbox, person))
         return {"person": person, "forgotten": len(done.ids), "records": done.records, "alike": done.alike}
+    manage = partial(operations.manage_memories, ids=list(ids), run_id=run_id)
     if not yes:  # what would be deleted is shown, so that nobody agrees to more than was meant
-        found = invocation.call(lambda site: manage_memories(site, "get", list(ids), run_id=run_id))["memories"]
+        found = invocation.call(partial(manage, action="get"))["memories"]
         for each in found[:SHOWN]:
             say(f"  {each['id']}  {each['title']}", err=True)
         _ask(yes, f"Delete {counted(len(found), 'memory')} for good, with every trace?")
-    return invocation.call(
-        lambda site: manage_memories(site, "forget", list(ids), run_id=run_id, with_trajectories=with_trajectories)
-    )
+    return invocation.call(partial(manage, action="forget", with_trajectories=with_trajectories))
 
 
 def _ask(yes: bool, question: str) -> None:
