@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 from swarm_memory.schema.base import GLOBAL_PROJECT
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.memory import Kind, MemoryItem, MemoryStatus, Note, ScoredMemory
-from swarm_memory.server.operations.operation import ADDS, AGAIN, READS, Flag, Only, Operation, Row, Site, Word, row
+from swarm_memory.server.operations.operation import ADDS, AGAIN, READS, Only, Operation, Row, Site, Word, row
 from swarm_memory.tools.consolidate.upkeep import CONSOLIDATE
 
 if TYPE_CHECKING:
@@ -335,7 +335,7 @@ async def consolidate_memories(
     site: Site,
     dry_run: Annotated[bool, Field(description="Only say what would be done")] = False,
     full: Annotated[bool, Field(description="Compare all memories, not only the new ones")] = False,
-    undo: Annotated[str | None, Field(description="Take back the run of this id instead"), Flag("RUN")] = None,
+    undo: Annotated[str | None, Field(description="Take back the run of this id instead"), "--undo RUN"] = None,
 ) -> Any:
     """Put the bank in order: archive duplicates, link contradictions, let what is unused fade. Nothing is destroyed.
 

@@ -24,17 +24,10 @@ AGAIN = ADDS | {"idempotent_hint": False}
 """Adds something at each call."""
 
 
-class Flag(NamedTuple):
-    """In an argument's annotation: how the command line takes it, beyond its name and what the annotation says.
+class Default(NamedTuple):
+    """In an argument's annotation: what the command line takes where only the tool must be given something."""
 
-    A plain string there is its flag where it begins with a dash, as "-k"; else its help.
-    """
-
-    metavar: str | None = None
-    type: Any = None
-    """A type of click."""
-    default: Any = None
-    """Of what only the tool must be given."""
+    value: object
 
 
 class Word(NamedTuple):
@@ -43,8 +36,9 @@ class Word(NamedTuple):
     `[NAME]` may be left out. A text called `NAME...` is the rest of the line, or with - the standard input.
     """
 
-    metavar: str | None = None
+    metavar: str = ""
     type: Any = None
+    """A type of click."""
 
 
 class Only(Enum):
@@ -112,6 +106,9 @@ class Operation:
 
     run: Callable[..., Awaitable[Any]]
     """Its first parameter is the `Site`; the others are annotated as pydantic does. Raises `SwarmMemoryError`.
+
+    A plain string in an annotation is for the command line: a flag where it begins with a dash, as "-k" or "--undo RUN"
+    with what its help calls the value; else the help.
 
     It returns a `Row`, or a model whose `text` is what an agent reads: the schema of such a model is published.
     """

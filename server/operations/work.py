@@ -8,7 +8,7 @@ from pydantic import Field
 from swarm_memory.schema.job import Job, JobAction
 from swarm_memory.schema.rollout import ToolName
 from swarm_memory.server.hosts.input import Given, GivenAttempt, read_one
-from swarm_memory.server.operations.operation import AGAIN, Flag, Only, Operation, Row, Site, Word, row
+from swarm_memory.server.operations.operation import AGAIN, Default, Only, Operation, Row, Site, Word, row
 
 NONE: dict[str, Any] = {}
 
@@ -19,7 +19,7 @@ async def run_matts(
     runner: Annotated[
         Literal["given", "command", "model"],
         Field(description="Who does it: you did, a command, the chat model"),
-        Flag(default="command"),
+        Default("command"),
     ],
     attempts: Annotated[
         list[GivenAttempt] | None, Field(max_length=32, description="given: yours, in order"), Only.AGENT
@@ -34,7 +34,7 @@ async def run_matts(
     k: Annotated[int | None, Field(ge=1, le=32, description="Rollouts (6) or refinements (3)"), "-k"] = None,
     task_id: Annotated[str | None, Field(max_length=500)] = None,
     given: Annotated[
-        list[Path] | None, "Compare this made rollout instead; repeatable.", Flag("PATH"), Only.USER
+        list[Path] | None, "Compare this made rollout instead; repeatable.", "--given PATH", Only.USER
     ] = None,
     by_model: Annotated[bool, "Let the chat model of the settings do it.", "--model", Only.USER] = False,
     run_id: Annotated[str | None, "Go on with a run that was interrupted or failed.", Only.USER] = None,

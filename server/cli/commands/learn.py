@@ -19,7 +19,7 @@ from swarm_memory.server.hosts.input import Given, read_all
 from swarm_memory.server.hosts.transcript import ACCEPTED
 from swarm_memory.server.jobs.transcripts import Tally, as_row, import_files, is_export
 from swarm_memory.server.operations import learning as operations
-from swarm_memory.server.operations.operation import Flag, Row, Word, row
+from swarm_memory.server.operations.operation import Row, Word, row
 
 FORMATS = (
     "Transcripts of Claude Code and other agents, message lists, or JSON or JSONL of {id, task, steps}; also .gz; - is "
@@ -127,7 +127,7 @@ async def _say_verdict(site: Invocation, task: str, said: str, reason: str) -> R
 async def post_task(
     site: Invocation,
     task_id: Annotated[str, "The id that pre-task was given."],
-    file: Annotated[str | None, "What was done; - is standard input.", "--trajectory", Flag("FILE|-")] = None,
+    file: Annotated[str | None, "What was done; - is standard input.", "--trajectory FILE|-"] = None,
     outcome: Annotated[Label | None, "What came of it; else it is judged."] = None,
     used: Annotated[tuple[str, ...], "With --outcome: a memory that helped; repeatable."] = (),
     reasons: Annotated[tuple[str, ...], "With --outcome: why; repeatable.", "--reason"] = (),

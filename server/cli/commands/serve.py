@@ -19,7 +19,6 @@ from pydantic import Field
 from swarm_memory.server.cli.command import command
 from swarm_memory.server.cli.invocation import Invocation
 from swarm_memory.server.location import locate, log_line, state_folder, user_file, write_private
-from swarm_memory.server.operations.operation import Flag
 
 if TYPE_CHECKING:
     from mcp.server import MCPServer
@@ -41,9 +40,7 @@ def serve(
     over_http: Annotated[bool, "Over HTTP instead, for several clients at once.", "--http"] = False,
     host: Annotated[str, "With --http: the address to listen on."] = "127.0.0.1",
     port: Port = 8765,
-    names: Annotated[
-        tuple[str, ...], "With --http: a name that clients call it by.", "--allow-host", Flag("NAME")
-    ] = (),
+    names: Annotated[tuple[str, ...], "With --http: a name that clients call it by.", "--allow-host NAME"] = (),
     token_file: Annotated[Path | None, "With --http: the file of the bearer token, made at the first start."] = None,
 ) -> None:
     """Run the MCP server over stdin and stdout, or with --http over HTTP.

@@ -13,7 +13,7 @@ from swarm_memory.server.cli.changes import carry_out, is_asked_at, planned_leav
 from swarm_memory.server.cli.command import command
 from swarm_memory.server.cli.console import print_answer, say, say_findings
 from swarm_memory.server.cli.invocation import Invocation
-from swarm_memory.server.operations.operation import Flag, Row
+from swarm_memory.server.operations.operation import Row
 
 if TYPE_CHECKING:
     from swarm_memory.server.hosts.host import InstallScope
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 OfProject: TypeAlias = Annotated[bool, "In the project's shared files, for everybody who works on it.", "--project"]
 OfUser: TypeAlias = Annotated[bool, "For all your projects.", "--user"]
-Names: TypeAlias = Annotated[str | None, "Which coding agents, such as codex,claude.", "--agent", Flag("NAMES")]
+Names: TypeAlias = Annotated[str | None, "Which coding agents, such as codex,claude.", "--agent NAMES"]
 All: TypeAlias = Annotated[bool, "All coding agents on this machine.", "--all"]
 DryRun: TypeAlias = Annotated[bool, "Show the changes and write nothing."]
 RulesFile: TypeAlias = Annotated[
@@ -48,7 +48,7 @@ def install(
         "Who learns from finished tasks; else you are asked once.",
     ] = None,
     rules: RulesFile = None,
-    client: Annotated[str | None, "Only print the MCP configuration of a client.", "--print", Flag("CLIENT")] = None,
+    client: Annotated[str | None, "Only print the MCP configuration of a client.", "--print CLIENT"] = None,
     yes: Annotated[bool, "Ask nothing."] = False,
     as_json: bool = False,
 ) -> None:

@@ -13,7 +13,7 @@ from swarm_memory.server.cli.command import command, command_of
 from swarm_memory.server.cli.console import print_answer, print_json, say
 from swarm_memory.server.cli.invocation import Invocation
 from swarm_memory.server.operations import tools_and_sources as operations
-from swarm_memory.server.operations.operation import Flag, Row, Word
+from swarm_memory.server.operations.operation import Row, Word
 
 MAX_INPUT_BYTES = 50_000_000
 
@@ -131,7 +131,7 @@ command_of(
 async def list_sources(
     site: Invocation,
     remove: Annotated[
-        str | None, "Delete what was indexed from there, with every trace of it.", Flag("LOCATION")
+        str | None, "Delete what was indexed from there, with every trace of it.", "--remove LOCATION"
     ] = None,
     kind: Kind = None,
 ) -> "list[Row] | Row":

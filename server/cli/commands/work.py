@@ -11,7 +11,7 @@ from swarm_memory.schema.errors import ConfigError, InputError
 from swarm_memory.server.cli.command import command, command_of
 from swarm_memory.server.cli.console import print_answer, print_json, print_table, say, say_notices
 from swarm_memory.server.cli.invocation import Invocation
-from swarm_memory.server.operations.operation import Flag, Row, Word
+from swarm_memory.server.operations.operation import Row, Word
 from swarm_memory.server.operations.work import SCALE, run_benchmark
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ benchmark = click.Group("benchmark", help="Measure the memory: on the sample tha
 async def run(
     site: Invocation,
     suite: Annotated[str, Word("[SUITE]")] = "retrieval",
-    options: Annotated[tuple[str, ...], "An option of the suite.", "-o", "--option", Flag("NAME=VALUE")] = (),
+    options: Annotated[tuple[str, ...], "An option of the suite.", "-o", "--option NAME=VALUE"] = (),
     out: Annotated[Path | None, "The results file."] = None,
     only_list: Annotated[bool, "Run nothing; show the suites, their options and the data.", "--list"] = False,
 ) -> Row:
