@@ -145,28 +145,23 @@ async def forget(asked: Asked) -> Done:
 async def act(asked: Asked) -> Done:
     """Do to a memory what was posted."""
     toolbox, _ = of_project(asked, asked.form)
-    memory_id = asked.path["memory_id"]
-    decided = await _decided(asked, toolbox, memory_id, asked.path["act"])
-    return decided_done(asked, decided, back_of(asked.form, f"/memories/{memory_id}"))
-
-
-async def _decided(asked: Asked, toolbox: "Toolbox", memory_id: str, what: str) -> Decided:
+    form, memory_id, what = asked.form, asked.path["memory_id"], asked.path["act"]
     if what == "edit":
-        form = asked.form
         tags = [tag.strip() for tag in form.get("tags", "").split(",") if tag.strip()]
         texts = (form.get("title", ""), form.get("description", ""), form.get("content", "").replace("\r\n", "\n"))
-        return await edit(toolbox, memory_id, MemoryChange(*texts, tags, form.get("domain", "")))
-    if what == "withdraw":
-        return await set_memory_status(toolbox, [memory_id], "archived", WITHDRAWN)
-    if what == "restore":
-        return await set_memory_status(toolbox, [memory_id], "active")
-    if what == "promote":
-        return await promote(toolbox, memory_id)
-    if what == "confirm":
-        return await confirm(toolbox, memory_id)
-    raise InputError(
-        f"a memory can be edited, withdrawn, restored, confirmed, promoted or forgotten, not {what[:20]!r}"
-    )
+        decided = await edit(toolbox, memory_id, MemoryChange(*texts, tags, form.get("domain", "")))
+    elif what == "withdraw":
+        decided = await set_memory_status(toolbox, [memory_id], "archived", WITHDRAWN)
+    elif what == "restore":
+        decided = await set_memory_status(toolbox, [memory_id], "active")
+    elif what == "promote":
+        decided = await promote(toolbox, memory_id)
+    elif what == "confirm":
+        decided = await confirm(toolbox, memory_id)
+    else:
+        can = "edited, withdrawn, restored, confirmed, promoted or forgotten"
+        raise InputError(f"a memory can be {can}, not {what[:20]!r}")
+    return decided_done(asked, decided, back_of(form, f"/memories/{memory_id}"))
 
 
 _DONE = {
