@@ -69,7 +69,7 @@ def planned_leave(invocation: Invocation, given: str | None, *, may_ask: bool, a
     """
     resolved = invocation.settings()
     if given is None and may_ask and not {KEY, "chat.providers"} & resolved.origin.keys():
-        given = _asked(resolved.settings, [way for way in WAYS if way != "agent" or agent_asks])
+        given = _asked(resolved.settings, agent_asks)
     if given is None:
         return None
     if lack := _lack(given, resolved.settings):
@@ -105,7 +105,7 @@ def _lack(way: str, settings: Settings) -> str | None:
     return None
 
 
-def _asked(settings: Settings, ways: Sequence[str]) -> str:
+def _asked(settings: Settings, agent_asks: bool) -> str:
     """Ask who may learn from finished tasks, among those ways that are possible here."""
     chat = settings.chat
     meanings = {
@@ -115,7 +115,7 @@ def _asked(settings: Settings, ways: Sequence[str]) -> str:
         "claude": f"your own Claude Code by your own sign-in: `claude -p --model {SMALL_CLAUDE}`",
         "endpoint": ", ".join(f"{each.name} at {each.url}" for each in chat.providers),
     }
-    possible = [way for way in ways if _lack(way, settings) is None]
+    possible = [way for way in WAYS if (way != "agent" or agent_asks) and _lack(way, settings) is None]
     budget = "without a limit" if chat.daily_token_budget is None else f"at most {chat.daily_token_budget:,}"
     say("Who learns from finished tasks? Whoever did the work knows what it taught.", bold=True)
     for way in possible:

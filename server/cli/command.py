@@ -13,11 +13,10 @@ from pydantic.fields import FieldInfo
 
 from swarm_memory.server.cli.console import print_answer, print_json
 from swarm_memory.server.cli.invocation import Invocation
-from swarm_memory.server.operations.operation import Flag, Only, Operation, Word
+from swarm_memory.server.operations.operation import Default, Only, Operation, Word
 
 JSON = click.Option(["--json", "as_json"], is_flag=True, help="Print JSON, for programs.")
 EXISTING_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
-A_FILE = click.Path(dir_okay=False, path_type=Path)
 
 
 def command(
@@ -110,25 +109,21 @@ def _parameter(given: inspect.Parameter) -> click.Parameter:
     if given.name == "as_json":
         return JSON
     annotation, *marks = _unwrapped(given.annotation)
-    word = next((mark for mark in marks if isinstance(mark, Word)), None)
-    flag = next((mark for mark in marks if isinstance(mark, Flag)), Flag())
-    default = flag.default if given.default is given.empty else given.default
-    is_list, is_required = get_origin(annotation) in (list, tuple), given.default is given.empty and default is None
-    attributes: dict[str, Any] = {
-        "type": (word or flag).type or _type(get_args(annotation)[0] if is_list else annotation, marks),
-        "metavar": (word or flag).metavar,
-    }
+    word = next((mark for mark in marks if isinstance(mark, Word)), Word())
+    default = next((mark.value for mark in marks if isinstance(mark, Default)), given.default)
+    is_list, is_required = get_origin(annotation) in (list, tuple), default is given.empty
+    attributes: dict[str, Any] = {"type": word.type or _type(get_args(annotation)[0] if is_list else annotation, marks)}
     if not is_list and not is_required:  # None as a default would stand for what must be given
         attributes["default"] = default
-    if word is not None:
-        metavar = word.metavar or ""
+    if metavar := word.metavar:
         is_rest = metavar.endswith("...")
         attributes["required"] = not metavar.startswith("[") if is_list or is_rest else is_required
-        joined = _joined if is_rest and not is_list else None
-        return click.Argument([given.name], nargs=-1 if is_list or is_rest else 1, callback=joined, **attributes)
+        attributes["callback"] = _joined if is_rest and not is_list else None
+        return click.Argument([given.name], nargs=-1 if is_list or is_rest else 1, metavar=metavar, **attributes)
     texts = [mark for mark in marks if isinstance(mark, str)]
     texts += [mark.description for mark in marks if isinstance(mark, FieldInfo) and mark.description]
-    names = [text for text in texts if text.startswith("-")] or ["--" + given.name.replace("_", "-")]
+    flags = [text for text in texts if text.startswith("-")] or ["--" + given.name.replace("_", "-")]
+    names = [flag.partition(" ")[0] for flag in flags]
     help = next((text for text in texts if not text.startswith("-")), None)
     if annotation is bool:
         return click.Option([*names, given.name], is_flag=True, default=default, help=help)
@@ -136,7 +131,8 @@ def _parameter(given: inspect.Parameter) -> click.Parameter:
         [*names, given.name],
         multiple=is_list,
         required=is_required,
-        show_default=not is_list and default not in (None, ""),
+        metavar=flags[-1].partition(" ")[2] or None,
+        show_default=not (is_list or is_required) and default not in (None, ""),
         help=help,
         callback=_none_for_nothing if is_list and default is None else None,
         **attributes,
@@ -169,11 +165,11 @@ def _unwrapped(annotation: Any) -> Iterator[Any]:
 
 
 def _type(annotation: Any, marks: Sequence[object]) -> Any:
-    """Return click's type for an annotation, within the bounds that its marks give."""
+    """Return click's type for an annotation, within the bounds that its marks give; a path is that of a file."""
     if get_origin(annotation) is Literal:
         return click.Choice([str(each) for each in get_args(annotation)], case_sensitive=False)
     least: Any = next((mark.ge for mark in marks if isinstance(mark, annotated_types.Ge)), None)
     most: Any = next((mark.le for mark in marks if isinstance(mark, annotated_types.Le)), None)
     if annotation in (int, float) and (least, most) != (None, None):
         return click.IntRange(least, most) if annotation is int else click.FloatRange(least, most)
-    return click.Path(path_type=Path) if annotation is Path else annotation
+    return click.Path(dir_okay=False, path_type=Path) if annotation is Path else annotation

@@ -4,12 +4,15 @@ import json
 import os
 import re
 import sys
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
-from typing import Any, Literal, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 import click
 from pydantic_core import to_jsonable_python
+
+if TYPE_CHECKING:
+    from swarm_memory.schema.job import Progress
 
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
@@ -21,12 +24,6 @@ _PIPED = 200
 
 SHOWN = 20
 """Rows of a table within an answer; `--json` has all."""
-
-
-class Moved(Protocol):
-    """Takes how far work is: what is done, of how much where that is known, and in which words."""
-
-    def __call__(self, done: int, total: int | None = None, message: str = "") -> None: ...
 
 
 def printable(text: str) -> str:
@@ -157,18 +154,19 @@ def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> No
 
 
 @contextmanager
-def progress(what: str) -> Generator["Moved"]:
+def progress(what: str) -> "Generator[Callable[[Progress], None]]":
     """Show on stderr, where a person looks, how far work is; elsewhere nothing is shown."""
     if not sys.stderr.isatty():
-        yield lambda done, total=None, message="": None
+        yield lambda progress: None
         return
     from rich.console import Console
     from rich.markup import escape
 
     with Console(stderr=True).status(what) as shown:
 
-        def moved(done: int, total: int | None = None, message: str = "") -> None:
-            shown.update(f"{what}: {done:,}{'' if total is None else f' of {total:,}'} {escape(message[-80:])}")
+        def moved(progress: "Progress") -> None:
+            of = "" if progress.total is None else f" of {progress.total:,}"
+            shown.update(f"{what}: {progress.done:,}{of} {escape(progress.message[-80:])}")
 
         yield moved
 

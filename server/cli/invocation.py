@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     from swarm_memory.schema.job import Progress
     from swarm_memory.schema.settings import Settings
-    from swarm_memory.server.cli.console import Moved
     from swarm_memory.server.config import ResolvedSettings
     from swarm_memory.server.location import Location
     from swarm_memory.server.storage.care.care import SqliteCare
@@ -26,6 +25,8 @@ T = TypeVar("T")
 class Invocation(Site):
     """One call of the command line, and where the user calls operations: what takes long is done here."""
 
+    is_users = True
+
     def __init__(self, folder: Path | None, overrides: Mapping[str, str]) -> None:
         """`folder` is the project's as it was given; `overrides` are settings of the command line, by key."""
         self.folder = folder
@@ -33,7 +34,7 @@ class Invocation(Site):
         self._stack = AsyncExitStack()
         self._opened: Toolbox | None = None
         self._empty: Toolbox | None = None
-        self._moved: Moved | None = None
+        self._moved: Callable[[Progress], None] | None = None
 
     def settings(self) -> "ResolvedSettings":
         """Return the settings in force. Raises `ConfigError`."""
@@ -79,10 +80,6 @@ class Invocation(Site):
         return self.call(on_bank)
 
     @property
-    def is_users(self) -> bool:
-        return True
-
-    @property
     def root(self) -> Path:
         from swarm_memory.server.location import locate
 
@@ -118,7 +115,7 @@ class Invocation(Site):
             from swarm_memory.server.cli.console import progress as shown
 
             self._moved = self._stack.enter_context(shown("working"))
-        self._moved(progress.done, progress.total, progress.message)
+        self._moved(progress)
 
     async def work(self, kind: str, payload: "Mapping[str, JsonValue]", key: str | None = None) -> Row:
         """Do what a worker would do with such a job. The `key` of what can be gone on with is shown first."""

@@ -128,24 +128,18 @@ def cli(ctx: click.Context, project: Path | None, db: str | None, assignments: t
     Strategies come back when a similar task starts; what a task teaches is kept when it ends. Everything is in one
     SQLite file, .swarm/memory.db, and works without a key, a download or a daemon.
     """
-    _log_to_stderr(verbose)
-    overrides = dict(_assignment(text) for text in assignments)
-    if db is not None:
-        overrides["storage.db"] = str(Path(db).absolute())
-    ctx.obj = Invocation(project, overrides)
-
-
-def _assignment(text: str) -> tuple[str, str]:
-    key, equals, value = text.partition("=")
-    if not equals or not key:
-        raise click.UsageError(f"--set takes KEY=VALUE, not {text!r}")
-    return key.strip(), value
-
-
-def _log_to_stderr(verbose: int) -> None:
     level = (logging.WARNING, logging.INFO, logging.DEBUG)[min(verbose, 2)]
     logging.basicConfig(level=logging.WARNING, format="swarm-memory: %(message)s", stream=sys.stderr)
     log.setLevel(level)
+    overrides: dict[str, str] = {}
+    for text in assignments:
+        key, equals, value = text.partition("=")
+        if not equals or not key:
+            raise click.UsageError(f"--set takes KEY=VALUE, not {text!r}")
+        overrides[key.strip()] = value
+    if db is not None:
+        overrides["storage.db"] = str(Path(db).absolute())
+    ctx.obj = Invocation(project, overrides)
 
 
 def main() -> None:

@@ -6,22 +6,17 @@ a reverse proxy's to limit.
 
 import logging
 import time
-from collections.abc import Awaitable, Callable
 
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from swarm_memory.schema.errors import SwarmMemoryError
 from swarm_memory.server.access.roles import SCOPE_KEY, Caller
-from swarm_memory.server.http.identity import Issuer
+from swarm_memory.server.http.identity import Identity
 from swarm_memory.server.jsonrpc import Refusal, read_message
 
 RECHECK_S = 1.0
 """Nothing more goes to somebody in an answer that lasts for longer, unless they may still come in then."""
-
-Admits = Callable[[Scope], Awaitable[Caller | None]]
-"""Says who sends a request; None: nobody who is known. Raises `SwarmMemoryError` where that cannot be seen."""
-
 
 log = logging.getLogger(__name__)
 
@@ -29,15 +24,12 @@ log = logging.getLogger(__name__)
 class Guard:
     """An ASGI application that passes on only what may come in."""
 
-    def __init__(
-        self, app: ASGIApp, admits: Admits, issuer: Issuer | None = None, on_refused: Callable[[], None] = lambda: None
-    ) -> None:
-        """Strangers learn which `issuer` signs people in; `on_refused` is called for each that is refused."""
+    def __init__(self, app: ASGIApp, admits: Identity) -> None:
+        """`admits` knows who sends a request; strangers learn which issuer signs people in, where there is one."""
         self._app = app
         self._admits = admits
-        self._challenge = "Bearer" if issuer is None else issuer.challenge
-        self._open_paths = frozenset(route.path for route in issuer.routes) if issuer is not None else frozenset[str]()
-        self._on_refused = on_refused
+        self._challenge = "Bearer" if admits.issuer is None else admits.issuer.challenge
+        self._open_paths = {route.path for route in admits.issuer.routes} if admits.issuer else set[str]()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, or pass it on."""
@@ -58,7 +50,7 @@ class Guard:
         elif scope["method"] == "GET" and scope["path"] in self._open_paths:
             await self._app(scope, receive, send)
         else:
-            self._on_refused()
+            self._admits.note_refused()
             headers = {"www-authenticate": self._challenge}
             await _refused(401, "A bearer token is needed", headers)(scope, receive, send)
 

@@ -216,8 +216,11 @@ class Issuer:
         self.audience = settings.oauth_audience or resource
         self.role_claim = settings.oauth_role_claim
         self._algorithm = settings.oauth_algorithm
-        for address in (self.url, settings.oauth_keys_url):
-            _check_address(address)
+        for address in (self.url, settings.oauth_keys_url):  # at another keys could be changed on the way
+            parts = urlsplit(address)
+            is_local = parts.scheme == "http" and parts.hostname in ("127.0.0.1", "localhost", "::1")
+            if not is_local and not (parts.scheme == "https" and parts.hostname):
+                raise ConfigError(f"an issuer of tokens is reached over https, not at {address[:120]!r}")
         self._keys = jwt.PyJWKClient(
             settings.oauth_keys_url, lifespan=KEYS_HOLD_S, timeout=FETCH_TIMEOUT_S, cooldown_duration=REFETCH_S
         )
@@ -253,7 +256,19 @@ class Issuer:
                 raise IssuerUnavailable("the issuer of tokens does not answer: nobody can be known by them") from error
             except jwt.PyJWTError:
                 return None
-        return self._read(claims)
+        subject, role = claims["sub"], None
+        if not isinstance(subject, str) or not subject:
+            return None
+        if self.role_claim is not None:
+            given = claims.get(self.role_claim)
+            named = cast(list[Any], given) if isinstance(given, list) else [given]
+            roles: list[Role] = [each for each in ROLES if each in named]
+            if not roles:
+                return None
+            role = greatest(*roles)
+        names = (claims.get(each) for each in ("preferred_username", "email", "name"))
+        name = next((each for each in names if isinstance(each, str) and each.strip()), subject)
+        return Claims(subject, role, name[:MAX_NAME_CHARS])
 
     def _may_be_ours(self, token: str) -> bool:
         """Return whether a token claims to be this issuer's; for any other it is asked for nothing."""
@@ -276,27 +291,3 @@ class Issuer:
             leeway=LEEWAY_S,
             options={"require": ["exp", "iss", "aud", "sub"]},
         )
-
-    def _read(self, claims: dict[str, Any]) -> Claims | None:
-        subject = claims["sub"]
-        if not isinstance(subject, str) or not subject:
-            return None
-        role: Role | None = None
-        if self.role_claim is not None:
-            given = claims.get(self.role_claim)
-            named = cast(list[Any], given) if isinstance(given, list) else [given]
-            roles: list[Role] = [each for each in ROLES if each in named]
-            if not roles:
-                return None
-            role = greatest(*roles)
-        names = (claims.get(each) for each in ("preferred_username", "email", "name"))
-        name = next((each for each in names if isinstance(each, str) and each.strip()), subject)
-        return Claims(subject, role, name[:MAX_NAME_CHARS])
-
-
-def _check_address(address: str) -> None:
-    """Raise `ConfigError` for an address at which keys could be changed on the way."""
-    parts = urlsplit(address)
-    is_local = parts.scheme == "http" and parts.hostname in ("127.0.0.1", "localhost", "::1")
-    if not is_local and not (parts.scheme == "https" and parts.hostname):
-        raise ConfigError(f"an issuer of tokens is reached over https, not at {address[:120]!r}")

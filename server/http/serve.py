@@ -117,7 +117,7 @@ def guarded(server: MCPServer[Any], address: Address, port: int, identity: Ident
     if identity.issuer is not None:
         application.routes.extend(identity.issuer.routes)
     limited = RequestBodyLimitMiddleware(Messages(application, PATH), limits.max_body_bytes)
-    return Guard(limited, identity, identity.issuer, identity.note_refused)
+    return Guard(limited, identity)
 
 
 def with_pages(guard: ASGIApp, pages: ASGIApp) -> ASGIApp:

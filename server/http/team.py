@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
-from typing import Any, TypeVar, cast, get_args
+from typing import Any, cast, get_args
 
 from pydantic import Field, ValidationError
 from pydantic_core import to_jsonable_python
@@ -29,8 +29,7 @@ _CODES: tuple[tuple[type[SwarmMemoryError], HTTPStatus], ...] = (
 )
 """First match wins."""
 
-M = TypeVar("M", bound=Model)
-Act = Callable[[Request, TeamBank], Awaitable[Any]]
+Act = Callable[[Request, TeamBank, Any], Awaitable[Any]]
 
 
 class _Proposals(Model):
@@ -43,12 +42,7 @@ class _Evidence(Model):
     counted: tuple[Counted, ...] = Field(max_length=MAX_EVIDENCE)
 
 
-async def _propose(request: Request, team: TeamBank) -> Any:
-    given = await _given(request, _Proposals)
-    return await team.propose(given.bank, given.proposed)
-
-
-async def _list(request: Request, team: TeamBank) -> Any:
+async def _list(request: Request, team: TeamBank, _: object) -> Any:
     mine, status = request.query_params.get("mine") == "yes", request.query_params.get("status", "waiting")
     if status not in STATUSES:
         raise InputError(f"status is one of {', '.join(STATUSES)}")
@@ -57,11 +51,7 @@ async def _list(request: Request, team: TeamBank) -> Any:
     return await team.proposals(None if status == "any" else cast("ProposalStatus", status), mine=mine)
 
 
-async def _decide(request: Request, team: TeamBank) -> Model:
-    return await team.decide(request.path_params["id"], await _given(request, Decided))
-
-
-async def _changes(request: Request, team: TeamBank) -> Model:
+async def _changes(request: Request, team: TeamBank, _: object) -> Model:
     given = request.query_params
     after = given.get("after", "0")
     if not (after.isascii() and after.isdigit() and int(after[:20]) <= MAX_CURSOR):
@@ -69,48 +59,47 @@ async def _changes(request: Request, team: TeamBank) -> Model:
     return await team.changes(given.get("project", ""), given.get("stamp", "")[:100], int(after))
 
 
-async def _evidence(request: Request, team: TeamBank) -> Any:
-    given = await _given(request, _Evidence)
-    await team.send_evidence(given.bank, given.counted)
-    return {}
-
-
-ROUTES: dict[str, tuple[Role, Act]] = {
-    "GET /team/v1/me": ("read", lambda _, team: team.me()),
-    "GET /team/v1/changes": ("read", _changes),
-    "GET /team/v1/proposals": ("write", _list),  # one's own; those of others need `review`
-    "POST /team/v1/proposals": ("write", _propose),
-    "POST /team/v1/evidence": ("write", _evidence),
-    "POST /team/v1/proposals/{id}": ("review", _decide),
+ROUTES: dict[str, tuple[Role, type[Model] | None, Act]] = {
+    "GET /team/v1/me": ("read", None, lambda _, team, __: team.me()),
+    "GET /team/v1/changes": ("read", None, _changes),
+    "GET /team/v1/proposals": ("write", None, _list),  # one's own; those of others need `review`
+    "POST /team/v1/proposals": ("write", _Proposals, lambda _, team, body: team.propose(body.bank, body.proposed)),
+    "POST /team/v1/evidence": ("write", _Evidence, lambda _, team, body: team.send_evidence(body.bank, body.counted)),
+    "POST /team/v1/proposals/{id}": (
+        "review",
+        Decided,
+        lambda request, team, body: team.decide(request.path_params["id"], body),
+    ),
 }
-"""What people's installations ask, by method and path: the least role, and what is done."""
+"""What people's installations ask, by method and path: the least role, what is posted, and what is done with that."""
 
 
 def team_routes(bank: Bank) -> list[Route]:
     """Return the routes over a bank, which is opened at the first request. They are behind guard and body limit."""
     return [
-        Route(path, _endpoint(bank, role, act), methods=[method])
-        for name, (role, act) in ROUTES.items()
+        Route(path, _endpoint(bank, role, posted, act), methods=[method])
+        for name, (role, posted, act) in ROUTES.items()
         for method, _, path in (name.partition(" "),)
     ]
 
 
-def _endpoint(bank: Bank, role: Role, act: Act) -> Callable[[Request], Awaitable[Response]]:
+def _endpoint(bank: Bank, role: Role, posted: type[Model] | None, act: Act) -> Callable[[Request], Awaitable[Response]]:
     async def answer(request: Request) -> Response:
         caller = caller_of(request)
         try:
             caller.require(role, "this")
             with serving(caller), bank.serving():
-                found = await act(request, TeamBank(await bank.toolbox(), caller.person))
+                team = TeamBank(await bank.toolbox(), caller.person)
+                found = await act(request, team, posted and await _given(request, posted))
         except SwarmMemoryError as error:
             code = next(code for kind, code in _CODES if isinstance(error, kind))
             return JSONResponse({"error": str(error)}, code)
-        return JSONResponse(to_jsonable_python(found))
+        return JSONResponse({} if found is None else to_jsonable_python(found))
 
     return answer
 
 
-async def _given(request: Request, kind: type[M]) -> M:
+async def _given(request: Request, kind: type[Model]) -> Model:
     """Return a body as what it is to be. Raises `InputError` that quotes nothing of it."""
     try:
         body = await request.body()

@@ -20,8 +20,7 @@ from swarm_memory.server.access.roles import Caller, caller_of, role_of_resource
 from swarm_memory.server.bank import Bank, Listen, running
 from swarm_memory.server.mcp.tool import ServedSite, tool_of
 from swarm_memory.server.operations import learning, memories, tools_and_sources, work
-from swarm_memory.server.operations.answers import of_memory
-from swarm_memory.server.operations.memories import status_row
+from swarm_memory.server.operations.memories import memory_status, of_memory
 from swarm_memory.server.operations.operation import Operation, Row, row
 
 if TYPE_CHECKING:
@@ -42,16 +41,30 @@ def add_resources(server: MCPServer[Bank], bank: Bank) -> None:
             raise ResourceError(str(error)) from error
 
     async def status() -> str:
-        return to_json(await status_row(ServedSite(bank), await toolbox())).decode()
+        await toolbox()  # says why where it cannot be opened
+        return to_json(await memory_status(ServedSite(bank))).decode()
 
     async def strategies() -> str:
-        return await _briefing(await toolbox())
+        """Return the surest strategies as notes for an agent, framed and bounded as at the start of a session."""
+        from swarm_memory.tools.retrieve.preamble import briefing_of, team_counts
+
+        here = await toolbox()
+        surest = await here.store.surest_memories(here.scope, SUREST)
+        if not surest:
+            return f"Nothing was learned in project {here.scope.project!r} yet, or nothing of it is active."
+        return briefing_of(surest, await team_counts(here, surest))
 
     async def item(memory_id: str) -> str:
         return await _item(await toolbox(), memory_id)
 
     async def trajectory(trajectory_id: str) -> str:
-        return await _trajectory(await toolbox(), trajectory_id)
+        here = await toolbox()
+        found = await here.store.get_trajectory(here.scope, trajectory_id)
+        if found is None:
+            raise ResourceNotFoundError(f"no trajectory {trajectory_id!r} in project {here.scope.project!r}")
+        what, verdict = found
+        judged = verdict.model_dump_json(exclude_none=True) if verdict else "null"
+        return f'{{"trajectory": {what.model_dump_json(exclude_defaults=True)}, "verdict": {judged}}}'
 
     def add(read: Callable[..., Any], uri: str, title: str, mime_type: str = "application/json") -> None:
         server.resource(uri, title=title, description=title, mime_type=mime_type)(read)
@@ -62,40 +75,20 @@ def add_resources(server: MCPServer[Bank], bank: Bank) -> None:
     add(trajectory, "memory://trajectory/{trajectory_id}", "One trajectory, by its id or its task's, and its verdict")
 
 
-async def _briefing(toolbox: "Toolbox") -> str:
-    """Return the surest strategies as notes for an agent, framed and bounded as at the start of a session."""
-    from swarm_memory.tools.retrieve.preamble import briefing_of, team_counts
-
-    surest = await toolbox.store.surest_memories(toolbox.scope, SUREST)
-    if not surest:
-        return f"Nothing was learned in project {toolbox.scope.project!r} yet, or nothing of it is active."
-    return briefing_of(surest, await team_counts(toolbox, surest))
-
-
-async def _item(toolbox: "Toolbox", memory_id: str) -> str:
+async def _item(here: "Toolbox", memory_id: str) -> str:
     from swarm_memory.tools.memories.edit import with_authors
 
-    found = await toolbox.store.get_memories(toolbox.readable, [memory_id])
+    found = await here.store.get_memories(here.readable, [memory_id])
     if not found:
-        raise ResourceNotFoundError(f"no memory {memory_id!r} in project {toolbox.scope.project!r}")
-    fields = of_memory((await with_authors(toolbox, found))[0], full=True)
-    sharing = (await toolbox.store.team.sharing([memory_id])).get(memory_id)
+        raise ResourceNotFoundError(f"no memory {memory_id!r} in project {here.scope.project!r}")
+    fields = of_memory((await with_authors(here, found))[0], full=True)
+    sharing = (await here.store.team.sharing([memory_id])).get(memory_id)
     if is_teams(found[0].scope) and sharing is not None:
-        fields["shared_by_the_team"] = row(
-            evidence=sharing.evidence.says, proposed_by=sharing.proposed_by, accepted_by=sharing.accepted_by
-        )
-    if found[0].status != "active":
-        fields = {"notice": f"this memory is {found[0].status}: it is not retrieved, and not to be relied on"} | fields
+        by = {"proposed_by": sharing.proposed_by, "accepted_by": sharing.accepted_by}
+        fields["shared_by_the_team"] = row(evidence=sharing.evidence.says, **by)
+    if (status := found[0].status) != "active":
+        fields = {"notice": f"this memory is {status}: it is not retrieved, and not to be relied on"} | fields
     return to_json(fields).decode()
-
-
-async def _trajectory(toolbox: "Toolbox", trajectory_id: str) -> str:
-    found = await toolbox.store.get_trajectory(toolbox.scope, trajectory_id)
-    if found is None:
-        raise ResourceNotFoundError(f"no trajectory {trajectory_id!r} in project {toolbox.scope.project!r}")
-    what, verdict = found
-    judged = verdict.model_dump_json(exclude_none=True) if verdict else "null"
-    return f'{{"trajectory": {what.model_dump_json(exclude_defaults=True)}, "verdict": {judged}}}'
 
 
 def what_do_we_know(
@@ -136,19 +129,17 @@ async def middleware(ctx: ServerRequestContext[Bank, Any], call_next: CallNext) 
     _check_request(caller, ctx.method, ctx.params or {})
     with serving(caller):
         result = await call_next(ctx)
-    return {**result, **_allowed(caller, ctx.method, result)} if isinstance(result, dict) else result
-
-
-def _allowed(caller: Caller, method: str, result: Row) -> Row:
-    """Return what a caller is shown of a list."""
-    if method == "tools/list":
-        return {"tools": [each for tool in result["tools"] if (each := shown(tool, caller))]}
-    if method == "prompts/list":
-        return {"prompts": [each for each in result["prompts"] if caller.may(PROMPTS_NEED[each["name"]])]}
+    if not isinstance(result, dict):
+        return result
+    allowed: Row = {}
+    if ctx.method == "tools/list":
+        allowed["tools"] = [each for tool in result["tools"] if (each := shown(tool, caller))]
+    elif ctx.method == "prompts/list":
+        allowed["prompts"] = [each for each in result["prompts"] if caller.may(PROMPTS_NEED[each["name"]])]
     for name, uri in (("resources", "uri"), ("resourceTemplates", "uriTemplate")):
         if name in result:
-            return {name: [each for each in result[name] if caller.may(role_of_resource(str(each[uri])))]}
-    return {}
+            allowed[name] = [each for each in result[name] if caller.may(role_of_resource(str(each[uri])))]
+    return {**result, **allowed}
 
 
 def _check_request(caller: Caller, method: str, params: Mapping[str, Any]) -> None:

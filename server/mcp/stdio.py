@@ -26,21 +26,17 @@ def next_message(source: IO[bytes]) -> JSONRPCMessage | Refusal | None:
     """Read the next message, in lines of at most `MAX_MESSAGE_BYTES`; None at the end of the input."""
     while line := source.readline(MAX_MESSAGE_BYTES):
         if len(line) == MAX_MESSAGE_BYTES and not line.endswith(b"\n"):
-            return _too_long(line, source)
+            # It is read to its end, and no more of it is kept than where its id may stand.
+            head, tail = line[:_TAIL], line[-_TAIL:]
+            del line
+            while piece := source.readline(_CHUNK):
+                tail = (tail + piece)[-_TAIL:]
+                if piece.endswith(b"\n"):
+                    break
+            return refused(head, tail, f"it is larger than {MAX_MESSAGE_BYTES} bytes")
         if line.strip() and (found := read_message(line)) is not None:
             return found.value if isinstance(found, Message) else found
     return None
-
-
-def _too_long(line: bytes, source: IO[bytes]) -> Refusal:
-    """Read on to the end of a line and keep no more of it than where its id may stand."""
-    head, tail = line[:_TAIL], line[-_TAIL:]
-    del line
-    while piece := source.readline(_CHUNK):
-        tail = (tail + piece)[-_TAIL:]
-        if piece.endswith(b"\n"):
-            break
-    return refused(head, tail, f"it is larger than {MAX_MESSAGE_BYTES} bytes")
 
 
 _PROBE, _HANDSHAKE = "server/discover", "initialize"

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias, cast
 
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
@@ -19,8 +19,8 @@ from swarm_memory.schema.errors import InputError, NotAllowed, SwarmMemoryError,
 from swarm_memory.schema.job import Progress
 from swarm_memory.server.access.roles import TOOLS, caller_of, role_of_call
 from swarm_memory.server.bank import Bank
-from swarm_memory.server.operations.answers import of_job
 from swarm_memory.server.operations.operation import Only, Operation, Row, Site
+from swarm_memory.server.operations.work import of_job
 from swarm_memory.tools.text.cleaning import faults
 
 if TYPE_CHECKING:
@@ -36,13 +36,10 @@ NO_MEMORY = "there is not enough memory for this: nothing was half done; give it
 class ServedSite(Site):
     """Where an agent calls an operation: the running server, which does long work as a job."""
 
+    is_users: ClassVar[bool] = False
     bank: Bank
     ctx: AppContext | None = None
     """Of a tool's call."""
-
-    @property
-    def is_users(self) -> bool:
-        return False
 
     @property
     def root(self) -> Path:
@@ -115,7 +112,10 @@ class StrictTool(Tool):
             if isinstance(cause, SwarmMemoryError):
                 raise ToolError(str(cause)) from cause
             if isinstance(cause, ValidationError) and not isinstance(error, UnexpectedToolError):
-                raise ToolError(self._refusal(cause)) from cause
+                refusal, known = faults(cause), ", ".join(self.parameters.get("properties", {})) or "no arguments"
+                if any(each["type"] == "extra_forbidden" and len(each["loc"]) == 1 for each in cause.errors()):
+                    refusal = f"{self.name} takes {known}. {refusal}"
+                raise ToolError(refusal) from cause
             if is_want_of_memory(cause):
                 raise ToolError(NO_MEMORY) from cause
             raise
@@ -124,12 +124,6 @@ class StrictTool(Tool):
             return result
         offset = arguments.get("offset") or 0 if "offset" in self.parameters.get("properties", {}) else None
         return answered(capped(content, bank.max_output_tokens, offset))
-
-    def _refusal(self, error: ValidationError) -> str:
-        """Say what is wrong with the arguments, and which ones there are where one of them is none."""
-        is_unknown = any(each["type"] == "extra_forbidden" and len(each["loc"]) == 1 for each in error.errors())
-        known = ", ".join(self.parameters.get("properties", {})) or "no arguments"
-        return f"{self.name} takes {known}. {faults(error)}" if is_unknown else faults(error)
 
 
 def tool_of(operation: Operation) -> StrictTool:

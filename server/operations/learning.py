@@ -12,10 +12,10 @@ from swarm_memory.schema.job import Progress
 from swarm_memory.schema.memory import MemoryDraft
 from swarm_memory.schema.trajectory import Verdict
 from swarm_memory.server.hosts.input import Given, folder_of, read_all, read_one
-from swarm_memory.server.operations.answers import of_draft, of_learned, of_verdict, who
 from swarm_memory.server.operations.operation import ADDS, AGAIN, Only, Operation, Row, Site, row
 
 if TYPE_CHECKING:
+    from swarm_memory.schema.memory import LearnResult, MemoryItem
     from swarm_memory.schema.trajectory import Trajectory
     from swarm_memory.tools.toolbox import Toolbox
 
@@ -32,6 +32,45 @@ Outcome = Annotated[Label | None, Field(description="Yours; else from evidence")
 Sure = Annotated[float, Field(ge=0, le=1), Only.AGENT]
 Reasons = Annotated[list[str] | None, Field(max_length=20), Only.AGENT]
 AgentId = Annotated[str | None, Field(description="Who acted"), Only.AGENT]
+
+
+def of_verdict(task_id: str, verdict: Verdict, **more: object) -> Row:
+    """A task's verdict, who gave it and why, and what came of it."""
+    return row(
+        task_id=task_id,
+        verdict=verdict.label,
+        confidence=round(verdict.confidence, 3),
+        reasons=verdict.reasons,
+        judge=_who(verdict.judge, verdict.model),
+        **more,
+    )
+
+
+def _who(by: str, model: str | None) -> str:
+    """Return the chat model's name, else `evidence`, `extractive`, `agent` or `user`."""
+    return model if by == "model" and model else by
+
+
+def _of_draft(texts: "MemoryDraft | MemoryItem", evidence: tuple[str, ...]) -> Row:
+    """The words of a memory, and the steps that it rests on."""
+    return texts.model_dump(include={"title", "description", "content", "tags"}) | {"evidence": evidence}
+
+
+def of_learned(result: "LearnResult") -> Row:
+    """What one task taught."""
+    return of_verdict(
+        result.task_id,
+        result.verdict,
+        trajectory_id=result.trajectory_id or None,
+        status=result.status,
+        stored=[item.id for item in result.stored],
+        titles=[item.title for item in result.stored],
+        distiller=result.distiller,
+        reinforced=result.reinforced,
+        credited=result.credited or None,
+        calls=result.calls,
+        reason=result.reason,
+    )
 
 
 async def judge_trajectory(
@@ -88,7 +127,7 @@ async def distill_memories(
         return await _proposed(toolbox, trajectory, own)
     result = await learn_and_log(toolbox, trajectory, agent_verdict=own, agent_drafts=items)
     site.wake()
-    return of_learned(result) | {"items": [of_draft(item, item.provenance.evidence) for item in result.stored]}
+    return of_learned(result) | {"items": [_of_draft(item, item.provenance.evidence) for item in result.stored]}
 
 
 async def _proposed(toolbox: "Toolbox", trajectory: "Trajectory", own: Verdict | None = None) -> Row:
@@ -98,8 +137,7 @@ async def _proposed(toolbox: "Toolbox", trajectory: "Trajectory", own: Verdict |
 
     kept, judged, _ = await judge_given(toolbox, trajectory, own, store=own is not None)
     found = await distill(toolbox, kept, judged)
-    items = [of_draft(draft, draft.evidence) for draft in found.drafts]
-    by = who(found.distiller, found.model)
+    items, by = [_of_draft(draft, draft.evidence) for draft in found.drafts], _who(found.distiller, found.model)
     return of_verdict(kept.task_id, judged, items=items, distiller=by, reason=found.reason)
 
 
@@ -179,7 +217,7 @@ async def record_outcome(
     task_id: Annotated[str, Field(min_length=1, max_length=500, description="As in retrieve_memories")],
     outcome: Label,
     used: Annotated[list[str] | None, Field(description="Memory ids that helped")] = None,
-    reasons: Annotated[list[str] | None, Field(description="Why; repeatable"), "--reason", Only.USER] = None,
+    reasons: Annotated[list[str] | None, "Why; repeatable", "--reason", Only.USER] = None,
 ) -> Row:
     """Say what came of a task: its memories are trusted more, or less. Learning does so by itself; your word wins."""
     from swarm_memory.tools.credit.outcome import record_outcome as record

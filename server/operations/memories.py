@@ -7,31 +7,47 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import anyio.to_thread
 from pydantic import BaseModel, Field
 
+from swarm_memory.schema.base import GLOBAL_PROJECT
 from swarm_memory.schema.errors import InputError
-from swarm_memory.schema.memory import Kind, MemoryStatus, Note, ScoredMemory
-from swarm_memory.server.operations.answers import of_event, of_memory, of_remembered, said_by
-from swarm_memory.server.operations.operation import (
-    ADDS,
-    AGAIN,
-    MENDS,
-    READS,
-    Flag,
-    Only,
-    Operation,
-    Row,
-    Site,
-    Word,
-    row,
-)
+from swarm_memory.schema.memory import Kind, MemoryItem, MemoryStatus, Note, ScoredMemory
+from swarm_memory.server.operations.operation import ADDS, AGAIN, READS, Only, Operation, Row, Site, Word, row
 from swarm_memory.tools.consolidate.upkeep import CONSOLIDATE
 
 if TYPE_CHECKING:
+    from swarm_memory.tools.memories.remember import Remembered
+    from swarm_memory.tools.ports.records import Event
     from swarm_memory.tools.toolbox import Toolbox
 
 Project = Annotated[str | None, Field(description="Another project's name"), "--in-project"]
 
 _LOOKS = ("list", "get", "history", "promote")
 _STATUS_OF: dict[str, MemoryStatus] = {"restore": "active", "quarantine": "quarantined", "archive": "archived"}
+
+
+def said_by(item: MemoryItem) -> str | None:
+    """Return whose words a memory has, where they are the user's or an agent's note."""
+    if item.provenance.is_users_word:
+        return "user"
+    return None if item.provenance.heard_in is None else "agent"
+
+
+def of_memory(item: MemoryItem, *, full: bool) -> Row:
+    """Return one memory; a list leaves out the long texts, because an agent pays for every token."""
+    short = row(
+        id=item.id,
+        title=item.title,
+        status=item.status,
+        outcome=item.outcome,
+        confidence=round(item.confidence, 3),
+        usage_count=item.usage_count,
+        created_at=item.created_at.isoformat(timespec="seconds"),
+        project=item.scope.project,
+        said_by=said_by(item),
+        status_reason=item.status_reason,
+        suspect=item.provenance.suspect,
+    )
+    long = {"description", "content", "tags", "domain", "provenance"} if full else set[str]()
+    return short | item.model_dump(mode="json", include=long, exclude_none=True)
 
 
 class RetrieveAnswer(BaseModel):
@@ -80,16 +96,9 @@ async def retrieve_memories(
     session = None if task_id else await site.session()
     only = SearchFilter(domain, tuple(tags or ()), exclude_task, agent_id)
     found = await retrieve(toolbox, query, k=k, only=only, task_id=task_id or (session and session.task_id))
-    return RetrieveAnswer(
-        preamble=found.preamble,
-        memories=[_of_found(memory, toolbox.scope.project) for memory in found.memories],
-        reason=found.reason,
-        nearest=found.nearest,
-        notices=list(found.notices) or None,
-        legs=list(found.legs),
-        embedder=found.embedder,
-        retrieval_id=found.retrieval_id,
-    )
+    shown = [_of_found(memory, toolbox.scope.project) for memory in found.memories]
+    same = found.model_dump(include={"preamble", "reason", "nearest", "legs", "embedder", "retrieval_id"})
+    return RetrieveAnswer(memories=shown, notices=list(found.notices) or None, **same)
 
 
 def _of_found(found: ScoredMemory, project: str) -> Row:
@@ -134,39 +143,46 @@ async def remember(
         raise InputError("notes is empty: give one to three notes, or text with the user's own words, or outcome")
     toolbox, everywhere = await site.toolbox(), scope == "global"
     if site.is_users:
-        return of_remembered(await keep(toolbox, text or "", kind, everywhere=everywhere, by_hand=True))
+        return _of_remembered(await keep(toolbox, text or "", kind, everywhere=everywhere, by_hand=True))
     session = await session_so_far(await site.session(), site.folders or (), site.root)
     done = await remember_notes(toolbox, notes, session) if notes else []
     if text is not None:
         heard = await anyio.to_thread.run_sync(session.heard, text)
         done.append(await keep(toolbox, text, kind, everywhere=everywhere, heard=heard))
     if len(done) == 1 and outcome is None:
-        return of_remembered(done[0])
+        return _of_remembered(done[0])
     # How the task ended is read from this very call when the task is judged.
-    return row(notes=[of_remembered(each) for each in done] or None, outcome=outcome)
+    return row(notes=[_of_remembered(each) for each in done] or None, outcome=outcome)
+
+
+def _of_remembered(done: "Remembered") -> Row:
+    """What was said, as it is stored; `notices` say what is held back, why, and how the user releases it."""
+    item = done.item
+    return row(
+        id=item.id,
+        status="held back" if item.status == "quarantined" else "stored" if done.is_new else "known",
+        title=item.title,
+        kind=item.tags[0],
+        scope="global" if item.scope.project == GLOBAL_PROJECT else "project",
+        said_by=said_by(item),
+        notices=done.notices or None,
+    )
 
 
 async def memory_status(site: Site) -> Row:
     """Say how the bank stands: counts, database, embedder, who judges, jobs, and what is out of order."""
-    return await status_row(site, await site.for_reading())
-
-
-async def status_row(site: Site, toolbox: "Toolbox") -> Row:
-    """Return how the bank and its team stand, without the settings, and what the project's hooks missed."""
     from swarm_memory.server.missed import lines_of_missed
     from swarm_memory.server.switch import off_by
     from swarm_memory.tools.memories.status import memory_status as status
     from swarm_memory.tools.team.cache import how_it_stands
 
+    toolbox = await site.for_reading()
     found = await status(toolbox)
     storage, counts = found.storage, found.statistics
     kept = {"version", "embedder", "judge", "learning", "consolidation", "tools", "sources"}
     counted = {"memories", "not_embedded", "verdicts", "jobs", "trajectories", "retrievals"}
-    off = off_by(site.root, toolbox.settings.enabled)
-    unmade, switched = (
-        site.unmade_bank,
-        [f"switched off by {off}: hooks say nothing and nothing is learned"] if off else [],
-    )
+    off, unmade = off_by(site.root, toolbox.settings.enabled), site.unmade_bank
+    switched = [f"switched off by {off}: hooks say nothing and nothing is learned"] if off else []
     return row(
         **found.model_dump(mode="json", include=kept),
         **counts.model_dump(mode="json", include=counted),
@@ -208,11 +224,11 @@ async def manage_memories(
     offset: Annotated[int, Field(ge=0)] = 0,
     project: Project = None,
     run_id: Annotated[
-        str | None, Field(description="All that this run of learning, scaling or importing added."), "--run", Only.USER
+        str | None, "All that this run of learning, scaling or importing added.", "--run", Only.USER
     ] = None,
-    confirm: Annotated[bool, Field(description="Say that an agent's note is your own word."), Only.USER] = False,
+    confirm: Annotated[bool, "Say that an agent's note is your own word.", Only.USER] = False,
     with_trajectories: Annotated[
-        bool, Field(description="Take the records of their tasks even where other memories rest on them."), Only.USER
+        bool, "Take the records of their tasks even where other memories rest on them.", Only.USER
     ] = False,
 ) -> Row:
     """Look at memories and mend them.
@@ -243,7 +259,7 @@ async def manage_memories(
             return row(action=action, memories=[of_memory(item, full=True) for item in found])
         case "history":
             events = await memories.memory_history(toolbox, _single(chosen))
-            return row(action=action, events=[of_event(event) for event in events])
+            return row(action=action, events=[_of_event(event) for event in events])
         case "edit":
             texts: Row = {"title": title, "description": description, "content": content, "domain": domain}
             texts["tags"] = None if tags is None else tuple(tags)
@@ -260,6 +276,10 @@ async def manage_memories(
             return row(action=action, changed=changed)
         case "promote":
             return await _promotion(site, toolbox, tuple(chosen))
+
+
+def _of_event(event: "Event") -> Row:
+    return row(at=event.at.isoformat(timespec="seconds"), kind=event.kind, data=dict(event.data))
 
 
 def _single(ids: Sequence[str]) -> str:
@@ -315,7 +335,7 @@ async def consolidate_memories(
     site: Site,
     dry_run: Annotated[bool, Field(description="Only say what would be done")] = False,
     full: Annotated[bool, Field(description="Compare all memories, not only the new ones")] = False,
-    undo: Annotated[str | None, Field(description="Take back the run of this id instead"), Flag("RUN")] = None,
+    undo: Annotated[str | None, Field(description="Take back the run of this id instead"), "--undo RUN"] = None,
 ) -> Any:
     """Put the bank in order: archive duplicates, link contradictions, let what is unused fade. Nothing is destroyed.
 
@@ -334,7 +354,7 @@ REMEMBER = Operation(remember, "Remember", ADDS, "review")  # it goes before wha
 MANAGE = Operation(
     manage_memories,
     "Manage memories",
-    MENDS,
+    ADDS | {"destructive_hint": True},
     {
         **dict.fromkeys(("list", "get", "history"), "read"),
         **dict.fromkeys(("edit", "quarantine", "archive", "restore", "promote"), "review"),

@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
@@ -22,20 +22,12 @@ READS = {"read_only_hint": True, "idempotent_hint": True}
 ADDS = {"read_only_hint": False, "destructive_hint": False, "idempotent_hint": True}
 AGAIN = ADDS | {"idempotent_hint": False}
 """Adds something at each call."""
-MENDS = ADDS | {"destructive_hint": True}
 
 
-class Flag(NamedTuple):
-    """In an argument's annotation: how the command line takes it, beyond its name and what the annotation says.
+class Default(NamedTuple):
+    """In an argument's annotation: what the command line takes where only the tool must be given something."""
 
-    A plain string there is its flag where it begins with a dash, as "-k"; else its help.
-    """
-
-    metavar: str | None = None
-    type: Any = None
-    """A type of click."""
-    default: Any = None
-    """Of what only the tool must be given."""
+    value: object
 
 
 class Word(NamedTuple):
@@ -44,8 +36,9 @@ class Word(NamedTuple):
     `[NAME]` may be left out. A text called `NAME...` is the rest of the line, or with - the standard input.
     """
 
-    metavar: str | None = None
+    metavar: str = ""
     type: Any = None
+    """A type of click."""
 
 
 class Only(Enum):
@@ -58,10 +51,8 @@ class Only(Enum):
 class Site(Protocol):
     """Where an operation is called: by an agent through the server, or by the user at the command line."""
 
-    @property
-    def is_users(self) -> bool:
-        """Whether the user asks, who may do more than the settings let an agent do."""
-        ...
+    is_users: ClassVar[bool]
+    """Whether the user asks, who may do more than the settings let an agent do."""
 
     @property
     def root(self) -> Path:
@@ -115,6 +106,9 @@ class Operation:
 
     run: Callable[..., Awaitable[Any]]
     """Its first parameter is the `Site`; the others are annotated as pydantic does. Raises `SwarmMemoryError`.
+
+    A plain string in an annotation is for the command line: a flag where it begins with a dash, as "-k" or "--undo RUN"
+    with what its help calls the value; else the help.
 
     It returns a `Row`, or a model whose `text` is what an agent reads: the schema of such a model is published.
     """

@@ -5,11 +5,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import Field, JsonValue
 
 from swarm_memory.schema.source import SourceKind
-from swarm_memory.server.operations.answers import of_passage
 from swarm_memory.server.operations.operation import ADDS, AGAIN, READS, Only, Operation, Row, Site, Word, row
+from swarm_memory.tools.text.cleaning import one_line
 
 if TYPE_CHECKING:
-    from swarm_memory.tools.tool_memory.advise import ToolGuidance
+    from swarm_memory.tools.sources.sources import SourceHit
+
+BESIDE_CHARS = 300
+"""So much is shown of each neighbour of a passage."""
 
 
 async def log_tool_call(
@@ -44,12 +47,8 @@ async def retrieve_tool_memory(
     """Say from real calls how to use tools, or which to take for a task. Notes, no instructions."""
     from swarm_memory.tools.tool_memory.advise import retrieve_tool_memory as retrieve
 
-    return _of_guidance(await retrieve(await site.for_reading(), tool_names or None, task))
-
-
-def _of_guidance(found: "ToolGuidance") -> Row:
-    """Guidance as Markdown; for a task also the tools that were called for something similar, in their order."""
-    ranked = [
+    found = await retrieve(await site.for_reading(), tool_names or None, task)
+    ranked = [  # for a task: the tools that were called for something similar, in their order
         row(
             tool_name=each.tool_name,
             rank=round(each.rank, 4),
@@ -67,7 +66,7 @@ async def index_sources(
     kind: Annotated[SourceKind, Field(description="What to read there")],
     path: Annotated[str | None, Field(description="The project by default; of github OWNER/REPO[@REF]")] = None,
     start_servers: Annotated[
-        bool, Field(description="Start the MCP servers that the file names, to list their tools."), Only.USER
+        bool, "Start the MCP servers that the file names, to list their tools.", Only.USER
     ] = False,
 ) -> Row:
     """Make documents, code, APIs, MCP tools or a GitHub repository searchable, or read again what changed."""
@@ -105,6 +104,38 @@ async def search_sources(
         embedder=found.embedder,
         reranker=found.reranker,
         notices=found.notices or None,
+    )
+
+
+def of_passage(hit: "SourceHit") -> Row:
+    """One passage: what it is, where it stands (file and lines, or the server of a tool), and what one needs to use it.
+
+    `of` is the title of the document or file; `use` says of tools and operations what a call takes.
+    """
+    passage, before = hit.passage, hit.before or ""
+    called, is_github = passage.kind in ("tool", "api"), passage.kind == "github"
+    where = passage.path or passage.group
+    if passage.line is not None:
+        where += f":{passage.line}"
+        where += "" if passage.end_line in (None, passage.line) else f"-{passage.end_line}"
+    if len(before) > BESIDE_CHARS:
+        before = "… " + before[-BESIDE_CHARS:].partition(" ")[2]
+    return row(
+        title=passage.title,
+        kind=passage.kind,
+        where=where,
+        source=hit.location,
+        url=passage.data.get("url") if is_github else None,
+        sha=passage.data.get("sha") if is_github else None,
+        score=round(hit.score, 4),
+        rerank_score=None if hit.rerank_score is None else round(hit.rerank_score, 4),
+        why=hit.justification,
+        of=None if called or hit.group_title == passage.title else hit.group_title,
+        description=None if passage.description in passage.content else passage.description,
+        before=None if called or not before else before,
+        text=None if called and "input_schema" in passage.data else passage.content or None,
+        after=None if called or not hit.after else one_line(hit.after, BESIDE_CHARS),
+        use=passage.data if called else None,
     )
 
 

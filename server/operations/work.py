@@ -5,11 +5,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from swarm_memory.schema.job import JobAction
+from swarm_memory.schema.job import Job, JobAction
 from swarm_memory.schema.rollout import ToolName
 from swarm_memory.server.hosts.input import Given, GivenAttempt, read_one
-from swarm_memory.server.operations.answers import of_job
-from swarm_memory.server.operations.operation import AGAIN, Flag, Only, Operation, Row, Site, Word
+from swarm_memory.server.operations.operation import AGAIN, Default, Only, Operation, Row, Site, Word, row
 
 NONE: dict[str, Any] = {}
 
@@ -20,7 +19,7 @@ async def run_matts(
     runner: Annotated[
         Literal["given", "command", "model"],
         Field(description="Who does it: you did, a command, the chat model"),
-        Flag(default="command"),
+        Default("command"),
     ],
     attempts: Annotated[
         list[GivenAttempt] | None, Field(max_length=32, description="given: yours, in order"), Only.AGENT
@@ -35,14 +34,10 @@ async def run_matts(
     k: Annotated[int | None, Field(ge=1, le=32, description="Rollouts (6) or refinements (3)"), "-k"] = None,
     task_id: Annotated[str | None, Field(max_length=500)] = None,
     given: Annotated[
-        list[Path] | None, Field(description="Compare this made rollout instead; repeatable."), Only.USER
+        list[Path] | None, "Compare this made rollout instead; repeatable.", "--given PATH", Only.USER
     ] = None,
-    by_model: Annotated[
-        bool, Field(description="Let the chat model of the settings do it."), "--model", Only.USER
-    ] = False,
-    run_id: Annotated[
-        str | None, Field(description="Go on with a run that was interrupted or failed."), Only.USER
-    ] = None,
+    by_model: Annotated[bool, "Let the chat model of the settings do it.", "--model", Only.USER] = False,
+    run_id: Annotated[str | None, "Go on with a run that was interrupted or failed.", Only.USER] = None,
 ) -> Row:
     """Do a task several times, judge each attempt, and store what tells success from failure.
 
@@ -73,7 +68,7 @@ async def run_benchmark(
         str | None, Field(description="retrieval, tool-memory, performance, learning"), Word("[SUITE]")
     ] = None,
     options: Annotated[dict[str, Any], Field(description="Its options: dataset, path, limit …")] = NONE,
-    out: Annotated[Path | None, Field(description="The results file."), Only.USER] = None,
+    out: Annotated[Path | None, "The results file.", Only.USER] = None,
 ) -> Row:
     """When the user asks: measure this memory. Answers tables, or a job_id; without arguments what each suite costs."""
     from swarm_memory.server.benchmark.job import BENCHMARK, brief, checked_payload, what_there_is
@@ -86,6 +81,22 @@ async def run_benchmark(
         done, file = await run(toolbox, Path.cwd(), suite or "retrieval", options, report=site.report, out=out)
         return brief(done, file)
     return await site.work(BENCHMARK, checked_payload(suite or "retrieval", options))
+
+
+def of_job(job: Job) -> Row:
+    """One job."""
+    progress = job.progress
+    return row(
+        job_id=job.id,
+        kind=job.kind,
+        status=job.status,
+        done=progress.done if progress else None,
+        total=progress.total if progress else None,
+        message=(progress.message or None) if progress else None,
+        result=job.result if job.status == "completed" else None,
+        error=job.error,
+        hint=None if job.ended_at else "not done yet: call job with action result and this job_id",
+    )
 
 
 async def job(

@@ -5,7 +5,7 @@ it: a browser that came by a one-time link, or that was given the server's beare
 import hmac
 import secrets
 import time
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from http.cookies import CookieError, SimpleCookie
@@ -43,10 +43,12 @@ class Undo(NamedTuple):
     fields: Mapping[str, str]
 
 
-class Notice(NamedTuple):
-    """What the next page says of an action."""
+class Done(NamedTuple):
+    """What an action did: the page that comes next says so, with a way back where there is one."""
 
-    text: str
+    to: str
+    """A path below `/ui`."""
+    says: str
     undo: Undo | None = None
 
 
@@ -58,16 +60,8 @@ class Session:
     """Stands in every form: what is posted without it comes from another page."""
     seen: float
     caller: Caller = OWNER
-    notices: list[Notice] = field(default_factory=list[Notice])
-
-    def say(self, notice: Notice) -> None:
-        """Have the next page say it."""
-        self.notices = [*self.notices, notice][-MAX_NOTICES:]
-
-    def take_notices(self) -> list[Notice]:
-        """Return what was not said yet; it is said once."""
-        notices, self.notices = self.notices, []
-        return notices
+    notices: "deque[Done]" = field(default_factory=lambda: deque(maxlen=MAX_NOTICES))
+    """What the next page says, once."""
 
 
 class Access:
@@ -78,7 +72,7 @@ class Access:
     ) -> None:
         """`names` are those that `Host` may hold, each with or without a port; who is `known` comes in without link."""
         self._names = frozenset(names)
-        self._known = known
+        self.known = known
         self._now = now
         self._keys: dict[str, float] = {}
         self._sessions: OrderedDict[str, Session] = OrderedDict()
@@ -91,20 +85,15 @@ class Access:
         self._keys[key] = self._now() + KEY_LIFETIME_S
         return key
 
-    @property
-    def takes_token(self) -> bool:
-        """Whether a browser may come in by the bearer token."""
-        return self._known is not None
-
     async def enter_by_token(self, token: str) -> str | None:
         """Return the cookie's value for whoever has a token; None: it is nobody's.
 
         Raises `NotAllowed` for a role that sees no pages, `SwarmMemoryError`.
         """
-        caller = None if self._known is None else await self._known.by_token(token.strip())
+        caller = None if self.known is None else await self.known.by_token(token.strip())
         if caller is None:
-            if self._known is not None:
-                self._known.note_refused()
+            if self.known is not None:
+                self.known.note_refused()
             return None
         caller.require("review", "looking at the pages")
         return self._let_in(caller)
@@ -145,9 +134,9 @@ class Access:
 
         Raises `SwarmMemoryError`.
         """
-        if self._known is None:
+        if self.known is None:
             return session.caller
-        caller = await self._known.still(session.caller)
+        caller = await self.known.still(session.caller)
         if caller is None:
             self.leave(session)
         return caller
@@ -204,15 +193,6 @@ class Page(NamedTuple):
 
     template: str
     shown: Mapping[str, object]
-
-
-class Done(NamedTuple):
-    """What an action did: the page that comes next says so, with a way back where there is one."""
-
-    to: str
-    """A path below `/ui`."""
-    says: str
-    undo: Undo | None = None
 
 
 Handler: TypeAlias = Callable[[Asked], Awaitable[Page | Done]]

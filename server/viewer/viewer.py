@@ -6,7 +6,6 @@ import hashlib
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
-from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from http import HTTPStatus
@@ -35,7 +34,7 @@ from swarm_memory.schema.errors import (
 from swarm_memory.server.access.roles import SCOPE_KEY, caller_of, serving
 from swarm_memory.server.bank import Bank
 from swarm_memory.server.config import ResolvedSettings
-from swarm_memory.server.viewer.page import Access, Asked, Done, Handler, Notice, Page, Route, Session, is_own_form
+from swarm_memory.server.viewer.page import Access, Asked, Done, Handler, Route, Session, is_own_form
 from swarm_memory.server.viewer.pages import desk, lists, memories, sessions
 from swarm_memory.tools.text.cleaning import clean, one_line
 
@@ -149,30 +148,32 @@ _STATUSES: tuple[tuple[type[SwarmMemoryError], HTTPStatus], ...] = (
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Viewed:
-    """What the pages are of."""
-
-    bank: Bank
-    settings: Callable[[], ResolvedSettings]
-    now: Callable[[], datetime]
-    read_only: bool = False
-
-
 class Viewer:
     """An ASGI application for what lies below `/ui`."""
 
     def __init__(
         self,
-        viewed: Viewed,
+        bank: Bank,
         access: Access,
+        settings: Callable[[], ResolvedSettings],
+        now: Callable[[], datetime],
+        *,
+        read_only: bool = False,
         holds: Callable[[], AbstractAsyncContextManager[object]] = nullcontext,
     ) -> None:
         """`holds` is what the pages hold open by themselves, where no other server does."""
-        self._viewed = viewed
+
+        @asynccontextmanager
+        async def held(_: Starlette) -> AsyncGenerator[None]:
+            async with holds():
+                yield
+
+        self._bank = bank
         self._access = access
+        self._settings = settings
+        self._read_only = read_only
         self._static = {name: files(PACKAGE).joinpath("static", name).read_bytes() for name in _STATIC}
-        self._pages = environment(BASE, {name: version_of(data) for name, data in self._static.items()}, viewed.now)
+        self._pages = environment(BASE, {name: version_of(data) for name, data in self._static.items()}, now)
         self._app: ASGIApp = Starlette(
             routes=[
                 StarletteRoute(f"{BASE}/enter", self._enter, methods=["GET", "POST"]),
@@ -189,14 +190,8 @@ class Viewer:
                 ),
             ],
             exception_handlers={HTTPException: self._refused, Exception: self._failed},
-            lifespan=lambda _: self._held(holds),
+            lifespan=held,
         )
-
-    @staticmethod
-    @asynccontextmanager
-    async def _held(holds: Callable[[], AbstractAsyncContextManager[object]]) -> AsyncGenerator[None]:
-        async with holds():
-            yield
 
     def link(self, origin: str) -> str:
         """Return the address that lets a browser in once, at a server whose address begins with `origin`."""
@@ -225,18 +220,19 @@ class Viewer:
         form = await _form(request) if posted else {}
         if posted and not is_own_form(request.headers, session, form.pop("form_token", "")):
             raise HTTPException(403, "This form is not one of this page, or of an earlier visit: load the page again.")
-        if posted and self._viewed.read_only:
+        if posted and self._read_only:
             raise HTTPException(403, "These pages were opened to look only: `swarm-memory ui` without --read-only.")
-        bank = self._viewed.bank
+        bank = self._bank
         with bank.serving():
             toolbox = await (bank.toolbox() if posted else bank.for_reading())
             query = {name: clean(value) for name, value in request.query_params.items()}
-            asked = Asked(toolbox, request.path_params, query, form, bank.root, self._viewed.settings, bank.wake_worker)
+            asked = Asked(toolbox, request.path_params, query, form, bank.root, self._settings, bank.wake_worker)
             found = await handler(asked)
         if isinstance(found, Done):
-            session.say(Notice(found.says, found.undo))
+            session.notices.append(found)
             return RedirectResponse(BASE + found.to.rstrip("/"), 303, _HEADERS)
-        return self._page(request, found, menu, session, toolbox.scope.project)
+        shown = self._framed(request, menu, session, toolbox.scope.project) | dict(found.shown)
+        return self._rendered(request, found.template, shown)
 
     async def _let_in(self, request: Request) -> Session:
         """Return the session of a request. Raises `HTTPException`."""
@@ -257,12 +253,10 @@ class Viewer:
             request.scope[SCOPE_KEY] = caller
         return session
 
-    def _page(self, request: Request, page: Page, menu: str, session: Session, project: str) -> Response:
-        shown = self._framed(request, menu, session, project) | dict(page.shown)
-        return self._rendered(request, page.template, shown)
-
     def _framed(self, request: Request, menu: str, session: Session, project: str) -> dict[str, object]:
         """Return what stands around every page."""
+        notices = list(session.notices)
+        session.notices.clear()
         return {
             "menu": [
                 (name, BASE + path.rstrip("/"), path == menu)
@@ -270,11 +264,11 @@ class Viewer:
                 if caller_of(request).may(routes[0].role)
             ],
             "project": project,
-            "read_only": self._viewed.read_only,
+            "read_only": self._read_only,
             "form_token": session.form_token,
             "here": request.url.path,
             "query": request.query_params,
-            "notices": session.take_notices(),
+            "notices": notices,
         }
 
     def _rendered(self, request: Request, template: str, shown: Mapping[str, object], status: int = 200) -> Response:
@@ -287,7 +281,7 @@ class Viewer:
     def _error(self, request: Request, status: int, text: str, session: Session | None = None) -> Response:
         shown: dict[str, object] = {"phrase": HTTPStatus(status).phrase, "text": text, "inside": session is not None}
         if session is not None:
-            shown |= self._framed(request, "", session, self._viewed.bank.root.name)
+            shown |= self._framed(request, "", session, self._bank.root.name)
         return self._rendered(request, "error.html", shown, status)
 
     async def _enter(self, request: Request) -> Response:
@@ -325,7 +319,8 @@ class Viewer:
         assert isinstance(error, HTTPException)
         if error.status_code == 401:
             says = "" if error.detail == "Unauthorized" else error.detail
-            return self._rendered(request, "enter.html", {"says": says, "takes_token": self._access.takes_token}, 401)
+            shown = {"says": says, "takes_token": self._access.known is not None}
+            return self._rendered(request, "enter.html", shown, 401)
         session = await self._session(request) if self._access.is_called_by_name(request.headers) else None
         return self._error(request, error.status_code, error.detail, session)
 

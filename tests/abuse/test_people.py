@@ -18,9 +18,10 @@ from swarm_memory.schema.base import Scope as BankScope
 from swarm_memory.schema.settings import HttpSettings, Settings
 from swarm_memory.schema.team.person import ROLES, Person, Role, rank
 from swarm_memory.server.access.roles import TOOLS, Caller, role_of_call
+from swarm_memory.server.bank import Bank
 from swarm_memory.server.http import guard
 from swarm_memory.server.http.guard import Guard
-from swarm_memory.server.http.identity import Issuer
+from swarm_memory.server.http.identity import Identity, Issuer
 from swarm_memory.server.location import Location
 from swarm_memory.tools.team.people import add_person, audit_trail, change_role, hash_of, revoke
 from tests.abuse.banks import look
@@ -136,8 +137,12 @@ async def test_an_answer_that_lasts_ends_when_its_reader_is_revoked_or_may_do_le
     monkeypatch.setattr(guard, "RECHECK_S", 0.0)
     now: list[Role | None] = ["review"]
 
-    async def admits(_: Scope) -> Caller | None:
-        return None if now[0] is None else Caller(person("p", now[0]))
+    class Changing(Identity):
+        async def __call__(self, scope: Scope) -> Caller | None:
+            return None if now[0] is None else Caller(person("p", now[0]))
+
+    async def never() -> Any:
+        raise AssertionError
 
     sent, begun = list[Message](), asyncio.Event()
 
@@ -151,7 +156,7 @@ async def test_an_answer_that_lasts_ends_when_its_reader_is_revoked_or_may_do_le
         raise AssertionError
 
     app = Streaming()
-    answering = asyncio.ensure_future(Guard(app, admits)(request(method), receive, send))
+    answering = asyncio.ensure_future(Guard(app, Changing("", Bank(never)))(request(method), receive, send))
     await begun.wait()
     now[0] = later
     app.go_on.set()

@@ -20,7 +20,7 @@ from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.server.jobs.control import manage_jobs, run_as_job
 from swarm_memory.server.jobs.handlers import CONSOLIDATE, IMPORT, RUN_MATTS, long_handlers
 from swarm_memory.server.jobs.worker import Worker
-from swarm_memory.server.operations.answers import of_job
+from swarm_memory.server.operations.work import of_job
 from swarm_memory.tools.toolbox import Toolbox
 from tests.matts.worlds import TASK, Agent, attempt, matts, met, missed, opened
 

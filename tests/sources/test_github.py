@@ -14,7 +14,7 @@ from laid_bank import opened_bank
 from swarm_memory.schema.errors import ConfigError, InputError, NotFoundError, SourceUnavailable
 from swarm_memory.schema.settings import Settings, SourceSettings
 from swarm_memory.schema.source import IndexedSource
-from swarm_memory.server.operations.answers import of_passage
+from swarm_memory.server.operations.tools_and_sources import of_passage
 from swarm_memory.server.sources import github
 from swarm_memory.server.sources.github import GitHub, Repository
 from swarm_memory.server.sources.indexing import IndexRequest, Leave, check, index

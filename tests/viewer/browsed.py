@@ -19,7 +19,7 @@ from swarm_memory.server.config import ResolvedSettings, resolve_settings
 from swarm_memory.server.http.identity import Identity
 from swarm_memory.server.location import Location
 from swarm_memory.server.viewer.page import Access
-from swarm_memory.server.viewer.viewer import Viewed, Viewer
+from swarm_memory.server.viewer.viewer import Viewer
 from swarm_memory.server.wiring import SystemClock, empty_toolbox, open_toolbox
 from swarm_memory.tools.memories.edit import get_memories
 from swarm_memory.tools.toolbox import Toolbox
@@ -106,7 +106,7 @@ async def browsing(
     def resolved() -> ResolvedSettings:
         return resolve_settings(place.root, {})
 
-    viewer = Viewer(Viewed(bank, resolved, SystemClock().now, read_only), access)
+    viewer = Viewer(bank, access, resolved, SystemClock().now, read_only=read_only)
     transport = httpx.ASGITransport(viewer)
     async with httpx.AsyncClient(transport=transport, base_url=ORIGIN) as client:
         if let_in:

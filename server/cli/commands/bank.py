@@ -9,12 +9,12 @@ import anyio
 import click
 
 from swarm_memory.schema.errors import InputError
+from swarm_memory.schema.job import Progress
 from swarm_memory.schema.memory import Consolidation, Undone
-from swarm_memory.server.cli.command import A_FILE, command, command_of
+from swarm_memory.server.cli.command import command, command_of
 from swarm_memory.server.cli.console import print_answer, print_json, progress, say
 from swarm_memory.server.cli.invocation import Invocation
-from swarm_memory.server.operations.answers import of_memory
-from swarm_memory.server.operations.memories import CONSOLIDATE_BANK
+from swarm_memory.server.operations.memories import CONSOLIDATE_BANK, of_memory
 from swarm_memory.server.operations.operation import Word
 
 if TYPE_CHECKING:
@@ -22,11 +22,6 @@ if TYPE_CHECKING:
     from swarm_memory.tools.toolbox import Toolbox
 
 Yes: TypeAlias = Annotated[bool, "Do not ask."]
-
-
-def _model(row: Mapping[str, Any]) -> Consolidation | Undone:
-    """Return what a run did with what a job's result leaves out."""
-    return Undone.model_validate(row) if "restored" in row else Consolidation.model_validate(row)
 
 
 def _show_run(row: Mapping[str, Any]) -> None:
@@ -39,7 +34,7 @@ consolidate = command_of(
     CONSOLIDATE_BANK,
     "consolidate",
     show=_show_run,
-    json=_model,
+    json=lambda row: (Undone if "restored" in row else Consolidation).model_validate(row),  # with what a job leaves out
     examples=("consolidate --dry-run", "consolidate --full", "consolidate --undo run_01JXYZ..."),
 )
 
@@ -79,7 +74,7 @@ def backup(invocation: Invocation, to: Annotated[str | None, Word("[FILE|URL]")]
 @command(of=bank, show=print_answer)
 def restore(
     invocation: Invocation,
-    path: Annotated[Path | None, Word("[FILE]", A_FILE)] = None,
+    path: Annotated[Path | None, Word("[FILE]")] = None,
     only_list: Annotated[bool, "Show the backups that are there.", "--list"] = False,
     yes: Yes = False,
 ) -> object:
@@ -110,7 +105,12 @@ async def _embed(toolbox: "Toolbox", *, drop_others: bool = False) -> "Reembedde
     from swarm_memory.server.jobs.reembed import reembed as operation
 
     with progress("embedding") as moved:
-        return await operation(toolbox.store, toolbox.embedder, drop_others=drop_others, on_progress=moved)
+        return await operation(
+            toolbox.store,
+            toolbox.embedder,
+            drop_others=drop_others,
+            on_progress=lambda done: moved(Progress(done=done)),
+        )
 
 
 @command(of=bank, show=print_answer)

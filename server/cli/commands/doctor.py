@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import anyio
 
@@ -24,9 +24,6 @@ from swarm_memory.server.missed import KEPT_DAYS, lines_of_missed
 from swarm_memory.server.switch import off_by
 from swarm_memory.server.wiring import empty_toolbox, make_embedder, without_minilm
 from swarm_memory.tools.memories.status import memory_status
-
-if TYPE_CHECKING:
-    from swarm_memory.server.storage.inspection import Inspection
 
 REPAIR = "run `swarm-memory doctor --repair`"
 
@@ -161,7 +158,12 @@ def _bank(invocation: Invocation) -> Iterator[Finding]:
         yield Finding("backups", "ok", "by the database server's own means (pg_dump, or what its provider offers)")
         return
     care = invocation.care()
-    yield from _inside(anyio.run(care.inspect))
+    inside = anyio.run(care.inspect)
+    if inside.sound:
+        yield Finding("integrity", "ok", "pages, texts and indexes are what was written")
+    rows = (("memories", inside.memories), ("trajectories", inside.trajectories))
+    changed = [f"{len(ids)} {what} are not what was written: {', '.join(ids[:3])}" for what, ids in rows if ids]
+    yield from (Finding("integrity", "fail", fault, REPAIR) for fault in (*changed, *inside.pages, *inside.indexes))
     found = care.backups()
     newest = f"newest of {found[0].made:%F %T} UTC" if found else "`swarm-memory bank backup` makes one"
     yield Finding("backups", "ok", f"{len(found)} in {care.backup_folder}: {newest}")
@@ -171,14 +173,6 @@ def _bank(invocation: Invocation) -> Iterator[Finding]:
     for aside in care.damaged_files():
         advice = "look what you need of it and delete it; `memories forget` does not reach into it"
         yield Finding("backups", "warn", f"a damaged bank was put aside as {aside}", advice)
-
-
-def _inside(found: "Inspection") -> Iterator[Finding]:
-    if found.sound:
-        yield Finding("integrity", "ok", "pages, texts and indexes are what was written")
-    rows = (("memories", found.memories), ("trajectories", found.trajectories))
-    changed = [f"{len(ids)} {what} are not what was written: {', '.join(ids[:3])}" for what, ids in rows if ids]
-    yield from (Finding("integrity", "fail", fault, REPAIR) for fault in (*changed, *found.pages, *found.indexes))
 
 
 def _team(invocation: Invocation) -> Iterator[Finding]:

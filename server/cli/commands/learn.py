@@ -18,9 +18,8 @@ from swarm_memory.server.hosts.host import hosts
 from swarm_memory.server.hosts.input import Given, read_all
 from swarm_memory.server.hosts.transcript import ACCEPTED
 from swarm_memory.server.jobs.transcripts import Tally, as_row, import_files, is_export
-from swarm_memory.server.operations.answers import of_learned, of_verdict
-from swarm_memory.server.operations.learning import learn_from_files, learn_from_trajectory, record_outcome
-from swarm_memory.server.operations.operation import Flag, Row, Word, row
+from swarm_memory.server.operations import learning as operations
+from swarm_memory.server.operations.operation import Row, Word, row
 
 FORMATS = (
     "Transcripts of Claude Code and other agents, message lists, or JSON or JSONL of {id, task, steps}; also .gz; - is "
@@ -102,14 +101,14 @@ def _print(answer: Row, as_json: bool) -> None:
 async def _learned(site: Invocation, path: str | None, task_id: str | None, dry_run: bool) -> Row:
     """Learn from a file, a folder, or from all that the agents on this machine did in the project."""
     if path is not None:
-        return await learn_from_trajectory(site, path, task_id=task_id, dry_run=dry_run)
+        return await operations.learn_from_trajectory(site, path, task_id=task_id, dry_run=dry_run)
     if task_id is not None or dry_run:
         raise InputError("--task-id and --dry-run need the file of a transcript")
     found = [each for host in hosts() for each in host.transcripts.find(site.root)]
     if not found:
         looked = ", ".join(folder for each in hosts() for folder in each.folders())
         raise InputError(f"no transcripts of {site.root} in {looked}; name files or folders")
-    return await learn_from_files(site, found)
+    return await operations.learn_from_files(site, found)
 
 
 async def _say_verdict(site: Invocation, task: str, said: str, reason: str) -> Row:
@@ -121,14 +120,14 @@ async def _say_verdict(site: Invocation, task: str, said: str, reason: str) -> R
     former = None if done.former is None else f"{done.former.label} {done.former.confidence:.2f} by {done.former.judge}"
     changed = {"stored": done.stored, "superseded": done.superseded, "credited": done.credited}
     notice = None if done.stands else "your word stays in force; this changes nothing"
-    return of_verdict(done.task_id, done.verdict, former=former, **changed, notice=notice)
+    return operations.of_verdict(done.task_id, done.verdict, former=former, **changed, notice=notice)
 
 
 @command(epilog=FORMATS, show=print_answer)
 async def post_task(
     site: Invocation,
     task_id: Annotated[str, "The id that pre-task was given."],
-    file: Annotated[str | None, "What was done; - is standard input.", "--trajectory", Flag("FILE|-")] = None,
+    file: Annotated[str | None, "What was done; - is standard input.", "--trajectory FILE|-"] = None,
     outcome: Annotated[Label | None, "What came of it; else it is judged."] = None,
     used: Annotated[tuple[str, ...], "With --outcome: a memory that helped; repeatable."] = (),
     reasons: Annotated[tuple[str, ...], "With --outcome: why; repeatable.", "--reason"] = (),
@@ -148,7 +147,7 @@ async def post_task(
     if file is None:
         if outcome is None:
             raise click.UsageError("give --trajectory, --outcome, or both")
-        return await record_outcome(site, task_id, outcome, list(used), list(reasons))
+        return await operations.record_outcome(site, task_id, outcome, list(used), list(reasons))
     if used:
         raise click.UsageError("--used goes without --trajectory, which shows what was used")
     found = [each async for each in read_all(Given(file))]
@@ -157,7 +156,7 @@ async def post_task(
         raise InputError(f"{file} holds {how_many}: give the trajectory of {task_id} alone")
     own = None if outcome is None else Verdict.by_agent(outcome, reasons=reasons)
     named = found[0].model_copy(update={"task_id": task_id})
-    return of_learned(await learn_and_log(await site.toolbox(), named, agent_verdict=own))
+    return operations.of_learned(await learn_and_log(await site.toolbox(), named, agent_verdict=own))
 
 
 def _show_imported(answer: Row) -> None:

@@ -2,7 +2,7 @@
 into files that agents read.
 """
 
-from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
@@ -12,18 +12,11 @@ from pydantic import Field
 from swarm_memory.schema.base import counted
 from swarm_memory.schema.errors import ConfigError
 from swarm_memory.server.cli.changes import carry_out
-from swarm_memory.server.cli.command import A_FILE, command, command_of
+from swarm_memory.server.cli.command import command, command_of
 from swarm_memory.server.cli.console import print_answer, say, say_notices
 from swarm_memory.server.cli.invocation import Invocation
-from swarm_memory.server.operations.memories import (
-    MANAGE,
-    REMEMBER,
-    RETRIEVE,
-    RetrieveAnswer,
-    manage_memories,
-    retrieve_memories,
-)
-from swarm_memory.server.operations.operation import Flag, Row, Word
+from swarm_memory.server.operations import memories as operations
+from swarm_memory.server.operations.operation import Row, Word
 from swarm_memory.tools.promote.marks import Place
 
 if TYPE_CHECKING:
@@ -40,7 +33,7 @@ OfRun: TypeAlias = Annotated[str | None, "All that this run of learning, scaling
 Yes: TypeAlias = Annotated[bool, "Do not ask."]
 
 retrieve = command_of(
-    RETRIEVE,
+    operations.RETRIEVE,
     "retrieve",
     examples=('retrieve "the login form test is flaky"', 'retrieve "add an index" -k 5 --tag postgres --json'),
 )
@@ -52,7 +45,7 @@ async def pre_task(
     task_id: Annotated[str, "Your id of the task; give it to post-task again."],
     query: Annotated[str, "The task, in its own words."],
     k: Annotated[int | None, Field(ge=1, le=50, description="How many at most; 3 by default."), "-k"] = None,
-) -> RetrieveAnswer:
+) -> operations.RetrieveAnswer:
     """For agents without hooks: print what to put into the prompt before a task starts.
 
     Prints nothing when nothing fits. What the task itself taught before is left out.
@@ -61,11 +54,11 @@ async def pre_task(
     Example:
       swarm-memory pre-task --task-id T-17 --query "make the importer handle empty files"
     """
-    return await retrieve_memories(site, query, k, exclude_task=task_id, task_id=task_id)
+    return await operations.retrieve_memories(site, query, k, exclude_task=task_id, task_id=task_id)
 
 
 remember = command_of(
-    REMEMBER,
+    operations.REMEMBER,
     "remember",
     help="""Keep what you say, as your own word: it goes before what was learned, and it never fades.
 
@@ -101,7 +94,7 @@ def _show_list(answer: Row) -> None:
 
 
 command_of(
-    MANAGE,
+    operations.MANAGE,
     "list",
     of=memories,
     fixed={"action": "list"},
@@ -112,7 +105,7 @@ command_of(
 )
 
 command_of(
-    MANAGE,
+    operations.MANAGE,
     "edit",
     of=memories,
     fixed={"action": "edit"},
@@ -124,7 +117,7 @@ command_of(
 )
 
 command_of(
-    MANAGE,
+    operations.MANAGE,
     "restore",
     of=memories,
     fixed={"action": "restore"},
@@ -138,7 +131,7 @@ async def get(
     site: Invocation, ids: Ids, history: Annotated[bool, "Show what happened to one instead."] = False
 ) -> Row:
     """Show memories with their steps and where they came from."""
-    return await manage_memories(site, "history" if history else "get", list(ids))
+    return await operations.manage_memories(site, "history" if history else "get", list(ids))
 
 
 @command(of=memories, show=print_answer)
@@ -151,7 +144,7 @@ async def quarantine(
 ) -> Row:
     """Withdraw memories until somebody has looked at them; they are kept and not retrieved."""
     action = "archive" if archive else "quarantine"
-    return await manage_memories(site, action, list(ids), reason=reason, run_id=run_id)
+    return await operations.manage_memories(site, action, list(ids), reason=reason, run_id=run_id)
 
 
 @command(of=memories, show=print_answer)
@@ -188,14 +181,13 @@ def forget(
         _ask(yes, f"Delete {name} with all that they brought, for good?")
         done = invocation.run(lambda toolbox: forget_person(toolbox, person))
         return {"person": person, "forgotten": len(done.ids), "records": done.records, "alike": done.alike}
+    manage = partial(operations.manage_memories, ids=list(ids), run_id=run_id)
     if not yes:  # what would be deleted is shown, so that nobody agrees to more than was meant
-        found = invocation.call(lambda site: manage_memories(site, "get", list(ids), run_id=run_id))["memories"]
+        found = invocation.call(partial(manage, action="get"))["memories"]
         for each in found[:SHOWN]:
             say(f"  {each['id']}  {each['title']}", err=True)
         _ask(yes, f"Delete {counted(len(found), 'memory')} for good, with every trace?")
-    return invocation.call(
-        lambda site: manage_memories(site, "forget", list(ids), run_id=run_id, with_trajectories=with_trajectories)
-    )
+    return invocation.call(partial(manage, action="forget", with_trajectories=with_trajectories))
 
 
 def _ask(yes: bool, question: str) -> None:
@@ -206,7 +198,7 @@ def _ask(yes: bool, question: str) -> None:
 @command(of=memories, name="export")
 async def export_command(
     site: Invocation,
-    output: Annotated[Path | None, "A file instead of the output.", "-o", "--output", Flag(type=A_FILE)] = None,
+    output: Annotated[Path | None, "A file instead of the output.", "-o", "--output"] = None,
     own_only: Annotated[bool, "Leave out the global memories."] = False,
 ) -> None:
     """Write all memories, whatever their status, as JSON, one a line. `swarm-memory import` reads it.
@@ -265,10 +257,14 @@ def promote(
     if proven and (ids or demote):
         raise click.UsageError("--proven goes with neither ids nor --demote")
     from swarm_memory.server.hosts.files.skills import plan_demoted, plan_promoted, write_promotion
+    from swarm_memory.tools.promote.promote import proven as all_proven
 
-    root, meant = invocation.root, _ids(invocation, ids, proven)
+    root, meant = invocation.root, list(ids)
 
     async def plan(toolbox: "Toolbox") -> "tuple[Promotion, list[FileChange]]":
+        if proven:
+            found = await toolbox.store.get_memories((toolbox.scope,), await all_proven(toolbox))
+            meant.extend(item.id for item in found if item.status == "active")
         if demote:
             return await plan_demoted(toolbox, root, meant, to, overwrite=overwrite)
         return await plan_promoted(toolbox, root, meant, to or "skill", overwrite=overwrite)
@@ -289,17 +285,3 @@ def promote(
         left=planned.left,
         notices=notices,
     )
-
-
-def _ids(invocation: Invocation, ids: Sequence[str], proven: bool) -> Sequence[str]:
-    """Return the memories that are meant: those named, or those proven that are active."""
-    if not proven:
-        return ids
-
-    async def look(toolbox: "Toolbox") -> list[str]:
-        from swarm_memory.tools.promote.promote import proven
-
-        found = await toolbox.store.get_memories((toolbox.scope,), await proven(toolbox))
-        return [item.id for item in found if item.status == "active"]
-
-    return invocation.run(look, reads=True)

@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 import click
 from pydantic import Field
 
-from swarm_memory.server.cli.command import A_FILE, command
+from swarm_memory.server.cli.command import command
 from swarm_memory.server.cli.invocation import Invocation
 from swarm_memory.server.location import locate, log_line, state_folder, user_file, write_private
-from swarm_memory.server.operations.operation import Flag
 
 if TYPE_CHECKING:
     from mcp.server import MCPServer
@@ -41,12 +40,8 @@ def serve(
     over_http: Annotated[bool, "Over HTTP instead, for several clients at once.", "--http"] = False,
     host: Annotated[str, "With --http: the address to listen on."] = "127.0.0.1",
     port: Port = 8765,
-    names: Annotated[
-        tuple[str, ...], "With --http: a name that clients call it by.", "--allow-host", Flag("NAME")
-    ] = (),
-    token_file: Annotated[
-        Path | None, "With --http: the file of the bearer token, made at the first start.", Flag(type=A_FILE)
-    ] = None,
+    names: Annotated[tuple[str, ...], "With --http: a name that clients call it by.", "--allow-host NAME"] = (),
+    token_file: Annotated[Path | None, "With --http: the file of the bearer token, made at the first start."] = None,
 ) -> None:
     """Run the MCP server over stdin and stdout, or with --http over HTTP.
 
@@ -146,11 +141,17 @@ def _pages(
     """Return the pages over a bank, which they hold themselves where no server does that `admits` people."""
     from swarm_memory.server.bank import running
     from swarm_memory.server.viewer.page import Access
-    from swarm_memory.server.viewer.viewer import Viewed, Viewer
+    from swarm_memory.server.viewer.viewer import Viewer
     from swarm_memory.server.wiring import SystemClock
 
-    viewed = Viewed(bank, invocation.settings, SystemClock().now, read_only)
-    return Viewer(viewed, Access(address.names, admits), nullcontext if admits else lambda: running(bank))
+    return Viewer(
+        bank,
+        Access(address.names, admits),
+        invocation.settings,
+        SystemClock().now,
+        read_only=read_only,
+        holds=nullcontext if admits else lambda: running(bank),
+    )
 
 
 def _log_beside_bank(invocation: Invocation) -> None:

@@ -10,10 +10,10 @@ import click
 from swarm_memory.schema.memory import Note
 from swarm_memory.server.cli.agents import CLAUDE, all_agents, chosen, command_of, configuration, examined, scope_of
 from swarm_memory.server.cli.changes import carry_out, is_asked_at, planned_leave, say_who_learns
-from swarm_memory.server.cli.command import A_FILE, command
+from swarm_memory.server.cli.command import command
 from swarm_memory.server.cli.console import print_answer, say, say_findings
 from swarm_memory.server.cli.invocation import Invocation
-from swarm_memory.server.operations.operation import Flag, Row
+from swarm_memory.server.operations.operation import Row
 
 if TYPE_CHECKING:
     from swarm_memory.server.hosts.host import InstallScope
@@ -21,13 +21,11 @@ if TYPE_CHECKING:
 
 OfProject: TypeAlias = Annotated[bool, "In the project's shared files, for everybody who works on it.", "--project"]
 OfUser: TypeAlias = Annotated[bool, "For all your projects.", "--user"]
-Names: TypeAlias = Annotated[str | None, "Which coding agents, such as codex,claude.", "--agent", Flag("NAMES")]
+Names: TypeAlias = Annotated[str | None, "Which coding agents, such as codex,claude.", "--agent NAMES"]
 All: TypeAlias = Annotated[bool, "All coding agents on this machine.", "--all"]
 DryRun: TypeAlias = Annotated[bool, "Show the changes and write nothing."]
 RulesFile: TypeAlias = Annotated[
-    Path | None,
-    "Instead: the block for agents whose hooks take no notes, in FILE, such as AGENTS.md.",
-    Flag(type=A_FILE, metavar="FILE"),
+    Path | None, "Instead: the block for agents whose hooks take no notes, in FILE, such as AGENTS.md."
 ]
 
 
@@ -50,7 +48,7 @@ def install(
         "Who learns from finished tasks; else you are asked once.",
     ] = None,
     rules: RulesFile = None,
-    client: Annotated[str | None, "Only print the MCP configuration of a client.", "--print", Flag("CLIENT")] = None,
+    client: Annotated[str | None, "Only print the MCP configuration of a client.", "--print CLIENT"] = None,
     yes: Annotated[bool, "Ask nothing."] = False,
     as_json: bool = False,
 ) -> None:
@@ -84,7 +82,12 @@ def install(
         click.echo(text, nl=False)
         return
     if rules is not None:
-        _write_rules(invocation, rules, dry_run, as_json)
+        from swarm_memory.server.hosts.files.rules import plan_rules
+
+        most = invocation.settings().settings.hooks.briefing_items
+        notes = invocation.run(lambda toolbox: _surest_notes(toolbox, most), reads=True)
+        changes = plan_rules(Path.cwd() / rules, invocation.root, notes)
+        carry_out(changes, "written", dry_run=dry_run, as_json=as_json)
         return
     root, scope = invocation.root, _scope(of_project, of_user)
     may_ask = is_asked_at() and not (yes or dry_run or as_json)
@@ -144,15 +147,6 @@ def uninstall(
             say(f"Still installed in {agent.title}: {command_of(agent, 'uninstall', left)} takes that out.")
     if promoted_for(root):
         say("What `promote` wrote stays: `swarm-memory promote --demote` takes it out.")
-
-
-def _write_rules(invocation: Invocation, file: Path, dry_run: bool, as_json: bool) -> None:
-    from swarm_memory.server.hosts.files.rules import plan_rules
-
-    most = invocation.settings().settings.hooks.briefing_items
-    notes = invocation.run(lambda toolbox: _surest_notes(toolbox, most), reads=True)
-    changes = plan_rules(Path.cwd() / file, invocation.root, notes)
-    carry_out(changes, "written", dry_run=dry_run, as_json=as_json)
 
 
 async def _surest_notes(toolbox: "Toolbox", most: int) -> str:

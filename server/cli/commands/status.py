@@ -1,7 +1,7 @@
 """`status`, `metrics` and `jobs`: how everything stands, and the queued work."""
 
 from datetime import timedelta
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 import click
 from pydantic import Field
@@ -128,11 +128,11 @@ jobs = click.Group(
 )
 
 
-def _show_jobs(found: list[Job]) -> None:
-    print_answer([each.model_dump(mode="json", include=JOB) for each in found])
-
-
-@command(of=jobs, name="list", show=_show_jobs)
+@command(
+    of=jobs,
+    name="list",
+    show=lambda found: print_answer([each.model_dump(mode="json", include=JOB) for each in found]),
+)
 async def list_jobs(
     site: Invocation,
     everything: Annotated[bool, "Also jobs that ended.", "--all"] = False,
@@ -140,9 +140,7 @@ async def list_jobs(
 ) -> list[Job]:
     """Show the jobs of this project, those that wait or run first."""
     toolbox = await site.for_reading()
-    wanted: tuple[JobStatus, ...] = ("queued", "running")
-    if everything:
-        wanted = (*wanted, "completed", "failed", "cancelled")
+    wanted: tuple[JobStatus, ...] = get_args(JobStatus) if everything else ("queued", "running")
     return await toolbox.store.list_jobs(toolbox.scope, wanted, limit)
 
 

@@ -12,7 +12,7 @@ from swarm_memory.schema.team.sharing import Decided, Proposal, Proposed
 from swarm_memory.server.cli.command import command
 from swarm_memory.server.cli.console import print_answer, say
 from swarm_memory.server.cli.invocation import Invocation
-from swarm_memory.server.operations.operation import Flag, Row, Word
+from swarm_memory.server.operations.operation import Row, Word
 
 if TYPE_CHECKING:
     from swarm_memory.tools.ports.team import Team
@@ -194,7 +194,7 @@ def database_role(
     invocation: Invocation,
     name: Name,
     tenant_id: Annotated[str, "The tenant whose memories it sees.", "--tenant"],
-    projects: Annotated[tuple[str, ...], "Only this project. Repeatable.", "--in-project", Flag("PROJECT")] = (),
+    projects: Annotated[tuple[str, ...], "Only this project. Repeatable.", "--in-project PROJECT"] = (),
 ) -> Row:
     """Make a role of the PostgreSQL database that sees one tenant, or admit one that is there; print its URL.
 

@@ -12,21 +12,15 @@ from swarm_memory.schema.source import SourceKind
 from swarm_memory.server.cli.command import command, command_of
 from swarm_memory.server.cli.console import print_answer, print_json, say
 from swarm_memory.server.cli.invocation import Invocation
-from swarm_memory.server.operations.operation import Flag, Row, Word
-from swarm_memory.server.operations.tools_and_sources import (
-    SEARCH,
-    TOOL_GUIDANCE,
-    index_sources,
-    log_tool_call,
-    summarize_tool_memory,
-)
+from swarm_memory.server.operations import tools_and_sources as operations
+from swarm_memory.server.operations.operation import Row, Word
 
 MAX_INPUT_BYTES = 50_000_000
 
 tools = click.Group("tools", help="What each tool is good for, from the calls that were made.")
 
 command_of(
-    TOOL_GUIDANCE,
+    operations.TOOL_GUIDANCE,
     "show",
     of=tools,
     show=lambda found: say(found["markdown"]),
@@ -54,7 +48,7 @@ async def log(
         raise InputError(f"this is neither an array of JSON nor lines of JSON: {error}") from error
     if not found or not all(isinstance(each, dict) for each in found):
         raise InputError("give JSON with at least one call: an object with tool_name and success")
-    return await log_tool_call(site, found)
+    return await operations.log_tool_call(site, found)
 
 
 @command(of=tools, name="list", show=print_answer, failed=lambda answer: answer.get("summarized", {}).get("failed"))
@@ -63,7 +57,7 @@ async def list_tools(
     summarize: Annotated[bool, "Evaluate what was logged first, and summarize tools with news."] = False,
 ) -> Row:
     """List the tools of this project with their totals over all time."""
-    summarized = {"summarized": await summarize_tool_memory(site)} if summarize else {}
+    summarized = {"summarized": await operations.summarize_tool_memory(site)} if summarize else {}
     toolbox = await site.for_reading()
     found = await toolbox.store.tool_memory.memories(toolbox.scope, None)
     counts = await toolbox.store.tool_memory.counts(toolbox.scope)
@@ -108,7 +102,7 @@ def index(
     place, has_failed, is_known = "." if kind is None and where is None else where, False, False
     for each in kinds:
         try:
-            done = invocation.call(lambda site, each=each: index_sources(site, each, place, start_servers))
+            done = invocation.call(lambda site, each=each: operations.index_sources(site, each, place, start_servers))
         except (ConfigError, InputError) as error:
             if kind is not None:
                 raise
@@ -128,14 +122,16 @@ def index(
         raise click.exceptions.Exit(1)
 
 
-command_of(SEARCH, "search", of=sources, examples=('sources search "where is the retry limit set" --kind code',))
+command_of(
+    operations.SEARCH, "search", of=sources, examples=('sources search "where is the retry limit set" --kind code',)
+)
 
 
 @command(of=sources, name="list", show=print_answer)
 async def list_sources(
     site: Invocation,
     remove: Annotated[
-        str | None, "Delete what was indexed from there, with every trace of it.", Flag("LOCATION")
+        str | None, "Delete what was indexed from there, with every trace of it.", "--remove LOCATION"
     ] = None,
     kind: Kind = None,
 ) -> "list[Row] | Row":

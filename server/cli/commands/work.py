@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import click
 
 from swarm_memory.schema.errors import ConfigError, InputError
-from swarm_memory.server.cli.command import A_FILE, command, command_of
+from swarm_memory.server.cli.command import command, command_of
 from swarm_memory.server.cli.console import print_answer, print_json, print_table, say, say_notices
 from swarm_memory.server.cli.invocation import Invocation
-from swarm_memory.server.operations.operation import Flag, Row, Word
+from swarm_memory.server.operations.operation import Row, Word
 from swarm_memory.server.operations.work import SCALE, run_benchmark
 
 if TYPE_CHECKING:
@@ -41,8 +41,8 @@ benchmark = click.Group("benchmark", help="Measure the memory: on the sample tha
 async def run(
     site: Invocation,
     suite: Annotated[str, Word("[SUITE]")] = "retrieval",
-    options: Annotated[tuple[str, ...], "An option of the suite.", "-o", "--option", Flag("NAME=VALUE")] = (),
-    out: Annotated[Path | None, "The results file.", Flag(type=A_FILE)] = None,
+    options: Annotated[tuple[str, ...], "An option of the suite.", "-o", "--option NAME=VALUE"] = (),
+    out: Annotated[Path | None, "The results file."] = None,
     only_list: Annotated[bool, "Run nothing; show the suites, their options and the data.", "--list"] = False,
 ) -> Row:
     """Run SUITE (default: retrieval); --list shows suites, options and data.
@@ -87,9 +87,7 @@ def _options(given: tuple[str, ...]) -> dict[str, Any]:
 def report(
     invocation: Invocation,
     runs: Annotated[tuple[str, ...], Word("[RUN]...")],
-    html: Annotated[
-        Path | None, "Write one HTML page, with plots where matplotlib is installed.", Flag(type=A_FILE)
-    ] = None,
+    html: Annotated[Path | None, "Write one HTML page, with plots where matplotlib is installed."] = None,
     compare: Annotated[bool, "Say what changed from one run to another beyond noise."] = False,
     only_list: Annotated[bool, "List the runs of this project.", "--list"] = False,
     as_json: bool = False,

@@ -1,7 +1,6 @@
 """The desk: what wants a decision, of the bank and of what people propose; each but forgetting can be taken back."""
 
 from swarm_memory.schema.errors import InputError
-from swarm_memory.schema.memory import MemoryDraft
 from swarm_memory.schema.team.sharing import Decided
 from swarm_memory.server.viewer.page import Asked, Done, Page, Route, Undo
 from swarm_memory.server.viewer.pages.memories import WITHDRAWN, back_of, decided_done, in_project, of_project
@@ -85,7 +84,10 @@ async def decide_proposal(asked: Asked) -> Done:
     proposal_id, word = form.get("id", ""), form.get("word", "")[:500]
     team = TeamBank(asked.toolbox, asked.toolbox.person)
     if act == "accept":
-        draft = await _changed(asked, proposal_id)
+        proposed = await asked.toolbox.store.team.get_proposal(asked.toolbox.scope.tenant_id, proposal_id)
+        given = {name: form[name].replace("\r\n", "\n") for name in ("title", "description", "content") if name in form}
+        draft = edited([proposed[0]], proposal_id, given) if proposed and given else None
+        draft = draft if proposed and draft != proposed[0].draft else None  # else nothing was changed
         found = await team.decide(proposal_id, Decided(act="edit" if draft else "accept", word=word, draft=draft))
     elif act == "decline":
         found = await team.decide(proposal_id, Decided(act="decline", word=word))
@@ -96,16 +98,6 @@ async def decide_proposal(asked: Asked) -> Done:
         raise InputError(f"a proposal is accepted, declined or taken back, not {act[:20]!r}")
     undo = Undo("/proposals/undo", {"id": found.id})
     return Done("/proposals", f"{found.status.capitalize()}: {found.draft.title}", undo)
-
-
-async def _changed(asked: Asked, proposal_id: str) -> MemoryDraft | None:
-    """Return the words of a card where they are not those of its proposal."""
-    found = await asked.toolbox.store.team.get_proposal(asked.toolbox.scope.tenant_id, proposal_id)
-    given = {name: asked.form[name] for name in ("title", "description", "content") if name in asked.form}
-    if found is None or not given:
-        return None
-    draft = edited([found[0]], proposal_id, {name: text.replace("\r\n", "\n") for name, text in given.items()})
-    return None if draft == found[0].draft else draft
 
 
 ROUTES = (

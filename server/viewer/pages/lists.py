@@ -1,7 +1,6 @@
 """Today, and lists of what lies beside memories: jobs, tools, sources, benchmarks, people, settings."""
 
 from collections.abc import Sequence
-from itertools import groupby
 
 from swarm_memory.schema.errors import InputError, NotFoundError
 from swarm_memory.schema.job import JobStatus
@@ -101,16 +100,12 @@ async def people(asked: Asked) -> Page:
 async def settings(asked: Asked) -> Page:
     """List the settings by section, those that were given marked."""
     resolved = asked.settings()
-    rows = [(key, value, origin, _meaning(key)) for key, value, origin in resolved.rows()]
-    sections = [(name, list(some)) for name, some in groupby(rows, lambda row: row[0].rpartition(".")[0])]
-    return Page("settings.html", {"sections": sections, "files": resolved.files})
-
-
-def _meaning(key: str) -> str:
-    """Return what a setting does; empty where its name says it."""
-    section, _, name = key.rpartition(".")
-    form = SECTIONS[section] if section else Settings
-    return form.model_fields[name].description or ""
+    sections: dict[str, list[tuple[str, object, str, str]]] = {}
+    for key, value, origin in resolved.rows():
+        section, _, name = key.rpartition(".")
+        meaning = (SECTIONS[section] if section else Settings).model_fields[name].description or ""
+        sections.setdefault(section, []).append((key, value, origin, meaning))
+    return Page("settings.html", {"sections": sections.items(), "files": resolved.files})
 
 
 JOBS = (Route("/jobs", jobs), Route("/jobs/{job_id}", change_job, "POST", "admin"))
@@ -153,15 +148,11 @@ async def today(asked: Asked) -> Page:
 
 async def _with_memories(toolbox: Toolbox, retrieved: Sequence[Event]) -> list[tuple[Event, list[MemoryItem]]]:
     """Return each retrieval with the memories that it gave, as far as they are still there."""
-    ids = {event.subject_id: list(_scores(event)) for event in retrieved}
+    given = {event.subject_id: event.data.get("scores") for event in retrieved}
+    ids = {event_id: list(scores) if isinstance(scores, dict) else [] for event_id, scores in given.items()}
     wanted = list(dict.fromkeys(each for some in ids.values() for each in some))
     found = {item.id: item for item in await toolbox.store.get_memories(toolbox.readable, wanted)}
     return [(event, [found[each] for each in ids[event.subject_id] if each in found]) for event in retrieved]
-
-
-def _scores(event: Event) -> dict[str, object]:
-    scores = event.data.get("scores")
-    return dict(scores) if isinstance(scores, dict) else {}
 
 
 ROUTES = (Route("/", today),)

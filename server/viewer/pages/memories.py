@@ -1,9 +1,10 @@
 """Memories: what an agent would be shown for a prompt; a search, a list; one with all of it, and what is done to it."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from difflib import SequenceMatcher
-from typing import TYPE_CHECKING, NamedTuple, get_args
+from functools import partial
+from typing import TYPE_CHECKING, get_args
 from urllib.parse import urlencode
 
 from swarm_memory.schema.errors import InputError
@@ -34,13 +35,6 @@ STATUSES: Mapping[str, tuple[MemoryStatus, ...]] = {
 }
 WITHDRAWN = "withdrawn by the user"
 _BACK = re.compile(r"/desk\?kind=[a-z]+|/memories/rm_[0-9A-Z]{26}")
-
-
-class Line(NamedTuple):
-    """A line of a text that was changed: `same`, `gone` or `new`."""
-
-    mark: str
-    text: str
 
 
 def of_project(asked: Asked, given: Mapping[str, str]) -> "tuple[Toolbox, dict[str, str]]":
@@ -131,18 +125,11 @@ async def memory(asked: Asked) -> Page:
     )
 
 
-async def edit_form(asked: Asked) -> Page:
-    """Show the form in which one changes a memory."""
+async def form(template: str, asked: Asked) -> Page:
+    """Show the form in which one changes a memory, or is asked whether it shall be forgotten for good."""
     toolbox, project = of_project(asked, asked.query)
     (item,) = await get_memories(toolbox, [asked.path["memory_id"]])
-    return Page("memory_edit.html", {"item": item, "project_query": project, "back": back_of(asked.query, "")})
-
-
-async def forget_form(asked: Asked) -> Page:
-    """Ask whether a memory shall be forgotten for good."""
-    toolbox, project = of_project(asked, asked.query)
-    (item,) = await get_memories(toolbox, [asked.path["memory_id"]])
-    return Page("memory_forget.html", {"item": item, "project_query": project, "back": back_of(asked.query, "")})
+    return Page(template, {"item": item, "project_query": project, "back": back_of(asked.query, "")})
 
 
 async def forget(asked: Asked) -> Done:
@@ -158,28 +145,23 @@ async def forget(asked: Asked) -> Done:
 async def act(asked: Asked) -> Done:
     """Do to a memory what was posted."""
     toolbox, _ = of_project(asked, asked.form)
-    memory_id = asked.path["memory_id"]
-    decided = await _decided(asked, toolbox, memory_id, asked.path["act"])
-    return decided_done(asked, decided, back_of(asked.form, f"/memories/{memory_id}"))
-
-
-async def _decided(asked: Asked, toolbox: "Toolbox", memory_id: str, what: str) -> Decided:
+    form, memory_id, what = asked.form, asked.path["memory_id"], asked.path["act"]
     if what == "edit":
-        form = asked.form
         tags = [tag.strip() for tag in form.get("tags", "").split(",") if tag.strip()]
         texts = (form.get("title", ""), form.get("description", ""), form.get("content", "").replace("\r\n", "\n"))
-        return await edit(toolbox, memory_id, MemoryChange(*texts, tags, form.get("domain", "")))
-    if what == "withdraw":
-        return await set_memory_status(toolbox, [memory_id], "archived", WITHDRAWN)
-    if what == "restore":
-        return await set_memory_status(toolbox, [memory_id], "active")
-    if what == "promote":
-        return await promote(toolbox, memory_id)
-    if what == "confirm":
-        return await confirm(toolbox, memory_id)
-    raise InputError(
-        f"a memory can be edited, withdrawn, restored, confirmed, promoted or forgotten, not {what[:20]!r}"
-    )
+        decided = await edit(toolbox, memory_id, MemoryChange(*texts, tags, form.get("domain", "")))
+    elif what == "withdraw":
+        decided = await set_memory_status(toolbox, [memory_id], "archived", WITHDRAWN)
+    elif what == "restore":
+        decided = await set_memory_status(toolbox, [memory_id], "active")
+    elif what == "promote":
+        decided = await promote(toolbox, memory_id)
+    elif what == "confirm":
+        decided = await confirm(toolbox, memory_id)
+    else:
+        can = "edited, withdrawn, restored, confirmed, promoted or forgotten"
+        raise InputError(f"a memory can be {can}, not {what[:20]!r}")
+    return decided_done(asked, decided, back_of(form, f"/memories/{memory_id}"))
 
 
 _DONE = {
@@ -217,12 +199,17 @@ def in_project(path: str, given: Mapping[str, str]) -> str:
     return f"{path}{'&' if '?' in path else '?'}{urlencode({'project': project})}" if project else path
 
 
-def _changes(former: Version, later: Version) -> Iterator[tuple[str, list[Line]]]:
-    """Yield each field that was changed, with its lines."""
+def _changes(former: Version, later: Version) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+    """Yield each field that was changed, with its lines: whether each is `same`, `gone` or `new`, and its text."""
     one, other = _texts(former), _texts(later)
-    for name, lines in one.items():
-        if lines != other[name]:
-            yield name, list(_difference(lines, other[name]))
+    for name in (each for each in one if one[each] != other[each]):
+        lines: list[tuple[str, str]] = []
+        # Whole lines alone: what compares inside of similar lines too, as ndiff does, takes cubic time.
+        matcher = SequenceMatcher(None, one[name], other[name], autojunk=False)
+        for what, start, end, begin, stop in matcher.get_opcodes():
+            lines += [("same" if what == "equal" else "gone", text) for text in one[name][start:end]]
+            lines += [("new", text) for text in other[name][begin:stop] if what != "equal"]
+        yield name, lines
 
 
 def _texts(version: Version) -> dict[str, list[str]]:
@@ -234,16 +221,6 @@ def _texts(version: Version) -> dict[str, list[str]]:
         "tags": list(texts.get("tags", ())),
         "domain": [texts["domain"]] if texts.get("domain") else [],
     }
-
-
-def _difference(one: Sequence[str], other: Sequence[str]) -> Iterator[Line]:
-    # Whole lines alone: what compares inside of similar lines too, as ndiff does, takes cubic time.
-    for what, start, end, begin, stop in SequenceMatcher(None, one, other, autojunk=False).get_opcodes():
-        if what == "equal":
-            yield from (Line("same", text) for text in one[start:end])
-        else:
-            yield from (Line("gone", text) for text in one[start:end])
-            yield from (Line("new", text) for text in other[begin:stop])
 
 
 def _happened(event: Event) -> str:
@@ -270,8 +247,8 @@ ASK = (Route("/ask", ask),)
 ROUTES = (
     Route("/memories", memories),
     Route("/memories/{memory_id}", memory),
-    Route("/memories/{memory_id}/edit", edit_form),
-    Route("/memories/{memory_id}/forget", forget_form, role="admin"),
+    Route("/memories/{memory_id}/edit", partial(form, "memory_edit.html")),
+    Route("/memories/{memory_id}/forget", partial(form, "memory_forget.html"), role="admin"),
     Route("/memories/{memory_id}/forget", forget, "POST", "admin"),
     Route("/memories/{memory_id}/{act}", act, "POST"),
 )

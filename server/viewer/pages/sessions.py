@@ -4,7 +4,7 @@ from typing import get_args
 
 from swarm_memory.schema.base import counted
 from swarm_memory.schema.errors import InputError
-from swarm_memory.schema.trajectory import Label, TrajectorySource, Verdict
+from swarm_memory.schema.trajectory import Label, TrajectorySource
 from swarm_memory.server.viewer.page import Asked, Done, Page, Route, Undo
 from swarm_memory.tools.ports.records import TaskFilter
 from swarm_memory.tools.tasks.transcript import WINDOW, list_tasks, timeline, transcript
@@ -60,9 +60,10 @@ async def again(asked: Asked) -> Done:
 
 def _done(revised: Revised) -> Done:
     to, former, verdict = f"/tasks/{revised.trajectory_id}", revised.former, revised.verdict
+    was = "not judged" if former is None else former.label
     if not revised.stands:
-        return Done(to, f"Judged again: {verdict.label}, by {verdict.judge}. Your word stands: {_label_of(former)}.")
-    parts = [f"The verdict is {verdict.label} now, by {verdict.judge}; it was {_label_of(former)}"]
+        return Done(to, f"Judged again: {verdict.label}, by {verdict.judge}. Your word stands: {was}.")
+    parts = [f"The verdict is {verdict.label} now, by {verdict.judge}; it was {was}"]
     for ids, became in (
         (revised.stored, "taught"),
         (revised.superseded, "archived"),
@@ -70,13 +71,8 @@ def _done(revised: Revised) -> Done:
     ):
         if ids:
             parts.append(f"{counted(len(ids), 'memory')} {became}")
-    is_other = former is not None and former.label != verdict.label
-    undo = Undo(f"{to}/verdict", {"label": former.label}) if former is not None and is_other else None
+    undo = None if former is None or was == verdict.label else Undo(f"{to}/verdict", {"label": was})
     return Done(to, f"{'; '.join(parts)}.", undo)
-
-
-def _label_of(verdict: Verdict | None) -> str:
-    return verdict.label if verdict is not None else "not judged"
 
 
 ROUTES = (
