@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from swarm_memory.schema.trajectory import Verdict
     from swarm_memory.tools.memories.remember import Remembered
     from swarm_memory.tools.ports.records import Event
-    from swarm_memory.tools.sources.sources import SourceHit
+    from swarm_memory.tools.ports.sources import FoundPassage
 
 BESIDE_CHARS = 300
 """So much is shown of each neighbour of a passage."""
@@ -125,7 +125,7 @@ def of_job(job: "Job") -> Row:
     )
 
 
-def of_passage(hit: "SourceHit") -> Row:
+def of_passage(hit: "FoundPassage") -> Row:
     """One passage: what it is, where it stands (file and lines, or the server of a tool), and what one needs to use it.
 
     `of` is the title of the document or file; `use` says of tools and operations what a call takes.
@@ -152,7 +152,7 @@ def of_passage(hit: "SourceHit") -> Row:
     )
 
 
-def _where(hit: "SourceHit") -> str:
+def _where(hit: "FoundPassage") -> str:
     passage = hit.passage
     place = passage.path or passage.group
     if passage.line is None:

@@ -13,7 +13,7 @@ import os
 import re
 import tarfile
 import zlib
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import PurePosixPath
@@ -202,7 +202,12 @@ class RepositoryReader:
             yield group
         for issue in await self._issues(api):
             name = f"(issue {issue['number']})"
-            yield name, _hash(digest(issue)), partial(_issue_passages, name, issue)
+            labels: list[str] = issue["labels"]
+            description = f"open issue; {', '.join(labels)}" if labels else "open issue"
+            data = {key: issue[key] for key in ("number", "url", "labels", "updated_at")}
+            title = f"#{issue['number']} {issue['title']}"
+            passages = [_passage(name, title, issue["body"], data, description)]
+            yield name, _hash(digest(issue)), partial(list[Passage], passages)
 
     async def _files(self, api: str, home: str) -> AsyncIterator[ReadGroup]:
         unread = [language.name for language in LANGUAGES if missing(language)]
@@ -229,8 +234,13 @@ class RepositoryReader:
         ]:
             link = f"{home}/blob/{commit}/{quote(file.path)}"
             yield file.path, _hash(file.sha), partial(_file_passages, file, link)
-        tree = partial(_tree_passages, self.which.full_name, f"{home}/tree/{commit}", commit, paths[:MAX_PATHS])
-        yield TREE, state, tree
+        data, listed = {"url": f"{home}/tree/{commit}", "sha": commit}, paths[:MAX_PATHS]
+        parts = (
+            "\n".join(listed[at : at + PATHS_IN_PASSAGE]) for at in range(0, max(1, len(listed)), PATHS_IN_PASSAGE)
+        )
+        title = f"Files of {self.which.full_name}"
+        tree = [_passage(TREE, title, part, data, position=position) for position, part in enumerate(parts)]
+        yield TREE, state, partial(list[Passage], tree)
 
     async def _issues(self, api: str) -> list[dict[str, Any]]:
         """Return the open issues; a repository may have none."""
@@ -331,15 +341,6 @@ def _about_passages(name: str, home: str, about: Mapping[str, Any]) -> list[Pass
     return [_passage(ABOUT, name, "\n".join(lines), known, text_of(about.get("description")))]
 
 
-def _tree_passages(name: str, link: str, commit: str, paths: Sequence[str]) -> list[Passage]:
-    data = {"url": link, "sha": commit}
-    starts = range(0, max(1, len(paths)), PATHS_IN_PASSAGE)
-    return [
-        _passage(TREE, f"Files of {name}", "\n".join(paths[start : start + PATHS_IN_PASSAGE]), data, position=position)
-        for position, start in enumerate(starts)
-    ]
-
-
 def _file_passages(file: _File, link: str) -> list[Passage]:
     """Return a file's passages, each with its address and the SHA of the file. Raises `InputError`."""
     suffix = PurePosixPath(file.path).suffix.lower()
@@ -369,9 +370,3 @@ def _issues_in(answer: Answer) -> Iterator[dict[str, Any]]:
                 "url": text_of(each.get("html_url"))[:500],
                 "updated_at": text_of(each.get("updated_at"))[:40],
             }
-
-
-def _issue_passages(name: str, issue: Mapping[str, Any]) -> list[Passage]:
-    data = {key: issue[key] for key in ("number", "url", "labels", "updated_at")}
-    description = f"open issue; {', '.join(issue['labels'])}" if issue["labels"] else "open issue"
-    return [_passage(name, f"#{issue['number']} {issue['title']}", issue["body"], data, description)]

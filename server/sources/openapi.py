@@ -133,7 +133,9 @@ class _References:
             reference = found.get("$ref")
             if not isinstance(reference, str):
                 return found
-            found = self._target(reference)
+            found = mapping_of(self._document if reference.startswith("#/") else None)
+            for part in reference[2:].split("/"):
+                found = mapping_of(found.get(part.replace("~1", "/").replace("~0", "~")))
         return {}
 
     def input_schema(self, operation: Mapping[str, Any]) -> dict[str, JsonValue]:
@@ -169,11 +171,3 @@ class _References:
         below = depth - 1 if "$ref" in value else depth
         found = self.resolved(cast(object, value))
         return {str(key): self._whole(part, below, level + 1) for key, part in found.items() if key not in _EXAMPLES}
-
-    def _target(self, reference: str) -> dict[str, Any]:
-        if not reference.startswith("#/"):
-            return {}
-        at: Any = self._document
-        for part in reference[2:].split("/"):
-            at = mapping_of(at).get(part.replace("~1", "/").replace("~0", "~"))
-        return mapping_of(at)
