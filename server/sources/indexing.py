@@ -95,9 +95,9 @@ async def index(
     groups: AsyncIterable[ReadGroup] = in_thread(partial(_KINDS[asked.kind].read, path, allows=allows))
     if asked.kind == "tool" and path.is_file() and names_servers(path):
         groups = read_servers(path, folder=root, environ=os.environ)
-    done = await index_source(
-        toolbox, asked.kind, location_of(path, root), groups, on_progress=on_progress, prepare=prepare
-    )
+    real = root.resolve()  # noqa: ASYNC240 - of a path, not a file
+    location = (path.relative_to(real) if path.is_relative_to(real) else path).as_posix()
+    done = await index_source(toolbox, asked.kind, location, groups, on_progress=on_progress, prepare=prepare)
     if done.reason is None or done.faults:
         return done
     return done.model_copy(
@@ -112,7 +112,16 @@ async def check(toolbox: Toolbox, asked: IndexRequest, root: Path, leave: Leave 
     """
     settings = toolbox.settings.sources
     if asked.kind == "github":
-        _check_repository(asked, settings, leave)
+        from swarm_memory.server.sources.github import Repository
+
+        which = Repository.of(asked.path or "")
+        allowed = {line.lower() for line in _lines(settings.allow_github)}
+        if not leave.any_repository and allowed.isdisjoint({"*", f"{which.owner}/*".lower(), which.full_name.lower()}):
+            raise ConfigError(
+                f"GitHub is asked for nothing unless you say so: run `swarm-memory sources index --kind github "
+                f"{which.full_name}` yourself, or add the line {which.full_name} to sources.allow_github in your own "
+                "settings"
+            )
         return root
     path = checked_path(asked, root, settings, leave)
     database = await _database(toolbox)
@@ -128,20 +137,6 @@ async def check(toolbox: Toolbox, asked: IndexRequest, root: Path, leave: Leave 
                 "sources.allow_mcp_servers in your own settings file"
             )
     return path
-
-
-def _check_repository(asked: IndexRequest, settings: SourceSettings, leave: Leave) -> None:
-    """Raise `InputError` for what names no repository, `ConfigError` for one that may not be read."""
-    from swarm_memory.server.sources.github import Repository
-
-    which = Repository.of(asked.path or "")
-    allowed = {line.lower() for line in _lines(settings.allow_github)}
-    if not leave.any_repository and allowed.isdisjoint({"*", f"{which.owner}/*".lower(), which.full_name.lower()}):
-        raise ConfigError(
-            f"GitHub is asked for nothing unless you say so: run `swarm-memory sources index --kind github "
-            f"{which.full_name}` yourself, or add the line {which.full_name} to sources.allow_github in your own "
-            "settings"
-        )
 
 
 async def _index_repository(toolbox: Toolbox, asked: IndexRequest, on_progress: Report | None) -> IndexedSource:
@@ -182,12 +177,6 @@ def checked_path(asked: IndexRequest, root: Path, settings: SourceSettings, leav
     if not is_there:
         raise missing
     return path
-
-
-def location_of(path: Path, root: Path) -> str:
-    """Return how a source is called: its path relative to the project where it lies in it."""
-    real = root.resolve()
-    return path.relative_to(real).as_posix() if path.is_relative_to(real) else path.as_posix()
 
 
 def _lines(setting: str) -> list[str]:

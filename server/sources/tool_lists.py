@@ -199,12 +199,6 @@ class McpServer(BaseModel):
             raise ValueError("neither a command nor an http address is given")
         return self
 
-    @property
-    def is_ours(self) -> bool:
-        """Whether it is this program: it would list its own tools, and wait for its own database."""
-        words = (Path(word).name.lower().replace("_", "-") for word in (self.command, *self.args))
-        return any(word.startswith(_OURSELVES) for word in words)
-
 
 def read_config(path: Path, environ: Mapping[str, str]) -> "dict[str, McpServer | str]":
     """Return the servers of a `.mcp.json` by name, without ourselves; a text says why one cannot be asked.
@@ -221,8 +215,13 @@ def read_config(path: Path, environ: Mapping[str, str]) -> "dict[str, McpServer 
     entries = mapping_of(document["mcpServers"])
     if len(entries) > MAX_SERVERS:
         raise InputError(f"{path} names {len(entries):,} servers: {MAX_SERVERS} are the most that are asked")
-    found = {name: _server(entry, environ) for name, entry in entries.items()}
-    return {name: each for name, each in found.items() if isinstance(each, str) or not each.is_ours}
+    found: dict[str, McpServer | str] = {}
+    for name, entry in entries.items():
+        server = found[name] = _server(entry, environ)
+        words = () if isinstance(server, str) else (server.command, *server.args)
+        if any(Path(word).name.lower().replace("_", "-").startswith(_OURSELVES) for word in words):
+            del found[name]  # it would list its own tools, and wait for its own database
+    return found
 
 
 def _server(entry: object, environ: Mapping[str, str]) -> McpServer | str:

@@ -7,6 +7,7 @@ Files, servers and formats are the readers' business; where passages are kept is
 import asyncio
 import math
 import time
+from collections import Counter
 from collections.abc import AsyncIterable, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -269,7 +270,8 @@ class _Indexing:
         self.known = known
         self.prepare = prepare
         self.seen: set[str] = set()
-        self.added = self.changed = self.unchanged = self.passages = 0
+        self.done = Counter[str]()
+        """How many groups were added, changed and unchanged, and how many passages were written."""
         self.faults: list[Fault] = []
         self.notices: list[str] = []
         self._read: list[ReadGroup] = []
@@ -284,7 +286,7 @@ class _Indexing:
             return
         self.seen.add(name)
         if self.known.get(name) == content_hash:
-            self.unchanged += 1
+            self.done["unchanged"] += 1
             return
         self._read.append(group)
         if len(self._read) >= GROUPS_TOGETHER * PREPARED_AT_ONCE:
@@ -320,9 +322,8 @@ class _Indexing:
             for group in groups
         ]
         await self.toolbox.store.sources.write_groups(self.key, filled, self.toolbox.embedder.name)
-        self.added += sum(group.name not in self.known for group in groups)
-        self.changed += sum(group.name in self.known for group in groups)
-        self.passages += len(texts)
+        self.done.update("changed" if group.name in self.known else "added" for group in groups)
+        self.done["passages"] += len(texts)
 
     async def _vectors(self, texts: Sequence[str]) -> list[Vector | None]:
         """Embed texts; what would take longer than `EMBEDDING_S` in all is left to a job."""
@@ -347,11 +348,10 @@ class _Indexing:
         """
         store, key = self.toolbox.store.sources, self.key
         gone = [name for name in self.known if name not in self.seen]
-        removed = 0
         for start in range(0, len(gone), _REMOVED_AT_ONCE):
-            removed += await store.remove_groups(key, gone[start : start + _REMOVED_AT_ONCE])
+            self.done["removed"] += await store.remove_groups(key, gone[start : start + _REMOVED_AT_ONCE])
         reason = None
-        if self.added or not self.seen.isdisjoint(self.known):
+        if self.done["added"] or not self.seen.isdisjoint(self.known):
             await store.write_groups(key, [], self.toolbox.embedder.name)  # notes that it was looked at
         else:
             why = f"{len(self.faults)} found, none could be read" if self.faults else f"no {key.kind} was found there"
@@ -367,14 +367,10 @@ class _Indexing:
         return IndexedSource(
             kind=key.kind,
             location=key.location,
-            added=self.added,
-            changed=self.changed,
-            unchanged=self.unchanged,
-            removed=removed,
-            passages=self.passages,
             reason=reason,
             faults=tuple(self.faults),
             notices=tuple(dict.fromkeys(self.notices)),
+            **self.done,
         )
 
 
