@@ -72,10 +72,8 @@ class ClaudeCliChatModel(MeteredModel):
     def __init__(
         self, settings: ChatProviderSettings, environ: Mapping[str, str], meter: ChatMeter, *, retries: int = 2
     ) -> None:
-        is_child = bool(environ.get(CHILD_VARIABLE))
-        super().__init__(
-            settings.name, meter, "this process was itself started by a claude_cli call." if is_child else None
-        )
+        fault = "this process was itself started by a claude_cli call." if environ.get(CHILD_VARIABLE) else None
+        super().__init__(settings.name, meter, fault)
         self._settings = settings
         self._environ = environ
         self._retries = retries

@@ -357,33 +357,35 @@ class _Writer:
         for each in self.outline.definitions:
             self.inner.setdefault(id(each.parent), []).append(each)
         self.passages: list[Passage] = []
+        self.purpose = ""
+        """What the file says of itself, in a sentence, which stands behind the words of each definition."""
 
     def write(self) -> None:
         outside = self._without(0, len(self.source), self.inner.get(id(None), []), signatures=False)
         if self.outline.doc or len(re.findall(r"\w+", outside)) >= _MIN_FILE_WORDS:
             last = self.source.count(b"\n", 0, len(self.source.rstrip())) + 1
             path = PurePosixPath(self.name)
-            parts = [*path.parts[:-1], path.stem]  # of the name with dots that a module has
+            parts = [*path.parts[:-1], path.stem]  # of the dotted name that a module has
             if len(parts) > 1 and parts[-1] in ("__init__", "mod", "index"):
                 parts.pop()
-            self._add(".".join(parts), (self.outline.doc, ""), outside, (1, last), {"symbol": "file"})
+            self._add(".".join(parts), self.outline.doc, outside, (1, last), symbol="file")
         first = re.split(r"(?<=[.!?])\s|\n\n", self.outline.doc, maxsplit=1)[0]
-        purpose = " ".join(first.split())[:_MAX_PURPOSE_CHARS]
+        self.purpose = " ".join(first.split())[:_MAX_PURPOSE_CHARS]
         for each in self.outline.definitions:
             if each.kind != "scope":
-                self._definition(each, purpose)
+                self._definition(each)
 
-    def _definition(self, each: Definition, purpose: str) -> None:
+    def _definition(self, each: Definition) -> None:
         """Add a class with its members by signature, or a function whole; of a long one those in it by signature."""
         inner = self.inner.get(id(each), [])
         is_method = each.parent is not None and each.parent.kind != "function"
         symbol = "class" if each.kind == "class" else "method" if is_method else "function"
         is_whole = symbol != "class" and (not inner or each.end - each.start <= MAX_PART_CHARS)
-        data: dict[str, JsonValue] = {"symbol": symbol, "signature": each.signature}
         text = self._without(each.start, each.end, inner, signatures=True)
         if is_whole:
             text = _decoded(self.source[each.start : each.end])
-        self._add(each.qualified, (each.doc, purpose), text, (each.line, each.end_line), data, has_all_lines=is_whole)
+        lines, data = (each.line, each.end_line), {"symbol": symbol, "signature": each.signature}
+        self._add(each.qualified, each.doc, text, lines, has_all_lines=is_whole, **data)
 
     def _without(self, start: int, end: int, inner: Sequence[Definition], *, signatures: bool) -> str:
         """Return a range of the source with each definition in it reduced to its signature, or left out."""
@@ -400,20 +402,13 @@ class _Writer:
         return re.sub(r"\n(?:[ \t]*\n)+", "\n\n", "".join(parts)).strip("\n")
 
     def _add(
-        self,
-        title: str,
-        about: tuple[str, str],
-        text: str,
-        lines: tuple[int, int],
-        data: dict[str, JsonValue],
-        *,
-        has_all_lines: bool = False,
+        self, title: str, doc: str, text: str, lines: tuple[int, int], *, has_all_lines: bool = False, **data: JsonValue
     ) -> None:
         """Add a passage, or several of one name when the text is long; only `has_all_lines` lets them name theirs.
 
-        `about` is what it says of itself, which the first one gets, and what the file says, which all get.
+        `doc` is what it says of itself, which the first one gets.
         """
-        line, (doc, purpose) = lines[0], about
+        line = lines[0]
         for number, part in enumerate(_parts(text)):
             height = part.count("\n")
             span = (line, min(line + height, lines[1])) if has_all_lines else lines
@@ -422,7 +417,7 @@ class _Writer:
                 group=self.name[:2000],
                 position=len(self.passages),
                 title=(title or self.name)[:1000],
-                description="\n\n".join(filter(None, ("" if number else doc[:_MAX_DOC_CHARS], purpose))),
+                description="\n\n".join(filter(None, ("" if number else doc[:_MAX_DOC_CHARS], self.purpose))),
                 content=part,
                 path=self.name,
                 line=span[0],

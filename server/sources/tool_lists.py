@@ -120,7 +120,26 @@ def parse_json(data: bytes) -> Any:
 def described_parameters(schema: object) -> str:
     """Return the parameters of a JSON schema as lines `name (type, required): description`, those within named a.b."""
     lines: list[str] = []
-    _describe(schema, "", MAX_DEPTH, lines)
+
+    def describe(schema: object, prefix: str, depth: int) -> None:
+        found = mapping_of(schema)
+        required = {name for name in list_of(found.get("required")) if isinstance(name, str)}
+        for name, part in mapping_of(found.get("properties")).items():
+            if len(lines) >= MAX_PARAMETERS:
+                return
+            field = mapping_of(part)
+            kind: str = field["type"] if isinstance(field.get("type"), str) else "any"
+            if isinstance(field.get("type"), list):
+                kind = " or ".join(map(str, list_of(field["type"])))
+            kind += ", required" if name in required else ""
+            choices = [str(each)[:60] for each in list_of(field.get("enum"))[:20]]
+            about = [text_of(field.get("description")), f"one of {', '.join(choices)}" if choices else ""]
+            lines.append(f"{prefix}{name} ({kind}): {' '.join(filter(None, about))}".rstrip(": "))
+            if depth > 1:
+                describe(field, f"{prefix}{name}.", depth - 1)
+                describe(field.get("items"), f"{prefix}{name}[].", depth - 1)
+
+    describe(schema, "", MAX_DEPTH)
     return "\n".join(lines)
 
 
@@ -162,23 +181,6 @@ def _entries(document: Any) -> list[dict[str, Any]]:
 
 def _has_schema(entry: Mapping[str, Any]) -> bool:
     return any(isinstance(entry.get(key), dict) for key in (*_SCHEMA_KEYS, "properties"))
-
-
-def _describe(schema: object, prefix: str, depth: int, lines: list[str]) -> None:
-    found = mapping_of(schema)
-    required = {name for name in list_of(found.get("required")) if isinstance(name, str)}
-    for name, part in mapping_of(found.get("properties")).items():
-        if len(lines) >= MAX_PARAMETERS:
-            return
-        field = mapping_of(part)
-        kinds = list_of(field.get("type")) if isinstance(field.get("type"), list) else [text_of(field.get("type"))]
-        kind = (" or ".join(map(str, kinds)) or "any") + (", required" if name in required else "")
-        choices = [str(each)[:60] for each in list_of(field.get("enum"))[:20]]
-        about = [text_of(field.get("description")), f"one of {', '.join(choices)}" if choices else ""]
-        lines.append(f"{prefix}{name} ({kind}): {' '.join(part for part in about if part)}".rstrip(": "))
-        if depth > 1:
-            _describe(field, f"{prefix}{name}.", depth - 1, lines)
-            _describe(field.get("items"), f"{prefix}{name}[].", depth - 1, lines)
 
 
 class McpServer(BaseModel):

@@ -240,10 +240,10 @@ async def self_contrast(
     why = None
     if chat is not None:
         try:
-            found, is_final = await _asked(chat, attempts, mode, settings)
-            if is_final:
+            found = await _asked(chat, attempts, mode, settings)
+            if isinstance(found, Contrast):
                 return found
-            why = found.reason
+            why = found
         except ModelUnavailable as error:
             why = one_line(redact(f"the model could not be asked: {error}").text, 400)
     lessons, reason = await asyncio.to_thread(_by_extraction, attempts, settings)
@@ -264,10 +264,8 @@ def _by_extraction(attempts: Sequence[Attempt], settings: Settings) -> tuple[tup
     return tuple(kept), "; ".join(reasons)
 
 
-async def _asked(
-    chat: ChatModel, attempts: Sequence[Attempt], mode: ScalingMode, settings: Settings
-) -> tuple[Contrast, bool]:
-    """Return what the model extracts, and whether it counts: items to keep, or its word that there are none."""
+async def _asked(chat: ChatModel, attempts: Sequence[Attempt], mode: ScalingMode, settings: Settings) -> Contrast | str:
+    """Return what the model extracts, or its word that there is nothing; a text says why its answer does not count."""
     asked = await ask_about(
         chat,
         lambda tokens: _prompt(attempts, mode, settings, tokens),
@@ -277,13 +275,16 @@ async def _asked(
         record_tokens=ATTEMPTS_TOKENS,
     )
     answer = asked.answer
-    found = Contrast((), "model", prompt_hash=asked.prompt.hash, model=asked.model)
     if isinstance(answer, Unparsed):
-        return replace(found, reason=f"the model's answer cannot be used: {answer.reason}"), False
+        return f"the model's answer cannot be used: {answer.reason}"
     lessons, refused = await asyncio.to_thread(_checked, answer.items, attempts, asked.shown, settings)
+    reason = "; ".join(refused)
+    if not lessons:
+        reason = reason or "the model found nothing that would help another task"
+        if answer.items:
+            return reason
     notes = tuple(one_line(_plain(note, settings), _MAX_NOTE_CHARS) for note in answer.notes[:_MAX_NOTES])
-    reason = "; ".join(refused) or (None if lessons else "the model found nothing that would help another task")
-    return replace(found, lessons=lessons, notes=notes, reason=reason), bool(lessons) or not answer.items
+    return Contrast(lessons, "model", notes, reason or None, asked.prompt.hash, asked.model)
 
 
 def _prompt(

@@ -283,12 +283,11 @@ class _Indexing:
         name, content_hash, _ = group
         if name in self.seen:
             self.faults.append(Fault(group=name, reason="a second group of this name was left out"))
-            return
-        self.seen.add(name)
-        if self.known.get(name) == content_hash:
+        elif self.known.get(name) == content_hash:
             self.done["unchanged"] += 1
-            return
-        self._read.append(group)
+        else:
+            self._read.append(group)
+        self.seen.add(name)
         if len(self._read) >= GROUPS_TOGETHER * PREPARED_AT_ONCE:
             await self.work_off()
 
