@@ -260,11 +260,11 @@ def make_embedder(settings: EmbeddingSettings, *, in_haste: bool = False) -> Emb
 
             return StaticEmbedder()
         case "openai":
-            from swarm_memory.server.embedding.openai import OpenAIEmbedder
+            from swarm_memory.server.embedding.neural import OpenAIEmbedder
 
             return OpenAIEmbedder(settings, api_key_of(settings))
         case "fastembed":
-            from swarm_memory.server.embedding.fastembed import FastEmbedEmbedder
+            from swarm_memory.server.embedding.neural import FastEmbedEmbedder
 
             return FastEmbedEmbedder(settings)
 

@@ -3,8 +3,8 @@
 import asyncio
 import logging
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 from swarm_memory.schema.errors import ModelAnswerInvalid, ModelError, ModelUnavailable, ModelWindowTooSmall
 from swarm_memory.schema.settings import ChatProviderSettings, ChatSettings
@@ -23,16 +23,6 @@ MAX_FAILURES, COOL_DOWN_S = 3, 60.0
 """After so many failures in a row a model is passed over for so long."""
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(slots=True)
-class _Link:
-    """A model and how it has fared."""
-
-    model: ChatModel
-    failures: int = 0
-    """One after the other."""
-    rests_until: float = 0.0
 
 
 class ChainChatModel:
@@ -56,22 +46,22 @@ class ChainChatModel:
         assert models
         self._settings = settings
         self._meter = meter
-        self._links = [_Link(model) for model in models]
-        self._orders = {
-            purpose: [link for model in order for link in self._links if link.model is model]
-            for purpose, order in (orders or {}).items()
-        }
+        self._models = models
+        self._orders = orders or {}
+        self._failures = Counter[ChatModel]()
+        """Of each model, one after the other."""
+        self._rests_until = dict.fromkeys(models, 0.0)
         self._monotonic = monotonic
         self._slots = asyncio.Semaphore(MAX_CONCURRENCY)
         self._reserved_tokens = 0
 
     @property
     def name(self) -> str:
-        return " → ".join(link.model.name for link in self._links)
+        return " → ".join(model.name for model in self._models)
 
     @property
     def is_local(self) -> bool:
-        return all(link.model.is_local for link in self._links)
+        return all(model.is_local for model in self._models)
 
     async def complete(self, request: ChatRequest) -> ChatAnswer:
         """Answer by the first model that can; the answer names it.
@@ -105,23 +95,24 @@ class ChainChatModel:
             self._slots.release()
 
     async def _answer(self, request: ChatRequest, deadline: float) -> ChatAnswer:
-        links = self._orders.get(request.purpose) or self._links
+        models = self._orders.get(request.purpose) or self._models
         now = self._monotonic()
+        rests_s = {model: self._rests_until[model] - now for model in models}
         reasons = [
-            f"{link.model.name} rests for {link.rests_until - now:.0f} s after {link.failures} failures."
-            for link in links
-            if link.rests_until > now
+            f"{model.name} rests for {left_s:.0f} s after {self._failures[model]} failures."
+            for model, left_s in rests_s.items()
+            if left_s > 0
         ]
-        asked = [link for link in links if link.rests_until <= now]
+        asked = [model for model in models if rests_s[model] <= 0]
         kind: type[ModelError] = ModelUnavailable
-        for link in asked:
+        for model in asked:
             left_s = deadline - self._monotonic()
             if left_s <= 0:
-                reasons.append(f"{link.model.name} was not asked: no time was left.")
+                reasons.append(f"{model.name} was not asked: no time was left.")
                 continue
-            share_s = left_s if link is asked[-1] else min(self._settings.timeout_s, left_s * 2 / 3)
+            share_s = left_s if model is asked[-1] else min(self._settings.timeout_s, left_s * 2 / 3)
             try:
-                answer = await link.model.complete(request.model_copy(update={"timeout_s": share_s}))
+                answer = await model.complete(request.model_copy(update={"timeout_s": share_s}))
             except ModelError as error:
                 if isinstance(error, ModelWindowTooSmall) and request.can_shorten:
                     raise
@@ -130,11 +121,11 @@ class ChainChatModel:
                 _log.warning("%s", error)
                 # One that answered badly, or that a shorter request may fit, is there.
                 if isinstance(error, ModelUnavailable) and not isinstance(error, ModelWindowTooSmall):
-                    link.failures += 1
-                    if link.failures >= MAX_FAILURES:
-                        link.rests_until = self._monotonic() + COOL_DOWN_S
+                    self._failures[model] += 1
+                    if self._failures[model] >= MAX_FAILURES:
+                        self._rests_until[model] = self._monotonic() + COOL_DOWN_S
             else:
-                link.failures = 0
+                self._failures[model] = 0
                 return answer
         raise kind(" ".join(reasons))
 

@@ -18,7 +18,7 @@ from swarm_memory.schema.settings import ChatProviderSettings
 from swarm_memory.server.chat.metering import ChatMeter, MeteredModel, Reply, add, shown, system_with_schema
 from swarm_memory.server.child_process import OUTER_SESSION, Finished, run
 from swarm_memory.server.folders import CHILD_VARIABLE
-from swarm_memory.tools.ports.models import ChatAnswer, ChatRequest, ChatUsage
+from swarm_memory.tools.ports.models import ChatRequest, ChatUsage
 
 MAX_OUTPUT_BYTES = 4_000_000
 _DENIED = ["Read", "Edit", "Write", "Bash", "WebFetch"]
@@ -72,17 +72,11 @@ class ClaudeCliChatModel(MeteredModel):
     def __init__(
         self, settings: ChatProviderSettings, environ: Mapping[str, str], meter: ChatMeter, *, retries: int = 2
     ) -> None:
-        super().__init__(settings.name, meter)
+        fault = "this process was itself started by a claude_cli call." if environ.get(CHILD_VARIABLE) else None
+        super().__init__(settings.name, meter, fault)
         self._settings = settings
         self._environ = environ
         self._retries = retries
-
-    async def complete(self, request: ChatRequest) -> ChatAnswer:
-        if self._environ.get(CHILD_VARIABLE):  # nothing is sent, and nothing recorded
-            raise ModelUnavailable(
-                f"{self.name} cannot be asked: this process was itself started by a claude_cli call."
-            )
-        return await super().complete(request)
 
     async def _ask(self, request: ChatRequest, usage: ChatUsage) -> Reply:
         """Run the command in an empty folder of its own: no CLAUDE.md, no settings, no file of a project in reach."""

@@ -76,9 +76,11 @@ class MeteredModel(ABC):
 
     is_local = False
 
-    def __init__(self, name: str, meter: ChatMeter) -> None:
+    def __init__(self, name: str, meter: ChatMeter, fault: str | None = None) -> None:
+        """`fault` says why the model cannot be asked at all: nothing is sent then, and nothing recorded."""
         self.name = name
         self._meter = meter
+        self._fault = fault
 
     @abstractmethod
     async def _ask(self, request: ChatRequest, usage: ChatUsage) -> Reply:
@@ -90,6 +92,8 @@ class MeteredModel(ABC):
         Raises `ModelUnavailable` when `request.timeout_s` is over, `ModelAnswerInvalid` for an answer that cannot be
         used, and what `_ask` raises. All of it is recorded, cancelled calls too.
         """
+        if self._fault is not None:
+            raise ModelUnavailable(f"{self.name} cannot be asked: {self._fault}")
         began, usage = time.perf_counter(), ChatUsage()
         outcome: Outcome = "cancelled"
         try:

@@ -18,7 +18,7 @@ from swarm_memory.server.chat.metering import (
     shown,
     system_with_schema,
 )
-from swarm_memory.tools.ports.models import ChatAnswer, ChatRequest, ChatUsage
+from swarm_memory.tools.ports.models import ChatRequest, ChatUsage
 
 if TYPE_CHECKING:
     from ssl import SSLContext
@@ -59,18 +59,14 @@ class OpenAIChatModel(MeteredModel):
         self, settings: ChatProviderSettings, api_key: str | None, meter: ChatMeter, *, retries: int = 2
     ) -> None:
         """Take the key, or None for an endpoint that wants none; an empty one is a key that is missing."""
-        super().__init__(settings.name, meter)
+        fault = f"{settings.key_variable} is not set." if api_key == "" else None
+        super().__init__(settings.name, meter, fault)
         host = urlsplit(settings.url).hostname
         self.is_local = host in {"localhost", "127.0.0.1", "::1"} and not settings.price_out
         self._settings = settings
         self._api_key = api_key
         self._retries = retries
         self._refused = frozenset[str]()
-
-    async def complete(self, request: ChatRequest) -> ChatAnswer:
-        if self._api_key == "":  # nothing is sent, and nothing recorded
-            raise ModelUnavailable(f"{self.name} cannot be asked: {self._settings.key_variable} is not set.")
-        return await super().complete(request)
 
     async def _ask(self, request: ChatRequest, usage: ChatUsage) -> Reply:
         """Send a request, again without each parameter that the endpoint refuses. Raises `ModelError`."""
@@ -87,9 +83,13 @@ class OpenAIChatModel(MeteredModel):
                 said = self._said(error)
                 if error.status_code == 413 or _TOO_LONG.search(said):
                     raise ModelWindowTooSmall(f"{self.name} cannot take so long a request: {said}") from None
-                if (parameter := self._refused_parameter(error.status_code, said, body)) is None:
+                # What it refuses is the parameter that it names, else the form of the answer.
+                named = [name for name, word in _OPTIONAL.items() if name in body and word in said.lower()]
+                if "response_format" in body and self._settings.structured == "auto":
+                    named.append("response_format")
+                if error.status_code not in _REFUSED_STATUSES or not named:
                     raise ModelUnavailable(f"{self.name} failed: {said}") from None
-                refused |= {parameter}
+                refused |= {named[0]}
             except APIConnectionError as error:
                 reason = type(error.__cause__ or error).__name__
                 raise ModelUnavailable(f"{self._settings.url} was not reached or hung up ({reason}).") from None
@@ -141,14 +141,6 @@ class OpenAIChatModel(MeteredModel):
             "response_format": form,
         }
         return {key: value for key, value in body.items() if value is not None and key not in refused}
-
-    def _refused_parameter(self, status: int, text: str, body: dict[str, Any]) -> str | None:
-        """Return what to leave out after a refusal: the parameter that it names, else the form of the answer."""
-        if status not in _REFUSED_STATUSES:
-            return None
-        named = (parameter for parameter, word in _OPTIONAL.items() if parameter in body and word in text.lower())
-        is_form = "response_format" in body and self._settings.structured == "auto"
-        return next(named, "response_format" if is_form else None)
 
     def _said(self, error: "APIStatusError") -> str:
         """Return the endpoint's words on one line, at most 300 characters, without the key, which endpoints echo."""

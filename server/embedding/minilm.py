@@ -4,20 +4,19 @@ The model takes token ids and gives vectors of unit length; its vocabulary stand
 `scripts/embedder/onnx_model.py`.
 """
 
-import importlib
-import os
 import threading
 from array import array
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import anyio.to_thread
 import numpy
 
 from swarm_memory.schema.errors import InputError, ModelUnavailable
+from swarm_memory.server.embedding.neural import load_runtime, runtime_errors
 from swarm_memory.server.embedding.static import StaticEmbedder, WordPiece, verify
 
 if TYPE_CHECKING:
@@ -126,24 +125,6 @@ class MiniLMEmbedder:
 def _names(texts: Sequence[str]) -> list[str]:
     """Return what errors call the texts."""
     return [f"Text {at}" for at in range(len(texts))] if len(texts) > 1 else ["The text"]
-
-
-_SILENT = ("ORT_DISABLE_TELEMETRY", "ORT_TELEMETRY_DISABLED")
-"""From 1.29 on onnxruntime reports to its makers every process that loads it, unless one of these is set before."""
-
-
-def load_runtime() -> Any:
-    """Import onnxruntime, which then writes nothing of its own and reports nothing. Raises `ImportError`."""
-    os.environ.update(dict.fromkeys(_SILENT, "1"))
-    runtime: Any = importlib.import_module("onnxruntime")
-    runtime.disable_telemetry_events()  # on Windows the system would gather them
-    return runtime
-
-
-def runtime_errors() -> tuple[type[Exception], ...]:
-    """Return onnxruntime's exceptions, which have no base of their own."""
-    state = importlib.import_module("onnxruntime.capi.onnxruntime_pybind11_state")
-    return tuple(kind for kind in vars(state).values() if isinstance(kind, type) and issubclass(kind, Exception))
 
 
 @lru_cache

@@ -1,17 +1,27 @@
-"""What embedders that ask a neural model share: prefixes, names, and what texts and vectors must satisfy."""
+"""Embedders that ask a neural model: an endpoint that speaks OpenAI's ``/embeddings``, or fastembed on this machine."""
 
 from __future__ import annotations
 
+import asyncio
+import importlib
 import math
+import os
+import threading
+import time
 from abc import ABC, abstractmethod
 from array import array
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 from zlib import crc32
 
-from swarm_memory.schema.errors import InputError, ModelAnswerInvalid
+from swarm_memory.schema.errors import ConfigError, InputError, ModelAnswerInvalid, ModelError, ModelUnavailable
 
 if TYPE_CHECKING:
+    from openai import AsyncOpenAI
+    from openai.types import CreateEmbeddingResponse
+
     from swarm_memory.schema.settings import EmbeddingSettings
     from swarm_memory.tools.ports.models import Vector
 
@@ -34,7 +44,7 @@ class NeuralEmbedder(ABC):
     @property
     @abstractmethod
     def dimensions(self) -> int:
-        """Length of the vectors."""
+        """Length of the vectors. Raises `ConfigError` where it is not known."""
 
     @property
     def name(self) -> str:
@@ -86,3 +96,204 @@ def _model_text(prefix: str, text: str, what: str) -> str:
     if not any(character.isprintable() and not character.isspace() for character in valid):
         raise InputError(f"{what} holds nothing to embed: give it at least one word.")
     return prefix + valid
+
+
+NATIVE_DIMENSIONS = {"text-embedding-3-small": 1536, "text-embedding-3-large": 3072, "text-embedding-ada-002": 1536}
+MAX_BATCH_TEXTS = 256
+MAX_BATCH_CHARS = 200_000
+TIMEOUT_S = 20.0
+"""Of a request with its retries."""
+
+MAX_FAILURES = 3
+REST_S = 60.0
+"""So many failures in a row and the endpoint is not asked for so long: each caller would wait its whole time."""
+
+
+class OpenAIEmbedder(NeuralEmbedder):
+    """Embeds in batches of at most 256 texts and 200,000 characters; a text counts to its 24,000th character.
+
+    The package tries a request again, all within `TIMEOUT_S`; after `MAX_FAILURES` in a row the endpoint rests. An
+    answer is used only when it has one finite vector that is not zero, of the right dimensions, for each text. The key
+    never stands in an error.
+    """
+
+    def __init__(self, settings: EmbeddingSettings, api_key: str | None) -> None:
+        """Connect to nothing yet. Raises `ConfigError` without a model, or without its dimensions."""
+        if settings.model is None:
+            raise ConfigError("embedding.provider is openai: set embedding.model too, such as text-embedding-3-small")
+        super().__init__(settings, settings.model)
+        self._api_key = api_key
+        self._failures = 0
+        self._rests_until = 0.0
+        dimensions = settings.dimensions or NATIVE_DIMENSIONS.get(settings.model)
+        if dimensions is None:
+            raise ConfigError(f"Set embedding.dimensions to the length of {settings.model}'s vectors.")
+        self._dimensions = dimensions
+
+    @property
+    def dimensions(self) -> int:
+        return self._dimensions
+
+    async def aclose(self) -> None:
+        """Close the connections, if any was made."""
+        if "_client" in self.__dict__:
+            await self._client.close()
+
+    @cached_property
+    def _client(self) -> AsyncOpenAI:
+        from openai import AsyncOpenAI
+
+        return AsyncOpenAI(api_key=self._api_key or "none", base_url=self._settings.base_url)
+
+    async def _embed(self, texts: list[str], *, are_queries: bool) -> list[Vector]:
+        del are_queries
+        return [vector for batch in _batches(texts) for vector in await self._embed_batch(batch)]
+
+    async def _embed_batch(self, texts: list[str]) -> list[Vector]:
+        import openai
+
+        left_s = self._rests_until - time.monotonic()
+        if left_s > 0:
+            raise ModelUnavailable(f"{self._model_name} rests for {left_s:.0f} s after {self._failures} failures.")
+        # Only OpenAI's third generation is known to shorten its vectors; others refuse the field.
+        shortened = self.dimensions != NATIVE_DIMENSIONS.get(self._model_name)
+        can_shorten = shortened and self._model_name.startswith("text-embedding-3")
+        try:
+            async with asyncio.timeout(TIMEOUT_S):
+                answer = await self._client.embeddings.create(
+                    input=texts,
+                    model=self._model_name,
+                    encoding_format="float",
+                    dimensions=self.dimensions if can_shorten else openai.omit,
+                )
+        except (TimeoutError, openai.APIError, ValueError, RecursionError) as error:
+            problem = self._problem(error)
+            self._failures += isinstance(problem, ModelUnavailable)
+            if isinstance(problem, ModelUnavailable) and self._failures >= MAX_FAILURES:
+                self._rests_until = time.monotonic() + REST_S
+            raise problem from None
+        self._failures = 0
+        return self._vectors(answer, len(texts))
+
+    def _problem(self, error: Exception) -> ModelError:
+        """Return what went wrong, never in the endpoint's words: they can echo the key."""
+        import openai
+
+        if isinstance(error, TimeoutError):
+            return ModelUnavailable(f"{self._model_name} gave no embeddings within {TIMEOUT_S:g} s: try later.")
+        if isinstance(error, openai.APIConnectionError):
+            return ModelUnavailable(f"{self._model_name} was not reached ({type(error).__name__}): try later.")
+        if not isinstance(error, openai.APIStatusError):
+            return ModelAnswerInvalid(
+                f"{self._model_name} answered with something that is not embeddings "
+                f"({type(error).__name__}): check embedding.base_url."
+            )
+        status = error.status_code
+        if status in (408, 409, 429) or status >= 500:
+            return ModelUnavailable(f"{self._model_name} failed again and again (HTTP {status}): try later.")
+        advice = {401: "set embedding.api_key", 404: "check embedding.base_url and embedding.model"}
+        hint = advice.get(status, "check embedding.model, its key, and that the texts fit it")
+        return ModelError(f"{self._model_name} refused the request (HTTP {status}): {hint}.")
+
+    def _vectors(self, answer: CreateEmbeddingResponse, count: int) -> list[Vector]:
+        try:
+            by_index = {item.index: item.embedding for item in answer.data}
+        except (AttributeError, TypeError):
+            by_index = {}
+        if len(by_index) != count or by_index.keys() != set(range(count)) or len(answer.data) != count:
+            raise ModelAnswerInvalid(
+                f"{self._model_name} answered without one vector for each of {count} texts: check embedding.base_url."
+            )
+        return [self._unit(by_index[at]) for at in range(count)]
+
+
+def _batches(texts: Sequence[str]) -> Iterator[list[str]]:
+    batch: list[str] = []
+    chars = 0
+    for text in texts:
+        if batch and (len(batch) == MAX_BATCH_TEXTS or chars + len(text) > MAX_BATCH_CHARS):
+            yield batch
+            batch, chars = [], 0
+        batch.append(text)
+        chars += len(text)
+    if batch:
+        yield batch
+
+
+DEFAULT_MODEL = "BAAI/bge-small-en-v1.5"
+_BATCH_TEXTS = 64
+
+
+class FastEmbedEmbedder(NeuralEmbedder):
+    """A model that fastembed knows, loaded when it is first needed; with ``model_dir`` nothing is downloaded."""
+
+    def __init__(self, settings: EmbeddingSettings) -> None:
+        super().__init__(settings, settings.model or DEFAULT_MODEL)
+        self._loading = threading.Lock()
+
+    @property
+    def dimensions(self) -> int:
+        """Length of the vectors, known without loading the model. Raises `ConfigError` for one that is not known."""
+        return self._known_dimensions
+
+    @cached_property
+    def _known_dimensions(self) -> int:
+        for model in _library().TextEmbedding.list_supported_models():
+            if model["model"].lower() == self._model_name.lower():
+                return int(model["dim"])
+        raise ConfigError(f"fastembed does not know the model {self._model_name}: set embedding.model to one it knows.")
+
+    async def _embed(self, texts: list[str], *, are_queries: bool) -> list[Vector]:
+        """Raise `ConfigError` when the extra or the model is missing, `ModelUnavailable` when it fails."""
+
+        def embed() -> list[Vector]:
+            with self._loading:
+                model = self._model
+            found = model.query_embed(texts) if are_queries else model.embed(texts, _BATCH_TEXTS)
+            return [self._unit(vector.tolist()) for vector in found]
+
+        import anyio.to_thread
+
+        return await anyio.to_thread.run_sync(embed)
+
+    @cached_property
+    def _model(self) -> Any:
+        library, folder = _library(), self._settings.model_dir
+        extra: dict[str, Any] = {}
+        if folder:
+            extra = {"specific_model_path": str(Path(folder).expanduser().resolve()), "local_files_only": True}
+        try:
+            return library.TextEmbedding(self._model_name, **extra)
+        except (OSError, ValueError, RuntimeError, *runtime_errors()) as error:
+            raise ModelUnavailable(
+                f"fastembed could not load {self._model_name} ({type(error).__name__}): "
+                "put its files into a folder and set embedding.model_dir."
+            ) from error
+
+
+_SILENT = ("ORT_DISABLE_TELEMETRY", "ORT_TELEMETRY_DISABLED")
+"""From 1.29 on onnxruntime reports to its makers every process that loads it, unless one of these is set before."""
+
+
+def load_runtime() -> Any:
+    """Import onnxruntime, which then writes nothing of its own and reports nothing. Raises `ImportError`."""
+    os.environ.update(dict.fromkeys(_SILENT, "1"))
+    runtime: Any = importlib.import_module("onnxruntime")
+    runtime.disable_telemetry_events()  # on Windows the system would gather them
+    return runtime
+
+
+def runtime_errors() -> tuple[type[Exception], ...]:
+    """Return onnxruntime's exceptions, which have no base of their own."""
+    state = importlib.import_module("onnxruntime.capi.onnxruntime_pybind11_state")
+    return tuple(kind for kind in vars(state).values() if isinstance(kind, type) and issubclass(kind, Exception))
+
+
+def _library() -> Any:
+    try:
+        load_runtime()  # fastembed would import it with all that it reports to its makers
+        return importlib.import_module("fastembed")
+    except ImportError as error:
+        raise ConfigError(
+            "embedding.provider is fastembed, which is not installed: pip install 'swarm-memory[fastembed]'."
+        ) from error

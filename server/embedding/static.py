@@ -47,21 +47,18 @@ class _CharacterMap(dict[int, str | None]):
     """What BERT's cleaning makes of a code point: nothing, a blank, its small letter, or itself between blanks."""
 
     def __missing__(self, code: int) -> str | None:
-        self[code] = cleaned = _clean(code)
+        character = chr(code)
+        category = unicodedata.category(character)
+        is_symbol = category.startswith("P") or (code < 0x80 and not character.isalnum())
+        cleaned: str | None = character.lower()  # alone, so that a capital sigma is the same wherever it stands
+        if character in "\t\n\r" or category.startswith("Z"):
+            cleaned = " "
+        elif category.startswith("C") or category == "Mn" or code == 0xFFFD:
+            cleaned = None
+        elif is_symbol or any(low <= code <= high for low, high in _CJK_RANGES):
+            cleaned = f" {character} "
+        self[code] = cleaned
         return cleaned
-
-
-def _clean(code: int) -> str | None:
-    character = chr(code)
-    category = unicodedata.category(character)
-    if character in "\t\n\r" or category.startswith("Z"):
-        return " "
-    if category.startswith("C") or category == "Mn" or code == 0xFFFD:
-        return None
-    ascii_symbol = code < 0x80 and not character.isalnum()
-    if ascii_symbol or category.startswith("P") or any(low <= code <= high for low, high in _CJK_RANGES):
-        return f" {character} "
-    return character.lower()  # one by one, so that a capital sigma becomes the same wherever it stands
 
 
 class WordPiece:
@@ -173,8 +170,8 @@ class StaticEmbedder:
         return [vector for at in starts for vector in self._sums(counts[at : at + _TEXTS_AT_ONCE])]
 
     def verify(self) -> None:
-        """Check the whole table against its checksum. Raises `ConfigError` when it is damaged."""
-        self._table.verify()
+        """Compare the whole file with the SHA-256 beside it (about 10 ms). Raises `ConfigError` when they differ."""
+        verify(self._path)
 
     @cached_property
     def _table(self) -> Table:
@@ -238,10 +235,6 @@ class Table:
     def tokenizer(self) -> WordPiece:
         """What finds the rows of a text."""
         return WordPiece(self.vocabulary, range(len(self.vocabulary), self.rows))
-
-    def verify(self) -> None:
-        """Compare the whole file with the SHA-256 beside it (about 10 ms). Raises `ConfigError` when they differ."""
-        verify(self.path)
 
 
 @cache

@@ -15,7 +15,7 @@ from pydantic_core import to_jsonable_python
 
 from swarm_memory.schema.errors import ConfigError, InputError
 from swarm_memory.schema.job import WITHDRAW, Job, Progress
-from swarm_memory.schema.trajectory import Trajectory, Verdict
+from swarm_memory.schema.trajectory import Verdict
 from swarm_memory.server.benchmark.job import BENCHMARK, benchmark_from_job
 from swarm_memory.server.hosts.input import Given, GivenAttempt, read_one
 from swarm_memory.server.jobs.control import RUN_MATTS
@@ -95,22 +95,19 @@ async def with_attempts(toolbox: Toolbox, asked: MattsJob, attempts: Sequence[Gi
     """Return the request with the attempts in its runner. Raises `InputError` for what cannot be read."""
     if not asked.task.strip():
         raise InputError("task is empty: say what is to be done")
-    trajectories = tuple([await _trajectory(toolbox, asked, each) for each in attempts])
+    read = [await read_one(Given(None, asked.task, each.steps, asked.task_id)) for each in attempts]
+    # As they may be written into a job's row.
+    trajectories = [await anyio.to_thread.run_sync(archivable, each, toolbox.settings) for each in read]
     verdicts = {
         number: Verdict.by_agent(each.verdict, each.confidence)
         for number, each in enumerate(attempts, 1)
         if each.verdict is not None
     }
-    runner, count = asked.runner.model_copy(update={"trajectories": trajectories, "verdicts": verdicts}), asked.count
+    count, given = asked.count, {"trajectories": tuple(trajectories), "verdicts": verdicts}
+    runner = asked.runner.model_copy(update=given)
     if runner.kind == "given":
         count = len(attempts) if asked.mode == "parallel" else max(1, len(attempts) - 1)
     return asked.model_copy(update={"runner": runner, "count": count})
-
-
-async def _trajectory(toolbox: Toolbox, asked: MattsJob, given: GivenAttempt) -> Trajectory:
-    """Return an attempt as it may be written into a job's row."""
-    read = await read_one(Given(None, asked.task, given.steps, asked.task_id))
-    return await anyio.to_thread.run_sync(archivable, read, toolbox.settings)
 
 
 async def scale(toolbox: Toolbox, job: Job, report: Reported, *, root: Path) -> Mapping[str, JsonValue]:

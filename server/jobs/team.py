@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from datetime import timedelta
-from typing import TypeAlias
 
 import anyio
 from pydantic import JsonValue
@@ -25,8 +24,6 @@ LIMIT_S = 120.0
 
 MOST_PAUSE = timedelta(hours=6)
 """A server that does not answer is asked again after twice as long each time, and at least so often."""
-
-Connect: TypeAlias = Callable[[TeamSettings], Team]
 
 
 async def queue_sync(toolbox: Toolbox) -> None:
@@ -50,7 +47,7 @@ async def queue_sync(toolbox: Toolbox) -> None:
 
 
 async def sync_team(
-    toolbox: Toolbox, job: Job, report: Report, *, connect: Connect = TeamClient
+    toolbox: Toolbox, job: Job, report: Report, *, connect: Callable[[TeamSettings], Team] = TeamClient
 ) -> Mapping[str, JsonValue]:
     """Exchange with the team's server what is new, and queue the next time. A server that is away fails no job."""
     settings, project = toolbox.settings.team, str(job.payload.get("project"))

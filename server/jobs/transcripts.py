@@ -4,7 +4,7 @@ import asyncio
 import json
 import logging
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from functools import partial
@@ -93,18 +93,19 @@ async def session_so_far(session: HostSession | None, folders: Sequence[Path], r
     if session is None:
         return Session(root=str(root))
     prompts = () if session.task_id is None else (session.task,)
-    done = await asyncio.to_thread(_so_far, session.transcript_path, folders)
-    return Session(session.session_id, session.task_id, tuple(done), prompts, str(root))
+    path = session.transcript_path
 
-
-def _so_far(path: str | None, folders: Sequence[Path]) -> list[Trajectory]:
-    if path is None or not Path(path).exists():
-        return []
-    try:
+    def read_so_far() -> list[Trajectory]:
+        if path is None or not Path(path).exists():
+            return []
         return list(read_trajectories(Path(checked_transcript(path, folders)), subagents=False))
+
+    done: list[Trajectory] = []
+    try:
+        done = await asyncio.to_thread(read_so_far)
     except InputError as error:
         log.warning("a session's transcript cannot be read: %s", error)
-        return []
+    return Session(session.session_id, session.task_id, tuple(done), prompts, str(root))
 
 
 def is_worth_a_model(given: Trajectory | Reading) -> bool:
@@ -144,15 +145,15 @@ class Tally:
 
 def files_of(paths: Iterable[Path]) -> list[Path]:
     """Return the files that are meant: of a folder the JSON lines below it, those of subagents with their session's."""
-    found = {file for path in paths for file in (_lines_below(path) if path.is_dir() else (path,))}
+    found: set[Path] = set()
+    for path in paths:
+        for where, folders, files in os.walk(path):  # of a file it gives nothing
+            folders[:] = [each for each in folders if each not in _NOT_ENTERED]
+            found |= {Path(where, file) for file in files if file.endswith(_LINES)}
+        if not path.is_dir():
+            found.add(path)
     beside = {each for host in hosts() for file in found for each in host.transcripts.subagents(file)}
     return sorted(found - beside)
-
-
-def _lines_below(folder: Path) -> Iterator[Path]:
-    for where, folders, files in os.walk(folder):
-        folders[:] = [each for each in folders if each not in _NOT_ENTERED]
-        yield from (Path(where, file) for file in files if file.endswith(_LINES))
 
 
 def is_export(path: Path) -> bool:

@@ -51,20 +51,17 @@ class Reported:
         self._show = show
         self.progress: Progress | None = None
 
-    def note(self, progress: Progress) -> None:
+    async def __call__(self, progress: Progress) -> None:
         """Say how far it is."""
         self.progress = progress
         self._show(progress)
-
-    async def __call__(self, progress: Progress) -> None:
-        """As `note`, for what asks for a `Report`."""
-        self.note(progress)
 
     def counts(self, message: str = "") -> Callable[..., None]:
         """Return what takes (done, total) of work that counts without waiting; the total may be left out."""
 
         def count(done: int, total: int | None = None) -> None:
-            self.note(Progress(done=done, total=total, message=message))
+            self.progress = Progress(done=done, total=total, message=message)
+            self._show(self.progress)
 
         return count
 
@@ -134,9 +131,11 @@ class Worker:
                 if not self._is_off():
                     if await self._work_off(kinds):
                         self.wake()  # what was done may have queued work for another lane
-                    due_s = await self._seconds_to_next(kinds)
-                    looks_s = RECHECK_S if anyio.current_time() < self._used_until else math.inf
-                    rest_s = looks_s if due_s is None else min(due_s, looks_s)
+                    rest_s = RECHECK_S if anyio.current_time() < self._used_until else math.inf
+                    # A job that runs elsewhere may be taken over when its lease has ended.
+                    due = await self._toolbox.store.next_due(kinds, self._toolbox.settings.jobs.lease_s)
+                    if due is not None:
+                        rest_s = min(rest_s, max(MIN_REST_S, (due - self._now()).total_seconds()))
             except (SwarmMemoryError, OSError) as error:
                 log.warning("jobs wait: %s", error)
             with anyio.move_on_after(rest_s):
@@ -174,7 +173,11 @@ class Worker:
             await self._failed(job, f"took longer than {limit_s:g} s", again=True)
             return
         if isinstance(outcome, QuotaReached) and job.kind in self._handlers:
-            await self._postpone(job, str(outcome), _next_day(self._now()))
+            # It waits for the next day (UTC): however often it cannot begin, its attempts are not used up.
+            midnight = self._now().astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+            end = JobEnd("queued", error=str(outcome), run_after=midnight + timedelta(days=1), tried=False)
+            log.warning("job %s (%s) waits until %s: %s", job.id, job.kind, end.run_after, outcome)
+            await self._toolbox.store.finish(job.id, self._name, end)
         elif isinstance(outcome, Exception):
             again = isinstance(outcome, SwarmMemoryError) and not isinstance(outcome, InputError | ConfigError)
             await self._failed(job, str(outcome) or repr(outcome), again=again)
@@ -184,18 +187,34 @@ class Worker:
     async def _leased(self, job: Job) -> Mapping[str, JsonValue] | Exception | None:
         """Return the job's result, or the error that ended it; None when another worker took it over meanwhile."""
         outcome: Mapping[str, JsonValue] | Exception | None = None
-        reported = Reported()
+        store, reported = self._toolbox.store, Reported()
+        written: Progress | None = None
+
+        async def write_down() -> None:
+            nonlocal written
+            if (progress := reported.progress) is not None and progress != written:
+                await store.report(job.id, self._name, progress)
+                written = progress
+
+        async def keep_lease() -> bool:
+            return await store.heartbeat(job.id, self._name, self._now())
+
+        async def is_running() -> bool:
+            await write_down()
+            stands = await store.get_job(job.scope, job.id)
+            return stands is not None and stands.status == "running"
+
         async with anyio.create_task_group() as group:
-            group.start_soon(self._keep_lease, job, group.cancel_scope)
+            group.start_soon(_watch, job, self._toolbox.settings.jobs.lease_s / 3, keep_lease, group.cancel_scope)
             if job.kind in self._long:
-                group.start_soon(self._watch, job, reported, group.cancel_scope)
+                group.start_soon(_watch, job, REPORT_S, is_running, group.cancel_scope)
             try:
                 toolbox = self._toolbox.for_job(job)
                 if job.kind in self._handlers:
                     outcome = await self._handlers[job.kind](toolbox, job)
                 else:
                     outcome = await self._long[job.kind](toolbox, job, reported)
-                    await self._write_down(job, reported.progress)
+                    await write_down()
             except Exception as error:  # the worker's main: a fault in one job must not end the others
                 sole = _sole(error)
                 outcome = sole if isinstance(sole, Exception) else error
@@ -203,44 +222,6 @@ class Worker:
                     log.exception("job %s (%s) ended by a fault", job.id, job.kind)
             group.cancel_scope.cancel()
         return outcome
-
-    async def _watch(self, job: Job, reported: Reported, work: anyio.CancelScope) -> None:
-        """Write down how far a long job is, and end it soon after somebody cancelled it."""
-        written: Progress | None = None
-        while True:
-            await anyio.sleep(REPORT_S)
-            try:
-                if reported.progress != written:
-                    written = reported.progress
-                    await self._write_down(job, written)
-                stands = await self._toolbox.store.get_job(job.scope, job.id)
-            except StorageError as error:
-                log.warning("it was not seen whether job %s is cancelled: %s", job.id, error)
-                continue
-            if stands is None or stands.status != "running":
-                work.cancel()
-
-    async def _write_down(self, job: Job, progress: Progress | None) -> None:
-        if progress is not None:
-            await self._toolbox.store.report(job.id, self._name, progress)
-
-    async def _keep_lease(self, job: Job, work: anyio.CancelScope) -> None:
-        while True:
-            await anyio.sleep(self._toolbox.settings.jobs.lease_s / 3)
-            try:
-                kept = await self._toolbox.store.heartbeat(job.id, self._name, self._now())
-            except StorageError as error:
-                log.warning("the lease of job %s was not renewed: %s", job.id, error)
-                continue
-            if not kept:
-                log.warning("job %s was taken over or cancelled", job.id)
-                work.cancel()
-
-    async def _postpone(self, job: Job, reason: str, until: datetime) -> None:
-        """Put a job back that could not begin: however often that happens, its attempts are not used up."""
-        log.warning("job %s (%s) waits until %s: %s", job.id, job.kind, until, reason)
-        end = JobEnd("queued", error=reason, run_after=until, tried=False)
-        await self._toolbox.store.finish(job.id, self._name, end)
 
     async def _failed(self, job: Job, reason: str, *, again: bool) -> None:
         limits = self._toolbox.settings.jobs
@@ -251,18 +232,22 @@ class Worker:
         end = JobEnd("queued" if retry else "failed", error=reason, run_after=later)
         await self._toolbox.store.finish(job.id, self._name, end)
 
-    async def _seconds_to_next(self, kinds: tuple[str, ...]) -> float | None:
-        """Return after how long a job is due, or one that runs elsewhere may be taken over; None without any."""
-        due = await self._toolbox.store.next_due(kinds, self._toolbox.settings.jobs.lease_s)
-        return None if due is None else max(MIN_REST_S, (due - self._now()).total_seconds())
-
     def _now(self) -> datetime:
         return self._toolbox.clock.now()
 
 
-def _next_day(now: datetime) -> datetime:
-    """Return when the next day begins (UTC), with the day's quota."""
-    return now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
+async def _watch(job: Job, every_s: float, is_ours: Callable[[], Awaitable[bool]], work: anyio.CancelScope) -> None:
+    """Look again and again whether a job is still this worker's, and end its work soon after it is not."""
+    while True:
+        await anyio.sleep(every_s)
+        try:
+            if await is_ours():
+                continue
+        except StorageError as error:
+            log.warning("it was not seen whether job %s still runs here: %s", job.id, error)
+            continue
+        log.warning("job %s was taken over or cancelled", job.id)
+        work.cancel()
 
 
 def _sole(error: BaseException) -> BaseException:

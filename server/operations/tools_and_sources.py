@@ -9,7 +9,7 @@ from swarm_memory.server.operations.operation import ADDS, AGAIN, READS, Only, O
 from swarm_memory.tools.text.cleaning import one_line
 
 if TYPE_CHECKING:
-    from swarm_memory.tools.sources.sources import SourceHit
+    from swarm_memory.tools.ports.sources import FoundPassage
 
 BESIDE_CHARS = 300
 """So much is shown of each neighbour of a passage."""
@@ -107,7 +107,7 @@ async def search_sources(
     )
 
 
-def of_passage(hit: "SourceHit") -> Row:
+def of_passage(hit: "FoundPassage") -> Row:
     """One passage: what it is, where it stands (file and lines, or the server of a tool), and what one needs to use it.
 
     `of` is the title of the document or file; `use` says of tools and operations what a call takes.

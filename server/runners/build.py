@@ -52,21 +52,17 @@ def make_runner(spec: RunnerSpec, toolbox: Toolbox, root: Path, scratch: Path) -
         raise ConfigError("runner is model, and no chat model is set: set one, or give the trajectories yourself")
     if spec.kind == "command" and not spec.command:
         raise InputError("runner is command: give the command line too, as matts.allowed_commands has it")
-    workplace = Workplace(_within(root, spec.folder), scratch, toolbox.settings.matts)
+    outside = InputError(f"folder must be a folder within the project: {str(spec.folder)[:500]}")
+    try:
+        folder = (root / (spec.folder or ".")).resolve()
+        if not (folder.is_relative_to(root.resolve()) and folder.is_dir()):
+            raise outside
+    except (OSError, ValueError, RuntimeError):  # no name that a file system takes
+        raise outside from None
+    workplace = Workplace(folder, scratch, toolbox.settings.matts)
     if toolbox.chat is not None and spec.kind == "model":
         return ModelRunner(toolbox.chat, workplace, spec.tools)
     return CommandRunner(spec.command or "", workplace, spec.check)
-
-
-def _within(root: Path, folder: str | None) -> Path:
-    """Return the folder that is to be copied. Raises `InputError` unless it lies in the project."""
-    try:
-        wanted = (root / (folder or ".")).resolve()
-        if wanted.is_relative_to(root.resolve()) and wanted.is_dir():
-            return wanted
-    except (OSError, ValueError, RuntimeError):
-        pass  # no name that a file system takes
-    raise InputError(f"folder must be a folder within the project: {str(folder)[:500]}")
 
 
 class GivenRunner:

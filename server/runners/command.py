@@ -50,7 +50,7 @@ class CommandRunner:
 
     async def run(self, request: RolloutRequest) -> RunnerAnswer:
         """Copy, run, check, read. Raises `InputError` when the folder cannot be copied."""
-        await self._workplace.make(request)
+        await anyio.to_thread.run_sync(self._workplace.make, request)
         prompt = request.prompt.replace("\0", "")
         words = [prompt if word == PROMPT_WORD else word for word in self._words]
         stdin = b"" if PROMPT_WORD in self._words else request.prompt.encode("utf-8", "replace")
@@ -62,15 +62,15 @@ class CommandRunner:
             return RunnerAnswer(status="failed", error=f"{self._words[0]} could not be started: {error.strerror}")
         check = await self._checked(request)
         trajectory = await anyio.to_thread.run_sync(self._read, request, finished, check)
-        is_timed_out = finished.code == TIMED_OUT
+        is_timed_out, fault = finished.code == TIMED_OUT, _fault(finished, request)
         status: RolloutStatus = "timed_out" if is_timed_out else "finished" if trajectory.steps else "failed"
         if not trajectory.steps:
-            return RunnerAnswer(status=status, error=_fault(finished, request) or "it printed nothing")
-        return RunnerAnswer(status=status, trajectory=trajectory, error=_fault(finished, request))
+            return RunnerAnswer(status=status, error=fault or "it printed nothing")
+        return RunnerAnswer(status=status, trajectory=trajectory, error=fault)
 
     async def settle(self, run_id: str, best: int | None) -> str | None:
         """Delete the copies of all rollouts but the best one's, and return where that is."""
-        return await self._workplace.settle(run_id, best)
+        return await anyio.to_thread.run_sync(self._workplace.settle, run_id, best)
 
     async def _checked(self, request: RolloutRequest) -> list[JsonObject]:
         """Run the check in the rollout's folder; return it as two steps of the user's."""
@@ -98,16 +98,13 @@ class CommandRunner:
         messages = list(_messages(finished.output, request))
         if not (messages and messages[-1].get("role") == "system" and messages[-1].get("is_error") is True):
             if finished.code != 0:
-                is_timed_out = finished.code == TIMED_OUT
-                last = "the command was ended by its time limit" if is_timed_out else f"{_printed(finished)[-4_000:]}\n"
+                last = finished.error.decode("utf-8", "replace")[-4_000:] + "\n"
+                if finished.code == TIMED_OUT:
+                    last = "the command was ended by its time limit"
                 messages += _shell("end", shlex.join(self._words), last.lstrip("\n"), finished.code)
             messages += check
         draft = read_list(map(as_object, messages), task_id=request.task_id, task=request.task, source="agent")
         return draft.finished(0)
-
-
-def _printed(finished: Finished) -> str:
-    return finished.error.decode("utf-8", "replace")
 
 
 def _fault(finished: Finished, request: RolloutRequest) -> str | None:
@@ -117,7 +114,7 @@ def _fault(finished: Finished, request: RolloutRequest) -> str | None:
         return f"ended because it printed more than {MAX_OUTPUT_BYTES:,} bytes"
     if finished.code == 0:
         return None
-    last = one_line(_printed(finished)[-2_000:], 200)
+    last = one_line(finished.error.decode("utf-8", "replace")[-2_000:], 200)
     return f"ended with exit code {finished.code}" + (f": {last}" if last else "")
 
 

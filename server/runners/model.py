@@ -113,13 +113,13 @@ class ModelRunner:
 
     async def settle(self, run_id: str, best: int | None) -> str | None:
         """Delete the copies of all rollouts but the best one's, and return where that is."""
-        return await self._workplace.settle(run_id, best)
+        return await anyio.to_thread.run_sync(self._workplace.settle, run_id, best)
 
     async def tools_for(self, request: RolloutRequest) -> Mapping[str, AgentTool]:
         """Make the folder, if tools are allowed, and return them by name. Raises `InputError`, `ConfigError`."""
         if not self._names:
             return {}
-        place = (await self._workplace.make(request)).resolve()
+        place = (await anyio.to_thread.run_sync(self._workplace.make, request)).resolve()
 
         def in_thread(work: Callable[[Path, Any], str]) -> Callable[[Any], Awaitable[str]]:
             return partial(anyio.to_thread.run_sync, partial(work, place))
@@ -179,9 +179,14 @@ class ModelRunner:
         self, request: RolloutRequest, tools: Mapping[str, AgentTool], steps: Sequence[Step], steps_left: int
     ) -> ReactAnswer | Unparsed:
         shown = await asyncio.to_thread(shorten_trajectory, _trajectory(request, steps), RECORD_TOKENS)
+        described = (
+            f"- {tool.name}: {tool.description}\n  {json.dumps(tool.arguments.model_json_schema())}"
+            for tool in tools.values()
+        )
+        listed = "\n".join(described) or "There are none: answer from the task alone."
         prompt = render(
             load_prompt(PROMPT),
-            given={"tools": _described(tools), "steps_left": str(steps_left)},
+            given={"tools": listed, "steps_left": str(steps_left)},
             untrusted={"task": request.prompt, "record": redact(shown.text).text or "Nothing was done yet."},
         )
         effort = Effort(
@@ -200,13 +205,6 @@ def _trajectory(request: RolloutRequest, steps: Sequence[Step]) -> Trajectory:
         started_at=steps[0].at if steps else None,
         ended_at=steps[-1].at if steps else None,
     )
-
-
-def _described(tools: Mapping[str, AgentTool]) -> str:
-    if not tools:
-        return "There are none: answer from the task alone."
-    described = ((tool, json.dumps(tool.arguments.model_json_schema())) for tool in tools.values())
-    return "\n".join(f"- {tool.name}: {tool.description}\n  {schema}" for tool, schema in described)
 
 
 async def _result(tools: Mapping[str, AgentTool], name: str, given: Mapping[str, JsonValue]) -> tuple[str, bool]:

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import anyio
-import anyio.to_thread
 
 from swarm_memory.schema.errors import ConfigError, InputError
 from swarm_memory.schema.rollout import RolloutRequest
@@ -112,18 +111,11 @@ class Workplace:
             )
         return Finished(TIMED_OUT, bytes(printed), b"", is_cut=False)
 
-    async def make(self, request: RolloutRequest) -> Path:
+    def make(self, request: RolloutRequest) -> Path:
         """Make the rollout's folder again, in a refinement from what the former rollout left, and return it.
 
-        Raises `InputError` when the folder cannot be copied.
+        Raises `InputError` when the folder cannot be copied. Blocks, as `settle` does.
         """
-        return await anyio.to_thread.run_sync(self._make, request)
-
-    async def settle(self, run_id: str, best: int | None) -> str | None:
-        """Delete the copies of all rollouts but the best one's, and return where that is."""
-        return await anyio.to_thread.run_sync(self._clear, run_id, best)
-
-    def _make(self, request: RolloutRequest) -> Path:
         place, former = self._place(request.run_id, request.number), self._place(request.run_id, request.number - 1)
         goes_on = request.mode == "sequential" and request.number > 1 and former.is_dir()
         source = former if goes_on else self._folder
@@ -137,7 +129,8 @@ class Workplace:
             raise InputError(f"the folder {source} cannot be copied: {one_line(str(error), 300)}") from error
         return place
 
-    def _clear(self, run_id: str, best: int | None) -> str | None:
+    def settle(self, run_id: str, best: int | None) -> str | None:
+        """Delete the copies of all rollouts but the best one's, and return where that is."""
         root = self._place(run_id, 0).parent
         kept = self._place(run_id, best) if best is not None else None
         for folder in sorted(root.iterdir()) if root.is_dir() else ():

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 MAX_WORDS = 500
 OVERLAP_WORDS = 50
@@ -30,11 +30,14 @@ _MAX_LINE = 2000
 """A longer line is no heading, fence, table rule or list item: what looks for them need not read it."""
 
 
+Kind: TypeAlias = Literal["heading", "paragraph", "code", "table"]
+
+
 @dataclass(frozen=True, slots=True)
 class Block:
     """A part of the text that is one thing: `text[start:end]`, white space behind it included."""
 
-    kind: Literal["heading", "paragraph", "code", "table"]
+    kind: Kind
     start: int
     end: int
     level: int = 0
@@ -76,41 +79,30 @@ def markdown_blocks(text: str) -> list[Block]:
     return blocks
 
 
-class _Found(NamedTuple):
-    kind: Literal["heading", "paragraph", "code", "table"]
-    until: int
-    level: int = 0
-    heading: str = ""
-
-
-def _block_at(lines: Sequence[str], at: int) -> _Found:
-    """Return the block that begins at a line, and the line behind it."""
+def _block_at(lines: Sequence[str], at: int) -> tuple[Kind, int, int, str]:
+    """Return of the block that begins at a line its kind, the line behind it, and a heading's level and words."""
     line, until = lines[at], at + 1
     if fence := _FENCE.match(line):
         closing = re.compile(rf" {{0,3}}{re.escape(fence[1][0])}{{{len(fence[1])},}}[ \t]*$")
         until = next((end + 1 for end in range(until, len(lines)) if closing.match(lines[end])), len(lines))
-        return _Found("code", until)
+        return "code", until, 0, ""
     if atx := _ATX.match(line):
-        return _Found("heading", until, len(atx[1]), atx[2] or "")
+        return "heading", until, len(atx[1]), atx[2] or ""
     if _is_table(lines, at):
-        return _Found("table", next((end for end in range(until, len(lines)) if "|" not in lines[end]), len(lines)))
+        return "table", next((end for end in range(until, len(lines)) if "|" not in lines[end]), len(lines)), 0, ""
     under = _UNDERLINE.match(lines[until]) if until < len(lines) and line.strip() and len(line) <= 200 else None
     if under is not None and line.strip() != "---" and not _LIST_ITEM.match(line):
-        return _Found("heading", until + 1, _LEVELS[under[1][0]], line)
-    while until < len(lines) and lines[until].strip() and not _begins(lines, until):
+        return "heading", until + 1, _LEVELS[under[1][0]], line
+    while until < len(lines) and lines[until].strip() and not _is_table(lines, until):
+        if any(pattern.match(lines[until]) for pattern in (_FENCE, _ATX, _LIST_ITEM)):
+            break
         until += 1
-    return _Found("paragraph", until)
+    return "paragraph", until, 0, ""
 
 
 def _is_table(lines: Sequence[str], at: int) -> bool:
     rule = lines[at + 1] if at + 1 < len(lines) else ""
     return "|" in lines[at] and "-" in rule and _TABLE_RULE.match(rule) is not None
-
-
-def _begins(lines: Sequence[str], at: int) -> bool:
-    """Whether a line within a paragraph begins another block."""
-    line = lines[at]
-    return any(pattern.match(line) for pattern in (_FENCE, _ATX, _LIST_ITEM)) or _is_table(lines, at)
 
 
 def chunks(text: str, blocks: Sequence[Block]) -> list[Chunk]:

@@ -11,7 +11,7 @@ import time
 import tomllib
 import warnings
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path, PurePosixPath
@@ -21,7 +21,7 @@ from pydantic import JsonValue
 
 from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.source import Passage
-from swarm_memory.server.sources.files import Group, content_hash, decode, faulty, is_binary, read_bytes, read_files
+from swarm_memory.server.sources.files import Group, content_hash, decode, is_binary, read_bytes, read_files
 
 if TYPE_CHECKING:
     from tree_sitter import Language as Grammar
@@ -86,16 +86,21 @@ def missing(language: Language) -> str:
 
 @dataclass(slots=True)
 class Definition:
-    """Something with a name: its range in bytes (decorators included), what it says of itself, and its signature."""
+    """Something with a name: its range in bytes (decorators included), what it says of itself, and its signature.
 
-    kind: Kind
-    name: str
+    A parser gives it by positions in bytes; `outline` adds the rest.
+    """
+
     start: int
     end: int
-    line: int
-    end_line: int
-    signature: str
-    doc: str
+    kind: Kind
+    name: str
+    body: int
+    """Where its body begins, before which the signature ends."""
+    doc: str = ""
+    line: int = 0
+    end_line: int = 0
+    signature: str = ""
     qualified: str = ""
     parent: "Definition | None" = None
 
@@ -107,42 +112,33 @@ class Outline(NamedTuple):
     doc: str = ""
 
 
-class _Found(NamedTuple):
-    """A definition as a parser gives it, by positions in bytes: the signature ends before `body`."""
-
-    start: int
-    end: int
-    kind: Kind
-    name: str
-    body: int
-    doc: str = ""
-
-
 def outline(language: Language, source: bytes) -> Outline:
     """Parse UTF-8 `source` and return its outline.
 
     Of text with syntax errors it has what could be parsed, of Python nothing. Raises `InputError` after `TIMEOUT_S`.
     """
     lines = source.decode("utf-8", "replace").split("\n")
-    starts = _line_starts(source)
+    starts = [0, *(match.end() for match in re.finditer(b"\n", source))]
     comments = dict(_comments(lines))
     found, doc = _in_python(source, starts) if language.name == "python" else (_by_grammar(language, source), "")
-    ordered = sorted(found, key=lambda each: (each.start, -each.end, each.name))
+    for each in found:
+        row = bisect_right(starts, each.start) - 1
+        head = source[each.start : min(each.body, each.start + _MAX_HEAD)].decode("utf-8", "replace")
+        signature = " ".join(_COMMENT_LINE.sub("", head).split()).rstrip(" {:=").removesuffix("=>")
+        each.signature = signature.rstrip()[:500]
+        each.line, each.end_line = row + 1, bisect_right(starts, max(each.start, each.end - 1))
+        each.doc = each.doc or _comment_above(lines, row, comments)
     # A function of one line in another function is left out: that says it all.
     kept = tuple(
         each
-        for each in _qualified(_defined(each, source, starts, lines, comments) for each in ordered)
+        for each in _qualified(sorted(found, key=lambda each: (each.start, -each.end, each.name)))
         if each.line != each.end_line or each.parent is None or each.parent.kind != "function"
     )
     doc = doc or _comment_at_top(lines, comments)
     return Outline(kept, "" if any(each.doc == doc for each in kept) else doc)
 
 
-def _line_starts(source: bytes) -> list[int]:
-    return [0, *(match.end() for match in re.finditer(b"\n", source))]
-
-
-def _in_python(source: bytes, starts: Sequence[int]) -> tuple[list[_Found], str]:
+def _in_python(source: bytes, starts: Sequence[int]) -> tuple[list[Definition], str]:
     """Return the definitions and the docstring of a module; nothing of text that is not valid Python."""
     try:
         # Warnings are about the text that is read, and their filters are those of the whole process.
@@ -159,14 +155,14 @@ def _in_python(source: bytes, starts: Sequence[int]) -> tuple[list[_Found], str]
         decorators: list[ast.expr] = getattr(node, "decorator_list", [])
         return source.rindex(b"@", 0, position(decorators[0])) if decorators else position(node)
 
-    found: list[_Found] = []
+    found: list[Definition] = []
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             kind: Kind = "class" if isinstance(node, ast.ClassDef) else "function"
             last = node.end_lineno or node.lineno  # all of that line: a comment may stand behind it
             end = starts[last] - 1 if last < len(starts) else len(source)
             doc = (ast.get_docstring(node) or "").strip()
-            found.append(_Found(start_of(node), end, kind, node.name, start_of(node.body[0]), doc))
+            found.append(Definition(start_of(node), end, kind, node.name, start_of(node.body[0]), doc))
     return found, ast.get_docstring(tree) or ""
 
 
@@ -180,8 +176,8 @@ def _grammar(language: Language) -> "tuple[Grammar, Query]":
     return grammar, Query(grammar, language.definitions)
 
 
-def _by_grammar(language: Language, source: bytes) -> set[_Found]:
-    """Return what the language's query captures."""
+def _by_grammar(language: Language, source: bytes) -> list[Definition]:
+    """Return what the language's query captures, each once."""
     from tree_sitter import Parser, QueryCursor
 
     grammar, query = _grammar(language)
@@ -195,10 +191,11 @@ def _by_grammar(language: Language, source: bytes) -> set[_Found]:
         raise InputError(f"took longer than {TIMEOUT_S:g} s to parse") from None
     # No progress callback here: tree-sitter 0.26.1 crashes on it. A query over a finished tree is linear.
     matches = QueryCursor(query).matches(tree.root_node)
-    return {found for _, captured in matches if (found := _captured(captured, source)).name}
+    found = [_captured(captured, source) for _, captured in matches]
+    return [*{(each.start, each.end, each.kind, each.name, each.body): each for each in found if each.name}.values()]
 
 
-def _captured(captured: "dict[str, list[Node]]", source: bytes) -> _Found:
+def _captured(captured: "dict[str, list[Node]]", source: bytes) -> Definition:
     """Return the definition that a query's match captured; without a name where the text has a syntax error there."""
     kind = next(kind for kind in get_args(Kind) if kind in captured)
     (node,) = captured[kind]
@@ -213,24 +210,13 @@ def _captured(captured: "dict[str, list[Node]]", source: bytes) -> _Found:
     line_end = source.find(b"\n", node.start_byte, node.end_byte)
     head_end = body.start_byte if body is not None else line_end if line_end >= 0 else node.end_byte
     names = [_plain_name(source[each.start_byte : each.end_byte]) for each in (part("owner"), part("name")) if each]
-    return _Found(outer.start_byte, outer.end_byte, kind, ".".join(names), head_end)
+    return Definition(outer.start_byte, outer.end_byte, kind, ".".join(names), head_end)
 
 
 def _plain_name(name: bytes) -> str:
     """Return a name without type parameters, marks and quotes, its parts joined by dots."""
     plain = re.sub(r"<[^<>]*>|\[.*", "", name[:300].decode("utf-8", "replace")).replace("::", ".").strip("\"'`$*& ")
     return re.sub(r"\s+", " ", plain).removeprefix("module.").removeprefix("exports.").removeprefix("this.")[:200]
-
-
-def _defined(
-    found: _Found, source: bytes, starts: Sequence[int], lines: Sequence[str], comments: dict[int, int]
-) -> Definition:
-    row = bisect_right(starts, found.start) - 1
-    last = bisect_right(starts, max(found.start, found.end - 1))
-    head = source[found.start : min(found.body, found.start + _MAX_HEAD)].decode("utf-8", "replace")
-    signature = " ".join(_COMMENT_LINE.sub("", head).split()).rstrip(" {:=").removesuffix("=>").rstrip()[:500]
-    doc = found.doc or _comment_above(lines, row, comments)
-    return Definition(found.kind, found.name, found.start, found.end, row + 1, last, signature, doc)
 
 
 def _comments(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
@@ -276,7 +262,7 @@ def _uncommented(lines: Sequence[str]) -> str:
     return "\n".join(line.strip() for line in _COMMENT_MARKS.sub("", "\n".join(lines)).strip().split("\n"))
 
 
-def _qualified(ordered: Iterator[Definition]) -> Iterator[Definition]:
+def _qualified(ordered: Iterable[Definition]) -> Iterator[Definition]:
     """Give each definition the names of those around it."""
     around: list[Definition] = []
     for each in ordered:
@@ -333,17 +319,20 @@ def _group(name: str, file: Path, named: bool) -> Group | None:
     if language is None or (not named and is_generated_name(name)):
         return None
     if without := missing(language):
-        return faulty(name, without)
-    data = read_bytes(file, MAX_BYTES)
-    return faulty(name, data) if isinstance(data, str) else code_group(name, data, named=named)
+        raise InputError(without)
+    return code_group(name, read_bytes(file, MAX_BYTES), named=named)
 
 
 def code_group(name: str, data: bytes, *, named: bool = False) -> Group | None:
     """Return the group of a file; None for what is no source file, or generated and not named."""
     language = language_of(name)
-    if language is None or is_binary(data) or (not named and _is_generated(data)):
+    if language is None or is_binary(data):
         return None
-    return Group(name, content_hash(READER, name, data), partial(_parsed, name, language, data))
+    has_long_line = any(len(line) > _MAX_LINE_CHARS for line in data.split(b"\n"))
+    is_minified = has_long_line and data.count(b"\n") < len(data) / 200
+    if not named and (is_minified or _GENERATED_MARK.search(data, 0, 1500)):
+        return None
+    return Group(name, content_hash(READER, name, data), partial(code_passages, name, language, data))
 
 
 def is_generated_name(path: str) -> bool:
@@ -351,19 +340,9 @@ def is_generated_name(path: str) -> bool:
     return _GENERATED_NAME.search(path) is not None
 
 
-def _is_generated(data: bytes) -> bool:
-    if _GENERATED_MARK.search(data, 0, 1500):
-        return True
-    return any(len(line) > _MAX_LINE_CHARS for line in data.split(b"\n")) and data.count(b"\n") < len(data) / 200
-
-
-def _parsed(name: str, language: Language, data: bytes) -> list[Passage]:
-    return code_passages(name, language, decode(data).text)
-
-
-def code_passages(name: str, language: Language, text: str) -> list[Passage]:
+def code_passages(name: str, language: Language, data: bytes) -> list[Passage]:
     """Return the passages of one file; `name` is its path within the source. Raises `InputError`."""
-    writer = _Writer(name, language, text.encode("utf-8", "replace"))
+    writer = _Writer(name, language, decode(data).text.encode("utf-8", "replace"))
     writer.write()
     return writer.passages
 
@@ -378,29 +357,35 @@ class _Writer:
         for each in self.outline.definitions:
             self.inner.setdefault(id(each.parent), []).append(each)
         self.passages: list[Passage] = []
+        self.purpose = ""
+        """What the file says of itself, in a sentence, which stands behind the words of each definition."""
 
     def write(self) -> None:
         outside = self._without(0, len(self.source), self.inner.get(id(None), []), signatures=False)
         if self.outline.doc or len(re.findall(r"\w+", outside)) >= _MIN_FILE_WORDS:
             last = self.source.count(b"\n", 0, len(self.source.rstrip())) + 1
-            self._add(_module_name(self.name), (self.outline.doc, ""), outside, (1, last), {"symbol": "file"})
+            path = PurePosixPath(self.name)
+            parts = [*path.parts[:-1], path.stem]  # of the dotted name that a module has
+            if len(parts) > 1 and parts[-1] in ("__init__", "mod", "index"):
+                parts.pop()
+            self._add(".".join(parts), self.outline.doc, outside, (1, last), symbol="file")
         first = re.split(r"(?<=[.!?])\s|\n\n", self.outline.doc, maxsplit=1)[0]
-        purpose = " ".join(first.split())[:_MAX_PURPOSE_CHARS]
+        self.purpose = " ".join(first.split())[:_MAX_PURPOSE_CHARS]
         for each in self.outline.definitions:
             if each.kind != "scope":
-                self._definition(each, purpose)
+                self._definition(each)
 
-    def _definition(self, each: Definition, purpose: str) -> None:
+    def _definition(self, each: Definition) -> None:
         """Add a class with its members by signature, or a function whole; of a long one those in it by signature."""
         inner = self.inner.get(id(each), [])
         is_method = each.parent is not None and each.parent.kind != "function"
         symbol = "class" if each.kind == "class" else "method" if is_method else "function"
         is_whole = symbol != "class" and (not inner or each.end - each.start <= MAX_PART_CHARS)
-        data: dict[str, JsonValue] = {"symbol": symbol, "signature": each.signature}
         text = self._without(each.start, each.end, inner, signatures=True)
         if is_whole:
             text = _decoded(self.source[each.start : each.end])
-        self._add(each.qualified, (each.doc, purpose), text, (each.line, each.end_line), data, has_all_lines=is_whole)
+        lines, data = (each.line, each.end_line), {"symbol": symbol, "signature": each.signature}
+        self._add(each.qualified, each.doc, text, lines, has_all_lines=is_whole, **data)
 
     def _without(self, start: int, end: int, inner: Sequence[Definition], *, signatures: bool) -> str:
         """Return a range of the source with each definition in it reduced to its signature, or left out."""
@@ -417,20 +402,13 @@ class _Writer:
         return re.sub(r"\n(?:[ \t]*\n)+", "\n\n", "".join(parts)).strip("\n")
 
     def _add(
-        self,
-        title: str,
-        about: tuple[str, str],
-        text: str,
-        lines: tuple[int, int],
-        data: dict[str, JsonValue],
-        *,
-        has_all_lines: bool = False,
+        self, title: str, doc: str, text: str, lines: tuple[int, int], *, has_all_lines: bool = False, **data: JsonValue
     ) -> None:
         """Add a passage, or several of one name when the text is long; only `has_all_lines` lets them name theirs.
 
-        `about` is what it says of itself, which the first one gets, and what the file says, which all get.
+        `doc` is what it says of itself, which the first one gets.
         """
-        line, (doc, purpose) = lines[0], about
+        line = lines[0]
         for number, part in enumerate(_parts(text)):
             height = part.count("\n")
             span = (line, min(line + height, lines[1])) if has_all_lines else lines
@@ -439,7 +417,7 @@ class _Writer:
                 group=self.name[:2000],
                 position=len(self.passages),
                 title=(title or self.name)[:1000],
-                description="\n\n".join(filter(None, ("" if number else doc[:_MAX_DOC_CHARS], purpose))),
+                description="\n\n".join(filter(None, ("" if number else doc[:_MAX_DOC_CHARS], self.purpose))),
                 content=part,
                 path=self.name,
                 line=span[0],
@@ -452,26 +430,16 @@ class _Writer:
 
 def _parts(text: str) -> Iterator[str]:
     """Yield a text cut at line ends into parts of at most `MAX_PART_CHARS`, a longer line being cut itself."""
-    start, count = 0, 0
-    while len(text) - start > MAX_PART_CHARS and count < _MAX_PARTS - 1:
+    start = 0
+    for _ in range(_MAX_PARTS - 1):
+        if len(text) - start <= MAX_PART_CHARS:
+            break
         end = text.rfind("\n", start, start + MAX_PART_CHARS)
-        if end <= start:
-            yield text[start : start + MAX_PART_CHARS]
-            start += MAX_PART_CHARS
-        else:
-            yield text[start:end]
-            start = end + 1
-        count += 1
+        is_cut = end <= start
+        end = start + MAX_PART_CHARS if is_cut else end
+        yield text[start:end]
+        start = end if is_cut else end + 1
     yield text[start : start + MAX_PART_CHARS]
-
-
-def _module_name(path: str) -> str:
-    """Return a path as a dotted name: `server/sources/code.py` is `server.sources.code`."""
-    pure = PurePosixPath(path)
-    parts = [*pure.parts[:-1], pure.stem]
-    if len(parts) > 1 and parts[-1] in ("__init__", "mod", "index"):
-        parts.pop()
-    return ".".join(parts)
 
 
 def _decoded(data: bytes) -> str:

@@ -13,16 +13,8 @@ from pydantic import JsonValue
 from swarm_memory.schema.errors import ConfigError, InputError
 from swarm_memory.schema.source import Passage
 from swarm_memory.server.sources import pdf
-from swarm_memory.server.sources.chunks import Chunk, chunks, markdown_blocks
-from swarm_memory.server.sources.files import (
-    Group,
-    content_hash,
-    decode,
-    faulty,
-    is_binary,
-    read_bytes,
-    read_files,
-)
+from swarm_memory.server.sources.chunks import chunks, markdown_blocks
+from swarm_memory.server.sources.files import Group, content_hash, decode, faulty, is_binary, read_bytes, read_files
 
 _TOKEN = re.compile(
     r"<!--.*?(?:-->|\Z)"
@@ -158,17 +150,6 @@ _MAX_TITLE = 300
 _FRONT_TITLE = re.compile(r"\A---[ \t]*\n(?:.*\n){0,100}?title:[ \t]*(?P<quote>[\"']?)(?P<title>.+?)(?P=quote)[ \t]*\n")
 
 
-class Document(NamedTuple):
-    """A document's title and text, the encoding it was read in, and where its pages begin (of a PDF)."""
-
-    title: str
-    text: str
-    encoding: str
-    page_starts: Sequence[int] = ()
-    has_lines: bool = True
-    """Whether a line of the text is a line of the file."""
-
-
 def read_documents(root: Path, *, allows: Callable[[str], bool] | None = None) -> Iterator[Group]:
     """Yield (group, content hash, parse) of each document in `root`, a folder or one file; the group is its path there.
 
@@ -194,10 +175,14 @@ def _group(name: str, file: Path, named: bool) -> Group | None:
     suffix = PurePosixPath(name).suffix.lower()
     if not (named or is_document(name, suffix)):
         return None
-    if suffix == PDF_SUFFIX:
-        return _pdf_group(name, file, named)
-    data = read_bytes(file, MAX_TEXT_BYTES)
-    return faulty(name, data) if isinstance(data, str) else text_group(name, data, suffix)
+    if suffix != PDF_SUFFIX:
+        return text_group(name, read_bytes(file, MAX_TEXT_BYTES), suffix)
+    if not pdf.is_available():
+        if named:
+            raise ConfigError(pdf.MISSING)
+        raise InputError(f"was left out: {pdf.MISSING}")
+    hashed = content_hash(READER, name, read_bytes(file, MAX_PDF_BYTES))
+    return Group(name, hashed, partial(_pdf_passages, name, file))
 
 
 def text_group(name: str, data: bytes, suffix: str) -> Group:
@@ -211,46 +196,34 @@ def _text_passages(name: str, data: bytes, suffix: str) -> list[Passage]:
     text, encoding = decode(data)
     if suffix in HTML_SUFFIXES:
         title, text = page(text)
-        return document_passages(name, Document(title, text, encoding, has_lines=False))
+        return document_passages(name, title, text, encoding, has_lines=False)
     front = _FRONT_TITLE.match(text) if text.startswith("---") else None
-    return document_passages(name, Document(front["title"].strip() if front else "", text, encoding))
-
-
-def _pdf_group(name: str, file: Path, named: bool) -> Group:
-    if not pdf.is_available():
-        if named:
-            raise ConfigError(pdf.MISSING)
-        return faulty(name, f"was left out: {pdf.MISSING}")
-    data = read_bytes(file, MAX_PDF_BYTES)
-    if isinstance(data, str):
-        return faulty(name, data)
-    return Group(name, content_hash(READER, name, data), partial(_pdf_passages, name, file))
+    return document_passages(name, front["title"].strip() if front else "", text, encoding)
 
 
 def _pdf_passages(name: str, file: Path) -> list[Passage]:
-    found = pdf.read_pdf(file)
-    if isinstance(found, str):
-        raise InputError(f"{name} {found}")
+    title, pages = pdf.read_pdf(file)
+    text = ""
     starts: list[int] = []
-    parts: list[str] = []
-    length = 0
-    for raw in found.pages:
-        text = decode(raw.encode("utf-8", "replace")).text.strip() + "\n\n"
-        starts.append(length)
-        parts.append(text)
-        length += len(text)
-    joined = "".join(parts)
-    if not joined.strip():
-        raise InputError(f"{name} holds no text: its pages are pictures")
-    title = decode(found.title.encode("utf-8", "replace")).text
-    return document_passages(name, Document(title, joined, "pdf", starts, has_lines=False))
+    for raw in pages:
+        starts.append(len(text))
+        text += decode(raw.encode("utf-8", "replace")).text.strip() + "\n\n"
+    if not text.strip():
+        raise InputError("holds no text: its pages are pictures")
+    title = decode(title.encode("utf-8", "replace")).text
+    return document_passages(name, title, text, "pdf", starts, has_lines=False)
 
 
-def document_passages(name: str, document: Document) -> list[Passage]:
-    """Return the passages of a document's text; `name` is its path within the source. None of blank text."""
-    text, blocks = document.text, markdown_blocks(document.text)
+def document_passages(
+    name: str, title: str, text: str, encoding: str, page_starts: Sequence[int] = (), *, has_lines: bool = True
+) -> list[Passage]:
+    """Return the passages of a document's text; `name` is its path within the source. None of blank text.
+
+    `page_starts` is where a PDF's pages begin, `has_lines` whether a line of the text is a line of the file.
+    """
+    blocks = markdown_blocks(text)
     first = next((block for block in blocks if block.kind == "heading" and block.heading), None)
-    named = document.title or (first.heading if first is not None and first.level == 1 else "")
+    named = title or (first.heading if first is not None and first.level == 1 else "")
     title = _shortened(named) or PurePosixPath(name).stem or name
     lines = [0, *(match.end() for match in re.finditer("\n", text))]
     passages: list[Passage] = []
@@ -259,32 +232,26 @@ def document_passages(name: str, document: Document) -> list[Passage]:
         if not content.strip():
             continue
         begin = text.index(content, chunk.start)
+        above = " > ".join([title, *(_shortened(heading) for heading in chunk.headings if heading != title)])
         data: dict[str, JsonValue] = {"document": title}
-        if document.page_starts:
-            data["page"] = bisect_right(document.page_starts, begin)
-        if document.encoding not in ("utf-8", "pdf"):
-            data["encoding"] = document.encoding
+        if page_starts:
+            data["page"] = bisect_right(page_starts, begin)
+        if encoding not in ("utf-8", "pdf"):
+            data["encoding"] = encoding
         passages.append(
             Passage(
                 kind="document",
                 group=name[:2000],
                 position=len(passages),
-                title=_chunk_title(title, chunk),
+                title="  /  ".join([above, *map(_shortened, chunk.also)])[:1000].strip(),
                 content=content,
                 path=name,
-                line=bisect_right(lines, begin) if document.has_lines else None,
-                end_line=bisect_right(lines, begin + len(content) - 1) if document.has_lines else None,
+                line=bisect_right(lines, begin) if has_lines else None,
+                end_line=bisect_right(lines, begin + len(content) - 1) if has_lines else None,
                 data=data,
             )
         )
     return passages
-
-
-def _chunk_title(title: str, chunk: Chunk) -> str:
-    """Return the document's title, the headings above and, after `/`, those of sections taken in."""
-    above = [_shortened(heading) for heading in chunk.headings if heading != title]
-    path = " > ".join([title, *above])
-    return "  /  ".join([path, *map(_shortened, chunk.also)])[:1000].strip()
 
 
 def _shortened(text: str) -> str:

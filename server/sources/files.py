@@ -17,9 +17,6 @@ from swarm_memory.tools.text.cleaning import clean
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
-_IGNORED = Path(__file__).with_name("ignored.txt")
-"""Patterns that are weaker than every .gitignore."""
-
 MAX_IGNORE_BYTES = 1_000_000
 
 
@@ -43,7 +40,7 @@ def _refuse(reason: str) -> list[Passage]:
     raise InputError(reason)
 
 
-def walk(root: Path, unlisted: list[Group] | None = None) -> Iterator[tuple[str, Path]]:
+def walk(root: Path, unlisted: list[Group]) -> Iterator[tuple[str, Path]]:
     """Yield (path relative to `root` with `/`, file) of every regular file that is not ignored, in the order of names.
 
     A .gitignore counts from its own folder downwards, deeper ones outweigh, and those above `root` count up to the
@@ -61,7 +58,13 @@ def walk(root: Path, unlisted: list[Group] | None = None) -> Iterator[tuple[str,
     pending: list[tuple[str, Path, GitIgnoreSpec]] = [(prefix, root, inherited)]
     while pending:
         at, folder, rules = pending.pop()
-        entries = _entries(folder, at[len(prefix) :], [] if unlisted is None else unlisted)
+        try:
+            with os.scandir(folder) as found:
+                entries = sorted(found, key=lambda entry: entry.name)
+        except OSError as error:
+            name = storable(at[len(prefix) :]) or "."
+            unlisted.append(faulty(name, f"cannot be listed: {error.strerror or error}"))
+            continue
         rules = _with_file(rules, folder / ".gitignore", at)
         folders: list[tuple[str, Path, GitIgnoreSpec]] = []
         for entry in entries:
@@ -74,14 +77,16 @@ def walk(root: Path, unlisted: list[Group] | None = None) -> Iterator[tuple[str,
         pending += reversed(folders)
 
 
-def read_bytes(path: Path, max_bytes: int) -> bytes | str:
-    """Return what is in the file, or why it is not read: it cannot be, or has more than `max_bytes`."""
+def read_bytes(path: Path, max_bytes: int) -> bytes:
+    """Return what is in the file. Raises `InputError`, saying why, for one that cannot be read or has more bytes."""
     try:
         with path.open("rb") as stream:
             data = stream.read(max_bytes + 1)
     except OSError as error:
-        return f"cannot be read: {error.strerror or error}"
-    return data if len(data) <= max_bytes else f"is larger than {max_bytes:,} bytes, the most that is read"
+        raise InputError(f"cannot be read: {error.strerror or error}") from None
+    if len(data) > max_bytes:
+        raise InputError(f"is larger than {max_bytes:,} bytes, the most that is read")
+    return data
 
 
 def read_files(
@@ -89,8 +94,9 @@ def read_files(
 ) -> Iterator[Group]:
     """Yield the groups of the files of `root`, a folder or one file, and of folders that cannot be listed.
 
-    `read` gets a file's path within the source, where it lies and whether it was named itself, and returns None for
-    what is not of its kind; in a folder `allows`, given the path, may leave out more.
+    `read` gets a file's path within the source, where it lies and whether it was named itself; it returns None for
+    what is not of its kind, and raises `InputError` for what cannot be read. In a folder `allows`, given the path, may
+    leave out more.
     """
     named = root.is_file()
     unlisted: list[Group] = []
@@ -98,7 +104,11 @@ def read_files(
         name = storable(path)
         if allows is not None and not named and not allows(name):
             continue
-        if (group := read(name, file, named)) is not None:
+        try:
+            group = read(name, file, named)
+        except InputError as error:
+            group = faulty(name, str(error))
+        if group is not None:
             yield group
     yield from unlisted
 
@@ -119,8 +129,6 @@ def read_format(
         if not named and file.suffix.lower() not in suffixes:
             return None
         data = read_bytes(file, max_bytes)
-        if isinstance(data, str):
-            return faulty(name, data)
         if not (named or is_meant(data)):
             return None
         return Group(name, content_hash(reader, name, data), partial(parse, name, data))
@@ -140,20 +148,11 @@ def storable(name: str) -> str:
     return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
-def _entries(folder: Path, name: str, unlisted: list[Group]) -> list["os.DirEntry[str]"]:
-    try:
-        with os.scandir(folder) as found:
-            return sorted(found, key=lambda entry: entry.name)
-    except OSError as error:
-        unlisted.append(faulty(storable(name) or ".", f"cannot be listed: {error.strerror or error}"))
-        return []
-
-
 def _rules_above(root: Path) -> "tuple[str, GitIgnoreSpec]":
     """Return what paths in `root` begin with, seen from the top of its repository, and the rules from there to it."""
     top = next((folder for folder in (root, *root.parents) if (folder / ".git").exists()), root)
     prefix = _prefix(root, top)
-    rules = _with_file(_rules_of(_default_lines(), prefix), top / ".git" / "info" / "exclude", "", prefix)
+    rules = _with_file(_defaults(prefix), top / ".git" / "info" / "exclude", "", prefix)
     for folder in reversed(root.parents):
         if folder.is_relative_to(top):
             rules = _with_file(rules, folder / ".gitignore", _prefix(folder, top), prefix)
@@ -195,18 +194,15 @@ def _rules_of(lines: Iterable[str], at: str) -> "GitIgnoreSpec":
     return GitIgnoreSpec.from_lines(patterns)
 
 
-def _default_lines() -> list[str]:
-    return _IGNORED.read_text(encoding="utf-8").splitlines()
-
-
 @cache
-def _defaults() -> "GitIgnoreSpec":
-    return _rules_of(_default_lines(), "")
+def _defaults(at: str) -> "GitIgnoreSpec":
+    """Return the patterns that are weaker than every .gitignore, in the folder `at`."""
+    return _rules_of(Path(__file__).with_name("ignored.txt").read_text(encoding="utf-8").splitlines(), at)
 
 
 def is_ignored_by_default(path: str) -> bool:
     """Tell whether a path is left out where no .gitignore says otherwise, as vendored and built files are."""
-    return _defaults().match_file(path)
+    return _defaults("").match_file(path)
 
 
 _MARKS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
@@ -242,12 +238,10 @@ def decode(data: bytes) -> Decoded:
 
     Never fails. Control characters, NUL among them, are taken out. Linear in the length.
     """
+    text, used = data.decode("latin-1"), "latin-1"
     for mark, encoding in (*_MARKS.items(), (b"", "utf-8"), (b"", "cp1252")):
         if data.startswith(mark):
             with suppress(UnicodeError):
-                return _cleaned(data.decode(encoding, "replace" if mark else "strict"), encoding.removesuffix("-sig"))
-    return _cleaned(data.decode("latin-1"), "latin-1")
-
-
-def _cleaned(text: str, encoding: str) -> Decoded:
-    return Decoded(clean(text.translate(_SPACES)), encoding)
+                text, used = data.decode(encoding, "replace" if mark else "strict"), encoding.removesuffix("-sig")
+                break
+    return Decoded(clean(text.translate(_SPACES)), used)

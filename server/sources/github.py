@@ -13,7 +13,7 @@ import os
 import re
 import tarfile
 import zlib
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import PurePosixPath
@@ -27,7 +27,7 @@ from swarm_memory.schema.errors import ConfigError, InputError, NotFoundError, S
 from swarm_memory.schema.source import Passage
 from swarm_memory.server.sources.code import LANGUAGES, code_group, is_generated_name, language_of, missing
 from swarm_memory.server.sources.documents import HTML_SUFFIXES, TEXT_SUFFIXES, text_group
-from swarm_memory.server.sources.files import Group, faulty, is_ignored_by_default, storable
+from swarm_memory.server.sources.files import faulty, is_ignored_by_default, storable
 from swarm_memory.server.sources.tool_lists import list_of, mapping_of, text_of
 from swarm_memory.tools.ports.sources import ReadGroup
 
@@ -202,7 +202,12 @@ class RepositoryReader:
             yield group
         for issue in await self._issues(api):
             name = f"(issue {issue['number']})"
-            yield name, _hash(digest(issue)), partial(_issue_passages, name, issue)
+            labels: list[str] = issue["labels"]
+            description = f"open issue; {', '.join(labels)}" if labels else "open issue"
+            data = {key: issue[key] for key in ("number", "url", "labels", "updated_at")}
+            title = f"#{issue['number']} {issue['title']}"
+            passages = [_passage(name, title, issue["body"], data, description)]
+            yield name, _hash(digest(issue)), partial(list[Passage], passages)
 
     async def _files(self, api: str, home: str) -> AsyncIterator[ReadGroup]:
         unread = [language.name for language in LANGUAGES if missing(language)]
@@ -224,13 +229,17 @@ class RepositoryReader:
             self.notices.append(f"of {len(paths):,} paths the first {MAX_PATHS:,} are listed")
         if len(files) > MAX_FILES:
             self.notices.append(f"of {len(files):,} files the {MAX_FILES:,} nearest to the root are read")
-        for file in sorted(files, key=lambda file: (not _is_readme(file.path), file.path.count("/"), file.path))[
-            :MAX_FILES
-        ]:
-            link = f"{home}/blob/{commit}/{quote(file.path)}"
-            yield file.path, _hash(file.sha), partial(_file_passages, file, link)
-        tree = partial(_tree_passages, self.which.full_name, f"{home}/tree/{commit}", commit, paths[:MAX_PATHS])
-        yield TREE, state, tree
+        nearest = sorted(files, key=lambda file: (not _is_readme(file[0]), file[0].count("/"), file[0]))
+        for path, data in nearest[:MAX_FILES]:
+            link = f"{home}/blob/{commit}/{quote(path)}"
+            sha = hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()  # as Git names it
+            yield path, _hash(sha), partial(_file_passages, path, data, link, sha)
+        about, listed = {"url": f"{home}/tree/{commit}", "sha": commit}, paths[:MAX_PATHS]
+        starts = range(0, max(1, len(listed)), PATHS_IN_PASSAGE)
+        parts = ("\n".join(listed[start : start + PATHS_IN_PASSAGE]) for start in starts)
+        title = f"Files of {self.which.full_name}"
+        tree = [_passage(TREE, title, part, about, position=position) for position, part in enumerate(parts)]
+        yield TREE, state, partial(list[Passage], tree)
 
     async def _issues(self, api: str) -> list[dict[str, Any]]:
         """Return the open issues; a repository may have none."""
@@ -240,27 +249,20 @@ class RepositoryReader:
                 answer = await self.github.get(f"{api}/issues", state="open", sort="updated", per_page=PAGE, page=page)
             except NotFoundError:
                 return issues
-            issues += _issues_in(answer)
+            listed = answer.json
+            if not isinstance(listed, list):
+                raise SourceUnavailable("GitHub's API gave no list of issues")  # less would remove what is indexed
+            issues += filter(None, map(_kept_of, map(mapping_of, cast("list[object]", listed))))
             if not answer.has_more:
                 return issues
         self.notices.append(f"of the open issues and pull requests the {MAX_ISSUES} newest were looked at")
         return issues
 
 
-class _File(NamedTuple):
-    path: str
-    data: bytes
-
-    @property
-    def sha(self) -> str:
-        """Git's own name of the content."""
-        return hashlib.sha1(b"blob %d\0" % len(self.data) + self.data, usedforsecurity=False).hexdigest()
-
-
-def _unpacked(archive: bytes) -> tuple[list[str], list[_File]]:
+def _unpacked(archive: bytes) -> tuple[list[str], list[tuple[str, bytes]]]:
     """Return the paths of an archive, and the files in it that are wanted. Raises `SourceUnavailable`."""
     paths: list[str] = []
-    files: list[_File] = []
+    files: list[tuple[str, bytes]] = []
     size = 0
     try:
         with (
@@ -277,7 +279,7 @@ def _unpacked(archive: bytes) -> tuple[list[str], list[_File]]:
                 paths.append(path)
                 content = opened.extractfile(member) if member.size <= MAX_FILE_BYTES and _is_wanted(path) else None
                 if content is not None:
-                    files.append(_File(path, content.read()))
+                    files.append((path, content.read()))
             while unpacked.read(1 << 20):  # to its end, where it says whether all of it came
                 pass
     except (tarfile.TarError, zlib.error, EOFError, OSError, ValueError) as error:
@@ -331,47 +333,27 @@ def _about_passages(name: str, home: str, about: Mapping[str, Any]) -> list[Pass
     return [_passage(ABOUT, name, "\n".join(lines), known, text_of(about.get("description")))]
 
 
-def _tree_passages(name: str, link: str, commit: str, paths: Sequence[str]) -> list[Passage]:
-    data = {"url": link, "sha": commit}
-    starts = range(0, max(1, len(paths)), PATHS_IN_PASSAGE)
-    return [
-        _passage(TREE, f"Files of {name}", "\n".join(paths[start : start + PATHS_IN_PASSAGE]), data, position=position)
-        for position, start in enumerate(starts)
-    ]
-
-
-def _file_passages(file: _File, link: str) -> list[Passage]:
+def _file_passages(path: str, data: bytes, link: str, sha: str) -> list[Passage]:
     """Return a file's passages, each with its address and the SHA of the file. Raises `InputError`."""
-    suffix = PurePosixPath(file.path).suffix.lower()
-    group: Group | None = (
-        text_group(file.path, file.data, suffix) if _is_readme(file.path) else code_group(file.path, file.data)
-    )
+    group = code_group(path, data)
+    if _is_readme(path):
+        group = text_group(path, data, PurePosixPath(path).suffix.lower())
     passages: list[Passage] = []
     for each in group.parse() if group is not None else []:
         url = link if each.line is None else f"{link}#L{each.line}-L{each.end_line or each.line}"
-        passages.append(each.model_copy(update={"kind": "github", "data": {**each.data, "url": url, "sha": file.sha}}))
+        passages.append(each.model_copy(update={"kind": "github", "data": {**each.data, "url": url, "sha": sha}}))
     return passages
 
 
-def _issues_in(answer: Answer) -> Iterator[dict[str, Any]]:
-    """Yield what is kept of the issues of a page; a pull request is none."""
-    listed = answer.json
-    if not isinstance(listed, list):
-        raise SourceUnavailable("GitHub's API gave no list of issues")  # less would remove what is indexed
-    for each in map(mapping_of, cast("list[object]", listed)):
-        number = each.get("number")
-        if isinstance(number, int) and "pull_request" not in each:
-            yield {
-                "number": number,
-                "title": text_of(each.get("title"))[:500],
-                "body": text_of(each.get("body"))[:MAX_TEXT_CHARS],
-                "labels": [text_of(mapping_of(label).get("name"))[:100] for label in list_of(each.get("labels"))][:20],
-                "url": text_of(each.get("html_url"))[:500],
-                "updated_at": text_of(each.get("updated_at"))[:40],
-            }
-
-
-def _issue_passages(name: str, issue: Mapping[str, Any]) -> list[Passage]:
-    data = {key: issue[key] for key in ("number", "url", "labels", "updated_at")}
-    description = f"open issue; {', '.join(issue['labels'])}" if issue["labels"] else "open issue"
-    return [_passage(name, f"#{issue['number']} {issue['title']}", issue["body"], data, description)]
+def _kept_of(issue: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return what is kept of an issue; a pull request is none."""
+    if not isinstance(issue.get("number"), int) or "pull_request" in issue:
+        return None
+    return {
+        "number": issue["number"],
+        "title": text_of(issue.get("title"))[:500],
+        "body": text_of(issue.get("body"))[:MAX_TEXT_CHARS],
+        "labels": [text_of(mapping_of(label).get("name"))[:100] for label in list_of(issue.get("labels"))][:20],
+        "url": text_of(issue.get("html_url"))[:500],
+        "updated_at": text_of(issue.get("updated_at"))[:40],
+    }

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import AsyncIterable, Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -85,10 +86,18 @@ async def index(
     path = await check(toolbox, asked, root, leave)
     if asked.kind == "github":
         return await _index_repository(toolbox, asked, on_progress)
-    groups = _groups(asked.kind, path, root, await _database(toolbox))
-    done = await index_source(
-        toolbox, asked.kind, location_of(path, root), groups, on_progress=on_progress, prepare=prepare
-    )
+    database = await _database(toolbox)
+
+    def allows(name: str) -> bool:
+        # Whoever closes the database's file drops the locks that this process has on it.
+        return ".swarm" not in Path(name).parts and not (path / name).name.startswith(database.name)
+
+    groups: AsyncIterable[ReadGroup] = in_thread(partial(_KINDS[asked.kind].read, path, allows=allows))
+    if asked.kind == "tool" and path.is_file() and names_servers(path):
+        groups = read_servers(path, folder=root, environ=os.environ)
+    real = root.resolve()  # noqa: ASYNC240 - of a path, not a file
+    location = (path.relative_to(real) if path.is_relative_to(real) else path).as_posix()
+    done = await index_source(toolbox, asked.kind, location, groups, on_progress=on_progress, prepare=prepare)
     if done.reason is None or done.faults:
         return done
     return done.model_copy(
@@ -103,29 +112,31 @@ async def check(toolbox: Toolbox, asked: IndexRequest, root: Path, leave: Leave 
     """
     settings = toolbox.settings.sources
     if asked.kind == "github":
-        _check_repository(asked, settings, leave)
+        from swarm_memory.server.sources.github import Repository
+
+        which = Repository.of(asked.path or "")
+        allowed = {line.lower() for line in _lines(settings.allow_github)}
+        if not leave.any_repository and allowed.isdisjoint({"*", f"{which.owner}/*".lower(), which.full_name.lower()}):
+            raise ConfigError(
+                f"GitHub is asked for nothing unless you say so: run `swarm-memory sources index --kind github "
+                f"{which.full_name}` yourself, or add the line {which.full_name} to sources.allow_github in your own "
+                "settings"
+            )
         return root
     path = checked_path(asked, root, settings, leave)
     database = await _database(toolbox)
     if ".swarm" in path.parts or (path.parent == database.parent and path.name.startswith(database.name)):
         raise InputError(f"{path} belongs to the database of the memories: it is not read")
     if asked.kind == "tool" and path.is_file() and names_servers(path):
-        _check_servers(path, root, settings, leave)
+        real = root.resolve()  # noqa: ASYNC240 - of a path, not a file
+        is_allowed = path.is_relative_to(real) and real in _folders(settings.allow_mcp_servers)
+        if not (leave.start_servers or is_allowed):
+            raise ConfigError(
+                f"{path} names MCP servers, and starting them is running what it says. Read it; then either run "
+                f"`swarm-memory sources index --kind tool --start-servers` yourself, or add the line {real} to "
+                "sources.allow_mcp_servers in your own settings file"
+            )
     return path
-
-
-def _check_repository(asked: IndexRequest, settings: SourceSettings, leave: Leave) -> None:
-    """Raise `InputError` for what names no repository, `ConfigError` for one that may not be read."""
-    from swarm_memory.server.sources.github import Repository
-
-    which = Repository.of(asked.path or "")
-    allowed = {line.lower() for line in _lines(settings.allow_github)}
-    if not leave.any_repository and allowed.isdisjoint({"*", f"{which.owner}/*".lower(), which.full_name.lower()}):
-        raise ConfigError(
-            f"GitHub is asked for nothing unless you say so: run `swarm-memory sources index --kind github "
-            f"{which.full_name}` yourself, or add the line {which.full_name} to sources.allow_github in your own "
-            "settings"
-        )
 
 
 async def _index_repository(toolbox: Toolbox, asked: IndexRequest, on_progress: Report | None) -> IndexedSource:
@@ -168,12 +179,6 @@ def checked_path(asked: IndexRequest, root: Path, settings: SourceSettings, leav
     return path
 
 
-def location_of(path: Path, root: Path) -> str:
-    """Return how a source is called: its path relative to the project where it lies in it."""
-    real = root.resolve()
-    return path.relative_to(real).as_posix() if path.is_relative_to(real) else path.as_posix()
-
-
 def _lines(setting: str) -> list[str]:
     """Return the entries of a setting that has one a line, or divided by `;;`."""
     return [line.strip() for line in setting.replace(";;", "\n").splitlines() if line.strip()]
@@ -183,27 +188,6 @@ def _folders(setting: str) -> list[Path]:
     return [Path(line).expanduser().resolve() for line in _lines(setting)]
 
 
-def _groups(kind: SourceKind, path: Path, root: Path, database: Path) -> AsyncIterable[ReadGroup]:
-    def allows(name: str) -> bool:
-        # Whoever closes the database's file drops the locks that this process has on it.
-        return ".swarm" not in Path(name).parts and not (path / name).name.startswith(database.name)
-
-    if kind == "tool" and path.is_file() and names_servers(path):
-        return read_servers(path, folder=root, environ=os.environ)
-    return in_thread(partial(_KINDS[kind].read, path, allows=allows))
-
-
-def _check_servers(path: Path, root: Path, settings: SourceSettings, leave: Leave) -> None:
-    real = root.resolve()
-    is_allowed = path.is_relative_to(real) and real in _folders(settings.allow_mcp_servers)
-    if not (leave.start_servers or is_allowed):
-        raise ConfigError(
-            f"{path} names MCP servers, and starting them is running what it says. Read it; then either run "
-            f"`swarm-memory sources index --kind tool --start-servers` yourself, or add the line {real} to "
-            "sources.allow_mcp_servers in your own settings file"
-        )
-
-
 def kinds_of(root: Path) -> list[SourceKind]:
     """Return the kinds that a folder may hold, all but GitHub, or that of a file: a text where it is nothing else.
 
@@ -211,13 +195,14 @@ def kinds_of(root: Path) -> list[SourceKind]:
     """
     if root.is_dir():
         return list(_KINDS)
-    data = read_bytes(root, MAX_BYTES)
     if not root.exists():
         raise InputError(f"{root} is neither a file nor a folder: name one that exists")
-    suffix = root.suffix.lower()
-    if suffix in API_SUFFIXES and isinstance(data, bytes) and looks_like_api(data):
+    suffix, data = root.suffix.lower(), b""
+    with suppress(InputError):  # its reader says why
+        data = read_bytes(root, MAX_BYTES)
+    if suffix in API_SUFFIXES and looks_like_api(data):
         return ["api"]
-    if suffix == ".json" and (names_servers(root) or (isinstance(data, bytes) and looks_like_tools(data))):
+    if suffix == ".json" and (names_servers(root) or looks_like_tools(data)):
         return ["tool"]
     is_code = suffix not in API_SUFFIXES and not is_document(root.name, suffix) and language_of(root.name) is not None
     return ["code" if is_code else "document"]

@@ -50,7 +50,10 @@ def parse_api(group: str, data: bytes) -> list[Passage]:
     document = mapping_of(_parsed(group, data))
     version = str(document.get("openapi", ""))
     if version.startswith("3."):
-        found = list(_operations(group, document))
+        found = [
+            Passage(kind="api", group=group, position=position, path=group, **operation)
+            for position, operation in enumerate(_operations(document))
+        ]
     elif "swagger" in document:
         raise InputError(f"{group} is Swagger {document['swagger']}: convert it to OpenAPI 3 first")
     else:
@@ -76,21 +79,18 @@ def _parsed(group: str, data: bytes) -> Any:
         raise InputError(f"{group} is not valid YAML: {' '.join(str(error).split())[:200]}") from None
 
 
-def _operations(group: str, document: Mapping[str, Any]) -> Iterator[Passage]:
-    position = 0
+def _operations(document: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield what the passage of each operation says."""
     for path, item in mapping_of(document.get("paths")).items():
         shared = _References(document).resolved(item)
         for method in _METHODS:
             if isinstance(shared.get(method), dict):
                 operation = mapping_of(shared[method])
                 parameters = [*list_of(shared.get("parameters")), *list_of(operation.get("parameters"))]
-                found = _operation(document, method.upper(), path, {**operation, "parameters": parameters})
-                yield Passage(kind="api", group=group, position=position, path=group, **found)
-                position += 1
+                yield _operation(document, method.upper(), path, {**operation, "parameters": parameters})
 
 
 def _operation(document: Mapping[str, Any], method: str, path: str, operation: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the passage of an operation says."""
     references, name = _References(document), f"{method} {path}"
     schema = references.input_schema(operation)
     tags = [text for each in list_of(operation.get("tags")) if (text := text_of(each))]
@@ -133,7 +133,9 @@ class _References:
             reference = found.get("$ref")
             if not isinstance(reference, str):
                 return found
-            found = self._target(reference)
+            found = mapping_of(self._document if reference.startswith("#/") else None)
+            for part in reference[2:].split("/"):
+                found = mapping_of(found.get(part.replace("~1", "/").replace("~0", "~")))
         return {}
 
     def input_schema(self, operation: Mapping[str, Any]) -> dict[str, JsonValue]:
@@ -169,11 +171,3 @@ class _References:
         below = depth - 1 if "$ref" in value else depth
         found = self.resolved(cast(object, value))
         return {str(key): self._whole(part, below, level + 1) for key, part in found.items() if key not in _EXAMPLES}
-
-    def _target(self, reference: str) -> dict[str, Any]:
-        if not reference.startswith("#/"):
-            return {}
-        at: Any = self._document
-        for part in reference[2:].split("/"):
-            at = mapping_of(at).get(part.replace("~1", "/").replace("~0", "~"))
-        return mapping_of(at)

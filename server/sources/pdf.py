@@ -8,7 +8,9 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import cast
+
+from swarm_memory.schema.errors import InputError
 
 TIMEOUT_S = 120.0
 MAX_PAGES = 5_000
@@ -17,32 +19,28 @@ MAX_TEXT_CHARS = 20_000_000
 MISSING = "reading PDF needs pypdf: pip install 'swarm-memory[pdf]'"
 
 
-class Pages(NamedTuple):
-    """The title that the file gives itself (empty without one) and the text of each page."""
-
-    title: str
-    pages: tuple[str, ...]
-
-
 def is_available() -> bool:
     """Tell whether the extra `pdf` is installed."""
     return importlib.util.find_spec("pypdf") is not None
 
 
-def read_pdf(path: Path) -> Pages | str:
-    """Return the pages of a PDF, or why there are none: encrypted, broken, too slow."""
+def read_pdf(path: Path) -> tuple[str, list[str]]:
+    """Return the title that a PDF gives itself (empty without one) and the text of each page.
+
+    Raises `InputError` for one that is encrypted, broken, or takes too long.
+    """
     command = [sys.executable, "-I", "-m", "swarm_memory.server.sources.pdf", str(path.resolve())]
     try:
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=TIMEOUT_S, check=False)  # noqa: S603 - our own module
     except subprocess.TimeoutExpired:
-        return f"took longer than {TIMEOUT_S:.0f} s to read"
+        raise InputError(f"took longer than {TIMEOUT_S:.0f} s to read") from None
     if done.returncode != 0:
         said = done.stderr.decode("utf-8", "replace").strip().splitlines()
-        return f"is no PDF that can be read ({said[-1][:200] if said else f'exit code {done.returncode}'})"
+        raise InputError(f"is no PDF that can be read ({said[-1][:200] if said else f'exit code {done.returncode}'})")
     answer = cast("dict[str, object]", json.loads(done.stdout))
     if "fault" in answer:
-        return str(answer["fault"])
-    return Pages(str(answer["title"]), tuple(cast("list[str]", answer["pages"])))
+        raise InputError(str(answer["fault"]))
+    return str(answer["title"]), cast("list[str]", answer["pages"])
 
 
 def _read(path: Path) -> dict[str, object]:

@@ -66,9 +66,8 @@ def names_servers(path: Path) -> bool:
     """Whether a file is a `.mcp.json`, by its name or by what it says."""
     if path.name == ".mcp.json":
         return True
-    data = read_bytes(path, MAX_BYTES)
     try:
-        return isinstance(data, bytes) and "mcpServers" in mapping_of(parse_json(data))
+        return "mcpServers" in mapping_of(parse_json(read_bytes(path, MAX_BYTES)))
     except InputError:
         return False
 
@@ -83,11 +82,31 @@ def parse_tools(group: str, data: bytes) -> list[Passage]:
     return passages_of(group, entries)
 
 
-def passages_of(group: str, entries: Sequence[Mapping[str, Any]]) -> list[Passage]:
-    """Return one passage for each description of a tool; raises `InputError` when there are more than 10,000."""
+def passages_of(group: str, entries: Sequence[Mapping[str, Any]], **beside: JsonValue) -> list[Passage]:
+    """Return one passage for each description of a tool, with the data `beside`.
+
+    Raises `InputError` when there are more than 10,000.
+    """
     if len(entries) > MAX_TOOLS:
         raise InputError(f"{group} has {len(entries):,} tools: {MAX_TOOLS:,} are the most")
-    return [_passage(group, position, entry) for position, entry in enumerate(entries)]
+    passages: list[Passage] = []
+    for position, entry in enumerate(entries):
+        schema = next((mapping_of(entry[key]) for key in _SCHEMA_KEYS if isinstance(entry.get(key), dict)), None)
+        if schema is None:
+            schema = dict(entry) if "properties" in entry else {}
+        shown = text_of(entry.get("title"))
+        name = text_of(entry.get("name")) or shown
+        passage = Passage(
+            kind="tool",
+            group=group,
+            position=position,
+            title=name.strip()[:1000],
+            description="\n".join(filter(None, (shown if shown != name else "", text_of(entry.get("description"))))),
+            content=described_parameters(schema),
+            data={**({"input_schema": schema} if schema else {}), **beside},
+        )
+        passages.append(passage)
+    return passages
 
 
 def parse_json(data: bytes) -> Any:
@@ -101,7 +120,26 @@ def parse_json(data: bytes) -> Any:
 def described_parameters(schema: object) -> str:
     """Return the parameters of a JSON schema as lines `name (type, required): description`, those within named a.b."""
     lines: list[str] = []
-    _describe(schema, "", MAX_DEPTH, lines)
+
+    def describe(schema: object, prefix: str, depth: int) -> None:
+        found = mapping_of(schema)
+        required = {name for name in list_of(found.get("required")) if isinstance(name, str)}
+        for name, part in mapping_of(found.get("properties")).items():
+            if len(lines) >= MAX_PARAMETERS:
+                return
+            field = mapping_of(part)
+            kind: str = field["type"] if isinstance(field.get("type"), str) else "any"
+            if isinstance(field.get("type"), list):
+                kind = " or ".join(map(str, list_of(field["type"])))
+            kind += ", required" if name in required else ""
+            choices = [str(each)[:60] for each in list_of(field.get("enum"))[:20]]
+            about = [text_of(field.get("description")), f"one of {', '.join(choices)}" if choices else ""]
+            lines.append(f"{prefix}{name} ({kind}): {' '.join(filter(None, about))}".rstrip(": "))
+            if depth > 1:
+                describe(field, f"{prefix}{name}.", depth - 1)
+                describe(field.get("items"), f"{prefix}{name}[].", depth - 1)
+
+    describe(schema, "", MAX_DEPTH)
     return "\n".join(lines)
 
 
@@ -134,58 +172,15 @@ def _entries(document: Any) -> list[dict[str, Any]]:
         candidates = list_of(document)
     objects = map(mapping_of, candidates)
     entries = [mapping_of(each.get("function")) or each for each in objects]  # OpenAI's are wrapped
-    return entries if entries and all(_is_function(each) for each in entries) else []
-
-
-def _is_function(entry: Mapping[str, Any]) -> bool:
-    name = text_of(entry.get("name")) or text_of(entry.get("title"))
-    return bool(name.strip()) and ("description" in entry or _has_schema(entry))
+    for each in entries:
+        name = text_of(each.get("name")) or text_of(each.get("title"))
+        if not name.strip() or not ("description" in each or _has_schema(each)):
+            return []
+    return entries
 
 
 def _has_schema(entry: Mapping[str, Any]) -> bool:
     return any(isinstance(entry.get(key), dict) for key in (*_SCHEMA_KEYS, "properties"))
-
-
-def _passage(group: str, position: int, entry: Mapping[str, Any]) -> Passage:
-    schema = next((mapping_of(entry[key]) for key in _SCHEMA_KEYS if isinstance(entry.get(key), dict)), None)
-    if schema is None:
-        schema = dict(entry) if "properties" in entry else {}
-    name = text_of(entry.get("name")) or text_of(entry.get("title"))
-    shown = text_of(entry.get("title"))
-    about = text_of(entry.get("description"))
-    data: dict[str, JsonValue] = {"input_schema": schema} if schema else {}
-    return Passage(
-        kind="tool",
-        group=group,
-        position=position,
-        title=name.strip()[:1000],
-        description="\n".join(part for part in (shown if shown != name else "", about) if part),
-        content=described_parameters(schema),
-        data=data,
-    )
-
-
-def _describe(schema: object, prefix: str, depth: int, lines: list[str]) -> None:
-    found = mapping_of(schema)
-    required = {name for name in list_of(found.get("required")) if isinstance(name, str)}
-    for name, part in mapping_of(found.get("properties")).items():
-        if len(lines) >= MAX_PARAMETERS:
-            return
-        field = mapping_of(part)
-        kind = _kind(field) + (", required" if name in required else "")
-        choices = [str(each)[:60] for each in list_of(field.get("enum"))[:20]]
-        about = [text_of(field.get("description")), f"one of {', '.join(choices)}" if choices else ""]
-        lines.append(f"{prefix}{name} ({kind}): {' '.join(part for part in about if part)}".rstrip(": "))
-        if depth > 1:
-            _describe(field, f"{prefix}{name}.", depth - 1, lines)
-            _describe(field.get("items"), f"{prefix}{name}[].", depth - 1, lines)
-
-
-def _kind(field: Mapping[str, Any]) -> str:
-    kind = field.get("type")
-    if isinstance(kind, list):
-        return " or ".join(str(each) for each in list_of(cast(object, kind)))
-    return kind if isinstance(kind, str) else "any"
 
 
 class McpServer(BaseModel):
@@ -206,12 +201,6 @@ class McpServer(BaseModel):
             raise ValueError("neither a command nor an http address is given")
         return self
 
-    @property
-    def is_ours(self) -> bool:
-        """Whether it is this program: it would list its own tools, and wait for its own database."""
-        words = (Path(word).name.lower().replace("_", "-") for word in (self.command, *self.args))
-        return any(word.startswith(_OURSELVES) for word in words)
-
 
 def read_config(path: Path, environ: Mapping[str, str]) -> "dict[str, McpServer | str]":
     """Return the servers of a `.mcp.json` by name, without ourselves; a text says why one cannot be asked.
@@ -219,18 +208,22 @@ def read_config(path: Path, environ: Mapping[str, str]) -> "dict[str, McpServer 
     `${VAR}` and `${VAR:-default}` stand for variables of `environ`. Raises `InputError` when the file is no such list,
     or names more than `MAX_SERVERS`.
     """
-    data = read_bytes(path, MAX_CONFIG_BYTES)
     try:
-        document = mapping_of(parse_json(data)) if isinstance(data, bytes) else {}
+        document = mapping_of(parse_json(read_bytes(path, MAX_CONFIG_BYTES)))
     except InputError as error:
-        data, document = str(error), {}
+        raise InputError(f"{path} {error}") from None
     if not isinstance(document.get("mcpServers"), dict):
-        raise InputError(f"{path} {data if isinstance(data, str) else 'has no object `mcpServers`'}")
+        raise InputError(f"{path} has no object `mcpServers`")
     entries = mapping_of(document["mcpServers"])
     if len(entries) > MAX_SERVERS:
         raise InputError(f"{path} names {len(entries):,} servers: {MAX_SERVERS} are the most that are asked")
-    found = {name: _server(entry, environ) for name, entry in entries.items()}
-    return {name: each for name, each in found.items() if isinstance(each, str) or not each.is_ours}
+    found: dict[str, McpServer | str] = {}
+    for name, entry in entries.items():
+        server = found[name] = _server(entry, environ)
+        words = () if isinstance(server, str) else (server.command, *server.args)
+        if any(Path(word).name.lower().replace("_", "-").startswith(_OURSELVES) for word in words):
+            del found[name]  # it would list its own tools, and wait for its own database
+    return found
 
 
 def _server(entry: object, environ: Mapping[str, str]) -> McpServer | str:
@@ -274,13 +267,19 @@ async def _read_server(name: str, server: McpServer, folder: Path) -> Group | No
     except* TimeoutError:
         fault = f"did not list its tools within {SERVER_TIMEOUT_S:g} s"
     except* (MCPError, HTTPError, OSError, ValueError, InputError) as group:
-        fault = f"cannot be asked for its tools: {_reason(group, server)}"
+        first: BaseException = group
+        while isinstance(first, BaseExceptionGroup):
+            first = cast("BaseExceptionGroup[BaseException]", first).exceptions[0]
+        text = " ".join(str(first).split()) or type(first).__name__
+        if server.url:  # what the variables of an address stand for is not said
+            text = text.replace(server.url, "its address")
+        fault = f"cannot be asked for its tools: {shorten(redact(text).text, _MAX_REASON_CHARS)}"
     if fault:
         unset = dict.fromkeys(variable for variable, _ in _VARIABLE.findall(repr(server)))
         return faulty(name, f"{fault}; not set: {', '.join(unset)}" if unset else fault)
     if tools is None:
         return None
-    return Group(name, digest([SERVERS_READER, tools]), partial(_parsed, name, tools))
+    return Group(name, digest([SERVERS_READER, tools]), partial(passages_of, name, tools, server=name))
 
 
 async def _all_tools(client: "Client") -> list[dict[str, Any]]:
@@ -324,16 +323,3 @@ async def _connected(server: McpServer, folder: Path) -> AsyncGenerator["Client"
         Client(streamable_http_client(server.url, http_client=http)) as client,
     ):
         yield client
-
-
-def _parsed(server: str, tools: list[dict[str, Any]]) -> list[Passage]:
-    found = passages_of(server, tools)
-    return [each.model_copy(update={"data": {**each.data, "server": server}}) for each in found]
-
-
-def _reason(error: BaseException, server: McpServer) -> str:
-    """Return what went wrong first, without what the variables of an address stand for."""
-    while isinstance(error, BaseExceptionGroup):
-        error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
-    text = " ".join(str(error).split()) or type(error).__name__
-    return shorten(redact(text.replace(server.url, "its address") if server.url else text).text, _MAX_REASON_CHARS)

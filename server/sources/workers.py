@@ -59,12 +59,7 @@ async def _in_process(preparation: "Preparation") -> "list[Prepared]":
     return [each for half in halves for each in await _in_process(half)]
 
 
-def _serve() -> None:
-    """Answer the preparation; what a parser prints goes elsewhere."""
-    answers, sys.stdout = sys.stdout.buffer, sys.stderr
-    preparation: Preparation = pickle.loads(sys.stdin.buffer.read())  # noqa: S301 - from our own process
-    answers.write(pickle.dumps(preparation()))
-
-
 if __name__ == "__main__":
-    _serve()
+    answers, sys.stdout = sys.stdout.buffer, sys.stderr  # what a parser prints goes elsewhere
+    asked = pickle.loads(sys.stdin.buffer.read())  # noqa: S301 - from our own process
+    answers.write(pickle.dumps(asked()))

@@ -11,7 +11,7 @@ import pytest
 
 from swarm_memory.schema.errors import ConfigError, InputError, ModelUnavailable
 from swarm_memory.schema.settings import EmbeddingSettings
-from swarm_memory.server.embedding.fastembed import FastEmbedEmbedder
+from swarm_memory.server.embedding.neural import FastEmbedEmbedder
 from swarm_memory.tools.ports.models import Embedder
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "read", "write", "file", "table"]

@@ -53,7 +53,7 @@ async def test_it_reads_lists_and_writes_in_its_copy_and_the_folder_stays(tmp_pa
     assert await call("Write", path="new/made.txt", content="done") == "4 characters written"
     assert "new/made.txt" in (await call("List", path=".")).splitlines()
     assert not (desk.agent.folder / "new").exists()
-    assert await desk.workplace.settle(desk.request.run_id, None) is None
+    assert desk.workplace.settle(desk.request.run_id, None) is None
     assert not (tmp_path / "scratch" / desk.request.run_id).exists()
 
 

@@ -9,9 +9,8 @@ from postgres_server import lent_database
 
 from swarm_memory.schema.errors import ConfigError, InputError
 from swarm_memory.schema.settings import EmbeddingSettings, Settings, StorageSettings
-from swarm_memory.server.embedding.fastembed import FastEmbedEmbedder
 from swarm_memory.server.embedding.minilm import MiniLMEmbedder
-from swarm_memory.server.embedding.openai import OpenAIEmbedder
+from swarm_memory.server.embedding.neural import FastEmbedEmbedder, OpenAIEmbedder
 from swarm_memory.server.embedding.static import StaticEmbedder
 from swarm_memory.server.hooks.alone import answer_alone
 from swarm_memory.server.wiring import (

@@ -9,7 +9,6 @@ from swarm_memory.schema.errors import InputError
 from swarm_memory.schema.source import Passage
 from swarm_memory.server.sources import code
 from swarm_memory.server.sources.code import LANGUAGES, MAX_PART_CHARS, Language, code_passages, outline, read_code
-from swarm_memory.server.sources.files import decode
 
 
 def named(name: str) -> Language:
@@ -17,7 +16,7 @@ def named(name: str) -> Language:
 
 
 def read(language: str, text: str, name: str = "shop/store.x") -> dict[str, Passage]:
-    return {passage.title: passage for passage in code_passages(name, named(language), text)}
+    return {passage.title: passage for passage in code_passages(name, named(language), text.encode())}
 
 
 def write(folder: Path, name: str, data: str | bytes) -> Path:
@@ -169,7 +168,7 @@ def test_lines_count_from_the_decorator_to_the_end() -> None:
 
 def test_a_long_body_is_divided_at_line_ends_with_its_own_lines() -> None:
     body = "".join(f"    value_{number} = compute({number})\n" for number in range(1000))
-    parts = [each for each in code_passages("a.py", named("python"), f"def f():\n{body}") if each.title == "f"]
+    parts = [each for each in code_passages("a.py", named("python"), f"def f():\n{body}".encode()) if each.title == "f"]
     assert len(parts) > 3
     assert all(len(each.content) <= MAX_PART_CHARS for each in parts)
     assert "\n".join(each.content for each in parts) == f"def f():\n{body}".rstrip("\n")
@@ -183,13 +182,12 @@ def test_what_stands_beside_a_syntax_error_is_found() -> None:
 
 def test_python_with_a_syntax_error_is_read_as_text() -> None:
     text = "def broken(:\n    pass\n\ndef fine():\n    return 1"
-    (found,) = code_passages("shop/store.py", named("python"), text)
+    (found,) = code_passages("shop/store.py", named("python"), text.encode())
     assert (found.title, found.content, found.data["symbol"]) == ("shop.store", text, "file")
 
 
 def test_a_form_feed_before_a_function_hides_nothing() -> None:
-    text = decode(b"import os\n\x0cdef store():\n    return os\n").text
-    assert {each.title for each in code_passages("shop.py", named("python"), text)} == {"store"}
+    assert read("python", "import os\n\x0cdef store():\n    return os\n", "shop.py").keys() == {"store"}
 
 
 def test_warnings_about_the_text_that_is_read_are_not_ours() -> None:
@@ -206,7 +204,7 @@ def test_non_ascii_text_keeps_names_and_lines_right() -> None:
     "text", ["", "\n", "((((((((", "}" * 50, "\u2028", "class class class", '"""', "/*", "#", "é" * 99]
 )
 def test_no_text_breaks_the_reader_of_any_language(language: str, text: str) -> None:
-    assert [each.position for each in code_passages("a", named(language), text)] in ([], [0])
+    assert [each.position for each in code_passages("a", named(language), text.encode())] in ([], [0])
 
 
 def test_a_deep_nesting_breaks_nothing() -> None:

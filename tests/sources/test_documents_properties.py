@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from swarm_memory.schema.errors import InputError
 from swarm_memory.server.sources import chunks as cutting
 from swarm_memory.server.sources.chunks import Chunk, chunks, markdown_blocks, word_count
-from swarm_memory.server.sources.documents import Document, document_passages, page, read_documents
+from swarm_memory.server.sources.documents import document_passages, page, read_documents
 from swarm_memory.server.sources.files import decode, is_binary
 
 LINES = st.one_of(
@@ -104,9 +104,7 @@ def test_any_bytes_become_clean_text(data: bytes) -> None:
 )
 def test_any_page_becomes_passages(source: str) -> None:
     found = page(source)
-    for position, passage in enumerate(
-        document_passages("a.html", Document(found.title, found.text, "utf-8", has_lines=False))
-    ):
+    for position, passage in enumerate(document_passages("a.html", found.title, found.text, "utf-8", has_lines=False)):
         assert passage.position == position
         assert passage.content.strip()
 

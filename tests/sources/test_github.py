@@ -18,7 +18,8 @@ from swarm_memory.server.operations.tools_and_sources import of_passage
 from swarm_memory.server.sources import github
 from swarm_memory.server.sources.github import GitHub, Repository
 from swarm_memory.server.sources.indexing import IndexRequest, Leave, check, index
-from swarm_memory.tools.sources.sources import SourceHit, search_sources
+from swarm_memory.tools.ports.sources import FoundPassage
+from swarm_memory.tools.sources.sources import search_sources
 from swarm_memory.tools.toolbox import Toolbox
 from tests.sources.github_api import GitHubApi, archived, blob_sha, issue
 
@@ -66,7 +67,7 @@ async def indexed(toolbox: Toolbox, path: str = "acme/shop") -> IndexedSource:
     return await index(toolbox, IndexRequest(kind="github", path=path), Path("/nowhere"), MINE)
 
 
-async def best(toolbox: Toolbox, query: str) -> SourceHit:
+async def best(toolbox: Toolbox, query: str) -> FoundPassage:
     return (await search_sources(toolbox, query, kind="github")).hits[0]
 
 

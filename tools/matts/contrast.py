@@ -17,7 +17,6 @@ from swarm_memory.schema.errors import ModelUnavailable
 from swarm_memory.schema.memory import WAY_OUT, Distiller, Outcome
 from swarm_memory.schema.rollout import ScalingMode
 from swarm_memory.schema.settings import Settings
-from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.tools.distill.bounds import check_drafts
 from swarm_memory.tools.distill.corrections import corrections
 from swarm_memory.tools.distill.distill import distill_by_extraction
@@ -85,17 +84,12 @@ def look(attempt: Attempt) -> Looked:
     for repair in looked.reading.repairs:
         looked.repaired.setdefault((repair.failed.name, error_key(repair.failed.error)), []).append(repair)
     for mark, failed in looked.failed.items():
-        looked.vain[mark] = {shape(call): call for call in _in_vain(failed, looked.reading.calls)}
+        vain = looked.vain[mark] = {}
+        for one, following in itertools.pairwise(failed):
+            between = [call for call in looked.reading.calls if one.end < call.position < following.position]
+            if not any(not call.failed and same_intent(one, call) for call in between):
+                vain.update({shape(call): call for call in between if changes_something(call)})
     return looked
-
-
-def _in_vain(failed: Sequence[Call], calls: Sequence[Call]) -> Iterator[Call]:
-    """Yield what was done between two failures of one kind, where no such call succeeded in between."""
-    for one, following in itertools.pairwise(failed):
-        between = [call for call in calls if one.end < call.position < following.position]
-        if any(not call.failed and same_intent(one, call) for call in between):
-            continue
-        yield from (call for call in between if changes_something(call))
 
 
 def fixes_of(every: Sequence[Looked]) -> list[Fix]:
@@ -131,18 +125,15 @@ def _fix(mark: Mark, every: Sequence[Looked]) -> Fix:
     repair = replace(repair, vain=tuple(call for key, call in tried.items() if key not in way))
     went = _went(repair, repairs)
     failures = sum(each.label == "Failure" and _ended_with(mark, each) for each in every)
-    return Fix(mark, _lesson(mark, owner, repair, went), is_seen(repair), failures, len(went))
-
-
-def _lesson(mark: Mark, owner: Looked, repair: Repair, went: Sequence[Looked]) -> Lesson:
-    """Return the lesson of a fix, with the steps of all attempts that bear it out as its evidence."""
+    # The steps of all attempts that bear the fix out are its evidence.
     checked = [f"Checked and corrected: {note}" for note in owner.attempt.notes[:2]]
     draft = repair_draft(repair, owner.reading.particulars, checked, tags=(WAY_OUT,))
     others = [each.repaired[mark][0] for each in went if each is not owner]
     steps = [step for other in others for step in (*other.failed.ids, *other.success.ids)]
     evidence = tuple(dict.fromkeys([*draft.evidence, *steps]))[:_MAX_EVIDENCE]
     tags = tuple(dict.fromkeys(("contrast", *draft.tags)))[:8]
-    return Lesson(draft.model_copy(update={"evidence": evidence, "tags": tags}), "Success", owner.attempt)
+    lesson = Lesson(draft.model_copy(update={"evidence": evidence, "tags": tags}), "Success", owner.attempt)
+    return Fix(mark, lesson, is_seen(repair), failures, len(went))
 
 
 def _ended_with(mark: Mark, looked: Looked) -> bool:
@@ -249,10 +240,10 @@ async def self_contrast(
     why = None
     if chat is not None:
         try:
-            found, is_final = await _asked(chat, attempts, mode, settings)
-            if is_final:
+            found = await _asked(chat, attempts, mode, settings)
+            if isinstance(found, Contrast):
                 return found
-            why = found.reason
+            why = found
         except ModelUnavailable as error:
             why = one_line(redact(f"the model could not be asked: {error}").text, 400)
     lessons, reason = await asyncio.to_thread(_by_extraction, attempts, settings)
@@ -273,10 +264,8 @@ def _by_extraction(attempts: Sequence[Attempt], settings: Settings) -> tuple[tup
     return tuple(kept), "; ".join(reasons)
 
 
-async def _asked(
-    chat: ChatModel, attempts: Sequence[Attempt], mode: ScalingMode, settings: Settings
-) -> tuple[Contrast, bool]:
-    """Return what the model extracts, and whether it counts: items to keep, or its word that there are none."""
+async def _asked(chat: ChatModel, attempts: Sequence[Attempt], mode: ScalingMode, settings: Settings) -> Contrast | str:
+    """Return what the model extracts, or its word that there is nothing; a text says why its answer does not count."""
     asked = await ask_about(
         chat,
         lambda tokens: _prompt(attempts, mode, settings, tokens),
@@ -286,14 +275,16 @@ async def _asked(
         record_tokens=ATTEMPTS_TOKENS,
     )
     answer = asked.answer
-    found = Contrast((), "model", prompt_hash=asked.prompt.hash, model=asked.model)
     if isinstance(answer, Unparsed):
-        return replace(found, reason=f"the model's answer cannot be used: {answer.reason}"), False
-    whole = await asyncio.to_thread(merged, attempts)
-    lessons, refused = await asyncio.to_thread(_checked, answer.items, attempts, whole, asked.shown, settings)
+        return f"the model's answer cannot be used: {answer.reason}"
+    lessons, refused = await asyncio.to_thread(_checked, answer.items, attempts, asked.shown, settings)
+    reason = "; ".join(refused)
+    if not lessons:
+        reason = reason or "the model found nothing that would help another task"
+        if answer.items:
+            return reason
     notes = tuple(one_line(_plain(note, settings), _MAX_NOTE_CHARS) for note in answer.notes[:_MAX_NOTES])
-    reason = "; ".join(refused) or (None if lessons else "the model found nothing that would help another task")
-    return replace(found, lessons=lessons, notes=notes, reason=reason), bool(lessons) or not answer.items
+    return Contrast(lessons, "model", notes, reason or None, asked.prompt.hash, asked.model)
 
 
 def _prompt(
@@ -322,13 +313,9 @@ def _prompt(
 
 
 def _checked(
-    items: Sequence[ContrastedItem],
-    attempts: Sequence[Attempt],
-    whole: Trajectory,
-    shown: Shortened,
-    settings: Settings,
+    items: Sequence[ContrastedItem], attempts: Sequence[Attempt], shown: Shortened, settings: Settings
 ) -> tuple[tuple[Lesson, ...], tuple[str, ...]]:
-    lessons: list[Lesson] = []
+    whole, lessons = merged(attempts), list[Lesson]()
     refused: list[str] = []
     owners = {step.id: attempt for attempt in attempts for step in attempt.trajectory.steps}
     for kind in ("strategy", "guardrail"):

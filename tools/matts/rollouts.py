@@ -15,7 +15,7 @@ from swarm_memory.schema.settings import Settings
 from swarm_memory.schema.trajectory import Step, Trajectory, Verdict
 from swarm_memory.tools.credit.outcome import steps_of
 from swarm_memory.tools.guard.redact import archivable, redact
-from swarm_memory.tools.judge.judge import Judged, audit_event, judge_in_full
+from swarm_memory.tools.judge.judge import audit_event, judge_in_full
 from swarm_memory.tools.model.ask import load_prompt, render
 from swarm_memory.tools.ports.models import AgentRunner
 from swarm_memory.tools.text.cleaning import clean, one_line
@@ -134,7 +134,11 @@ async def do_rollout(
         update={"task_id": run.task_id, "task": run.task, "injected_memory_ids": request.memory_ids}
     )
     kept = await asyncio.to_thread(archivable, given, toolbox.settings)
-    judged = await _judged(toolbox, kept, answer)
+    judged = await judge_in_full(toolbox, read(kept), agent_verdict=answer.agent_verdict)
+    if answer.status == "timed_out" and judged.verdict.label == "Undecided":
+        reasons = (answer.error or "it was ended by its time limit", *judged.verdict.reasons[:10])
+        failed = Verdict(label="Failure", confidence=TIMED_OUT_CONFIDENCE, reasons=reasons, judge="evidence")
+        judged = replace(judged, verdict=failed)
     verdict, evidence = judged.verdict, judged.by_evidence
     # Made of the run's id, so that writing it twice writes it once.
     trajectory_id = f"tr_{run.run_id.partition('_')[2] or run.run_id}-{number}"
@@ -153,16 +157,6 @@ async def do_rollout(
     if (audit := audit_event(trajectory_id, judged, toolbox.clock.now())) is not None:
         await toolbox.store.add_event(run.scope, audit)
     return rollout
-
-
-async def _judged(toolbox: Toolbox, kept: Trajectory, answer: RunnerAnswer) -> Judged:
-    """Return the verdict with those it was made of; what its time limit ended has failed, if nothing says otherwise."""
-    judged = await judge_in_full(toolbox, read(kept), agent_verdict=answer.agent_verdict)
-    if answer.status != "timed_out" or judged.verdict.label != "Undecided":
-        return judged
-    reasons = (answer.error or "it was ended by its time limit", *judged.verdict.reasons[:10])
-    verdict = Verdict(label="Failure", confidence=TIMED_OUT_CONFIDENCE, reasons=reasons, judge="evidence")
-    return replace(judged, verdict=verdict)
 
 
 def notes_of(trajectory: Trajectory) -> tuple[str, ...]:

@@ -63,12 +63,21 @@ SourceResult: TypeAlias = Pools[PassageCandidate]
 
 
 class FoundPassage(NamedTuple):
-    """A passage as it is kept, with its surroundings."""
+    """A passage as it is kept, with its surroundings; the search of sources adds how well it fits."""
 
     seq: int
     passage: Passage
     location: str
+    """The source that it is of."""
     project: str
     group_title: str | None
+    """The title of the document's or file's first passage."""
     before: str | None
+    """The text of the passage before it."""
     after: str | None
+    score: float = 0.0
+    """Relevance 0…1 by the index, among what it found."""
+    rerank_score: float | None = None
+    """What the reranker says, where one was asked."""
+    justification: str | None = None
+    """Why the reranker took it."""

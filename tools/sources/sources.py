@@ -7,6 +7,7 @@ Files, servers and formats are the readers' business; where passages are kept is
 import asyncio
 import math
 import time
+from collections import Counter
 from collections.abc import AsyncIterable, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.ports.memories import SearchQuery
 from swarm_memory.tools.ports.models import Vector
 from swarm_memory.tools.ports.sources import (
+    FoundPassage,
     PassageCandidate,
     ReadGroup,
     SourceKey,
@@ -73,17 +75,13 @@ class Preparation:
         texts: list[str] = []
         for each in passages:
             _mapped([each.title, each.description, each.content, each.data], texts.append)
-        safe = _safe_texts(texts, pii=self.pii)
+        # Cleaned and redacted together, in a sixth of the time.
+        cleaned = [clean(each) for each in texts]
+        parts = redact(_DIVIDER.join(cleaned), pii=self.pii).text.split(_DIVIDER)
+        if len(parts) != len(cleaned):  # a secret that is spread over several of them
+            parts = [redact(each, pii=self.pii).text for each in cleaned]
+        safe = map(clean, parts)
         return StoredGroup(name, content_hash, tokenize(name), tuple(_stored(each, safe) for each in passages))
-
-
-def _safe_texts(texts: Sequence[str], *, pii: bool) -> Iterator[str]:
-    """Yield the texts of a group cleaned and redacted: together, in a sixth of the time."""
-    cleaned = [clean(each) for each in texts]
-    parts = redact(_DIVIDER.join(cleaned), pii=pii).text.split(_DIVIDER)
-    if len(parts) != len(cleaned):  # a secret that is spread over several of them
-        parts = [redact(each, pii=pii).text for each in cleaned]
-    yield from map(clean, parts)
 
 
 def _stored(passage: Passage, safe: Iterator[str]) -> StoredPassage:
@@ -168,14 +166,12 @@ def score_passages(result: SourceResult, vector_weight: float) -> list[ScoredPas
     cosines = [_raised(each, beside[each.seq], CONTEXT_WEIGHT) for each in candidates]
     ideal = ideal_keyword_score(result.documents, result.document_frequency)
     scores = scaled_fusion(cosines, keywords, ideal, vector_weight)
-    if _TEST not in result.document_frequency:
-        scores = [
-            score * TEST_SHARE if _is_test(each) else score for each, score in zip(candidates, scores, strict=True)
-        ]
-    scored = [
-        ScoredPassage(candidate, min(1.0, max(0.0, score)), keyword)
-        for candidate, score, keyword in zip(candidates, scores, keywords, strict=True)
-    ]
+    scored: list[ScoredPassage] = []
+    for candidate, score, keyword in zip(candidates, scores, keywords, strict=True):
+        is_test = candidate.kind == "code" and _TEST in candidate.group_name.split()
+        if is_test and _TEST not in result.document_frequency:
+            score *= TEST_SHARE
+        scored.append(ScoredPassage(candidate, min(1.0, max(0.0, score)), keyword))
     return sorted(scored, key=lambda each: (-each.score, each.candidate.seq))
 
 
@@ -218,10 +214,6 @@ def keyword_scores(result: SourceResult, beside: Mapping[int, Sequence[PassageCa
     shift = k1 * (1 - b + b * lengths / (lengths.mean() or 1.0))
     found = np.array([*idf.values()]) * times / (times + shift[:, None])
     return [sum(scores) or None for scores in found.tolist()]
-
-
-def _is_test(candidate: PassageCandidate) -> bool:
-    return candidate.kind == "code" and _TEST in candidate.group_name.split()
 
 
 def _neighbours(candidates: Sequence[PassageCandidate]) -> dict[int, list[PassageCandidate]]:
@@ -278,7 +270,8 @@ class _Indexing:
         self.known = known
         self.prepare = prepare
         self.seen: set[str] = set()
-        self.added = self.changed = self.unchanged = self.passages = 0
+        self.done = Counter[str]()
+        """How many groups were added, changed and unchanged, and how many passages were written."""
         self.faults: list[Fault] = []
         self.notices: list[str] = []
         self._read: list[ReadGroup] = []
@@ -290,12 +283,11 @@ class _Indexing:
         name, content_hash, _ = group
         if name in self.seen:
             self.faults.append(Fault(group=name, reason="a second group of this name was left out"))
-            return
+        elif self.known.get(name) == content_hash:
+            self.done["unchanged"] += 1
+        else:
+            self._read.append(group)
         self.seen.add(name)
-        if self.known.get(name) == content_hash:
-            self.unchanged += 1
-            return
-        self._read.append(group)
         if len(self._read) >= GROUPS_TOGETHER * PREPARED_AT_ONCE:
             await self.work_off()
 
@@ -329,9 +321,8 @@ class _Indexing:
             for group in groups
         ]
         await self.toolbox.store.sources.write_groups(self.key, filled, self.toolbox.embedder.name)
-        self.added += sum(group.name not in self.known for group in groups)
-        self.changed += sum(group.name in self.known for group in groups)
-        self.passages += len(texts)
+        self.done.update("changed" if group.name in self.known else "added" for group in groups)
+        self.done["passages"] += len(texts)
 
     async def _vectors(self, texts: Sequence[str]) -> list[Vector | None]:
         """Embed texts; what would take longer than `EMBEDDING_S` in all is left to a job."""
@@ -356,11 +347,10 @@ class _Indexing:
         """
         store, key = self.toolbox.store.sources, self.key
         gone = [name for name in self.known if name not in self.seen]
-        removed = 0
         for start in range(0, len(gone), _REMOVED_AT_ONCE):
-            removed += await store.remove_groups(key, gone[start : start + _REMOVED_AT_ONCE])
+            self.done["removed"] += await store.remove_groups(key, gone[start : start + _REMOVED_AT_ONCE])
         reason = None
-        if self.added or not self.seen.isdisjoint(self.known):
+        if self.done["added"] or not self.seen.isdisjoint(self.known):
             await store.write_groups(key, [], self.toolbox.embedder.name)  # notes that it was looked at
         else:
             why = f"{len(self.faults)} found, none could be read" if self.faults else f"no {key.kind} was found there"
@@ -376,14 +366,10 @@ class _Indexing:
         return IndexedSource(
             kind=key.kind,
             location=key.location,
-            added=self.added,
-            changed=self.changed,
-            unchanged=self.unchanged,
-            removed=removed,
-            passages=self.passages,
             reason=reason,
             faults=tuple(self.faults),
             notices=tuple(dict.fromkeys(self.notices)),
+            **self.done,
         )
 
 
@@ -414,29 +400,10 @@ async def index_source(
     return await run.finished()
 
 
-class SourceHit(NamedTuple):
-    """One passage that was found, with what stands beside it."""
-
-    passage: Passage
-    location: str
-    """The source that it is of."""
-    score: float
-    """Relevance 0…1 by the index, among what it found."""
-    group_title: str | None
-    """The title of the document's or file's first passage."""
-    before: str | None
-    """The text of the passage before it."""
-    after: str | None
-    rerank_score: float | None = None
-    """What the reranker says, where one was asked."""
-    justification: str | None = None
-    """Why the reranker took it."""
-
-
 class SourceSearch(NamedTuple):
     """The answer of a search of sources."""
 
-    hits: tuple[SourceHit, ...]
+    hits: tuple[FoundPassage, ...]
     offset: int
     """How many better ones were left out before these."""
     more: bool
@@ -466,7 +433,13 @@ async def search_sources(
     `kind` None searches all. Raises `InputError` for an empty query, a `k` outside 1…50 or an offset outside 0…1000.
     """
     wanted = K if k is None else k
-    text = _checked(query, wanted, offset)
+    text = redact(clean(query[:MAX_QUERY_CHARS])).text.strip()
+    if not text:
+        raise InputError("query is empty: say in a few words what is wanted")
+    if not 1 <= wanted <= MAX_K:
+        raise InputError(f"k is {wanted}: it must be from 1 to {MAX_K}")
+    if not 0 <= offset <= MAX_OFFSET:
+        raise InputError(f"offset is {offset}: it must be from 0 to {MAX_OFFSET}")
     notices: list[str] = []
     search = SearchQuery(
         scopes=toolbox.in_project(project).scope.readable(),
@@ -478,7 +451,10 @@ async def search_sources(
     result = await toolbox.store.sources.search(search, SOURCE_KINDS if kind is None else (kind,), NEIGHBOURS)
     scored = score_passages(result, vector_weight(toolbox.embedder.fusion_weight, kind))
     top = scored[: max(RERANKED, offset + wanted)]
-    hits = await _hits(toolbox, search, top)
+    scores = {each.candidate.seq: each.score for each in top}
+    # What was removed since the search is left out.
+    found = await toolbox.store.sources.get_passages(search.scopes, list(scores))
+    hits = [each._replace(score=scores[each.seq]) for each in found]
     order, reranker, problems = await _reranked(toolbox, text, hits, kind)
     return SourceSearch(
         hits=tuple(order[offset : offset + wanted]),
@@ -493,20 +469,9 @@ async def search_sources(
     )
 
 
-def _checked(query: str, k: int, offset: int) -> str:
-    text = redact(clean(query[:MAX_QUERY_CHARS])).text.strip()
-    if not text:
-        raise InputError("query is empty: say in a few words what is wanted")
-    if not 1 <= k <= MAX_K:
-        raise InputError(f"k is {k}: it must be from 1 to {MAX_K}")
-    if not 0 <= offset <= MAX_OFFSET:
-        raise InputError(f"offset is {offset}: it must be from 0 to {MAX_OFFSET}")
-    return text
-
-
 async def _reranked(
-    toolbox: Toolbox, query: str, hits: Sequence[SourceHit], kind: SourceKind | None
-) -> tuple[Sequence[SourceHit], str | None, tuple[str, ...]]:
+    toolbox: Toolbox, query: str, hits: Sequence[FoundPassage], kind: SourceKind | None
+) -> tuple[Sequence[FoundPassage], str | None, tuple[str, ...]]:
     """Return the hits in their final order, who put the first `RERANKED` into it, and what went wrong.
 
     A reranker that fails leaves the order as it is, which a notice says.
@@ -525,22 +490,6 @@ async def _reranked(
     judged = {each.place for each in done.ranked}
     rest = [hit for place, hit in enumerate(hits) if place not in judged]
     return [*order, *rest], done.reranker, (*notices, *done.notices)
-
-
-async def _hits(toolbox: Toolbox, search: SearchQuery, top: Sequence[ScoredPassage]) -> list[SourceHit]:
-    """Fetch the best; what was removed since the search is left out."""
-    by_seq = {each.candidate.seq: each for each in top}
-    return [
-        SourceHit(
-            passage=found.passage,
-            location=found.location,
-            score=by_seq[found.seq].score,
-            group_title=found.group_title,
-            before=found.before,
-            after=found.after,
-        )
-        for found in await toolbox.store.sources.get_passages(search.scopes, list(by_seq))
-    ]
 
 
 def _reason(
