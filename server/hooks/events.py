@@ -255,7 +255,7 @@ async def _briefing(toolbox: Toolbox, event: HookEvent) -> str:
         return ""
     elsewhere, sees_calls = toolbox.promoted(event.host), host(event.host).sees_calls
     surest = await store.surest_memories(toolbox.scope, _LOOKED_AT)
-    words = [each for each in surest if each.provenance.standing > 0 and each.id not in elsewhere]
+    words = [each for each in surest if each.provenance.priority > 0 and each.id not in elsewhere]
     words = [each for each in words if not (sees_calls and _comes_with_a_call(each))][: hooks.briefing_items]
     on_trial = (await store.trials(toolbox.scope)).resting
     rested = [each.id for each in words if each.id in on_trial and rests(first, each.id)]

@@ -215,7 +215,7 @@ class _Name(NamedTuple):
     is_for_password: bool
 
 
-def find_assigned(text: str, lower: str) -> Iterator[Span]:
+def _find_assigned(text: str, lower: str) -> Iterator[Span]:
     """Yield the values that are given to names such as `password`, `api_key`, `client_secret`."""
     for rule in table(SECRETS).sections["names"]:
         if rule.hints and not any_in(lower, rule.hints):
@@ -366,17 +366,13 @@ def find_secrets(text: str) -> Iterator[Span]:
     if "\\" in text or "\x1b" in text:
         text = _ESCAPE.sub(lambda match: "\n".ljust(len(match[0])), text)
     marks = [match.span() for match in _MARK.finditer(text)] if "[" in text else []
-    lower = _lowered(text)
-    for span in chain(_vendors(text), _given(text, lower), find_assigned(text, lower)):
+    lower = text.lower()
+    if len(lower) != len(text):  # every character stays at its place
+        lower = "".join(each.lower() if each.isascii() else each for each in text)
+    for span in chain(_vendors(text), _given(text, lower), _find_assigned(text, lower)):
         place = bisect_right(marks, (span.start, len(text)))
         if not (place and marks[place - 1][1] > span.start) and not (place < len(marks) and marks[place][0] < span.end):
             yield span
-
-
-def _lowered(text: str) -> str:
-    """Return the text in lower case with every character at its place."""
-    lower = text.lower()
-    return lower if len(lower) == len(text) else "".join(each.lower() if each.isascii() else each for each in text)
 
 
 _LONG_WORD = lazy(r"\S{16,}")
@@ -398,14 +394,10 @@ def _vendors(text: str) -> Iterator[Span]:
             group = 1 if match.re.groups else 0
             word = bisect_right(starts, match.start(group)) - 1
             start = words[word].start() + match.start(group) - starts[word]
+            # Random characters are no secret where a name says that they are an id, a hash or public.
             is_known = rule.section != "vendors.unknown"
-            if is_mixed(match[group]) and (is_known or _is_unknown_key(text, start, match[group])):
+            if is_mixed(match[group]) and (is_known or (is_random(match[group]) and not is_shown_to_all(text, start))):
                 yield Span(start, start + len(match[group]), f"[secret:{rule.kind}]", rule.name)
-
-
-def _is_unknown_key(text: str, start: int, value: str) -> bool:
-    """Whether random characters are kept secret: not where a name says that they are an id, a hash or public."""
-    return is_random(value) and not is_shown_to_all(text, start)
 
 
 _AFTER_PREFIX = lazy(r"[A-Za-z0-9_.=-]{16,400}")

@@ -48,7 +48,9 @@ async def explain(toolbox: Toolbox, query: str, *, k: int | None = None, only: S
     """
     stages = await stages_of(toolbox, query, k, only)
     choice, fit = stages.choice, stages.fit
-    places = _places(stages.found)
+    at = {each.item.id: stages.found.preamble.find(f"[{each.item.id}]\n") for each in stages.found.memories}
+    there = sorted((place, memory_id) for memory_id, place in at.items() if place >= 0)
+    places = {memory_id: number for number, (_, memory_id) in enumerate(there, 1)}
     scored = {each.candidate.id: each for each in sorted(choice.scored, key=lambda each: -each.score)}
     memories = {name: each.memory(each.candidate.read_item()) for name, each in scored.items()}
     memories |= {name: memory for name, (memory, _) in choice.left_out.items()}
@@ -68,19 +70,12 @@ async def explain(toolbox: Toolbox, query: str, *, k: int | None = None, only: S
     return Explanation(stages.found, fit.needed, fit.found, fit.needed_beside, tuple(considered))
 
 
-def _places(found: Retrieval) -> dict[str, int]:
-    """Return the numbers of those that stand in the notes."""
-    at = {each.item.id: found.preamble.find(f"[{each.item.id}]\n") for each in found.memories}
-    there = sorted((place, memory_id) for memory_id, place in at.items() if place >= 0)
-    return {memory_id: number for number, (_, memory_id) in enumerate(there, 1)}
-
-
 def _not_chosen(stages: Stages, scored: Scored) -> str:
     """Return why a candidate was not chosen: it does not fit, or others stand before it."""
     candidate, fit = scored.candidate, stages.fit
     strength, beside = fit.strength(candidate.cosine, fit.coverage(candidate)), fit.needed_beside
     if not scored.applies:
-        return f"nothing is left in the project of what it names: {stages.choice.standing[candidate.id].names_gone}"
+        return f"nothing is left in the project of what it names: {stages.choice.stale[candidate.id].names_gone}"
     if fit.found < fit.needed:
         return f"below the floor: the best has {fit.found:.2f}, and {fit.needed:.2f} is needed for any to be shown"
     if strength < beside:

@@ -6,7 +6,7 @@ What stands in most tasks of a project says nothing there: roles, rules of a har
 import re
 from calendar import monthrange
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -244,8 +244,7 @@ def mentioned_time(query: str, now: datetime) -> TargetTime | None:
     text = query[:_TIME_CHARS]
     if not _NAMES_ONE.search(text):
         return None
-    readers = (*((pattern, _date) for pattern in _DATES), (_AGO, _ago), (_LAST, _last), (_MONTH_ONLY, _month))
-    for pattern, read in (*readers, (_YEAR_ONLY, _year)):
+    for pattern, read in _READERS:
         if found := pattern.search(text):
             try:
                 return read(found, now)
@@ -281,9 +280,14 @@ def _month(found: re.Match[str], now: datetime) -> TargetTime:
     return TargetTime(datetime(year, number, (monthrange(year, number)[1] + 1) // 2, 12, tzinfo=UTC), 15.0)
 
 
-def _year(found: re.Match[str], now: datetime) -> TargetTime:
-    return TargetTime(datetime(int(found[1]), 7, 2, tzinfo=UTC), 150.0)
-
-
 def _month_number(name: str) -> int:
     return 1 + _MONTHS.index(name.lower()[:3])
+
+
+_READERS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str], datetime], TargetTime]], ...] = (
+    *((pattern, _date) for pattern in _DATES),
+    (_AGO, _ago),
+    (_LAST, _last),
+    (_MONTH_ONLY, _month),
+    (_YEAR_ONLY, lambda found, now: TargetTime(datetime(int(found[1]), 7, 2, tzinfo=UTC), 150.0)),
+)

@@ -6,7 +6,7 @@ docs/BENCHMARKS.md.
 
 import math
 import re
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, partial
 from operator import mul
 from typing import NamedTuple
@@ -139,7 +139,7 @@ def score_terms(
         "relevance": settings.alpha * relevance,
         "recency": settings.beta * recent,
         "confidence": settings.gamma * candidate.confidence,
-        "suspect wording" if candidate.standing < 0 else "the user's word": (USER_PREFERENCE * candidate.standing),
+        "suspect wording" if candidate.priority < 0 else "the user's word": (USER_PREFERENCE * candidate.priority),
         "time that the query names": TIME_BOOST * near_in_time,
         "of every project": -PROJECT_PREFERENCE if is_of_all else 0.0,
     }
@@ -238,8 +238,12 @@ class Fit:
         if candidate.is_strategy:
             return True
         item = candidate.read_item()
-        if item.use == "way_out":
-            return covered >= MIN_COVERAGE or speaks_of(self._weights.keys(), item)
+        if item.use == "way_out" and covered < MIN_COVERAGE:  # then the query must name its program, or its error
+            words, program = self._weights, tokenize((item.domain or "").partition(".")[2])
+            symptom = {token for quoted in _QUOTED.findall(item.description)[:1] for token in tokenize(quoted)}
+            is_named = bool(program) and all(token in words for token in program)
+            least = max(_MIN_WORDS, _SHARE_OF_WORDS * len(symptom))
+            return is_named or sum(token in words for token in symptom) >= least
         return item.use != "open_problem"
 
     def _is_about_the_same(self, candidate: Candidate) -> bool:
@@ -275,7 +279,7 @@ class Scored(NamedTuple):
     def lowered(self, share_gone: float) -> "Scored":
         """Return it with what it loses by that share of what it names."""
         lowered = self.with_term("gone from the project", -GONE_PENALTY * share_gone)
-        return lowered._replace(applies=share_gone < 1.0 or self.candidate.standing > 0)
+        return lowered._replace(applies=share_gone < 1.0 or self.candidate.priority > 0)
 
     def memory(self, item: MemoryItem) -> ScoredMemory:
         """Return its item, scored."""
@@ -320,11 +324,3 @@ def best_of(scored: Sequence[Scored], fit: Fit, k: int, penalty: float) -> list[
                 taken = penalty * unit(float(direction @ other))
                 pool[place] = pool[place]._replace(penalty=max(pool[place].penalty, taken))
     return chosen
-
-
-def speaks_of(words: Container[str], item: MemoryItem) -> bool:
-    """Whether a query, of which these are the tokens, names the program that a fix is of, or its error."""
-    program = tokenize((item.domain or "").partition(".")[2])
-    symptom = {token for quoted in _QUOTED.findall(item.description)[:1] for token in tokenize(quoted)}
-    is_named = bool(program) and all(token in words for token in program)
-    return is_named or sum(token in words for token in symptom) >= max(_MIN_WORDS, _SHARE_OF_WORDS * len(symptom))

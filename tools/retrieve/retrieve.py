@@ -37,7 +37,6 @@ from swarm_memory.tools.retrieve.rank import (
     unit,
 )
 from swarm_memory.tools.text.cleaning import clean
-from swarm_memory.tools.text.tokens import count_tokens
 from swarm_memory.tools.toolbox import Toolbox
 
 MAX_K = 50
@@ -113,7 +112,6 @@ async def retrieve(
         notices += [why] if memories else []
         changed = {} if memories else {"reason": why}
         found = found.model_copy(update={"memories": memories, "preamble": _notes(toolbox, memories), **changed})
-    standing = stages.choice.standing
     record = RetrievalRecord(
         retrieval_id=found.retrieval_id,
         scope=toolbox.scope,
@@ -127,7 +125,7 @@ async def retrieve(
         via=hook and hook.via,
         read=stages.choice.read,
         rested=rested,
-        gone={memory_id: staleness.names_gone for memory_id, staleness in standing.items() if staleness.gone},
+        gone={memory_id: each.names_gone for memory_id, each in stages.choice.stale.items() if each.gone},
     )
     try:
         await toolbox.store.record_retrieval(record)
@@ -160,7 +158,7 @@ class Choice(NamedTuple):
 
     scored: Sequence[Scored]
     """All that may be given, with what staleness takes off."""
-    standing: Mapping[str, Staleness]
+    stale: Mapping[str, Staleness]
     """Of those that were looked at, what is gone or has moved, by id."""
     fitting: tuple[ScoredMemory, ...]
     """What fits, verified ones before further unverified ones; two of them may contradict each other."""
@@ -245,7 +243,7 @@ def _score(toolbox: Toolbox, question: Question, result: SearchResult, cosines: 
         relevance = unit(value / best)
         near = 0.0 if target is None else target.closeness(candidate.created_at)
         age_s = (now - candidate.created_at).total_seconds()
-        recent = 1.0 if candidate.standing > 0 else recency(age_s, HALF_LIFE_DAYS)
+        recent = 1.0 if candidate.priority > 0 else recency(age_s, HALF_LIFE_DAYS)
         terms = score_terms(candidate, relevance, recent, near, settings, own=own)
         scored.append(Scored(candidate, relevance, recent, terms, sum(terms.values())))
     return scored
@@ -259,7 +257,7 @@ async def _choose(toolbox: Toolbox, question: Question, fit: Fit, every: Sequenc
     hook, wanted = question.hook, question.wanted
     known = {each.candidate.id for each in every if hook and hook.leaves_out(each.candidate.id)}
     new = [each for each in every if each.candidate.id not in known]
-    scored, picked, standing = await _standing(toolbox, await _reranked(toolbox, question, new, fit), fit, wanted)
+    scored, picked, stale = await _applying(toolbox, await _reranked(toolbox, question, new, fit), fit, wanted)
     best = _memories(picked)
     offered = await with_fix_counts(toolbox, best)
     fitting = await prefer_verified(
@@ -270,7 +268,7 @@ async def _choose(toolbox: Toolbox, question: Question, fit: Fit, every: Sequenc
     memories = [
         each.model_copy(
             update={
-                "changed": standing[each.item.id].note if each.item.id in standing else "",
+                "changed": stale[each.item.id].note if each.item.id in stale else "",
                 **dict(zip(("worked", "tried", "people"), counts.get(each.item.id, ()), strict=False)),
             }
         )
@@ -287,10 +285,10 @@ async def _choose(toolbox: Toolbox, question: Question, fit: Fit, every: Sequenc
         )
         fits = [each.candidate.id for each in best_of(every, fit, wanted, 0.0)] if known else []
         read = tuple(memory_id for memory_id in fits if memory_id in hook.elsewhere)
-    memories.sort(key=lambda each: -each.item.provenance.standing)
+    memories.sort(key=lambda each: -each.item.provenance.priority)
     for each in memories:
         left_out.pop(each.item.id, None)
-    return Choice(scored, standing, fitting, tuple(memories), left_out, read)
+    return Choice(scored, stale, fitting, tuple(memories), left_out, read)
 
 
 async def _reranked(toolbox: Toolbox, question: Question, scored: list[Scored], fit: Fit) -> list[Scored]:
@@ -315,7 +313,7 @@ async def _reranked(toolbox: Toolbox, question: Question, scored: list[Scored], 
     ]
 
 
-async def _standing(
+async def _applying(
     toolbox: Toolbox, scored: list[Scored], fit: Fit, wanted: int
 ) -> tuple[list[Scored], list[Scored], dict[str, Staleness]]:
     """Return the candidates, those of them that would be given, and what the project says of these.
@@ -323,15 +321,15 @@ async def _standing(
     One of whose anchors nothing is left is not given, and the next one is looked at in its place, but for what the
     user said; one that lost some goes down by as much.
     """
-    seen, standing = set[str](), dict[str, Staleness]()
+    seen, stale = set[str](), dict[str, Staleness]()
     while True:
         chosen = best_of(scored, fit, wanted, toolbox.settings.retrieve.delta)
         new = [each.candidate for each in chosen if each.candidate.id not in seen] if toolbox.project else []
         found = await staleness_of(toolbox, [candidate.read_item() for candidate in new]) if new else {}
         if not found:
-            return scored, chosen, standing
+            return scored, chosen, stale
         seen |= {each.candidate.id for each in chosen}
-        standing |= found
+        stale |= found
         scored = [
             each.lowered(found[each.candidate.id].share_gone) if each.candidate.id in found else each for each in scored
         ]
@@ -354,7 +352,7 @@ async def _called_first(
     first = [
         scored[item.id].memory(item) if item.id in scored else ScoredMemory(item=item, score=0.0, parts=none)
         for item in new
-        if item.id not in gone or gone[item.id].share_gone < 1.0 or item.provenance.standing > 0
+        if item.id not in gone or gone[item.id].share_gone < 1.0 or item.provenance.priority > 0
     ]
     named = {item.id for item in called}
     return [*first[:MOST_CALLED], *sorted(found, key=lambda each: each.item.id not in named)]
@@ -406,21 +404,16 @@ def _why_fewer(search: SearchQuery, result: SearchResult, fit: Fit, choice: Choi
 
 def _notes(toolbox: Toolbox, memories: Sequence[ScoredMemory]) -> str:
     """Return the notes of memories, within the budget of tokens."""
-    return preamble(
-        [_note(each) for each in memories],
-        toolbox.settings.retrieve.token_budget,
-        count_tokens,
-        said=sum(each.item.provenance.standing > 0 for each in memories),
-    )
-
-
-def _note(found: ScoredMemory) -> tuple[str, str, str]:
-    item = found.item
-    title = f"Guardrail: {item.title}" if item.outcome == "Failure" else item.title
-    if item.provenance.heard_in is not None and not item.provenance.is_users_word:
-        title = f"An agent noted: {title}"
-    when = [item.description] if item.provenance.distiller in ("agent", "user") and item.description else []
-    others = [otherwise(title) for title in found.contradicts]
-    changed = [f"({found.changed})"] if found.changed else []
-    often = how_often(found.worked, found.tried, found.people)
-    return item.id, title + often, "\n".join([*when, item.content, *changed, *others])
+    notes: list[tuple[str, str, str]] = []
+    for found in memories:
+        item, source = found.item, found.item.provenance
+        title = f"Guardrail: {item.title}" if item.outcome == "Failure" else item.title
+        if source.heard_in is not None and not source.is_users_word:
+            title = f"An agent noted: {title}"
+        when = item.description if source.distiller in ("agent", "user") else ""
+        changed = f"({found.changed})" if found.changed else ""
+        parts = [when, item.content, changed, *map(otherwise, found.contradicts)]
+        often = how_often(found.worked, found.tried, found.people)
+        notes.append((item.id, title + often, "\n".join(filter(None, parts))))
+    said = sum(each.item.provenance.priority > 0 for each in memories)
+    return preamble(notes, toolbox.settings.retrieve.token_budget, said=said)

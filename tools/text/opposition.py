@@ -130,7 +130,9 @@ def _clauses(text: str) -> Iterator[Clause]:
             continue
         condition = " ".join(found[0] for found in _CONDITION.finditer(sentence))
         advice = _PURPOSE.sub(" ", _CONDITION.sub(" ", sentence))
-        stems = [*tokenize(_NEGATION.sub(" ", advice)), *_switched(advice.lower())]
+        stems = [*tokenize(_NEGATION.sub(" ", advice))]
+        if re.search(r"\b(?:turn|switch)", advice.lower()):  # these antonyms are no words for the index
+            stems += re.findall(r"\b(?:on|off)\b", advice.lower())
         sides = [side for stem in stems for side in _sides_of(stem)]
         axes = Counter(axis for axis, _ in set(sides))
         turns = {axis: side for axis, side in sides if axes[axis] == 1}
@@ -146,11 +148,6 @@ def _clauses(text: str) -> Iterator[Clause]:
                 when=frozenset(tokenize(f"{condition} {order[1] if order else ''}")),
                 refused=frozenset(tokenize(refused)) - words - LIGHT,
             )
-
-
-def _switched(advice: str) -> list[str]:
-    """Return the antonyms that are no words for the index: on and off."""
-    return re.findall(r"\b(?:on|off)\b", advice) if re.search(r"\b(?:turn|switch)", advice) else []
 
 
 def _between(one: Clause, other: Clause) -> float:

@@ -81,8 +81,11 @@ def tokenize(text: str) -> tuple[str, ...]:
     lowered and stemmed (Snowball English); Chinese, Japanese, Korean and other scripts without spaces become pieces of
     two characters. A token has only letters and digits, at most 40. Linear in the length.
     """
+    if not text.isascii():  # as NFKC, without marks; they go first, because sorting a long run of them is quadratic
+        decomposed = unicodedata.normalize("NFKD", text.translate(_WITHOUT_MARKS))
+        text = unicodedata.normalize("NFC", decomposed.translate(_WITHOUT_MARKS))
     tokens: list[str] = []
-    for word in _WORD.findall(_folded(text)):
+    for word in _WORD.findall(text):
         tokens += _cached_tokens(word) if len(word) <= _CACHED_WORD_CHARS else _word_tokens(word)
     return tuple(tokens)
 
@@ -110,19 +113,14 @@ def count_tokens(text: str) -> int:
     return pieces if text.isascii() else pieces + 2 * len(_ASTRAL.findall(text))
 
 
-def _folded(text: str) -> str:
-    """Fold as NFKC does, without marks; they go first, because sorting a long run of them is quadratic."""
-    if text.isascii():
-        return text
-    decomposed = unicodedata.normalize("NFKD", text.translate(_WITHOUT_MARKS))
-    return unicodedata.normalize("NFC", decomposed.translate(_WITHOUT_MARKS))
-
-
 def _word_tokens(word: str) -> tuple[str, ...]:
     word = word.partition("'")[0].partition("\u2019")[0]
-    if word.isascii():
-        return tuple(_identifier_parts(word))
     tokens: list[str] = []
+    if word.isascii():  # the parts of an identifier, and the whole of it too: GitHub is also written github
+        parts = [] if word.islower() or len(word) > _MAX_IDENTIFIER_CHARS else _CASE_BOUNDARY.split(word)
+        for part in (word, *(parts if len(parts) > 1 else ())):
+            tokens += _term(part)
+        return tuple(tokens)
     for run in re.finditer(_SCRIPT_RUN, word):
         if (unspaced := run.group(1)) is None:
             tokens += _term(run.group())
@@ -134,30 +132,17 @@ def _word_tokens(word: str) -> tuple[str, ...]:
 _cached_tokens = lru_cache(_CACHED_WORDS)(_word_tokens)
 
 
-def _identifier_parts(word: str) -> Iterator[str]:
-    """Give the parts of an identifier, and the whole of it too: GitHub is also written github."""
-    yield from _term(word)
-    if word.islower() or len(word) > _MAX_IDENTIFIER_CHARS:
-        return
-    parts = _CASE_BOUNDARY.split(word)
-    if len(parts) > 1:
-        for part in parts:
-            yield from _term(part)
-
-
 def _term(word: str) -> Iterator[str]:
     lowered = word.lower()
     if lowered in STOP_WORDS:
         return
-    term = _stem(lowered[:MAX_TOKEN_CHARS])
+    term = lowered[:MAX_TOKEN_CHARS]
+    if term.isascii() and term.isalpha():
+        term = _english_stemmer()().stemWord(term)
     if not term.isalnum():
         term = "".join(filter(str.isalnum, term))
     if term:
         yield term
-
-
-def _stem(word: str) -> str:
-    return _english_stemmer()().stemWord(word) if word.isascii() and word.isalpha() else word
 
 
 @cache

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from swarm_memory.schema.base import counted
 from swarm_memory.schema.errors import InputError
-from swarm_memory.schema.tool_memory import Guidelines, Measure, ToolMemory, ToolSummary
+from swarm_memory.schema.tool_memory import Guidelines, Measure, ToolMemory
 from swarm_memory.tools.text.cleaning import clean, harmless, one_line
 from swarm_memory.tools.text.tokens import count_tokens, query_tokens
 from swarm_memory.tools.tool_memory.log import OPENING, opening_token, read_names
@@ -229,7 +229,11 @@ def of_task(ranked: Sequence[Experience], memories: Sequence[ToolMemory], budget
     """Return which tool to take for a task and why, and what to know of the best ones."""
     known = {memory.totals.tool_name: memory for memory in memories}
     lines = [UNTRUSTED, "", "## For this task, by what happened to similar calls"]
-    lines += [f"{place}. {_why(each)}" for place, each in enumerate(ranked[:MAX_RANKED], start=1)]
+    for place, each in enumerate(ranked[:MAX_RANKED], start=1):
+        why = [f"{each.similar} similar calls went well"] if each.similar.calls else []
+        why += [f"{each.begin_alike} that begin alike"] if each.begin_alike.calls else []
+        expected = f"expect success {each.expected_success:.0%} ({'; '.join([*why, f'{each.overall} in all'])})"
+        lines.append(f"{place}. {name_of(each.tool_name)}: {expected}")
     text = "\n".join(lines)
     for each in ranked[:2]:
         memory = known.get(each.tool_name)
@@ -243,13 +247,6 @@ def name_of(tool_name: str) -> str:
     return f"`{_safe(tool_name, MAX_NAME).replace('`', '')}`"
 
 
-def _why(each: Experience) -> str:
-    parts = [f"{each.similar} similar calls went well"] if each.similar.calls else []
-    parts += [f"{each.begin_alike} that begin alike"] if each.begin_alike.calls else []
-    parts.append(f"{each.overall} in all")
-    return f"{name_of(each.tool_name)}: expect success {each.expected_success:.0%} ({'; '.join(parts)})"
-
-
 def _tool(memory: ToolMemory, budget: int) -> str:
     totals = memory.totals
     heading = f"## {name_of(totals.tool_name)}"
@@ -258,20 +255,17 @@ def _tool(memory: ToolMemory, budget: int) -> str:
         rated = f"; {totals.good} of {totals.evaluated} evaluated ones were good" if totals.evaluated else ""
         return f"{heading}\n{calls}{rated}. Not summarized yet."
     new = f" Not in this summary yet: {counted(memory.new_calls, 'newer call')}." if memory.new_calls else ""
-    figures = _figures(memory.summary)
-    body = _guidelines("", memory.summary.guidelines) or "These calls taught nothing that can be said."
-    return _within(f"{heading}\n{calls}.{new}\n{figures}\n{body}", budget)
-
-
-def _figures(summary: ToolSummary) -> str:
+    summary = memory.summary
+    body = _guidelines("", summary.guidelines) or "These calls taught nothing that can be said."
     parts = [f"success {_rate(summary.success_rate)}"]
     if summary.score is not None:
         parts.append(f"score {_rate(summary.score)}")
     for name, measure, unit in (("time", summary.time_cost_s, " s"), ("tokens", summary.token_cost, "")):
         if measure is not None:
             parts.append(f"{name} {measure.value:.3g}{unit} (n={measure.n})")
-    made = summary.model or summary.method
-    return f"Last {summary.recent}: {'; '.join(parts)}. Guidelines: {_safe(made, MAX_NAME)}."
+    made = _safe(summary.model or summary.method, MAX_NAME)
+    figures = f"Last {summary.recent}: {'; '.join(parts)}. Guidelines: {made}."
+    return _within(f"{heading}\n{calls}.{new}\n{figures}\n{body}", budget)
 
 
 def _rate(measure: Measure) -> str:

@@ -50,18 +50,21 @@ class SeenError(NamedTuple):
     """The surest first."""
 
 
-async def tools_in_use(toolbox: Toolbox) -> list[Use]:
-    """Return every tool that was called, the most used first. Raises `StorageError`."""
-    memories = await toolbox.store.tool_memory.memories(toolbox.scope, None)
-    return sorted(map(_use, memories), key=lambda each: -each.memory.totals.calls)
+async def tools_in_use(toolbox: Toolbox, name: str | None = None) -> list[Use]:
+    """Return every tool that was called, the most used first; with a `name` that one.
 
-
-async def tool_in_use(toolbox: Toolbox, name: str) -> Use:
-    """Return one tool. Raises `NotFoundError`, `StorageError`."""
-    memories = await toolbox.store.tool_memory.memories(toolbox.scope, [name])
-    if not memories:
+    Raises `NotFoundError` where it was never called, `StorageError`.
+    """
+    memories = await toolbox.store.tool_memory.memories(toolbox.scope, None if name is None else [name])
+    if name is not None and not memories:
         raise NotFoundError(f"no tool {name[:80]!r} was called in project {toolbox.scope.project!r}")
-    return _use(memories[0])
+    used: list[Use] = []
+    for memory in sorted(memories, key=lambda each: -each.totals.calls):
+        totals, calls = memory.totals, max(memory.totals.calls, 1)
+        time_s = totals.time_cost_us / totals.timed / 1e6 if totals.timed else None
+        tokens = totals.token_cost / totals.counted if totals.counted else None
+        used.append(Use(memory, wilson(min(totals.succeeded, calls), calls), time_s, tokens))
+    return used
 
 
 async def errors_seen(toolbox: Toolbox, tool: str | None = None) -> list[SeenError]:
@@ -72,7 +75,10 @@ async def errors_seen(toolbox: Toolbox, tool: str | None = None) -> list[SeenErr
     calls = await toolbox.store.tool_memory.failed_calls(toolbox.scope, tool, MAX_FAILED)
     groups = await asyncio.to_thread(_by_signature, calls)
     signatures = sorted(groups, key=lambda each: -len(groups[each]))[:_MAX_ERRORS]
-    fixes = await _fixes(toolbox, [signature.digest for signature in signatures])
+    digests = [signature.digest for signature in signatures]
+    known = await toolbox.store.known_fixes(toolbox.scope, digests) if digests else []
+    ids = list(dict.fromkeys(fix.memory_id for fix in known))
+    items = {item.id: item for item in await toolbox.store.get_memories(toolbox.readable, ids)} if ids else {}
     return [
         SeenError(
             signature=signature,
@@ -80,20 +86,10 @@ async def errors_seen(toolbox: Toolbox, tool: str | None = None) -> list[SeenErr
             times=len(groups[signature]),
             sessions=len({kept.call.session_id for kept in groups[signature]}),
             last=groups[signature][0],
-            fixes=tuple(fixes.get(signature.digest, ())),
+            fixes=tuple(Fix(items[fix.memory_id], fix) for fix in known if fix.signature == signature.digest),
         )
         for signature in signatures
     ]
-
-
-async def _fixes(toolbox: Toolbox, digests: Sequence[str]) -> dict[str, list[Fix]]:
-    known = await toolbox.store.known_fixes(toolbox.scope, digests) if digests else []
-    ids = list(dict.fromkeys(fix.memory_id for fix in known))
-    items = {item.id: item for item in await toolbox.store.get_memories(toolbox.readable, ids)} if ids else {}
-    fixes: dict[str, list[Fix]] = {}
-    for fix in known:
-        fixes.setdefault(fix.signature, []).append(Fix(items[fix.memory_id], fix))
-    return fixes
 
 
 def _by_signature(calls: Sequence[KeptCall]) -> dict[Signature, list[KeptCall]]:
@@ -102,14 +98,3 @@ def _by_signature(calls: Sequence[KeptCall]) -> dict[Signature, list[KeptCall]]:
         if (signature := as_read(kept.call).signature) is not None:
             groups.setdefault(signature, []).append(kept)
     return groups
-
-
-def _use(memory: ToolMemory) -> Use:
-    totals = memory.totals
-    calls = max(totals.calls, 1)
-    return Use(
-        memory,
-        wilson(min(totals.succeeded, calls), calls),
-        totals.time_cost_us / totals.timed / 1e6 if totals.timed else None,
-        totals.token_cost / totals.counted if totals.counted else None,
-    )
