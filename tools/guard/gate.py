@@ -90,22 +90,18 @@ def notice_of(items: Iterable[MemoryItem]) -> str | None:
     less = [each for each in suspect if each.provenance.priority < 0]
     marked = [each for each in suspect if each.provenance.priority >= 0]
     restore = "swarm-memory memories restore"
-    notices = (
-        _notice(held, "in quarantine and not retrieved", f"the user reads and releases it: {restore}"),
-        _notice(less, "stored with less trust", f"the user vouches for it: {restore}"),
-        _notice(marked, "stored as you said it, and marked", "to see why: swarm-memory memories get"),
-    )
-    return "; ".join(filter(None, notices)) or None
-
-
-def _notice(items: Sequence[MemoryItem], how: str, fix: str) -> str | None:
-    if not items:
-        return None
-    findings = (each for item in items for each in by_rules(_text(item)) or by_wording(_text(item)))
-    rules = dict.fromkeys(finding.rule for finding in findings)
-    ids = " ".join(item.id for item in items[:_MAX_NAMED])
-    more = f" … ({len(items) - _MAX_NAMED} more)" if len(items) > _MAX_NAMED else ""
-    return f"{len(items)} {how} ({', '.join(rules) or 'by a model'}); {fix} {ids}{more}"
+    notices: list[str] = []
+    for found, how, fix in (
+        (held, "in quarantine and not retrieved", f"the user reads and releases it: {restore}"),
+        (less, "stored with less trust", f"the user vouches for it: {restore}"),
+        (marked, "stored as you said it, and marked", "to see why: swarm-memory memories get"),
+    ):
+        findings = (each for item in found for each in by_rules(_text(item)) or by_wording(_text(item)))
+        rules = ", ".join(dict.fromkeys(finding.rule for finding in findings)) or "by a model"
+        ids = " ".join(item.id for item in found[:_MAX_NAMED])
+        more = f" … ({len(found) - _MAX_NAMED} more)" if len(found) > _MAX_NAMED else ""
+        notices += [f"{len(found)} {how} ({rules}); {fix} {ids}{more}"] if found else []
+    return "; ".join(notices) or None
 
 
 def suspects(items: Sequence[MemoryItem]) -> list[str]:

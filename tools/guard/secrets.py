@@ -313,8 +313,14 @@ def _is_given(text: str, name: _Name, given: re.Match[str], value: tuple[int, in
     """Whether a value of a name is a secret, by how it is given to it and by what it looks like."""
     shown, end, is_sure = text[value[0] : value[1]], value[1], _is_secrets(name)
     is_quoted, is_flag = given["quote"] is not None, name.before.startswith("--")
-    if (given["space"] is not None and not is_flag) or given["apart"] or given["said"]:
-        return not (name.after or given["closed"]) and is_sure and _is_in_sentence(name, given, shown)
+    if (given["space"] is not None and not is_flag) or given["apart"] or given["said"]:  # as the next word of a text
+        if name.after or given["closed"] or not is_sure:
+            return False
+        if not name.is_for_password:
+            return len(shown) >= 12 and is_key(shown, sure=True, loud=False)
+        if is_quoted and given["said"] is not None:
+            return is_password(shown, loud=True)
+        return is_said_password(shown.rstrip("!?)"), of_three_kinds=name.word in ("pass", "pw", "pwd"))
     is_weak = given["weak"] is not None
     if given["weak"] == "," and not given["closed"]:
         return is_sure and not (name.is_for_password or name.after) and is_key(shown, sure=True, loud=False)
@@ -330,15 +336,6 @@ def _is_given(text: str, name: _Name, given: re.Match[str], value: tuple[int, in
         may_be = not _words(name.after) and (len(name.word) > 4 or name.before.isupper())
         return not is_weak and may_be and is_phrase(shown, sure=name.word == "passphrase")
     return is_password(shown, loud=loud and given["tag"] is None)
-
-
-def _is_in_sentence(name: _Name, given: re.Match[str], shown: str) -> bool:
-    """Whether the word that follows in a sentence is a secret."""
-    if not name.is_for_password:
-        return len(shown) >= 12 and is_key(shown, sure=True, loud=False)
-    if given["quote"] is not None and given["said"] is not None:
-        return is_password(shown, loud=True)
-    return is_said_password(shown.rstrip("!?)"), of_three_kinds=name.word in ("pass", "pw", "pwd"))
 
 
 def _is_loud(text: str, name: _Name, given: re.Match[str], end: int) -> bool:

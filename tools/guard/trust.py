@@ -80,7 +80,12 @@ def is_borne_out(item: MemoryItem, history: Iterable[Event]) -> bool:
         is_use = event.kind == CREDITED and helped and not doubted
         if event.kind == REINFORCED or is_use:
             others = [str(each) for each in map(event.data.get, ("task_id", "session_id")) if each is not None]
-            if others and not any(_is_of(each, mine) for each in others for mine in own):
+            # One is its own witness where both are tasks of one session of a host (`<session>:<number>`).
+            if others and not any(
+                task == origin or task.startswith(f"{origin}:") or _session(task) == _session(origin)
+                for task in others
+                for origin in own
+            ):
                 return True
     return vouched > 0
 
@@ -115,11 +120,6 @@ async def prefer_verified(
     surplus = places[MAX_UNVERIFIED:]
     first = [place for place in range(len(ranked)) if place not in surplus]
     return tuple(ranked[place] for place in sorted([*first, *surplus][:wanted]))
-
-
-def _is_of(task: str, origin: str) -> bool:
-    """Whether a task is the origin itself, or both are tasks of one session of a host (`<session>:<number>`)."""
-    return task == origin or task.startswith(f"{origin}:") or _session(task) == _session(origin)
 
 
 def _session(task: str) -> str:

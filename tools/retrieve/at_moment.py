@@ -9,7 +9,7 @@ from typing import NamedTuple
 from swarm_memory.schema.base import RETRIEVAL, new_id
 from swarm_memory.schema.memory import MemoryItem
 from swarm_memory.schema.sqlite.events import CALL, FAILURE
-from swarm_memory.tools.anchors.staleness import staleness_of
+from swarm_memory.tools.anchors.staleness import still_applying
 from swarm_memory.tools.credit.harm import rests
 from swarm_memory.tools.guard.trust import MAX_UNVERIFIED, unverified
 from swarm_memory.tools.ports.memories import KnownFix, RetrievalRecord
@@ -86,9 +86,7 @@ async def _shown(
     """Return the notes as they are shown, and record them."""
     started = toolbox.clock.now()
     new = [item for item in found if item.id not in around.shown and item.id not in around.elsewhere]
-    gone = await staleness_of(toolbox, new) if new else {}
-    new = [item for item in new if item.id not in gone or gone[item.id].share_gone < 1 or item.provenance.priority > 0]
-    if not new:
+    if not (new := await still_applying(toolbox, new)):
         return ""
     on_trial = frozenset[str]() if around.withheld else (await toolbox.store.trials(toolbox.scope)).resting
     rested = tuple(item.id for item in new if item.id in on_trial and rests(around.task_id, item.id))

@@ -6,7 +6,7 @@ What stands in most tasks of a project says nothing there: roles, rules of a har
 import re
 from calendar import monthrange
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -165,25 +165,21 @@ def common_words(tasks: Iterable[str]) -> list[str]:
 async def own_words(toolbox: Toolbox, text: str) -> tuple[str, tuple[str, ...]]:
     """Return what of a query is not common in the project's tasks, and the words to look up. Raises `StorageError`.
 
-    Both are the whole where nothing is common, or nothing else is said.
+    Left out are the sentences that hardly hold any other word. Both are the whole where nothing is common, or nothing
+    else is said.
     """
     words = query_tokens(text)
     common = await toolbox.store.common_words(toolbox.scope) if len(words) >= LEAST_WORDS else frozenset[str]()
     if common.isdisjoint(words):
         return text, words
-    said = without_template(text, common)
-    words = query_tokens(said)
-    return said, tuple(word for word in words if word not in common) or words
-
-
-def without_template(text: str, common: Collection[str]) -> str:
-    """Return a query without the sentences that hardly hold a word that is not common; all of it where none is left."""
-    said: list[str] = []
+    kept: list[str] = []
     for part in _split(text):
         words = query_tokens(part)
         if sum(word in common for word in words) < _SAYS_NOTHING * len(words):
-            said.append(part)
-    return "\n".join(said) or text
+            kept.append(part)
+    said = "\n".join(kept) or text
+    words = query_tokens(said)
+    return said, tuple(word for word in words if word not in common) or words
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from swarm_memory.schema.base import GLOBAL_PROJECT, RETRIEVAL, TEAM, counted, i
 from swarm_memory.schema.errors import InputError, StorageError
 from swarm_memory.schema.memory import Retrieval, ScoredMemory, ScoreParts
 from swarm_memory.tools.anchors.handles import at_prompt
-from swarm_memory.tools.anchors.staleness import Staleness, staleness_of
+from swarm_memory.tools.anchors.staleness import Staleness, staleness_of, still_applying
 from swarm_memory.tools.credit.harm import is_held_out, rests
 from swarm_memory.tools.guard.redact import redact
 from swarm_memory.tools.guard.trust import prefer_verified
@@ -347,12 +347,10 @@ async def _called_first(
     called = await toolbox.store.called_for(toolbox.readable, at_prompt(text), MOST_CALLED + len(found))
     near = {each.item.id for each in found}
     new = [item for item in called if not (item.id in near or hook.leaves_out(item.id))]
-    gone = await staleness_of(toolbox, new) if new else {}
     none = ScoreParts(relevance=0.0, recency=1.0, confidence=1.0)
     first = [
         scored[item.id].memory(item) if item.id in scored else ScoredMemory(item=item, score=0.0, parts=none)
-        for item in new
-        if item.id not in gone or gone[item.id].share_gone < 1.0 or item.provenance.priority > 0
+        for item in await still_applying(toolbox, new)
     ]
     named = {item.id for item in called}
     return [*first[:MOST_CALLED], *sorted(found, key=lambda each: each.item.id not in named)]

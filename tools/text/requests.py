@@ -82,8 +82,12 @@ def each_time_from(sentence: str) -> int | None:
     None where nothing is, where it says more of the task ("Write a helper: always wait"), or is hardly a word ("return
     a list, never None").
     """
-    found = next(filter(_asks_for_an_action, _EACH_TIME.finditer(sentence)), None)
-    if found is None:
+    for found in _EACH_TIME.finditer(sentence):
+        word = (found["next"] or "").lower()
+        is_bent = (found["adverb"] or "").lower() in ("always", "never") and word.endswith(("s", "ed", "ing"))
+        if word not in _NO_ACTION and not (is_bent and tokenize(word) != (word,)):
+            break  # an action is asked for
+    else:
         return None
     begin = (
         found.start("adverb")
@@ -101,12 +105,6 @@ def each_time_from(sentence: str) -> int | None:
     if len(words_as_written(around)) + bool(found["next"]) > 1:
         return at
     return None if found["adverb"] else 0
-
-
-def _asks_for_an_action(found: re.Match[str]) -> bool:
-    word = (found["next"] or "").lower()
-    is_bent = (found["adverb"] or "").lower() in ("always", "never") and word.endswith(("s", "ed", "ing"))
-    return word not in _NO_ACTION and not (is_bent and tokenize(word) != (word,))
 
 
 def is_meant_once(sentence: str) -> bool:

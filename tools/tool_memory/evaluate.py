@@ -3,7 +3,7 @@
 import asyncio
 import re
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, NamedTuple, TypeVar
 
@@ -137,7 +137,9 @@ async def _evaluate_all(
 ) -> tuple[list[EvaluatedCall], dict[int, str], bool]:
     """Return evaluations, failures, and whether the model cannot be reached, so that the rest waits."""
     if toolbox.chat is None or toolbox.settings.tool_memory.evaluator == "evidence":
-        names = tool_words(schemas)
+        # By which a sentence is known to speak of a tool; names that are words of the language too are not among them.
+        short = (name.rpartition("__")[2] for name in schemas)
+        names = frozenset(name.lower() for name in short if _DISTINCT_NAME.search(name))
 
         def by_evidence(kept: KeptCall) -> EvaluatedCall:
             found = evaluate_by_evidence(kept.call, was_corrected(kept, pending), names)
@@ -215,7 +217,7 @@ async def evaluate_by_model(
     if answer.score not in (0.0, 1.0):
         raise ModelAnswerInvalid(f"its score is neither 0 nor 1: {answer.score:g}")
     return Evaluation(
-        score=0.0 if is_error(call) else answer.score,
+        score=0.0 if as_read(call).failed else answer.score,
         summary=_said(answer.summary, toolbox, _MAX_SUMMARY),
         evaluation=_said(answer.evaluation, toolbox, _MAX_EVALUATION),
         method="model",
@@ -265,20 +267,18 @@ def symptom_of(call: ToolCall) -> str:
 
 
 def as_read(call: ToolCall) -> Call:
-    """Return a logged call as one of a trajectory, so that it failed, and was empty, by the same signs."""
+    """Return a logged call as one of a trajectory, so that it failed, and was empty, by the same signs.
+
+    It failed where its caller says so, or its output does.
+    """
     given = arguments_of(call.input)
     step = Step(id="s1", kind="tool_call", role="assistant", tool_name=call.tool_name, tool_input=given)
     said = None if call.success else True
     return Call(0, step, Step(id="s2", kind="observation", role="tool", text=call.output, is_error=said), 1)
 
 
-def is_error(call: ToolCall) -> bool:
-    """Tell whether a call failed: as its caller says, or as its output does."""
-    return as_read(call).failed
-
-
 def _against(call: ToolCall, corrected: bool, names: frozenset[str]) -> str | None:
-    if is_error(call):
+    if as_read(call).failed:
         line = symptom_of(call)
         return f'it failed: "{line}"' if line else "it failed"
     if corrected:
@@ -298,15 +298,6 @@ def _against(call: ToolCall, corrected: bool, names: frozenset[str]) -> str | No
     if len(wanted & set(tokenize(" ".join(sentences)))) / len(wanted) < MIN_COVERAGE:
         return "what it returned shares hardly a word with what was asked"
     return None
-
-
-def tool_words(tool_names: Iterable[str]) -> frozenset[str]:
-    """Return the names of tools by which a sentence is known to speak of a tool, in lower case.
-
-    Names that are words of the language too, such as Read, are not among them.
-    """
-    short = (name.rpartition("__")[2] for name in tool_names)
-    return frozenset(name.lower() for name in short if _DISTINCT_NAME.search(name))
 
 
 def resolving_call(failed: KeptCall, calls: Sequence[KeptCall]) -> KeptCall | None:

@@ -22,9 +22,9 @@ from swarm_memory.tools.ports.models import ChatModel
 from swarm_memory.tools.text.cleaning import clean, shorten
 from swarm_memory.tools.tool_memory.evaluate import (
     EvaluateResult,
+    as_read,
     evaluate_tool_calls,
     interval_of,
-    is_error,
     resolving_call,
     spaced,
     symptom_of,
@@ -168,11 +168,11 @@ def _errors(known: Sequence[KeptCall]) -> Iterator[str]:
     """Yield the errors that came again or were ended, with what went through after them, the most frequent first."""
     groups: dict[str, list[KeptCall]] = defaultdict(list)
     for each in known:
-        if is_error(each.call) and (line := symptom_of(each.call)):
+        if as_read(each.call).failed and (line := symptom_of(each.call)):
             groups[line].append(each)
     for line in sorted(groups, key=lambda each: (-len(groups[each]), each)):
         failed = groups[line]
-        fixes = Counter(fix for each in failed if (fix := resolution(each, known)))
+        fixes = Counter(fix for each in failed if (fix := _resolution(each, known)))
         times = f" ({len(failed)} times)" if len(failed) > 1 else ""
         if fixes:
             fix, count = fixes.most_common(1)[0]
@@ -181,7 +181,7 @@ def _errors(known: Sequence[KeptCall]) -> Iterator[str]:
             yield f'"{line}": {len(failed)} of {len(known)} calls'
 
 
-def resolution(failed: KeptCall, calls: Sequence[KeptCall]) -> str:
+def _resolution(failed: KeptCall, calls: Sequence[KeptCall]) -> str:
     """Return what the next good call like a failed one was; empty when there was none.
 
     `calls` are those of the same tool, by arrival. The same call counts only where no other call of any tool arrived
