@@ -9,8 +9,8 @@ from scripted_runs import Script, opened
 from swarm_memory.schema.errors import NotFoundError
 from swarm_memory.schema.trajectory import Trajectory
 from swarm_memory.tools.credit.intervals import wilson
+from swarm_memory.tools.tool_memory.advise import errors_seen, tools_in_use
 from swarm_memory.tools.tool_memory.log import learn_and_log
-from swarm_memory.tools.tool_memory.overview import errors_seen, tools_in_use
 from swarm_memory.tools.toolbox import Toolbox
 from tests.tool_memory.logged import at, call, failed, log_calls
 

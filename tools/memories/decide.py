@@ -54,6 +54,8 @@ class Decided(NamedTuple):
     what: What
     items: tuple[MemoryItem, ...]
     """The memories as they are now."""
+    at: datetime | None = None
+    """Of an earlier one: when it was written."""
 
 
 async def keep(toolbox: Toolbox, memory_id: str, why: str, other_id: str | None = None) -> Decided:
@@ -302,15 +304,6 @@ class Card(NamedTuple):
     """What it contradicts."""
 
 
-class Taken(NamedTuple):
-    """A decision that can be taken back."""
-
-    id: str
-    what: str
-    at: datetime
-    items: tuple[MemoryItem, ...]
-
-
 async def to_review(
     toolbox: Toolbox, wanted: ReviewKind | None = None, *, limit: int = 20, offset: int = 0
 ) -> tuple[Counter[ReviewKind], ReviewKind, list[Card]]:
@@ -333,20 +326,17 @@ async def to_review(
     return Counter(card.kind for card in waiting), kind, cards[offset : offset + limit]
 
 
-async def latest_decisions(toolbox: Toolbox) -> list[Taken]:
+async def latest_decisions(toolbox: Toolbox) -> list[Decided]:
     """Return the newest decisions that can be taken back, newest first. Raises `StorageError`."""
     decided = in_force(await toolbox.store.review.decisions(toolbox.scope.readable()))
     newest = list(reversed(decided.items()))[:LATEST]
     items = await _items(toolbox, [str(event.subject_id) for _, events in newest for event in events])
-    return [
-        Taken(
-            decision_id,
-            str(events[0].data["decision"]),
-            events[0].at,
-            tuple(items[each] for event in events if (each := str(event.subject_id)) in items),
-        )
-        for decision_id, events in newest
-    ]
+    latest: list[Decided] = []
+    for decision_id, events in newest:
+        first: Any = events[0].data
+        of_it = tuple(items[each] for event in events if (each := str(event.subject_id)) in items)
+        latest.append(Decided(decision_id, first["decision"], of_it, events[0].at))
+    return latest
 
 
 async def _items(toolbox: Toolbox, ids: Sequence[str]) -> dict[str, MemoryItem]:

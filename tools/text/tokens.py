@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from functools import cache, lru_cache
 from operator import add
 from types import ModuleType
-from typing import Protocol, cast
+from typing import Any
 
 MAX_TOKEN_CHARS = 40
 """A longer token (a hash, base64) is cut to this length on both sides, so that it still matches itself."""
@@ -56,10 +56,6 @@ _MODEL_PIECE = re.compile(
     r"[A-Za-z]{1,7}|[0-9]{1,3}|\n[ \t\n]*|[!-/:-@\[-`{-~]{1,2}|[ \t]{2,16}|[\u00c0-\u052f\u0590-\u06ff]{1,2}|[^\s!-~]"
 )
 _ASTRAL = re.compile(r"[\U00010000-\U0010ffff]")
-
-
-class _Stemmer(Protocol):
-    def stemWord(self, word: str) -> str: ...  # noqa: N802 - the stemmer's own name
 
 
 class _WithoutMarks(dict[int, int | None]):
@@ -138,7 +134,7 @@ def _term(word: str) -> Iterator[str]:
         return
     term = lowered[:MAX_TOKEN_CHARS]
     if term.isascii() and term.isalpha():
-        term = _english_stemmer()().stemWord(term)
+        term = str(_english_stemmer()().stemWord(term))
     if not term.isalnum():
         term = "".join(filter(str.isalnum, term))
     if term:
@@ -146,7 +142,7 @@ def _term(word: str) -> Iterator[str]:
 
 
 @cache
-def _english_stemmer() -> Callable[[], "_Stemmer"]:
+def _english_stemmer() -> Callable[[], Any]:
     """Return the class of the English stemmer; every use makes an instance, because an instance is not thread-safe.
 
     Importing `snowballstemmer` itself costs 150 ms for 35 languages, and gives PyStemmer's stems where that happens to
@@ -158,8 +154,7 @@ def _english_stemmer() -> Callable[[], "_Stemmer"]:
     package = ModuleType("swarm_memory_snowball")
     package.__path__ = list(spec.submodule_search_locations)
     sys.modules[package.__name__] = package
-    module = importlib.import_module(f"{package.__name__}.english_stemmer")
-    return cast("Callable[[], _Stemmer]", module.EnglishStemmer)
+    return importlib.import_module(f"{package.__name__}.english_stemmer").EnglishStemmer
 
 
 _SPAN = re.compile(r"`([^`\n]{2,300})`")

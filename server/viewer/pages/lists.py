@@ -22,7 +22,7 @@ from swarm_memory.tools.ports.memories import MemoryFilter
 from swarm_memory.tools.ports.records import Event
 from swarm_memory.tools.sources.sources import search_sources
 from swarm_memory.tools.team.people import audit_trail, list_people
-from swarm_memory.tools.tool_memory.overview import errors_seen, tools_in_use
+from swarm_memory.tools.tool_memory.advise import errors_seen, tools_in_use
 from swarm_memory.tools.toolbox import Toolbox
 
 MOST = 100
