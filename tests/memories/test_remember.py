@@ -293,6 +293,6 @@ async def test_what_an_agent_makes_of_the_users_word_by_an_edit_is_its_note(tool
 
 async def test_only_what_an_agent_brought_as_the_users_word_can_be_confirmed(toolbox: Toolbox, add: Add) -> None:
     said = (await remember(toolbox, PNPM)).item
-    for memory_id in (said.id, await add("Drawn from a task", "1. Run it.")):
+    for memory_id in (said.id, await add("Learned from a task", "1. Run it.")):
         with pytest.raises(InputError, match="nothing that an agent brought"):
             await confirm(toolbox, memory_id)

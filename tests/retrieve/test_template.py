@@ -1,4 +1,4 @@
-"""What stands in most tasks of a project is left out of a query; in a project of few tasks nothing is."""
+"""What is in most tasks of a project is left out of a query; in a project of few tasks nothing is."""
 
 from collections.abc import Awaitable, Callable, Sequence
 

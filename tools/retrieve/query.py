@@ -1,6 +1,6 @@
 """A query as it is searched: without the template of a harness, whole and by its sentences, and the time it names.
 
-What stands in most tasks of a project says nothing there: roles, rules of a harness, templates of tasks.
+What is in most tasks of a project says nothing there: roles, rules of a harness, templates of tasks.
 """
 
 import re
@@ -34,7 +34,7 @@ LEAST_WORDS = 12
 """A query of fewer distinct words has no template."""
 
 _MOST, _SAYS_NOTHING = 0.5, 0.8
-"""What stands in more of the tasks is common; a sentence of which so many words are common is part of a template."""
+"""What is in more of the tasks is common; a sentence of which so many words are common is part of a template."""
 
 _QUERY_CHARS = 8_000
 _LEAST_WORDS = 2
